@@ -73,7 +73,6 @@ OURS = KeyView(
         "OrderSummary": "summary",
         "Order": "order",
         "ArchivedOrder": "stub",
-        "TimelineEvent": "timeline",
         "Activity": "activity",
         "Notification": "notification",
         "BestSeller": "best seller",
@@ -186,7 +185,7 @@ def copies_of(shop: BenchShop) -> dict[str, list[dict[str, Any]]]:
     """All copies and totals, by kind, as they lie there."""
     view, table = view_of(shop), shop.harness.shop.table
     found = group_by_kind(view, table.client.scan(TableName=table.name, ConsistentRead=True)["Items"])
-    return {kind: found.get(kind, []) for kind in ("summary", "timeline", "activity", "sale", "best seller", "metric")}
+    return {kind: found.get(kind, []) for kind in ("summary", "activity", "sale", "best seller", "metric")}
 
 
 def outcome_before_archive(shop: BenchShop, order_id: str, customer_id: str, ids: Sequence[str]) -> OrderOutcome:
@@ -201,7 +200,7 @@ def outcome_before_archive(shop: BenchShop, order_id: str, customer_id: str, ids
         # finds the mails of an order among those of its customer, which `notifications` has, and what was sold without
         # an index, which `sales` and `purchases` have.
         indexed=Counter((kind, by) for kind, by, _, _ in indexed if kind not in ("order", "notification", "sale")),
-        timeline=[event["event"] for event in owned["timeline"]],
+        timeline=_timeline(owned),
         activity=[entry["event"] for entry in theirs["activity"]],
         notifications=[(mail["event"], mail["status"]) for mail in theirs["notification"]],
         sales=_pieces(_sales(shop, indexed, ids)),
@@ -282,12 +281,20 @@ def _archived(found: Mapping[str, list[dict[str, Any]]]) -> dict[str, Any]:
     return {
         "order": of_order,
         "lines": {id: (line["name"], line["price"], line["quantity"]) for id, line in _lines_of(found)},
-        "timeline": [event["event"] for event in found["timeline"]],
+        "timeline": _timeline(found),
         "payment": (payment["status"], payment["amount"], payment["currency"]),
         "shipment": [shipment[name] for name in ("status", "carrier", "tracking_number", "quantities")],
         "invoice": [invoice[name] for name in ("total", "currency", "name", "address")]
         + [invoice["payments"][0]["amount"], {id: line["quantity"] for id, line in invoice["lines"].items()}],
     }
+
+
+def _timeline(found: Mapping[str, list[dict[str, Any]]]) -> list[str]:
+    """Return the events of an order: ours are in the order, the usual way's are items beside it."""
+    for order in found["order"]:
+        if entries := order.get("timeline"):
+            return [entries[version]["event"] for version in sorted(entries, key=int)]
+    return [event["event"] for event in found["timeline"]]
 
 
 def _lines_of(found: Mapping[str, list[dict[str, Any]]]) -> Iterator[tuple[str, dict[str, Any]]]:

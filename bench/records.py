@@ -6,7 +6,7 @@ fulfilled, sent and delivered, some are cancelled, twenty-three at a time. Their
 with nobody reading the stream; then each reader is given, batch by batch and in turns, what its filters let pass of its
 own stream, all of it for the first time. Each batch is a round, the first does not count.
 
-- `copies`: an order's timeline, its customer's activity, summary and sales, totals. The floor sends what ours wrote,
+- `copies`: an order's summary, its customer's activity and sales, totals. The floor sends what ours wrote,
   request by request, with a bare boto3 client to an empty table: nothing is decoded, read or decided.
   Three quarters of ours and more are those requests: each copy goes by itself, under its own condition, where the usual
   way has one BatchWriteItem without any for the logs, between the two requests of its idempotency.

@@ -14,9 +14,9 @@ from functions.dynamodb.keys import Instant
 from functions.dynamodb.table import Table
 from functions.model.changes import make_change_id
 from functions.model.entities import Customer, Effect, Invoice, Notification, Order, Payment, Refund, Return, Shipment
-from functions.model.entities import TimelineEvent as Told
 from functions.model.patterns import CUSTOMER_OR_ERASED_BY_ID
 from functions.model.table import CUSTOMER, EFFECT, ORDER
+from functions.model.timelines import merge_timeline
 from functions.shop.customer_names import REACTION as RENAMING
 from functions.shop.fulfilment import REACTION as INVOICING
 from ops.repair.order_history import change_ids
@@ -63,6 +63,9 @@ def entries_from_table(
     `items`: the order's items. `mails`: the mails about the order. `effects`: the items that record a worker's work
     for an event.
     """
+    items = list(items)
+    for event in merge_timeline(items):
+        yield _make_entry(event.at, "change", f"{event.event}, {event.status}, version {event.version}")
     for item in items:
         yield from _entries_of_item(item)
     for mail in mails:
@@ -75,8 +78,6 @@ def entries_from_table(
 
 def _entries_of_item(item: Any) -> Iterator[TimelineEntry]:
     match item:
-        case Told():
-            yield _make_entry(item.at, "change", f"{item.event}, {item.status}, version {item.version}")
         case Payment():
             yield _make_entry(item.updated_at, "write", f"Payment {item.payment_id} {item.status} of {item.amount}")
         case Return():

@@ -23,7 +23,7 @@ const TOLD = {
   RefundSucceeded: "A refund succeeds", RefundFailed: "A refund fails",
 };
 /** The records that have the order's version, so that they belong to the request that wrote this version. */
-const OF_THE_ORDER = new Set(["Order", "OrderSummary", "OrderNumber", "Sale", "Activity", "TimelineEvent", "Expiry"]);
+const OF_THE_ORDER = new Set(["Order", "OrderSummary", "OrderNumber", "Sale", "Activity", "Expiry"]);
 const REACTION_TO = { fulfilment: "OrderPaid", archive: "OrderExpired" };
 
 /** The start of an entry: a request is logged when it ends, and its records come while it runs. */

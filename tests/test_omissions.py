@@ -93,7 +93,7 @@ OMISSIONS: dict[str, tuple[Callable[[Patch, Path], Any], str]] = {
     "a copy's function": (
         lambda patch, _: patch.setattr(copies, "LOGS", ()),
         (
-            r"functions/model/table.py:\d+: nothing derives the log TimelineEvent, and no drift check covers it: "
+            r"functions/model/table.py:\d+: nothing derives the log Activity, and no drift check covers it: "
             r"add it to functions/model/copies.py:\d+"
         ),
     ),

@@ -45,13 +45,13 @@ class LifeStep:
 ORDER_LIFE: Mapping[str, LifeStep] = {
     "placed": LifeStep(events=1, mails=1, usage={
         "api": Usage(calls=1, read=2, written=7),
-        "copies": Usage(calls=2, read=1, written=5),
+        "copies": Usage(calls=2, read=1, written=4),
         "relay": Usage(calls=2),
         "notifications": Usage(calls=1, read=1.5, written=2, messages=1),
     }),
     "paid": LifeStep(events=5, mails=1, usage={
         "api": Usage(calls=1, read=2.5, written=10),
-        "copies": Usage(calls=3, read=2, written=20),
+        "copies": Usage(calls=3, read=2, written=18),
         "relay": Usage(calls=3),
         "fulfilment": Usage(calls=1, read=2, written=14, messages=1),
         "notifications": Usage(calls=1, read=1.5, written=2, messages=1),
@@ -59,26 +59,26 @@ ORDER_LIFE: Mapping[str, LifeStep] = {
     }),
     "dispatched": LifeStep(events=2, mails=1, usage={
         "api": Usage(calls=1, read=1, written=7),
-        "copies": Usage(calls=2, written=4),
+        "copies": Usage(calls=2, written=3),
         "relay": Usage(calls=2),
         "notifications": Usage(calls=1, read=1.5, written=2, messages=1),
     }),
     "delivered": LifeStep(events=2, mails=1, usage={
         "api": Usage(calls=1, read=1, written=8),
-        "copies": Usage(calls=2, written=4),
+        "copies": Usage(calls=2, written=3),
         "relay": Usage(calls=2),
         "notifications": Usage(calls=1, read=1.5, written=2, messages=1),
     }),
     "archived": LifeStep(events=7, objects=2, usage={
-        "copies": Usage(calls=3, read=1, written=1),
+        "copies": Usage(calls=3, written=1),
         "relay": Usage(calls=3),
-        "archive": Usage(calls=1, read=2, written=10, messages=6),
+        "archive": Usage(calls=1, read=2.5, written=5, messages=6),
     }),
 }
 # fmt: on
 """The life of an order of two products in one parcel. The records of a step are one batch, as in low traffic."""
 
-STORED_BYTES = 15 * 1024
+STORED_BYTES = 13 * 1024
 """The maximum size of a delivered order in the table and its indexes."""
 MEMORY_GIGABYTES = {"api": 1.0}
 OTHER_MEMORY_GIGABYTES = 0.5

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 BATCH_GET_LIMIT = 100
+TRANSACTION_LIMIT = 100
 BATCH_WRITE_LIMIT = 25
 FILTERED_READ_LIMIT = 10_000
 """How many items a Query with a filter reads. DynamoDB applies the limit before the filter, and stops at 1 MB."""
@@ -333,7 +334,7 @@ class Table:
 
     # writing ----------------------------------------------------------------------------------------------------------
     def write(self, *writes: Write[Any]) -> None:
-        """Apply all writes or none: one conditional write, or one TransactWriteItems of up to 100 writes.
+        """Apply all writes or none: one conditional write, or one TransactWriteItems of up to TRANSACTION_LIMIT writes.
 
         If conditions fail, this raises the `condition_error` of the first write whose condition failed. Raises
         TableBusy if conflicts or throttling last longer than the time budget. Raises Impossible if DynamoDB will never

@@ -72,6 +72,22 @@ def put_if_newer(row: Row[T], item: T, *, or_same_version: bool = False) -> Writ
     return Write("Put", row, request, _write_conflict(row), image)
 
 
+def put_if_next(row: Row[T], item: T, previous: int, *, condition_error: ConditionErrorFactory[T]) -> Write[T]:
+    """Return a write that puts a copy, if the stored copy has the version `previous`.
+
+    The `version` of a copy is the version of the source from which it was derived. `previous`: the version of the
+    source before the change. The write fails if the stored copy has another version, or if there is none.
+    """
+    image = row.encode(item)
+    request = {
+        "Item": image,
+        "ConditionExpression": "#version = :previous",
+        "ExpressionAttributeNames": {"#version": "version"},
+        "ExpressionAttributeValues": {":previous": {"N": str(previous)}},
+    }
+    return Write("Put", row, request, condition_error, image)
+
+
 def put_if_held_by(row: Row[T], item: T, holder_field: str, holder_value: str) -> Write[T]:
     """Return a write that overwrites the stored item, if its field `holder_field` has the value `holder_value`.
 
@@ -279,21 +295,6 @@ def delete_if_older(row: Row[T], item: T) -> Write[T]:
         "ExpressionAttributeValues": {":version": image["version"]},
     }
     return Write("Delete", row, request, _write_conflict(row))
-
-
-def delete_if_older_without(row: Row[T], key: Mapping[str, Any], version: int, attribute: str) -> Write[T]:
-    """Return a write that deletes the item with this key, if its version is below `version` and it lacks `attribute`.
-
-    The write fails if the item's version is `version` or higher, if the item has the attribute named `attribute`, or if
-    there is no item with this key. The caller need not read the item before.
-    """
-    request = {
-        "Key": dict(key),
-        "ConditionExpression": "attribute_not_exists(#marked) AND #version < :version",
-        "ExpressionAttributeNames": {"#marked": attribute, "#version": "version"},
-        "ExpressionAttributeValues": {":version": {"N": str(version)}},
-    }
-    return Write("Delete", row, request, lambda found: WriteConflict(row.type))
 
 
 def _write_conflict(row: Row[T]) -> ConditionErrorFactory[T]:

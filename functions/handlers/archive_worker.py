@@ -97,14 +97,11 @@ def archive_order(shop: Shop, bucket: str, order_id: str, expired_at: Instant) -
     if order_snapshot is None:
         return None
     key = f"orders/{order_id}/{order_snapshot.order.version}.json"
-    if order_snapshot.images is None:
-        body = object_store.get(bucket, key)
-    else:
-        body = object_store.put_if_absent(
-            bucket, key, serialize_archive(order_snapshot.order, order_snapshot.images), "application/json"
-        )
-        if lacking := _count_missing_images(body, order_snapshot.images):
-            raise Mismatch(f"{key} lacks {lacking} items that the table has")
+    body = object_store.put_if_absent(
+        bucket, key, serialize_archive(order_snapshot.order, order_snapshot.images), "application/json"
+    )
+    if lacking := _count_missing_images(body, order_snapshot.images):
+        raise Mismatch(f"{key} lacks {lacking} items that the table has")
     try:
         replace_order_with_stub(shop, order_snapshot.order, parse_archive(body), key, hashlib.sha256(body).hexdigest())
     except WriteConflict:  # another delivery of the same event archived the order first

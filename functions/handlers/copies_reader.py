@@ -19,17 +19,16 @@ from functions.dynamodb.writes import (
     Write,
     WriteConflict,
     delete_if_older,
-    delete_if_older_without,
     put_if_absent,
     put_if_newer,
+    put_if_next,
     update,
 )
 from functions.model import changes, copies, totals
 from functions.model.changes import Change
 from functions.model.copies import CopyChanges
-from functions.model.entities import ArchivedOrder, Counted
-from functions.model.patterns import ORDER_ITEM_COLLECTION
-from functions.model.table import ARCHIVED_ORDER, COUNTED, ORDER, ROWS_BY_TYPE
+from functions.model.entities import Counted
+from functions.model.table import COUNTED, ORDER, ROWS_BY_TYPE
 from functions.model.totals import ContributionChange
 from functions.runtime import clients, dead_letters, observability
 from functions.runtime.environment import CopiesEnvironment, load_environment
@@ -90,7 +89,7 @@ def write_copies(table: Table, changed: Change, todo: CopyChanges) -> None:
     """Write the planned changes to the copies of a changed item.
 
     Puts snapshots (copies of the latest version), adds log entries (copies that record one change), and deletes copies
-    that are no longer needed.
+    that are no longer needed. The copy that shows that all others are complete is written last.
     """
     for row, item in todo.put:
         write_unless_newer(table, put_if_newer(row, item))
@@ -98,23 +97,37 @@ def write_copies(table: Table, changed: Change, todo: CopyChanges) -> None:
         write_unless_newer(table, delete_if_older(row, item))
     for row, entry in todo.append:
         write_unless_newer(table, put_if_absent(row, entry))
-    if copies.copies_removed_by(changed):
-        for write in copy_deletions(table, changed.after):
-            write_unless_newer(table, write)
+    if todo.last:
+        _write_last(table, changed, *todo.last)
 
 
-def copy_deletions(table: Table, stub: ArchivedOrder) -> list[Write[Any]]:
-    """Return the writes that delete the copies of an archived order (its timeline) from the table.
+class NotNext(Exception):
+    """The stored copy is not that of the version before the change. `version`: its version, 0 if there is no copy."""
 
-    `stub`: the small item that replaced the order. The writes do not delete copies of a later version of the order, or
-    copies that were restored from the archive.
+    def __init__(self, stored: Any) -> None:
+        super().__init__("not the copy of the version before")
+        self.version = stored.version if stored else 0
+
+
+def _write_last(table: Table, changed: Change, row: Row[Any], item: Any) -> None:
+    """Write the copy that shows that all other copies of this version are complete.
+
+    `todo.put` has only the copies that this change made different. That is enough if the copies of the version before
+    are complete. If they are not, because an earlier record could not be processed, all copies are written.
     """
-    types = {row.type: row for row in copies.COPIES_REMOVED_BY[ARCHIVED_ORDER]}
-    return [
-        delete_if_older_without(row, {"PK": image["PK"], "SK": image["SK"]}, stub.version, changes.RESTORED_ATTRIBUTE)
-        for image in table.query_partition_raw(ORDER_ITEM_COLLECTION, order_id=stub.order_id)
-        if (row := types.get(image["type"]["S"])) and changes.RESTORED_ATTRIBUTE not in image
-    ]
+    previous = changed.before.version if changed.before is not None else 0
+    try:
+        if previous:
+            table.write(put_if_next(row, item, previous, condition_error=NotNext))
+        else:
+            table.write(put_if_absent(row, item, condition_error=NotNext))
+    except NotNext as stored:
+        if stored.version >= item.version:
+            return  # this record was processed before
+        for into, copy in copies.copies_of(changed.row, changed.after).values():
+            if into is not row:
+                write_unless_newer(table, put_if_newer(into, copy))
+        write_unless_newer(table, put_if_newer(row, item))
 
 
 def write_unless_newer(table: Table, write: Write[Any]) -> None:

@@ -34,12 +34,15 @@ class Snapshot(Generic[S, C]):
     """Declares snapshots: copies of primary items (items that commands write) under other keys.
 
     `source_row` and `target_row`: the declarations of the item types of the primary item and of the snapshot. `derive`:
-    returns the snapshots of one primary item.
+    returns the snapshots of one primary item. `is_last`: whether the snapshot is written after all other copies of a
+    change, and for each version of the primary item, even if nothing else in the snapshot changes. So if it has the
+    version of its primary item, all other copies are complete, too. `derive` must then return one snapshot.
     """
 
     source_row: Row[S]
     target_row: Row[C]
     derive: Callable[[S], Iterable[C]]
+    is_last: bool = False
 
 
 @dataclass(frozen=True)
@@ -47,15 +50,12 @@ class Log(Generic[S, C]):
     """Declares a log: entries that record the changes of primary items (items that commands write).
 
     `source_row` and `target_row`: the declarations of the item types of the primary item and of the log entry.
-    `derive`: returns the entries for one change. `is_gapless`: whether the log must have an entry for every version of
-    the primary item. Then a missing version shows that an entry was lost. The versions that an order had while it was
-    archived are an exception: they have no entries.
+    `derive`: returns the entries for one change.
     """
 
     source_row: Row[S]
     target_row: Row[C]
     derive: Callable[[Change], Iterable[C]]
-    is_gapless: bool = False
 
 
 @dataclass(frozen=True)
@@ -130,17 +130,6 @@ def sales_of_order(order: e.Order) -> Iterator[e.Sale]:
         )
 
 
-def timeline_events(change: Change) -> Iterator[e.TimelineEvent]:
-    yield e.TimelineEvent(
-        order_id=change.item.order_id,
-        at=change.at,
-        change_id=change.id,
-        event=change.name,
-        status=change.item.status,
-        version=change.version,
-    )
-
-
 def activity_entries(change: Change) -> Iterator[e.Activity]:
     ends = datetime.fromisoformat(change.at) + timedelta(days=ACTIVITY_DAYS)
     yield e.Activity(
@@ -160,18 +149,14 @@ def customer_name_attribute(customer: e.Customer | e.ErasedCustomer) -> Mapping[
 
 
 SNAPSHOTS: tuple[Snapshot[Any, Any], ...] = (
-    Snapshot(t.ORDER, t.ORDER_SUMMARY, order_summary),
+    # The archive Lambda waits until the summary has the version of the order.
+    Snapshot(t.ORDER, t.ORDER_SUMMARY, order_summary, is_last=True),
     Snapshot(t.ORDER, t.SALE, sales_of_order),
     Snapshot(t.ORDER, t.ORDER_NUMBER, number_of_order),
     Snapshot(t.ARCHIVED_ORDER, t.ORDER_SUMMARY, archived_order_summary),
     Snapshot(t.ARCHIVED_ORDER, t.ORDER_NUMBER, number_of_order),
 )
-LOGS: tuple[Log[Any, Any], ...] = (
-    Log(t.ORDER, t.ACTIVITY, activity_entries),
-    # The timeline must be the last log in this list. Then the timeline entry of a change is written after all other
-    # copies. So a complete timeline shows that no other copy is missing. The archive Lambda checks only the timeline.
-    Log(t.ORDER, t.TIMELINE, timeline_events, is_gapless=True),
-)
+LOGS: tuple[Log[Any, Any], ...] = (Log(t.ORDER, t.ACTIVITY, activity_entries),)
 CUSTOMER_NAME_COPY: CopiedAttributes[Any, e.Order] = CopiedAttributes(
     (t.CUSTOMER, t.ERASED_CUSTOMER),
     t.ORDER,
@@ -179,12 +164,6 @@ CUSTOMER_NAME_COPY: CopiedAttributes[Any, e.Order] = CopiedAttributes(
     customer_name_attribute,
     only_where=("status", e.OPEN_STATUSES),
 )
-COPIES_REMOVED_BY: Mapping[Row[Any], tuple[Row[Any], ...]] = {
-    # When the archive Lambda replaces an order with an ArchivedOrder, it deletes the timeline. If the stream then
-    # delivers older records of the order a second time, its entries are written again. So the copies Lambda deletes
-    # them when it processes the record of the ArchivedOrder, which always follows the older records.
-    t.ARCHIVED_ORDER: (t.TIMELINE,),
-}
 SOURCE_ROWS: tuple[Row[Any], ...] = tuple(
     dict.fromkeys(
         [
@@ -212,6 +191,11 @@ def copies_of(row: Row[Any], item: Any) -> dict[tuple[str, str], tuple[Row[Any],
     return {key_pair(into, copy): (into, copy) for into, copy in copies}
 
 
+def is_last(source_row: Row[Any], target_row: Row[Any]) -> bool:
+    """Return whether this snapshot of a primary item is written after all other copies of a change."""
+    return any(one.is_last and (one.source_row, one.target_row) == (source_row, target_row) for one in SNAPSHOTS)
+
+
 def key_pair(row: Row[Any], item: Any) -> tuple[str, str]:
     """Return an item's partition key and sort key."""
     key = row.key_of(item)
@@ -220,7 +204,8 @@ def key_pair(row: Row[Any], item: Any) -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class CopyChanges:
-    """The writes that are due after a change: copies to put, copies to delete, and log entries to append.
+    """The writes that are due after a change: copies to put, copies to delete, log entries to append, and the copy to
+    write after all others (`Snapshot.is_last`).
 
     Each element is a pair: the declaration of the item type, and the item.
     """
@@ -228,12 +213,14 @@ class CopyChanges:
     put: tuple[tuple[Row[Any], Any], ...]
     delete: tuple[tuple[Row[Any], Any], ...]
     append: tuple[tuple[Row[Any], Any], ...]
+    last: tuple[Row[Any], Any] | None = None
 
 
 def plan_copy_changes(change: Change) -> CopyChanges:
     """Return the copies to put and delete, and the log entries to append, after a change of their source item.
 
-    If only the version of a copy would change, the copy is not written.
+    If only the version of a copy would change, the copy is not written. The copy that is written after all others is an
+    exception.
     """
     if change.name == "OrderArchiving":
         # This change only locks the order while the archive Lambda moves its items to S3. The S3 object must show the
@@ -241,8 +228,11 @@ def plan_copy_changes(change: Change) -> CopyChanges:
         return CopyChanges((), (), ())
     before = {} if change.before is None else copies_of(t.ROWS_BY_TYPE[type(change.before).__name__], change.before)
     after = {} if change.after is None else copies_of(change.row, change.after)
+    last = next((pair for pair in after.values() if is_last(change.row, pair[0])), None)
     put = tuple(
-        pair for place, pair in after.items() if place not in before or copies_differ(before[place][1], pair[1])
+        pair
+        for place, pair in after.items()
+        if pair is not last and (place not in before or copies_differ(before[place][1], pair[1]))
     )
     # A stored copy is deleted only if the delete request has a higher version than the copy. A removed source item has
     # no new version, so use its last version plus 1.
@@ -254,16 +244,7 @@ def plan_copy_changes(change: Change) -> CopyChanges:
         if log.source_row is change.row and change.after is not None
         for entry in log.derive(change)
     )
-    return CopyChanges(put, delete, entries)
-
-
-def copies_removed_by(change: Change) -> tuple[Row[Any], ...]:
-    """Return the types of the copies that must be deleted from the changed item's partition after this change.
-
-    If the changed item is an ArchivedOrder, this is the timeline. For any other item, nothing must be deleted, and the
-    result is ().
-    """
-    return COPIES_REMOVED_BY.get(change.row, ()) if change.after is not None else ()
+    return CopyChanges(put, delete, entries, last)
 
 
 def copies_differ(one: Any, two: Any) -> bool:

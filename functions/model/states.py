@@ -17,8 +17,10 @@ from functions.model.entities import (
     RefundStatus,
     Shipment,
     ShipmentStatus,
+    TimelineEntry,
 )
 from functions.model.errors import WrongState
+from functions.model.timelines import append_entry, last_entry
 
 OrderCommand = Literal[
     "pay_part", "pay", "unpay_part", "readdress", "cancel", "lapse", "fulfil", "request_cancel", "agree_cancel",
@@ -148,19 +150,18 @@ REFUND_TRANSITIONS = (
 
 
 def apply_order_command(order: Order, command: OrderCommand, at: Instant) -> Order:
-    """Return the order in its state after a command, with the next version.
+    """Return the order in its state after a command, with the next version and an entry in its timeline.
 
     Raises WrongState if the state table does not allow the command in the order's current state.
     """
-    status = cast(OrderStatus, _next_status("order", order.status, command, ORDER_TRANSITIONS))
-    version = order.version + 1
-    reached, reached_at = version, None
-    if status == order.status:
-        reached, reached_at = order.reached, order.status_since
-    elif status == "ARCHIVING":
-        # ARCHIVING is only a lock. The archive object must show the last status change before the lock.
-        reached, reached_at = order.reached, order.reached_at
-    return replace(order, status=status, updated_at=at, version=version, reached=reached, reached_at=reached_at)
+    move = _find_transition("order", order.status, command, ORDER_TRANSITIONS)
+    status = cast(OrderStatus, move.status_after(order.status))
+    after = replace(order, status=status, updated_at=at, version=order.version + 1)
+    if status == "ARCHIVING":
+        # ARCHIVING is only a lock, so it gets no entry. The archive object must show the order as it was before.
+        return replace(after, timeline=append_entry(order, order.version, last_entry(order)))
+    entry = TimelineEntry(at=at, event=move.change_name, status=status)
+    return replace(after, timeline=append_entry(order, after.version, entry))
 
 
 def apply_shipment_command(shipment: Shipment, command: ShipmentCommand, at: Instant) -> Shipment:
@@ -205,7 +206,11 @@ def apply_refund_command(refund: Refund, command: RefundCommand, at: Instant) ->
 
 
 def _next_status(what: str, state: str, command: str, transitions: tuple[Transition, ...]) -> str:
+    return _find_transition(what, state, command, transitions).status_after(state)
+
+
+def _find_transition(what: str, state: str, command: str, transitions: tuple[Transition, ...]) -> Transition:
     for transition in transitions:
         if transition.command == command and state in transition.before:
-            return transition.status_after(state)
+            return transition
     raise WrongState(what, state, command)

@@ -149,6 +149,14 @@ ARCHIVED_ORDER = Row(
     personal=(),
     purpose="to find the order in the archive",
 )
+EARLIER_TIMELINE = Row(
+    e.EarlierTimeline,
+    "ORDER#{order_id} / EARLIER#{first_version:06}",
+    written_by="api, reactions",
+    owner="order_id",
+    personal=(),
+    purpose="to show what happened to the order",
+)
 EXPIRY = Row(
     e.Expiry,
     "ORDER#{order_id} / EXPIRY",
@@ -300,15 +308,6 @@ ORDER_NUMBER = Row(
     owner=NOBODY,
     purpose="ids only: to find an order by its number",
 )
-TIMELINE = Row(
-    e.TimelineEvent,
-    "ORDER#{order_id} / TIMELINE#{at}#{change_id}",
-    kind="log",
-    written_by="copies",
-    owner="order_id",
-    personal=(),
-    purpose="to show what happened to the order",
-)
 ACTIVITY = Row(
     e.Activity,
     "CUSTOMER#{customer_id} / ACTIVITY#{at}#{change_id}",
@@ -358,12 +357,15 @@ SWEEP = Row(
 )
 
 ROWS: tuple[Row[Any], ...] = tuple(row for row in list(globals().values()) if isinstance(row, Row))
-RETIRED_ROWS: tuple[Row[Any], ...] = (
-    Row(e.OrderLine, "ORDER#{order_id} / LINE#{product_id}", kind="snapshot", owner="order_id", personal=()),
+ORDER_LINE = Row(e.OrderLine, "ORDER#{order_id} / LINE#{product_id}", kind="snapshot", owner="order_id", personal=())
+TIMELINE_EVENT = Row(
+    e.TimelineEvent, "ORDER#{order_id} / TIMELINE#{at}#{change_id}", kind="log", owner="order_id", personal=()
 )
-"""Copies that older versions of this code wrote. Nothing reads them, and a migration deletes them.
+RETIRED_ROWS: tuple[Row[Any], ...] = (ORDER_LINE, TIMELINE_EVENT)
+"""Copies that older versions of this code wrote. A table or an archive object may still contain them.
 
-They are declared because a table or an archive object may still contain them.
+A migration deletes order lines. Entries of timelines stay until their order is archived, and `merge_timeline` reads
+them.
 """
 ROWS_BY_TYPE: Mapping[str, Row[Any]] = {row.type: row for row in (*ROWS, *RETIRED_ROWS)}
 

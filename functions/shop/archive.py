@@ -7,8 +7,8 @@ archiving.
 1. Lock: set the order's status to ARCHIVING, with a condition on the order's version. Four checks come first:
    - If the order has a new expiry marker, for example after a return, nothing is archived. The deletion of the new
      marker starts the archiving again.
-   - If the order's timeline (one item for each change of the order) lacks an item, an error is raised. The archiving is
-     then retried.
+   - If the order's copies, such as its summary, are not those of its latest version, an error is raised. The archiving
+     is then retried. The copies of an archived order can never be derived again.
    - If the sales totals (best sellers, sales per minute) do not include the order or one of its returns yet, an error
      is raised too. The amounts of an archived order can never be added to these totals.
    - If a refund, also a failed refund, or a dispute may still move money of the order, a new expiry marker postpones
@@ -34,22 +34,24 @@ from functions.dynamodb.codec import Image
 from functions.dynamodb.keys import Instant, Row
 from functions.dynamodb.writes import WriteConflict, replace_with, update
 from functions.model import totals
-from functions.model.copies import LOGS
-from functions.model.entities import ArchivedOrder, Order, RefundStatus
+from functions.model.entities import ArchivedOrder, Counted, Order, OrderSummary, RefundStatus
 from functions.model.patterns import ORDER_ITEM_COLLECTION
 from functions.model.states import RECEIVED_PAYMENT_STATUSES, apply_order_command
 from functions.model.table import (
     ARCHIVED_DISPUTE,
     ARCHIVED_ORDER,
     COUNTED,
+    EARLIER_TIMELINE,
     EXPIRY,
     INVOICE,
     ORDER,
+    ORDER_SUMMARY,
     PAYMENT,
     REFUND,
     RETURN,
-    TIMELINE,
+    TIMELINE_EVENT,
 )
+from functions.model.timelines import merge_timeline
 from functions.shop.cancellation import put_expiry_marker
 from functions.shop.shop import Shop, retry_on_conflict
 
@@ -74,9 +76,8 @@ Stripe says "can take up to 30 days": https://docs.stripe.com/refunds#failed-ref
 class NotReadyToArchive(Exception):
     """The order cannot be archived yet. Retry later.
 
-    A refund may be in progress. Or the Lambda that reads the table's stream has not written everything yet: the order's
-    timeline (one item for each change of the order) lacks an item, or the sales totals (best sellers, sales per minute)
-    do not include the order or one of its returns yet.
+    A refund may be in progress. Or the Lambda that reads the table's stream has not written everything yet: the copies
+    of the order, or the sales totals (best sellers, sales per minute) with the order and its returns.
     """
 
 
@@ -84,12 +85,12 @@ class NotReadyToArchive(Exception):
 class OrderSnapshot:
     """An order that is being archived, and the images (items as DynamoDB JSON) of its whole partition.
 
-    The order's own image shows the order as it was before archiving began. `images` is None if an earlier attempt has
-    already deleted some items. In that case the archive object exists and contains all items.
+    The order's own image shows the order as it was before archiving began. If an earlier attempt has already deleted
+    some items, they are missing in `images`, but the archive object contains them.
     """
 
     order: Order
-    images: Sequence[Image] | None
+    images: Sequence[Image]
 
 
 def start_archiving(shop: Shop, order_id: str, expired_at: Instant) -> OrderSnapshot | None:
@@ -101,10 +102,10 @@ def start_archiving(shop: Shop, order_id: str, expired_at: Instant) -> OrderSnap
     - the order has an expiry marker, an item whose deletion at its TTL will start the archiving again;
     - a refund or a dispute may still move money of the order. Then this call writes a new expiry marker.
 
-    Raises WrongState if the order is not closed. Raises NotReadyToArchive if the order's timeline (one item for each
-    change of the order) lacks an item, or if the sales totals (best sellers, sales per minute) do not include the order
-    or one of its returns yet. Also raises NotReadyToArchive if a refund is in progress after the lock, for example
-    because staff retried it just before the lock.
+    Raises WrongState if the order is not closed. Raises NotReadyToArchive if the order's copies are behind, or if the
+    sales totals (best sellers, sales per minute) do not include the order or one of its returns yet. Also raises
+    NotReadyToArchive if a refund is in progress after the lock, for example because staff retried it just before the
+    lock.
     """
 
     def attempt() -> Order | None:
@@ -118,10 +119,8 @@ def start_archiving(shop: Shop, order_id: str, expired_at: Instant) -> OrderSnap
             # now: the deletion of the new marker will start the archiving again.
             return None
         after = apply_order_command(order, "archive", shop.now_instant())
-        if missing := _versions_missing_in_log(images, order.logged_versions):
-            raise NotReadyToArchive(f"versions {missing} of the order are not in its log")
-        if uncounted := _uncounted_sources(shop, order, images, expired_at):
-            raise NotReadyToArchive(f"totals do not include {uncounted} yet")
+        if missing := _missing_derivations(shop, order, images, expired_at):
+            raise NotReadyToArchive(", ".join(missing))
         at = max(shop.now(), datetime.fromisoformat(expired_at))
         if days := _days_until_money_settles(images, at):
             with suppress(WriteConflict):  # an expiry marker of this or a later version of the order exists: keep it
@@ -134,32 +133,15 @@ def start_archiving(shop: Shop, order_id: str, expired_at: Instant) -> OrderSnap
     if order is None:
         return None
     images = shop.table.query_partition_raw(ORDER_ITEM_COLLECTION, order_id=order_id)
-    # The timeline has one item for each change of the order. An order with an incomplete timeline is never locked, so
-    # the timeline was complete at the lock. If a timeline item is missing now, an earlier attempt to archive the order
-    # has already deleted items. `[:-1]` leaves out the order's newest version: it is the lock itself, which gets no
-    # timeline item.
-    if _versions_missing_in_log(images, order.logged_versions[:-1]):
-        return OrderSnapshot(order, None)
     _check_no_refund_in_flight(images)  # staff may have retried a failed refund just before the order was locked
     return OrderSnapshot(order, [_image_before_archiving(image, images) for image in images])
 
 
-def _versions_missing_in_log(images: Sequence[Image], versions: Sequence[int]) -> list[int]:
-    """Return the versions of the order for which the order's timeline lacks an item.
+def _missing_derivations(shop: Shop, order: Order, images: Sequence[Image], expired_at: Instant) -> list[str]:
+    """Return what the stream reader has not derived yet from the order and its returns, as text.
 
-    The timeline is a log: a Lambda writes one item for each change of the order. `images`: all items of the order's
-    partition, as DynamoDB JSON. `versions`: the versions to check.
-
-    The function checks each log of orders that is declared as complete (`is_gapless`). At present, this is only the
-    timeline.
-    """
-    logs = {log.target_row.type for log in LOGS if log.is_gapless and log.source_row is ORDER}
-    seen = {(image["type"]["S"], int(image["version"]["N"])) for image in images if image["type"]["S"] in logs}
-    return sorted({number for number in versions for log in logs if (log, number) not in seen})
-
-
-def _uncounted_sources(shop: Shop, order: Order, images: Sequence[Image], expired_at: Instant) -> list[str]:
-    """Return the ids of the order and of its returns if the sales totals do not include their current amounts yet.
+    The copies of a change are written before its OrderSummary (see copies.py). So if the summary has the order's
+    version, the other copies are complete, too.
 
     The sales totals are the best sellers and the sales per minute. A `Counted` item records the amounts of one order or
     return that these totals include. Totals become final some time after the sale: then they never change again, and
@@ -175,11 +157,17 @@ def _uncounted_sources(shop: Shop, order: Order, images: Sequence[Image], expire
     ]
     at = max(shop.now_instant(), expired_at)
     expected = [found for row, item in sources if (found := totals.current_contribution(row, item, at))]
-    if not expected:
-        return []
-    keys = [COUNTED.key(source=one.source_id) for one in expected]
-    counted = {mark.source: mark.amounts for mark in shop.table.batch_get(keys, consistent=True)}
-    return [one.source_id for one in expected if counted.get(one.source_id) != one.amounts]
+    summary = ORDER_SUMMARY.key(customer_id=order.customer_id, placed_at=order.placed_at, order_id=order.order_id)
+    marks = [COUNTED.key(source=one.source_id) for one in expected]
+    # A summary only gets later versions, so an eventually consistent read can only show too early a version.
+    derived = shop.table.batch_get([summary, *marks], consistent=bool(marks))
+    counted = {mark.source: mark.amounts for mark in derived if isinstance(mark, Counted)}
+    missing = [one.source_id for one in expected if counted.get(one.source_id) != one.amounts]
+    is_copied = any(isinstance(item, OrderSummary) and item.version == order.version for item in derived)
+    return [
+        *(() if is_copied else (f"copies of version {order.version} are missing",)),
+        *(f"totals do not include {source} yet" for source in missing),
+    ]
 
 
 def _days_until_money_settles(images: Sequence[Image], at: datetime) -> int:
@@ -228,22 +216,22 @@ def _image_before_archiving(image: Image, images: Sequence[Image]) -> Image:
     The lock changed only the order's own image. Any other image is returned unchanged. `images`: all images of the
     order's partition.
 
-    The order's timeline has one item for each change before the lock. The latest item has the order's former status and
-    version. The order's former `updated_at` is the time of the latest item that is not an OrderRestored event: if an
-    operator restored the order from the archive, this did not change `updated_at`.
+    The order's timeline has no entry for the lock. Its latest entry has the order's former status and version. The
+    order's former `updated_at` is the time of the latest entry that is not OrderRestored: if an operator restored the
+    order from the archive, this did not change `updated_at`.
     """
     if image["type"]["S"] != ORDER.type:
         return image
-    events = [image for image in images if image["type"]["S"] == TIMELINE.type]
-    last, updated = (
-        _latest_event(events),
-        _latest_event([event for event in events if event["event"]["S"] != "OrderRestored"]),
-    )
-    return {**image, "status": last["status"], "updated_at": updated["at"], "version": last["version"]}
-
-
-def _latest_event(events: Sequence[Image]) -> Image:
-    return max(events, key=lambda image: int(image["version"]["N"]))
+    rows = {row.type: row for row in (ORDER, EARLIER_TIMELINE, TIMELINE_EVENT)}
+    events = merge_timeline(rows[it["type"]["S"]].decode(it) for it in images if it["type"]["S"] in rows)
+    updated = next(event for event in reversed(events) if event.event != "OrderRestored")
+    last = events[-1]
+    return {
+        **image,
+        "status": {"S": last.status},
+        "updated_at": {"S": updated.at},
+        "version": {"N": str(last.version)},
+    }
 
 
 def replace_order_with_stub(

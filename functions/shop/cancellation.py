@@ -21,9 +21,9 @@ from functions.model.errors import NotFound, WrongState
 from functions.model.patterns import ORDERS_BY_STATUS_OLDEST_FIRST, SHIPMENTS_OF_ORDER
 from functions.model.pricing import refund_due
 from functions.model.states import OrderCommand, apply_order_command, apply_shipment_command
-from functions.model.table import EXPIRY, ORDER, SHIPMENT
+from functions.model.table import EXPIRY, SHIPMENT
 from functions.shop import discounts, stock
-from functions.shop.orders import get_order, get_unarchived_order, require_unarchived
+from functions.shop.orders import get_order, get_unarchived_order, require_unarchived, save_order
 from functions.shop.refunds import plan_refunds
 from functions.shop.shop import Caller, Shop, retry_on_conflict
 
@@ -59,7 +59,7 @@ def _close_order(
     plan = plan_refunds(shop, before, before.paid - before.refunded, why)
     ended = replace(after, refunded=before.refunded + plan.amount, owed=plan.owed)
     shop.table.write(
-        update(ORDER, before, ended),
+        *save_order(before, ended),
         *stock.release(before),
         *discounts.release(before),
         *plan.writes,
@@ -102,7 +102,7 @@ def cancel_order(shop: Shop, caller: Caller, order_id: str) -> Order:
         if request is None:
             return _close_order(shop, order, apply_order_command(order, "cancel", shop.now_instant()), "CANCELLED")
         after = apply_order_command(order, request, shop.now_instant())
-        shop.table.write(update(ORDER, order, after))
+        shop.table.write(*save_order(order, after))
         return after
 
     return retry_on_conflict(shop, attempt)
@@ -159,7 +159,7 @@ def _drop_unsent_goods(shop: Shop, before: Order) -> Order:
         delivered_at=now if arrived else None,
     )
     shop.table.write(
-        update(ORDER, before, after),
+        *save_order(before, after),
         *stock.restock(before, unsent),
         *plan.writes,
         *_cancel_unsent_shipments(shop, before),
@@ -184,7 +184,7 @@ def refuse_cancel(shop: Shop, caller: Caller, order_id: str) -> Order:
             return order
         command: OrderCommand = "refuse_cut" if order.status == "CUT_REQUESTED" else "refuse_cancel"
         after = apply_order_command(order, command, shop.now_instant())
-        shop.table.write(update(ORDER, order, after))
+        shop.table.write(*save_order(order, after))
         return after
 
     return retry_on_conflict(shop, attempt)

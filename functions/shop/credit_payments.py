@@ -4,15 +4,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from functions.dynamodb.table import QueryPage
-from functions.dynamodb.writes import Write, put_if_absent, update
+from functions.dynamodb.writes import Write, put_if_absent
 from functions.model.entities import Account, Order, Payment
 from functions.model.errors import InsufficientFunds, TooManyPayments, TooMuch, WrongCurrency
 from functions.model.patterns import PAYMENTS_OF_ORDER
 from functions.model.states import apply_order_command
-from functions.model.table import ORDER, PAYMENT
+from functions.model.table import PAYMENT
 from functions.shop.accounts import CreditSource, adjust_balance, get_spendable_account, require_positive
 from functions.shop.idempotency import IdempotentResult, run_idempotently
-from functions.shop.orders import apply_payment, get_order, require_unarchived
+from functions.shop.orders import apply_payment, get_order, require_unarchived, save_order
 from functions.shop.refunds import MAX_PAYMENTS, has_max_payments
 from functions.shop.shop import Caller, Shop
 
@@ -49,7 +49,7 @@ def pay_with_credit(
         writes = [
             *adjust_balance(shop, account, -paying, "PAID", order_id=order_id),
             put_if_absent(PAYMENT, payment),
-            update(ORDER, order, after),
+            *save_order(order, after),
         ]
         return writes, {
             "order_id": order_id,

@@ -39,8 +39,9 @@ from functions.model.states import (
     apply_payment_command,
     derive_payment_status,
 )
-from functions.model.table import ARCHIVED_DISPUTE, ORDER, PAYMENT, REFUND
+from functions.model.table import ARCHIVED_DISPUTE, PAYMENT, REFUND
 from functions.shop.idempotency import IdempotentResult, run_idempotently
+from functions.shop.orders import save_order
 from functions.shop.payments import Decision, payment_result
 from functions.shop.refund_processing import PROVIDER_CALLER_ID
 from functions.shop.refunds import (
@@ -272,7 +273,7 @@ def _adjust_order_money(
     left, number = compute_refundable(payment, refunds)
     ours = order if isinstance(order, Order) and payment.status != "UNMATCHED" else None
     if event.outcome == "lost":
-        return [update(ORDER, ours, _deduct_lost_money(shop, ours, left)) if ours and left else order_unchanged]
+        return save_order(ours, _deduct_lost_money(shop, ours, left)) if ours and left else [order_unchanged]
     if after.is_disputed or after.is_charged_back:  # another dispute of this payment is open or lost: refund nothing
         return [order_unchanged]
     failed = [refund for refund in refunds if (refund.payment_id, refund.status) == (payment.payment_id, "FAILED")]
@@ -285,7 +286,7 @@ def _adjust_order_money(
     )
     why = REFUND_REASON_BY_STATUS.get(ours.status, "RETURNED")
     refund = build_refund(shop, payment, pays, why, number=number, customer_id=ours.customer_id)
-    return [update(ORDER, ours, paying), put_if_absent(REFUND, refund), *again]
+    return [*save_order(ours, paying), put_if_absent(REFUND, refund), *again]
 
 
 def _deduct_lost_money(shop: Shop, order: Order, lost: int) -> Order:

@@ -39,6 +39,7 @@ from functions.model.personal_data import FoundBy, build_owner_query, erased_row
 from functions.model.states import CLOSED_STATUSES, apply_order_command
 from functions.model.table import ARCHIVED_ORDER, CUSTOMER, ERASED_CUSTOMER, ORDER, REVIEW, SETTINGS
 from functions.shop import reviews
+from functions.shop.orders import save_order
 from functions.shop.shop import Caller, Shop, delete_if_exists, retry_on_conflict
 
 SETTLE_PERIOD = timedelta(days=14)
@@ -181,7 +182,7 @@ def remove_address_from_order(shop: Shop, order_id: str) -> tuple[Order | Archiv
             return order, False
         cleared: dict[str, Any] = dict.fromkeys(ORDER.personal or ())
         after = replace(apply_order_command(order, "erase", shop.now_instant()), **cleared)
-        shop.table.write(update(ORDER, order, after))
+        shop.table.write(*save_order(order, after))
         return after, True
 
     return retry_on_conflict(shop, attempt)

@@ -12,13 +12,14 @@ from datetime import timedelta
 from functools import partial
 from typing import Any
 
-from functions.dynamodb.writes import Write, put_if_absent, update
+from functions.dynamodb.writes import Write, put_if_absent
 from functions.model.entities import Effect, Invoice, Order, Payment, Refund, Shipment
 from functions.model.patterns import ORDER_ITEM_COLLECTION
 from functions.model.retention import EFFECT_DAYS
 from functions.model.states import apply_order_command
 from functions.model.table import EFFECT, INVOICE, ORDER, PAYMENT, REFUND, SHIPMENT
 from functions.shop.invoices import allocate_payments, build_invoice, take_numbers
+from functions.shop.orders import save_order
 from functions.shop.shipments import build_shipment
 from functions.shop.shop import Shop, retry_on_conflict
 
@@ -83,7 +84,7 @@ def _fulfil(shop: Shop, order_ids: Sequence[str]) -> dict[str, Fulfilment]:
             writes += _invoice_writes(shop, build_invoice(shop, number, order, covered))
         after = replace(apply_order_command(order, "fulfil", shop.now_instant()), parcels=1)
         shipment = build_shipment(after, {id: line.quantity for id, line in order.lines.items()})
-        writes += [update(ORDER, order, after), put_if_absent(SHIPMENT, shipment)]
+        writes += [*save_order(order, after), put_if_absent(SHIPMENT, shipment)]
         done[order.order_id] = Fulfilment(number, shipment)
     shop.table.write(*writes)
     return done

@@ -6,7 +6,7 @@ from typing import Any
 
 from functions.dynamodb.keys import Instant
 from functions.dynamodb.table import QueryPage
-from functions.dynamodb.writes import update
+from functions.dynamodb.writes import Write, put_if_absent, update
 from functions.model.entities import (
     ORDER_NUMBER_LENGTH,
     Address,
@@ -31,7 +31,8 @@ from functions.model.patterns import (
     ORDERS_OF_CUSTOMER,
 )
 from functions.model.states import apply_order_command
-from functions.model.table import ORDER
+from functions.model.table import EARLIER_TIMELINE, ORDER
+from functions.model.timelines import split_timeline
 from functions.shop.shop import Caller, Shop, retry_on_conflict
 
 
@@ -167,6 +168,16 @@ def apply_payment(order: Order, amount: int, at: Instant) -> Order:
 
 
 # changing -------------------------------------------------------------------------------------------------------------
+def save_order(before: Order, after: Order, *, may_split: bool = True) -> list[Write[Any]]:
+    """Return the writes of a changed order: the order, and the earlier entries of its timeline if it has too many.
+
+    They belong into one transaction. Every command writes orders with this function, so that no entry is lost.
+    `may_split`: whether the transaction has room for a second item.
+    """
+    kept, earlier = split_timeline(after) if may_split else (after, None)
+    return [update(ORDER, before, kept), *([put_if_absent(EARLIER_TIMELINE, earlier)] if earlier else [])]
+
+
 def change_address(shop: Shop, caller: Caller, order_id: str, address: Address) -> Order:
     """Change the delivery address of an order before the warehouse receives the order. Safe to repeat.
 
@@ -179,7 +190,7 @@ def change_address(shop: Shop, caller: Caller, order_id: str, address: Address) 
         if before.address == address:
             return before
         after = replace(apply_order_command(before, "readdress", shop.now_instant()), address=address)
-        shop.table.write(update(ORDER, before, after))
+        shop.table.write(*save_order(before, after))
         return after
 
     return retry_on_conflict(shop, attempt)

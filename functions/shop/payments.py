@@ -21,9 +21,9 @@ from functions.model.entities import ArchivedOrder, Order, Payment, PaymentClaim
 from functions.model.errors import NotFound, WrongState
 from functions.model.patterns import PAYMENT_BY_ID, PAYMENT_CLAIM_BY_ID, UNMATCHED_PAYMENTS_BY_DATE
 from functions.model.states import PaymentCommand, apply_payment_command
-from functions.model.table import ORDER, PAYMENT, PAYMENT_CLAIM, REFUND
+from functions.model.table import PAYMENT, PAYMENT_CLAIM, REFUND
 from functions.shop.idempotency import IdempotentResult, run_idempotently
-from functions.shop.orders import apply_payment
+from functions.shop.orders import apply_payment, save_order
 from functions.shop.refund_processing import PROVIDER_CALLER_ID
 from functions.shop.refunds import build_refund, check_order_unchanged, get_order_unless_archiving, has_max_payments
 from functions.shop.shop import Caller, Shop
@@ -200,7 +200,7 @@ def _count_towards_order(shop: Shop, order: Order, payment: Payment) -> list[Wri
         counted = min(payment.amount, order.total - order.paid)
     writes: list[Write[Any]] = [check_order_unchanged(order.order_id, order)]
     if counted:
-        writes = [update(ORDER, order, apply_payment(order, counted, shop.now_instant()))]
+        writes = save_order(order, apply_payment(order, counted, shop.now_instant()))
     if rest := payment.amount - counted:
         why: RefundReason = "EXCESS" if order.status == "PENDING" else "LATE"
         refund = build_refund(shop, payment, rest, why, number=1, customer_id=order.customer_id)

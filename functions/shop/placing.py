@@ -8,7 +8,17 @@ from typing import Any
 from functions.dynamodb.errors import TableBusy
 from functions.dynamodb.writes import put_if_absent
 from functions.model import pricing
-from functions.model.entities import SALE_SHARDS, Address, ArchivedOrder, Customer, Discount, Line, Order, Product
+from functions.model.entities import (
+    SALE_SHARDS,
+    Address,
+    ArchivedOrder,
+    Customer,
+    Discount,
+    Line,
+    Order,
+    Product,
+    TimelineEntry,
+)
 from functions.model.errors import (
     IdempotencyKeyReused,
     InvalidInput,
@@ -132,7 +142,8 @@ def _place(
     if discount_code is not None:
         order = discounts.apply_discount(order, discounts.normalize_code(discount_code), discount)
     if not order.total:
-        order = replace(order, status="PAID", paid_at=order.placed_at)
+        entry = TimelineEntry(at=order.placed_at, event="OrderPaid", status="PAID")
+        order = replace(order, status="PAID", paid_at=order.placed_at, timeline={"1": entry})
     try:
         return PlacedOrder(
             _write_order(shop, stock.assign_first_parts(order, products), products, discount, consistent=consistent),
@@ -213,6 +224,7 @@ def _build_order(
         customer_name=customer.name,
         customer_version=customer.version,
         sales_shards=SALE_SHARDS.written if SALE_SHARDS.written > 1 else None,
+        timeline={"1": TimelineEntry(at=now, event="OrderPlaced", status="PENDING")},
     )
 
 

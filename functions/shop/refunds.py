@@ -32,7 +32,7 @@ from functions.model.states import apply_order_command, apply_payment_command, a
 from functions.model.table import ARCHIVED_ORDER, ORDER, PAYMENT, REFUND
 from functions.shop.accounts import require_positive, store_credit_account_id
 from functions.shop.idempotency import IdempotentResult, run_idempotently
-from functions.shop.orders import get_order, get_unarchived_order, require_unarchived
+from functions.shop.orders import get_order, get_unarchived_order, require_unarchived, save_order
 from functions.shop.shop import Caller, Shop, retry_on_conflict
 
 MAX_PAYMENTS = 5
@@ -234,7 +234,7 @@ def refund_order(
         if plan.owed:
             raise TooMuch("amount", plan.amount)
         after = replace(after, refunded=order.refunded + amount)
-        return [update(ORDER, order, after), *plan.writes], _result(*plan.refunds)
+        return [*save_order(order, after), *plan.writes], _result(*plan.refunds)
 
     return run_idempotently(shop, caller.id, key, "refund_order", request, decide)
 

@@ -6,18 +6,18 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from functions.dynamodb.keys import Instant, to_instant
-from functions.dynamodb.table import QueryPage
-from functions.dynamodb.writes import Write, put_if_absent, update
+from functions.dynamodb.table import TRANSACTION_LIMIT, QueryPage
+from functions.dynamodb.writes import Write, put_if_absent
 from functions.model.entities import Line, Order, Return
 from functions.model.errors import AlreadyExists, InvalidInput, ReturnWindowOver, TooMuch
 from functions.model.patterns import RETURNS_OF_ORDER
 from functions.model.pricing import refund_due
 from functions.model.states import apply_order_command
-from functions.model.table import ORDER, RETURN
+from functions.model.table import RETURN
 from functions.shop import discounts, stock
 from functions.shop.cancellation import put_expiry_marker
 from functions.shop.idempotency import IdempotentResult, run_idempotently
-from functions.shop.orders import get_order, get_unarchived_order, require_unarchived
+from functions.shop.orders import get_order, get_unarchived_order, require_unarchived, save_order
 from functions.shop.refunds import RefundDestination, get_store_credit_account_id, plan_refunds
 from functions.shop.shop import Caller, Shop
 
@@ -108,14 +108,15 @@ def return_goods(
             currency=before.currency,
             created_at=after.updated_at,
         )
-        writes: list[Write[Any]] = [
-            update(ORDER, before, after),
+        others: list[Write[Any]] = [
             put_if_absent(RETURN, item, condition_error=lambda found: AlreadyExists("return")),
             *plan.writes,
             *stock.restock(before, item.restocked),
             *(discounts.release(before) if all_back else ()),
             put_expiry_marker(shop, after, shop.return_window_days + shop.retention_days),
         ]
+        # The transaction also has the order itself, and the Command of the idempotency key.
+        writes = [*save_order(before, after, may_split=len(others) + 3 <= TRANSACTION_LIMIT), *others]
         return writes, {**asdict(item), "refund_ids": [refund.refund_id for refund in plan.refunds]}
 
     return run_idempotently(shop, caller.id, key, "return_goods", request, decide)

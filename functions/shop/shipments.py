@@ -21,9 +21,9 @@ from functions.model.patterns import (
     SHIPMENTS_OF_ORDER,
 )
 from functions.model.states import apply_order_command, apply_shipment_command
-from functions.model.table import ORDER, SHIPMENT
+from functions.model.table import SHIPMENT
 from functions.shop.cancellation import put_expiry_marker
-from functions.shop.orders import get_order_owner, get_unarchived_order
+from functions.shop.orders import get_order_owner, get_unarchived_order, save_order
 from functions.shop.shop import Caller, Shop, decide_with_eventual_reads
 
 MAX_SHIPMENTS = 90
@@ -102,7 +102,7 @@ def dispatch_shipment(
             parcels=order.parcels + bool(left),
         )
         following = [put_if_absent(SHIPMENT, build_shipment(shipped, left))] if left else []
-        shop.table.write(update(SHIPMENT, before, after), update(ORDER, order, shipped), *following)
+        shop.table.write(update(SHIPMENT, before, after), *save_order(order, shipped), *following)
         return after
 
     return decide_with_eventual_reads(shop, attempt)
@@ -157,7 +157,7 @@ def _record_delivery(shop: Shop, order: Order, shipments: Sequence[Shipment]) ->
         after = replace(after, delivered_at=now)
     shop.table.write(
         *(update(SHIPMENT, *pair) for pair in zip(shipments, delivered, strict=True)),
-        update(ORDER, order, after),
+        *save_order(order, after),
         *([put_expiry_marker(shop, after, shop.return_window_days + shop.retention_days)] if all_delivered else []),
     )
     return delivered

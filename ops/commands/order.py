@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -20,7 +20,8 @@ from functions.handlers.archive_worker import parse_archive
 from functions.model import copies
 from functions.model.entities import SOLD_STATUSES, ArchivedOrder, Notification, Order, order_number
 from functions.model.patterns import ORDER_BY_ID, ORDER_ITEM_COLLECTION, ORDERS_BY_NUMBER
-from functions.model.table import ACTIVITY, ROWS_BY_TYPE, TIMELINE
+from functions.model.table import ACTIVITY, ROWS_BY_TYPE
+from functions.model.timelines import merge_timeline
 from functions.shop.archive import REFUNDS_IN_FLIGHT
 from functions.shop.order_notifications import query_notifications_of_order
 from functions.shop.shop import Shop
@@ -28,12 +29,11 @@ from ops import targets
 from ops.cli_errors import RecordNotFound
 from ops.item_codec import decode_item
 from ops.item_keys import ItemKey, item_key, load_existing, match_key
-from ops.repair.copy_checks import find_order_discrepancies, read_source
+from ops.repair.copy_checks import Discrepancy, find_order_discrepancies, read_source
 from ops.targets import ShopTarget
 from ops.timeline import build_timeline as whole
 from ops.timeline import entries_from_table, list_effects
 
-LOGS = (TIMELINE, ACTIVITY)
 MAX_NOTIFICATIONS = 100
 
 JsonObject = dict[str, Any]
@@ -96,10 +96,10 @@ def compare_copies(shop: Shop, order_id: str) -> JsonObject:
     found = [
         _describe_copy(at, states.get(at, "in sync"), existing.get(at), copy) for at, (_, copy) in expected.items()
     ]
-    unexpected = [at for at in states if at not in expected and not any(match_key(log, at) for log in LOGS)]
-    found += [_describe_copy(at, states[at], faults[at].actual) for at in unexpected]
+    unexpected = [at for at in states if at not in expected]
+    found += [_describe_copy(at, states[at], faults[at].actual) for at in unexpected if not match_key(ACTIVITY, at)]
     if isinstance(order, Order):
-        found.append(_describe_log(order, images, {at for at in states if at not in expected and at not in unexpected}))
+        found.append(_describe_log(order, [faults[at] for at in unexpected if match_key(ACTIVITY, at)]))
     return {
         "in_sync": all(copy["state"] == "in sync" for copy in found),
         "checked_at": shop.now_instant(),
@@ -121,18 +121,19 @@ def _read_or_raw(image: Image) -> JsonObject:
         return decode_item(image)
 
 
-def _describe_log(order: Order, images: Iterable[Image], wrong: Collection[ItemKey]) -> JsonObject:
-    """Return a dict with the state of the order's timeline (the log of its changes), and the versions without an entry.
+def _describe_log(order: Order, wrong: Sequence[Discrepancy]) -> JsonObject:
+    """Return a dict with the state of the order's entries in the customer's activity log.
 
-    The timeline must have one entry for each version in `order.logged_versions`. `wrong`: the keys of wrong entries.
+    `wrong`: the missing and wrong entries.
     """
-    versions = {int(image["version"]["N"]) for image in images if image["type"]["S"] == TIMELINE.type}
-    missing = sorted(set(order.logged_versions) - versions)
-    shown = {"type": TIMELINE.type, "PK": f"ORDER#{order.order_id}", "SK": "TIMELINE#…"}
-    return shown | {
+    missing = [fault.key[1] for fault in wrong if fault.actual is None]
+    return {
+        "type": ACTIVITY.type,
+        "PK": f"CUSTOMER#{order.customer_id}",
+        "SK": "ACTIVITY#…",
         "state": "missing" if missing else "behind" if wrong else "in sync",
         "expected": {"versions": len(order.logged_versions)},
-        "found": {"versions": len(versions), "missing": missing},
+        "found": {"missing": missing},
     }
 
 
@@ -177,10 +178,10 @@ def list_notifications(table: Table, order: Order | ArchivedOrder) -> Sequence[N
 
 
 # show the whole order -------------------------------------------------------------------------------------------------
-TIME_FIELDS = ("placed_at", "paid_at", "reached_at", "delivered_at", "updated_at", "restored_at")
+TIME_FIELDS = ("placed_at", "paid_at", "delivered_at", "updated_at", "restored_at")
 # fmt: off
 COLUMNS: Mapping[str, Sequence[str]] = {
-    "TimelineEvent": ("at", "version", "event", "status", "change_id"),
+    "OrderEvent":    ("at", "version", "event", "status"),
     "Payment":       ("payment_id", "status", "method", "amount", "refunded", "disputes", "reason", "updated_at"),
     "ArchivedDispute": ("dispute_id", "payment_id", "status", "reason", "updated_at"),
     "Refund":        ("refund_id", "status", "amount", "why", "attempt", "account_id", "reason", "updated_at"),
@@ -223,7 +224,8 @@ def describe_order(target: ShopTarget, order_id: str) -> Iterator[str]:
     for image in images.values():
         if image["type"]["S"] in groups:
             groups[image["type"]["S"]].append(ROWS_BY_TYPE[image["type"]["S"]].decode(image))
-    groups["TimelineEvent"].sort(key=lambda event: event.version)
+    owned = [order, *(ROWS_BY_TYPE[image["type"]["S"]].decode(image) for image in images.values())]
+    groups["OrderEvent"] = merge_timeline(owned)
     mails = list_notifications(table, stub)
     effects = list_effects(table, order)
     groups |= {"Effect": effects, "Notification": [*mails]}
@@ -232,8 +234,7 @@ def describe_order(target: ShopTarget, order_id: str) -> Iterator[str]:
         yield from _format_table(
             kind, COLUMNS[kind], [[getattr(item, name) for name in COLUMNS[kind]] for item in items]
         )
-    items = [item for kind in groups if kind not in ("Effect", "Notification") for item in groups[kind]]
-    entries = whole(target.journal_entries(order_id), entries_from_table(stub, items, mails, effects))
+    entries = whole(target.journal_entries(order_id), entries_from_table(stub, owned, mails, effects))
     yield from _format_table(
         "timeline", TIMELINE_COLUMNS, [[one[name] for name in TIMELINE_COLUMNS] for one in entries]
     )

@@ -35,7 +35,7 @@ from functions.dynamodb.keys import KEY_ATTRIBUTES, Instant, Row, instant_from_e
 from functions.dynamodb.writes import Write, WriteConflict, check_absent, check_unchanged
 from functions.handlers.archive_worker import parse_archive
 from functions.model.changes import RESTORED_ATTRIBUTE
-from functions.model.entities import ArchivedOrder, Customer, ErasedCustomer, Order
+from functions.model.entities import ArchivedOrder, Customer, ErasedCustomer, Order, TimelineEntry
 from functions.model.patterns import CUSTOMER_OR_ERASED_BY_ID, ORDER_BY_ID, ORDER_ITEM_COLLECTION
 from functions.model.personal_data import personal_attributes
 from functions.model.table import (
@@ -48,6 +48,7 @@ from functions.model.table import (
     REFUND,
     ROWS_BY_TYPE,
 )
+from functions.model.timelines import append_entry
 from functions.shop.archive import TYPES_KEPT_IN_TABLE
 from functions.shop.cancellation import put_expiry_marker
 from functions.shop.disputes import apply_kept_disputes
@@ -224,16 +225,18 @@ def _verify_and_read(stub: ArchivedOrder, body: bytes) -> list[Image]:
 def _restored_order(stub: ArchivedOrder, closed: Image, now: Instant, *, is_customer_erased: bool) -> Image:
     """Return the restored order in DynamoDB JSON. Its version is one above the version of the archived order.
 
-    `stub`: the archived order. `closed`: the order from the archive object. If the customer's personal data was erased,
-    the personal attributes are left out.
+    Its timeline gets an entry for the restore. `stub`: the archived order. `closed`: the order from the archive object.
+    If the customer's personal data was erased, the personal attributes are left out.
     """
     version = stub.version + 1
     order = _known_row(closed).decode(closed)
     archived_versions = (*(order.away or ()), *range(order.version + 1, version))
     erased = personal_attributes(closed) if is_customer_erased else frozenset()
     kept = {name: value for name, value in closed.items() if name not in erased}
-    ours = ORDER.encode(replace(order, restored_at=now, away=archived_versions, version=version))
-    return {**kept, **{name: ours[name] for name in ("restored_at", "away", "version")}}
+    entry = TimelineEntry(at=now, event="OrderRestored", status=order.status)
+    timeline = append_entry(order, version, entry)
+    ours = ORDER.encode(replace(order, restored_at=now, away=archived_versions, version=version, timeline=timeline))
+    return {**kept, **{name: ours[name] for name in ("restored_at", "away", "version", "timeline")}}
 
 
 def _missing_items(images: Sequence[Image], there: Mapping[str, Image], now: Instant) -> Iterator[Image]:

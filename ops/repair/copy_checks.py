@@ -26,11 +26,11 @@ from functions.model.table import (
     ORDER_SUMMARY,
     ROWS_BY_TYPE,
     SALE,
-    TIMELINE,
 )
+from functions.model.timelines import merge_timeline
 from functions.shop.shop import Shop
 from ops.item_keys import ItemKey, item_key, load_existing, match_key
-from ops.repair.order_history import change_ids, expected_log_entries
+from ops.repair.order_history import change_ids, expected_log_entries, read_timeline
 from ops.scan.sweep import rewrite_item
 
 SourceItem = tuple[Row[Any], Any]
@@ -144,7 +144,7 @@ def find_order(images: ImagesByKey, order_id: str) -> SourceItem:
 LogEntries = Sequence[tuple[Row[Any], Any]]
 """Log entries, each as a pair: the declaration of its item type (a `Row` of model/table.py), and the entry.
 
-The logs of an order are its timeline and the customer's activity log.
+The log of an order is the customer's activity log.
 """
 
 
@@ -156,10 +156,9 @@ def find_order_discrepancies(
     A copy is an item or attribute that is derived from another item: a snapshot, a log entry, or the customer's name.
 
     `images`: all items of the order's partition, in DynamoDB JSON. `entries`: the log entries that the order must have;
-    if None, they are reconstructed from the order and its existing logs.
+    if None, they are derived from its timeline.
 
-    Yields nothing while the order is being archived. Raises Unreadable if the order cannot be decoded. Raises Permanent
-    if `entries` is None and the log entries cannot be reconstructed.
+    Yields nothing while the order is being archived. Raises Unreadable if the order cannot be decoded.
     """
     row, item = ORDER, ORDER.key(order_id=order_id)
     for image in images:
@@ -169,21 +168,18 @@ def find_order_discrepancies(
             break
     if isinstance(item, Order) and item.status == "ARCHIVING":
         return  # the archive Lambda is moving the order and deletes its copies
-    in_partition = _copies_in_partition(item, images)
     expected = dict(_expected_snapshots(shop, row, item))
     if isinstance(item, Order):
         expected |= _expected_log_entries(expected_log_entries(shop, item, images) if entries is None else entries)
         yield from _check_customer_name(shop, item, found)
-    existing = {**load_existing(shop, [place for place in expected if place not in in_partition]), **in_partition}
-    for place, (into, copy, least) in expected.items():
+    existing = load_existing(shop, list(expected))
+    # The last copy comes last here, too: if it has the order's version, the archive Lambda takes all for complete.
+    for place, (into, copy, least) in sorted(expected.items(), key=lambda one: copies.is_last(row, one[1][0])):
         actual = existing.get(place)
         if actual is None and not _expired_while_archived(into, copy, item):
             yield Discrepancy(f"{into.kind} missing", place, None, copy, (row, item))
         elif actual is not None and not _matches(actual, copy, least):
             yield Discrepancy(f"{into.kind} wrong", place, actual, copy, (row, item))
-    for place, image in in_partition.items():
-        if place not in expected:
-            yield Discrepancy("log foreign", place, image, None, (row, item))
 
 
 def _expired_while_archived(into: Row[Any], copy: Image, item: Any) -> bool:
@@ -197,21 +193,6 @@ def _expired_while_archived(into: Row[Any], copy: Image, item: Any) -> bool:
     """
     restored_at = getattr(item, "restored_at", None)
     return bool(restored_at and into.has_ttl and copy["at"]["S"] < restored_at)
-
-
-def _copies_in_partition(item: Any, images: Sequence[Image]) -> dict[ItemKey, Image]:
-    """Return the copies that are stored in an order's partition (its timeline), by key.
-
-    If the order is archived, copies with the attribute `restored_at` are left out. A restore from the archive has
-    written them in advance. Either this restore is still running, or it was killed and the next restore completes it.
-    In both cases these copies are no error.
-    """
-    is_restoring = isinstance(item, ArchivedOrder)
-    return {
-        item_key(image): image
-        for image in images
-        if match_key(TIMELINE, item_key(image)) and not (is_restoring and RESTORED_ATTRIBUTE in image)
-    }
 
 
 def _matches(image: Image, expected: Image, min_version: int) -> bool:
@@ -242,7 +223,7 @@ def _expected_snapshots(shop: Shop, row: Row[Any], item: Any) -> ExpectedCopies:
         return {}
     now = shop.now().timestamp()
     return {
-        place: (into, into.encode(copy), item.reached if isinstance(item, Order) and into is ORDER_SUMMARY else 1)
+        place: (into, into.encode(copy), item.version if copies.is_last(row, into) else 1)
         for place, (into, copy) in copies.copies_of(row, item).items()
         if not (into.has_ttl and copy.ttl <= now)
     }
@@ -314,16 +295,11 @@ def find_orphaned_snapshot(image: Image, sources: ImagesByKey) -> Iterator[Discr
 
 
 def activity_sources(image: Image) -> list[ItemKey]:
-    """Return the keys of the two items that `find_activity_discrepancies` needs to check an activity log entry.
+    """Return, in a list, the key of the order whose change an entry of a customer's activity log records.
 
-    An entry of a customer's activity log records one change of an order. The order's timeline has an entry for the same
-    change. The returned keys are those of the order and of this timeline entry. Raises InvalidKeyValue.
+    `find_activity_discrepancies` needs this order. Raises InvalidKeyValue.
     """
-    key = match_key(ACTIVITY, item_key(image))
-    assert key is not None
-    order_id = _order_id(image)
-    timeline_key = TIMELINE.key(order_id=order_id, at=key["at"], change_id=key["change_id"])
-    return [item_key(ORDER.key(order_id=order_id)), item_key(timeline_key)]
+    return [item_key(ORDER.key(order_id=_order_id(image)))]
 
 
 def find_activity_discrepancies(shop: Shop, image: Image, sources: ImagesByKey) -> Iterator[Discrepancy]:
@@ -333,8 +309,7 @@ def find_activity_discrepancies(shop: Shop, image: Image, sources: ImagesByKey) 
     archived, the content is not checked here, but in `find_order_discrepancies`. An entry whose ttl has passed is not
     checked at all.
 
-    `image`: the entry. `sources`: the existing orders and timeline entries, by key. Raises Unreadable. Raises Permanent
-    if the order's history cannot be reconstructed.
+    `image`: the entry. `sources`: the existing orders, by key. Raises Unreadable.
     """
     place = item_key(image)
     key = match_key(ACTIVITY, place)
@@ -345,8 +320,6 @@ def find_activity_discrepancies(shop: Shop, image: Image, sources: ImagesByKey) 
         row, item = find_order(sources, _order_id(image))
     except InvalidKeyValue:
         row, item = ORDER, ORDER.key(order_id="none")
-    else:
-        _, timeline_key = activity_sources(image)
     ids = {} if isinstance(item, Mapping) else change_ids(row, item)
     if key["change_id"] not in ids or item.customer_id != key["customer_id"]:
         yield Discrepancy("log foreign", place, image, None, (row, item))
@@ -357,10 +330,12 @@ def find_activity_discrepancies(shop: Shop, image: Image, sources: ImagesByKey) 
         (entry,) = copies.activity_entries(change)
         if (wanted := ACTIVITY.encode(entry)) != image:
             yield Discrepancy("log wrong", place, image, wanted, (ARCHIVED_ORDER, item))
-    elif item.status != "ARCHIVING" and timeline_key not in sources:
-        beside = shop.table.query_partition_raw(ORDER_ITEM_COLLECTION, order_id=item.order_id)
-        if place not in _expected_log_entries(expected_log_entries(shop, item, beside)):
-            yield Discrepancy("log foreign", place, image, None, (row, item))
+    elif item.status != "ARCHIVING":
+        version, at = ids[key["change_id"]], key["at"]
+        if not any(event.at == at for event in merge_timeline([item]) if event.version == version):
+            beside = shop.table.query_partition_raw(ORDER_ITEM_COLLECTION, order_id=item.order_id)
+            if any(event.at != at for event in read_timeline(beside) if event.version == version):
+                yield Discrepancy("log foreign", place, image, None, (row, item))
 
 
 def _order_id(image: Image) -> str:

@@ -11,27 +11,26 @@ The event keeps its original id, so a consumer that has already handled the even
 All functions are safe to repeat, also while the stream's Lambda functions and the archive Lambda are running.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
 from functions.dynamodb.codec import Image
-from functions.dynamodb.keys import Row, subtract_clock_difference, to_instant
+from functions.dynamodb.keys import to_instant
 from functions.dynamodb.record_batch import Record
-from functions.dynamodb.writes import Write, check_unchanged, delete, put_if_absent
-from functions.handlers.copies_reader import copy_deletions, total_writes, write_unless_newer
+from functions.dynamodb.writes import check_unchanged
+from functions.handlers.copies_reader import total_writes
 from functions.handlers.event_publisher import MAX_ENTRIES_PER_CALL, to_put_events_entry
 from functions.model import changes, copies, events, totals
 from functions.model.changes import Change
 from functions.model.entities import ArchivedOrder, Expiry, Order
-from functions.model.patterns import CUSTOMER_ACTIVITY, ORDER_ITEM_COLLECTION
+from functions.model.patterns import ORDER_ITEM_COLLECTION
 from functions.model.retention import MAX_REPLAY_AGE_DAYS
 from functions.model.states import CLOSED_STATUSES
-from functions.model.table import ACTIVITY, EXPIRY, ROWS_BY_TYPE, TIMELINE
+from functions.model.table import EXPIRY, ROWS_BY_TYPE
 from functions.shop.shop import Shop, retry_on_conflict
-from ops.item_keys import item_key, match_key
 from ops.repair.copy_checks import Discrepancy, LogEntries, find_order_discrepancies
-from ops.repair.order_history import make_stream_record, reconstruct_history
+from ops.repair.order_history import list_status_changes, make_stream_record
 from ops.scan.checkpoint import Checkpoint
 from ops.scan.progress import SweepProgress
 from ops.scan.sweep import sweep
@@ -96,9 +95,7 @@ def rebuild_copies(
     """Scan the table, write all missing or outdated copies and missing log entries, and update the totals.
 
     A primary item is an item from which copies and totals are derived. If the totals do not include such an item yet,
-    its amounts are added. If the totals still include a deleted item, its amounts are subtracted. If the time of a
-    change is unknown, its log entry gets an estimated time: the time of the next change with a known time. This
-    is written only when the stream cannot deliver the change any more, RECORDS_MAY_COME after the estimated time.
+    its amounts are added. If the totals still include a deleted item, its amounts are subtracted.
 
     `dry`: only count, write nothing. Returns the counts of the scan.
     """
@@ -164,7 +161,7 @@ def refresh_copies(shop: Shop, item: Any, recorded_entries: LogEntries | None = 
     copied too.
 
     `recorded_entries`: the log entries that a redriven stream record describes. If given, no other log entries are
-    written. If None, all log entries that the order must have are derived from the order and its existing logs.
+    written. If None, all log entries that the order must have are derived from its timeline.
     `dry`: write nothing.
 
     Returns whether there was anything to write. Raises WriteConflict if the item has changed since it was read.
@@ -172,21 +169,15 @@ def refresh_copies(shop: Shop, item: Any, recorded_entries: LogEntries | None = 
     row = ROWS_BY_TYPE[type(item).__name__]
     if getattr(item, "status", None) == "ARCHIVING":
         return False  # the archive Lambda is moving the order to S3, so write nothing
-    obsolete = copy_deletions(shop.table, item) if isinstance(item, ArchivedOrder) else []
     faults = _find_rebuilt(shop, item, recorded_entries) if isinstance(item, Order | ArchivedOrder) else []
     contribution = totals.current_contribution(row, item, shop.now_instant())
     counting = total_writes(shop, contribution) if contribution else []
-    logging = list(_replace_estimated_entries(shop, recorded_entries or (), faults)) if isinstance(item, Order) else []
     if not dry:
-        for write in obsolete:
-            write_unless_newer(shop.table, write)
         for fault in faults:
-            if recorded_entries is None or fault.kind != "log missing":
-                fault.repair(shop)
-        for writes in (logging, counting):
-            if writes:
-                shop.table.write(check_unchanged(row, item), *writes)
-    return bool(obsolete or faults or logging or counting)
+            fault.repair(shop)
+        if counting:
+            shop.table.write(check_unchanged(row, item), *counting)
+    return bool(faults or counting)
 
 
 def _find_rebuilt(shop: Shop, order: Order | ArchivedOrder, recorded_entries: LogEntries | None) -> list[Discrepancy]:
@@ -202,60 +193,15 @@ def _find_rebuilt(shop: Shop, order: Order | ArchivedOrder, recorded_entries: Lo
     return [fault for fault in found if fault.kind in REBUILT_KINDS]
 
 
-def _replace_estimated_entries(
-    shop: Shop, recorded_entries: LogEntries, faults: Sequence[Discrepancy]
-) -> Iterator[Write[Any]]:
-    """Yield the writes that put the missing log entries of a record, and delete entries with an estimated time.
-
-    An earlier run without the stream record may not have known the time of the change. Then it has written a log entry
-    with an estimated time: the time of the next change with a known time. The time is part of an entry's key. So the
-    correct entry has another key, and does not overwrite this entry. The entry with the estimated time is also deleted
-    if the correct entry is already there: a repair may have written it while an earlier redrive was running. If the
-    order was restored from the archive, a missing entry of activity counts as expired, not as missing. It is put only
-    in place of an estimated one.
-
-    The caller must send all writes in one transaction. If a repair found the entries of only one log replaced, it would
-    take the estimated time from the other log for the correct one, and write the estimated entry again.
-
-    `recorded_entries`: the correct entries. `faults`: what `_find_rebuilt` found for them.
-    """
-    missing, now = {fault.key for fault in faults}, shop.now().timestamp()
-    for row, entry in recorded_entries:
-        if row.has_ttl and entry.ttl <= now:
-            continue  # the correct entry has expired, so leave the others to expire, too
-        place = copies.key_pair(row, entry)
-        stored = {
-            key: image
-            for image in LOG_READERS[row](shop, entry)
-            if match_key(row, key := item_key(image)) and image["change_id"]["S"] == entry.change_id
-        }
-        if place in missing or (stored and place not in stored):
-            yield put_if_absent(row, entry)
-        yield from (delete(row, row.decode(image)) for key, image in stored.items() if key != place)
-
-
-LOG_READERS: Mapping[Row[Any], Callable[[Shop, Any], Iterable[Image]]] = {
-    TIMELINE: lambda shop, entry: shop.table.query_partition_raw(ORDER_ITEM_COLLECTION, order_id=entry.order_id),
-    ACTIVITY: lambda shop, entry: shop.table.query_raw(
-        CUSTOMER_ACTIVITY, customer_id=entry.customer_id, since=subtract_clock_difference(entry.at)
-    ),
-}
-"""For each log (a row of model/table.py): the function that reads all entries of a change.
-
-The arguments of a function are the shop and the correct entry of the change. The result contains the correct entry, if
-it is stored, and all entries of this change that have an estimated time. It may contain other items too. The function
-of the timeline returns all items of the order's partition. The function of the activity log returns the customer's
-entries from the time of the correct entry on, minus MAX_CLOCK_DIFFERENCE. This is enough, because an estimated time is
-the time of a later change.
-"""
-
-
 # changes to publish again ---------------------------------------------------------------------------------------------
 def _change_to_current_status(shop: Shop, order: Order) -> Iterator[Change]:
-    """Yield the change that brought an order to its current status, even if later changes kept this status."""
+    """Yield the change that brought an order to its current status, even if later changes kept this status.
+
+    Yields nothing if older code made this change and its entry in the timeline is lost.
+    """
     if order.status != "ARCHIVING":  # the change to ARCHIVING has no event
         beside = shop.table.query_partition_raw(ORDER_ITEM_COLLECTION, order_id=order.order_id)
-        yield from (change for change in reconstruct_history(shop, order, beside) if change.version == order.reached)
+        yield from list_status_changes(order, beside)[-1:]
 
 
 def _expiry_change(shop: Shop, order: Order) -> Iterator[Change]:

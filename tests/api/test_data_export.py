@@ -52,7 +52,7 @@ def test_every_item_of_a_row_that_belongs_to_a_customer_is_exported_once_with_al
         sample = everything_owned()[item["type"]]
         assert item["data"] == data_export.to_json({name: getattr(sample, name) for name in item["data"]}) or item[
             "type"
-        ] in ("Order", "OrderSummary", "Invoice")
+        ] in ("Order", "EarlierTimeline", "OrderSummary", "Invoice")
         assert item["data"].keys() == t.ROWS_BY_TYPE[item["type"]].fields.keys()
     (order,) = [item["data"] for item in found if item["type"] == "Order"]
     assert order["address"]["street"] == "1 Elm Row"

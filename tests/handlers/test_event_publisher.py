@@ -162,7 +162,6 @@ def test_f15_records_of_copies_cause_no_event(harness: ShopHarness, onto: Callab
         "OrderSummary",
         "OrderNumber",
         "Sale",
-        "TimelineEvent",
         "Activity",
     }
     bus = onto(Bus())

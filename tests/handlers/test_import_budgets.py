@@ -39,7 +39,8 @@ EVERYWHERE = """
     model.entities.invoices model.entities.markers model.entities.notifications model.entities.order_copies
     model.entities.orders model.entities.payments model.entities.products model.entities.sharding
     model.entities.shipments model.entities.sweeps model.entities.totals model.errors model.events model.lambdas
-    model.metrics model.money model.retention model.states model.table runtime runtime.clients runtime.environment
+    model.metrics model.money model.retention model.states model.table model.timelines runtime
+    runtime.clients runtime.environment
     runtime.log runtime.metrics_buffer runtime.observability shop shop.shop
 """
 MODULES = {
@@ -60,7 +61,7 @@ MODULES = {
         shop.refunds""",
     "customer_name_worker": """model.copies model.patterns model.pricing model.retries model.totals
         runtime.dead_letters runtime.queue_batch shop.customer_names""",
-    "archive_worker": """adapters adapters.object_store model.copies model.patterns model.pricing model.retries
+    "archive_worker": """adapters adapters.object_store model.patterns model.pricing model.retries
         model.totals runtime.dead_letters runtime.queue_batch shop.accounts shop.archive shop.cancellation
         shop.discounts shop.idempotency shop.orders shop.refunds shop.stock""",
     "import_worker": """model.patterns model.reactions model.retries runtime.dead_letters runtime.queue_batch

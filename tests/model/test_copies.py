@@ -12,8 +12,9 @@ from functions.dynamodb.keys import Row
 from functions.model import entities as e
 from functions.model import table as t
 from functions.model.changes import Change, parse_change
-from functions.model.copies import LOGS, SNAPSHOTS, SOURCE_ROWS, copies_of, copies_removed_by, plan_copy_changes
+from functions.model.copies import LOGS, SNAPSHOTS, SOURCE_ROWS, copies_of, plan_copy_changes
 from functions.model.states import ORDER_TRANSITIONS, OrderCommand, apply_order_command
+from functions.model.timelines import merge_timeline
 from tests.support.samples import HOME_ADDRESS, LINES, PERSONAL, archived_order, moment, order
 from tests.support.scale import many
 
@@ -42,7 +43,7 @@ def follow(table: Copies, change: Change) -> None:
     """Apply the copies reader's writes to the table, with their guards: newer copies stay, log entries are written
     once."""
     todo = plan_copy_changes(change)
-    for row, copy in todo.put:
+    for row, copy in [*todo.put, *([todo.last] if todo.last else [])]:
         place = place_of(row, copy)
         if place not in table or table[place][1].version < copy.version:
             table[place] = (row, copy)
@@ -52,8 +53,6 @@ def follow(table: Copies, change: Change) -> None:
             del table[place]
     for row, entry in todo.append:
         table.setdefault(place_of(row, entry), (row, entry))
-    for place in [place for place, (row, _) in table.items() if row in copies_removed_by(change)]:
-        del table[place]
 
 
 def place_of(row: Row[Any], item: Any) -> tuple[str, str]:
@@ -74,7 +73,8 @@ def logged(table: Copies, row: Row[Any]) -> list[Any]:
 def walk(choices: list[int]) -> list[e.Order]:
     """An order's states, from placing on: each choice is one of the commands that its state allows."""
     lines = {id: replace(line, taken={"1": 1}) if id == "pot" else line for id, line in LINES.items()}
-    states = [order(lines=lines)]
+    placed = e.TimelineEntry(at=moment(), event="OrderPlaced", status="PENDING")
+    states = [order(lines=lines, timeline={"1": placed})]
     for choice in choices:
         if allowed := [move for move in ORDER_TRANSITIONS if states[-1].status in move.before]:
             move = allowed[choice % len(allowed)]
@@ -120,12 +120,19 @@ def test_f8_following_every_change_ends_where_the_last_state_says_however_often_
     assert snapshots(table) == snapshots(copies_of(t.ORDER, last))
 
     told = [each for each in changes if each.name != "OrderArchiving"]
-    timeline, activity = logged(table, t.TIMELINE), logged(table, t.ACTIVITY)
-    assert (
-        [entry.version for entry in timeline] == [entry.version for entry in activity] == list(range(1, len(told) + 1))
-    )
-    assert [(entry.event, entry.change_id, entry.at) for entry in timeline] == [(c.name, c.id, c.at) for c in told]
-    assert [entry.status for entry in timeline] == [c.after.status for c in told]
+    activity = logged(table, t.ACTIVITY)
+    assert [entry.version for entry in activity] == list(range(1, len(told) + 1))
+    assert [(entry.event, entry.change_id, entry.at) for entry in activity] == [(c.name, c.id, c.at) for c in told]
+
+
+@given(WALKS)
+def test_the_timeline_of_an_order_has_each_change_under_the_name_that_the_stream_gives_it(
+    states: list[e.Order],
+) -> None:
+    changes = [change(old, new) for old, new in zip([None, *states], states, strict=False)]
+    told = [(c.version, c.at, c.name, c.after.status) for c in changes if c.name != "OrderArchiving"]
+    events = merge_timeline([states[-1]])
+    assert [(event.version, event.at, event.event, event.status) for event in events] == told
 
 
 @given(WALKS, st.data())
@@ -138,7 +145,8 @@ def test_f8_a_late_write_restores_no_copy(states: list[e.Order], data: st.DataOb
     late: list[tuple[Row[Any], Any]] = []
     for each in changes:
         follow(table, each)
-        late += plan_copy_changes(each).put
+        todo = plan_copy_changes(each)
+        late += [*todo.put, *([todo.last] if todo.last else [])]
         for row, copy in data.draw(st.lists(st.sampled_from(late), max_size=3), label="late") if late else []:
             place = place_of(row, copy)
             if place not in table or table[place][1].version < copy.version:
@@ -164,7 +172,6 @@ def test_an_archived_order_leaves_its_summary_and_its_activity(states: list[e.Or
     assert others == snapshots(copies_of(t.ARCHIVED_ORDER, gone))
     (summary,) = (copy for _, copy in table.values() if isinstance(copy, e.OrderSummary))
     assert (summary.archived, summary.status, summary.lines) == (True, "DELIVERED", None)
-    assert logged(table, t.TIMELINE) == []
     assert logged(table, t.ACTIVITY) != []
 
 
@@ -208,7 +215,7 @@ def test_an_order_that_was_never_paid_makes_no_sales_even_on_its_way_into_the_ar
     for closed in ("CANCELLED", "LAPSED"):
         before = order(status=closed, version=2)
         todo = plan_copy_changes(change(before, apply_order_command(before, "archive", moment(1))))
-        assert (todo.put, todo.delete, todo.append) == ((), (), ())
+        assert (todo.put, todo.delete, todo.append, todo.last) == ((), (), (), None)
 
 
 def test_the_sales_of_a_delivered_order_stay_when_it_is_archived() -> None:
@@ -216,7 +223,6 @@ def test_the_sales_of_a_delivered_order_stay_when_it_is_archived() -> None:
     archiving = apply_order_command(before, "archive", moment(1))
     gone = change(archiving, archived_order(version=7))
     assert plan_copy_changes(change(before, archiving)).delete == plan_copy_changes(gone).delete == ()
-    assert (copies_removed_by(gone), copies_removed_by(change(before, archiving))) == ((t.TIMELINE,), ())
 
 
 def test_a_sale_ends_400_days_after_its_order_was_placed() -> None:
@@ -236,9 +242,17 @@ def test_the_sales_of_an_order_stay_in_the_shards_that_were_written_when_it_was_
 def test_a_copy_that_a_change_leaves_as_it_was_costs_nothing() -> None:
     before = order(status="PAID", version=2, paid_at=moment())
     todo = plan_copy_changes(change(before, apply_order_command(before, "fulfil", moment(1))))
-    assert [row for row, _ in todo.put] == [t.ORDER_SUMMARY]
-    assert todo.delete == ()
-    assert [row for row, _ in todo.append] == [t.ACTIVITY, t.TIMELINE], "the archive waits for the timeline alone"
+    assert (todo.put, todo.delete) == ((), ())
+    assert [row for row, _ in todo.append] == [t.ACTIVITY]
+
+
+def test_the_summary_is_written_last_and_for_each_version_because_the_archive_waits_for_it_alone() -> None:
+    before = order(status="PENDING", version=2)
+    todo = plan_copy_changes(change(before, apply_order_command(before, "pay_part", moment(1))))
+    assert todo.put == ()
+    assert todo.last is not None
+    row, summary = todo.last
+    assert (row, summary.version) == (t.ORDER_SUMMARY, 3)
 
 
 def test_a_summary_is_derived_from_its_order() -> None:
@@ -272,7 +286,7 @@ def test_f15_records_of_copies_have_no_copies() -> None:
 
 
 def test_no_copy_of_an_order_names_a_person() -> None:
-    paid = order(status="PAID", version=2)
+    paid = order(status="PAID", version=2, paid_at=moment())
     todo = plan_copy_changes(change(order(), paid))
     assert todo.put
-    assert not [text for text in PERSONAL if text in repr((todo.put, todo.append))]
+    assert not [text for text in PERSONAL if text in repr((todo.put, todo.append, todo.last))]

@@ -28,7 +28,7 @@ from tests.support.tapped_client import START
 from tests.support.wire_tap import WireTap
 
 SUMMARY, SALE, NOTIFICATION = SAMPLES[t.ORDER_SUMMARY], SAMPLES[t.SALE], SAMPLES[t.NOTIFICATION]
-INVOICE, ACTIVITY, EVENT = SAMPLES[t.INVOICE], SAMPLES[t.ACTIVITY], SAMPLES[t.TIMELINE]
+INVOICE, ACTIVITY, EARLIER = SAMPLES[t.INVOICE], SAMPLES[t.ACTIVITY], SAMPLES[t.EARLIER_TIMELINE]
 RETURN, ACCOUNT, ENTRY, ERASED = SAMPLES[t.RETURN], SAMPLES[t.ACCOUNT], SAMPLES[t.ENTRY], SAMPLES[t.ERASED_CUSTOMER]
 BEST_SELLER, METRIC, CUSTOMER = SAMPLES[t.BEST_SELLER], SAMPLES[t.METRIC], SAMPLES[t.CUSTOMER]
 PRODUCT, CATEGORY, REVIEW, FOLLOW = (SAMPLES[row] for row in (t.PRODUCT, t.CATEGORY, t.REVIEW, t.FOLLOW))
@@ -111,7 +111,7 @@ def around() -> Iterator[tuple[Row[Any], Any]]:
         yield t.IMPORT, replace(SAMPLES[t.IMPORT], import_id=id)
         yield t.IMPORT_PART, replace(SAMPLES[t.IMPORT_PART], import_id=id)
         yield t.IMPORT_LINES, replace(SAMPLES[t.IMPORT_LINES], import_id=id)
-        yield t.TIMELINE, replace(EVENT, change_id=id, at=behind, event="OrderPaid")
+        yield t.EARLIER_TIMELINE, replace(EARLIER, first_version=n)
         yield t.BEST_SELLER, replace(BEST_SELLER, product_id=id, units=n + 1)
         yield t.METRIC, replace(METRIC, shard=str(n % e.STATUS_SHARDS.read), minute=behind if n % 2 else before)
 
@@ -261,6 +261,7 @@ def test_a_whole_order_is_all_it_owns_in_key_order(worlds: dict[int, Table]) -> 
     kinds = list(dict.fromkeys(type(item).__name__ for item in found))
     assert kinds == [
         "ArchivedDispute",
+        "EarlierTimeline",
         "Expiry",
         "Invoice",
         "Order",

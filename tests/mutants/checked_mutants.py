@@ -27,8 +27,8 @@ from functions.shop import (
     archive,
     disputes,
     erasure,
-    fulfilment,
     idempotency,
+    orders,
     product_alerts,
     refund_processing,
     refunds,
@@ -113,7 +113,7 @@ CHECKED_MUTANTS = (
     # The next faults concern refunds and disputes.
     CheckedMutant(
         "fulfils what was cancelled",
-        patch_attribute(fulfilment, "update", without_condition(writes.update)),
+        patch_attribute(orders, "update", without_condition(writes.update)),
         test_money.test_an_order_that_is_cancelled_while_it_is_fulfilled_gets_no_invoice_and_no_shipment,
     ),
     CheckedMutant(
@@ -215,7 +215,7 @@ CHECKED_MUTANTS = (
     ),
     CheckedMutant(
         "archive does not wait for the totals",
-        edit_code(archive._uncounted_sources, ("if counted.get(one.source_id) != one.amounts", "if False")),
+        edit_code(archive._missing_derivations, ("if counted.get(one.source_id) != one.amounts", "if False")),
         test_retries.test_an_order_stays_in_the_table_until_the_totals_include_it,
     ),
     CheckedMutant(

@@ -17,7 +17,7 @@ from tests.support.archiving import create_delivered_order, expire_everything, o
 from tests.support.client_faults import crash_at, run_before_call
 from tests.support.harness import ANN, ShopHarness
 
-DELIVERED_ORDER_TYPES = {"Order", "Payment", "Shipment", "TimelineEvent"}
+DELIVERED_ORDER_TYPES = {"Order", "Payment", "Shipment"}
 """The types of items that the archive object of a delivered order must contain, among others."""
 
 

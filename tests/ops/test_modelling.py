@@ -17,6 +17,7 @@ from functions.dynamodb.table import Table
 from functions.handlers.archive_worker import serialize_archive
 from functions.model import copies
 from functions.model import table as t
+from functions.model.entities import TimelineEntry
 from functions.model.table import create_table_request
 from functions.runtime import clients, dead_letters
 from local import shop_client
@@ -24,7 +25,6 @@ from local.dynamodb_engine import Engine
 from ops.__main__ import main
 from ops.commands import migrate
 from ops.commands.migrate import load_migrations
-from ops.repair.order_history import past_change
 from tests.ops.test_migrate import as_then
 from tests.ops.test_query import put
 from tests.support.operator_shop import BUCKETS, fake_running_shop
@@ -95,15 +95,12 @@ def with_dead_letters(queue: str) -> str:
 
 
 def archive_an_order(table: Table) -> None:
-    order = replace(SAMPLES[t.ORDER], status="CANCELLED", paid=0, version=2, reached=2)
-    changes = [
-        past_change(order, 1, AT, "OrderPlaced", "PENDING"),
-        past_change(order, 2, AT, "OrderCancelled", "CANCELLED"),
-    ]
-    images = [
-        t.ORDER.encode(order),
-        *(t.TIMELINE.encode(one) for change in changes for one in copies.timeline_events(change)),
-    ]
+    timeline = {
+        "1": TimelineEntry(at=AT, event="OrderPlaced", status="PENDING"),
+        "2": TimelineEntry(at=AT, event="OrderCancelled", status="CANCELLED"),
+    }
+    order = replace(SAMPLES[t.ORDER], status="CANCELLED", paid=0, version=2, timeline=timeline)
+    images = [t.ORDER.encode(order)]
     body = object_store.put_if_absent(
         "archive", "orders/o1/3.json", serialize_archive(order, images), "application/json"
     )

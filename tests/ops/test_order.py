@@ -11,6 +11,7 @@ from functions.dynamodb.writes import put_if_absent
 from functions.model.copies import number_of_order
 from functions.model.entities import ArchivedOrder
 from functions.model.table import ARCHIVED_ORDER, ORDER_NUMBER
+from functions.model.timelines import merge_timeline
 from functions.runtime import clients
 from functions.shop import orders, refunds, returns
 from local import shop_client
@@ -20,7 +21,7 @@ from ops.cli_errors import RecordNotFound
 from ops.commands.order import compare_copies, describe_archived
 from ops.commands.restore import LOCAL_SETTLE_TIME, make_archive_fetcher, restore_order
 from ops.targets import ShopTarget
-from tests.support.archiving import create_delivered_order, order_partition
+from tests.support.archiving import create_delivered_order
 from tests.support.harness import STAFF, WAREHOUSE, ShopHarness
 from tests.support.operator_shop import fake_shop_with_buckets
 from tests.support.samples import SAMPLES
@@ -55,7 +56,7 @@ def test_an_order_is_shown_with_its_items_and_its_effects(
     text = told(capsys, order_id)
     assert text.startswith(f"order {order_id}: DELIVERED, version 5, of customer ann\n")
     assert groups(text) == {
-        "TimelineEvent": 5,
+        "OrderEvent": 5,
         "Payment": 1,
         "Shipment": 1,
         "Invoice": 1,
@@ -114,8 +115,8 @@ def test_the_local_activity_log_is_merged_into_the_timeline(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     file = tmp_path / "journal.sqlite"
-    (_, paid, *_) = [image for image in order_partition(harness, order_id) if image["type"]["S"] == "TimelineEvent"]
-    since = datetime.fromisoformat(paid["at"]["S"]).timestamp()
+    (_, paid, *_) = merge_timeline([orders.get_order(harness.shop, STAFF, order_id)])
+    since = datetime.fromisoformat(paid.at).timestamp()
     journal = ActivityLog(file)
     journal.append("delivery", "copies took 3 records", at=since, order_id=order_id)
     journal.append("request", "of another", at=since, order_id="another")

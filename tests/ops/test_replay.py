@@ -19,7 +19,7 @@ from ops import targets
 from ops.__main__ import main
 from ops.commands import replay
 from ops.targets import ShopTarget
-from tests.ops.test_rebuild import STREAM_IS_GONE, delivered_in_part_returned, derived, shown
+from tests.ops.test_rebuild import delivered_in_part_returned, derived, shown
 from tests.support.client_faults import crash_at
 from tests.support.harness import ShopHarness
 
@@ -59,7 +59,6 @@ def told(harness: ShopHarness, queue: str) -> set[str]:
 # from the table -------------------------------------------------------------------------------------------------------
 def test_copies_are_rewritten_without_any_effect(here: ShopHarness, capsys: pytest.CaptureFixture[str]) -> None:
     delivered_in_part_returned(here)
-    here.clock_offset += STREAM_IS_GONE
     here.take_messages("warehouse")
     main(["replay", "--from-table", "--copies", "--dry-run"])
     would = capsys.readouterr().out

@@ -52,6 +52,7 @@ from functions.model.table import (
     SALE,
     STOCK,
 )
+from functions.model.timelines import OrderEvent, merge_timeline
 from functions.shop.erasure import SETTLE_PERIOD
 from functions.shop.product_alerts import derive_alert_id
 from tests.simulation.faults import DAY, HOUR, MINUTE
@@ -329,71 +330,26 @@ def snapshots_are_what_their_primaries_say(world: Simulation, book: Ledger) -> I
     yield from (f"{place} is missing" for place, copy in expected.items() if getattr(copy, "ttl", inf) > now)
 
 
-def logs_have_no_gaps(world: Simulation, book: Ledger) -> Iterator[str]:
-    """Check that the timeline of each order has one entry with the right status for each version of the order.
-
-    The timeline is a list of items that a Lambda writes when it reads the stream. Deleted entries count too, because
-    the archiving of an order deletes them from the table. `the_archive_holds_what_ended` checks that they are archived.
-
-    Exception: if stream records were lost, an operator's tool writes the missing entries. The tool does not know the
-    lost statuses, so these entries may have a wrong status. But each change of status in the timeline must be an
-    allowed change. If the operator redrives the record later, the right entry replaces the entry with this change id.
-    Beside it, the other entries that the tool wrote may still have a wrong status. If the order was archived before the
-    record was redriven, the tool's entry stays in the archive.
-    """
-    entries: dict[str, list[Any]] = defaultdict(list)
-    for (partition, sort), versions in world.table.history.items():
-        if sort.startswith("TIMELINE#"):
-            images = [image for _, image in versions if image is not None]
-            entries[partition.removeprefix("ORDER#")].append(ROWS_BY_TYPE["TimelineEvent"].decode(images[0]))
-    happened: dict[str, dict[int, str]] = defaultdict(dict)
-    lost: dict[str, set[int]] = defaultdict(set)
-    copies = world.readers["copies"]
-    archived = {id for id, owned in book.orders.items() if owned.is_archived}
+def timelines_have_no_gaps(world: Simulation, book: Ledger) -> Iterator[str]:
+    """Check that the timeline of each order has one entry for each change, with its time, name and status."""
+    happened: dict[str, list[tuple[int, str, str, str]]] = defaultdict(list)
     for one in book.changes:
         change = one.change
         if change.row.type == "Order" and change.name != "OrderArchiving":
-            happened[change.item.order_id][change.version] = change.item.status
-            came_too_late = one.sequence_number in copies.discarded and change.item.order_id in archived
-            if one.at <= copies.lost_up_to or came_too_late:
-                lost[change.item.order_id].add(change.version)
+            step = (change.version, change.at, change.name, change.item.status)
+            happened[change.item.order_id].append(step)
     for id, owned in book.orders.items():
-        book.count_premise(len(entries[id]))
-        book.found_exception("the stream lost the record", len(lost[id]))
-        kept = {(image["PK"]["S"], image["SK"]["S"]) for image in (*owned.table_images, *owned.archived_images)}
-        copies_of = Counter(entry.change_id for entry in entries[id])
-        logged = sorted(
-            (entry.version, entry.status)
-            for entry in entries[id]
-            if copies_of[entry.change_id] == 1 or _key_of_entry(entry) in kept
-        )
-        known = [(version, status) for version, status in logged if version not in lost[id]]
-        wanted = sorted(happened[id].items())
-        if [version for version, _ in logged] != [version for version, _ in wanted] or not set(known) <= set(wanted):
-            yield f"order {id} has been through {wanted}, its timeline says {logged}"
-        else:
-            redriven = {entry.version for entry in entries[id] if copies_of[entry.change_id] > 1}
-            wrong = [
-                {before, after}
-                for (before, was), (after, then) in pairwise(logged)
-                if (was, then) not in _POSSIBLE_STEPS
-            ]
-            excused = [versions for versions in wrong if versions <= lost[id] and versions & redriven]
-            book.found_exception("a redriven record replaced one of several guessed entries", len(excused))
-            if wrong != excused:
-                yield f"order {id} has a timeline that cannot be: {logged}"
+        events = _timeline_of(owned)
+        book.count_premise(len(events))
+        found = [(event.version, event.at, event.event, event.status) for event in events]
+        if found != sorted(happened[id]):
+            yield f"order {id} has been through {sorted(happened[id])}, its timeline says {found}"
 
 
-def _key_of_entry(entry: Any) -> tuple[str, str]:
-    image = ROWS_BY_TYPE["TimelineEvent"].encode(entry)
-    return image["PK"]["S"], image["SK"]["S"]
-
-
-_POSSIBLE_STEPS = {(before, move.status_after(before)) for move in ORDER_TRANSITIONS for before in move.before}
-"""All pairs (status before, status after) that a command on an order can cause.
-
-If a command does not change the status, both are equal.
-"""
+def _timeline_of(owned: Any) -> list[OrderEvent]:
+    """Return the timeline of an order, from its items in the table and in its latest archive object."""
+    images = (*owned.archived_images, *owned.table_images)
+    return merge_timeline(ROWS_BY_TYPE[image["type"]["S"]].decode(image) for image in images)
 
 
 def activity_is_kept(world: Simulation, book: Ledger) -> Iterator[str]:
@@ -552,7 +508,14 @@ def _is_current_status(world: Simulation, book: Ledger, one: RecordedChange) -> 
     order_id = getattr(one.change.item, "order_id", None)
     owned = book.orders.get(order_id) if one.change.row.type == "Order" and order_id else None
     is_old = world.tasks.now - one.at > (MAX_REPLAY_AGE_DAYS - 20) * DAY
-    return owned is not None and not owned.is_archived and owned.order.reached == one.change.version and not is_old
+    return owned is not None and not owned.is_archived and _reached(owned) == one.change.version and not is_old
+
+
+def _reached(owned: Any) -> int:
+    """Return the order's version after the last change of its status."""
+    first, *later = _timeline_of(owned)
+    steps = pairwise([first, *later])
+    return max([first.version, *(after.version for before, after in steps if before.status != after.status)])
 
 
 def mails_are_sent_once(world: Simulation, book: Ledger) -> Iterator[str]:
@@ -824,7 +787,7 @@ def the_archive_holds_what_ended(world: Simulation, book: Ledger) -> Iterator[st
 
     The hash of the object must be the hash in the ArchivedOrder item, which replaces the order in the table. An order
     that was restored and archived again may have one more object for each restore. A restored order must have all its
-    items in the table again. A log entry of an operator's tool may have been replaced: see `logs_have_no_gaps`.
+    items in the table again.
 
     Money that came after the archiving stays in the table, and so does a dispute of the order's payments. A restore of
     the order moves the dispute to its payment.
@@ -881,11 +844,7 @@ def _missing_from_archive(id: str, images: Mapping[str, Image], owned: OrderAggr
         if owned
         else {}
     )
-    logged = {one["change_id"]["S"] for one in (owned.table_images if owned else ()) if "change_id" in one}
-    logged |= {one["change_id"]["S"] for one in held.values() if "change_id" in one}
     for place, image in images.items():
-        if place not in held and image.get("change_id", {}).get("S") in logged:
-            continue  # the redrive of the change's record has replaced this log entry
         if image["type"]["S"] == "ArchivedDispute" and owned and _is_on_payment(image, owned):
             continue  # the restore of the order has moved this dispute to its payment
         if is_back and place in held and _matches_restored(held[place], image):
@@ -915,12 +874,11 @@ def _count_restores(world: Simulation, order_id: str) -> int:
 def _matches_restored(there: Image, deleted: Image) -> bool:
     """Return whether the restore of an order wrote the deleted item back to the table.
 
-    `there`: the item that the table has now. It may have a higher version than the deleted item. An entry of a log has
-    no mark of the restore if it was damaged afterwards and the command `drift` has repaired it.
+    `there`: the item that the table has now. It may have a higher version than the deleted item.
     """
     if there["type"]["S"] in _SNAPSHOTS:
         return True  # a snapshot (copy of an order): `snapshots_are_what_their_primaries_say` checks it
-    if "restored_at" not in there and ROWS_BY_TYPE[there["type"]["S"]].kind != "log":
+    if "restored_at" not in there:
         return False
     plain = {name: value for name, value in there.items() if name != "restored_at"}
     was = {name: value for name, value in deleted.items() if name != "restored_at"}
@@ -1192,7 +1150,7 @@ INVARIANTS: tuple[Invariant, ...] = (
     parcels_hold_what_was_ordered,
     parcels_are_sent_once,
     snapshots_are_what_their_primaries_say,
-    logs_have_no_gaps,
+    timelines_have_no_gaps,
     activity_is_kept,
     totals_add_up,
     a_copy_never_goes_back,

@@ -27,7 +27,7 @@ from functions.handlers import (
 )
 from functions.handlers import order_notification_worker as mailing
 from functions.mails import order_notifications as mail_texts
-from functions.model import changes, copies, entities, errors, money, pricing, totals
+from functions.model import changes, copies, entities, errors, money, pricing, states, totals
 from functions.model import table as t
 from functions.runtime import dead_letters
 from functions.runtime.queue_batch import MessageBatch
@@ -316,9 +316,16 @@ MUTANTS = (
     Mutant(
         "forgets an event",
         "a log has no entry for a parcel that was sent",
-        patch_attribute(copies, "plan_copy_changes", s.without_log_entry(t.TIMELINE, "OrderShipped")),
+        patch_attribute(copies, "plan_copy_changes", s.without_log_entry(t.ACTIVITY, "OrderShipped")),
         2,
-        "logs_have_no_gaps",
+        "activity_is_kept",
+    ),
+    Mutant(
+        "forgets an entry",
+        "a timeline has no entry for a parcel that was sent",
+        patch_attribute(states, "append_entry", s.without_entry("OrderShipped")),
+        2,
+        "timelines_have_no_gaps",
     ),
     Mutant(
         "activity anew",

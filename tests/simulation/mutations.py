@@ -22,7 +22,7 @@ from functions.dynamodb.stream_batch import StreamBatch
 from functions.dynamodb.table import Table
 from functions.dynamodb.writes import Write, WriteConflict
 from functions.handlers import archive_worker, event_publisher
-from functions.model import changes, copies, entities, money, pricing, totals
+from functions.model import changes, copies, entities, money, pricing, timelines, totals
 from functions.model import table as t
 from functions.model.changes import Change
 from functions.model.states import ORDER_TRANSITIONS, apply_shipment_command
@@ -269,6 +269,15 @@ _PARKING = dead_letters.dead_letter_writer
 
 
 # Bugs in copies and totals --------------------------------------------------------------------------------------------
+def without_entry(event: str) -> Callable[..., timelines.Timeline]:
+    """Return a replacement for `append_entry`, with a bug: it appends no entry for changes with this name."""
+
+    def appended(order: entities.Order, version: int, entry: entities.TimelineEntry) -> timelines.Timeline:
+        return order.timeline or {} if entry.event == event else timelines.append_entry(order, version, entry)
+
+    return appended
+
+
 def without_log_entry(row: Any, name: str) -> Callable[[Change], copies.CopyChanges]:
     """Return a replacement for `plan_copy_changes`, with a bug: it plans no log entry for changes with this name.
 

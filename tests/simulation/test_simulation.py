@@ -63,7 +63,7 @@ def test_a_look_for_drift_sees_a_copy_that_is_gone_and_nothing_else(engine: Engi
     world.run()
     assert not world.violations
     assert list(drift_violations(world)) == []
-    lost = world.table.of_type("TimelineEvent", "OrderSummary")[0]
+    lost = world.table.of_type("Activity", "OrderSummary")[0]
     world.table.call("DeleteItem", Key={"PK": lost["PK"], "SK": lost["SK"]})
     (sentence,) = drift_violations(world)
     assert f" missing: {lost['PK']['S']} / {lost['SK']['S']} is None" in sentence

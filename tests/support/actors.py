@@ -9,10 +9,12 @@ from typing import Any, TypeVar
 
 from functions.dynamodb.errors import TableBusy
 from functions.dynamodb.writes import replace_with, update
-from functions.model.entities import DEFAULT_CATALOG, Address, ArchivedOrder, Order, ancestor_paths
+from functions.model import changes
+from functions.model.entities import DEFAULT_CATALOG, Address, ArchivedOrder, Order, TimelineEntry, ancestor_paths
 from functions.model.errors import AlreadyExists, CommandRejected
 from functions.model.states import apply_order_command
 from functions.model.table import ARCHIVED_ORDER, ORDER
+from functions.model.timelines import append_entry
 from functions.shop import cancellation, categories, customers, orders, payments, placing, products, returns, shipments
 from functions.shop.fulfilment import fulfil_order
 from functions.shop.idempotency import IdempotentResult
@@ -177,15 +179,14 @@ def run_in_threads(threads: int, act: Callable[[T], R], things: Iterable[T]) -> 
 
 
 def order_after_change(before: Order, **changed: Any) -> Order:
-    """Return a copy of the order with these changes, as a command would write it.
-
-    Also set `reached`, the order's version after its last change of status, and `reached_at`, the time of that change.
-    If the status is among these changes, `reached_at` is None, because then `updated_at` is that time.
-    """
+    """Return a copy of the order with these changes, as a command would write it: with an entry in its timeline."""
     after = replace(before, **changed)
-    if after.status == before.status:
-        return replace(after, reached_at=before.status_since)
-    return replace(after, reached=after.version, reached_at=None)
+    change = changes.parse_change(
+        {"eventName": "MODIFY", "dynamodb": {"OldImage": ORDER.encode(before), "NewImage": ORDER.encode(after)}}
+    )
+    assert change is not None, "the version has changed"
+    entry = TimelineEntry(at=after.updated_at, event=change.name, status=after.status)
+    return replace(after, timeline=append_entry(before, after.version, entry))
 
 
 def run_concurrently(*acts: Callable[[], Any]) -> list[Any]:

@@ -243,7 +243,15 @@ _SAMPLES: dict[Row[Any], Any] = {
         ttl=TTL,
     ),
     t.ORDER_NUMBER: e.OrderNumber(order_id="o1", placed_at=AT, version=1),
-    t.TIMELINE: e.TimelineEvent(order_id="o1", at=AT, change_id="c1", event="OrderPlaced", status="PENDING", version=1),
+    t.TIMELINE_EVENT: e.TimelineEvent(
+        order_id="o1", at=AT, change_id="c1", event="OrderPlaced", status="PENDING", version=1
+    ),
+    t.EARLIER_TIMELINE: e.EarlierTimeline(
+        order_id="o1",
+        first_version=1,
+        entries={"1": e.TimelineEntry(at=AT, event="OrderPlaced", status="PENDING")},
+        created_at=AT,
+    ),
     t.ACTIVITY: e.Activity(
         customer_id="ann", at=AT, change_id="c1", event="OrderPlaced", order_id="o1", ttl=TTL, version=1
     ),

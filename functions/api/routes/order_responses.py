@@ -7,6 +7,7 @@ from functions.api.http.fields import ResponseModel
 from functions.dynamodb.keys import instant_from_epoch
 from functions.model import entities as e
 from functions.model import pricing
+from functions.model.timelines import merge_timeline
 
 
 class AddressAnswer(ResponseModel):
@@ -363,7 +364,7 @@ class WholeOrder(ResponseModel):
             returns=shown(e.Return, ReturnAnswer),
             refunds=shown(e.Refund, RefundAnswer),
             disputes=shown(e.ArchivedDispute, DisputeAnswer),
-            timeline=shown(e.TimelineEvent, Happened),
+            timeline=[Happened.of(one) for one in merge_timeline(items)],
             ends_at=next(iter(ends), None),
             cursor=cursor,
         )

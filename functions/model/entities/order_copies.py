@@ -88,11 +88,7 @@ class OrderLine:
 
 @entity
 class TimelineEvent:
-    """A log entry for one change of an order.
-
-    `version`: the order's version after the change. A gap in the versions shows that an entry is missing, or that the
-    order was archived in between.
-    """
+    """An entry of an order's timeline as older versions of this code stored it. Now the order contains its timeline."""
 
     order_id: str
     at: Instant

@@ -74,6 +74,15 @@ class Discounted:
 
 
 @entity
+class TimelineEntry:
+    """A change of an order: when it happened, its event, and the order's status after it."""
+
+    at: Instant
+    event: str
+    status: OrderStatus
+
+
+@entity
 class Order:
     """An order with its lines by product id. One item contains all lines, so one read returns the whole order.
 
@@ -84,11 +93,6 @@ class Order:
     or being refunded. `owed`: the amount that the shop must refund, but cannot refund yet, because the customer's bank
     disputes the payment.
 
-    `reached`: the order's version after the last change of its status. `reached_at`: the time of that change. If no
-    other change followed, `reached_at` is None, and `updated_at` is the time. With both values, an operator tool can
-    rebuild the event of the status change. If the status changes to ARCHIVING, `reached` and `reached_at` keep their
-    values.
-
     `customer_name`: copied from the customer while the order is open. `customer_version`: the version of the customer
     from which the name was copied. Copying the name does not raise the order's `version`.
 
@@ -96,8 +100,10 @@ class Order:
     None if it was 1. So each change of the order writes its sales under the same keys, although the number may have
     been raised since.
 
+    `timeline`: the latest changes, by the order's version after the change; see functions/model/timelines.py.
+
     `restored_at`: when the order was last restored from the archive. `away`: the versions that the order had while it
-    was archived; logs have no entry for these versions.
+    was archived; the timeline has no entry for these versions.
     """
 
     order_id: str
@@ -120,34 +126,22 @@ class Order:
     parcels: int = 0
     paid_at: Instant | None = None
     delivered_at: Instant | None = None
-    reached: int = 1
-    reached_at: Instant | None = None
     customer_name: str | None = None
     customer_version: int = 0
     sales_shards: int | None = None
+    timeline: Mapping[str, TimelineEntry] | None = None
     restored_at: Instant | None = None
     away: tuple[int, ...] | None = None
     version: int = 1
 
     @property
     def logged_versions(self) -> tuple[int, ...]:
-        """The versions of the order for which a log of all its changes, such as the timeline, must have an entry.
+        """The versions of the order for which its timeline has an entry, and a log of all its changes must have one.
 
         The versions that the order had while it was archived are left out.
         """
         away = set(self.away or ())
         return tuple(version for version in range(1, self.version + 1) if version not in away)
-
-    @property
-    def restored_versions(self) -> tuple[int, ...]:
-        """The versions of the order that were created by restoring it from the archive."""
-        away = self.away or ()
-        return tuple(version + 1 for version in away if version + 1 not in away)
-
-    @property
-    def status_since(self) -> Instant:
-        """When the order entered its current status."""
-        return self.reached_at or self.updated_at
 
     @property
     def shipped(self) -> int:
@@ -196,6 +190,20 @@ SOLD_STATUSES: tuple[OrderStatus, ...] = (
     "PAID", "FULFILLING", "CANCEL_REQUESTED", "PARTIALLY_SHIPPED", "CUT_REQUESTED", "SHIPPED", "DELIVERED",
     "PARTIALLY_RETURNED", "RETURNED",
 )  # fmt: skip
+
+
+@entity
+class EarlierTimeline:
+    """The earlier entries of the timeline of an order with many changes.
+
+    `first_version`: the order's version after the change in the first entry.
+    """
+
+    order_id: str
+    first_version: int
+    entries: Mapping[str, TimelineEntry]
+    created_at: Instant
+    version: int = 1
 
 
 @entity

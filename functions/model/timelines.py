@@ -1,0 +1,81 @@
+"""The timeline of an order: one entry for each change of the order, stored in the order itself.
+
+A command writes the entry together with the change. So a timeline has no gaps and is never late. A larger item costs
+more units each time it is written. So an order with many changes keeps only its latest entries, and the transaction
+that writes the order moves the earlier entries into an item of their own, EarlierTimeline.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from functions.dynamodb.keys import Instant
+from functions.model.entities import EarlierTimeline, Order, OrderStatus, TimelineEntry, TimelineEvent
+
+MAX_ENTRIES = 16
+"""The number of entries that an order keeps. They take about 1 KB."""
+KEPT_ENTRIES = 4
+"""The number of entries that stay in the order when the earlier ones are moved."""
+UNKNOWN_EVENT = "OrderChanged"
+"""The event of an entry whose change is unknown, because an older version of this code made the change."""
+Timeline = Mapping[str, TimelineEntry]
+"""The entries of an order, by the order's version after the change, as text."""
+
+
+def append_entry(order: Order, version: int, entry: TimelineEntry) -> Timeline:
+    """Return the order's timeline with one more entry."""
+    return {**(order.timeline or {}), str(version): entry}
+
+
+def last_entry(order: Order) -> TimelineEntry:
+    """Return the entry for the order's last change.
+
+    An order that an older version of this code changed last has no such entry. Then it is built from the order.
+    """
+    found = (order.timeline or {}).get(str(order.version))
+    return found or TimelineEntry(at=order.updated_at, event=UNKNOWN_EVENT, status=order.status)
+
+
+def split_timeline(order: Order) -> tuple[Order, EarlierTimeline | None]:
+    """Return the order with at most MAX_ENTRIES entries, and the item with its earlier entries, if any are moved."""
+    timeline = order.timeline or {}
+    if len(timeline) <= MAX_ENTRIES:
+        return order, None
+    versions = sorted(map(int, timeline))
+    moved = {str(version): timeline[str(version)] for version in versions[:-KEPT_ENTRIES]}
+    kept = {str(version): timeline[str(version)] for version in versions[-KEPT_ENTRIES:]}
+    first, now = versions[0], order.updated_at
+    earlier = EarlierTimeline(order_id=order.order_id, first_version=first, entries=moved, created_at=now)
+    return replace(order, timeline=kept), earlier
+
+
+@dataclass(frozen=True)
+class OrderEvent:
+    """A change of an order. `version`, `status`: those of the order after the change."""
+
+    version: int
+    at: Instant
+    event: str
+    status: OrderStatus
+
+
+def merge_timeline(items: Iterable[Any]) -> list[OrderEvent]:
+    """Return the timeline of an order, oldest first, from the items of its partition.
+
+    Older versions of this code stored each entry as an item of its own, a TimelineEvent. For a version that both have,
+    the TimelineEvent is used: it knows the event.
+    """
+    found: dict[int, OrderEvent] = {}
+    for item in sorted(items, key=lambda item: isinstance(item, TimelineEvent)):
+        match item:
+            case Order():
+                entries: Timeline = item.timeline or {}
+            case EarlierTimeline():
+                entries = item.entries
+            case TimelineEvent():
+                entries = {str(item.version): TimelineEntry(at=item.at, event=item.event, status=item.status)}
+            case _:
+                continue
+        for version, entry in entries.items():
+            found[int(version)] = OrderEvent(int(version), entry.at, entry.event, entry.status)
+    return [found[version] for version in sorted(found)]
