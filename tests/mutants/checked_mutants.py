@@ -219,6 +219,21 @@ CHECKED_MUTANTS = (
         test_retries.test_an_order_stays_in_the_table_until_the_totals_include_it,
     ),
     CheckedMutant(
+        "archive does not wait for the copies",
+        edit_code(archive._missing_derivations, (" and item.version == order.version", "")),
+        test_retries.test_an_order_stays_in_the_table_until_its_copies_are_written,
+    ),
+    CheckedMutant(
+        "summary is written although the version before has none",
+        patch_attribute(copies_reader, "put_if_next", without_condition(writes.put_if_next)),
+        test_retries.test_an_order_stays_in_the_table_until_its_copies_are_written,
+    ),
+    CheckedMutant(
+        "earlier entries of a timeline are dropped",
+        edit_code(orders.save_order, ("*([put_if_absent(EARLIER_TIMELINE, earlier)] if earlier else [])", "")),
+        test_retries.test_the_timeline_of_an_order_has_each_of_many_changes,
+    ),
+    CheckedMutant(
         "part of a restore does not check the stub",
         edit_code(
             restore.restore_order,

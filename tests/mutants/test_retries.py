@@ -3,13 +3,14 @@
 from datetime import timedelta
 from unittest import mock
 
+from functions.model.entities import Address
 from functions.runtime import clients
-from functions.shop import customers, follows, products, reviews
+from functions.shop import customers, follows, orders, products, reviews
 from functions.shop.shop import Caller
 from ops.commands import restore
 from tests.mutants.items import before_put_of, number, stored_items, stored_order, text
 from tests.support.archiving import create_delivered_order, expire_everything, order_messages, run_archive
-from tests.support.client_faults import fail_calls, run_before_call
+from tests.support.client_faults import crash_at, fail_calls, run_before_call
 from tests.support.harness import ANN, READERS, STAFF, WORKERS, ShopHarness
 
 
@@ -136,6 +137,35 @@ def test_an_order_stays_in_the_table_until_the_totals_include_it(harness: ShopHa
     assert sold == {"mug": 2, "pot": 1}
 
 
+def test_an_order_stays_in_the_table_until_its_copies_are_written(harness: ShopHarness) -> None:
+    """The copies Lambda cannot process the record of the payment, and dies before it has written all copies of the next
+    record."""
+    harness.open_shop()
+    order_id = harness.place_order(mug=2, pot=1)
+    harness.pay_order(order_id)
+    harness.process_all(("relay",))
+    records = [record for record in harness.all_records if record["dynamodb"]["Keys"]["SK"] == {"S": "ORDER"}]
+    placed, paid, fulfilling = records
+    READERS["copies"].handler({"Records": [placed]}, None)
+    with crash_at("dynamodb", "PutItem", "before", 4):  # activity, the summary in vain, the first sale
+        READERS["copies"].handler({"Records": [fulfilling]}, None)
+    assert len(stored_items(harness, "Sale")) == 1
+    harness.dispatch_order(order_id)
+    harness.deliver_order(order_id)
+    harness.process_all(("relay",))
+    harness.advance_days(396)  # the totals are final, so the archive waits for the copies alone
+    READERS["relay"].handler({"Records": harness.new_records()}, None)
+    messages = order_messages(harness.take_messages("archive"))
+    assert len(run_archive(*messages)) == 1
+    assert text(stored_order(harness, order_id), "type") == "Order"
+    later = [record for record in harness.all_records if record not in (placed, paid, fulfilling)]
+    READERS["copies"].handler({"Records": later}, None)
+    assert run_archive(*messages) == []
+    assert {text(sale, "product_id"): number(sale, "quantity") for sale in stored_items(harness, "Sale")} == {
+        "mug": 2, "pot": 1,
+    }  # fmt: skip
+
+
 def test_an_order_whose_stub_is_gone_gets_no_items_from_a_restore(harness: ShopHarness) -> None:
     """The order needs two transactions. Its stub disappears after the restore read it, before the first transaction."""
     order_id = create_delivered_order(harness)
@@ -155,3 +185,16 @@ def test_an_order_whose_stub_is_gone_gets_no_items_from_a_restore(harness: ShopH
     ):
         restore.restore_order(harness.shop, fetch, order_id)
     assert [text(image, "type") for image in harness.partition(f"ORDER#{order_id}")] == ["Invoice"]
+
+
+# timelines ------------------------------------------------------------------------------------------------------------
+def test_the_timeline_of_an_order_has_each_of_many_changes(harness: ShopHarness) -> None:
+    harness.open_shop()
+    order_id = harness.place_order(mug=1)
+    for number_of_house in range(40):
+        address = Address(name="Ann", street=f"{number_of_house} Elm Row", postcode="1010", city="Wien", country="AT")
+        orders.change_address(harness.shop, ANN, order_id, address)
+    timelines = [image["timeline"] for image in stored_items(harness, "Order")]
+    timelines += [image["entries"] for image in stored_items(harness, "EarlierTimeline")]
+    versions = [int(version) for timeline in timelines for version in timeline["M"]]
+    assert sorted(versions) == list(range(1, 42))

@@ -31,7 +31,6 @@ from functions.model import changes, copies, entities, errors, money, pricing, s
 from functions.model import table as t
 from functions.runtime import dead_letters
 from functions.runtime.queue_batch import MessageBatch
-from functions.shop import archive as closing
 from functions.shop import (
     cancellation,
     customers,
@@ -455,11 +454,6 @@ MUTANTS = (
         first_seed=15,
     ),
     # The next bugs concern the S3 archive of closed orders, and the restore from the archive.
-    Mutant(
-        "archives without its log",
-        "an order is archived before its log is complete",
-        patch_attribute(closing, "_versions_missing_in_log", lambda *_: []),
-    ),
     Mutant(
         "archives no children",
         "an order's object holds the order alone",
