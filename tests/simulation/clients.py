@@ -15,16 +15,21 @@ from tests.simulation.rng import SeededRandom
 from tests.simulation.scheduler import SimulatedProcess, VirtualScheduler
 from tests.support.http_client import JSON, WAREHOUSE, Token, http_event
 
+TOO_MANY_REQUESTS = 429
 MAX_ATTEMPTS = 8
 """The maximum number of attempts of a request that gets no answer, or status 429, 500, 502 or 503."""
 
 
 @dataclass(frozen=True)
 class ClientResponse:
-    """An HTTP response of the API, as a client receives it."""
+    """An HTTP response of the API, as a client receives it.
+
+    `had_lost_attempt`: whether an earlier attempt of the request got no answer, or a server error.
+    """
 
     status: int
     body: Any
+    had_lost_attempt: bool = False
 
 
 @dataclass(frozen=True)
@@ -33,7 +38,8 @@ class Exchange:
 
     `asked_at`, `answered_at`: the virtual times of the first attempt and of the answer, in epoch seconds. `status`,
     `answer`: the status and the body of the answer. Both are None if no attempt got an answer: then the shop may have
-    done what was asked, or not. `key`: the idempotency key of all attempts.
+    done what was asked, or not. `key`: the idempotency key of all attempts. `had_lost_attempt`: whether an attempt
+    before the last got no answer, or a server error.
     """
 
     asked_at: float
@@ -46,6 +52,7 @@ class Exchange:
     key: str | None
     status: int | None
     answer: Any
+    had_lost_attempt: bool
 
 
 @dataclass
@@ -107,18 +114,22 @@ class ApiClients:
         key: str | None,
         said: ClientResponse | None,
     ) -> None:
-        status, answer = (said.status, said.body) if said else (None, None)
-        self.exchanges.append(Exchange(asked_at, self.tasks.now, token, method, path, query, body, key, status, answer))
+        status, answer, had_lost = (said.status, said.body, said.had_lost_attempt) if said else (None, None, True)
+        self.exchanges.append(
+            Exchange(asked_at, self.tasks.now, token, method, path, query, body, key, status, answer, had_lost)
+        )
 
     def send(self, request: dict[str, Any], name: str, patience: int = MAX_ATTEMPTS) -> ClientResponse | None:
         who = self.tasks.process.name if self.tasks.process else "somebody"
+        had_lost_attempt = False
         for attempt in range(patience):
             self._asked[name] += 1
             answer = self.lambdas.call_api(request, f"{who} {name} {self._asked[name]}")
             status = answer["statusCode"] if answer else 0
             self.on_answer(who, f"{name} → {status or 'no answer'}")
-            if answer and status not in (429, 500, 502, 503):
-                return ClientResponse(status, json.loads(answer["body"]))
+            if answer and status not in (TOO_MANY_REQUESTS, 500, 502, 503):
+                return ClientResponse(status, json.loads(answer["body"]), had_lost_attempt)
+            had_lost_attempt |= status != TOO_MANY_REQUESTS
             if status == 500:
                 self.server_errors.append(f"{name}: {answer and answer['body']}")
             self.tasks.pause(self.chance.uniform(0.2, 2.0**attempt, "patience", who, name, attempt))

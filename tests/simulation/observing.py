@@ -56,6 +56,7 @@ def _to_request(one: Exchange) -> Request:
         key=one.key,
         status=one.status,
         answer=one.answer,
+        had_lost_attempt=one.had_lost_attempt,
     )
 
 

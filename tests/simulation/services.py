@@ -55,6 +55,7 @@ class SimulatedDynamoDB(JsonService):
     def __init__(self, table: SimulatedTable, now: Callable[[], float]) -> None:
         self._table, self._now = table, now
         self._tokens: dict[str, tuple[float, bytes]] = {}
+        self._tokens_in_progress: set[str] = set()
 
     def target_of(self, operation: str, request: UnsignedRequest) -> str:
         asked = request.parsed_body
@@ -91,6 +92,12 @@ class SimulatedDynamoDB(JsonService):
             return self._execute_once(token, orjson.dumps({"TransactItems": request.parsed_body["TransactItems"]}))
         return WireResponse(*self._table.send(operation, cast(bytes, request.body)))
 
+    def expect_late(self, operation: str, request: UnsignedRequest) -> Callable[[], None]:
+        """Note the token of a transaction that is executed later. Until then, DynamoDB refuses another one with it."""
+        token = request.parsed_body.get("ClientRequestToken", "")
+        self._tokens_in_progress.add(token)
+        return lambda: self._tokens_in_progress.discard(token)
+
     def _execute_once(self, token: str, transaction: bytes) -> WireResponse:
         """Execute a transaction, unless one with the same ClientRequestToken succeeded in the last ten minutes.
 
@@ -99,6 +106,8 @@ class SimulatedDynamoDB(JsonService):
 
         https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html
         """
+        if token in self._tokens_in_progress:
+            return self.refusal("TransactionInProgressException", 400)
         at, known = self._tokens.get(token, (float("-inf"), b""))
         if self._now() - at < TOKEN_SECONDS:
             return _json({}) if known == transaction else self.refusal("IdempotentParameterMismatchException", 400)
@@ -181,6 +190,9 @@ class SimulatedS3:
     overwritten: list[str] = field(default_factory=list)
     written_at: dict[tuple[str, str], float] = field(default_factory=dict)
     _under_way: set[tuple[str, str]] = field(default_factory=set)
+
+    def expect_late(self, operation: str, request: UnsignedRequest) -> Callable[[], None]:
+        return lambda: None
 
     def allows_stale_read(self, operation: str, request: UnsignedRequest) -> bool:
         return False

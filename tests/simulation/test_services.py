@@ -212,6 +212,22 @@ def test_a_token_executes_its_transaction_once_in_ten_minutes_and_refuses_anothe
     assert total() == 2
 
 
+def test_the_token_of_a_transaction_that_is_executed_late_is_refused_until_then(world: Simulation) -> None:
+    dynamodb = botocore_clients.client("dynamodb")
+    put = {"TableName": world.table.name, "Item": {"PK": {"S": "a"}, "SK": {"S": "a"}}}
+    asked: dict[str, Any] = {"TransactItems": [{"Put": put}], "ClientRequestToken": "token"}
+    wire: Any = world.wire
+    service = wire._services["dynamodb"]
+    sent = SimpleNamespace(parsed_body=asked)
+    done = service.expect_late("TransactWriteItems", sent)
+    response = error_of(dynamodb.transact_write_items, **asked)
+    assert response["Error"]["Code"] == "TransactionInProgressException"
+    other = {**asked, "ClientRequestToken": "another"}
+    dynamodb.transact_write_items(**other)
+    done()
+    dynamodb.transact_write_items(**asked)
+
+
 # conditional writes of objects ----------------------------------------------------------------------------------------
 def test_s3_refuses_a_conditional_write_while_another_one_is_under_way(
     world: Simulation, monkeypatch: pytest.MonkeyPatch

@@ -6,7 +6,7 @@ tested too.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, Protocol
@@ -63,6 +63,10 @@ class Service(Protocol):
 
     def refusal(self, code: str, status: int) -> WireResponse:
         """Return an error response with this code."""
+        ...
+
+    def expect_late(self, operation: str, request: UnsignedRequest) -> Callable[[], None]:
+        """Note a request that is executed later, after its client gave up. Return a function to call just before."""
         ...
 
     def answer_fault(self, strike: Strike, operation: str, request: UnsignedRequest) -> WireResponse | None:
@@ -132,7 +136,13 @@ class SimulatedWire:
         if strike.kind in DONE_LATER and (process := self._tasks.process):
             outlives_it, sent = SimulatedProcess(process.name, struck=process.struck), request.copy_sent()
             seconds = MAX_LATE_SECONDS * strike.share**2
-            self._tasks.start(outlives_it, lambda: service.answer(operation, sent), seconds)
+            done = service.expect_late(operation, sent)
+
+            def land() -> None:
+                done()
+                service.answer(operation, sent)
+
+            self._tasks.start(outlives_it, land, seconds)
         self._end_without_answer(service_name, request, strike)
         match strike.kind:
             case "throttled" | "mails throttled":
@@ -170,6 +180,9 @@ class JsonService:
 
     def allows_stale_read(self, operation: str, request: UnsignedRequest) -> bool:
         return False
+
+    def expect_late(self, operation: str, request: UnsignedRequest) -> Callable[[], None]:
+        return lambda: None
 
     def refusal(self, code: str, status: int) -> WireResponse:
         body = json.dumps({"__type": code, "message": "put there by the simulation"}).encode()

@@ -44,16 +44,16 @@ def _expected_entries(books: Books) -> tuple[Counter[Place], Counter[Place]]:
     for _, one in issued:
         if one.succeeded:
             expected[one.answer["account_id"], "ISSUED"] += one.body["amount"]
-        uncertain[UNKNOWN_ACCOUNT, "ISSUED"] += one.body["amount"] * one.is_unanswered
+        uncertain[UNKNOWN_ACCOUNT, "ISSUED"] += one.body["amount"] * one.is_uncertain
     for _, one in books.asked("POST", "/transfers"):
         source, target, amount = cards.get(one.body["gift_card"], UNKNOWN_ACCOUNT), one.body["to"], one.body["amount"]
         for account, moved in ((source, -amount), (target, amount)):
             expected[account, "TRANSFERRED"] += moved * one.succeeded
-            uncertain[account, "TRANSFERRED"] += amount * one.is_unanswered
+            uncertain[account, "TRANSFERRED"] += amount * one.is_uncertain
     for (order_id,), one in books.asked("POST", "/orders/([^/]+)/payments"):
         if one.succeeded:
             expected[one.answer["account_id"], "PAID"] -= one.answer["amount"]
-        elif one.is_unanswered and order_id in books.orders:
+        elif one.is_uncertain and order_id in books.orders:
             card = cards.get(one.body.get("gift_card"), UNKNOWN_ACCOUNT)
             uncertain[card, "PAID"] += books.orders[order_id].item["total"]
     refunds = [item for order in books.orders.values() for item in order.of_type("Refund")]

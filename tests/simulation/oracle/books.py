@@ -153,7 +153,7 @@ class Books:
         """Return the requests whose whole path matches a pattern, each with the groups of the match.
 
         Of several requests with the same caller, path and idempotency key, return only one: one that was answered with
-        success, else one without an answer, else any of them.
+        success, else one that may have been done, else any of them.
         """
         found: dict[Any, tuple[tuple[str, ...], Request]] = {}
         for number, request in enumerate(self.seen.requests):
@@ -168,7 +168,7 @@ class Books:
     def erased(self) -> set[str]:
         """The customers who asked for the erasure of their data, successfully or without an answer."""
         asked = self.asked("DELETE", "/customers/([^/]+)")
-        return {id for (id,), request in asked if request.succeeded or request.is_unanswered}
+        return {id for (id,), request in asked if request.succeeded or request.is_uncertain}
 
     @cached_property
     def orders(self) -> Mapping[str, OrderRecord]:
@@ -222,11 +222,13 @@ class Books:
         order.last_sent_at = max((one.answered_at for one in reports.values()), default=0)
 
     def _placed_by(self, order: OrderRecord) -> Sequence[Request]:
-        asked = [request for _, request in self.asked("POST", "/orders") if request.caller == order.customer]
+        # Requests with the same key may ask for other goods.
+        own = [one for one in self.seen.requests if one.caller == order.customer]
+        asked = [one for one in own if (one.method, one.path) == ("POST", "/orders")]
         return [one for one in asked if one.succeeded and one.answer["order_id"] == order.id] or [
             one
             for one in asked
-            if one.is_unanswered and {it["product_id"]: it["quantity"] for it in one.body["lines"]} == order.ordered
+            if one.is_uncertain and {it["product_id"]: it["quantity"] for it in one.body["lines"]} == order.ordered
         ]
 
     def returns_of(self, order: OrderRecord) -> list[tuple[Item, Request | None]]:
@@ -248,14 +250,14 @@ class Books:
 
 def _certainty(request: Request) -> int:
     """Return 2 if the shop did what was asked, 1 if it may have done it, 0 if it rejected the request."""
-    return 2 * request.succeeded + request.is_unanswered
+    return 2 * request.succeeded + request.is_uncertain
 
 
 def _request_of_return(item: Item, asked: Sequence[Request]) -> Request | None:
     unanswered = [
         one
         for one in asked
-        if one.is_unanswered
+        if one.is_uncertain
         and {line["product_id"]: line["quantity"] for line in one.body["lines"]} == item["quantities"]
     ]
     answered = [one for one in asked if one.succeeded and one.answer["return_id"] == item["return_id"]]

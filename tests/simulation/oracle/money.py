@@ -208,7 +208,7 @@ def goodwill_is_what_staff_gave(books: Books) -> Iterator[str]:
     for order in books.orders.values():
         asked = [one for _, one in books.asked("POST", f"/orders/{order.id}/refunds")]
         least = sum(one.body["amount"] for one in asked if one.succeeded)
-        most = least + sum(one.body["amount"] for one in asked if one.is_unanswered)
+        most = least + sum(one.body["amount"] for one in asked if one.is_uncertain)
         given = sum(item["amount"] for item in order.of_type("Refund") if item["why"] == "GOODWILL")
         books.count_premise("staff gave goodwill", bool(most))
         if not least <= given <= most:

@@ -16,6 +16,9 @@ Image = Mapping[str, Any]
 class Request:
     """A request that a client sent to the API, and its answer. `status` is None if no attempt got an answer.
 
+    `had_lost_attempt`: an earlier attempt got no answer, or a server error. So the shop may have done what was asked,
+    even if it rejected the last attempt.
+
     `caller`: the id of the user who sent it. `is_customer`: the user is neither staff nor the warehouse.
     """
 
@@ -29,15 +32,16 @@ class Request:
     key: str | None
     status: int | None
     answer: Any
+    had_lost_attempt: bool = False
 
     @property
     def succeeded(self) -> bool:
         return self.status in (200, 201, 202)
 
     @property
-    def is_unanswered(self) -> bool:
-        """Whether the client got no answer: then the shop may have done what was asked, or not."""
-        return self.status is None
+    def is_uncertain(self) -> bool:
+        """Whether the client does not know if the shop has done what was asked."""
+        return self.status is None or (self.had_lost_attempt and not self.succeeded)
 
 
 @dataclass(frozen=True)

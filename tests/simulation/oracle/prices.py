@@ -64,7 +64,7 @@ def _prices_between(books: Books, product: str, since: float, until: float) -> s
     asked = [one for _, one in books.asked("POST", "/products") if one.body["product_id"] == product]
     asked += [one for _, one in books.asked("PATCH", f"/products/{product}")]
     changes = [(one, one.answered_at) for one in asked if one.succeeded]
-    changes += [(one, inf) for one in asked if one.is_unanswered]
+    changes += [(one, inf) for one in asked if one.is_uncertain]
     return {
         change.body["price"]
         for change, done_at in changes

@@ -32,7 +32,7 @@ def orders_end_for_a_reason(books: Books) -> Iterator[str]:
         books.count_premise(f"an order ended without sale: {status}")
         asked = [one for _, one in books.asked("POST", f"/orders/{order.id}/cancel")]
         if status == "CANCELLED" and not any(
-            one.asked_at <= at and (one.succeeded or one.is_unanswered) for one in asked
+            one.asked_at <= at and (one.succeeded or one.is_uncertain) for one in asked
         ):
             yield f"order {order.id} was cancelled, and nobody had asked for it"
         waited = at - datetime.fromisoformat(order.item["placed_at"]).timestamp()
@@ -48,7 +48,7 @@ def delivered_orders_have_arrived(books: Books) -> Iterator[str]:
             continue
         arrived: Counter[str] = Counter()
         for (parcel,), one in books.asked("POST", f"(/orders/{order.id}/shipments/[^/]+)/delivered"):
-            if one.asked_at <= at and (one.succeeded or one.is_unanswered):
+            if one.asked_at <= at and (one.succeeded or one.is_uncertain):
                 arrived.update(order.parcels[parcel])
         waited = at - order.last_sent_at
         if arrived == order.sent:

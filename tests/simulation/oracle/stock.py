@@ -35,7 +35,7 @@ def receipts_are_counted_once(books: Books) -> Iterator[str]:
     ]
     for (product, quantity), request in [*receipts, *_imported(books)]:
         least[product] += quantity * request.succeeded
-        most[product] += quantity * (request.succeeded or request.is_unanswered)
+        most[product] += quantity * (request.succeeded or request.is_uncertain)
     for product, pieces in _sum_stock(books, "received").items():
         books.count_premise("the receipts of a product were summed up")
         if not least[product] <= pieces <= most[product]:

@@ -130,7 +130,7 @@ def reviews_are_the_last_ones_written(books: Books) -> Iterator[str]:
     places = {(one.caller, product) for (product,), one in written if one.caller not in books.erased}
     for customer, product in places:
         own = [one for (about,), one in written if (one.caller, about) == (customer, product)]
-        done = [one for one in own if one.succeeded or one.is_unanswered]
+        done = [one for one in own if one.succeeded or one.is_uncertain]
         last = max(done, key=lambda one: one.asked_at, default=None)
         if last is None or not last.succeeded or any(it.answered_at > last.asked_at for it in done if it is not last):
             continue  # nobody knows which of two requests came last, or whether the last one was executed
