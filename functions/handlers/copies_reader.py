@@ -29,6 +29,7 @@ from functions.model.changes import Change
 from functions.model.copies import CopyChanges
 from functions.model.entities import Counted
 from functions.model.table import COUNTED, ORDER, ROWS_BY_TYPE
+from functions.model.timelines import merge_timeline
 from functions.model.totals import ContributionChange
 from functions.runtime import clients, dead_letters, observability
 from functions.runtime.environment import CopiesEnvironment, load_environment
@@ -112,8 +113,9 @@ class NotNext(Exception):
 def _write_last(table: Table, changed: Change, row: Row[Any], item: Any) -> None:
     """Write the copy that shows that all other copies of this version are complete.
 
-    `todo.put` has only the copies that this change made different. That is enough if the copies of the version before
-    are complete. If they are not, because an earlier record could not be processed, all copies are written.
+    The copies that this change made different are written before. That is enough if the copies of the version before
+    are complete. If they are not, because an earlier record could not be processed, all copies are written, and the log
+    entries of the versions between.
     """
     previous = changed.before.version if changed.before is not None else 0
     try:
@@ -127,6 +129,10 @@ def _write_last(table: Table, changed: Change, row: Row[Any], item: Any) -> None
         for into, copy in copies.copies_of(changed.row, changed.after).values():
             if into is not row:
                 write_unless_newer(table, put_if_newer(into, copy))
+        for event in merge_timeline([changed.after]):
+            if stored.version < event.version < changed.version:
+                for into, entry in copies.log_entries(changes.past_change(changed.after, event)):
+                    write_unless_newer(table, put_if_absent(into, entry))
         write_unless_newer(table, put_if_newer(row, item))
 
 

@@ -6,7 +6,7 @@ The id of a change is a hash of the item's key, its creation time, its version, 
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from functions.dynamodb.codec import Image
@@ -15,7 +15,8 @@ from functions.dynamodb.keys import Instant, Row, instant_from_epoch
 from functions.dynamodb.record_batch import Record
 from functions.model import states
 from functions.model import table as t
-from functions.model.entities import Customer, Product, Stock
+from functions.model.entities import Customer, Order, Product, Stock
+from functions.model.timelines import OrderEvent
 
 StreamEventName = Literal["INSERT", "MODIFY", "REMOVE"]
 IGNORED_ROW_KINDS = ("marker", "counter")
@@ -306,3 +307,23 @@ def make_change_id(row: Row[Any], image: Image, version: int, on: StreamEventNam
     parts = (image["PK"]["S"], image["SK"]["S"], image.get(row.created_field, {}).get("S", ""), str(version), on)
     text = "".join(f"{len(part)}:{part}" for part in parts)
     return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def past_change(order: Order, event: OrderEvent) -> Change:
+    """Return a past change of an order, with the id that the change had when it happened.
+
+    `event`: the change, from the order's timeline.
+    """
+    past = replace(order, status=event.status, version=event.version, updated_at=event.at, restored_at=None)
+    change = parse_change(make_stream_record(t.ORDER.encode(past)))
+    assert change is not None, "a record without an old image must be a change"
+    return replace(change, name=event.event)
+
+
+def make_stream_record(image: Image) -> Record:
+    """Return a stream record for the latest write of an item: an INSERT for version 1, else a MODIFY.
+
+    `image`: the item in DynamoDB JSON, which becomes the record's new image.
+    """
+    made = image.get("version") == {"N": "1"}
+    return {"eventName": "INSERT" if made else "MODIFY", "dynamodb": {"NewImage": image}}

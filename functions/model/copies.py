@@ -238,13 +238,14 @@ def plan_copy_changes(change: Change) -> CopyChanges:
     # no new version, so use its last version plus 1.
     later = change.version if change.after is not None else change.version + 1
     delete = tuple((into, replace(copy, version=later)) for place, (into, copy) in before.items() if place not in after)
-    entries = tuple(
-        (log.target_row, entry)
-        for log in LOGS
-        if log.source_row is change.row and change.after is not None
-        for entry in log.derive(change)
-    )
-    return CopyChanges(put, delete, entries, last)
+    return CopyChanges(put, delete, tuple(log_entries(change)), last)
+
+
+def log_entries(change: Change) -> Iterator[tuple[Row[Any], Any]]:
+    """Yield the log entries of a change, each with the declaration of its item type."""
+    for log in LOGS:
+        if log.source_row is change.row and change.after is not None:
+            yield from ((log.target_row, entry) for entry in log.derive(change))
 
 
 def copies_differ(one: Any, two: Any) -> bool:

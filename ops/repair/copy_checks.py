@@ -141,22 +141,13 @@ def find_order(images: ImagesByKey, order_id: str) -> SourceItem:
 
 
 # check the copies of one order ----------------------------------------------------------------------------------------
-LogEntries = Sequence[tuple[Row[Any], Any]]
-"""Log entries, each as a pair: the declaration of its item type (a `Row` of model/table.py), and the entry.
-
-The log of an order is the customer's activity log.
-"""
-
-
-def find_order_discrepancies(
-    shop: Shop, order_id: str, images: Sequence[Image], entries: LogEntries | None = None
-) -> Iterator[Discrepancy]:
+def find_order_discrepancies(shop: Shop, order_id: str, images: Sequence[Image]) -> Iterator[Discrepancy]:
     """Yield the missing and wrong copies of one order, and the copies that the order must not have.
 
     A copy is an item or attribute that is derived from another item: a snapshot, a log entry, or the customer's name.
 
-    `images`: all items of the order's partition, in DynamoDB JSON. `entries`: the log entries that the order must have;
-    if None, they are derived from its timeline.
+    `images`: all items of the order's partition, in DynamoDB JSON. The log entries that the order must have are derived
+    from its timeline.
 
     Yields nothing while the order is being archived. Raises Unreadable if the order cannot be decoded.
     """
@@ -170,7 +161,7 @@ def find_order_discrepancies(
         return  # the archive Lambda is moving the order and deletes its copies
     expected = dict(_expected_snapshots(shop, row, item))
     if isinstance(item, Order):
-        expected |= _expected_log_entries(expected_log_entries(shop, item, images) if entries is None else entries)
+        expected |= _expected_log_entries(expected_log_entries(shop, item, images))
         yield from _check_customer_name(shop, item, found)
     existing = load_existing(shop, list(expected))
     # The last copy comes last here, too: if it has the order's version, the archive Lambda takes all for complete.

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 from functions.dynamodb.codec import Image
-from functions.dynamodb.keys import Instant, Row
-from functions.dynamodb.record_batch import Record
+from functions.dynamodb.keys import Row
 from functions.model import changes, copies
-from functions.model.changes import Change
-from functions.model.entities import ArchivedOrder, Order, OrderStatus
+from functions.model.changes import Change, past_change
+from functions.model.entities import ArchivedOrder, Order
 from functions.model.table import EARLIER_TIMELINE, ORDER, TIMELINE_EVENT
 from functions.model.timelines import OrderEvent, merge_timeline
 from functions.shop.shop import Shop
@@ -32,7 +30,7 @@ def list_changes(order: Order, partition: Sequence[Image]) -> list[Change]:
     `partition`: all items of the order's partition. A change is left out if older code made it and its entry is lost.
     """
     timeline = read_timeline(partition)
-    return [past_change(order, event.version, event.at, event.event, event.status) for event in timeline]
+    return [past_change(order, event) for event in timeline]
 
 
 def list_status_changes(order: Order, partition: Sequence[Image]) -> list[Change]:
@@ -51,10 +49,9 @@ def expected_log_entries(shop: Shop, order: Order, partition: Sequence[Image]) -
     The row is the declaration of the log in model/table.py. `partition`: all items of the order's partition.
     """
     for change in list_changes(order, partition):
-        for log in copies.LOGS:
-            for entry in log.derive(change):
-                if not log.target_row.has_ttl or entry.ttl > shop.now().timestamp():
-                    yield log.target_row, entry
+        for row, entry in copies.log_entries(change):
+            if not row.has_ttl or entry.ttl > shop.now().timestamp():
+                yield row, entry
 
 
 def change_ids(row: Row[Any], item: Order | ArchivedOrder) -> dict[str, int]:
@@ -66,23 +63,3 @@ def change_ids(row: Row[Any], item: Order | ArchivedOrder) -> dict[str, int]:
     placed = {"placed_at": {"S": item.placed_at}, **row.key_of(item)}
     versions = item.logged_versions if isinstance(item, Order) else range(1, item.version + 1)
     return {changes.make_change_id(ORDER, placed, one, "INSERT" if one == 1 else "MODIFY"): one for one in versions}
-
-
-def past_change(order: Order, version: int, at: Instant, name: str, status: OrderStatus) -> Change:
-    """Return a past change of an order, with the id that the change had when it happened.
-
-    `version`, `status`: those of the order after the change. `at`: the time of the change. `name`: its name.
-    """
-    past = replace(order, status=status, version=version, updated_at=at, restored_at=None)
-    change = changes.parse_change(make_stream_record(ORDER.encode(past)))
-    assert change is not None, "a record without an old image must be a change"
-    return replace(change, name=name)
-
-
-def make_stream_record(image: Image) -> Record:
-    """Return a stream record for the latest write of an item: an INSERT for version 1, else a MODIFY.
-
-    `image`: the item in DynamoDB JSON, which becomes the record's new image.
-    """
-    made = image.get("version") == {"N": "1"}
-    return {"eventName": "INSERT" if made else "MODIFY", "dynamodb": {"NewImage": image}}

@@ -4,9 +4,9 @@ These Lambda functions update copies, logs and totals, and publish events. Copie
 items. If a failed stream record is stored, its work is repeated from the record. If stream records were lost, their
 work is repeated from the items in the table.
 
-A stored stream record shows an old state of its item. So copies are derived from the current item in the table.
-The record is used only to write the log entry, to publish the event, and to subtract a deleted item from its totals.
-The event keeps its original id, so a consumer that has already handled the event recognizes it.
+A stored stream record shows an old state of its item. So copies and log entries are derived from the current item in
+the table. The record is used only to publish the event, and to subtract a deleted item from its totals. The event keeps
+its original id, so a consumer that has already handled the event recognizes it.
 
 All functions are safe to repeat, also while the stream's Lambda functions and the archive Lambda are running.
 """
@@ -29,8 +29,8 @@ from functions.model.retention import MAX_REPLAY_AGE_DAYS
 from functions.model.states import CLOSED_STATUSES
 from functions.model.table import EXPIRY, ROWS_BY_TYPE
 from functions.shop.shop import Shop, retry_on_conflict
-from ops.repair.copy_checks import Discrepancy, LogEntries, find_order_discrepancies
-from ops.repair.order_history import list_status_changes, make_stream_record
+from ops.repair.copy_checks import Discrepancy, find_order_discrepancies
+from ops.repair.order_history import list_status_changes
 from ops.scan.checkpoint import Checkpoint
 from ops.scan.progress import SweepProgress
 from ops.scan.sweep import sweep
@@ -73,11 +73,10 @@ def redrive_record(shop: Shop, publish: PublishEvents, record: Record) -> None:
     if change is None:
         return
     if change.row in copies.SOURCE_ROWS:
-        entries = copies.plan_copy_changes(change).append
 
         def attempt() -> None:
             for item in shop.table.batch_get([record["dynamodb"]["Keys"]], consistent=True):
-                refresh_copies(shop, item, entries)
+                refresh_copies(shop, item)
 
         retry_on_conflict(shop, attempt)
     if detail := events.build_event_detail(change):
@@ -154,14 +153,13 @@ a second time after a pause, because the Lambda functions that read the stream m
 """
 
 
-def refresh_copies(shop: Shop, item: Any, recorded_entries: LogEntries | None = None, *, dry: bool = False) -> bool:
+def refresh_copies(shop: Shop, item: Any, *, dry: bool = False) -> bool:
     """Write the missing or outdated copies and log entries of a primary item, and add the item to its totals.
 
     A primary item is an item from which copies and totals are derived. For an order, the customer's current name is
     copied too.
 
-    `recorded_entries`: the log entries that a redriven stream record describes. If given, no other log entries are
-    written. If None, all log entries that the order must have are derived from its timeline.
+    The log entries that an order must have are derived from its timeline.
     `dry`: write nothing.
 
     Returns whether there was anything to write. Raises WriteConflict if the item has changed since it was read.
@@ -169,7 +167,7 @@ def refresh_copies(shop: Shop, item: Any, recorded_entries: LogEntries | None = 
     row = ROWS_BY_TYPE[type(item).__name__]
     if getattr(item, "status", None) == "ARCHIVING":
         return False  # the archive Lambda is moving the order to S3, so write nothing
-    faults = _find_rebuilt(shop, item, recorded_entries) if isinstance(item, Order | ArchivedOrder) else []
+    faults = _find_rebuilt(shop, item) if isinstance(item, Order | ArchivedOrder) else []
     contribution = totals.current_contribution(row, item, shop.now_instant())
     counting = total_writes(shop, contribution) if contribution else []
     if not dry:
@@ -180,16 +178,10 @@ def refresh_copies(shop: Shop, item: Any, recorded_entries: LogEntries | None = 
     return bool(faults or counting)
 
 
-def _find_rebuilt(shop: Shop, order: Order | ArchivedOrder, recorded_entries: LogEntries | None) -> list[Discrepancy]:
-    """Return the wrong or missing copies and log entries of an order, of the kinds that `refresh_copies` repairs.
-
-    `recorded_entries`: see `refresh_copies`. Entries whose ttl has passed are ignored.
-    """
-    if recorded_entries is not None:
-        now = shop.now().timestamp()
-        recorded_entries = [(row, entry) for row, entry in recorded_entries if not row.has_ttl or entry.ttl > now]
+def _find_rebuilt(shop: Shop, order: Order | ArchivedOrder) -> list[Discrepancy]:
+    """Return the wrong or missing copies and log entries of an order, of the kinds that `refresh_copies` repairs."""
     images = shop.table.query_partition_raw(ORDER_ITEM_COLLECTION, order_id=order.order_id)
-    found = find_order_discrepancies(shop, order.order_id, images, recorded_entries)
+    found = find_order_discrepancies(shop, order.order_id, images)
     return [fault for fault in found if fault.kind in REBUILT_KINDS]
 
 
@@ -231,4 +223,4 @@ def _latest_change(image: Image) -> Change | None:
     inserted. Raises Permanent if this code cannot read the item.
     """
     row = ROWS_BY_TYPE.get(image.get("type", {}).get("S", ""))
-    return changes.parse_change(make_stream_record(image)) if row is None or row.kind == "primary" else None
+    return changes.parse_change(changes.make_stream_record(image)) if row is None or row.kind == "primary" else None

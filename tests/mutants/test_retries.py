@@ -180,7 +180,7 @@ def test_an_order_whose_stub_is_gone_gets_no_items_from_a_restore(harness: ShopH
 
     fetch = restore.make_archive_fetcher(clients.client("s3"), "archive")
     with (
-        mock.patch.object(restore, "MAX_TRANSACTION_ITEMS", 3),
+        mock.patch.object(restore, "MAX_TRANSACTION_ITEMS", 1),
         run_before_call("dynamodb", "TransactWriteItems", delete_stub),
     ):
         restore.restore_order(harness.shop, fetch, order_id)
