@@ -207,9 +207,9 @@ def without_condition(make: Callable[..., Write[Any]]) -> Callable[..., Write[An
     return made
 
 
-def give_first_number_to_all(shop: Any, count: int) -> tuple[list[str], Write[Any]]:
-    numbers, write = _TAKE_NUMBERS(shop, count)
-    return [numbers[0]] * count, write
+def leave_out_a_number(shop: Any, count: int) -> tuple[list[str], Write[Any]]:
+    numbers, write = _TAKE_NUMBERS(shop, count + 1)
+    return numbers[1:], write
 
 
 _TAKE_NUMBERS = invoices.take_numbers
