@@ -41,7 +41,7 @@ def many(shop: LaptopShop) -> None:
         mine: dict[str, Any] = {"order_id": f"many-{number:05}", "customer_id": alice, "status": "SHIPPED"}
         mine["version"] = 4  # it was placed, paid and packed before
         mine["placed_at"] = to_instant(now - timedelta(minutes=number))
-        items.append((ORDER, replace(SAMPLES[ORDER], **mine, reached=4)))
+        items.append((ORDER, replace(SAMPLES[ORDER], **mine)))
         items.append((ORDER_SUMMARY, replace(SAMPLES[ORDER_SUMMARY], **mine)))
     for number in range(PRODUCTS):
         id = f"many-{number:05}"

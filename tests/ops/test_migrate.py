@@ -451,7 +451,7 @@ def damage(harness: ShopHarness, order_id: str) -> None:
             )
         if image["type"]["S"] == "Sale" and image["product_id"]["S"] == "pot":
             table.client.delete_item(TableName=table.name, Key=key)
-        if image["type"]["S"] == "TimelineEvent" and image["version"] == {"N": "1"}:
+        if image["type"]["S"] == "Activity" and image["version"] == {"N": "1"}:
             table.client.delete_item(TableName=table.name, Key=key)
 
 
