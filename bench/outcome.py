@@ -245,7 +245,7 @@ def add_archive_outcome(
         for id in ids
     }
     objects = harness.objects("archive")
-    (body,) = (content for name, content in objects.items() if name.startswith(f"orders/{order_id}"))
+    (body,) = (content for name, content in objects.items() if order_id in name)
     state.archived = _archived(
         group_by_kind(view, [_decode_binary_values(image) for image in json.loads(body)["items"]])
     )

@@ -248,7 +248,12 @@ def _is_listed(people: DemoClients, order_id: str) -> bool:
 
 def _is_archived(people: DemoClients, order_id: str) -> bool:
     """Return whether the order is archived and its archive object exists in S3."""
-    if not people.alice.get(f"/orders/{order_id}").get("archived"):
+    order = people.alice.get(f"/orders/{order_id}")
+    if not order.get("archived"):
         return False
     bucket = people.shop.stack.outputs["ArchiveBucket"]
-    return bool(people.s3.list_objects_v2(Bucket=bucket, Prefix=f"orders/{order_id}/").get("Contents"))
+    return bool(
+        people.s3.list_objects_v2(Bucket=bucket, Prefix=f"orders/day={order['placed_at'][:10]}/{order_id}/").get(
+            "Contents"
+        )
+    )

@@ -1,8 +1,8 @@
 """Archive Lambda: store closed orders and activity entries in S3 when their retention time in the table has passed.
 
-All items of an order become one object, `orders/{order_id}/{version}.json`. The Lambda deletes the items from the table
-only after S3 stored the object. Activity entries become gzipped NDJSON under a prefix for each day. The name of such an
-object is the hash of its content.
+All items of an order become one object, `orders/day={day}/{order_id}/{version}.json`, with the day on which the order
+was placed. The Lambda deletes the items from the table only after S3 stored the object. Activity entries become gzipped
+NDJSON under a prefix for each day. The name of such an object is the hash of its content.
 
 Both kinds of object contain items in DynamoDB's JSON with type tags such as {"S": "..."}, and binary values as base64.
 So a restore can rebuild every attribute exactly.
@@ -96,7 +96,7 @@ def archive_order(shop: Shop, bucket: str, order_id: str, expired_at: Instant) -
     order_snapshot = start_archiving(shop, order_id, expired_at)
     if order_snapshot is None:
         return None
-    key = f"orders/{order_id}/{order_snapshot.order.version}.json"
+    key = order_snapshot.object_key
     body = object_store.put_if_absent(
         bucket, key, serialize_archive(order_snapshot.order, order_snapshot.images), "application/json"
     )

@@ -26,6 +26,7 @@ from functions.runtime import clients, observability
 from functions.runtime.environment import ErasureEnvironment, load_environment
 from functions.runtime.log import log
 from functions.runtime.scheduled_jobs import ScheduledRun
+from functions.shop.archive import archive_prefix, former_archive_prefix
 from functions.shop.erasure import (
     erase_items,
     finish_erasure,
@@ -128,7 +129,11 @@ def _delete_earlier_archives(bucket: str, order: Order | ArchivedOrder, current_
     def should_keep(key: str) -> bool:
         return key == current_key or int(key.rpartition("/")[2].removesuffix(".json")) > order.version
 
-    return object_store.delete_all_versions(bucket, f"orders/{order.order_id}/", should_keep)
+    deleted = [
+        object_store.delete_all_versions(bucket, prefix, should_keep)
+        for prefix in (archive_prefix(order), former_archive_prefix(order))
+    ]
+    return any(deleted)
 
 
 def _rewrite_archive_without_address(shop: Shop, bucket: str, stub: ArchivedOrder) -> bool:
@@ -144,7 +149,7 @@ def _rewrite_archive_without_address(shop: Shop, bucket: str, stub: ArchivedOrde
     taken = bool(left != whole["items"])
     if taken:
         whole["items"] = left
-        key = f"orders/{stub.order_id}/{stub.version + 1}.json"
+        key = f"{archive_prefix(stub)}{stub.version + 1}.json"
         body = object_store.put_if_absent(bucket, key, object_store.to_canonical_json(whole), "application/json")
         point_stub_to_object(shop, stub, key, hashlib.sha256(body).hexdigest())
     _delete_earlier_archives(bucket, stub, key)

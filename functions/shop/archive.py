@@ -26,7 +26,7 @@ same partition as the stub. Each step is safe to repeat at any point.
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -92,6 +92,30 @@ class OrderSnapshot:
     order: Order
     images: Sequence[Image]
 
+    @property
+    def object_key(self) -> str:
+        """The S3 key of the archive object: all attempts to archive this version of the order use the same key."""
+        prefix = former_archive_prefix if self.order.archive_day is None else archive_prefix
+        return f"{prefix(self.order)}{self.order.version}.json"
+
+
+def archive_prefix(order: Order | ArchivedOrder) -> str:
+    """Return the prefix of the archive objects of an order. It contains the day on which the order was placed.
+
+    The day never changes, so all objects of an order have the same prefix. Queries from outside, such as Athena's, read
+    only the days that they need.
+    """
+    return f"orders/day={_archive_day(order)}/{order.order_id}/"
+
+
+def former_archive_prefix(order: Order | ArchivedOrder) -> str:
+    """Return the prefix under which older versions of this code stored the archive objects of an order."""
+    return f"orders/{order.order_id}/"
+
+
+def _archive_day(order: Order | ArchivedOrder) -> str:
+    return order.placed_at[:10]
+
 
 def start_archiving(shop: Shop, order_id: str, expired_at: Instant) -> OrderSnapshot | None:
     """Lock an order for archiving and read all its items. Safe to repeat.
@@ -118,7 +142,7 @@ def start_archiving(shop: Shop, order_id: str, expired_at: Instant) -> OrderSnap
             # archiving. Now the order has a new marker, for example because goods were returned. So archive nothing
             # now: the deletion of the new marker will start the archiving again.
             return None
-        after = apply_order_command(order, "archive", shop.now_instant())
+        after = replace(apply_order_command(order, "archive", shop.now_instant()), archive_day=_archive_day(order))
         if missing := _missing_derivations(shop, order, images, expired_at):
             raise NotReadyToArchive(", ".join(missing))
         at = max(shop.now(), datetime.fromisoformat(expired_at))
@@ -226,8 +250,9 @@ def _image_before_archiving(image: Image, images: Sequence[Image]) -> Image:
     events = merge_timeline(rows[it["type"]["S"]].decode(it) for it in images if it["type"]["S"] in rows)
     updated = next(event for event in reversed(events) if event.event != "OrderRestored")
     last = events[-1]
+    before = {name: value for name, value in image.items() if name != "archive_day"}
     return {
-        **image,
+        **before,
         "status": {"S": last.status},
         "updated_at": {"S": updated.at},
         "version": {"N": str(last.version)},

@@ -22,6 +22,8 @@ from functions.shop.refunds import get_payment
 from functions.shop.shop import Shop
 from local.expiry import KEPT_TYPES, expire_until
 from tests.support.archiving import (
+    Image,
+    archive_key,
     archived_objects,
     assert_archived,
     assert_not_archived,
@@ -43,6 +45,10 @@ delivered_order = reused(create_delivered_order)
 @pytest.fixture
 def order_id(harness: ShopHarness) -> str:
     return delivered_order(harness)
+
+
+def order_image(harness: ShopHarness, order_id: str) -> Image:
+    return next(image for image in order_partition(harness, order_id) if image["SK"]["S"] == "ORDER")
 
 
 # an order -------------------------------------------------------------------------------------------------------------
@@ -118,7 +124,7 @@ def test_an_item_that_the_object_lacks_is_not_deleted(harness: ShopHarness, orde
     if how == "it was another then":
         written = [{**image, "method": {"S": "CASH"}} if image["type"]["S"] == "Payment" else image for image in before]
     body = serialize_archive(order, written)
-    key = f"orders/{order_id}/{order.version + 1}.json"
+    key = archive_key(order)
     clients.client("s3").put_object(Bucket="archive", Key=key, Body=body)
     assert run_archive(*order_messages(expire_everything(harness))) == []
     assert archived_objects(harness, "orders/") == {key: body}, "nor is the object replaced"
@@ -129,12 +135,18 @@ def test_an_item_that_the_object_lacks_is_not_deleted(harness: ShopHarness, orde
     assert json.loads(document)["reason"] == f"Mismatch: {key} lacks 1 items that the table has"
 
 
+def test_all_objects_of_an_order_are_under_the_day_on_which_it_was_placed(harness: ShopHarness, order_id: str) -> None:
+    order = harness.shop.table.decode(order_image(harness, order_id))
+    assert run_archive(*order_messages(expire_everything(harness))) == []
+    assert archived_objects(harness, "orders/").keys() == {archive_key(order)}
+
+
 def test_an_object_with_more_items_than_the_table_is_accepted(harness: ShopHarness, order_id: str) -> None:
     before = images_to_archive(order_partition(harness, order_id))
     order = harness.shop.table.decode(next(image for image in before if image["type"]["S"] == "Order"))
     more = {**before[-1], "SK": {"S": "SHIPMENT#9"}}
     body = serialize_archive(order, [*before, more])
-    key = f"orders/{order_id}/{order.version + 1}.json"
+    key = archive_key(order)
     clients.client("s3").put_object(Bucket="archive", Key=key, Body=body)
     assert run_archive(*order_messages(expire_everything(harness))) == []
     assert archived_objects(harness, "orders/") == {key: body}
@@ -186,7 +198,7 @@ def test_f14_an_expired_item_is_archived_but_an_item_deleted_by_a_user_is_not(ha
     assert run_archive(*expire_everything(harness)) == []
     assert isinstance(orders.get_order(harness.shop, ANN, by_hand), Order)
     assert isinstance(orders.get_order(harness.shop, ANN, by_time), ArchivedOrder)
-    assert [name.split("/")[1] for name in archived_objects(harness, "orders/")] == [by_time]
+    assert [name.split("/")[2] for name in archived_objects(harness, "orders/")] == [by_time]
 
 
 def test_while_s3_is_away_nothing_leaves_the_table(harness: ShopHarness, order_id: str) -> None:

@@ -234,4 +234,5 @@ def test_f12_each_effect_happens_once_though_every_record_and_every_message_is_d
     expire_until(harness.engine, harness.shop.table.name, harness.now() + timedelta(days=396))
     harness.process_all(times=2)
     assert [image["type"]["S"] for image in harness.partition(f"ORDER#{order_id}")] == ["Invoice", "ArchivedOrder"]
-    assert [name for name in harness.objects("archive") if name.startswith("orders/")] == [f"orders/{order_id}/6.json"]
+    (name,) = (name for name in harness.objects("archive") if name.startswith("orders/"))
+    assert name.endswith(f"/{order_id}/6.json")

@@ -144,7 +144,8 @@ def test_the_timeline_of_an_order_covers_its_write_to_its_archive(
         "Payment": 1,
         "Shipment": 1,
     }
-    assert archived["key"].startswith(f"orders/{id}/")
+    assert archived["key"].startswith("orders/day=")
+    assert f"/{id}/" in archived["key"]
     assert of_kind(browser.story(id), "record", type="Expiry", by="expiry")
 
 

@@ -77,12 +77,22 @@ CHECKED_MUTANTS = (
         test_erasures.test_an_erasure_keeps_the_object_of_a_restored_order_that_is_archived_again_meanwhile,
     ),
     CheckedMutant(
+        "erasure leaves objects that an older version archived",
+        patch_attribute(customer_erasure, "former_archive_prefix", archive.archive_prefix),
+        test_erasures.test_an_erasure_deletes_the_object_that_an_older_version_archived_before_the_order_was_restored,
+    ),
+    CheckedMutant(
+        "an archive that an older version began is finished with a new object",
+        patch_attribute(archive, "former_archive_prefix", archive.archive_prefix),
+        test_retries.test_an_archive_that_an_older_version_began_is_finished_with_its_object,
+    ),
+    CheckedMutant(
         "erasure deletes every archive object but the one it knows",
         edit_code(
             customer_erasure._rewrite_archive_without_address,
             (
                 "_delete_earlier_archives(bucket, stub, key)",
-                'object_store.delete_all_versions(bucket, f"orders/{stub.order_id}/", lambda other: other == key)',
+                "object_store.delete_all_versions(bucket, archive_prefix(stub), lambda other: other == key)",
             ),
         ),
         test_erasures.test_an_erasure_keeps_the_object_of_an_order_that_is_restored_and_archived_meanwhile,

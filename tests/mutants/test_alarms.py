@@ -19,9 +19,9 @@ from functions.runtime import clients
 from functions.shop import payments
 from functions.shop.shop import Shop
 from stacks import synth_cache
-from tests.mutants.items import number, stored_order
+from tests.mutants.items import stored_order
 from tests.support.alarm_model import capture_metrics
-from tests.support.archiving import create_delivered_order, expire_everything, run_archive
+from tests.support.archiving import archive_key, create_delivered_order, expire_everything, run_archive
 from tests.support.client_faults import fail_calls
 from tests.support.harness import READERS, ShopHarness
 
@@ -141,7 +141,7 @@ def test_each_kind_of_object_in_the_failure_store_raises_its_alarm(harness: Shop
     client = clients.client("s3")
     client.put_object(Bucket="failures", Key="aws/lambda/copies/shard/1", Body=b"{}")
     assert raised_by(measure_backlog) == {"parked-not-empty", "failure-store-not-empty"}
-    key = f"orders/{order_id}/{number(stored_order(harness, order_id), 'version') + 1}.json"
+    key = archive_key(harness.shop.table.decode(stored_order(harness, order_id)))
     client.put_object(Bucket="archive", Key=key, Body=b'{"items": []}')
     run_archive(*messages)
     assert raised_by(measure_backlog) == {"parked-not-empty", "failure-store-not-empty", "archive-mismatch"}

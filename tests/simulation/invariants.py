@@ -792,7 +792,7 @@ def the_archive_holds_what_ended(world: Simulation, book: Ledger) -> Iterator[st
     Money that came after the archiving stays in the table, and so does a dispute of the order's payments. A restore of
     the order moves the dispute to its payment.
     """
-    objects = Counter(key.split("/")[1] for key in book.objects if key.startswith("orders/"))
+    objects = Counter(key.split("/")[-2] for key in book.objects if key.startswith("orders/"))
     back = {id: _count_restores(world, id) for id in book.orders}
     for id, images in _deleted_images(world).items():
         # An order's Expiry item starts the archiving when DynamoDB deletes it by TTL. If an archived order is restored,

@@ -416,7 +416,7 @@ def delete_first(shop: Any, bucket: str, order_id: str, expired_at: Instant) -> 
     estate = closing.start_archiving(shop, order_id, expired_at)
     if estate is None:
         return
-    key = f"orders/{order_id}/{estate.order.version}.json"
+    key = estate.object_key
     if estate.images is None:
         body = object_store.get(bucket, key)
     else:

@@ -200,7 +200,7 @@ def test_items_that_expired_while_the_archive_failed_for_48_hours_are_archived_b
     assert sorted(before.keys() - archived.keys())[:5] == [], "missing"
     assert [place for place in before if archived[place] != before[place]][:5] == [], "not as they were"
 
-    assert len(objects) == len({key.split("/")[1] for key in objects}) == DELIVERED + CANCELLED
+    assert len(objects) == len({key.split("/")[2] for key in objects}) == DELIVERED + CANCELLED
     assert len(set(map(place, in_objects))) == len(in_objects)
     for stub in world.table.of_type("ArchivedOrder"):
         assert hashlib.sha256(objects.pop(stub["object_key"]["S"])).hexdigest() == stub["sha256"]["S"]

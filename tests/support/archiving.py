@@ -6,7 +6,7 @@ from typing import Any
 
 from functions.handlers import archive_worker, copies_reader, event_publisher
 from functions.handlers.archive_worker import parse_archive
-from functions.model.entities import ArchivedOrder
+from functions.model.entities import ArchivedOrder, Order
 from functions.shop import orders
 from tests.support.harness import ANN, ShopHarness
 
@@ -52,6 +52,11 @@ def run_archive(*messages: Message) -> list[str]:
     """Run the Lambda that archives orders with these messages. Return the ids of the messages that failed."""
     answer = archive_worker.handler({"Records": list(messages)}, None)
     return [failure["itemIdentifier"] for failure in answer["batchItemFailures"]]
+
+
+def archive_key(order: Order) -> str:
+    """Return the key of the archive object of an order that is not locked for archiving yet."""
+    return f"orders/day={order.placed_at[:10]}/{order.order_id}/{order.version + 1}.json"
 
 
 def archived_objects(harness: ShopHarness, prefix: str) -> dict[str, bytes]:

@@ -103,7 +103,8 @@ class Order:
     `timeline`: the latest changes, by the order's version after the change; see functions/model/timelines.py.
 
     `restored_at`: when the order was last restored from the archive. `away`: the versions that the order had while it
-    was archived; the timeline has no entry for these versions.
+    was archived; the timeline has no entry for these versions. `archive_day`: the day in the key of the archive object,
+    while the order is being archived; None if an older version of this code began to archive it.
     """
 
     order_id: str
@@ -132,6 +133,7 @@ class Order:
     timeline: Mapping[str, TimelineEntry] | None = None
     restored_at: Instant | None = None
     away: tuple[int, ...] | None = None
+    archive_day: str | None = None
     version: int = 1
 
     @property
