@@ -2,9 +2,9 @@
 
 A bare interpreter runs Lambda's own runtime client on our bundle, trimmed and compiled as it is shipped but made for
 this machine's processor and Python, and asks a runtime API for its first event. The answer is DynamoDB's first; of the
-relay, which asks no table, the bus's. The usual way starts from its packages as they are installed, compiled too: each
-function a module with the clients it uses. It has none that does the work of the rest of ours: they stand alone. What
-Powertools' Tracer adds, which AWS's samples have and ours leaves out, has lines of its own.
+event publisher, which asks no table, the bus's. The usual way starts from its packages as they are installed, compiled
+too: each function a module with the clients it uses. It has none that does the work of the rest of ours: they stand
+alone. What Powertools' Tracer adds, which AWS's samples have and ours leaves out, has lines of its own.
 
 The floor asks one item by http.client, without any SDK. "boto3 alone" asks one item by boto3's client, of the same
 trimmed bundle, and imports nothing of ours. That is what bounds ours: a stream function is boto3 and a few dozen
@@ -32,11 +32,12 @@ from typing import Any, ClassVar
 from bench import COMPARED, pair
 from bench.measure import Figure, Spread, spread
 from bench.pair import OurShop, UsualShop
-from functions.model.lambdas import STORED_NAMES
+from functions.model.lambdas import lambda_name
 from functions.shop import cancellation, customers, follows, imports, products
 from local.dynamodb_engine import Engine
 from stacks import PROJECT
 from stacks.bundle import build_bundle, current_target
+from stacks.construct_ids import FUNCTION_IDS
 from tests.api.conftest import VARIABLES as API_VARIABLES
 from tests.conftest import FAKE_AWS_ENVIRONMENT
 from tests.support.harness import ANN, STAFF, VARIABLES, WAREHOUSE
@@ -62,15 +63,20 @@ CANNED: Mapping[str, Callable[[bytes], Any]] = {
     "secretsmanager.GetSecretValue": lambda _: {"SecretString": "secret"},
 }
 """The responses of services other than DynamoDB; {} for all else."""
-MAX_RATIOS = {"api": 0.45, "copies": 0.30, "relay": 0.30}
-MODULES = {name: module for module, name in STORED_NAMES.items()}
-"""Where a function's handler is, if not in the module of its name."""
-USUAL = {"api": "api", "copies": "copies", "relay": "publish"} | {
-    name: name for name in ("fulfilment", "notifications", "archive")
+MAX_RATIOS = {"api": 0.45, "copies_reader": 0.30, "event_publisher": 0.30}
+MODULES = {lambda_name(module): module for module in FUNCTION_IDS}
+"""The module with a function's handler, by the function's name."""
+USUAL = {
+    "api": "api",
+    "copies_reader": "copies",
+    "event_publisher": "publish",
+    "fulfilment": "fulfilment",
+    "order_notification": "notifications",
+    "archive": "archive",
 }
 """The usual way's functions, by ours that do the same."""
-TRACED = {"api": "traced_api", "copies": "traced"}
-SCHEDULED = ("lapse", "erasure", "watch")
+TRACED = {"api": "traced_api", "copies_reader": "traced"}
+SCHEDULED = ("order_deadlines", "customer_erasure", "backlog_metrics")
 Event = Mapping[str, Any]
 
 
@@ -242,12 +248,12 @@ def figures(engine: Engine) -> list[Figure]:
         ours = stack.enter_context(pair.open_our_shop(engine, queues))
         our_events, usual_events = _our_events(ours), _usual_events(usual)
         mine = {name: _our_function(ours, name, handed) for name, handed in sorted(our_events.items())}
-        theirs = {name: _usual_function(module, usual_events[module]) for name, module in USUAL.items()}
-        traced = {name: _usual_function(module, usual_events[USUAL[name]]) for name, module in TRACED.items()}
-        environment = mine["copies"].environment
+        theirs = {name: _usual_function(module, usual_events[name]) for name, module in USUAL.items()}
+        traced = {name: _usual_function(module, usual_events[name]) for name, module in TRACED.items()}
+        environment = mine["copies_reader"].environment
         bare = MeasuredFunction("floor", "bench.floor.handler", (PROJECT, COMPARED), {}, environment)
         alone = MeasuredFunction(
-            "boto3 alone", "bench.floor.with_boto3", (mine["copies"].path[0], COMPARED, PROJECT), {}, environment
+            "boto3 alone", "bench.floor.with_boto3", (mine["copies_reader"].path[0], COMPARED, PROJECT), {}, environment
         )
         compileall.compile_dir(PROJECT / "bench", quiet=1)
         port = stack.enter_context(runtime(engine))
@@ -268,10 +274,10 @@ def figures(engine: Engine) -> list[Figure]:
 
 def _our_function(shop: OurShop, name: str, handed: Event) -> MeasuredFunction:
     environment = {**VARIABLES, **API_VARIABLES, "TABLE_NAME": shop.harness.shop.table.name}
-    environment |= {"QUEUE_URL": shop.harness.queues["notices"]}
+    environment |= {"QUEUE_URL": shop.harness.queues["product_alert"]}
     return MeasuredFunction(
         name,
-        f"functions.handlers.{MODULES.get(name, name)}.handler",
+        f"functions.handlers.{MODULES[name]}.handler",
         (build_bundle(target=current_target())[0], COMPARED),
         handed,
         environment,

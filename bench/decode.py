@@ -3,9 +3,9 @@
 The item is an order of five lines as it comes through the stream: as Lambda hands it over, once parsed and once as the
 text that is parsed first. A MODIFY is the same order as it was and as it is, paid meanwhile. The usual way is boto3's
 TypeDeserializer on every attribute of every image. Ours compares what is tagged before it decodes: a MODIFY's lines are
-left until somebody asks, and those alike in both images are read once. `relay` does not ask; `copies` always does
-("and its lines"). A change is more than its images: its id, name and time, which the usual way would still have to find
-out. The floor parses the text by orjson.
+left until somebody asks, and those alike in both images are read once. `event_publisher` does not ask; `copies_reader`
+always does ("and its lines"). A change is more than its images: its id, name and time, which the usual way would still
+have to find out. The floor parses the text by orjson.
 
 What bounds a MODIFY with its lines is their reading, once; what bounds each from its text is `json.loads`, which both
 ways pay and has a line of its own.

@@ -327,8 +327,8 @@ def _measure_deduplication(shop: BenchShop) -> dict[str, DeduplicationCost]:
             pair.deliver_all(
                 shop, lambda *called, calls=calls: calls.append((called[0], len(shop.meter.sent), called[1]))
             )
-        # The first call of `copies` is about the change itself; later calls may be about further changes.
-        at = next(n for n, (function, _, _) in enumerate(calls) if function == "copies")
+        # The first call of `copies_reader` is about the change itself; later calls may be about further changes.
+        at = next(n for n, (function, _, _) in enumerate(calls) if function == "copies_reader")
         batch, until = calls[at][2], calls[at + 1][1]
         asked = [_deduplication_share(sent) for sent in shop.meter.sent[calls[at][1] : until]]
         found[name] = DeduplicationCost(sum(it[0] for it in asked), sum(it[1] for it in asked), _repeated(shop, batch))
@@ -341,8 +341,8 @@ def _measure_deduplication(shop: BenchShop) -> dict[str, DeduplicationCost]:
 
 
 def _repeated(shop: BenchShop, records: list[Any]) -> list[int]:
-    """Return the written KB, rounded up, of the puts of `copies` for a redelivered batch. The call changes no item."""
-    reader, _ = shop.readers["copies"]
+    """Return the written KB, rounded up, of the puts of `copies_reader` for a redelivered batch. It changes no item."""
+    reader, _ = shop.readers["copies_reader"]
     before = outcome.copies_of(shop)
     shop.meter.sent.clear()
     with shop.meter.on(shop.clients):
@@ -352,7 +352,7 @@ def _repeated(shop: BenchShop, records: list[Any]) -> list[int]:
 
 
 def _deduplication_share(sent: Sent) -> tuple[int, float]:
-    """The requests and units of a request of `copies` that are for nothing but doing it once."""
+    """The requests and units of a request of `copies_reader` that are for nothing but doing it once."""
     if sent.operation == "TransactWriteItems":  # totals; ours together with their contribution
         marks = [write for write in sent.body["TransactItems"] if '"COUNTED#' in json.dumps(write)]
         return 0, 2.0 * len(marks)

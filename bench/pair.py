@@ -205,7 +205,10 @@ class OurShop:
 
     @property
     def readers(self) -> Mapping[str, tuple[Handler, FilterCriteria]]:
-        patterns = {"copies": filters.build_copies_patterns(), "relay": filters.build_publisher_patterns()}
+        patterns = {
+            "copies_reader": filters.build_copies_patterns(),
+            "event_publisher": filters.build_publisher_patterns(),
+        }
         return {name: (READERS[name].handler, FilterCriteria(tuple(each))) for name, each in patterns.items()}
 
     @property
@@ -255,12 +258,13 @@ class UsualShop:
 
     @property
     def readers(self) -> Mapping[str, tuple[Handler, FilterCriteria]]:
-        readers = {name: self.modules[name] for name in ("copies", "publish")}
+        readers = {"copies_reader": self.modules["copies"], "event_publisher": self.modules["publish"]}
         return {name: (it.handler, FilterCriteria(tuple(map(json.dumps, it.FILTERS)))) for name, it in readers.items()}
 
     @property
     def workers(self) -> Mapping[str, Handler]:
-        return {name: self.modules[name].handler for name in ("fulfilment", "notifications", "archive")}
+        named = {"fulfilment": "fulfilment", "order_notification": "notifications", "archive": "archive"}
+        return {name: self.modules[module].handler for name, module in named.items()}
 
     @property
     def clients(self) -> Sequence[Any]:

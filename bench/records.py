@@ -1,16 +1,16 @@
-"""1,000 mixed records of a real stream through `copies` and `relay`, in batches of 100: what a record takes of the
-processor and of time, and its requests.
+"""1,000 mixed records of a real stream through `copies_reader` and `event_publisher`, in batches of 100: what a
+record takes of the processor and of time, and its requests.
 
 The orders are the same in ours and in the usual way (bench.usual), and so is what happens to them: most are paid,
 fulfilled, sent and delivered, some are cancelled, twenty-three at a time. Their changes are made by the real commands,
 with nobody reading the stream; then each reader is given, batch by batch and in turns, what its filters let pass of its
 own stream, all of it for the first time. Each batch is a round, the first does not count.
 
-- `copies`: an order's summary, its customer's activity and sales, totals. The floor sends what ours wrote,
+- `copies_reader`: an order's summary, its customer's activity and sales, totals. The floor sends what ours wrote,
   request by request, with a bare boto3 client to an empty table: nothing is decoded, read or decided.
   Three quarters of ours and more are those requests: each copy goes by itself, under its own condition, where the usual
   way has one BatchWriteItem without any for the logs, between the two requests of its idempotency.
-- `relay`: the events of it all. The bus is a real client whose requests are answered before they are sent.
+- `event_publisher`: the events of it all. The bus is a real client whose requests are answered before they are sent.
 """
 
 import gc
@@ -200,8 +200,8 @@ def _copies_figures(
     engine.create_table(empty, create_table_request(empty))
     floor = ReplayedWrites(bare, empty)
     ways: dict[str, BatchWork] = {
-        "ours": ReaderWork.of(ours, "copies", happened["ours"]),
-        "usual": ReaderWork.of(usual, "copies", happened["usual"]),
+        "ours": ReaderWork.of(ours, "copies_reader", happened["ours"]),
+        "usual": ReaderWork.of(usual, "copies_reader", happened["usual"]),
         "floor": floor,
     }
     (client,) = ours.clients
@@ -209,7 +209,7 @@ def _copies_figures(
     with _counted({"ours": [client], "usual": usual.clients, "floor": [bare]}, "dynamodb") as sent:
         processor, clock = _measure_in_turns(ways)
     client.meta.events.unregister("before-parameter-build.dynamodb", floor.note)
-    yield from _figures("copies", processor, clock, sent, "requests")
+    yield from _figures("copies_reader", processor, clock, sent, "requests")
 
 
 def _publisher_figures(
@@ -217,8 +217,8 @@ def _publisher_figures(
 ) -> Iterator[Figure]:
     senders = {"ours": [clients.client("events")], "usual": [usual.modules["publish"].events]}
     ways = {
-        "ours": ReaderWork.of(ours, "relay", happened["ours"]),
-        "usual": ReaderWork.of(usual, "publish", happened["usual"]),
+        "ours": ReaderWork.of(ours, "event_publisher", happened["ours"]),
+        "usual": ReaderWork.of(usual, "event_publisher", happened["usual"]),
     }
     for each in senders.values():
         each[0].meta.events.register("before-send.eventbridge.PutEvents", _accept_all_entries)
@@ -226,7 +226,7 @@ def _publisher_figures(
         processor, clock = _measure_in_turns(ways)
     for each in senders.values():
         each[0].meta.events.unregister("before-send.eventbridge.PutEvents", _accept_all_entries)
-    yield from _figures("relay", processor, clock, sent, "calls of the bus")
+    yield from _figures("event_publisher", processor, clock, sent, "calls of the bus")
 
 
 def _accept_all_entries(request: Any, **_: Any) -> Any:

@@ -133,13 +133,15 @@ ENTRY_BUILDERS: Mapping[str, Callable[[LogLine], Iterator[NewEntry]]] = {
     "copies_updated": _copied_entries,
     "order_fulfilled": _effect_entries("fulfilment", _describe_fulfilment),
     "notification_sent": _effect_entries(
-        "notifications", lambda line: f"mail {line['mail']}" if line["effect"] else ""
+        "order_notification", lambda line: f"mail {line['mail']}" if line["effect"] else ""
     ),
-    "notification_skipped": _effect_entries("notifications", lambda _: "no mail sent: the customer does not want it"),
-    "product_alerts_sent": _effect_entries("notices", _describe_product_alert),
-    "refund_processed": _effect_entries("refunds", _describe_refund),
-    "customer_name_propagated": _effect_entries("names", _describe_name_change),
-    "import_part_processed": _effect_entries("bulk", _describe_import),
+    "notification_skipped": _effect_entries(
+        "order_notification", lambda _: "no mail sent: the customer does not want it"
+    ),
+    "product_alerts_sent": _effect_entries("product_alert", _describe_product_alert),
+    "refund_processed": _effect_entries("refund", _describe_refund),
+    "customer_name_propagated": _effect_entries("customer_name", _describe_name_change),
+    "import_part_processed": _effect_entries("import", _describe_import),
     "order_archived": _effect_entries("archive", _describe_archive),
     "activity_archived": _effect_entries("archive", _describe_archive),
     "deadlines_checked": _order_expiry_entries,

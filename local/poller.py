@@ -22,7 +22,7 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-from functions.model.lambdas import stored_name_of_handler
+from functions.model.lambdas import lambda_name_of_handler
 from functions.model.table import ORDER, ROWS_BY_TYPE
 from local.activity_log import ActivityLog
 from local.aws_process import ACCOUNT, LocalAws
@@ -123,7 +123,7 @@ class StreamPoller(threading.Thread):
         properties = resources[logical_id]["Properties"]
         function_id = properties["FunctionName"]["Ref"]
         self.function = stack.resources[function_id]
-        self.reader = stored_name_of_handler(resources[function_id]["Properties"]["Handler"])
+        self.reader = lambda_name_of_handler(resources[function_id]["Properties"]["Handler"])
         self.disabled = False
         self.fail_next = 0
         self._fail_lock = threading.Lock()

@@ -9,7 +9,7 @@ from typing import Any
 import boto3
 from botocore.config import Config
 
-from functions.model.lambdas import stored_name_of_handler
+from functions.model.lambdas import lambda_name_of_handler
 from local.aws_process import LocalAws
 from local.deploy import DeployedStack
 
@@ -93,7 +93,7 @@ def _find_queues(stack: DeployedStack) -> Iterator[StackQueue]:
         redrive = resource["Properties"].get("RedrivePolicy") if resource["Type"] == "AWS::SQS::Queue" else None
         if redrive:
             worker = workers.get(id)
-            name = stored_name_of_handler(resources[worker]["Properties"]["Handler"]) if worker else "warehouse"
+            name = lambda_name_of_handler(resources[worker]["Properties"]["Handler"]) if worker else "warehouse"
             dead = stack.resources[_target_logical_id(redrive["deadLetterTargetArn"])]
             function = stack.resources[worker] if worker else None
             yield StackQueue(name, stack.resources[id], dead, function, int(redrive["maxReceiveCount"]))

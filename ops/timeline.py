@@ -69,7 +69,7 @@ def entries_from_table(
     for item in items:
         yield from _entries_of_item(item)
     for mail in mails:
-        yield _make_entry(mail.at, "effect", f"notifications: mail {mail.event} {mail.status}")
+        yield _make_entry(mail.at, "effect", f"order_notification: mail {mail.event} {mail.status}")
     for effect in effects:
         yield _make_entry(effect.created_at, "effect", f"{effect.reaction}: {effect.result}")
     if at := getattr(order, "archived_at", None):

@@ -9,7 +9,7 @@ const SPANS = [["1h", "1 hour: unpaid orders lapse"], ["30d", "30 days"], ["90d"
 /** The section, and `update`, which receives the state of readers and processes. */
 export function chaosSection({ signal }) {
   const said = el("div", { class: "said", role: "status" });
-  const names = { readers: ["copies", "relay"], reactions: ["fulfilment", "notifications", "refunds", "archive"], processes: ["dynamodb", "aws"] };
+  const names = { readers: ["copies_reader", "event_publisher"], reactions: ["fulfilment", "order_notification", "refund", "archive"], processes: ["dynamodb", "aws"] };
   const failing = field("Reader or reaction", "of", {}, { options: [] });
   const reader = field("Reader", "name", {}, { options: [] });
   const process = field("Process", "process", {}, { options: [] });

@@ -10,10 +10,10 @@ from typing import Literal
 from functions.model import metrics
 from functions.model.metrics import MetricDefinition
 
-AlarmTarget = Literal["queue", "dead letters", "reader", "api", "api's function", "watch"]
+AlarmTarget = Literal["queue", "dead letters", "reader", "api", "api's function", "backlog metrics"]
 """The kinds of resources for `AlarmDefinition.for_each`. One alarm is created for each resource of the kind.
 
-"reader": a Lambda that reads the table's stream. "watch": the Lambda that measures backlogs.
+"reader": a Lambda that reads the table's stream. "backlog metrics": the Lambda that measures backlogs.
 """
 DIMENSIONS: dict[AlarmTarget, str] = {
     "queue": "QueueName",
@@ -21,14 +21,14 @@ DIMENSIONS: dict[AlarmTarget, str] = {
     "reader": "FunctionName",
     "api": "ApiId",
     "api's function": "FunctionName",
-    "watch": "FunctionName",
+    "backlog metrics": "FunctionName",
 }
 Statistic = Literal["Maximum", "Minimum", "Sum"]
 RUNBOOKS = "docs/runbooks"
-RATE_LIMITED_REACTIONS = frozenset({"bulk", "notices"})
+RATE_LIMITED_REACTIONS = frozenset({"import", "product_alert"})
 """The reactions (queues) whose workers are slow on purpose. The lag alarms for 5 minutes and 1 hour do not watch them.
 
-The worker of "bulk" writes large product imports. The worker of "notices" sends mails to thousands of followers.
+The worker of "import" writes large product imports. The worker of "product_alert" mails thousands of followers.
 """
 
 
@@ -201,6 +201,6 @@ ALARMS: tuple[AlarmDefinition, ...] = (
         below=1,
         minutes=15,
         runbook="backlog-monitor-silent",
-        for_each="watch",
+        for_each="backlog metrics",
     ),
 )

@@ -10,7 +10,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
-from functions.model.lambdas import stored_name
+from functions.model.lambdas import lambda_name
 from functions.runtime import environment as env
 from stacks.log_group import LogGroup
 from stacks.nag_suppressions import acknowledge, acknowledge_wildcard
@@ -55,7 +55,7 @@ class ShopFunction(Construct):
         memory_mb: int = 512,
     ) -> None:
         super().__init__(scope, id)
-        self.stored_name = stored_name(module)
+        self.lambda_name = lambda_name(module)
         self.log_group = log = LogGroup(self, "Log", stage=stage)
         self.role = iam.Role(self, "Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
         self.grant("logs:CreateLogStream", "logs:PutLogEvents", on=log.log_group_arn)

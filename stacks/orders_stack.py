@@ -22,7 +22,7 @@ from stacks.archive_bucket import ArchiveBucket
 from stacks.backups import Backups
 from stacks.bus import ShopEventBus
 from stacks.cloudfront import ApiDistribution
-from stacks.construct_ids import function_id
+from stacks.construct_ids import function_id, reaction_id
 from stacks.dashboard import Dashboard
 from stacks.encryption_key import EncryptionKey
 from stacks.failure_store import FailureStore
@@ -43,7 +43,7 @@ from stacks.schedule import Schedule
 from stacks.secrets import ShopSecrets
 from stacks.stage import Stage
 from stacks.stream_reader import StreamReader
-from stacks.switch_outputs import RunbookResources
+from stacks.switch_outputs import RunbookResources, output_prefix
 from stacks.table import OrdersTable
 
 
@@ -96,7 +96,7 @@ class OrdersStack(Stack):
             PepperSecret=self.secrets.pepper_arn,
             WebhookSecret=self.secrets.webhook_arn,
             ProviderSecret=self.secrets.provider_arn,
-            **{f"{function.node.id}Function": function.name for function in functions},
+            **{f"{output_prefix(function.lambda_name)}Function": function.name for function in functions},
             **self.runbook_resources.outputs,
         )
 
@@ -196,8 +196,8 @@ class OrdersStack(Stack):
         self.allow_parking(reader)
         settings |= {"stream_arn": stream, "failures_arn": self.failures.arn}
         made = StreamReader(reader, "Stream", stage=self.stage, function=reader, **settings)
-        self.monitored["reader"][reader.stored_name] = reader.name
-        self.runbook_resources.mappings[reader.node.id] = made.mapping_id
+        self.monitored["reader"][reader.lambda_name] = reader.name
+        self.runbook_resources.mappings[reader.lambda_name] = made.mapping_id
 
     def create_reaction_workers(self) -> Sequence[ShopFunction]:
         """Create a queue for each reaction to events, and return the functions that process the queues.
@@ -223,13 +223,13 @@ class OrdersStack(Stack):
                     "stacks/orders_stack.py, with its permissions"
                 )
             worker = create_worker[reaction.function]()
-            place = f"{reaction.name.capitalize()}Reaction"
+            place = f"{reaction_id(reaction)}Reaction"
             settings: dict[str, Any] = {"stage": self.stage, "bus": self.bus.event_bus, "reaction": reaction}
             made = ReactionQueue(self, place, function=worker, **settings)
             queue = made.queue
             self.monitored["queue"][reaction.name] = queue.queue_name
             self.monitored["dead letters"][reaction.name] = made.dead_letter_queue.queue_name
-            self.runbook_resources.rules[reaction.name.capitalize()] = made.rule
+            self.runbook_resources.rules[reaction.name] = made.rule
             if worker is None:
                 self.add_outputs(**{f"{reaction.name.capitalize()}QueueUrl": queue.queue_url})
                 continue
@@ -239,7 +239,7 @@ class OrdersStack(Stack):
                 worker.grant("sqs:SendMessage", on=queue.queue_arn)
                 worker.add_environment(queue_url=queue.queue_url)
             self.allow_parking(worker)
-            self.runbook_resources.mappings[worker.node.id] = made.mapping_id
+            self.runbook_resources.mappings[worker.lambda_name] = made.mapping_id
             workers.append(worker)
         return workers
 
@@ -369,7 +369,7 @@ class OrdersStack(Stack):
         )
         backlog_metrics.grant("dynamodb:Query", on=[self.table.index_arns[index] for index in ("GSI2", "GSI3")])
         backlog_metrics.grant("s3:ListBucket", on=self.failures.arn)
-        self.monitored["watch"]["watch"] = backlog_metrics.name
+        self.monitored["backlog metrics"][backlog_metrics.lambda_name] = backlog_metrics.name
         self.schedule_function(backlog_metrics, every_minutes=5)
         return order_deadlines, erasure, backlog_metrics
 
@@ -391,9 +391,9 @@ class OrdersStack(Stack):
 
     def schedule_function(self, function: ShopFunction, *, every_minutes: int) -> None:
         schedule = Schedule(function, "Schedule", stage=self.stage, function=function, minutes=every_minutes)
-        self.monitored["dead letters"][function.stored_name] = schedule.dead_letter_queue.queue_name
-        self.runbook_resources.rules[function.node.id] = schedule.rule
-        self.runbook_resources.failed_run_queues[function.node.id] = schedule.dead_letter_queue
+        self.monitored["dead letters"][function.lambda_name] = schedule.dead_letter_queue.queue_name
+        self.runbook_resources.rules[function.lambda_name] = schedule.rule
+        self.runbook_resources.failed_run_queues[function.lambda_name] = schedule.dead_letter_queue
         function.grant("sqs:SendMessage", on=schedule.dead_letter_queue.queue_arn)
         function.grant(*USE_KEY_ACTIONS, on=self.key.key_arn)
 

@@ -15,7 +15,7 @@ from aws_cdk import aws_sqs as sqs
 
 @dataclass
 class RunbookResources:
-    """The resources that the runbooks use, by the construct id of a function or by the name of a reaction.
+    """The resources that the runbooks use, by the name of a function or of a reaction.
 
     A reaction is a queue that gets certain events from the bus.
 
@@ -30,14 +30,14 @@ class RunbookResources:
 
     @property
     def outputs(self) -> Mapping[str, str]:
-        """Return the stack outputs by name, such as CopiesMapping (the mapping of the function Copies)."""
+        """Return the stack outputs by name, such as CopiesReaderMapping (the mapping of copies_reader)."""
         return {
-            **{f"{name}Mapping": id for name, id in self.mappings.items()},
+            **{f"{output_prefix(name)}Mapping": id for name, id in self.mappings.items()},
             **{
-                f"{name}Rule": _rule_name(rule, of_the_bus=name not in self.failed_run_queues)
+                f"{output_prefix(name)}Rule": _rule_name(rule, of_the_bus=name not in self.failed_run_queues)
                 for name, rule in self.rules.items()
             },
-            **{f"{name}DeadLetters": queue.queue_url for name, queue in self.failed_run_queues.items()},
+            **{f"{output_prefix(name)}DeadLetters": queue.queue_url for name, queue in self.failed_run_queues.items()},
         }
 
     @property
@@ -45,6 +45,11 @@ class RunbookResources:
         stack = Stack.of(next(iter(self.rules.values())))
         arn = "arn:{}:lambda:{}:{}:event-source-mapping:{}"
         return [arn.format(stack.partition, stack.region, stack.account, id) for id in self.mappings.values()]
+
+
+def output_prefix(name: str) -> str:
+    """Return the beginning of the names of the outputs of a Lambda or reaction. `refund` becomes "Refund"."""
+    return name.title().replace("_", "")
 
 
 def _rule_name(rule: events.Rule, *, of_the_bus: bool) -> str:

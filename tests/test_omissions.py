@@ -130,7 +130,7 @@ OMISSIONS: dict[str, tuple[Callable[[Patch, Path], Any], str]] = {
             order_notifications, "NOTIFICATION_TEXTS", without(order_notifications.NOTIFICATION_TEXTS, "OrderPaid")
         ),
         (
-            r"functions/model/reactions.py:\d+: notifications has no mail text for OrderPaid: add one to "
+            r"functions/model/reactions.py:\d+: order_notification has no mail text for OrderPaid: add one to "
             r"functions/mails/order_notifications.py:\d+"
         ),
     ),

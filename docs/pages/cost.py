@@ -45,33 +45,33 @@ class LifeStep:
 ORDER_LIFE: Mapping[str, LifeStep] = {
     "placed": LifeStep(events=1, mails=1, usage={
         "api": Usage(calls=1, read=2, written=7),
-        "copies": Usage(calls=2, read=1, written=4),
-        "relay": Usage(calls=2),
-        "notifications": Usage(calls=1, read=1.5, written=2, messages=1),
+        "copies_reader": Usage(calls=2, read=1, written=4),
+        "event_publisher": Usage(calls=2),
+        "order_notification": Usage(calls=1, read=1.5, written=2, messages=1),
     }),
     "paid": LifeStep(events=5, mails=1, usage={
         "api": Usage(calls=1, read=2.5, written=10),
-        "copies": Usage(calls=3, read=2, written=18),
-        "relay": Usage(calls=3),
+        "copies_reader": Usage(calls=3, read=2, written=18),
+        "event_publisher": Usage(calls=3),
         "fulfilment": Usage(calls=1, read=2, written=14, messages=1),
-        "notifications": Usage(calls=1, read=1.5, written=2, messages=1),
+        "order_notification": Usage(calls=1, read=1.5, written=2, messages=1),
         "warehouse": Usage(messages=1),
     }),
     "dispatched": LifeStep(events=2, mails=1, usage={
         "api": Usage(calls=1, read=1, written=7),
-        "copies": Usage(calls=2, written=3),
-        "relay": Usage(calls=2),
-        "notifications": Usage(calls=1, read=1.5, written=2, messages=1),
+        "copies_reader": Usage(calls=2, written=3),
+        "event_publisher": Usage(calls=2),
+        "order_notification": Usage(calls=1, read=1.5, written=2, messages=1),
     }),
     "delivered": LifeStep(events=2, mails=1, usage={
         "api": Usage(calls=1, read=1, written=8),
-        "copies": Usage(calls=2, written=3),
-        "relay": Usage(calls=2),
-        "notifications": Usage(calls=1, read=1.5, written=2, messages=1),
+        "copies_reader": Usage(calls=2, written=3),
+        "event_publisher": Usage(calls=2),
+        "order_notification": Usage(calls=1, read=1.5, written=2, messages=1),
     }),
     "archived": LifeStep(events=7, objects=2, usage={
-        "copies": Usage(calls=3, written=1),
-        "relay": Usage(calls=3),
+        "copies_reader": Usage(calls=3, written=1),
+        "event_publisher": Usage(calls=3),
         "archive": Usage(calls=1, read=2.5, written=5, messages=6),
     }),
 }
@@ -150,7 +150,7 @@ def idle_month_cost() -> float:
     """Return the cost of a month without orders: polling of queues, and a function that runs every minute."""
     other = load_prices()["others"]
     polls = POLLED_QUEUES * POLLERS * POLLS_A_MINUTE * MINUTES_A_MONTH
-    minutely = step_cost(LifeStep(events=0, usage={"lapse": Usage(calls=1, read=2)}))
+    minutely = step_cost(LifeStep(events=0, usage={"order_deadlines": Usage(calls=1, read=2)}))
     return polls * float(other["queue_request_million"]) / MILLION + MINUTES_A_MONTH * sum(minutely.values())
 
 
@@ -188,7 +188,7 @@ your region, change that file and run `make docs`. A test [measures the usage of
         ("step", "read units", "write units", "invocations", "events", "messages", "mails", "objects"),
         [_usage_row(name, step) for name, step in ORDER_LIFE.items()],
     )
-    yield "The same units by function (stored names):"
+    yield "The same units by function:"
     functions = dict.fromkeys(name for step in ORDER_LIFE.values() for name in step.usage)
     yield markdown.render_table(
         ("function", "read units", "write units"),

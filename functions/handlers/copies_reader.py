@@ -45,8 +45,8 @@ def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
     shop = clients.create_shop(environment.table_name)
     batch = StreamBatch(
         event["Records"],
-        dead_letters.dead_letter_writer(environment.failures_bucket, "copies"),
-        observability.failure_logger("copies"),
+        dead_letters.dead_letter_writer(environment.failures_bucket, "copies_reader"),
+        observability.failure_logger("copies_reader"),
     )
     followed: list[dict[str, Any]] = []
     counted: list[CountedRecord] = []

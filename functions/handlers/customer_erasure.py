@@ -57,7 +57,7 @@ def handler(event: dict[str, Any], _context: Any) -> dict[str, int]:
     environment = load_environment(ErasureEnvironment)
     shop = clients.create_shop(environment.table_name)
     now = datetime.fromisoformat(event["time"])
-    run = ScheduledRun("erasure")
+    run = ScheduledRun("customer_erasure")
     waiting = list(list_unfinished_erasures(shop))
     if waiting:
         redact_failure_store(run, environment.failures_bucket, {one.customer_id for one in waiting})

@@ -33,8 +33,8 @@ def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
     environment = load_environment(EventPublisherEnvironment)
     batch = StreamBatch(
         event["Records"],
-        dead_letters.dead_letter_writer(environment.failures_bucket, "relay"),
-        observability.failure_logger("relay"),
+        dead_letters.dead_letter_writer(environment.failures_bucket, "event_publisher"),
+        observability.failure_logger("event_publisher"),
     )
     published: list[dict[str, Any]] = []
     pending: dict[tuple[str, ...], tuple[Record, dict[str, Any]]] = {}

@@ -36,7 +36,7 @@ def handler(event: dict[str, Any], _context: Any) -> dict[str, int]:
     now = datetime.fromisoformat(event["time"])
     not_paid = list_unpaid_orders(shop, now - timedelta(minutes=environment.payment_window_minutes))
     not_confirmed = list_unconfirmed_orders(shop, now - timedelta(days=environment.assumed_delivered_days))
-    run = ScheduledRun("lapse")
+    run = ScheduledRun("order_deadlines")
     done = {
         "lapsed": run.apply_each(not_paid, partial(lapse_order, shop)),
         "assumed_delivered": run.apply_each(not_confirmed, partial(assume_delivered, shop)),

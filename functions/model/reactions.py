@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from functions.model.events import EVENTS_BY_NAME
+from functions.model.lambdas import lambda_name
 
 HANDLERS = Path(__file__).parents[1] / "handlers"
 
@@ -17,7 +18,8 @@ HANDLERS = Path(__file__).parents[1] / "handlers"
 class Reaction:
     """Declares a reaction to events: its queue, the Lambda that processes the queue, and the Lambda's effect.
 
-    `event_names`: the events that are sent to the queue. `effect`: the effect of the Lambda, in words.
+    `name`: the module of the Lambda without "_worker". `event_names`: the events that are sent to the queue. `effect`:
+    the effect of the Lambda, in words.
     `idempotent_by`: why a second delivery of an event does not repeat the effect, as a text for the documentation.
     `function`: the Lambda's module in functions/handlers; None if a system outside AWS Lambda processes the queue.
     `concurrency`: how many invocations for the queue may run at the same time; None means no limit.
@@ -35,13 +37,15 @@ class Reaction:
     continues_itself: bool = False
 
     def check(self) -> None:
-        """Raise TypeError if an event is not declared in events.py, or if the Lambda has no module."""
+        """Raise TypeError if an event is not declared in events.py, or if the Lambda has no module or another name."""
         if unknown := [name for name in self.event_names if name not in EVENTS_BY_NAME]:
             raise TypeError(
                 f"{self.name} listens for unknown events: {unknown}: declare them in functions/model/events.py"
             )
         if self.function and not (HANDLERS / f"{self.function}.py").exists():
             raise TypeError(f"{self.name} has no Lambda: write functions/handlers/{self.function}.py")
+        if self.function and self.name != lambda_name(self.function):
+            raise TypeError(f"{self.name} is processed by {self.function}: name it {lambda_name(self.function)}")
 
 
 IMPORT_WORKER_CONCURRENCY = 2
@@ -59,7 +63,7 @@ REACTIONS = (
         concurrency=2,
     ),
     Reaction(
-        "notifications",
+        "order_notification",
         event_names=(
             "OrderPlaced",
             "OrderPaid",
@@ -80,7 +84,7 @@ REACTIONS = (
         function="order_notification_worker",
     ),
     Reaction(
-        "notices",
+        "product_alert",
         event_names=("StockReplenished", "PriceDropped"),
         effect="sends a mail to each follower of a product that is back in stock or costs less, page by page",
         idempotent_by="the product's Campaign item, and a Notification item of each follower, claimed before the mail",
@@ -90,14 +94,14 @@ REACTIONS = (
         continues_itself=True,
     ),
     Reaction(
-        "refunds",
+        "refund",
         event_names=("RefundRequested",),
         effect="refunds money through the payment provider, or credits it to a credit account",
         idempotent_by="provider: the refund's id as idempotency key; credit account: the refund's state",
         function="refund_worker",
     ),
     Reaction(
-        "names",
+        "customer_name",
         event_names=("CustomerRenamed", "CustomerErased"),
         effect="copies a new customer name to open orders, and removes the name of an erased customer from them",
         idempotent_by="the customer version that is stored with the name in each order",
@@ -114,7 +118,7 @@ REACTIONS = (
         batch_size=100,
     ),
     Reaction(
-        "bulk",
+        "import",
         event_names=("ImportPartQueued",),
         effect="writes the products and the stock of an import's lines, at a limited rate",
         idempotent_by="the part's progress, in the transaction of each line",

@@ -29,7 +29,7 @@ ERASED_CUSTOMER = Row(
     "CUSTOMER#{customer_id} / PROFILE",
     gsi2="ERASURE#{queue}#{shard} / {erased_at}#{customer_id}",
     replaces=CUSTOMER,
-    written_by="api, erasure",
+    written_by="api, customer_erasure",
     owner="customer_id",
     personal=(),
     purpose="to record the erasure, and to keep the id from being used again",
@@ -82,7 +82,7 @@ IMPORT = Row(
 IMPORT_PART = Row(
     e.ImportPart,
     "IMPORT#{import_id} / PART#{part:03}",
-    written_by="api, bulk",
+    written_by="api, import",
     owner=NOBODY,
 )
 # All parts of an import are written at the same time, so each part has its own partition.
@@ -104,7 +104,7 @@ DELETED_REVIEW = Row(
     e.DeletedReview,
     "PRODUCT#{product_id} / REVIEW#{customer_id}",
     replaces=REVIEW,
-    written_by="api, erasure",
+    written_by="api, customer_erasure",
     owner=NOBODY,
     purpose="ids only: it orders the changes of a review",
 )
@@ -125,7 +125,7 @@ DISCOUNT = Row(
 REDEMPTIONS = Row(
     e.Redemptions,
     "DISCOUNT#{code} / REDEMPTIONS#{part:03}",
-    written_by="api, lapse",
+    written_by="api, order_deadlines",
     owner=NOBODY,
 )
 ORDER = Row(
@@ -160,7 +160,7 @@ EARLIER_TIMELINE = Row(
 EXPIRY = Row(
     e.Expiry,
     "ORDER#{order_id} / EXPIRY",
-    written_by="api, lapse, archive",
+    written_by="api, order_deadlines, archive",
     owner="customer_id",
     personal=(),
     purpose="to archive the order in time",
@@ -170,7 +170,7 @@ PAYMENT = Row(
     e.Payment,
     "ORDER#{order_id} / PAYMENT#{payment_id}",
     gsi3="PAYMENTS#{queue} / {created_at}#{order_id}#{payment_id}",
-    written_by="api, refunds",
+    written_by="api, refund",
     owner="order_id",
     personal=(),
     purpose="to account for the money",
@@ -192,7 +192,7 @@ ARCHIVED_DISPUTE = Row(
 REFUND = Row(
     e.Refund,
     "ORDER#{order_id} / REFUND#{refund_id}",
-    written_by="api, lapse, refunds",
+    written_by="api, order_deadlines, refund",
     owner="order_id",
     personal=(),
     purpose="to account for the money",
@@ -235,7 +235,7 @@ ACCOUNT = Row(
     e.Account,
     "ACCOUNT#{account_id} / BALANCE",
     gsi1="CUSTOMER#{customer_id} / ACCOUNT#{account_id}",
-    written_by="api, refunds",
+    written_by="api, refund",
     owner="customer_id",
     personal=(),
     purpose="to account for credit and gift cards",
@@ -244,7 +244,7 @@ ENTRY = Row(
     e.Entry,
     "ACCOUNT#{account_id} / ENTRY#{version:010}",
     created_field="at",
-    written_by="api, refunds",
+    written_by="api, refund",
     owner="account_id",
     personal=(),
     purpose="to account for credit and gift cards",
@@ -268,7 +268,7 @@ NOTIFICATION = Row(
     "CUSTOMER#{customer_id} / NOTIFICATION#{at}#{effect_id}",
     kind="marker",
     unique_fields=("effect_id",),
-    written_by="notifications, notices",
+    written_by="order_notification, product_alert",
     owner="customer_id",
     personal=(),
     purpose="to send no mail twice",
@@ -277,14 +277,14 @@ CAMPAIGN = Row(
     e.Campaign,
     "PRODUCT#{product_id} / CAMPAIGN#{event}",
     kind="marker",
-    written_by="notices",
+    written_by="product_alert",
     owner=NOBODY,
 )
 ORDER_SUMMARY = Row(
     e.OrderSummary,
     "CUSTOMER#{customer_id} / ORDER#{placed_at}#{order_id}",
     kind="snapshot",
-    written_by="copies",
+    written_by="copies_reader",
     owner="customer_id",
     personal=(),
     purpose="to list the customer's orders",
@@ -295,7 +295,7 @@ SALE = Row(
     "SALES#{product_id}#{shard} / {placed_at}#{order_id}",
     kind="snapshot",
     unique_fields=("product_id", "placed_at", "order_id"),
-    written_by="copies",
+    written_by="copies_reader",
     owner=NOBODY,
     purpose="ids only: to list the sales of a product",
 )
@@ -304,7 +304,7 @@ ORDER_NUMBER = Row(
     "NUMBER#{number} / ORDER#{order_id}",
     kind="snapshot",
     unique_fields=("order_id",),
-    written_by="copies",
+    written_by="copies_reader",
     owner=NOBODY,
     purpose="ids only: to find an order by its number",
 )
@@ -314,7 +314,7 @@ ACTIVITY = Row(
     gsi2="ACTIVITY#{day}#{shard} / {at}#{change_id}",
     kind="log",
     unique_fields=("change_id",),
-    written_by="copies",
+    written_by="copies_reader",
     owner="customer_id",
     personal=(),
     purpose="to show what happened lately",
@@ -323,7 +323,7 @@ RATING = Row(
     e.Rating,
     "PRODUCT#{product_id} / RATING",
     kind="counter",
-    written_by="copies",
+    written_by="copies_reader",
     owner=NOBODY,
 )
 BEST_SELLER = Row(
@@ -331,21 +331,21 @@ BEST_SELLER = Row(
     "PRODUCT#{product_id} / SEASON#{season}",
     gsi3="SEASON#{season}#{shard} / UNITS#{rank:010}#{product_id}",
     kind="counter",
-    written_by="copies",
+    written_by="copies_reader",
     owner=NOBODY,
 )
 METRIC = Row(
     e.Metric,
     "METRIC#{shard} / MINUTE#{minute}#{currency}#{shard}",
     kind="counter",
-    written_by="copies",
+    written_by="copies_reader",
     owner=NOBODY,
 )
 COUNTED = Row(
     e.Counted,
     "COUNTED#{source} / COUNTED",
     kind="marker",
-    written_by="copies",
+    written_by="copies_reader",
     owner=NOBODY,
 )
 SWEEP = Row(

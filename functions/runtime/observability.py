@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from functions import IN_LAMBDA
 from functions.model import metrics
 from functions.model.events import ReceivedEvent, delivery_attempt, order_id_of_message
-from functions.model.lambdas import stored_name_of_module
+from functions.model.lambdas import lambda_name_of_module
 from functions.model.metrics import MetricDefinition
 from functions.runtime.clients import capacity_units
 from functions.runtime.environment import CommonEnvironment, load_environment
@@ -35,7 +35,7 @@ def instrument_handler(handler: Callable[[dict[str, Any], Any], R]) -> Callable[
 
     The metrics are logged even if the handler raises an error.
     """
-    function_name = stored_name_of_module(handler.__module__)
+    function_name = lambda_name_of_module(handler.__module__)
 
     @functools.wraps(handler)
     def wrapper(event: dict[str, Any], context: Any) -> R:

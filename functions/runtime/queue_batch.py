@@ -18,7 +18,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from functions.dynamodb.errors import Permanent
 from functions.dynamodb.record_batch import Record, RecordBatch
 from functions.model.events import ReceivedEvent, delivery_attempt, parse_event_detail
-from functions.model.lambdas import stored_name_of_module
+from functions.model.lambdas import lambda_name_of_module
 from functions.model.retries import ClaimHeld, retry_delay_seconds
 from functions.runtime import clients, dead_letters
 from functions.runtime.environment import load_environment
@@ -44,7 +44,7 @@ def queue_handler(
     """
 
     def decorate(process: QueueHandler[E]) -> Callable[[dict[str, Any], Any], dict[str, Any]]:
-        name = stored_name_of_module(process.__module__)
+        name = lambda_name_of_module(process.__module__)
 
         @instrument_handler
         @functools.wraps(process)

@@ -24,7 +24,7 @@ from functions.model.retention import EFFECT_DAYS
 from functions.model.table import EFFECT
 from functions.shop.shop import Shop
 
-REACTION = "names"
+REACTION = "customer_name"
 ORDERS_PER_PAGE = 100
 
 

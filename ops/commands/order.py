@@ -265,14 +265,14 @@ OUTSTANDING_BY_STATUS = {
     "CANCEL_REQUESTED": "answer to the cancellation, by the warehouse",
     "ARCHIVING": "object in the archive, by archive",
 }
-REFUNDED_BY = {"REQUESTED": "refunds", "SENT": "the payment provider"}
+REFUNDED_BY = {"REQUESTED": "refund", "SENT": "the payment provider"}
 OUTSTANDING_BY_TYPE: Mapping[str, tuple[Callable[[Any], bool], Callable[[Any], str]]] = {
     "Shipment": (lambda it: it.status == "REQUESTED", lambda it: f"dispatch of {it.shipment_id}, by the warehouse"),
     "Refund": (
         lambda it: it.status in REFUNDS_IN_FLIGHT,
         lambda it: f"refund {it.refund_id}, by {REFUNDED_BY[it.status]}",
     ),
-    "Notification": (lambda it: it.status == "SENDING", lambda it: f"mail {it.event}, by notifications"),
+    "Notification": (lambda it: it.status == "SENDING", lambda it: f"mail {it.event}, by order_notification"),
     "Payment": (lambda it: it.is_disputed, lambda it: f"end of the dispute of {it.payment_id}, by the bank"),
     "ArchivedDispute": (lambda it: it.status == "OPEN", lambda it: f"end of the dispute {it.dispute_id}, by the bank"),
 }

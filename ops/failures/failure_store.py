@@ -18,9 +18,11 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from functions.adapters.object_store import REDRIVEN_PREFIX
 from functions.dynamodb.keys import to_instant
+from functions.model.reactions import REACTIONS
 from ops.cli_errors import RecordNotFound
 from ops.scan.checkpoint import current_operator
 from ops.targets import ShopTarget
+from stacks.construct_ids import reaction_id
 
 PARKED_PREFIX, DEAD_LETTER_PREFIX = "parked/", "dead/"
 VISIBILITY_SECONDS = 120
@@ -36,7 +38,8 @@ It is so small that a run can send all of them back to their source queue before
 """
 SQS_BATCH_SIZE = 10
 COUNT_ATTRIBUTES = ("ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible")
-REACTION_QUEUE_NAME = re.compile(r"([A-Z][a-z]+)ReactionQueue")
+REACTION_QUEUE_NAME = re.compile(r"([A-Z][A-Za-z]+)ReactionQueue")
+REACTION_NAMES = {reaction_id(reaction): reaction.name for reaction in REACTIONS}
 
 JsonObject = dict[str, Any]
 
@@ -341,7 +344,7 @@ def _queue_label(url: str) -> str:
     """Return the name of the reaction (a queue with its worker) that a queue belongs to, or else the queue's name."""
     name = url.rpartition("/")[2]
     ours = REACTION_QUEUE_NAME.search(name)
-    return ours[1].lower() if ours else name
+    return REACTION_NAMES.get(ours[1], ours[1]) if ours else name
 
 
 def _utc_instant(at: datetime) -> str:

@@ -392,7 +392,7 @@ def test_a_poisoned_record_is_seen_parked_with_its_payload(tab: Tab) -> None:
     assert found
     aside = page.get_by_role("region", name="Failures", exact=True)
     opened: list[str] = []
-    for reader in ("copies", "relay"):
+    for reader in ("copies_reader", "event_publisher"):
         look = aside.get_by_role("button", name=f"Open the failure of {reader}").first
         look.click()
         expect(page.get_by_role("dialog")).to_contain_text("Reason: UnknownSchema")
@@ -401,7 +401,7 @@ def test_a_poisoned_record_is_seen_parked_with_its_payload(tab: Tab) -> None:
         page.get_by_role("dialog").get_by_role("button", name="Redrive").click()
         expect(page.get_by_role("dialog")).to_contain_text("Not redriven: ")
         page.keyboard.press("Escape")
-    assert [json.loads(text)["reader"] for text in opened] == ["copies", "relay"]
+    assert [json.loads(text)["reader"] for text in opened] == ["copies_reader", "event_publisher"]
 
 
 def test_a_parked_record_is_redriven_once_it_can_be_read(tab: Tab, shop: LaptopShop) -> None:
@@ -410,8 +410,8 @@ def test_a_parked_record_is_redriven_once_it_can_be_read(tab: Tab, shop: LaptopS
     products = where.table.client.scan(TableName=where.table.name, **filter_by_type(PRODUCT.type))["Items"]
     image = products[0]
     record = {"eventName": "INSERT", "dynamodb": {"Keys": {"PK": image["PK"], "SK": image["SK"]}, "NewImage": image}}
-    document = {"reader": "relay", "reason": "Unreadable: by the code of then", "record": record}
-    bucket, key = where.outputs["FailuresBucket"], "parked/relay/by-hand.json"
+    document = {"reader": "event_publisher", "reason": "Unreadable: by the code of then", "record": record}
+    bucket, key = where.outputs["FailuresBucket"], "parked/event_publisher/by-hand.json"
     where.client("s3").put_object(Bucket=bucket, Key=key, Body=json.dumps(document).encode())
     page = tab.page
     tab.open("stream")

@@ -19,7 +19,7 @@ from moto.sqs.models import sqs_backends
 from functions.api.http import context
 from functions.dynamodb.errors import Permanent
 from functions.handlers import archive_worker, fulfilment_worker
-from functions.handlers.backlog_metrics import handler as watch
+from functions.handlers.backlog_metrics import handler as measure_backlogs
 from functions.model import changes
 from functions.model.metrics import MetricDefinition
 from functions.model.patterns import UNMATCHED_PAYMENTS_BY_DATE
@@ -116,8 +116,10 @@ class Scene:
 def scene(harness: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scene]:
     """An open shop on AWS: two of its queues have their dead letters, so has a schedule, and its API answers."""
     sqs = clients.client("sqs")
-    urls = [runs := sqs.create_queue(QueueName="lapse-dead")["QueueUrl"]]
-    sqs_backends[DEFAULT_ACCOUNT_ID][REGION].queues["lapse-dead"].last_purged_at = None  # once a minute, says SQS
+    urls = [runs := sqs.create_queue(QueueName="order_deadlines-dead")["QueueUrl"]]
+    sqs_backends[DEFAULT_ACCOUNT_ID][REGION].queues[
+        "order_deadlines-dead"
+    ].last_purged_at = None  # once a minute, says SQS
     for name, dead in DEAD.items():
         url = sqs.create_queue(QueueName=dead)["QueueUrl"]
         urls += [harness.queues[name], url]
@@ -143,13 +145,13 @@ def scene(harness: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> Iterator[Sce
     secrets.get_secret.cache_clear()
     environment.load_environment.cache_clear()
     context.shop.cache_clear()
-    for rule in ("lapse", "watch"):
+    for rule in ("order_deadlines", "backlog_metrics"):
         clients.client("events").put_rule(Name=rule, ScheduleExpression="rate(1 minute)", State="ENABLED")
     known = {
         "STACK": "orderstream-prod",
         "STAGE": "prod",
-        "LAPSE_RULE": "lapse",
-        "WATCH_RULE": "watch",
+        "ORDER_DEADLINES_RULE": "order_deadlines",
+        "BACKLOG_METRICS_RULE": "backlog_metrics",
         "TABLE": harness.shop.table.name,
         "API": "",
         "STAFF_TOKEN": STAFF_TOKEN,
@@ -186,20 +188,20 @@ Changes by a deploy are in `trouble`, and end with the deploy that the runbook r
 
 
 def standing(scene: Scene, alarm: AlarmDefinition) -> Story:
-    """The mapping of relay was off for longer than the stream remembers: nothing lags, nothing fails."""
+    """The mapping of event_publisher was off for longer than the stream remembers: nothing lags, nothing fails."""
     harness = scene.harness
     order_id = harness.place_order(mug=1)
-    watch({}, None)
+    measure_backlogs({}, None)
     yield
-    scene.off("relay")
+    scene.off("event_publisher")
     harness.pay_order(order_id)
     harness.new_records()
     harness.clock_offset += timedelta(minutes=11)
-    watch({}, None)
+    measure_backlogs({}, None)
     yield
     assert scene.reads
     harness.process_all()
-    watch({}, None)
+    measure_backlogs({}, None)
     assert [image["status"]["S"] for image in _orders(harness)] == ["FULFILLING"]
     assert len(harness.sent_mails()) == 1, "news of a state that was left is no news"
 
@@ -212,14 +214,14 @@ def lagging(scene: Scene, alarm: AlarmDefinition) -> Story:
     scene.off("fulfilment")
     for key in ("dead", "waits"):
         harness.pay_order(harness.place_order(key, mug=1), f"evt_{key}", f"pi_{key}")
-        READERS["relay"].handler({"Records": harness.new_records()}, None)
+        READERS["event_publisher"].handler({"Records": harness.new_records()}, None)
         if key == "dead":
             (message,) = harness.take_messages("fulfilment")
             clients.client("sqs").send_message(QueueUrl=scene.queue("fulfilment-dead"), MessageBody=message["body"])
     harness.clock_offset = timedelta(seconds=SECONDS[alarm.name.removeprefix("lag-")] + 60)
     yield
     if scene.reads:
-        harness.process_all(("relay",))
+        harness.process_all(("event_publisher",))
     assert {image["status"]["S"] for image in _orders(harness)} == {"FULFILLING"}
 
 
@@ -230,7 +232,7 @@ def stream_lagging(scene: Scene, alarm: AlarmDefinition) -> Story:
     def delivered() -> Sequence[float]:
         """Return the age of the records when the mapping calls the reader again."""
         behind = [harness.now().timestamp() - it["dynamodb"]["ApproximateCreationDateTime"] for it in scene.late]
-        scene.late = failing(READERS["copies"].handler({"Records": scene.late}, None), scene.late)
+        scene.late = failing(READERS["copies_reader"].handler({"Records": scene.late}, None), scene.late)
         return [1000 * seconds for seconds in behind]
 
     scene.values[alarm.metric] = delivered  # type: ignore[index]
@@ -248,61 +250,61 @@ def stream_lagging(scene: Scene, alarm: AlarmDefinition) -> Story:
 
 
 def given_up_on(scene: Scene, alarm: AlarmDefinition) -> Story:
-    watch({}, None)
+    measure_backlogs({}, None)
     yield
     scene.harness.place_order(mug=1)
     given_up(scene.harness.new_records())
-    watch({}, None)
+    measure_backlogs({}, None)
     yield
-    watch({}, None)
+    measure_backlogs({}, None)
 
 
 def parked(scene: Scene, alarm: AlarmDefinition) -> Story:
     """Code that was rolled back reads items of newer code."""
-    watch({}, None)
+    measure_backlogs({}, None)
     yield
     scene.harness.place_order(mug=1)
     records = scene.harness.new_records()
     scene.trouble.enter_context(
         mock.patch.object(changes, "_parse_change", side_effect=Permanent("of a newer version"))
     )
-    assert READERS["copies"].handler({"Records": records}, None) == {"batchItemFailures": []}
-    watch({}, None)
+    assert READERS["copies_reader"].handler({"Records": records}, None) == {"batchItemFailures": []}
+    measure_backlogs({}, None)
     yield
-    watch({}, None)
+    measure_backlogs({}, None)
 
 
 def dead_letters(scene: Scene, alarm: AlarmDefinition) -> Story:
     """A deploy has taken a right away: a message failed at all its deliveries; so did a run of a schedule."""
     harness = scene.harness
     scene.values[alarm.metric] = lambda: [  # type: ignore[index]
-        scene.waiting(name) for name in ("fulfilment-dead", "lapse-dead")
+        scene.waiting(name) for name in ("fulfilment-dead", "order_deadlines-dead")
     ]
     yield
     order_id = harness.place_order(mug=1)
     harness.pay_order(order_id)
-    READERS["relay"].handler({"Records": harness.new_records()}, None)
+    READERS["event_publisher"].handler({"Records": harness.new_records()}, None)
     (message,) = harness.take_messages("fulfilment")
     scene.trouble.enter_context(fail_calls("dynamodb", "TransactWriteItems", "AccessDeniedException"))
     assert fulfilment_worker.handler({"Records": [message]}, None)["batchItemFailures"]
     clients.client("sqs").send_message(QueueUrl=scene.queue("fulfilment-dead"), MessageBody=message["body"])
-    clients.client("sqs").send_message(QueueUrl=scene.queue("lapse-dead"), MessageBody='{"time": "then"}')
+    clients.client("sqs").send_message(QueueUrl=scene.queue("order_deadlines-dead"), MessageBody='{"time": "then"}')
     yield
-    harness.process_all(("relay",))
+    harness.process_all(("event_publisher",))
     assert [image["status"]["S"] for image in _orders(harness)] == ["FULFILLING"]
 
 
 def unmatched(scene: Scene, alarm: AlarmDefinition) -> Story:
     """Money arrives for an order that does not exist."""
-    watch({}, None)
+    measure_backlogs({}, None)
     yield
     answered = post_webhook(ApiHarness(scene.harness.shop), payment_event("nobodys", 2500, payment_id="pi_9"))
     assert answered.body["status"] == "UNMATCHED"
     scene.known |= {"ORDER_ID": "nobodys", "PAYMENT_ID": "pi_9"}
-    watch({}, None)
+    measure_backlogs({}, None)
     yield
     scene.harness.process_all()
-    watch({}, None)
+    measure_backlogs({}, None)
     assert scene.harness.shop.table.query(UNMATCHED_PAYMENTS_BY_DATE, queue="UNMATCHED").items == ()
 
 
@@ -370,54 +372,54 @@ def throttled(scene: Scene, alarm: AlarmDefinition) -> Story:
         harness.place_order(str(number), mug=1)
     records = harness.new_records()
     scene.trouble.enter_context(fail_calls("dynamodb", "PutItem", "ThrottlingException"))
-    scene.late = failing(READERS["copies"].handler({"Records": records}, None), records)
+    scene.late = failing(READERS["copies_reader"].handler({"Records": records}, None), records)
     assert scene.late
     given_up(scene.late)
     yield
-    assert not failing(READERS["copies"].handler({"Records": scene.late}, None), scene.late)
+    assert not failing(READERS["copies_reader"].handler({"Records": scene.late}, None), scene.late)
 
 
 def not_lapsing(scene: Scene, alarm: AlarmDefinition) -> Story:
-    """The schedule of lapse was disabled: no run fails, because no run starts."""
+    """The schedule of order_deadlines was disabled: no run fails, because no run starts."""
     harness = scene.harness
-    watch({}, None)
+    measure_backlogs({}, None)
     yield
     order_id = harness.place_order(mug=1)
-    clients.client("events").disable_rule(Name="lapse")
+    clients.client("events").disable_rule(Name="order_deadlines")
     harness.clock_offset += timedelta(minutes=40)
-    if scene.runs("lapse"):
+    if scene.runs("order_deadlines"):
         harness.lapse(harness.now().isoformat())
-    watch({}, None)
-    clients.client("sqs").send_message(QueueUrl=scene.queue("lapse-dead"), MessageBody='{"time": "then"}')
+    measure_backlogs({}, None)
+    clients.client("sqs").send_message(QueueUrl=scene.queue("order_deadlines-dead"), MessageBody='{"time": "then"}')
     yield
-    if scene.runs("lapse"):
+    if scene.runs("order_deadlines"):
         harness.lapse(harness.now().isoformat())
-    watch({}, None)
+    measure_backlogs({}, None)
     assert [
         image["status"]["S"] for image in harness.partition(f"ORDER#{order_id}") if image["SK"]["S"] == "ORDER"
     ] == ["LAPSED"]
-    assert scene.waiting("lapse-dead") == 0
+    assert scene.waiting("order_deadlines-dead") == 0
 
 
 def unwatched(scene: Scene, alarm: AlarmDefinition) -> Story:
-    """The schedule of watch was disabled: no alarm of its gauges is raised or ends any more."""
+    """The schedule of backlog_metrics was disabled: no alarm of its gauges is raised or ends any more."""
 
     def invoked() -> Sequence[float]:
         """The runs of a quarter of an hour."""
-        if not scene.runs("watch"):
+        if not scene.runs("backlog_metrics"):
             return ()
-        return [1.0 for _ in range(3) if watch({}, None)]
+        return [1.0 for _ in range(3) if measure_backlogs({}, None)]
 
     scene.values[alarm.metric] = invoked  # type: ignore[index]
     yield
-    clients.client("events").disable_rule(Name="watch")
+    clients.client("events").disable_rule(Name="backlog_metrics")
     yield
 
 
 def mismatching(scene: Scene, alarm: AlarmDefinition) -> Story:
     """The archive crashes after it wrote the object; then another process writes an item beside the order."""
     harness = scene.harness
-    watch({}, None)
+    measure_backlogs({}, None)
     yield
     order_id = harness.place_order(mug=1)
     harness.pay_order(order_id)
@@ -426,8 +428,8 @@ def mismatching(scene: Scene, alarm: AlarmDefinition) -> Story:
     harness.deliver_order(order_id)
     harness.process_all()
     harness.advance_days(days=396)
-    READERS["copies"].handler({"Records": (records := harness.new_records())}, None)
-    READERS["relay"].handler({"Records": records}, None)
+    READERS["copies_reader"].handler({"Records": (records := harness.new_records())}, None)
+    READERS["event_publisher"].handler({"Records": records}, None)
     (message,) = [
         scene.message("archive", one["body"])
         for one in harness.take_messages("archive")
@@ -445,10 +447,10 @@ def mismatching(scene: Scene, alarm: AlarmDefinition) -> Story:
     assert archive_worker.handler({"Records": [message]}, None) == {"batchItemFailures": []}
     assert mended in harness.partition(f"ORDER#{order_id}"), "nothing is deleted"
     scene.known["OBJECT"] = key
-    watch({}, None)
+    measure_backlogs({}, None)
     yield
     harness.process_all()
-    watch({}, None)
+    measure_backlogs({}, None)
     (body,) = (body for name, body in harness.objects("archive").items() if name == key)
     assert body != written
     assert mended in archive_worker.parse_archive(body)
@@ -499,7 +501,7 @@ def given_up(records: Sequence[Mapping[str, Any]]) -> None:
     """Return a batch that the mapping of copies gave up, as Lambda stores it."""
     told = {"functionArn": "arn:aws:lambda:eu-central-1:1:function:copies", "condition": "RetryAttemptsExhausted"}
     document = {"requestContext": told, "payload": json.dumps({"Records": [*records]})}
-    key = "aws/lambda/copies-mapping/shard/2026/11/21/1"
+    key = "aws/lambda/copies_reader-mapping/shard/2026/11/21/1"
     clients.client("s3").put_object(Bucket="failures", Key=key, Body=json.dumps(document).encode())
 
 

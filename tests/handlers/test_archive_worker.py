@@ -217,7 +217,7 @@ def take_back(harness: ShopHarness, order_id: str, *, to: Any = "original", **qu
     """So many pieces came back; the id of the refund, which is brought nowhere yet."""
     lines = {id: returns.ReturnedGoods(quantity, restock=True) for id, quantity in quantities.items()}
     done = returns.return_goods(harness.shop, WAREHOUSE, f"back {sorted(quantities)}", order_id, lines, to=to)
-    harness.process_all(("copies",))
+    harness.process_all(("copies_reader",))
     return str(done.result["refund_ids"][0])
 
 
@@ -383,7 +383,7 @@ def test_a_failed_refund_of_a_payment_that_the_bank_took_back_keeps_no_order(
     set_refund(harness, order_id, refund_id, "FAILED")
     lost = disputes.ProviderDisputeEvent("evt_lost", "dp_1", "pi_1", order_id, "lost")
     assert disputes.record_dispute(harness.shop, lost).result["status"] == "REFUNDED"
-    harness.process_all(("copies",))
+    harness.process_all(("copies_reader",))
     assert run_archive(*order_messages(expire_everything(harness))) == []
     assert isinstance(orders.get_order(harness.shop, ANN, order_id), ArchivedOrder)
 
@@ -403,7 +403,7 @@ def test_a_dispute_of_a_closed_payment_keeps_no_order(harness: ShopHarness, orde
 def test_a_refund_to_an_account_does_not_come_back_and_is_not_waited_for(harness: ShopHarness, order_id: str) -> None:
     lines = {"mug": returns.ReturnedGoods(2, restock=True)}
     done = returns.return_goods(harness.shop, WAREHOUSE, "back", order_id, lines, to="credit")
-    harness.process_all(("copies",))
+    harness.process_all(("copies_reader",))
     (message,) = order_messages(expire_everything(harness))
     refund_processing.process_refund(harness.shop, harness.provider, order_id, done.result["refund_ids"][0])
     before = order_partition(harness, order_id)

@@ -172,7 +172,7 @@ def test_f7_product_sales_follow_their_orders_from_payment_on(harness: ShopHarne
     assert sold(harness) == [], "not paid yet"
     harness.pay_order(kept, "evt_1", "pi_1")
     harness.pay_order(cancelled, "evt_2", "pi_2")
-    harness.process_all(("copies",))
+    harness.process_all(("copies_reader",))
     assert sorted(sold(harness)) == sorted([(kept, 3, 0), (cancelled, 1, 0)])
     cancellation.cancel_order(harness.shop, ANN, cancelled)
     harness.process_all()

@@ -124,7 +124,7 @@ def give_up(harness: ShopHarness, records: list[dict[str, Any]]) -> None:
     spoiled = copy.deepcopy([*personal, *(one for one in written[:10] if one not in personal)])
     for record in spoiled:
         record["dynamodb"]["NewImage"]["version"] = {"S": "spoiled"}
-    assert READERS["copies"].handler({"Records": spoiled}, None) == {"batchItemFailures": []}
+    assert READERS["copies_reader"].handler({"Records": spoiled}, None) == {"batchItemFailures": []}
 
 
 def everything(harness: ShopHarness) -> Iterator[tuple[str, str]]:
@@ -461,9 +461,9 @@ def test_a_record_that_comes_again_after_an_erasure_brings_nothing_back(harness:
     spoiled = copy.deepcopy([one for one in harness.all_records if "NewImage" in one["dynamodb"]])
     for record in spoiled:
         record["dynamodb"]["NewImage"]["version"] = {"S": "spoiled"}
-    READERS["copies"].handler({"Records": spoiled}, None)
+    READERS["copies_reader"].handler({"Records": spoiled}, None)
     run(harness)
-    READERS["copies"].handler({"Records": spoiled}, None)
+    READERS["copies_reader"].handler({"Records": spoiled}, None)
     assert not any("failures" in place for places in found(harness).values() for place in places)
 
 

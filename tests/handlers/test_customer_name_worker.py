@@ -48,7 +48,7 @@ def handle(*messages: Message) -> list[str]:
 def relayed(harness: ShopHarness) -> list[Message]:
     """Return the messages of the reaction, after only the event publisher has processed the records."""
     event_publisher.handler({"Records": harness.new_records()}, None)
-    return harness.take_messages("names")
+    return harness.take_messages("customer_name")
 
 
 def has_gone(harness: ShopHarness, key: str, *, to_the_archive: bool = False) -> str:
@@ -128,7 +128,7 @@ def test_an_order_that_is_placed_while_its_customer_is_renamed_has_the_new_name_
         assert name_on(harness, order_id) == ("Ann Ash", 1), "it is in no list yet"
         copies_reader.handler({"Records": harness.all_records}, None)
     else:
-        harness.process_all(("copies",))
+        harness.process_all(("copies_reader",))
     assert name_on(harness, order_id) == ("Ann Elm", 2)
 
 
@@ -137,7 +137,7 @@ def test_a_rename_after_the_copies_were_written_reaches_the_order_through_the_su
 ) -> None:
     harness.open_shop()
     order_id = harness.place_order()
-    harness.process_all(("copies",))
+    harness.process_all(("copies_reader",))
     rename(harness, "Ann Elm")
     assert name_on(harness, order_id) == ("Ann Ash", 1)
     assert handle(*relayed(harness)) == []
@@ -162,7 +162,10 @@ def _later(harness: ShopHarness) -> None:
     assert handle(*relayed(harness)) == []
 
 
-steps = some.lists(some.sampled_from(["rename", "place", "copies", "copies again", "relay", "names"]), max_size=14)
+steps = some.lists(
+    some.sampled_from(["rename", "place", "copies_reader", "copies again", "event_publisher", "customer_name"]),
+    max_size=14,
+)
 
 
 @settings(max_examples=many(25, 8))
@@ -182,20 +185,20 @@ def test_every_open_order_ends_with_the_current_name_under_every_redelivery(
                 rename(harness, f"Ann {len(harness.all_records)} {number}")
             case "place":
                 harness.place_order(f"{len(harness.all_records)} {number}", mug=1)
-            case "copies" | "copies again":
+            case "copies_reader" | "copies again":
                 copies_reader.handler(
                     {"Records": fresh[: len(fresh) if step == "copies again" else len(fresh) // 2]}, None
                 )
-            case "relay":
+            case "event_publisher":
                 event_publisher.handler({"Records": fresh[told:]}, None)
                 told = len(fresh)
-                messages += harness.take_messages("names")
-            case "names":
+                messages += harness.take_messages("customer_name")
+            case "customer_name":
                 assert handle(*messages) == []
     harness.new_records()
     fresh = harness.all_records[seen:]
     event_publisher.handler({"Records": fresh[told:]}, None)
-    messages += harness.take_messages("names")
+    messages += harness.take_messages("customer_name")
     assert handle(*messages) == []
     copies_reader.handler({"Records": fresh}, None)
     now = customers.get_customer(harness.shop, ANN, ANN.id)
@@ -220,17 +223,17 @@ def test_a_reaction_that_dies_at_any_call_is_done_by_the_next_delivery(
     assert [name_on(harness, id) for id in ids] == [("Ann Elm", 2)] * 2
 
 
-@pytest.mark.parametrize("lost", ["copies", "relay"])
+@pytest.mark.parametrize("lost", ["copies_reader", "event_publisher"])
 def test_a_name_that_a_reader_lost_is_recovered_from_the_state(harness: ShopHarness, lost: str) -> None:
     harness.open_shop()
     with run_before_call("dynamodb", "TransactWriteItems", lambda: rename(harness, "Ann Elm")):
         racing = harness.place_order("racing")
-    harness.process_all(("relay",) if lost == "copies" else ("copies",))
-    if lost == "relay":
+    harness.process_all(("event_publisher",) if lost == "copies_reader" else ("copies_reader",))
+    if lost == "event_publisher":
         rename(harness, "Ann Oak")
-        harness.process_all(("copies",))
+        harness.process_all(("copies_reader",))
     assert name_on(harness, racing)[0] != customers.get_customer(harness.shop, ANN, ANN.id).name
-    if lost == "copies":
+    if lost == "copies_reader":
         rebuild_copies(harness.shop)
     else:
         details: list[Any] = []

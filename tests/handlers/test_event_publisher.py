@@ -245,7 +245,7 @@ def test_f28_an_entry_that_is_rejected_permanently_is_parked_and_blocks_no_other
     assert [detail["id"] for detail in bus.taken] == [id for id in records if id != placed[3]]
     (parked,) = harness.objects("failures").values()
     assert json.loads(parked) == {
-        "reader": "relay",
+        "reader": "event_publisher",
         "reason": "Permanent: MalformedDetail",
         "record": records[placed[3]],
     }

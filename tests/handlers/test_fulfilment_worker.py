@@ -205,7 +205,7 @@ def test_a_free_order_is_fulfilled_when_it_is_placed(harness: ShopHarness) -> No
 def test_f12_invoice_and_mail_are_separate_reactions_and_neither_waits_for_the_other(
     harness: ShopHarness, paid: str
 ) -> None:
-    bills, mails = harness.take_messages("fulfilment"), harness.take_messages("notifications")
+    bills, mails = harness.take_messages("fulfilment"), harness.take_messages("order_notification")
     with fail_calls("dynamodb", "TransactWriteItems", "InternalServerError"):
         assert handle(*bills) == [message["messageId"] for message in bills]
         assert notifications.handler({"Records": mails}, None) == {"batchItemFailures": []}

@@ -42,7 +42,7 @@ def send(harness: ShopHarness, *lines: ParsedLine | Rejected) -> str:
 
 def queued(harness: ShopHarness) -> list[Message]:
     event_publisher.handler({"Records": harness.new_records()}, None)
-    return harness.take_messages("bulk")
+    return harness.take_messages("import")
 
 
 def handle(*messages: Message, delivery: int = 1) -> list[str]:
@@ -351,7 +351,7 @@ def test_a_part_without_its_lines_is_parked_for_a_person(harness: ShopHarness) -
     harness.shop.table.batch_delete([IMPORT_LINES.key_of(kept)])
     assert handle(*messages) == []
     (parked,) = harness.objects("failures")
-    assert parked.startswith("parked/bulk/")
+    assert parked.startswith("parked/import/")
     assert report(harness, import_id).state == "RUNNING"
 
 

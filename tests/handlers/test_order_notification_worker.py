@@ -37,7 +37,7 @@ def order_id(harness: ShopHarness) -> str:
 
 def messages(harness: ShopHarness) -> list[Message]:
     event_publisher.handler({"Records": harness.new_records()}, None)
-    return harness.take_messages("notifications")
+    return harness.take_messages("order_notification")
 
 
 def handle(*batch: Message) -> list[str]:
@@ -154,7 +154,7 @@ def about(event: str, order_id: str, **data: Any) -> Message:
 
 
 @pytest.mark.parametrize(
-    "event", next(reaction.event_names for reaction in REACTIONS if reaction.name == "notifications")
+    "event", next(reaction.event_names for reaction in REACTIONS if reaction.name == "order_notification")
 )
 def test_every_event_of_the_reaction_sends_its_own_mail(harness: ShopHarness, order_id: str, event: str) -> None:
     message = about(event, order_id)
@@ -309,7 +309,7 @@ def test_a_mail_that_the_provider_will_never_take_is_parked_at_once(
         assert handle(message) == []
     (parked,) = harness.objects("failures").values()
     assert json.loads(parked) == {
-        "reader": "notifications",
+        "reader": "order_notification",
         "reason": f"Permanent: {error}",
         "record": message,
     }

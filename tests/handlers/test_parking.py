@@ -62,13 +62,13 @@ def test_f11_a_record_that_cannot_be_processed_is_parked_completely_and_blocks_n
     assert name.startswith(f"parked/{reader}/")
     assert (kept["reader"], kept["record"]) == (reader, bad)
     assert kept["reason"].startswith("UnknownSchema" if how == "its schema is newer" else "NotReadable")
-    if reader == "copies":
+    if reader == "copies_reader":
         summaries = [image for image in harness.partition("CUSTOMER#ann") if image["type"]["S"] == "OrderSummary"]
         assert sorted(image["status"]["S"] for image in summaries) == ["PAID", "PENDING"]
     else:
         told = [
             parse_event_detail(json.loads(message["body"])["detail"])
-            for message in harness.take_messages("notifications")
+            for message in harness.take_messages("order_notification")
         ]
         assert sorted(event.name for event in told) == ["OrderPaid", "OrderPlaced"]
 
@@ -148,7 +148,7 @@ def test_a_message_that_cannot_be_processed_is_parked_completely_and_the_others_
     assert sorted(kept, key=str) == sorted(bad, key=str)
     if worker == "fulfilment":
         assert "Invoice" in [image["type"]["S"] for image in harness.partition(f"ORDER#{order_id}")]
-    if worker == "notifications":
+    if worker == "order_notification":
         assert len(harness.sent_mails()) == 2
 
 
@@ -160,12 +160,12 @@ def test_a_message_that_cannot_even_be_parked_is_sent_again(harness: ShopHarness
 
 
 def test_a_parked_document_is_named_by_its_content_and_states_its_reason(harness: ShopHarness) -> None:
-    park = dead_letters.dead_letter_writer("failures", "copies")
+    park = dead_letters.dead_letter_writer("failures", "copies_reader")
     park({"eventID": "1"}, "NotReadable: total")
     park({"eventID": "1"}, "NotReadable: total")
     park({"eventID": "2"}, "NotReadable: total")
     parked = harness.objects("failures")
     assert len(parked) == 2
     assert [json.loads(body) for body in parked.values() if b'"1"' in body] == [
-        {"reader": "copies", "reason": "NotReadable: total", "record": {"eventID": "1"}}
+        {"reader": "copies_reader", "reason": "NotReadable: total", "record": {"eventID": "1"}}
     ]

@@ -125,7 +125,7 @@ def test_no_log_line_identifies_a_person_when_commands_fail(harness: ShopHarness
     for reader in READERS.values():
         reader.handler({"Records": spoiled}, None)
     with fail_calls("dynamodb", "PutItem", "ValidationException", message=f"{NAME} is too long"):
-        READERS["copies"].handler({"Records": records}, None)
+        READERS["copies_reader"].handler({"Records": records}, None)
     event_publisher.handler({"Records": records}, None)
     for name, worker in WORKERS.items():
         batch = [*harness.take_messages(name), {"messageId": "bad", "body": f"{EMAIL} {HOME}"}]
@@ -142,17 +142,17 @@ def test_no_log_line_identifies_a_person_when_commands_fail(harness: ShopHarness
 
 
 OF_EACH_FUNCTION = {
-    "copies_updated": "copies",
-    "events_published": "relay",
+    "copies_updated": "copies_reader",
+    "events_published": "event_publisher",
     "order_fulfilled": "fulfilment",
-    "notification_sent": "notifications",
-    "refund_processed": "refunds",
-    "customer_name_propagated": "names",
+    "notification_sent": "order_notification",
+    "refund_processed": "refund",
+    "customer_name_propagated": "customer_name",
     "order_archived": "archive",
-    "product_alerts_sent": "notices",
-    "import_part_processed": "bulk",
-    "deadlines_checked": "lapse",
-    "erasures_processed": "erasure",
+    "product_alerts_sent": "product_alert",
+    "import_part_processed": "import",
+    "deadlines_checked": "order_deadlines",
+    "erasures_processed": "customer_erasure",
 }
 """The log line of each function when its work is done."""
 
@@ -160,7 +160,9 @@ OF_EACH_FUNCTION = {
 def test_no_function_logs_the_identity_of_a_customer_from_the_first_order_to_the_erasure(
     harness: ShopHarness, log: io.StringIO
 ) -> None:
-    assert {*OF_EACH_FUNCTION.values()} == {*WORKERS, *READERS, "lapse", "erasure"}, "a new function is in here, too"
+    assert {*OF_EACH_FUNCTION.values()} == {*WORKERS, *READERS, "order_deadlines", "customer_erasure"}, (
+        "a new function is in here, too"
+    )
     live(harness)
     follows.follow_product(harness.shop, CANARY, "mug")
     goods = {"product_id": "jug", "name": "Quillfeather jug", "price": 990, "currency": "EUR"}

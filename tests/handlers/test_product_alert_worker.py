@@ -45,7 +45,7 @@ def messages(harness: ShopHarness) -> list[Message]:
     for record in records:
         record["dynamodb"]["ApproximateCreationDateTime"] += harness.clock_offset.total_seconds()
     event_publisher.handler({"Records": records}, None)
-    return harness.take_messages("notices")
+    return harness.take_messages("product_alert")
 
 
 def handle(*batch: Message) -> list[str]:
@@ -60,7 +60,7 @@ def work(harness: ShopHarness, *batch: Message) -> int:
     while waiting:
         handled += 1
         assert handle(waiting.pop(0)) == []
-        waiting += harness.take_messages("notices")
+        waiting += harness.take_messages("product_alert")
     return handled
 
 
@@ -221,13 +221,13 @@ def test_redelivered_messages_send_no_second_mail_and_start_no_page_twice(shop: 
     while waiting:
         pages.append(waiting[0])
         assert handle(*waiting, *waiting) == []
-        waiting = shop.take_messages("notices")
+        waiting = shop.take_messages("product_alert")
         assert len(waiting) <= 1
     assert len(pages) == 3
     a_day_later(shop)
     with record_calls("sesv2", "SendEmail") as sent:
         assert handle(*pages, *pages) == []
-    assert (sent, shop.take_messages("notices"), told(shop)) == ([], [], EVERYBODY)
+    assert (sent, shop.take_messages("product_alert"), told(shop)) == ([], [], EVERYBODY)
 
 
 def test_within_a_day_a_second_event_of_its_kind_sends_no_mails_and_the_next_event_does(shop: ShopHarness) -> None:
@@ -271,7 +271,7 @@ def test_two_workers_on_the_same_page_send_one_mail_to_each_follower(shop: ShopH
         assert handle(first) == []
     assert answers == [[first["messageId"]]], "one is in the other's hands"
     assert told(shop) == Counter(f"c{number}@example.com" for number in range(3))
-    work(shop, *shop.take_messages("notices"), first)
+    work(shop, *shop.take_messages("product_alert"), first)
     assert told(shop) == EVERYBODY
 
 
@@ -300,7 +300,7 @@ def test_after_a_crash_on_a_page_each_follower_gets_one_mail_except_an_unmarked_
     with crash_at(service, operation, when, call):
         handle(first)
     claims_run_out(shop)
-    waiting = shop.take_messages("notices")
+    waiting = shop.take_messages("product_alert")
     assert len(waiting) == ((operation, when) == ("SendMessage", "after") or operation == "UpdateItem")
     work(shop, *waiting, first)
     again = {("SendEmail", 1, "after"), ("PutItem", 3, "before"), ("SendEmail", 3, "after")}
@@ -314,7 +314,7 @@ def test_after_a_crash_on_a_page_each_follower_gets_one_mail_except_an_unmarked_
 def test_a_crash_on_a_page_repeats_no_more_than_that_page(shop: ShopHarness) -> None:
     receive(shop, "first")
     handle(*messages(shop))
-    (second,) = shop.take_messages("notices")
+    (second,) = shop.take_messages("product_alert")
     with crash_at("sesv2", "SendEmail", "before", 2):
         handle(second)
     claims_run_out(shop)
@@ -334,7 +334,7 @@ def test_while_the_provider_rejects_mails_the_page_is_retried_and_no_follower_is
         assert handle(first) == [first["messageId"]]
     assert told(shop) == Counter(["c2@example.com"]), "the others did not wait"
     assert handle(first) == [first["messageId"]], "their claims still hold: a sender may be at work"
-    assert shop.take_messages("notices") == []
+    assert shop.take_messages("product_alert") == []
     claims_run_out(shop)
     work(shop, first)
     assert told(shop) == EVERYBODY
@@ -366,7 +366,7 @@ def test_a_price_increase_stops_the_campaign_and_the_next_drop_continues_it(shop
     (first,) = messages(shop)
     assert handle(first) == []
     costs(shop, 1090)
-    work(shop, *shop.take_messages("notices"))
+    work(shop, *shop.take_messages("product_alert"))
     assert told(shop).total() == 3
     dropped = campaign(shop, CHEAPER)
     assert dropped is not None
@@ -376,7 +376,7 @@ def test_a_price_increase_stops_the_campaign_and_the_next_drop_continues_it(shop
     (again,) = messages(shop)
     handle(again)
     assert told(shop).total() == 6
-    work(shop, again, *shop.take_messages("notices"))
+    work(shop, again, *shop.take_messages("product_alert"))
     assert told(shop) == EVERYBODY
     gone_on = campaign(shop, CHEAPER)
     assert gone_on is not None
@@ -432,7 +432,7 @@ def test_a_page_is_a_few_requests_and_each_mail_two_writes(shop: ShopHarness, mo
     assert wire.units_of["PutItem"] == 1 + 2 * 100, "no index knows of it"
     assert wire.units_of["UpdateItem"] == 1.0
 
-    (second,) = shop.take_messages("notices")
+    (second,) = shop.take_messages("product_alert")
     wire.clear()
     assert handle(second) == []
     assert Counter(wire.operations) == {
@@ -442,7 +442,7 @@ def test_a_page_is_a_few_requests_and_each_mail_two_writes(shop: ShopHarness, mo
         "PutItem": 2 * 30,
         "UpdateItem": 1,
     }
-    assert (len(shop.sent_mails()), shop.take_messages("notices")) == (130, [])
+    assert (len(shop.sent_mails()), shop.take_messages("product_alert")) == (130, [])
 
 
 def test_a_page_that_was_sent_already_costs_one_read(shop: ShopHarness) -> None:
@@ -479,10 +479,10 @@ def test_a_message_for_no_page_is_parked(shop: ShopHarness) -> None:
     body = json.loads(first["body"])
     assert handle({**first, "body": json.dumps({**body, "after": 7})}) == []
     (parked,) = shop.objects("failures").values()
-    assert json.loads(parked)["reader"] == "notices"
+    assert json.loads(parked)["reader"] == "product_alert"
     assert told(shop).total() == 0
 
 
 def test_the_environment_has_the_page_size_and_the_queue_url(shop: ShopHarness) -> None:
     assert load_environment(ProductAlertsEnvironment).page_size == 3
-    assert load_environment(ProductAlertsEnvironment).queue_url == shop.queues["notices"]
+    assert load_environment(ProductAlertsEnvironment).queue_url == shop.queues["product_alert"]

@@ -59,7 +59,7 @@ def is_given_back_once(harness: ShopHarness, bank: FakeStripe, order_id: str) ->
 
 
 def test_money_is_given_back_by_the_provider(harness: ShopHarness, bank: FakeStripe, cancelled: str) -> None:
-    assert handle(*harness.take_messages("refunds")) == []
+    assert handle(*harness.take_messages("refund")) == []
     is_given_back_once(harness, bank, cancelled)
     (asked,) = bank.requests
     assert (asked.form["amount"], asked.form["metadata[order_id]"]) == ("2500", cancelled)
@@ -69,7 +69,7 @@ def test_money_is_given_back_by_the_provider(harness: ShopHarness, bank: FakeStr
 def test_a_redelivered_message_makes_no_request_to_the_provider(
     harness: ShopHarness, bank: FakeStripe, cancelled: str
 ) -> None:
-    (message,) = harness.take_messages("refunds")
+    (message,) = harness.take_messages("refund")
     assert handle(message, message) == []
     assert handle({**message, "messageId": "another delivery"}) == []
     assert len(bank.requests) == 1
@@ -80,7 +80,7 @@ def test_a_redelivered_message_makes_no_request_to_the_provider(
 def test_a_crash_at_the_write_asks_again_with_the_same_key(
     harness: ShopHarness, bank: FakeStripe, cancelled: str, when: Any
 ) -> None:
-    (message,) = harness.take_messages("refunds")
+    (message,) = harness.take_messages("refund")
     with crash_at("dynamodb", "TransactWriteItems", when, 1):
         handle(message)
     assert handle(message) == []
@@ -91,7 +91,7 @@ def test_a_crash_at_the_write_asks_again_with_the_same_key(
 def test_a_write_with_a_lost_answer_is_recognized_as_done(
     harness: ShopHarness, bank: FakeStripe, cancelled: str
 ) -> None:
-    (message,) = harness.take_messages("refunds")
+    (message,) = harness.take_messages("refund")
     with lose_response("dynamodb", "TransactWriteItems"):
         assert handle(message) == [message["messageId"]]
     assert handle(message) == []
@@ -99,7 +99,7 @@ def test_a_write_with_a_lost_answer_is_recognized_as_done(
 
 
 def test_a_temporary_write_error_is_retried_later(harness: ShopHarness, bank: FakeStripe, cancelled: str) -> None:
-    (message,) = harness.take_messages("refunds")
+    (message,) = harness.take_messages("refund")
     with fail_calls("dynamodb", "TransactWriteItems", "InternalServerError", times=1):
         assert handle(message) == [message["messageId"]]
     assert handle(message) == []
@@ -117,7 +117,7 @@ def test_a_temporary_error_retries_only_its_own_message(
     harness.pay_order(other, "evt_2", "pi_2")
     cancellation.cancel_order(harness.shop, ANN, other)
     event_publisher.handler({"Records": harness.new_records()}, None)
-    messages = {json.loads(it["body"])["detail"]["data"]["order_id"]: it for it in harness.take_messages("refunds")}
+    messages = {json.loads(it["body"])["detail"]["data"]["order_id"]: it for it in harness.take_messages("refund")}
     bank.replies.append(reply)
     assert handle(messages[cancelled], messages[other]) == [messages[cancelled]["messageId"]]
     (refund,) = harness.shop.table.query_all(REFUNDS_OF_ORDER, order_id=cancelled)
@@ -131,7 +131,7 @@ def test_a_permanently_rejected_refund_waits_for_staff_and_the_providers_message
 ) -> None:
     bank.replies.append((400, stripe_error("charge_disputed")))
     caplog.clear()
-    assert handle(*harness.take_messages("refunds")) == []
+    assert handle(*harness.take_messages("refund")) == []
     (refused,) = harness.shop.table.query_all(REFUNDS_OF_ORDER, order_id=cancelled)
     assert (refused.status, refused.reason) == ("FAILED", "charge_disputed")
     lines = [vars(record) for record in caplog.records]
@@ -168,7 +168,7 @@ def test_money_that_goes_onto_store_credit_asks_no_provider(harness: ShopHarness
 def test_a_retry_a_day_later_lists_the_refunds_of_the_provider_first(
     harness: ShopHarness, bank: FakeStripe, cancelled: str
 ) -> None:
-    (message,) = harness.take_messages("refunds")
+    (message,) = harness.take_messages("refund")
     bank.replies.append((500, stripe_error(kind="api_error")))
     assert handle(message)
     names = {"order_id": cancelled, "refund_id": "pi_1-1", "attempt": "1"}
@@ -188,7 +188,7 @@ def test_a_key_that_was_changed_is_used_within_minutes(
     moment = 1_795_253_400.0
     monkeypatch.setattr("time.time", lambda: moment)
     clients.client("secretsmanager").put_secret_value(SecretId="provider", SecretString="sk_2")
-    handle(*harness.take_messages("refunds"))
+    handle(*harness.take_messages("refund"))
     assert bank.requests[-1].headers["authorization"] == "Bearer sk_2"
     clients.client("secretsmanager").put_secret_value(SecretId="provider", SecretString="sk_3")
     port: Any = payment_provider.get_payment_provider(bank.url, "provider")
@@ -203,4 +203,4 @@ def test_a_key_that_was_changed_is_used_within_minutes(
 def test_a_malformed_event_is_parked(harness: ShopHarness, bank: FakeStripe) -> None:
     assert handle({"messageId": "1", "body": "no event"}) == []
     (kept,) = harness.objects("failures")
-    assert kept.startswith("parked/refunds/")
+    assert kept.startswith("parked/refund/")

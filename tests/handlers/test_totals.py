@@ -84,17 +84,17 @@ def paid(harness: ShopHarness, key: str = "key-1", **quantities: int) -> str:
 @pytest.fixture
 def opened(harness: ShopHarness) -> ShopHarness:
     harness.open_shop(available=100)
-    harness.process_all(("copies",))
+    harness.process_all(("copies_reader",))
     return harness
 
 
 # counting -------------------------------------------------------------------------------------------------------------
 def test_an_order_counts_once_it_is_paid(opened: ShopHarness) -> None:
     order_id = opened.place_order(mug=2, pot=1)
-    opened.process_all(("copies",))
+    opened.process_all(("copies_reader",))
     assert (units(opened), metric(opened)) == ({}, (0, 0, 0))
     opened.pay_order(order_id)
-    opened.process_all(("copies",))
+    opened.process_all(("copies_reader",))
     assert (units(opened), metric(opened)) == ({"mug": 2, "pot": 1}, (1, 3, 3750))
     assert is_what_the_primaries_add_up_to(opened)
 
@@ -102,22 +102,22 @@ def test_an_order_counts_once_it_is_paid(opened: ShopHarness) -> None:
 def test_an_order_cancelled_after_payment_no_longer_counts(opened: ShopHarness) -> None:
     paid(opened, "one", mug=3)
     cancelled = paid(opened, "two", mug=1, pot=2)
-    opened.process_all(("copies",))
+    opened.process_all(("copies_reader",))
     assert units(opened) == {"mug": 4, "pot": 2}
     cancellation.cancel_order(opened.shop, ANN, cancelled)
-    opened.process_all(("copies",))
+    opened.process_all(("copies_reader",))
     assert (units(opened), metric(opened)) == ({"mug": 3, "pot": 0}, (1, 3, 3750))
     assert is_what_the_primaries_add_up_to(opened)
 
 
 def test_a_shortened_order_counts_with_its_shipped_pieces(opened: ShopHarness) -> None:
     order_id = paid(opened, mug=3, pot=1)
-    opened.process_all(("copies",))
+    opened.process_all(("copies_reader",))
     fulfil_order(opened.shop, order_id)
     shipments.dispatch_shipment(opened.shop, WAREHOUSE, order_id, f"{order_id}-1", "dhl", "1", {"pot": 1, "mug": 1})
     cancellation.cancel_order(opened.shop, ANN, order_id)
     cancellation.agree_cancel(opened.shop, WAREHOUSE, order_id)
-    opened.process_all(("copies",))
+    opened.process_all(("copies_reader",))
     assert (units(opened), metric(opened)) == ({"mug": 1, "pot": 1}, (1, 2, 2500))
     assert is_what_the_primaries_add_up_to(opened)
 
@@ -138,7 +138,7 @@ def test_an_order_that_costs_nothing_counts_too(opened: ShopHarness) -> None:
     placing.place_order(
         opened.shop, ANN, "free", {"mug": placing.RequestedLine(2)}, HOME_ADDRESS, {"key": "free"}, "FREE"
     )
-    opened.process_all(("copies",))
+    opened.process_all(("copies_reader",))
     assert (units(opened), metric(opened)) == ({"mug": 2}, (1, 2, 0))
     assert is_what_the_primaries_add_up_to(opened)
 
@@ -163,7 +163,7 @@ def test_minutes_end_after_thirty_days_and_months_stay(opened: ShopHarness) -> N
     assert not [item for item in items(opened) if isinstance(item, Metric)]
     cancellation.cancel_order(opened.shop, ANN, order_id)
     cancellation.agree_cancel(opened.shop, WAREHOUSE, order_id)
-    opened.process_all(("copies",))
+    opened.process_all(("copies_reader",))
     assert units(opened) == {"mug": 0}
     assert not [item for item in items(opened) if isinstance(item, Metric)], (
         "a minute that has ended does not come back"
@@ -176,7 +176,7 @@ def test_a_month_is_final_sixty_days_after_its_end(opened: ShopHarness) -> None:
     opened.advance_days(31 + 61)
     cancellation.cancel_order(opened.shop, ANN, order_id)
     cancellation.agree_cancel(opened.shop, WAREHOUSE, order_id)
-    opened.process_all(("copies",))
+    opened.process_all(("copies_reader",))
     assert units(opened) == {"mug": 3}
 
 
@@ -220,7 +220,7 @@ def test_a_review_written_again_by_a_clock_that_is_behind_counts(opened: ShopHar
     reviews.delete_review(opened.shop, ANN, "mug", ANN.id)
     opened.clock_offset -= timedelta(seconds=2)
     reviews.write_review(opened.shop, ANN, "mug", order_id, 4, "After all.")
-    opened.process_all(("copies",))
+    opened.process_all(("copies_reader",))
     assert rating(opened) == (1, 4)
 
 
@@ -229,7 +229,7 @@ def test_reviews_of_several_customers_count(opened: ShopHarness) -> None:
     other = replace(SAMPLES[REVIEW], customer_id="bob", stars=1)
     opened.shop.table.write(put_if_absent(REVIEW, other))
     reviews.write_review(opened.shop, ANN, "mug", order_id, 4, "")
-    opened.process_all(("copies",))
+    opened.process_all(("copies_reader",))
     assert rating(opened) == (2, 5)
 
 
@@ -238,7 +238,7 @@ def test_a_review_whose_deletion_record_was_lost_is_subtracted_by_its_state(open
     kept = replace(SAMPLES[REVIEW], customer_id="bob", stars=1)
     opened.shop.table.write(put_if_absent(REVIEW, kept))
     reviews.write_review(opened.shop, ANN, "mug", order_id, 4, "")
-    opened.process_all(("copies",))
+    opened.process_all(("copies_reader",))
     reviews.delete_review(opened.shop, ANN, "mug", ANN.id)
     ends = opened.new_records()  # lost
     rebuild_copies(opened.shop)
@@ -248,14 +248,14 @@ def test_a_review_whose_deletion_record_was_lost_is_subtracted_by_its_state(open
     assert rating(opened) == (1, 1)
     opened.advance_days(days=0.001)
     reviews.write_review(opened.shop, ANN, "mug", order_id, 3, "")
-    opened.process_all(("copies",))
+    opened.process_all(("copies_reader",))
     assert rating(opened) == (2, 4)
 
 
 def test_the_end_of_a_review_that_was_kept_is_redriven(opened: ShopHarness) -> None:
     order_id = bought(opened)
     reviews.write_review(opened.shop, ANN, "mug", order_id, 4, "")
-    opened.process_all(("copies",))
+    opened.process_all(("copies_reader",))
     reviews.delete_review(opened.shop, ANN, "mug", ANN.id)
     for record in opened.new_records():
         redrive_record(opened.shop, lambda _: None, record)
@@ -266,7 +266,7 @@ def test_orders_whose_payment_record_was_lost_are_counted_by_their_state(opened:
     paid(opened, "one", mug=2)
     opened.new_records()  # lost
     paid(opened, "two", mug=1)
-    opened.process_all(("copies",))
+    opened.process_all(("copies_reader",))
     rebuild_copies(opened.shop)
     rebuild_copies(opened.shop)
     assert units(opened) == {"mug": 3}
@@ -295,12 +295,12 @@ def test_records_that_come_again_in_any_batches_count_nothing_twice(opened: Shop
 
 def test_totals_add_up_though_all_their_eventual_reads_are_outdated(opened: ShopHarness) -> None:
     paid(opened, "key-1", mug=2, pot=1)
-    opened.process_all(("copies",))
+    opened.process_all(("copies_reader",))
     with late_replica(clients.client("dynamodb"), opened.shop.table.name, opened.engine.dynamodb()):
         changed = [paid(opened, f"key-{number}", mug=number) for number in (2, 3)]
-        opened.process_all(("copies",), times=2)
+        opened.process_all(("copies_reader",), times=2)
         cancellation.cancel_order(opened.shop, ANN, changed[0])
-        opened.process_all(("copies",), times=2)
+        opened.process_all(("copies_reader",), times=2)
     assert (units(opened), metric(opened)[:2]) == ({"mug": 5, "pot": 1}, (2, 6))
     assert is_what_the_primaries_add_up_to(opened)
 
@@ -359,13 +359,13 @@ def test_a_record_that_comes_before_an_earlier_one_is_counted_as_the_later(opene
 
 def test_f16_more_shards_keep_the_totals_of_fewer_shards(opened: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> None:
     orders = [paid(opened, f"order {number}", mug=1) for number in range(6)]
-    opened.process_all(("copies",))
+    opened.process_all(("copies_reader",))
     monkeypatch.setattr(entities, "METRIC_SHARDS", entities.Shards(64, 64))
     for order_id in orders[:3]:
         cancellation.cancel_order(opened.shop, ANN, order_id)
     for number in range(5):
         paid(opened, f"later {number}", mug=1)
-    opened.process_all(("copies",))
+    opened.process_all(("copies_reader",))
     points = [item for item in items(opened) if isinstance(item, Metric)]
     assert max(int(point.shard) for point in points) > 3
     assert (units(opened), metric(opened)) == ({"mug": 8}, (8, 8, 10_000))
@@ -392,7 +392,7 @@ def test_a_contribution_costs_one_read_and_one_transaction_and_an_unchanged_one_
 
 def test_the_orders_of_a_batch_are_counted_in_one_transaction(opened: ShopHarness) -> None:
     paid(opened, "key-0", mug=1)
-    opened.process_all(("copies",))
+    opened.process_all(("copies_reader",))
     for number in range(1, 9):
         paid(opened, f"key-{number}", mug=number, pot=1)
     records = opened.new_records()
@@ -410,10 +410,10 @@ def test_the_orders_of_a_batch_are_counted_in_one_transaction(opened: ShopHarnes
 def test_a_batch_counts_the_latest_of_several_changes_of_an_order(opened: ShopHarness) -> None:
     kept, cancelled = paid(opened, "key-1", mug=2), paid(opened, "key-2", mug=3)
     cancellation.cancel_order(opened.shop, ANN, cancelled)
-    opened.process_all(("copies",))
+    opened.process_all(("copies_reader",))
     assert (units(opened), metric(opened)) == ({"mug": 2}, (1, 2, 2500))
     cancellation.cancel_order(opened.shop, ANN, kept)
-    opened.process_all(("copies",))
+    opened.process_all(("copies_reader",))
     assert is_what_the_primaries_add_up_to(opened)
 
 
@@ -447,7 +447,7 @@ def test_the_largest_order_is_counted_in_one_transaction(opened: ShopHarness) ->
         products.create_product(opened.shop, STAFF, f"p{number}", "One", 100, "EUR", 1)
         products.receive_stock(opened.shop, STAFF, f"first p{number}", f"p{number}", 5)
     paid(opened, "all", **{f"p{number}": 1 for number in range(MAX_PRODUCTS)})
-    opened.process_all(("copies",))
+    opened.process_all(("copies_reader",))
     assert len(units(opened)) == MAX_PRODUCTS
     assert metric(opened) == (1, MAX_PRODUCTS, 100 * MAX_PRODUCTS)
 
@@ -456,7 +456,7 @@ def test_the_contribution_of_an_item_is_kept_longer_than_its_records_can_be_rede
     opened: ShopHarness,
 ) -> None:
     paid(opened, mug=2)
-    opened.process_all(("copies",))
+    opened.process_all(("copies_reader",))
     (mark,) = [item for item in items(opened) if isinstance(item, Counted)]
     assert mark.ttl is not None
     assert mark.ttl > totals.season_final_at(mark.created_at).timestamp() + 58 * 86_400

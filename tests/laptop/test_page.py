@@ -114,13 +114,15 @@ def test_the_timeline_of_an_order_covers_its_write_to_its_archive(
     id = order["order_id"]
     people.pay_order(order)
     eventually(delivered(people, order))
-    eventually(lambda: len(of_kind(browser.story(id), "effect", reaction="notifications")) == 4, others_buy(people))
+    eventually(
+        lambda: len(of_kind(browser.story(id), "effect", reaction="order_notification")) == 4, others_buy(people)
+    )
     story = browser.story(id)
     [written] = of_kind(story, "request", route="POST /orders")
     assert written["status"] == 201
     assert written["units"] == {"read": 1.5, "write": 5.0}
     assert of_kind(story, "record", event="INSERT", type="Order", version="1")
-    for reader in ("copies", "relay"):
+    for reader in ("copies_reader", "event_publisher"):
         assert of_kind(story, "delivery", reader=reader, attempt=1, outcome="done")
     assert of_kind(story, "published", event="OrderPaid")
     [fulfilled] = of_kind(story, "effect", reaction="fulfilment")
@@ -153,7 +155,9 @@ def test_an_order_restored_from_the_page_causes_no_effect(browser: Browser, peop
     id = order["order_id"]
     people.pay_order(order)
     eventually(delivered(people, order))
-    eventually(lambda: len(of_kind(browser.story(id), "effect", reaction="notifications")) == 4, others_buy(people))
+    eventually(
+        lambda: len(of_kind(browser.story(id), "effect", reaction="order_notification")) == 4, others_buy(people)
+    )
     assert browser.ask("POST", f"/local/orders/{id}/restore", {}) == (200, {"ends_at": None}), "it is there"
     browser.throw("advance", by="400d")
     eventually(lambda: of_kind(browser.story(id), "effect", reaction="archive"))
@@ -164,7 +168,7 @@ def test_an_order_restored_from_the_page_causes_no_effect(browser: Browser, peop
     assert people.alice.get(f"/orders/{id}")["status"] == "DELIVERED"
     eventually(lambda: of_kind(browser.story(id), "published", event="OrderRestored"), others_buy(people))
     eventually(lambda: browser.get(f"/local/orders/{id}/copies")["in_sync"])
-    assert len(of_kind(browser.story(id), "effect", reaction="notifications")) == 4
+    assert len(of_kind(browser.story(id), "effect", reaction="order_notification")) == 4
     assert browser.ask("POST", "/local/orders/unheard-of/restore", {})[0] == 404
 
 
@@ -269,11 +273,11 @@ def test_the_page_loads_only_its_own_resources(browser: Browser) -> None:
     ("path", "body", "field"),
     [
         ("/local/chaos", {}, "switch"),
-        ("/local/chaos", {"switch": "fail", "of": "copies", "times": 0}, "times"),
-        ("/local/chaos", {"switch": "fail", "of": "copies", "times": "3"}, "times"),
+        ("/local/chaos", {"switch": "fail", "of": "copies_reader", "times": 0}, "times"),
+        ("/local/chaos", {"switch": "fail", "of": "copies_reader", "times": "3"}, "times"),
         ("/local/chaos", {"switch": "fail", "of": "warehouse", "times": 1}, "of"),
         ("/local/chaos", {"switch": "reader", "name": "nobody", "running": False}, "name"),
-        ("/local/chaos", {"switch": "reader", "name": "copies", "running": 0}, "running"),
+        ("/local/chaos", {"switch": "reader", "name": "copies_reader", "running": 0}, "running"),
         ("/local/chaos", {"switch": "advance", "by": "soon"}, "by"),
         ("/local/chaos", {"switch": "advance", "by": "999999w"}, "by"),
         ("/local/chaos", {"switch": "kill", "process": "1"}, "process"),
@@ -428,7 +432,7 @@ def test_deliveries_that_fail_come_again_and_have_their_effect_once(
 ) -> None:
     id = order["order_id"]
     browser.throw("fail", of="fulfilment", times=2)
-    browser.throw("fail", of="relay", times=1)
+    browser.throw("fail", of="event_publisher", times=1)
     people.pay_order(order)
     eventually(delivered(people, order))
     eventually(lambda: of_kind(browser.story(id), "effect", reaction="fulfilment"), others_buy(people))
@@ -436,15 +440,15 @@ def test_deliveries_that_fail_come_again_and_have_their_effect_once(
     assert [one["attempt"] for one in of_kind(story, "failed", reaction="fulfilment")] == [1, 2]
     [fulfilled] = of_kind(story, "effect", reaction="fulfilment")
     assert fulfilled["attempt"] == 3
-    eventually(lambda: browser.reader("relay")["failed"] >= 1)
+    eventually(lambda: browser.reader("event_publisher")["failed"] >= 1)
 
 
 def test_an_unreadable_record_is_parked_completely_by_each_reader(browser: Browser, people: DemoClients) -> None:
     id = browser.throw("poison")["order_id"]
-    readers = {"copies", "relay"}
+    readers = {"copies_reader", "event_publisher"}
     eventually(lambda: {one["reader"] for one in of_kind(browser.story(id), "parked")} == readers, others_buy(people))
     mine = [one for one in browser.get("/local/failures?limit=2")["items"] if one["kind"] == "parked"]
-    assert {one["reader"] for one in mine} == {"copies", "relay"}
+    assert {one["reader"] for one in mine} == {"copies_reader", "event_publisher"}
     for one in mine:
         assert one["reason"].startswith("UnknownSchema")
         kept = browser.get(f"/local/failures/{urllib.parse.quote(one['key'], safe='')}")
@@ -479,14 +483,14 @@ def test_listing_dead_letters_repeatedly_shows_the_same_messages(
 
 
 def test_a_reader_that_is_stopped_catches_up_once_it_goes_on(browser: Browser, people: DemoClients) -> None:
-    browser.throw("reader", name="copies", running=False)
+    browser.throw("reader", name="copies_reader", running=False)
     order = people.place_order(people.create_stocked_product(1), quantity=1)
     copies = f"/local/orders/{order['order_id']}/copies"
-    eventually(lambda: browser.reader("copies")["waiting"])
-    assert not browser.reader("copies")["running"]
+    eventually(lambda: browser.reader("copies_reader")["waiting"])
+    assert not browser.reader("copies_reader")["running"]
     assert {copy["state"] for copy in browser.get(copies)["copies"]} == {"missing"}
     eventually(lambda: [text for text in browser.get("/local/stream")["behind"] if text.startswith("copies is ")])
-    browser.throw("reader", name="copies", running=True)
+    browser.throw("reader", name="copies_reader", running=True)
     eventually(lambda: browser.get(copies)["in_sync"])
     eventually(lambda: not browser.get("/local/stream")["behind"])
 

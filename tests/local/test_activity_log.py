@@ -39,9 +39,9 @@ def test_a_log_entry_contains_only_the_given_fields(journal: ActivityLog) -> Non
 def test_an_event_seen_by_two_readers_is_logged_once(tmp_path: Path) -> None:
     shown: list[ActivityLogEntry] = []
     journal = ActivityLog(tmp_path / "journal.sqlite", shown.append)
-    for reader in ("copies", "relay"):
+    for reader in ("copies_reader", "event_publisher"):
         journal.append("record", f"seen by {reader}", once="record 1")
-    assert texts(journal.entries_after(0)) == texts(shown) == ["seen by copies"]
+    assert texts(journal.entries_after(0)) == texts(shown) == ["seen by copies_reader"]
 
 
 def test_the_log_survives_a_restart(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ class Shop:
         self.backlog = BacklogMonitor(self.readers, self.queues, self.journal, self.file, clock=lambda: self.now)
 
     def readers(self) -> list[Any]:
-        status = {"name": "copies", "waiting": self.records, "in_flight": 0, "lag_ms": self.age_ms}
+        status = {"name": "copies_reader", "waiting": self.records, "in_flight": 0, "lag_ms": self.age_ms}
         return [SimpleNamespace(status=lambda: status)]
 
     def queues(self) -> dict[str, int]:
@@ -45,16 +45,19 @@ def test_nothing_is_reported_while_every_lane_follows(shop: Shop) -> None:
     assert shop.look() == []
     shop.messages = 0
     assert shop.look() == []
-    assert backlog.read_consumer_lags(shop.file) == [ConsumerLag("copies", 900, 4.9), ConsumerLag("archive", 0, 0.0)]
+    assert backlog.read_consumer_lags(shop.file) == [
+        ConsumerLag("copies_reader", 900, 4.9),
+        ConsumerLag("archive", 0, 0.0),
+    ]
 
 
 def test_a_reader_that_is_behind_is_reported_every_ten_seconds_until_it_has_caught_up(shop: Shop) -> None:
     shop.records, shop.age_ms = 340, 12_000
-    assert shop.look() == ["copies is 12 s behind: 340 waiting"]
+    assert shop.look() == ["copies_reader is 12 s behind: 340 waiting"]
     assert [shop.look() for _ in range(4)] == [[]] * 4
-    assert shop.look() == ["copies is 12 s behind: 340 waiting"]
+    assert shop.look() == ["copies_reader is 12 s behind: 340 waiting"]
     shop.records, shop.age_ms = 0, 0
-    assert shop.look() == ["copies has caught up"]
+    assert shop.look() == ["copies_reader has caught up"]
     assert shop.look() == []
 
 

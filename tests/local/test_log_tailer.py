@@ -57,30 +57,32 @@ def test_alerts_of_a_product_are_logged_with_the_number_of_mails(harness: ShopHa
     products.update_product(harness.shop, STAFF, "mug", price=990)
     products.update_product(harness.shop, STAFF, "pot", price=990)
     harness.process_all()
-    effects = [entry["text"] for entry in told(log) if entry["kind"] == "effect" and entry["reaction"] == "notices"]
+    effects = [
+        entry["text"] for entry in told(log) if entry["kind"] == "effect" and entry["reaction"] == "product_alert"
+    ]
     assert effects[-1:] == ["mail PriceDropped to 1 follower of mug"]
     assert not [text for text in effects if "pot" in text], "it has no followers"
 
 
 def test_failures_and_parked_records_are_logged_with_a_way_to_find_them(harness: ShopHarness, log: io.StringIO) -> None:
     record = {"eventID": "e", "dynamodb": {"Keys": {"PK": {"S": "ORDER#o-1"}, "SK": {"S": "ORDER"}}}}
-    observability.failure_logger("copies")(TimeoutError("Ann Ash"), record)
+    observability.failure_logger("copies_reader")(TimeoutError("Ann Ash"), record)
     body = json.dumps({"detail": {"data": {"order_id": "o-2"}}})
     message = {"messageId": "m", "body": body, "attributes": {"ApproximateReceiveCount": "3"}}
     observability.failure_logger("fulfilment")(TimeoutError("Ann Ash"), message)
-    dead_letters.dead_letter_writer("failures", "notifications")(
+    dead_letters.dead_letter_writer("failures", "order_notification")(
         {"messageId": "m", "body": "{"}, "NotReadable: Ann Ash"
     )
     assert "Ash" not in log.getvalue()
     shown = [(entry["text"], entry["order_id"], entry.get("attempt")) for entry in told(log)]
     assert shown == [
-        ("copies failed: TimeoutError", "o-1", None),
+        ("copies_reader failed: TimeoutError", "o-1", None),
         ("fulfilment failed: TimeoutError", "o-2", 3),
-        ("notifications parked a record: NotReadable", None, 1),
+        ("order_notification parked a record: NotReadable", None, 1),
     ]
 
 
-COUNTS = MetricsBuffer("copies")
+COUNTS = MetricsBuffer("copies_reader")
 COUNTS.add_metric(PARKED)
 STRANGE = {
     "message": "record_failed",

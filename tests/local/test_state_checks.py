@@ -176,7 +176,7 @@ def test_an_entry_that_cannot_be_kept_is_shown_and_stops_nothing(tmp_path: Path)
 def test_damaged_checkpoints_are_noticed(tmp_path: Path) -> None:
     checkpoints = CheckpointStore(tmp_path / "checkpoints.json")
     assert not checkpoints.is_damaged
-    checkpoints.save("copies", "arn", {"shard": "1"})
+    checkpoints.save("copies_reader", "arn", {"shard": "1"})
     assert not checkpoints.is_damaged
     truncate(checkpoints.file)
     assert checkpoints.is_damaged

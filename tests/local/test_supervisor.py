@@ -42,7 +42,7 @@ def test_readers_that_cannot_start_yet_are_started_again(
     def start_readers() -> list[Any]:
         if not parts["dynamodb"]:
             raise EndpointConnectionError(endpoint_url="http://127.0.0.1")
-        return [SimpleNamespace(reader="copies", stop=stopped.set, disabled=False, fail_next=0)]
+        return [SimpleNamespace(reader="copies_reader", stop=stopped.set, disabled=False, fail_next=0)]
 
     def start_aws(*_: Any, **__: Any) -> None:
         parts.update(dynamodb=False, aws=True)
@@ -57,7 +57,7 @@ def test_readers_that_cannot_start_yet_are_started_again(
     try:
         parts["aws"] = False
         eventually(stopped.is_set)
-        assert keeper.reader_names == ["copies"]
+        assert keeper.reader_names == ["copies_reader"]
         eventually(lambda: keeper.readers and keeper.restarts == {"dynamodb": 1, "aws": 1})
         [poller] = keeper.readers
         eventually(lambda: (poller.disabled, poller.fail_next) == (True, 3))
@@ -80,7 +80,7 @@ def test_a_process_that_does_not_start_is_tried_again(
     monkeypatch.setattr("local.dynamodb_engine.restart", start_engine)
     engine: Any = SimpleNamespace(directory=tmp_path / "dynamodb")
     aws: Any = SimpleNamespace(directory=tmp_path / "aws")
-    poller: Any = SimpleNamespace(reader="copies", stop=lambda: None, disabled=False, fail_next=0)
+    poller: Any = SimpleNamespace(reader="copies_reader", stop=lambda: None, disabled=False, fail_next=0)
     keeper = ProcessSupervisor(engine, aws, lambda: [poller], ActivityLog(tmp_path / "journal.sqlite"))
     parts["dynamodb"] = False
     keeper.start()

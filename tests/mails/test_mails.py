@@ -204,7 +204,7 @@ def test_every_mail_has_a_subject_with_the_orders_number_and_an_opening_of_its_o
 
 
 def test_every_mail_is_for_an_event_the_reaction_waits_for() -> None:
-    (reaction,) = [reaction for reaction in REACTIONS if reaction.name == "notifications"]
+    (reaction,) = [reaction for reaction in REACTIONS if reaction.name == "order_notification"]
     assert set(NOTIFICATION_TEXTS) <= set(reaction.event_names), "each of these has one: see tests/test_omissions.py"
     assert len({words.subject for words in NOTIFICATION_TEXTS.values()}) == len(NOTIFICATION_TEXTS)
 
@@ -284,5 +284,5 @@ def test_every_product_name_is_escaped_in_its_link() -> None:
 
 
 def test_every_notice_is_for_an_event_that_reaction_waits_for() -> None:
-    (reaction,) = [reaction for reaction in REACTIONS if reaction.name == "notices"]
+    (reaction,) = [reaction for reaction in REACTIONS if reaction.name == "product_alert"]
     assert set(notices.ALERT_TEXTS) <= set(reaction.event_names)

@@ -136,7 +136,9 @@ def test_each_kind_of_object_in_the_failure_store_raises_its_alarm(harness: Shop
     order_id = create_delivered_order(harness)
     messages = expire_everything(harness)
     assert raised_by(measure_backlog) == set()
-    READERS["copies"].handler({"Records": [{"eventID": "unreadable", "dynamodb": {"SequenceNumber": "1"}}]}, None)
+    READERS["copies_reader"].handler(
+        {"Records": [{"eventID": "unreadable", "dynamodb": {"SequenceNumber": "1"}}]}, None
+    )
     assert raised_by(measure_backlog) == {"parked-not-empty"}
     client = clients.client("s3")
     client.put_object(Bucket="failures", Key="aws/lambda/copies/shard/1", Body=b"{}")
@@ -160,7 +162,7 @@ def test_throttled_requests_raise_an_alarm_if_there_are_more_than_20(harness: Sh
 
     def update_copies_with(throttles: int) -> object:
         with fail_calls("dynamodb", "PutItem", "ThrottlingException", times=throttles):
-            return READERS["copies"].handler({"Records": records}, None)
+            return READERS["copies_reader"].handler({"Records": records}, None)
 
     with mock.patch.object(clients, "create_shop", create_shop_without_pauses):
         assert raised_by(lambda: update_copies_with(5)) == set()

@@ -7,6 +7,7 @@ from functions.shop import customers, erasure, follows, products, refunds, revie
 from functions.shop.shop import Caller
 from local.event_source_mappings import FilterCriteria
 from stacks import synth_cache
+from stacks.construct_ids import function_id
 from tests.mutants.items import number, stored_items, stored_order, text
 from tests.support.archiving import create_delivered_order
 from tests.support.harness import ANN, READERS, STAFF, WORKERS, ShopHarness
@@ -17,11 +18,11 @@ def deliver_what_passes_the_filters(harness: ShopHarness) -> None:
     resources = synth_cache.load_template("orderstream-dev", {"laptop": "true"})["Resources"]
     while records := harness.new_records():
         for name, reader in READERS.items():
-            stream_filter = _stream_filter(resources, name.capitalize())
+            stream_filter = _stream_filter(resources, function_id(name))
             if passed := [one for one in records if stream_filter.matches(one)]:
                 assert reader.handler({"Records": passed}, None) == {"batchItemFailures": []}
         for name, worker in WORKERS.items():
-            events = _events_of_queue(resources, name.capitalize())
+            events = _events_of_queue(resources, function_id(f"{name}_worker"))
             for message in harness.take_messages(name):
                 if json.loads(message["body"])["detail-type"] in events:
                     assert worker.handler({"Records": [message]}, None) == {"batchItemFailures": []}

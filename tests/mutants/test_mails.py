@@ -57,9 +57,9 @@ def test_a_mail_is_sent_with_one_request_if_ses_fails(harness: ShopHarness) -> N
     harness.open_shop()
     for fault in ("500", "no answer", "time-out"):
         harness.place_order(fault)
-        READERS["relay"].handler({"Records": harness.new_records()}, None)
-        messages = harness.take_messages("notifications")
+        READERS["event_publisher"].handler({"Records": harness.new_records()}, None)
+        messages = harness.take_messages("order_notification")
         assert len(messages) == 1
         with failing_ses(fault) as requests:
-            failed = WORKERS["notifications"].handler({"Records": messages}, None)["batchItemFailures"]
+            failed = WORKERS["order_notification"].handler({"Records": messages}, None)["batchItemFailures"]
         assert (len(failed), requests) == (1, ["/v2/email/outbound-emails"]), fault

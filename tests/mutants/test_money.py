@@ -114,7 +114,7 @@ def test_two_retries_of_a_refund_at_once_pay_it_once(harness: ShopHarness) -> No
     with run_before_call("dynamodb", "TransactWriteItems", retry_to_credit), suppress(WrongState):
         refunds.retry_refund(harness.shop, STAFF, order_id, "pi_1-1")
     harness.process_all()
-    READERS["relay"].handler({"Records": harness.all_records}, None)  # the stream delivers all records again
+    READERS["event_publisher"].handler({"Records": harness.all_records}, None)  # the stream delivers all records again
     harness.process_all()
     balances = [number(account, "balance") for account in stored_items(harness, "Account")]
     assert (harness.provider.refunded_amount("pi_1"), balances) == (0, [500])

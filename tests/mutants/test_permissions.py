@@ -102,7 +102,7 @@ def test_a_customer_with_more_than_100_orders_is_renamed_and_erased_with_the_act
     for key in range(MANY):
         products.create_product(harness.shop, STAFF, f"p{key}", "Cup", 100, "EUR", 1)
         follows.follow_product(harness.shop, ANN, f"p{key}")
-    harness.process_all(("copies",))
+    harness.process_all(("copies_reader",))
     harness.new_records()
     with record_actions(harness) as actions:
         customers.rename_customer(harness.shop, ANN, ANN.id, "Ann Birch")
@@ -163,6 +163,6 @@ def test_more_than_100_followers_get_a_mail_with_the_actions_of_the_roles(harnes
         follows.follow_product(harness.shop, follower, "mug")
     products.update_product(harness.shop, STAFF, "mug", price=1000)
     with sender_of_the_template(), record_actions(harness) as actions:
-        harness.process_all(("relay",))
+        harness.process_all(("event_publisher",))
     assert len(harness.sent_mails()) == MANY
     assert missing_actions(actions) == set()

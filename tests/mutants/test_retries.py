@@ -61,11 +61,16 @@ def test_an_order_gets_the_new_name_if_its_customer_is_renamed_just_before_its_s
     def rename() -> None:
         customers.rename_customer(harness.shop, ANN, ANN.id, "Ann Birch")
         renamed = harness.new_records()
-        READERS["relay"].handler({"Records": renamed}, None)
-        assert WORKERS["names"].handler({"Records": harness.take_messages("names")}, None)["batchItemFailures"] == []
+        READERS["event_publisher"].handler({"Records": renamed}, None)
+        assert (
+            WORKERS["customer_name"].handler({"Records": harness.take_messages("customer_name")}, None)[
+                "batchItemFailures"
+            ]
+            == []
+        )
 
     with before_put_of("OrderSummary", rename):
-        READERS["copies"].handler({"Records": records}, None)
+        READERS["copies_reader"].handler({"Records": records}, None)
     harness.process_all()
     assert text(stored_order(harness, order_id), "customer_name") == "Ann Birch"
 
@@ -84,17 +89,20 @@ def test_a_late_page_of_an_old_campaign_sends_no_mails_to_the_followers_of_a_new
     def drop_price(price: int) -> list[dict[str, object]]:
         """Drop the price and notify the first page of followers. Return the messages about the second page."""
         products.update_product(harness.shop, STAFF, "mug", price=price)
-        READERS["relay"].handler({"Records": harness.new_records()}, None)
+        READERS["event_publisher"].handler({"Records": harness.new_records()}, None)
         assert (
-            WORKERS["notices"].handler({"Records": harness.take_messages("notices")}, None)["batchItemFailures"] == []
+            WORKERS["product_alert"].handler({"Records": harness.take_messages("product_alert")}, None)[
+                "batchItemFailures"
+            ]
+            == []
         )
-        return harness.take_messages("notices")
+        return harness.take_messages("product_alert")
 
     late = drop_price(1000)
     harness.clock_offset += timedelta(days=2)
     drop_price(900)
     assert len(harness.sent_mails()) == 6
-    assert WORKERS["notices"].handler({"Records": late}, None)["batchItemFailures"] == []
+    assert WORKERS["product_alert"].handler({"Records": late}, None)["batchItemFailures"] == []
     assert len(harness.sent_mails()) == 6
 
 
@@ -123,22 +131,22 @@ def test_an_order_stays_in_the_table_until_the_totals_include_it(harness: ShopHa
     harness.open_shop()
     order_id = harness.place_order(mug=2, pot=1)
     harness.pay_order(order_id)
-    harness.process_all(("relay",))
+    harness.process_all(("event_publisher",))
     harness.dispatch_order(order_id)
     harness.deliver_order(order_id)
-    harness.process_all(("relay",))
+    harness.process_all(("event_publisher",))
     with fail_calls("dynamodb", "TransactWriteItems", "AccessDeniedException"):
         for record in harness.all_records:
-            READERS["copies"].handler({"Records": [record]}, None)
+            READERS["copies_reader"].handler({"Records": [record]}, None)
     (expiry,) = stored_items(harness, "Expiry")
     due = {**expiry, "ttl": {"N": str(int(harness.now().timestamp()))}}
     harness.shop.table.client.put_item(TableName=harness.shop.table.name, Item=due)
     harness.advance_days(0.01)
-    READERS["relay"].handler({"Records": harness.new_records()}, None)
+    READERS["event_publisher"].handler({"Records": harness.new_records()}, None)
     messages = order_messages(harness.take_messages("archive"))
     assert len(run_archive(*messages)) == 1
     assert text(stored_order(harness, order_id), "type") == "Order"
-    READERS["copies"].handler({"Records": harness.all_records}, None)
+    READERS["copies_reader"].handler({"Records": harness.all_records}, None)
     assert run_archive(*messages) == []
     assert text(stored_order(harness, order_id), "type") == "ArchivedOrder"
     sold = {text(total, "product_id"): number(total, "units") for total in stored_items(harness, "BestSeller")}
@@ -151,23 +159,23 @@ def test_an_order_stays_in_the_table_until_its_copies_are_written(harness: ShopH
     harness.open_shop()
     order_id = harness.place_order(mug=2, pot=1)
     harness.pay_order(order_id)
-    harness.process_all(("relay",))
+    harness.process_all(("event_publisher",))
     records = [record for record in harness.all_records if record["dynamodb"]["Keys"]["SK"] == {"S": "ORDER"}]
     placed, paid, fulfilling = records
-    READERS["copies"].handler({"Records": [placed]}, None)
+    READERS["copies_reader"].handler({"Records": [placed]}, None)
     with crash_at("dynamodb", "PutItem", "before", 4):  # activity, the summary in vain, the first sale
-        READERS["copies"].handler({"Records": [fulfilling]}, None)
+        READERS["copies_reader"].handler({"Records": [fulfilling]}, None)
     assert len(stored_items(harness, "Sale")) == 1
     harness.dispatch_order(order_id)
     harness.deliver_order(order_id)
-    harness.process_all(("relay",))
+    harness.process_all(("event_publisher",))
     harness.advance_days(396)  # the totals are final, so the archive waits for the copies alone
-    READERS["relay"].handler({"Records": harness.new_records()}, None)
+    READERS["event_publisher"].handler({"Records": harness.new_records()}, None)
     messages = order_messages(harness.take_messages("archive"))
     assert len(run_archive(*messages)) == 1
     assert text(stored_order(harness, order_id), "type") == "Order"
     later = [record for record in harness.all_records if record not in (placed, paid, fulfilling)]
-    READERS["copies"].handler({"Records": later}, None)
+    READERS["copies_reader"].handler({"Records": later}, None)
     assert run_archive(*messages) == []
     assert {text(sale, "product_id"): number(sale, "quantity") for sale in stored_items(harness, "Sale")} == {
         "mug": 2, "pot": 1,

@@ -91,7 +91,7 @@ def a_busy_shop(harness: ShopHarness, orders: int) -> None:
         if step in (6, 7):
             who = PEOPLE[number % 4]
             reviews.write_review(harness.shop, who, product_id, order_id, 1 + number % 5, "Keeps warm.")
-    harness.process_all(("copies",))
+    harness.process_all(("copies_reader",))
     customers.rename_customer(harness.shop, ANN, ANN.id, "Ann Oak")
     harness.process_all()
 
@@ -417,7 +417,7 @@ ORDER_SUMMARY_IS = "ORDER#"
 def test_a_final_total_is_not_changed(harness: ShopHarness) -> None:
     harness.open_shop()
     harness.pay_order(harness.place_order("one", mug=1))
-    harness.process_all(("copies",))
+    harness.process_all(("copies_reader",))
     key = next(place for place, image in everything(harness.shop.table).items() if image["type"]["S"] == "BestSeller")
     table = harness.shop.table
     false = {**everything(table)[key], "units": {"N": "77"}}
@@ -452,7 +452,7 @@ def test_an_unverifiable_total_does_not_prevent_other_repairs(harness: ShopHarne
     expire_until(harness.engine, harness.shop.table.name, harness.now() + timedelta(days=400))
     harness.process_all()
     order_id = harness.place_order("two", mug=3)
-    harness.process_all(("copies",))
+    harness.process_all(("copies_reader",))
     harness.pay_order(order_id, "evt-two", "pi-two")
     harness.new_records()  # lost: neither the order's contribution nor its sales were written
     drift = looked(harness, repair=True)
@@ -486,7 +486,7 @@ def test_a_missing_contribution_is_written_together_with_its_totals(harness: Sho
     """Simulate a lost record: the reader did not get the record that an order was paid."""
     harness.open_shop()
     order_id = harness.place_order("one", mug=2)
-    harness.process_all(("copies",))
+    harness.process_all(("copies_reader",))
     harness.pay_order(order_id)
     harness.new_records()  # lost
     kinds = {fault.kind for fault in looked(harness, repair=True).discrepancies.values()}

@@ -32,7 +32,7 @@ from tests.support.client_faults import crash_at, fail_calls, record_calls
 from tests.support.harness import READERS, ShopHarness
 from tests.support.scale import many
 
-WITH_DEAD_LETTERS = ("fulfilment", "notifications")
+WITH_DEAD_LETTERS = ("fulfilment", "order_notification")
 
 
 @pytest.fixture
@@ -79,7 +79,7 @@ def parked(harness: ShopHarness, *records: Any) -> list[str]:
     return list(harness.objects("failures"))
 
 
-def give_up(*batches: Sequence[Any], whose: str = "copies") -> list[str]:
+def give_up(*batches: Sequence[Any], whose: str = "copies_reader") -> list[str]:
     """Store batches that a mapping gave up, as Lambda does; return the keys."""
     keys = [f"aws/lambda/{whose}-mapping/shard/2026/11/21/{number}" for number, _ in enumerate(batches)]
     context = {"functionArn": f"arn:aws:lambda:eu-central-1:1:function:{whose}", "condition": "RetryAttemptsExhausted"}
@@ -126,7 +126,7 @@ def test_f11_a_record_parked_by_both_readers_is_redriven_once_newer_code_can_rea
     found = redrive(harness, store)
     assert ({*found.done}, found.rejected, found.retryable) == ({*keys}, {}, {})
     recovered = derived(harness)
-    assert sorted(told(harness, "notifications")) == [("OrderPaid", 2), ("OrderPlaced", 1)]
+    assert sorted(told(harness, "order_notification")) == [("OrderPaid", 2), ("OrderPlaced", 1)]
 
     for image in recovered:
         harness.shop.table.client.delete_item(
@@ -169,11 +169,11 @@ def test_a_redriven_document_is_redriven_again_only_if_it_is_named(
     (key,) = give_up(harness.new_records())
     assert redrive(harness, store).done == [key]
     harness.new_records()
-    harness.take_messages("notifications")
+    harness.take_messages("order_notification")
     assert redrive(harness, store) == RedriveResult()
     assert redrive(harness, store, key).done == [key]
     assert harness.new_records() == [], "existing items are not written again"
-    assert told(harness, "notifications") == [("OrderPlaced", 1)], "and a repeated event has the same id"
+    assert told(harness, "order_notification") == [("OrderPlaced", 1)], "and a repeated event has the same id"
 
 
 def test_a_record_in_two_documents_is_worked_once_and_both_are_done(
@@ -183,9 +183,9 @@ def test_a_record_in_two_documents_is_worked_once_and_both_are_done(
     harness.new_records()
     harness.place_order("one", mug=1)
     records = harness.new_records()
-    keys = {*give_up(records), *give_up(records, whose="relay")}
+    keys = {*give_up(records), *give_up(records, whose="event_publisher")}
     assert {*redrive(harness, store).done} == keys == marks(harness)
-    assert told(harness, "notifications") == [("OrderPlaced", 1)]
+    assert told(harness, "order_notification") == [("OrderPlaced", 1)]
 
 
 def test_a_document_with_an_unreadable_record_stays_and_its_other_records_are_redriven(
@@ -201,7 +201,7 @@ def test_a_document_with_an_unreadable_record_stays_and_its_other_records_are_re
     found = redrive(harness, store)
     assert found.done == []
     assert found.rejected[key].startswith("Unreadable: Order")
-    assert ("OrderPaid", 2) in told(harness, "notifications")
+    assert ("OrderPaid", 2) in told(harness, "order_notification")
     assert marks(harness) == set()
 
 
@@ -225,9 +225,9 @@ def test_a_temporary_failure_delays_later_records_of_its_item_and_no_others(
     found = redrives.redrive_entries(store, harness.shop, stumbling, lambda entry: True)
     assert {*found.retryable} == {*keys[:2]}
     assert found.done == [keys[2]]
-    assert told(harness, "notifications") == [("OrderPlaced", 1)]
+    assert told(harness, "order_notification") == [("OrderPlaced", 1)]
     assert {*redrive(harness, store).done} == {*keys[:2]}
-    assert sorted(told(harness, "notifications")) == [("OrderPaid", 2), ("OrderPlaced", 1)]
+    assert sorted(told(harness, "order_notification")) == [("OrderPaid", 2), ("OrderPlaced", 1)]
 
 
 @pytest.mark.thorough
@@ -243,7 +243,7 @@ def test_after_a_crash_the_next_run_reaches_the_same_result(
         redrive(harness, store)
     redrive(harness, store)
     assert len(marks(harness)) == len(records)
-    harness.process_all(readers=("relay",))
+    harness.process_all(readers=("event_publisher",))
     recovered = derived(harness)
     for image in recovered:
         harness.shop.table.client.delete_item(
@@ -276,7 +276,7 @@ def test_a_dry_run_reports_the_same_and_changes_nothing(harness: ShopHarness, st
     harness.process_all(readers=())
     would = redrive(harness, store, dry=True)
     assert derived(harness) == []
-    assert harness.take_messages("notifications") == []
+    assert harness.take_messages("order_notification") == []
     assert marks(harness) == set()
     assert would == redrive(harness, store)
 
@@ -359,13 +359,13 @@ def test_dead_letters_of_one_item_are_sent_in_the_order_of_their_versions(
     harness.pay_order(order_id)
     event_publisher.handler({"Records": harness.new_records()}, None)
     messages = sorted(
-        harness.take_messages("notifications"), key=lambda one: -json.loads(one["body"])["detail"]["version"]
+        harness.take_messages("order_notification"), key=lambda one: -json.loads(one["body"])["detail"]["version"]
     )
     for message in messages:
-        dead = clients.client("sqs").get_queue_url(QueueName="notifications-dead")["QueueUrl"]
+        dead = clients.client("sqs").get_queue_url(QueueName="order_notification-dead")["QueueUrl"]
         clients.client("sqs").send_message(QueueUrl=dead, MessageBody=message["body"])
     redrive(harness, store)
-    assert told(harness, "notifications") == [("OrderPlaced", 1), ("OrderPaid", 2)]
+    assert told(harness, "order_notification") == [("OrderPlaced", 1), ("OrderPaid", 2)]
 
 
 def test_a_dead_letter_that_could_not_be_sent_stays_in_its_queue(
@@ -374,7 +374,7 @@ def test_a_dead_letter_that_could_not_be_sent_stays_in_its_queue(
     harness.open_shop()
     harness.place_order("one", mug=1)
     event_publisher.handler({"Records": harness.new_records()}, None)
-    dead_letter(harness, "notifications")
+    dead_letter(harness, "order_notification")
     with fail_calls("sqs", "SendMessage", "RequestThrottled"):
         assert len(redrive(harness, store).retryable) == 1
     assert len(redrive(harness, store).done) == 1
@@ -408,13 +408,13 @@ def test_a_message_of_an_unknown_queue_stays(harness: ShopHarness, store: Failur
 
 def test_a_failed_scheduled_run_is_listed_and_stays(harness: ShopHarness) -> None:
     sqs = clients.client("sqs")
-    url = sqs.create_queue(QueueName="lapse-dead")["QueueUrl"]
+    url = sqs.create_queue(QueueName="order_deadlines-dead")["QueueUrl"]
     sqs.send_message(QueueUrl=url, MessageBody="{}")
     store = FailureRepository(clients.client("s3"), sqs, "failures", [url])
     (one,), _ = store.list_page(10)
     assert (one["kind"], one["reader"], one["reason"]) == (
         "dead letter",
-        "lapse-dead",
+        "order_deadlines-dead",
         "a scheduled run failed or did not start",
     )
     (why,) = redrive(harness, store).rejected.values()
@@ -424,18 +424,18 @@ def test_a_failed_scheduled_run_is_listed_and_stays(harness: ShopHarness) -> Non
 
 def test_dead_letters_above_the_limit_are_left_for_the_next_run(harness: ShopHarness, store: FailureRepository) -> None:
     store.max_dead_letters = 10
-    dead = clients.client("sqs").get_queue_url(QueueName="notifications-dead")["QueueUrl"]
+    dead = clients.client("sqs").get_queue_url(QueueName="order_notification-dead")["QueueUrl"]
     for number in range(13):
         clients.client("sqs").send_message(QueueUrl=dead, MessageBody=f'{{"detail": {{"version": {number}}}}}')
     first, second = redrive(harness, store), redrive(harness, store)
     assert (len(first.done), first.has_more, len(second.done), second.has_more) == (10, True, 3, False)
-    assert len(harness.take_messages("notifications")) == 13
+    assert len(harness.take_messages("order_notification")) == 13
 
 
 def test_dead_letters_in_flight_are_reported_and_the_command_exits_with_1(
     here: ShopHarness, store: FailureRepository, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    dead = clients.client("sqs").get_queue_url(QueueName="notifications-dead")["QueueUrl"]
+    dead = clients.client("sqs").get_queue_url(QueueName="order_notification-dead")["QueueUrl"]
     clients.client("sqs").send_message(QueueUrl=dead, MessageBody="{}")
     with store.receive_dead_letters() as letters:
         assert len(letters) == 1
@@ -498,7 +498,7 @@ def test_the_command_lists_shows_and_redrives(here: ShopHarness, capsys: pytest.
     (key,) = give_up(here.new_records())
     main(["failures", "list"])
     line, name = capsys.readouterr().out.splitlines()
-    assert line.endswith("given up  copies: RetryAttemptsExhausted")
+    assert line.endswith("given up  copies_reader: RetryAttemptsExhausted")
     assert name == f"  {key}"
     main(["failures", "show", key])
     assert json.loads(capsys.readouterr().out)["payload"]["Records"][0]["dynamodb"]

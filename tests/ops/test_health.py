@@ -129,13 +129,13 @@ def test_readers_without_invocations_during_writes_are_reported(where: ShopTarge
 
 
 def test_parked_records_and_dead_letters_are_reported(where: ShopTarget) -> None:
-    object_store.put("failures", "parked/copies/1.json", b"{}", "application/json")
-    object_store.put("failures", "aws/lambda/relay-1/2.json", b"{}", "application/json")
+    object_store.put("failures", "parked/copies_reader/1.json", b"{}", "application/json")
+    object_store.put("failures", "aws/lambda/event_publisher-1/2.json", b"{}", "application/json")
     clients.client("sqs").send_message(QueueUrl=where.resources("AWS::SQS::Queue")[1], MessageBody="{}")
     (store,), (dead,) = lines(where, "failure store"), lines(where, "dead letters")
     assert (store.status, bool(store.action)) == ("1 parked, 1 given up by a mapping", True)
     assert (dead.status, bool(dead.action)) == ("1 in dead-letters", True)
-    object_store.put("failures", "redriven/parked/copies/1.json", b"{}", "application/json")
+    object_store.put("failures", "redriven/parked/copies_reader/1.json", b"{}", "application/json")
     (store,) = lines(where, "failure store")
     assert store.status == "0 parked, 1 given up by a mapping", "redriven documents are not counted"
 
@@ -230,7 +230,7 @@ def test_the_command_exits_with_1_if_an_action_is_required(
     monkeypatch.setattr(shop_client, "find", lambda: found)
     main(["health"])
     assert capsys.readouterr().out.endswith("No problems found.\n")
-    object_store.put("failures", "parked/copies/1.json", b"{}", "application/json")
+    object_store.put("failures", "parked/copies_reader/1.json", b"{}", "application/json")
     with pytest.raises(SystemExit, match="1 problems found"):
         main(["health"])
     assert "!!  failure store  1 parked" in capsys.readouterr().out
@@ -240,7 +240,7 @@ def test_on_this_machine_a_lane_that_is_behind_is_named_with_how_far(where: Shop
     assert [str(line) for line in health.check_local_backlog(where, datetime.now(UTC))] == [
         "ok  backlog        no reader and no queue is behind"
     ]
-    slow = [ConsumerLag("copies", 340, 12.4), ConsumerLag("archive", 3, 1.0)]
+    slow = [ConsumerLag("copies_reader", 340, 12.4), ConsumerLag("archive", 3, 1.0)]
     (line,) = health.check_local_backlog(replace(where, lanes=lambda: slow), datetime.now(UTC))
-    assert line.status == "copies is 12 s behind: 340 waiting"
+    assert line.status == "copies_reader is 12 s behind: 340 waiting"
     assert line.action

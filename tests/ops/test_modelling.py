@@ -65,7 +65,7 @@ def older(
     put(table, t.STOCK, SAMPLES[t.STOCK])
     cup = table.batch_get_raw([t.PRODUCT.key(product_id="cup")])[0]
     record = {"eventName": "INSERT", "dynamodb": {"Keys": t.PRODUCT.key(product_id="cup"), "NewImage": cup}}
-    dead_letters.dead_letter_writer("failures", "copies")(
+    dead_letters.dead_letter_writer("failures", "copies_reader")(
         record, "UnknownSchema: Product of schema 1; this code knows 0"
     )
     archive_an_order(table)

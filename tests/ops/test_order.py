@@ -84,7 +84,7 @@ def test_an_outstanding_step_is_shown(
     harness.process_all()
     assert f"dispatch of {paid}-1, by the warehouse" in told(capsys, paid)
     refunds.refund_order(harness.shop, STAFF, "sorry", paid, 100)
-    assert "refund pi-second-1, by refunds" in told(capsys, paid)
+    assert "refund pi-second-1, by refund" in told(capsys, paid)
 
 
 def test_the_timeline_has_changes_writes_and_effects_of_every_kind_in_order(
@@ -100,7 +100,7 @@ def test_the_timeline_has_changes_writes_and_effects_of_every_kind_in_order(
         "write   Payment pi_1 ",
         "effect  issue_invoice: 2026-00000001",
         "effect  fulfilment: shipment ",
-        "effect  notifications: mail OrderDelivered SENT",
+        "effect  order_notification: mail OrderDelivered SENT",
         "write   Return ",
         "effect  refunds: ",
     ):

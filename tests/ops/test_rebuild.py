@@ -33,11 +33,11 @@ def delivered_in_part_returned(harness: ShopHarness) -> str:
     harness.open_shop()
     order_id = harness.place_order("one", mug=2, pot=1)
     harness.pay_order(order_id)
-    harness.process_all(readers=("relay",))
+    harness.process_all(readers=("event_publisher",))
     harness.dispatch_order(order_id)
     harness.deliver_order(order_id)
     returns.return_goods(harness.shop, STAFF, "back", order_id, {"mug": returns.ReturnedGoods(1, restock=True)})
-    harness.process_all(readers=("relay",))
+    harness.process_all(readers=("event_publisher",))
     return order_id
 
 

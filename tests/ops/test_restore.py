@@ -346,7 +346,7 @@ def test_items_added_beside_the_stub_stay_beside_the_restored_order(harness: Sho
     late = [image for image in order_partition(harness, order_id) if image["type"]["S"] in ("Payment", "Refund")]
     assert {image["SK"]["S"] for image in late} == {"PAYMENT#pi_late", f"REFUND#{given_back}"}
     bring_back(harness, order_id)
-    harness.process_all(("copies",))
+    harness.process_all(("copies_reader",))
     there = order_partition(harness, order_id)
     assert [image for image in there if image in late] == late
     assert as_it_was([image for image in there if image not in late]) == as_it_was(before)

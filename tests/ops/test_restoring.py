@@ -179,7 +179,7 @@ def paid_messages(harness: ShopHarness, *, again: bool = False) -> list[dict[str
     from tests.support.harness import READERS  # noqa: PLC0415
 
     records = harness.all_records if again else harness.new_records()
-    READERS["relay"].handler({"Records": records}, None)
+    READERS["event_publisher"].handler({"Records": records}, None)
     return harness.take_messages("fulfilment")
 
 
@@ -227,13 +227,13 @@ def test_the_next_change_after_a_restore_has_the_id_of_the_one_that_was_lost(res
     restoring.remember()
     with record_calls("events", "PutEvents") as before:
         old.pay_order(order_id)
-        old.process_all(("relay",))
+        old.process_all(("event_publisher",))
     harness = restoring.take()
     restoring.run(LAST)
     harness.process_all()
     with record_calls("events", "PutEvents") as after:
         cancellation.cancel_order(harness.shop, STAFF, order_id)
-        harness.process_all(("relay",))
+        harness.process_all(("event_publisher",))
     assert ids(before)["OrderPaid"] == ids(after)["OrderCancelled"]
 
 

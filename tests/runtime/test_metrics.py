@@ -18,7 +18,7 @@ from functions.dynamodb.errors import TableBusy
 from functions.handlers import backlog_metrics, event_publisher, order_deadlines
 from functions.model import metrics as m
 from functions.model.entities import STATUS_SHARDS
-from functions.model.lambdas import stored_name
+from functions.model.lambdas import lambda_name
 from functions.model.metrics import METRICS
 from functions.model.patterns import ORDER_BY_ID
 from functions.runtime import clients, observability
@@ -52,7 +52,7 @@ def lines(tally: MetricsBuffer) -> list[Any]:
 
 # the line -------------------------------------------------------------------------------------------------------------
 def test_a_call_is_one_line_in_cloudwatchs_own_format() -> None:
-    tally = MetricsBuffer("copies")
+    tally = MetricsBuffer("copies_reader")
     tally.add_metric(m.READ_UNITS, 2.5)
     tally.add_metric(m.READ_UNITS, 1)
     tally.add_metric(m.PROCESSING_LAG, 40)
@@ -80,7 +80,7 @@ def test_a_call_is_one_line_in_cloudwatchs_own_format() -> None:
                 {"Namespace": "shop", "Dimensions": [[]], "Metrics": [{"Name": "OrdersPaid", "Unit": "Count"}]},
             ],
         },
-        "function": "copies",
+        "function": "copies_reader",
         "ReadUnits": 3.5,
         "Lag": [40, 0],
         "Throttles": 1,
@@ -89,14 +89,14 @@ def test_a_call_is_one_line_in_cloudwatchs_own_format() -> None:
 
 
 def test_each_currency_is_a_line_of_its_own() -> None:
-    tally = MetricsBuffer("relay")
+    tally = MetricsBuffer("event_publisher")
     for currency, total in (("EUR", 1250), ("USD", 990), ("EUR", 50)):
         tally.add_metric(m.REVENUE, total, currency=currency)
     assert [(line["currency"], line["Revenue"]) for line in lines(tally)] == [("EUR", 1300), ("USD", 990)]
 
 
 def test_more_values_than_a_line_may_hold_are_several_lines() -> None:
-    tally = MetricsBuffer("relay")
+    tally = MetricsBuffer("event_publisher")
     tally.add_metric(m.PARKED)
     for lag in range(201):
         tally.add_metric(m.PROCESSING_LAG, lag)
@@ -107,7 +107,7 @@ def test_more_values_than_a_line_may_hold_are_several_lines() -> None:
 
 
 def test_a_count_of_zero_is_not_logged_but_a_gauge_of_zero_is() -> None:
-    tally = MetricsBuffer("watch")
+    tally = MetricsBuffer("backlog_metrics")
     tally.add_metric(m.PARKED, 0)
     tally.add_metric(m.READ_UNITS, 0)
     assert lines(tally) == []
@@ -144,13 +144,13 @@ def test_an_effect_is_accepted_once_and_a_duplicate_as_often_as_it_comes_again(
     told.clear()
     refunds.refund_order(harness.shop, STAFF, "sorry", order_id, 100)
     products.update_product(harness.shop, STAFF, "mug", price=990)
-    harness.process_all(("copies", "relay"), times=1)
-    for reaction in ("refunds", "notifications", "notices"):
+    harness.process_all(("copies_reader", "event_publisher"), times=1)
+    for reaction in ("refund", "order_notification", "product_alert"):
         assert told.values(m.EFFECTS_ACCEPTED, function=reaction) == [1], reaction
     told.clear()
     records = [it for it in harness.all_records if it["dynamodb"]["Keys"]["SK"]["S"].startswith(("REFUND", "PRODUCT"))]
     event_publisher.handler({"Records": records}, None)
-    for reaction in ("refunds", "notices"):
+    for reaction in ("refund", "product_alert"):
         WORKERS[reaction].handler({"Records": harness.take_messages(reaction)}, None)
         assert told.values(m.EFFECTS_ACCEPTED, function=reaction) == [], reaction
         assert told.values(m.EFFECTS_DUPLICATE, function=reaction) == [
@@ -178,9 +178,12 @@ def test_the_units_of_a_call_are_those_that_dynamodb_counted(harness: ShopHarnes
     records = harness.new_records()
     told.clear()
     before = clients.capacity_units.totals
-    READERS["copies"].handler({"Records": records}, None)
+    READERS["copies_reader"].handler({"Records": records}, None)
     read, written = (now - then for now, then in zip(clients.capacity_units.totals[:2], before[:2], strict=True))
-    assert (sum(told.values(m.READ_UNITS, function="copies")), sum(told.values(m.WRITE_UNITS, function="copies"))) == (
+    assert (
+        sum(told.values(m.READ_UNITS, function="copies_reader")),
+        sum(told.values(m.WRITE_UNITS, function="copies_reader")),
+    ) == (
         read,
         written,
     )
@@ -193,9 +196,9 @@ def test_throttled_requests_are_counted(harness: ShopHarness, told: EmittedMetri
     due = (harness.now() + timedelta(minutes=31)).isoformat()
     with fail_calls("dynamodb", "Query", "ProvisionedThroughputExceededException"), pytest.raises(RunIncomplete):
         order_deadlines.handler({"time": due}, None)
-    assert told.values(m.THROTTLES) == told.values(m.THROTTLES, function="lapse") == [2 * STATUS_SHARDS.read], (
-        "of each queue"
-    )
+    assert (
+        told.values(m.THROTTLES) == told.values(m.THROTTLES, function="order_deadlines") == [2 * STATUS_SHARDS.read]
+    ), "of each queue"
     told.clear()
     order_deadlines.handler({"time": due}, None)
     assert told.values(m.THROTTLES) == []
@@ -262,8 +265,8 @@ def test_how_far_behind_a_reader_is_counts_from_its_oldest_change(harness: ShopH
     records = harness.new_records()
     records[1]["dynamodb"]["ApproximateCreationDateTime"] -= 60
     told.clear()
-    READERS["copies"].handler({"Records": records}, None)
-    (lag,) = told.values(m.PROCESSING_LAG, function="copies")
+    READERS["copies_reader"].handler({"Records": records}, None)
+    (lag,) = told.values(m.PROCESSING_LAG, function="copies_reader")
     assert 60_000 <= lag < 70_000
 
 
@@ -273,7 +276,7 @@ def test_recording_metrics_makes_no_request(
     harness.open_shop()
     harness.place_order(mug=1)
     records = harness.new_records()
-    READERS["copies"].handler({"Records": records}, None)
+    READERS["copies_reader"].handler({"Records": records}, None)
     made = []
     for counting in (True, False):
         if not counting:
@@ -296,7 +299,7 @@ def test_every_function_is_observed_under_its_own_name(module: str, told: Emitte
     handler = importlib.import_module(f"functions.handlers.{module}").handler
     with suppress(Exception):  # no Lambda knows this record, but each measures its age
         handler({"Records": [{"dynamodb": {"ApproximateCreationDateTime": 1}}]}, SimpleNamespace(aws_request_id="one"))
-    assert {line["function"] for line in told.lines} == {stored_name(module)}
+    assert {line["function"] for line in told.lines} == {lambda_name(module)}
 
 
 def test_a_crashed_invocation_logs_its_metrics_and_the_next_one_starts_empty(
@@ -306,7 +309,7 @@ def test_a_crashed_invocation_logs_its_metrics_and_the_next_one_starts_empty(
     records = harness.new_records()
     told.clear()
     with crash_at("events", "PutEvents"):
-        READERS["relay"].handler({"Records": records}, None)
+        READERS["event_publisher"].handler({"Records": records}, None)
     assert len(told.lines) == 1
     observability.add_metric(m.PARKED)
     assert len(told.lines) == 1, "a metric outside of an invocation is not logged"
@@ -315,8 +318,8 @@ def test_a_crashed_invocation_logs_its_metrics_and_the_next_one_starts_empty(
 # gauges ---------------------------------------------------------------------------------------------------------------
 def test_redriven_documents_and_their_marks_are_not_in_the_backlog(harness: ShopHarness, told: EmittedMetrics) -> None:
     keys = (
-        "parked/copies/a.json",
-        "parked/copies/b.json",
+        "parked/copies_reader/a.json",
+        "parked/copies_reader/b.json",
         "parked/mismatch/c.json",
         "aws/lambda/m/1",
         "aws/lambda/m/2",

@@ -43,7 +43,7 @@ def test_an_order_is_followed_through_every_function_by_one_query(harness: ShopH
     harness.process_all()
     lines = found(log, order_id)
     assert {line["function"] for line in lines} == {
-        "copies", "relay", "fulfilment", "notifications", "refunds", "archive",
+        "copies_reader", "event_publisher", "fulfilment", "order_notification", "refund", "archive",
     }  # fmt: skip
     changes = {one["event_id"] for line in lines for one in line.get("changes", []) if one["order_id"] == order_id}
     events = {one["event_id"] for line in lines for one in line.get("events", []) if one["order_id"] == order_id}

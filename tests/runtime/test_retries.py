@@ -119,7 +119,7 @@ def test_a_mail_that_failed_waits_for_the_end_of_its_claim(
     harness.place_order("one", mug=1)
     records = harness.new_records()
     event_publisher.handler({"Records": records}, None)
-    mails = [message(number) | sent for number, sent in enumerate(harness.take_messages("notifications"))]
+    mails = [message(number) | sent for number, sent in enumerate(harness.take_messages("order_notification"))]
     monkeypatch.setattr(order_notification_worker, "send_mail", fail)
     monkeypatch.setattr(clients, "client", lambda service: sqs if service == "sqs" else real(service))
     for _ in range(2):  # the second time, the claim of the first is still held

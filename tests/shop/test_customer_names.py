@@ -106,11 +106,13 @@ def test_another_delivery_goes_on_where_the_one_before_died(shop: Shop, wire: Wi
 def test_two_deliveries_at_once_do_not_hide_from_each_other_how_far_they_are(shop: Shop, rival: Shop) -> None:
     ids = many(shop, 2 * ORDERS_PER_PAGE + 20)
     rename_customer(shop, ANN, ANN.id, "Ann Elm")
-    first = Effect(effect_id=CHANGE, reaction="names", result="ORDER#~", created_at=shop.now_instant(), ttl=2**33)
+    first = Effect(
+        effect_id=CHANGE, reaction="customer_name", result="ORDER#~", created_at=shop.now_instant(), ttl=2**33
+    )
     shop.table.write(put_if_absent(EFFECT, first))
     with pytest.raises(WriteConflict):
         _beside(shop, lambda: propagate_name(rival, CHANGE, ANN.id))
-    mark = shop.table.get(EFFECT_BY_ID, effect_id=CHANGE, reaction="names")
+    mark = shop.table.get(EFFECT_BY_ID, effect_id=CHANGE, reaction="customer_name")
     assert mark is not None
     assert mark.result.endswith(f"#o{2 * ORDERS_PER_PAGE - 1:03}")
     assert set(names_on(shop, ids)) == {"Ann Elm"}

@@ -74,7 +74,7 @@ class SimulatedEnvironment:
     _ending: dict[int, list[tuple[Key, str]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        lapse = self.template.functions["lapse"].environment
+        lapse = self.template.functions["order_deadlines"].environment
         self._waits = {
             "PENDING": int(lapse["PAYMENT_WINDOW_MINUTES"]) * MINUTE,
             "SHIPPED": int(lapse["ASSUMED_DELIVERED_DAYS"]) * DAY,
@@ -147,7 +147,7 @@ class SimulatedEnvironment:
                 self._schedule_lapse(self.tasks.now)
 
         for again in range(1 + bool(self.faults.draw("schedule twice", event["time"]))):
-            self.lambdas.invoke("lapse", event, done, f"{event['time']} {again}")
+            self.lambdas.invoke("order_deadlines", event, done, f"{event['time']} {again}")
 
     def _may_be_due(self, image: Image) -> bool:
         """Return whether the Lambda `order_deadlines` might have work for this order.
@@ -202,8 +202,8 @@ class SimulatedEnvironment:
             if not isinstance(outcome, InvocationReturned):
                 self._schedule_erasure(self.tasks.now)
 
-        for again in range(1 + bool(self.faults.draw("schedule twice", "erasure", event["time"]))):
-            self.lambdas.invoke("erasure", event, done, f"{event['time']} {again}")
+        for again in range(1 + bool(self.faults.draw("schedule twice", "customer_erasure", event["time"]))):
+            self.lambdas.invoke("customer_erasure", event, done, f"{event['time']} {again}")
 
     # long outages -----------------------------------------------------------------------------------------------------
     def schedule_misfortunes(self, era: str, begins: float, lasts_seconds: float) -> None:

@@ -146,7 +146,15 @@ OTHER_FAULTS = (
 )
 
 KINDS: dict[str, str] = {fault.kind: fault.description for fault in (*CALL_FAULTS, *OTHER_FAULTS)}
-FAULT_BOOST = {"api": 2, "fulfilment": 5, "lapse": 5, "refunds": 5, "erasure": 5, "notices": 2, "operator": 5}
+FAULT_BOOST = {
+    "api": 2,
+    "fulfilment": 5,
+    "order_deadlines": 5,
+    "refund": 5,
+    "customer_erasure": 5,
+    "product_alert": 2,
+    "operator": 5,
+}
 """By function: a factor for the probability of faults in the function's calls that change data.
 
 The listed functions make few calls that change data. Without the factor, faults would rarely affect these calls. A

@@ -370,7 +370,7 @@ def activity_is_kept(world: Simulation, book: Ledger) -> Iterator[str]:
         book.count_premise()
         if there[change.id] > 1:
             yield f"{change.name} of order {change.item.order_id} is {there[change.id]} entries of activity"
-        was_lost = one.at <= world.readers["copies"].lost_up_to
+        was_lost = one.at <= world.readers["copies_reader"].lost_up_to
         is_over = one.at + ACTIVITY_DAYS * DAY < world.tasks.now
         if not there[change.id] and change.id not in ended:
             if was_lost and is_over:
@@ -476,7 +476,7 @@ def every_change_is_told(world: Simulation, book: Ledger) -> Iterator[str]:
     published: dict[str, int] = {}
     for number, event in enumerate(world.bus.published):
         published.setdefault(event["detail"].get("id"), number)
-    lost_up_to = world.readers["relay"].lost_up_to
+    lost_up_to = world.readers["event_publisher"].lost_up_to
     latest: dict[str, int] = {}
     for one in book.changes:
         if not one.is_published:
@@ -493,7 +493,7 @@ def every_change_is_told(world: Simulation, book: Ledger) -> Iterator[str]:
                 yield f"{one.change.name} {one.change.id} was never published"
         elif (
             one.change.id not in world.operator.published_ids
-            and one.sequence_number not in world.readers["relay"].discarded
+            and one.sequence_number not in world.readers["event_publisher"].discarded
         ):
             if place < latest.get(item, -1):
                 yield f"{one.change.name} {one.change.id} was published after a later change of the same item"
@@ -529,7 +529,7 @@ def mails_are_sent_once(world: Simulation, book: Ledger) -> Iterator[str]:
     - If an operator's tool publishes an event in place of a lost one, the mail may be about a wrong change.
     """
     notified = next(
-        rule.types for rule in world.template.rules if world.template.queue_of("notifications") in rule.queues
+        rule.types for rule in world.template.rules if world.template.queue_of("order_notification") in rule.queues
     )
     to_followers = {effect for campaign in _campaigns(world) for effect in campaign.effects.values()}
     mails = {effect: sent for effect, sent in _mails(world).items() if effect not in to_followers}
@@ -553,7 +553,7 @@ def mails_are_sent_once(world: Simulation, book: Ledger) -> Iterator[str]:
         excused = (
             customer in choosy
             or customer in book.erasures
-            or one.at <= world.readers["relay"].lost_up_to
+            or one.at <= world.readers["event_publisher"].lost_up_to
             or _was_archived_soon(world, one)
         )
         book.count_premise()
@@ -752,7 +752,10 @@ def followers_told_once(world: Simulation, book: Ledger) -> Iterator[str]:
 def _missed_campaigns(world: Simulation, book: Ledger, campaigns: list[CampaignHistory]) -> Iterator[str]:
     for one in book.changes:
         change = one.change
-        if change.name not in ("StockReplenished", "PriceDropped") or one.at <= world.readers["relay"].lost_up_to:
+        if (
+            change.name not in ("StockReplenished", "PriceDropped")
+            or one.at <= world.readers["event_publisher"].lost_up_to
+        ):
             continue
         product_id = change.item.product_id
         same = [told.image for told in campaigns if told.image.product_id == product_id]
@@ -901,7 +904,7 @@ def activity_that_ended_is_archived(world: Simulation, book: Ledger) -> Iterator
     for record in _expiry_records(world, "Activity"):
         book.count_premise()
         old = record["dynamodb"]["OldImage"]
-        if held.get(old["SK"]["S"]) != old and _created_at(record) > world.readers["relay"].lost_up_to:
+        if held.get(old["SK"]["S"]) != old and _created_at(record) > world.readers["event_publisher"].lost_up_to:
             yield f"{old['SK']['S']} ended, and is not in the archive as it was"
 
 
@@ -927,7 +930,7 @@ def nothing_waits_for_ever(world: Simulation, book: Ledger) -> Iterator[str]:
     for reader in world.readers.values():
         if behind := reader.count_unhandled():
             yield f"{reader.function} has {behind} records before it"
-    longest = _max_status_seconds(world.template.functions["lapse"].environment)
+    longest = _max_status_seconds(world.template.functions["order_deadlines"].environment)
     for owned in book.orders.values():
         since = world.tasks.now - world.table.history[f"ORDER#{owned.id}", "ORDER"][-1][0]
         if not owned.is_archived and since > longest[owned.status] + _extra_seconds(owned, book):

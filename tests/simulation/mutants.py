@@ -679,7 +679,7 @@ MUTANTS = (
     Mutant(
         "mails no delivery",
         "the rule of the bus does not send deliveries to the mailer",
-        s.forget_event("notifications", "OrderDelivered"),
+        s.forget_event("order_notification", "OrderDelivered"),
         2,
         judge="oracle",
     ),

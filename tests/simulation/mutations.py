@@ -118,7 +118,7 @@ def change_transition(change_name: str, **fields: Any) -> Plant:
 def forget_event(function: str, name: str) -> Plant:
     """Return a patch that removes an event from the EventBridge rules that feed the queue of a function.
 
-    The invariants read these rules too. `function`: the stored name of the function, such as "notifications".
+    The invariants read these rules too. `function`: the name of the Lambda, such as "order_notification".
     """
 
     @contextmanager

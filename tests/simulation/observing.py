@@ -38,7 +38,7 @@ def collect_observations(world: Simulation) -> Observations:
         history=world.table.history,
         archive=world.s3.buckets.get(world.template.archive, {}),
         ignored_orders=world.poison.order_ids,
-        events_lost_up_to=world.readers["relay"].lost_up_to,
+        events_lost_up_to=world.readers["event_publisher"].lost_up_to,
         republished_events=world.operator.published_ids,
         personal_words={customer.sub: personal_words(customer.sub) for customer in CUSTOMERS},
     )

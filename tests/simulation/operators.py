@@ -382,7 +382,7 @@ class Operator:
         for name in self._readers_with_losses():
             world.note("operator", f"recovers what {name} lost")
             up_to = world.readers[name].lost_up_to
-            if name == "copies":
+            if name == "copies_reader":
                 rebuild_copies(shop)
             else:
                 republish_events(shop, publish)

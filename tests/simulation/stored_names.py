@@ -57,12 +57,12 @@ def _key(key: str, image: Mapping[str, Any]) -> str:
 
 
 def _object(key: str) -> str:
-    """Replace the data in an S3 object key with asterisks. Example: parked/copies/17.json becomes parked/copies/*.json.
+    """Replace the data in an S3 object key with asterisks: parked/archive/17.json becomes parked/archive/*.json.
 
     All keys below `redriven/` become `redriven/*`, because each of them contains the key of another object.
     """
     folders, _, name = key.rpartition("/")
     if folders.startswith("redriven/"):
         return "redriven/*"
-    kept = [part if re.fullmatch(r"[a-z-]+", part) else "*" for part in folders.split("/")]
+    kept = [part if re.fullmatch(r"[a-z_-]+", part) else "*" for part in folders.split("/")]
     return "/".join([*kept, "*." + name.partition(".")[2]])

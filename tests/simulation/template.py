@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
-from functions.model.lambdas import stored_name_of_handler
+from functions.model.lambdas import lambda_name_of_handler
 from local.event_source_mappings import MappingAssumptions, MappingSettings
 from local.up import synthesize_template
 from tests.simulation.faults import DAY
@@ -143,7 +143,7 @@ def template() -> StackModel:
         queues={id: _queue(id, properties) for id, properties in of("AWS::SQS::Queue")},
         workers=workers,
         rules=tuple(_rule(properties) for _, properties in of("AWS::Events::Rule") if "EventPattern" in properties),
-        failures=environment["copies"]["FAILURES_BUCKET"],
+        failures=environment["copies_reader"]["FAILURES_BUCKET"],
         archive=environment["archive"]["ARCHIVE_BUCKET"],
     )
 
@@ -152,7 +152,7 @@ def _function(properties: Mapping[str, Any]) -> FunctionConfig:
     variables = properties["Environment"]["Variables"]
     handler = properties["Handler"]
     return FunctionConfig(
-        name=stored_name_of_handler(handler),
+        name=lambda_name_of_handler(handler),
         handler=handler,
         timeout_seconds=properties["Timeout"],
         environment={name: _resolve_name(value) for name, value in variables.items()},

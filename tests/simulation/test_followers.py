@@ -79,7 +79,7 @@ def test_every_follower_of_a_product_gets_one_mail_at_the_rate_of_the_provider(
     monkeypatch.setattr(scheduler, "MAX_STEPS", 10**9)
     began = time.perf_counter()
     world = Simulation(engine, SEED, opens_at=OPENS_AT)
-    assert world.template.functions["notices"].environment["PAGE_SIZE"] == str(PAGE)
+    assert world.template.functions["product_alert"].environment["PAGE_SIZE"] == str(PAGE)
     empty = opened(world, FOLLOWERS)
     loaded = time.perf_counter()
     asked: Counter[str] = Counter()
@@ -87,7 +87,7 @@ def test_every_follower_of_a_product_gets_one_mail_at_the_rate_of_the_provider(
     events = botocore_clients.client("dynamodb").meta.events
 
     def send(service: str, operation: str, request: botocore_clients.UnsignedRequest) -> botocore_clients.Response:
-        if world.tasks.process and world.tasks.process.name == "notices":
+        if world.tasks.process and world.tasks.process.name == "product_alert":
             asked[operation] += 1
         return world.wire.send(service, operation, request)
 

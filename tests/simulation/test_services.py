@@ -174,10 +174,10 @@ def test_the_limits_are_tested_one_by_one() -> None:
 def test_an_answer_above_6_mb_is_an_error_of_its_function(world: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = iter((6 * 1024 * 1024 - 2, 6 * 1024 * 1024))
     monkeypatch.setattr(lambdas, "_handler", lambda _: lambda event, context: "x" * next(sizes))
-    outcomes = [world.lambdas._run_handler("copies", {}, "here") for _ in range(2)]
+    outcomes = [world.lambdas._run_handler("copies_reader", {}, "here") for _ in range(2)]
     assert isinstance(outcomes[0], InvocationReturned)
     assert outcomes[1] == InvocationFailed("Function.ResponseSizeTooLarge")
-    assert world.lambdas._run_handler("copies", {"text": "x" * 6 * 1024 * 1024}, "here") == InvocationFailed(
+    assert world.lambdas._run_handler("copies_reader", {"text": "x" * 6 * 1024 * 1024}, "here") == InvocationFailed(
         "RequestTooLargeException"
     )
 
@@ -318,7 +318,7 @@ def send_mails(world: Simulation, count: int) -> list[str]:
             except ClientError as error:
                 codes.append(error.response["Error"]["Code"])
 
-    world.tasks.start(SimulatedProcess("notifications"), send)
+    world.tasks.start(SimulatedProcess("order_notification"), send)
     world.tasks.run(world.tasks.now + 30)
     return codes
 
@@ -410,11 +410,11 @@ def test_a_deadly_record_kills_its_function_after_the_records_before_it(
 
     monkeypatch.setattr(lambdas, "_handler", lambda _: handle)
     event = {"Records": [{"eventID": id} for id in "abc"]}
-    world.lambdas.deadly_until["copies", "b"] = world.tasks.now + 60
-    assert world.lambdas._run_handler("copies", event, "here") == InvocationFailed("Died")
-    assert isinstance(world.lambdas._run_handler("relay", event, "here"), InvocationReturned)
+    world.lambdas.deadly_until["copies_reader", "b"] = world.tasks.now + 60
+    assert world.lambdas._run_handler("copies_reader", event, "here") == InvocationFailed("Died")
+    assert isinstance(world.lambdas._run_handler("event_publisher", event, "here"), InvocationReturned)
     world.tasks.now += 60
-    assert isinstance(world.lambdas._run_handler("copies", event, "here"), InvocationReturned)
+    assert isinstance(world.lambdas._run_handler("copies_reader", event, "here"), InvocationReturned)
     assert handled == [["a"], ["a", "b", "c"], ["a", "b", "c"]]
 
 

@@ -32,5 +32,6 @@ def test_every_recorded_type_and_key_is_still_in_the_model() -> None:
 
 def test_reactions_have_the_names_that_keys_and_prefixes_hold() -> None:
     assert [reaction.name for reaction in REACTIONS] == [
-        "fulfilment", "notifications", "notices", "refunds", "names", "archive", "bulk", "warehouse",
+        "fulfilment", "order_notification", "product_alert", "refund", "customer_name", "archive", "import",
+        "warehouse",
     ]  # fmt: skip

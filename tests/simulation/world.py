@@ -141,7 +141,9 @@ class Simulation:
         self.s3 = SimulatedS3(
             now=lambda: tasks.now,
             pause=tasks.pause,
-            allows_overwrite=lambda bucket: bucket == self.template.failures and self._is_running_as("erasure"),
+            allows_overwrite=lambda bucket: (
+                bucket == self.template.failures and self._is_running_as("customer_erasure")
+            ),
         )
         self.queues = self._queues()
         self.bus = SimulatedBus(self.template.rules, self.queues, tasks, chance, faults)
@@ -216,7 +218,7 @@ class Simulation:
 
     def _secret_names(self) -> dict[str, str]:
         """Return the names of the secrets that can be rotated."""
-        api, refunds = (self.template.functions[name].environment for name in ("api", "refunds"))
+        api, refunds = (self.template.functions[name].environment for name in ("api", "refund"))
         return {WEBHOOK_SECRET: api["WEBHOOK_SECRET"], PROVIDER_KEY: refunds["PROVIDER_SECRET"]}
 
     def _services(self) -> dict[str, Service]:

@@ -10,7 +10,7 @@ import pytest
 
 from functions.model import retention
 from functions.model.declarations import InvalidDeclarations
-from functions.model.lambdas import stored_name
+from functions.model.lambdas import lambda_name
 from stacks.construct_ids import function_id
 from stacks.stage import STAGES, Stage
 
@@ -19,7 +19,7 @@ FIREWALL = replace(STAGES["prod"], web_acl="arn:aws:wafv2:us-east-1:111122223333
 
 
 def test_a_renamed_lambda_keeps_its_names_and_a_new_one_is_named_after_its_module() -> None:
-    assert (stored_name("refund_worker"), stored_name("receipt_worker")) == ("refunds", "receipt")
+    assert (lambda_name("refund_worker"), lambda_name("copies_reader")) == ("refund", "copies_reader")
     assert (function_id("refund_worker"), function_id("receipt_worker")) == ("Refunds", "ReceiptWorker")
 
 

@@ -92,7 +92,9 @@ def test_event_publisher_receives_expiries_but_no_deletions_by_a_user(dev: Synth
 
 
 @pytest.mark.parametrize(
-    "patterns", [filters.build_copies_patterns(), filters.build_publisher_patterns()], ids=["copies", "relay"]
+    "patterns",
+    [filters.build_copies_patterns(), filters.build_publisher_patterns()],
+    ids=["copies_reader", "event_publisher"],
 )
 def test_a_mapping_takes_5_patterns_of_4096_characters(patterns: list[str]) -> None:
     assert 1 <= len(patterns) <= 5

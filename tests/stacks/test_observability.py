@@ -10,16 +10,18 @@ from functions.model.metrics import METRICS, MetricDefinition
 from functions.model.reactions import REACTIONS
 from stacks import PROJECT
 from stacks.alarm_definitions import ALARMS, LAG_LEVELS, RATE_LIMITED_REACTIONS, AlarmDefinition
+from stacks.construct_ids import FUNCTION_IDS
 from stacks.stage import InvalidSetting, read_settings
 from tests.stacks.conftest import ON_CALL, SynthesizedTemplate
 
 PLACES = {
     "queue": {reaction.name for reaction in REACTIONS},
-    "dead letters": {reaction.name for reaction in REACTIONS} | {"lapse", "erasure", "watch"},
-    "reader": {"copies", "relay"},
+    "dead letters": {reaction.name for reaction in REACTIONS}
+    | {"order_deadlines", "customer_erasure", "backlog_metrics"},
+    "reader": {"copies_reader", "event_publisher"},
     "api": {""},
     "api's function": {""},
-    "watch": {""},
+    "backlog metrics": {""},
 }
 
 
@@ -62,7 +64,7 @@ def test_an_alarm_of_a_queue_looks_at_that_queue(dev: SynthesizedTemplate) -> No
         for name, it in made(dev, alarm).items():
             (dimension,) = it["Dimensions"]
             queue = dimension["Value"]["Fn::GetAtt"][0]
-            assert queue.lower().startswith(name)
+            assert queue.startswith(FUNCTION_IDS.get(name) or FUNCTION_IDS.get(f"{name}_worker") or name.title())
             assert ("DeadLetters" in queue) is (alarm.for_each == "dead letters")
 
 

@@ -131,7 +131,7 @@ def test_operators_have_the_permissions_of_their_tools(
     has = {
         "AWS::SQS::Queue": [*harness.queues.values(), dead],
         "AWS::Events::EventBus": ["shop"],
-        "AWS::Lambda::Function": ["copies"],
+        "AWS::Lambda::Function": ["copies_reader"],
     }
     where = ShopTarget({"TableName": harness.shop.table.name, **BUCKETS}, client, has.__getitem__)
     monkeypatch.setattr(targets, "resolve_target", lambda given: where)
@@ -144,7 +144,9 @@ def test_operators_have_the_permissions_of_their_tools(
     harness.clock_offset += SETTLE_TIME
     assert isinstance(orders.get_order(harness.shop, STAFF, archived), ArchivedOrder)
     harness.pay_order(harness.place_order("lost", mug=2))
-    READERS["copies"].handler({"Records": [{"dynamodb": {"Keys": {}, "NewImage": {}, "SequenceNumber": "1"}}]}, None)
+    READERS["copies_reader"].handler(
+        {"Records": [{"dynamodb": {"Keys": {}, "NewImage": {}, "SequenceNumber": "1"}}]}, None
+    )
     harness.new_records()  # lost
     for command in (
         "drift --all --repair --pause 0.001", "drift --pause 0.001", "replay --from-table --copies", "failures list",

@@ -13,13 +13,15 @@ from botocore.config import Config
 
 from functions.api.http.context import PUBLIC_ROUTES
 from functions.model import retention
+from functions.model.lambdas import lambda_name
 from functions.model.reactions import REACTIONS
 from functions.model.retries import retry_delay_seconds
 from functions.model.table import create_table_request
 from functions.runtime import environment
 from functions.runtime.clients import client_config
 from stacks import PROJECT
-from stacks.construct_ids import function_id
+from stacks.construct_ids import reaction_id
+from stacks.switch_outputs import output_prefix
 from tests.stacks.conftest import MODULES, SynthesizedTemplate
 
 DAY = 24 * 60 * 60
@@ -124,7 +126,7 @@ def test_a_message_that_fails_is_retried_for_five_times_the_visibility_timeout_o
     dev: SynthesizedTemplate, reaction: Any
 ) -> None:
     queues = dev.properties("AWS::SQS::Queue")
-    (queue,) = [it for id, it in queues.items() if id.startswith(f"{reaction.name.capitalize()}ReactionQueue")]
+    (queue,) = [it for id, it in queues.items() if id.startswith(f"{reaction_id(reaction)}ReactionQueue")]
     receives, timeout = queue["RedrivePolicy"]["maxReceiveCount"], queue["VisibilityTimeout"]
     if reaction.function is None:
         assert (receives, timeout) == (5, 300)
@@ -388,12 +390,16 @@ def test_stages_differ_in_settings_alone(dev: SynthesizedTemplate, prod: Synthes
 
 # the whole ------------------------------------------------------------------------------------------------------------
 def test_the_stack_outputs_all_addresses(dev: SynthesizedTemplate) -> None:
-    functions = {f"{function_id(module)}Function" for module in MODULES}
+    functions = {f"{output_prefix(lambda_name(module))}Function" for module in MODULES}
     called = {it["FunctionName"]["Ref"] for it in dev.properties("AWS::Lambda::EventSourceMapping").values()}
-    named = {function_id(module): dev.function(module) for module in MODULES}
+    named = {output_prefix(lambda_name(module)): dev.function(module) for module in MODULES}
     switches = {f"{name}Mapping" for name, id in named.items() if id in called}
-    switches |= {f"{reaction.name.capitalize()}Rule" for reaction in REACTIONS}
-    switches |= {f"{name}{what}" for name in ("Lapse", "Erasure", "Watch") for what in ("Rule", "DeadLetters")}
+    switches |= {f"{output_prefix(reaction.name)}Rule" for reaction in REACTIONS}
+    switches |= {
+        f"{name}{what}"
+        for name in ("OrderDeadlines", "CustomerErasure", "BacklogMetrics")
+        for what in ("Rule", "DeadLetters")
+    }
     assert len(called) == 2 + sum(1 for reaction in REACTIONS if reaction.function)
     assert dev.body["Outputs"].keys() == functions | switches | {
         "ApiUrl",

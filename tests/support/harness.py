@@ -48,7 +48,7 @@ WORKERS: dict[str, ModuleType] = {
     for reaction in REACTIONS
     if reaction.function
 }
-READERS: dict[str, ModuleType] = {"copies": copies_reader, "relay": event_publisher}
+READERS: dict[str, ModuleType] = {"copies_reader": copies_reader, "event_publisher": event_publisher}
 VARIABLES = {
     "FAILURES_BUCKET": "failures",
     "ARCHIVE_BUCKET": "archive",
@@ -138,7 +138,7 @@ class ShopHarness:
             taken += [{"messageId": one["MessageId"], "body": one["Body"]} for one in found]
         return taken
 
-    def process_all(self, readers: tuple[str, ...] = ("copies", "relay"), times: int = 1) -> None:
+    def process_all(self, readers: tuple[str, ...] = ("copies_reader", "event_publisher"), times: int = 1) -> None:
         """Deliver all stream records and queue messages to the handlers, until none are left.
 
         `readers`: the names of the functions that get the stream records. `times`: how often to deliver each batch: 2
@@ -252,7 +252,7 @@ def run_shop(
     """
     for name, value in {**VARIABLES, "TABLE_NAME": table_name}.items():
         patch.setenv(name, value)
-    patch.setenv("QUEUE_URL", queues["notices"])
+    patch.setenv("QUEUE_URL", queues["product_alert"])
     _clear_aws()
     environment.load_environment.cache_clear()
     harness = ShopHarness(engine, clients.create_shop(table_name, pepper=lambda: PEPPER), queues)

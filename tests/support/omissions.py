@@ -30,8 +30,8 @@ from tests.support.samples import SAMPLES
 
 RUNBOOKS_WITHOUT_ALARM = {"region-move", "restore-table", "rotate-secrets"}
 MAIL_TEXTS = {
-    "notifications": ("functions/mails/order_notifications.py", "NOTIFICATION_TEXTS", order_notifications),
-    "notices": ("functions/mails/product_alerts.py", "ALERT_TEXTS", product_alerts),
+    "order_notification": ("functions/mails/order_notifications.py", "NOTIFICATION_TEXTS", order_notifications),
+    "product_alert": ("functions/mails/product_alerts.py", "ALERT_TEXTS", product_alerts),
 }
 """Where the texts of the mails are that a reaction sends."""
 
