@@ -91,7 +91,7 @@ def _entries_of_item(item: Any) -> Iterator[TimelineEntry]:
         case Refund():
             yield _make_entry(item.created_at, "write", f"Refund {item.refund_id} of {item.amount}")
             if item.updated_at != item.created_at:
-                yield _make_entry(item.updated_at, "effect", f"refunds: {item.refund_id} {item.status}")
+                yield _make_entry(item.updated_at, "effect", f"refund: {item.refund_id} {item.status}")
 
 
 def _make_entry(at: Instant, kind: str, text: str) -> TimelineEntry:
