@@ -12,6 +12,7 @@ from typing import Any, get_type_hints
 from docs import markdown
 from docs.pages.table import describe_type, embedded_classes
 from functions.dynamodb.codec import set_element_type, unwrap_newtype, unwrap_optional
+from functions.dynamodb.keys import Row
 from functions.model import table as t
 
 Description = Mapping[str, Any]
@@ -72,11 +73,16 @@ def _type_of(part: Description) -> Any:
 def render_items() -> str:
     """Return docs/items.json: the schema and the attributes of each item type, and of each class inside an item.
 
-    `?` means that the attribute may be missing.
+    `?` means that the attribute may be missing. Stored items may also have the former types and attribute names.
     """
-    found = {row.type: describe_entity(row.entity, row.schema) for row in t.ROWS}
+    found = {row.type: {**describe_entity(row.entity, row.schema), **_former_names(row)} for row in t.ROWS}
     parts = {part.__name__: describe_entity(part, 1) for row in t.ROWS for part in embedded_classes(row.entity)}
     return markdown.as_json(dict(sorted({**parts, **found}.items()))) + "\n"
+
+
+def _former_names(row: Row[Any]) -> Description:
+    former = {"former_types": [*row.former_types], "former_names": {**row.former_names}}
+    return {what: names for what, names in former.items() if names}
 
 
 def describe_entity(entity: type[Any], schema: int) -> Description:
@@ -90,17 +96,33 @@ def describe_entity(entity: type[Any], schema: int) -> Description:
 
 
 def _compare_items(was: Mapping[str, Description], now: Mapping[str, Description]) -> Iterator[str]:
+    read_as = {kind: name for name, after in now.items() for kind in (name, *after.get("former_types", ()))}
     for name, before in was.items():
-        if name not in now:
-            yield f"{name} is no longer an item type. If no table has such items, delete it from docs/{ITEMS}."
-        elif before["schema"] == now[name]["schema"]:
-            yield from _compare_item(
-                f"{name} of schema {before['schema']}", before["attributes"], now[name]["attributes"]
+        gone = [kind for kind in (name, *before.get("former_types", ())) if kind not in read_as]
+        yield from (
+            f"{kind} is no longer an item type. If no table has such items, delete it from docs/{ITEMS}."
+            for kind in gone
+        )
+        after = now[read_as[name]] if name in read_as else None
+        if after is not None and before["schema"] == after["schema"]:
+            yield from _compare_item(f"{name} of schema {before['schema']}", before, after)
+
+
+def _compare_item(of: str, before_item: Description, after_item: Description) -> Iterator[str]:
+    """Yield the stored items that the current code cannot read, and the new items that older code cannot read.
+
+    Older code cannot read a required attribute under a new name either: it retries until the item is migrated back.
+    """
+    former = after_item.get("former_names", {})
+    for name, was_named in before_item.get("former_names", {}).items():
+        if former.get(name) != was_named:
+            yield (
+                f"{of}: stored items may have {was_named} for {name}. If no table has such items, delete this former "
+                f"name from docs/{ITEMS}."
             )
-
-
-def _compare_item(of: str, was: Mapping[str, str], now: Mapping[str, str]) -> Iterator[str]:
-    """Yield the stored items that the current code cannot read, and the new items that older code cannot read."""
+    now_named = {was_named: name for name, was_named in former.items()}
+    was = {now_named.get(name, name): kind for name, kind in before_item["attributes"].items()}
+    now = after_item["attributes"]
     for name, kind in now.items():
         before = was.get(name)
         if before is None:

@@ -25,13 +25,13 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 
-from functions.model.table import COUNTED, METRIC, SALE
+from functions.model.table import CONTRIBUTION, METRIC, SALE
 from local.dynamodb_engine import TTL_ATTRIBUTE, Engine
 
 MAX_DURATION = timedelta(days=36_525)
 UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
-KEPT_TYPES = (COUNTED.type, METRIC.type, SALE.type)
+KEPT_TYPES = (*CONTRIBUTION.types, METRIC.type, SALE.type)
 """The types that an advance keeps: the sales of a product and of a minute, and the contributions of items to totals.
 
 If the contribution of an order were deleted, a later cancellation would count the order twice, the archive would wait

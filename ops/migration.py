@@ -1,13 +1,13 @@
-"""Define the class Migration: it says which type of stored items a migration changes, and how."""
+"""Define the class Migration: it says which types of stored items a migration changes, and how."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from functions.dynamodb.keys import INDEXES, KEY_ATTRIBUTES, Row
 from functions.model.copies import SOURCE_ROWS
-from ops.item_codec import decode_value, encode_item
+from ops.item_codec import decode_item, decode_value, encode_item
 
 Item = dict[str, Any]
 TransformItem = Callable[[Item], Item | None]
@@ -24,8 +24,9 @@ def leave_unchanged(_: Item) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Migration:
-    """A transformation of all items of one type.
+    """A transformation of all items of some types.
 
+    `item_types`: the types that the items have before `up` and after it.
     `up`: transforms an item to the new format.
     `down`: undoes `up`, so that the previous version of the code can read the item.
     `deletes_items`: whether `up` deletes the items. Nothing must read or write items of this type any more.
@@ -34,7 +35,7 @@ class Migration:
     """
 
     description: str
-    item_type: str
+    item_types: tuple[str, ...]
     up: TransformItem = leave_unchanged
     down: TransformItem = leave_unchanged
     deletes_items: bool = False
@@ -54,7 +55,7 @@ def rekey_items(row: Row[Any], description: str) -> Migration:
 
     Use it to backfill a new index. `row`: the row of model/table.py that declares the item type.
     """
-    return Migration(description=description, item_type=row.type, up=partial(with_index_keys, row))
+    return Migration(description=description, item_types=(row.type,), up=partial(with_index_keys, row))
 
 
 def rederive_copies(row: Row[Any], description: str) -> Migration:
@@ -66,7 +67,7 @@ def rederive_copies(row: Row[Any], description: str) -> Migration:
     """
     if row not in SOURCE_ROWS:
         raise TypeError(f"{row.type} has no copies")
-    return Migration(description=description, item_type=row.type, rederives_copies=True)
+    return Migration(description=description, item_types=(row.type,), rederives_copies=True)
 
 
 def delete_items(row: Row[Any], description: str) -> Migration:
@@ -75,7 +76,32 @@ def delete_items(row: Row[Any], description: str) -> Migration:
     `row`: one of RETIRED_ROWS in model/table.py. The previous version of the code writes its copies again with
     `ops replay --from-table --copies`.
     """
-    return Migration(description=description, item_type=row.type, deletes_items=True)
+    return Migration(description=description, item_types=(row.type,), deletes_items=True)
+
+
+def rename_stored_names(*rows: Row[Any], description: str) -> Migration:
+    """Return a migration to the names that the code writes now. `down` brings back the names of the previous version.
+
+    `rows`: rows of model/table.py with `former_types`, `former_names` or `former_values`. At most one former type and
+    one former text stand for each present one.
+    """
+    by_type = {name: row for row in rows for name in row.types}
+    return Migration(
+        description=description,
+        item_types=tuple(by_type),
+        up=lambda item: decode_item(by_type[item["type"]].current_form(encode_item(item))),
+        down=lambda item: _with_former_names(by_type[item["type"]], item),
+    )
+
+
+def _with_former_names(row: Row[Any], item: Item) -> Item:
+    texts = {"type": dict.fromkeys(row.former_types, row.type), **row.former_values}
+    values: Mapping[str, Mapping[Any, str]] = {
+        name: {now: was for was, now in current.items()} for name, current in texts.items()
+    }
+    former = {name: values[name].get(value, value) if name in values else value for name, value in item.items()}
+    kept = {name: value for name, value in former.items() if name not in row.former_names}
+    return kept | {was: former[name] for name, was in row.former_names.items() if name in former}
 
 
 def with_index_keys(row: Row[Any], item: Item) -> Item:

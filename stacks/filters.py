@@ -24,7 +24,9 @@ def build_copies_patterns() -> list[str]:
     """
     if looping := [row.type for row in copies.SOURCE_ROWS if row.kind != "primary"]:
         raise ValueError(f"copies must be derived from primaries, but these are copies: {looping}")
-    return _check_limits([_build_pattern(["INSERT", "MODIFY"], [row.type for row in copies.SOURCE_ROWS])])
+    return _check_limits(
+        [_build_pattern(["INSERT", "MODIFY"], [name for row in copies.SOURCE_ROWS for name in row.types])]
+    )
 
 
 def build_publisher_patterns() -> list[str]:
@@ -44,11 +46,11 @@ def build_publisher_patterns() -> list[str]:
         if (kind.row, kind.name) not in published:
             continue
         if kind.old_image_filter:
-            pattern = _build_pattern([kind.event_name], [kind.row.type])
+            pattern = _build_pattern([kind.event_name], kind.row.types)
             pattern["dynamodb"]["OldImage"] = {name: {"N": [*values]} for name, values in kind.old_image_filter.items()}
             narrow.append(pattern)
         else:
-            types.setdefault((kind.event_name, kind.only_ttl_deletion), []).append(kind.row.type)
+            types.setdefault((kind.event_name, kind.only_ttl_deletion), []).extend(kind.row.types)
     return _check_limits(
         [*(_build_pattern([on], names, expired=expired) for (on, expired), names in types.items()), *narrow]
     )

@@ -11,7 +11,7 @@ import pytest
 from docs import generate, promises
 from functions.dynamodb.codec import entity
 from functions.dynamodb.errors import Unreadable
-from functions.dynamodb.keys import Instant, Row
+from functions.dynamodb.keys import NOBODY, Instant, Row, key_conflicts
 from functions.dynamodb.patterns import Get
 from functions.dynamodb.table import Table
 from functions.dynamodb.writes import put_if_absent, update
@@ -24,7 +24,7 @@ from functions.shop.shop import Shop
 from local.dynamodb_engine import Engine
 from ops.commands.migrate import PlannedMigration
 from ops.commands.migrate import run_migration as migrate
-from ops.migration import rekey_items
+from ops.migration import rekey_items, rename_stored_names
 from tests.support.samples import AT, SAMPLES
 
 Files = dict[str, str]
@@ -83,6 +83,120 @@ def test_older_code_keeps_attributes_that_it_does_not_know(dynamodb: Any, new_ta
     assert (read().name, read().colour, read().version) == ("Balloon whisk", "red", 2)
 
 
+# other names ----------------------------------------------------------------------------------------------------------
+def with_state(names: str) -> Row[Any]:
+    @entity
+    class Gadget:
+        """As code of before has it."""
+
+        gadget_id: str
+        of: str
+        state: str
+        created_at: Instant
+        away: tuple[int, ...] | None = None
+        version: int = 1
+
+    @entity
+    class Device:
+        """The same with other names."""
+
+        gadget_id: str
+        maker: str
+        state: str
+        created_at: Instant
+        absences: tuple[int, ...] | None = None
+        version: int = 1
+
+    if names == "former":
+        return Row(Gadget, "GADGET#{gadget_id} / GADGET", owner=NOBODY)
+    return Row(
+        Device,
+        "GADGET#{gadget_id} / GADGET",
+        owner=NOBODY,
+        former_types=("Gadget",),
+        former_names={"maker": "of", "absences": "away"},
+        former_values={"state": {"TOLD": "SENT"}},
+    )
+
+
+def stored_gadget(table: Table) -> Any:
+    return table.client.get_item(TableName=table.name, Key={"PK": {"S": "GADGET#g1"}, "SK": {"S": "GADGET"}})["Item"]
+
+
+def opened_with_former_names(dynamodb: Any, name: str) -> tuple[Row[Any], Table, Callable[[], Any]]:
+    was, now = with_state("former"), with_state("present")
+    before, _ = made_by(was, dynamodb, name)
+    before.write(put_if_absent(was, was.entity(gadget_id="g1", of="Ash", state="TOLD", created_at=AT, away=(2, 3))))
+    _, read = made_by(now, dynamodb, name)
+    return now, Table(dynamodb, name, dict.fromkeys(now.types, now)), read
+
+
+def test_an_item_with_former_names_is_read_under_its_present_names(dynamodb: Any, new_table: Callable[[], str]) -> None:
+    now, table, _ = opened_with_former_names(dynamodb, new_table())
+    found: Any = table.get(Get[Any](id="X1", description="a gadget", rows=(now,)), gadget_id="g1")
+    assert (type(found), found.maker, found.state, found.absences) == (now.entity, "Ash", "SENT", (2, 3))
+    lazily = now.decode_lazy(stored_gadget(table), None)
+    assert lazily == found
+
+
+def test_an_update_leaves_no_attribute_under_two_names(dynamodb: Any, new_table: Callable[[], str]) -> None:
+    now, table, _ = opened_with_former_names(dynamodb, new_table())
+    before = now.decode(stored_gadget(table))
+    table.write(update(now, before, replace(before, maker="Elm", version=2)))
+    stored = stored_gadget(table)
+    assert "of" not in stored
+    assert (stored["maker"], stored["away"], stored["type"], stored["state"]) == (
+        {"S": "Elm"}, {"L": [{"N": "2"}, {"N": "3"}]}, {"S": "Gadget"}, {"S": "TOLD"},
+    ), "what did not change keeps its former name until it is migrated"  # fmt: skip
+    before = now.decode(stored)
+    table.write(update(now, before, replace(before, absences=None, version=3)))
+    assert not {"away", "absences"} & stored_gadget(table).keys()
+    assert now.decode(stored_gadget(table)).absences is None
+
+
+def test_older_code_cannot_read_a_required_attribute_under_its_new_name(
+    dynamodb: Any, new_table: Callable[[], str]
+) -> None:
+    now, table, _ = opened_with_former_names(dynamodb, new_table())
+    before = now.decode(stored_gadget(table))
+    table.write(update(now, before, replace(before, maker="Elm", version=2)))
+    with pytest.raises(Unreadable):
+        with_state("former").decode(stored_gadget(table))
+
+
+def test_the_migration_of_names_is_undone_exactly(dynamodb: Any, new_table: Callable[[], str]) -> None:
+    now, table, _ = opened_with_former_names(dynamodb, new_table())
+    was = stored_gadget(table)
+    renaming = rename_stored_names(now, description="gadgets are devices")
+    assert renaming.item_types == ("Device", "Gadget")
+    shop = Shop(table=table, new_id=lambda: "")
+    table.rows = {**table.rows, t.SWEEP.type: t.SWEEP}
+    for task in ("up", "up"):
+        migrate(shop, PlannedMigration(version="0001", migration=renaming, task=task), by="ann@desk")
+        assert stored_gadget(table) == now.encode(now.decode(was))
+    migrate(shop, PlannedMigration(version="0001", migration=renaming, task="down"), by="ann@desk")
+    assert stored_gadget(table) == was
+
+
+@pytest.mark.parametrize(
+    ("names", "sentence"),
+    [
+        ({"former_names": {"colour": "tint"}}, "has no fields \\['colour'\\]"),
+        ({"former_values": {"colour": {"GRAY": "GREY"}}}, "has no fields \\['colour'\\]"),
+        ({"former_names": {"maker": "state"}}, "has the fields \\['state'\\]"),
+        ({"former_names": {"maker": "type"}}, "has the fields \\['type'\\]"),
+    ],
+)
+def test_a_wrong_former_name_is_rejected(names: Any, sentence: str) -> None:
+    with pytest.raises(TypeError, match=sentence):
+        replace(with_state("present"), **names).check()
+
+
+def test_no_two_rows_may_read_the_same_type() -> None:
+    rows = with_state("former"), with_state("present")
+    assert "two rows for Gadget" in key_conflicts(rows)
+
+
 @pytest.mark.parametrize("row", t.ROWS, ids=lambda row: row.type)
 def test_an_optional_attribute_may_be_missing_and_a_required_one_may_not(row: Row[Any]) -> None:
     """Each attribute without which docs/items.json says that an item can be read, and each without which it cannot."""
@@ -135,6 +249,17 @@ ITEMS: Mapping[str, tuple[Callable[[Any], Any], str]] = {
         lambda it: it["Line"]["attributes"].pop("quantity"),
         "Line of schema 1: older code that still runs needs quantity. Give it a default now, and remove it later.",
     ),
+    "has a former name no more": (
+        lambda it: it["Campaign"]["former_names"].pop("event_at"),
+        (
+            "Campaign of schema 1: stored items may have at for event_at. If no table has such items, delete this "
+            "former name from docs/items.json."
+        ),
+    ),
+    "has a former type no more": (
+        lambda it: it["Contribution"].pop("former_types"),
+        "Counted is no longer an item type. If no table has such items, delete it from docs/items.json.",
+    ),
     "is no more": (
         lambda it: it.pop("Return"),
         "Return is no longer an item type. If no table has such items, delete it from docs/items.json.",
@@ -154,6 +279,18 @@ def test_optional_additions_and_another_schema_are_compatible(files: Files) -> N
     assert broken(more, files) == [], "an optional attribute may be removed"
     other = {"schema": 2, "attributes": {"colour": "text"}}
     assert broken(files, edited(files, "items.json", lambda it: it["Product"].update(other))) == []
+
+
+def test_a_type_and_an_attribute_may_change_their_names_if_the_former_names_are_read(files: Files) -> None:
+    def former(it: Any) -> None:
+        it["Gadget"] = it.pop("Product")
+        it["Gadget"]["attributes"]["title"] = it["Gadget"]["attributes"].pop("name")
+
+    assert len(broken(edited(files, "items.json", former), files)) == 1
+    now = edited(
+        files, "items.json", lambda it: it["Product"].update(former_types=["Gadget"], former_names={"name": "title"})
+    )
+    assert broken(edited(files, "items.json", former), now) == []
 
 
 PAID = "events/OrderPaid.json"

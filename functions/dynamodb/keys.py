@@ -10,7 +10,7 @@ an id, and a field that does not exist. A value that contains the separator "#" 
 import re
 import typing
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime, timedelta
 from functools import cache, cached_property
 from typing import Any, Generic, Literal, NewType, TypeVar, cast
@@ -190,6 +190,11 @@ class Row(Generic[T]):
     with a customer's id belongs to no customer. `on_erasure`: the effect of the customer's erasure on the item:
     "delete" (the default if there are personal attributes), "clear" these attributes, "keep" the item as the law
     requires, or "none". Erasure, export and docs/personal-data.md follow from these fields.
+
+    Items that older code wrote may have other names until they are migrated. `former_types`: earlier names of the item
+    type. `former_names`: the earlier name of an attribute, by its name. `former_values`: by attribute, the present text
+    of each earlier text. `current_form` replaces them, and so does every decoder. A conditional update by attribute
+    name (`adjust`, `copy_attributes`) does not find an attribute under its earlier name, so do not rename such a one.
     """
 
     entity: type[T]
@@ -207,6 +212,9 @@ class Row(Generic[T]):
     personal: tuple[str, ...] | None = None
     purpose: str = ""
     on_erasure: Erasure | None = None
+    former_types: tuple[str, ...] = ()
+    former_names: Mapping[str, str] = field(default_factory=dict)
+    former_values: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def check(self) -> None:
         """Raise TypeError if the declaration of the item type is wrong, for example if a key names an unknown field."""
@@ -219,6 +227,13 @@ class Row(Generic[T]):
         for index in self.indexes:
             self._check_index(index)
         self._check_owner()
+        self._check_former_names()
+
+    def _check_former_names(self) -> None:
+        if unknown := sorted({*self.former_names, *self.former_values} - self.fields.keys()):
+            raise TypeError(f"{self.type} has no fields {unknown}, which former_names or former_values names")
+        if clash := sorted({*self.former_names.values()} & (self.fields.keys() | RESERVED_ATTRIBUTES)):
+            raise TypeError(f"{self.type} has the fields {clash}, so they cannot be former names of other fields")
 
     def _check_owner(self) -> None:
         """Raise TypeError if the row does not say whose personal data its items hold, or contradicts itself."""
@@ -304,6 +319,32 @@ class Row(Generic[T]):
     def type(self) -> str:
         return self.entity.__name__
 
+    @property
+    def types(self) -> tuple[str, ...]:
+        """The type that new items have, and the types that stored items may still have."""
+        return self.type, *self.former_types
+
+    def current_form(self, image: Image) -> Image:
+        """Return an image with its type, attribute names and texts as this code writes them.
+
+        An image without former names is returned as it is. If an attribute has both names, its former name is dropped.
+        """
+        if renamed := {name: image[former] for name, former in self.former_names.items() if former in image}:
+            dropped = {*self.former_names.values()}
+            image = renamed | {name: value for name, value in image.items() if name not in dropped}
+        texts = {"type": dict.fromkeys(self.former_types, self.type), **self.former_values}
+        changed = {
+            name: {"S": text}
+            for name, current in texts.items()
+            for former, text in current.items()
+            if image.get(name) == {"S": former}
+        }
+        return {**image, **changed} if changed else image
+
+    @property
+    def _has_former_form(self) -> bool:
+        return bool(self.former_types or self.former_names or self.former_values)
+
     @cached_property
     def fields(self) -> dict[str, Any]:
         hints = typing.get_type_hints(self.entity)
@@ -335,7 +376,8 @@ class Row(Generic[T]):
 
         The function raises Unreadable if the image is malformed.
         """
-        return build_decoder(self.entity)
+        decode = build_decoder(self.entity)
+        return (lambda image: decode(self.current_form(image))) if self._has_former_form else decode
 
     @cached_property
     def decode_lazy(self) -> Callable[[Image, T | None], T]:
@@ -343,7 +385,10 @@ class Row(Generic[T]):
 
         `codec.build_lazy_decoder` describes the arguments of the function.
         """
-        return build_lazy_decoder(self.entity)
+        decode = build_lazy_decoder(self.entity)
+        if not self._has_former_form:
+            return decode
+        return lambda image, counterpart: decode(self.current_form(image), counterpart)
 
     @cached_property
     def _index_templates(self) -> list[tuple[str, str, KeyTemplate, KeyTemplate, set[str]]]:
@@ -394,9 +439,8 @@ def key_conflicts(rows: tuple[Row[Any], ...]) -> list[str]:
     conflicts = []
     seen: dict[str, Row[Any]] = {}
     for row in rows:
-        if row.type in seen:
-            conflicts.append(f"two rows for {row.type}")
-        seen[row.type] = row
+        conflicts += [f"two rows for {name}" for name in row.types if name in seen]
+        seen |= dict.fromkeys(row.types, row)
     for index in INDEXES:
         used = [row for row in rows if index in row.indexes]
         for number, row in enumerate(used):

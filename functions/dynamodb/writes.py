@@ -115,6 +115,8 @@ def update(row: Row[T], before: T, after: T, *, condition_error: ConditionErrorF
         raise ValueError(f"{row.type}: after.version must be before.version + 1")
     changed_names = [name for name in new if new[name] != old.get(name)]
     removed_names = [name for name in old if name not in new]
+    # The stored item may still have a changed attribute under its former name.
+    removed_names += [row.former_names[name] for name in (*changed_names, *removed_names) if name in row.former_names]
     names = {f"#{number}": name for number, name in enumerate([*changed_names, *removed_names])}
     alias = {name: token for token, name in names.items()}
     sets = ", ".join(f"{alias[name]} = :{alias[name][1:]}" for name in changed_names)

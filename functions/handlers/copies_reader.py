@@ -27,8 +27,8 @@ from functions.dynamodb.writes import (
 from functions.model import changes, copies, totals
 from functions.model.changes import Change
 from functions.model.copies import CopyChanges
-from functions.model.entities import Counted
-from functions.model.table import COUNTED, ORDER, ROWS_BY_TYPE
+from functions.model.entities import Contribution
+from functions.model.table import CONTRIBUTION, ORDER, ROWS_BY_TYPE
 from functions.model.timelines import merge_timeline
 from functions.model.totals import ContributionChange
 from functions.runtime import clients, dead_letters, observability
@@ -213,9 +213,9 @@ def total_writes(shop: Shop, *contributions: ContributionChange) -> list[Write[A
         for contribution in contributions
         for row, item in contribution.contributions.values()
     }
-    marks = [COUNTED.key(source=contribution.source_id) for contribution in contributions]
+    marks = [CONTRIBUTION.key(source=contribution.source_id) for contribution in contributions]
     found = shop.table.batch_get([*marks, *keys.values()], consistent=True)
-    counted = {item.source: item for item in found if isinstance(item, Counted)}
+    counted = {item.source: item for item in found if isinstance(item, Contribution)}
     obsolete = {
         f"{key['PK']['S']} / {key['SK']['S']}": key
         for contribution in contributions
@@ -225,7 +225,9 @@ def total_writes(shop: Shop, *contributions: ContributionChange) -> list[Write[A
         # A total that is found missing is no condition of the write, so this read is always consistent.
         found += shop.table.with_consistent_reads().batch_get(elsewhere, consistent=True)
     stored = {
-        totals.total_key(row, item): item for item in found if (row := ROWS_BY_TYPE[type(item).__name__]) is not COUNTED
+        totals.total_key(row, item): item
+        for item in found
+        if (row := ROWS_BY_TYPE[type(item).__name__]) is not CONTRIBUTION
     }
     current, planned = dict(stored), dict[str, tuple[Row[Any], Any, Any]]()
     for contribution in contributions:
@@ -233,7 +235,7 @@ def total_writes(shop: Shop, *contributions: ContributionChange) -> list[Write[A
         for row, _, after in totals.plan_total_writes(contribution, mark, current, shop.now()):
             where = totals.total_key(row, after)
             current[where] = after
-            planned[where] = (row, mark if row is COUNTED else stored.get(where), after)
+            planned[where] = (row, mark if row is CONTRIBUTION else stored.get(where), after)
     return [
         put_if_absent(row, replace(after, version=1))
         if before is None

@@ -73,7 +73,7 @@ IMPORT_LINES_BY_PART   = Get[e.ImportLines](   id="B3",   description="lines of 
 COMMAND_BY_KEY   = Get[e.Command](       id="C1",   description="stored response of a command with an idempotency key",       rows=(t.COMMAND,))
 PAYMENT_BY_ID   = Get[e.Payment](       id="C2",   description="payment of an order by id",                                  rows=(t.PAYMENT,))
 REFUND_BY_ID   = Get[e.Refund](        id="C3",   description="refund of an order by id",                                   rows=(t.REFUND,))
-REDEMPTIONS_BY_CODE   = Query[e.Redemptions]( id="C4",   description="remaining redemptions of a discount code, all parts",        rows=(t.REDEMPTIONS,), newest_first=False, consistent=True)
+REDEMPTION_POOL_BY_CODE   = Query[e.RedemptionPool]( id="C4",   description="remaining redemptions of a discount code, all parts",        rows=(t.REDEMPTION_POOL,), newest_first=False, consistent=True)
 CUSTOMER_OR_ERASED_BY_ID   = Get[CustomerOrErased](     id="C5",   description="customer by id, or the record of an erased customer",         rows=(t.CUSTOMER, t.ERASED_CUSTOMER))
 ORDERS_OF_CUSTOMER_CONSISTENT   = Query[e.OrderSummary](id="C6",   description="orders of a customer, newest first, consistent read",       rows=(t.ORDER_SUMMARY,), consistent=True)
 PAYMENT_CLAIM_BY_ID   = Get[e.PaymentClaim](  id="C7",   description="order that has the money of a provider's payment",            rows=(t.PAYMENT_CLAIM,))

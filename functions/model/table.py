@@ -122,11 +122,12 @@ DISCOUNT = Row(
     "DISCOUNT#{code} / DISCOUNT",
     owner=NOBODY,
 )
-REDEMPTIONS = Row(
-    e.Redemptions,
+REDEMPTION_POOL = Row(
+    e.RedemptionPool,
     "DISCOUNT#{code} / REDEMPTIONS#{part:03}",
     written_by="api, order_deadlines",
     owner=NOBODY,
+    former_types=("Redemptions",),
 )
 ORDER = Row(
     e.Order,
@@ -138,6 +139,7 @@ ORDER = Row(
     personal=("address", "customer_name"),
     purpose="to deliver the order",
     on_erasure="clear",
+    former_names={"archived_versions": "away"},
 )
 ARCHIVED_ORDER = Row(
     e.ArchivedOrder,
@@ -279,6 +281,8 @@ CAMPAIGN = Row(
     kind="marker",
     written_by="product_alert",
     owner=NOBODY,
+    former_names={"event_at": "at", "cooldown_until": "until"},
+    former_values={"status": {"TELLING": "SENDING", "TOLD": "SENT"}},
 )
 ORDER_SUMMARY = Row(
     e.OrderSummary,
@@ -341,12 +345,14 @@ METRIC = Row(
     written_by="copies_reader",
     owner=NOBODY,
 )
-COUNTED = Row(
-    e.Counted,
+CONTRIBUTION = Row(
+    e.Contribution,
     "COUNTED#{source} / COUNTED",
     kind="marker",
     written_by="copies_reader",
     owner=NOBODY,
+    former_types=("Counted",),
+    former_names={"source_type": "of"},
 )
 SWEEP = Row(
     e.Sweep,
@@ -367,7 +373,7 @@ RETIRED_ROWS: tuple[Row[Any], ...] = (ORDER_LINE, TIMELINE_EVENT)
 A migration deletes order lines. Entries of timelines stay until their order is archived, and `merge_timeline` reads
 them.
 """
-ROWS_BY_TYPE: Mapping[str, Row[Any]] = {row.type: row for row in (*ROWS, *RETIRED_ROWS)}
+ROWS_BY_TYPE: Mapping[str, Row[Any]] = {name: row for row in (*ROWS, *RETIRED_ROWS) for name in row.types}
 
 
 def rows_beside(row: Row[Any], index: IndexName = "main") -> tuple[Row[Any], ...]:

@@ -3,7 +3,7 @@
 The order, return or review is the source item. The amount that it adds to a total is its contribution. A total is the
 sum of the contributions of all its source items, so it can be recomputed from these items.
 
-A `Counted` item stores the contributions of one source item, and the version of the source item. It is written in the
+A `Contribution` item stores the contributions of one source item, and the version of that item. It is written in the
 same transaction as the totals. So a change that is delivered twice is added only once. A change is also ignored if a
 later change of the same item is already added. If a contribution changes, the transaction adds only the difference from
 the stored amounts.
@@ -115,7 +115,7 @@ def season_final_at(at: Instant) -> datetime:
 
     The time of a change is the time of its write. So if the stream record of an earlier change is processed late, it
     still changes the totals after this time: up to FAILURE_DAYS + 2 * DLQ_DAYS days later, while the record is kept.
-    The `Counted` item lasts longer than that. A season is a calendar month. `at`: any time in that month.
+    The `Contribution` item lasts longer than that. A season is a calendar month. `at`: any time in that month.
     """
     start = datetime.fromisoformat(at).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
     return (start + timedelta(days=31)).replace(day=1) + timedelta(days=SEASON_OPEN_DAYS)
@@ -149,8 +149,8 @@ class ContributionChange:
     """The amounts that a source item (order, return or review) adds to totals, after a change of the item.
 
     `as_of`: the creation time and the version of the source item after the change, as one sortable text. `at`: the time
-    of the change. `ttl`: when DynamoDB deletes the `Counted` item, which stores these contributions (epoch seconds;
-    None means never).
+    of the change. `ttl`: when DynamoDB deletes the `Contribution` item, which stores these contributions (epoch
+    seconds; None means never).
     """
 
     source_id: str
@@ -162,7 +162,7 @@ class ContributionChange:
 
     @property
     def amounts(self) -> dict[str, dict[str, int]]:
-        """The amounts by the key of the total and the name of the field, as the `Counted` item stores them."""
+        """The amounts by the key of the total and the name of the field, as the `Contribution` item stores them."""
         return {where: amounts_of(row, part) for where, (row, part) in self.contributions.items()}
 
 
@@ -222,7 +222,7 @@ def _is_archiving(item: Any) -> bool:
 def source_id_of(row: Row[Any], item: Any) -> str | None:
     """Return the id of an item that adds amounts to totals (order, return, review); None for other item types.
 
-    A `Counted` item is stored under this id. It records the amounts that the item added.
+    A `Contribution` item is stored under this id. It records the amounts that the item added.
     """
     return _COUNTERS_BY_ROW[row].source_id(item) if row in _COUNTERS_BY_ROW else None
 
@@ -239,14 +239,14 @@ def total_key(row: Row[Any], item: Any) -> str:
     return f"{key['PK']['S']} / {key['SK']['S']}"
 
 
-def obsolete_total_keys(contribution: ContributionChange, previous: e.Counted | None) -> list[dict[str, Any]]:
+def obsolete_total_keys(contribution: ContributionChange, previous: e.Contribution | None) -> list[dict[str, Any]]:
     """Return the primary keys of totals to which an item added an amount before, but adds no amount any more.
 
     The sales of a minute are split over several totals, one for each shard (a group of orders). If the number of shards
     was raised, an order may belong to another shard than before. Then it adds its amounts to another total.
 
-    `contribution`: the amounts that the item must add to totals now. `previous`: the stored `Counted` item with the
-    amounts that the item added so far; None if it added no amounts yet.
+    `contribution`: the amounts that the item must add to totals now. `previous`: the stored `Contribution` item with
+    the amounts that the item added so far; None if it added no amounts yet.
     """
     places = [
         where.partition(" / ")
@@ -262,13 +262,13 @@ def amounts_of(row: Row[Any], total: Any) -> dict[str, int]:
 
 
 def plan_total_writes(
-    contribution: ContributionChange, previous: e.Counted | None, totals: Mapping[str, Any], now: datetime
+    contribution: ContributionChange, previous: e.Contribution | None, totals: Mapping[str, Any], now: datetime
 ) -> Iterator[PlannedWrite]:
     """Yield the writes that add the changed amounts of a source item to the totals. Send them in one transaction.
 
     `contribution`: the amounts that the source item (an order, return or review) must add to totals now. `previous`:
-    the stored `Counted` item of the source item, which records the amounts that the totals already contain; None if the
-    totals contain nothing from the item. `totals`: the stored totals by key ("partition key / sort key").
+    the stored `Contribution` item of the source item, which records the amounts that the totals already contain; None
+    if the totals contain nothing from the item. `totals`: the stored totals by key ("partition key / sort key").
 
     Yields nothing if the totals already include this version of the source item, or a later version. A missing total is
     created only if its ttl has not passed.
@@ -287,11 +287,11 @@ def plan_total_writes(
             if not (row.has_ttl and part.ttl <= now.timestamp()):
                 yield row, None, replace(part, **added)
     yield (
-        t.COUNTED,
+        t.CONTRIBUTION,
         previous,
-        e.Counted(
+        e.Contribution(
             source=contribution.source_id,
-            of=contribution.source_type,
+            source_type=contribution.source_type,
             as_of=contribution.as_of,
             amounts=after,
             created_at=previous.created_at if previous else contribution.at,

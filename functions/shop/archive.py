@@ -34,13 +34,13 @@ from functions.dynamodb.codec import Image
 from functions.dynamodb.keys import Instant, Row
 from functions.dynamodb.writes import WriteConflict, replace_with, update
 from functions.model import totals
-from functions.model.entities import ArchivedOrder, Counted, Order, OrderSummary, RefundStatus
+from functions.model.entities import ArchivedOrder, Contribution, Order, OrderSummary, RefundStatus
 from functions.model.patterns import ORDER_ITEM_COLLECTION
 from functions.model.states import RECEIVED_PAYMENT_STATUSES, apply_order_command
 from functions.model.table import (
     ARCHIVED_DISPUTE,
     ARCHIVED_ORDER,
-    COUNTED,
+    CONTRIBUTION,
     EARLIER_TIMELINE,
     EXPIRY,
     INVOICE,
@@ -167,9 +167,10 @@ def _missing_derivations(shop: Shop, order: Order, images: Sequence[Image], expi
     The copies of a change are written before its OrderSummary (see copies.py). So if the summary has the order's
     version, the other copies are complete, too.
 
-    The sales totals are the best sellers and the sales per minute. A `Counted` item records the amounts of one order or
-    return that these totals include. Totals become final some time after the sale: then they never change again, and
-    DynamoDB deletes the `Counted` item later. So an order or a return whose totals are final is not checked.
+    The sales totals are the best sellers and the sales per minute. A `Contribution` item records the amounts of one
+    order or return that these totals include. Totals become final some time after the sale: then they never change
+    again, and DynamoDB deletes the `Contribution` item later. So an order or a return whose totals are final is not
+    checked.
 
     `images`: all items of the order's partition, as DynamoDB JSON. `expired_at`: when the order's expiry marker
     expired. On the developer's computer, this time may be in the future: the command `python -m local advance` deletes
@@ -182,10 +183,10 @@ def _missing_derivations(shop: Shop, order: Order, images: Sequence[Image], expi
     at = max(shop.now_instant(), expired_at)
     expected = [found for row, item in sources if (found := totals.current_contribution(row, item, at))]
     summary = ORDER_SUMMARY.key(customer_id=order.customer_id, placed_at=order.placed_at, order_id=order.order_id)
-    marks = [COUNTED.key(source=one.source_id) for one in expected]
+    marks = [CONTRIBUTION.key(source=one.source_id) for one in expected]
     # A summary only gets later versions, so an eventually consistent read can only show too early a version.
     derived = shop.table.batch_get([summary, *marks], consistent=bool(marks))
-    counted = {mark.source: mark.amounts for mark in derived if isinstance(mark, Counted)}
+    counted = {mark.source: mark.amounts for mark in derived if isinstance(mark, Contribution)}
     missing = [one.source_id for one in expected if counted.get(one.source_id) != one.amounts]
     is_copied = any(isinstance(item, OrderSummary) and item.version == order.version for item in derived)
     return [

@@ -14,11 +14,11 @@ from typing import Any
 from functions.dynamodb.keys import Instant
 from functions.dynamodb.writes import Write, adjust, put_if_absent, update
 from functions.model import pricing
-from functions.model.entities import Discount, Discounted, Order, Redemptions, hash_to_bucket
+from functions.model.entities import Discount, Discounted, Order, RedemptionPool, hash_to_bucket
 from functions.model.errors import AlreadyExists, DiscountNotValid, InvalidInput, NotFound
 from functions.model.money import Currency, format_amount
-from functions.model.patterns import DISCOUNT_BY_CODE, REDEMPTIONS_BY_CODE
-from functions.model.table import DISCOUNT, REDEMPTIONS
+from functions.model.patterns import DISCOUNT_BY_CODE, REDEMPTION_POOL_BY_CODE
+from functions.model.table import DISCOUNT, REDEMPTION_POOL
 from functions.shop.shop import Caller, Shop, retry_on_conflict
 
 MAX_PARTS = 20
@@ -77,7 +77,7 @@ def create_discount(
     _validate_discount(discount)
     shop.table.write(
         put_if_absent(DISCOUNT, discount, condition_error=lambda found: AlreadyExists("discount code")),
-        *(put_if_absent(REDEMPTIONS, part) for part in _split_limit(discount)),
+        *(put_if_absent(REDEMPTION_POOL, part) for part in _split_limit(discount)),
     )
     return DiscountUsage(discount, limit)
 
@@ -95,7 +95,7 @@ def _validate_discount(discount: Discount) -> None:
         raise InvalidInput("parts", f"must be from 1 to {MAX_PARTS}, and not more than the limit")
 
 
-def _split_limit(discount: Discount) -> Iterator[Redemptions]:
+def _split_limit(discount: Discount) -> Iterator[RedemptionPool]:
     """Yield the new redemption pool parts of a discount code: the items that together count its redemptions.
 
     The limit is split as evenly as possible over these items. Yields nothing if the code has no limit.
@@ -103,7 +103,7 @@ def _split_limit(discount: Discount) -> Iterator[Redemptions]:
     if discount.limit is not None:
         for part in range(discount.parts):
             left = discount.limit // discount.parts + (part < discount.limit % discount.parts)
-            yield Redemptions(code=discount.code, part=part, left=left, created_at=discount.created_at)
+            yield RedemptionPool(code=discount.code, part=part, left=left, created_at=discount.created_at)
 
 
 def end_discount(shop: Shop, caller: Caller, code: str) -> DiscountUsage:
@@ -147,8 +147,8 @@ def _get_usage(shop: Shop, discount: Discount) -> DiscountUsage:
     return DiscountUsage(discount, sum(part.left for part in _list_parts(shop, discount.code)) if limited else None)
 
 
-def _list_parts(shop: Shop, code: str) -> list[Redemptions]:
-    return list(shop.table.query_all(REDEMPTIONS_BY_CODE, code=code))
+def _list_parts(shop: Shop, code: str) -> list[RedemptionPool]:
+    return list(shop.table.query_all(REDEMPTION_POOL_BY_CODE, code=code))
 
 
 # apply and redeem discounts -------------------------------------------------------------------------------------------
@@ -209,7 +209,7 @@ def use_fullest_part(shop: Shop, order: Order, discount: Discount) -> Order:
     return replace(order, discount=replace(order.discount, part=fullest.part))
 
 
-def redeem(order: Order) -> Iterator[Write[Redemptions]]:
+def redeem(order: Order) -> Iterator[Write[RedemptionPool]]:
     """Yield the write that decrements the counter of the order's limited discount code.
 
     Yield nothing if the order uses no limited code. The write raises RedemptionPoolEmpty if the counter item of this
@@ -217,7 +217,7 @@ def redeem(order: Order) -> Iterator[Write[Redemptions]]:
     """
     for key in _redemption_keys(order):
         yield adjust(
-            REDEMPTIONS,
+            REDEMPTION_POOL,
             key,
             add={"left": -1},
             at_least={"left": 1},
@@ -225,14 +225,14 @@ def redeem(order: Order) -> Iterator[Write[Redemptions]]:
         )
 
 
-def release(order: Order) -> Iterator[Write[Redemptions]]:
+def release(order: Order) -> Iterator[Write[RedemptionPool]]:
     """Yield the write that undoes an order's redemption of a limited discount code: it adds 1 to the counter.
 
     Yield nothing if the order uses no limited code.
     """
     for key in _redemption_keys(order):
         yield adjust(
-            REDEMPTIONS, key, add={"left": 1}, at_least={}, condition_error=lambda found: NotFound("discount code")
+            REDEMPTION_POOL, key, add={"left": 1}, at_least={}, condition_error=lambda found: NotFound("discount code")
         )
 
 
@@ -242,4 +242,4 @@ def _redemption_keys(order: Order) -> Iterator[Mapping[str, Any]]:
     Yield nothing if the order has no discount or its code is unlimited.
     """
     if order.discount is not None and order.discount.part is not None:
-        yield REDEMPTIONS.key(code=order.discount.code, part=order.discount.part)
+        yield REDEMPTION_POOL.key(code=order.discount.code, part=order.discount.part)

@@ -101,7 +101,7 @@ def mark_page_notified(shop: Shop, page: FollowerPage) -> None:
     The Campaign item stores this progress. The caller must queue the message for the next page before it calls this
     function. In the other order, a crash between the two steps would lose the remaining pages.
     """
-    _advance_campaign(shop, page.campaign, page.after, "TELLING" if page.after else "TOLD")
+    _advance_campaign(shop, page.campaign, page.after, "SENDING" if page.after else "SENT")
 
 
 def select_recipients(shop: Shop, event: ReceivedEvent, followers: Sequence[str]) -> list[Customer]:
@@ -205,11 +205,11 @@ def _is_blocked(shop: Shop, event: ReceivedEvent, found: Campaign | None) -> boo
     """
     if found is None:
         return False
-    return found.at >= event.at or (_is_cooling_down(shop, found) and found.status != "DROPPED")
+    return found.event_at >= event.at or (_is_cooling_down(shop, found) and found.status != "DROPPED")
 
 
 def _is_cooling_down(shop: Shop, campaign: Campaign) -> bool:
-    return campaign.until > shop.now().timestamp()
+    return campaign.cooldown_until > shop.now().timestamp()
 
 
 def _resume_position(shop: Shop, found: Campaign | None) -> str | None:
@@ -229,7 +229,7 @@ def _is_already_notified(campaign: Campaign, start: str | None) -> bool:
     its queue message. `campaign`: the item that stores up to which position in the list of followers the mails about
     one event were sent. `start`: the position, or None for the start of the list.
     """
-    return campaign.status != "TELLING" or (start or "") < (campaign.after or "")
+    return campaign.status != "SENDING" or (start or "") < (campaign.after or "")
 
 
 def _start_campaign(shop: Shop, event: ReceivedEvent) -> Campaign | None:
@@ -251,10 +251,10 @@ def _start_campaign(shop: Shop, event: ReceivedEvent) -> Campaign | None:
             product_id=event.data.product_id,
             event=event.name,
             event_id=event.id,
-            at=event.at,
-            status="TELLING",
+            event_at=event.at,
+            status="SENDING",
             began_at=shop.now_instant(),
-            until=found.until if found and since else cools,
+            cooldown_until=found.cooldown_until if found and since else cools,
             since=since,
             after=since,
             version=found.version + 1 if found else 1,
@@ -269,20 +269,20 @@ def _advance_campaign(shop: Shop, campaign: Campaign, after: str | None, status:
     """Store the new status of a campaign, and the position in the list of followers up to which mails were sent.
 
     A campaign is the sending of the mails about one event, page by page, to all followers of a product. Its status is
-    TELLING until it ends. `after`: the position, or None to keep the stored position. The caller passes None if no
+    SENDING until it ends. `after`: the position, or None to keep the stored position. The caller passes None if no
     follower was notified yet, or if the last page was notified. The stored position never moves back.
 
     The function writes nothing in each of these cases:
     - the campaign has ended;
     - the stored campaign belongs to another event, or no campaign is stored any more;
-    - `status` is TELLING, and the stored position has already reached `after`.
+    - `status` is SENDING, and the stored position has already reached `after`.
     """
 
     def attempt() -> None:
         found = shop.table.get(CAMPAIGN_BY_PRODUCT, product_id=campaign.product_id, event=campaign.event)
-        if found is None or found.event_id != campaign.event_id or found.status != "TELLING":
+        if found is None or found.event_id != campaign.event_id or found.status != "SENDING":
             return
-        if status != "TELLING" or (found.after or "") < (after or ""):
+        if status != "SENDING" or (found.after or "") < (after or ""):
             furthest = max(found.after or "", after or "") or None
             moved = replace(found, status=status, after=furthest, version=found.version + 1)
             shop.table.write(update(CAMPAIGN, found, moved))

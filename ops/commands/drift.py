@@ -25,7 +25,7 @@ from functions.dynamodb.keys import InvalidKeyValue, Row
 from functions.dynamodb.writes import WriteConflict
 from functions.model.entities import Stretch
 from functions.model.patterns import ORDER_ITEM_COLLECTION
-from functions.model.table import ACTIVITY, COUNTED, ORDER, RETURN, REVIEW
+from functions.model.table import ACTIVITY, CONTRIBUTION, ORDER, RETURN, REVIEW
 from functions.shop.shop import Shop
 from ops import targets
 from ops.item_keys import ItemKey, item_key, load_existing, match_key
@@ -415,13 +415,13 @@ ITEM_CHECKS: Mapping[Row[Any], ItemCheck] = {
         ItemCheck(lambda _, image, sources: find_orphaned_snapshot(image, sources), snapshot_sources),
     ),
     ACTIVITY: ItemCheck(find_activity_discrepancies, activity_sources),
-    COUNTED: ItemCheck(lambda _, image, sources: find_orphaned_contribution(image, sources), contribution_sources),
+    CONTRIBUTION: ItemCheck(lambda _, image, sources: find_orphaned_contribution(image, sources), contribution_sources),
 }
 """The checks of items that are not stored in the partition of an order, by item type.
 
 `_check_order` checks the items in the partition of an order.
 """
-CHECKED_LAST = (ACTIVITY, COUNTED)
+CHECKED_LAST = (ACTIVITY, CONTRIBUTION)
 """Items of these types are checked a second time only after the items of all other types.
 
 Only items with a discrepancy in their first check are checked a second time. Two checks can find that such an item is

@@ -1,6 +1,6 @@
 """The `migrate` command: change stored items to the format that the current code writes, while the shop is open.
 
-A migration is a module of ops/migrations. It names an item type and a function that transforms one item of this type.
+A migration is a module of ops/migrations. It names item types and a function that transforms one item.
 The function works on plain values, because the entity classes may no longer be able to read old items. Each migration
 scans the whole table once.
 
@@ -94,7 +94,8 @@ def plan_migrations(
     migrations, the highest version first. A migration that was stopped before its end is selected too.
     `to`: for "up", the last version to apply; None applies all migrations. For "down", the version to return to: only
     higher versions are undone; None undoes only the latest applied migration.
-    `again`: run only this version, even if it is already applied. Use it if items that were skipped are readable now.
+    `again`: run only this version, even if it is already applied or undone. Use it if items that were skipped are
+    readable now, or if another version of the code has written items since.
 
     Raises UsageError if a given version does not exist.
     """
@@ -139,7 +140,7 @@ def run_migration(
     migration = planned.migration
     act = build_migration_action(shop, migration, planned.task, dry=dry)
     sweep_options: dict[str, Any] = {
-        "scan": filter_by_type(migration.item_type),
+        "scan": filter_by_type(*migration.item_types),
         "after_page": after_page,
         "progress": progress,
         "units_per_second": units_per_second,
@@ -167,7 +168,7 @@ def build_migration_action(shop: Shop, migration: Migration, task: str, *, dry: 
     derives, deletes = (task == "up" and given for given in (migration.rederives_copies, migration.deletes_items))
 
     def act(image: Image) -> bool | None:
-        if image["type"] != {"S": migration.item_type}:
+        if image["type"].get("S") not in migration.item_types:
             return None  # another writer has changed the type of the item since the scan read it
         if deletes:
             if not dry:
@@ -177,7 +178,7 @@ def build_migration_action(shop: Shop, migration: Migration, task: str, *, dry: 
         changed = after != image
         if changed and not dry:
             rewrite_item(shop.table, image, after)
-        return (derives and refresh_copies(shop, ROWS_BY_TYPE[migration.item_type].decode(after), dry=dry)) or changed
+        return (derives and refresh_copies(shop, ROWS_BY_TYPE[after["type"]["S"]].decode(after), dry=dry)) or changed
 
     return act
 
@@ -255,7 +256,7 @@ def down(item: Item) -> Item | None:
     return None
 
 
-MIGRATION = Migration(description="{description}", item_type="Product", up=up, down=down)
+MIGRATION = Migration(description="{description}", item_types=("Product",), up=up, down=down)
 '''
 
 
@@ -300,11 +301,11 @@ def command(commands: targets.Subparsers) -> None:
         which.add_argument(
             "--to", type=_pad_version, metavar="VERSION", help="a version such as 0001; `down --to 0000` undoes all"
         )
-        if task == "up":
-            which.add_argument(
-                "--again", type=_pad_version, metavar="VERSION", help="apply only this migration, even if it is applied"
-            )
-        else:
+        done = "applied" if task == "up" else "undone"
+        which.add_argument(
+            "--again", type=_pad_version, metavar="VERSION", help=f"only this migration, even if it is {done}"
+        )
+        if task == "down":
             run_parser.add_argument("--yes", action="store_true", help="do not ask before items are changed")
         run_parser.add_argument("--dry-run", action="store_true", help="print what would be changed, write nothing")
         run_parser.add_argument(
@@ -318,7 +319,7 @@ def command(commands: targets.Subparsers) -> None:
 
 def create_migration(description: str) -> None:
     """Write the module of a new migration and print its path. Exits with 2 if the description cannot be used."""
-    print(f"{write_migration_module(description)}: now set the item type, and write up and down.")
+    print(f"{write_migration_module(description)}: now set the item types, and write up and down.")
 
 
 def run_migrations(args: argparse.Namespace) -> None:
@@ -328,8 +329,7 @@ def run_migrations(args: argparse.Namespace) -> None:
     """
     passed_over = 0
     shop, known = targets.resolve_shop(args), load_migrations()
-    again = getattr(args, "again", None)
-    todo = plan_migrations(known, load_state(shop, known), args.task, args.to, again)
+    todo = plan_migrations(known, load_state(shop, known), args.task, args.to, args.again)
     if not todo:
         print(f"No migration to {'apply' if args.task == 'up' else 'undo'}.")
     if args.task == "down" and not (args.dry_run or args.yes):
@@ -360,8 +360,8 @@ def confirm_undo(todo: Sequence[PlannedMigration]) -> None:
     """
     for one in todo:
         print(
-            f"{one.title} changes back every {one.migration.item_type}, also those that newer code wrote and the "
-            f"migration never changed ({one.migration.description})."
+            f"{one.title} changes back every {', '.join(one.migration.item_types)}, also those that newer code wrote "
+            f"and the migration never changed ({one.migration.description})."
         )
     if not todo:
         return

@@ -230,13 +230,15 @@ def _restored_order(stub: ArchivedOrder, closed: Image, now: Instant, *, is_cust
     """
     version = stub.version + 1
     order = _known_row(closed).decode(closed)
-    archived_versions = (*(order.away or ()), *range(order.version + 1, version))
+    archived_versions = (*(order.archived_versions or ()), *range(order.version + 1, version))
     erased = personal_attributes(closed) if is_customer_erased else frozenset()
-    kept = {name: value for name, value in closed.items() if name not in erased}
+    kept = {name: value for name, value in ORDER.current_form(closed).items() if name not in erased}
     entry = TimelineEntry(at=now, event="OrderRestored", status=order.status)
     timeline = append_entry(order, version, entry)
-    ours = ORDER.encode(replace(order, restored_at=now, away=archived_versions, version=version, timeline=timeline))
-    return {**kept, **{name: ours[name] for name in ("restored_at", "away", "version", "timeline")}}
+    ours = ORDER.encode(
+        replace(order, restored_at=now, archived_versions=archived_versions, version=version, timeline=timeline)
+    )
+    return {**kept, **{name: ours[name] for name in ("restored_at", "archived_versions", "version", "timeline")}}
 
 
 def _missing_items(images: Sequence[Image], there: Mapping[str, Image], now: Instant) -> Iterator[Image]:
@@ -369,7 +371,9 @@ def restore_orders_placed(
         return isinstance(outcome, RestoredOrder)
 
     stubs = filter_by_type(ARCHIVED_ORDER.type)
-    stubs["FilterExpression"] = f"(#type = :type OR (#type = :order AND attribute_exists({RESTORED_ATTRIBUTE})))"
+    stubs["FilterExpression"] = (
+        f"({stubs['FilterExpression']} OR (#type = :order AND attribute_exists({RESTORED_ATTRIBUTE})))"
+    )
     stubs["FilterExpression"] += " AND placed_at >= :since AND placed_at < :until"
     stubs["ExpressionAttributeValues"] |= {
         ":order": {"S": ORDER.type},

@@ -23,4 +23,6 @@ def down(item: Item) -> Item:
     return {**item, "GSI1PK": f"CATEGORY#{item.get('category', ROOT_CATEGORY)}"}
 
 
-MIGRATION = Migration(description="products have a catalogue and its index keys", item_type="Product", up=up, down=down)
+MIGRATION = Migration(
+    description="products have a catalogue and its index keys", item_types=("Product",), up=up, down=down
+)

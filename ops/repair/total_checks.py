@@ -1,8 +1,8 @@
 """Find and repair wrong totals, and wrong contributions of single items to totals.
 
 A total is an item with a sum over many items, for example the rating of a product. A contribution is an item of the
-type Counted. It records how much one order, return or review adds to totals. This order, return or review is its source
-item.
+type Contribution. It records how much one order, return or review adds to totals. This order, return or review is its
+source item.
 
 The shop changes a total and a contribution in one transaction. So normal use of the shop never changes the difference
 between a total and the sum of its contributions. The check measures this difference: it reads the total, then all
@@ -29,9 +29,9 @@ from functions.dynamodb.errors import Unreadable
 from functions.dynamodb.keys import Instant, Row, to_instant
 from functions.dynamodb.writes import Write, WriteConflict
 from functions.model import totals
-from functions.model.entities import Counted
+from functions.model.entities import Contribution
 from functions.model.retention import SEASON_OPEN_DAYS
-from functions.model.table import ARCHIVED_ORDER, BEST_SELLER, COUNTED, METRIC, ORDER, RETURN, REVIEW
+from functions.model.table import ARCHIVED_ORDER, BEST_SELLER, CONTRIBUTION, METRIC, ORDER, RETURN, REVIEW
 from functions.shop.shop import Shop, retry_on_conflict
 from ops.item_keys import ItemKey, item_key, load_existing, match_key
 from ops.repair.copy_checks import (
@@ -62,9 +62,9 @@ def find_contribution_discrepancies(shop: Shop, items: Sequence[SourceItem]) -> 
     """
     now = shop.now_instant()
     counting = {source: (row, item) for row, item in items if (source := totals.source_id_of(row, item)) is not None}
-    contributions = load_existing(shop, [item_key(COUNTED.key(source=source)) for source in counting])
+    contributions = load_existing(shop, [item_key(CONTRIBUTION.key(source=source)) for source in counting])
     for source, (row, item) in counting.items():
-        place = item_key(COUNTED.key(source=source))
+        place = item_key(CONTRIBUTION.key(source=source))
         mark = contributions.get(place)
         todo = totals.current_contribution(row, item, now)
         if todo is not None and not _is_contribution_current(mark, todo):
@@ -84,7 +84,7 @@ def contribution_sources(image: Image) -> list[ItemKey]:
     source = _contribution_source(image)
     if ":" in source:
         return [item_key(_review_key(source))]
-    return [item_key(ORDER.key(order_id=source))] if _text_attribute(image, "of") != RETURN.type else []
+    return [item_key(ORDER.key(order_id=source))] if _source_type(image) != RETURN.type else []
 
 
 def find_orphaned_contribution(image: Image, sources: ImagesByKey) -> Iterator[Discrepancy]:
@@ -96,10 +96,10 @@ def find_orphaned_contribution(image: Image, sources: ImagesByKey) -> Iterator[D
     `image`: the contribution in DynamoDB JSON. `sources`: the existing orders and reviews, by key.
     """
     place, source = item_key(image), _contribution_source(image)
-    of = _text_attribute(image, "of")
-    if of != RETURN.type and ":" not in source:
+    source_type = _source_type(image)
+    if source_type != RETURN.type and ":" not in source:
         row, item = find_order(sources, source)
-        if isinstance(item, Mapping) and of == ORDER.type:
+        if isinstance(item, Mapping) and source_type == ORDER.type:
             yield Discrepancy("contribution orphaned", place, image, None, (row, item))
     elif ":" in source:
         key = _review_key(source)
@@ -117,8 +117,12 @@ def _text_attribute(image: Image, name: str) -> str:
     return str(image.get(name, {}).get("S", ""))
 
 
+def _source_type(image: Image) -> str:
+    return _text_attribute(CONTRIBUTION.current_form(image), "source_type")
+
+
 def _contribution_source(image: Image) -> str:
-    key = match_key(COUNTED, item_key(image))
+    key = match_key(CONTRIBUTION, item_key(image))
     return key["source"] if key else ""
 
 
@@ -136,7 +140,7 @@ def _is_contribution_current(contribution: Image | None, todo: totals.Contributi
     as_of = _text_attribute(contribution, "as_of")
     same_item = as_of.partition("#")[0] == todo.as_of.partition("#")[0] and as_of <= todo.as_of
     free = ("as_of", "version", "created_at")
-    return same_item and {n: v for n, v in contribution.items() if n not in free} == {
+    return same_item and {n: v for n, v in CONTRIBUTION.current_form(contribution).items() if n not in free} == {
         n: v for n, v in wanted.items() if n not in free
     }
 
@@ -149,10 +153,10 @@ def _contribution_image(todo: totals.ContributionChange, found: Image | None) ->
     None and the new version is 1.
     """
     version = int(found.get("version", {}).get("N", 0)) + 1 if found else 1
-    return COUNTED.encode(
-        Counted(
+    return CONTRIBUTION.encode(
+        Contribution(
             source=todo.source_id,
-            of=todo.source_type,
+            source_type=todo.source_type,
             as_of=todo.as_of,
             amounts=todo.amounts,
             created_at=Instant(_text_attribute(found or {}, "created_at") or todo.as_of.partition("#")[0]),
@@ -172,7 +176,7 @@ def read_amounts(image: Image | None) -> dict[str, Counter[str]]:
     if image is None:
         return {}
     try:
-        return {where: Counter(one) for where, one in COUNTED.decode(image).amounts.items()}
+        return {where: Counter(one) for where, one in CONTRIBUTION.decode(image).amounts.items()}
     except Unreadable:
         return {}
 
@@ -211,11 +215,11 @@ class TotalsScan:
 
     def add_item(self, image: Image) -> None:
         place = item_key(image)
-        if match_key(COUNTED, place):
+        if match_key(CONTRIBUTION, place):
             for where, amounts in read_amounts(image).items():
                 self.sums.setdefault(where, Counter()).update(amounts)
             self.sources.add(_contribution_source(image))
-            if _text_attribute(image, "of") == RETURN.type:
+            if _source_type(image) == RETURN.type:
                 self.return_contributions[_contribution_source(image)] = image
         elif total_row(place):
             self.totals[" / ".join(place)] = image
@@ -247,7 +251,7 @@ class TotalsScan:
                 source not in self.returns
                 and (_text_attribute(image, "created_at") or "~") > self.last_archived_return_at
             ):
-                yield Discrepancy("contribution orphaned", item_key(image), image, None, (COUNTED, None))
+                yield Discrepancy("contribution orphaned", item_key(image), image, None, (CONTRIBUTION, None))
 
 
 @dataclass(frozen=True)
@@ -334,7 +338,7 @@ class TotalsCheck:
                         if off.has_contributions
                         else "orphaned"
                     )
-                    yield Discrepancy(f"total {kind}", _parse_key(where), off.image, wanted, (COUNTED, None))
+                    yield Discrepancy(f"total {kind}", _parse_key(where), off.image, wanted, (CONTRIBUTION, None))
 
     def repair(self) -> tuple[int, int]:
         """Rewrite the wrong contributions, then correct each wrong total once.
@@ -466,18 +470,17 @@ def check_totals(
 
 
 CONTRIBUTIONS_SCAN = {
-    "FilterExpression": "#type IN (:counted, :return) OR begins_with(PK, :mark)",
+    "FilterExpression": "#type = :return OR begins_with(PK, :mark)",
     "ExpressionAttributeNames": {"#type": "type"},
     "ExpressionAttributeValues": {
-        ":counted": {"S": COUNTED.type},
         ":return": {"S": RETURN.type},
-        ":mark": {"S": COUNTED.templates("main")[0].prefix},
+        ":mark": {"S": CONTRIBUTION.templates("main")[0].prefix},
     },
 }
 """Scan arguments that select the returns and the contributions.
 
-A contribution is an item of the type Counted. It records how much one order, return or review adds to totals. A Counted
-item with a wrong `type` attribute is selected too, by its key prefix.
+A contribution records how much one order, return or review adds to totals. It is selected by its key prefix, so an item
+with a former or a wrong `type` attribute is selected too.
 """
 
 
@@ -506,7 +509,7 @@ def _write_contribution(shop: Shop, contribution: Discrepancy, added: Amounts, g
     for _ in range(MAX_ATTEMPTS):
         stored = load_existing(shop, [_parse_key(where) for where in added])
         writes = [*guard(), *([] if item is None else [check_source_unchanged(row, item)])]
-        writes.append(replace_image(COUNTED, contribution.key, contribution.actual, contribution.expected))
+        writes.append(replace_image(CONTRIBUTION, contribution.key, contribution.actual, contribution.expected))
         for where, amounts in added.items():
             found = stored.get(_parse_key(where))
             if any(amounts.values()) and total_row(_parse_key(where)) and not is_final(shop, where):

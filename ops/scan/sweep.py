@@ -77,15 +77,16 @@ def sweep(
     return sweep_run.result
 
 
-def filter_by_type(type_name: str) -> dict[str, Any]:
-    """Return Scan arguments that select the items of one type.
+def filter_by_type(*types: str) -> dict[str, Any]:
+    """Return Scan arguments that select the items of these types.
 
     DynamoDB still reads and bills all items, but returns only the selected ones.
     """
+    values = {f":type{number}": {"S": name} for number, name in enumerate(types)}
     return {
-        "FilterExpression": "#type = :type",
+        "FilterExpression": f"#type IN ({', '.join(values)})",
         "ExpressionAttributeNames": {"#type": "type"},
-        "ExpressionAttributeValues": {":type": {"S": type_name}},
+        "ExpressionAttributeValues": values,
     }
 
 

@@ -107,7 +107,7 @@ def test_when_a_product_is_back_in_stock_each_follower_gets_a_mail_page_by_page(
     assert [(one.event, one.product_id, one.order_id, one.status) for one in known] == [(BACK, "mug", None, "SENT")]
     mine = campaign(shop)
     assert mine is not None
-    assert (mine.status, mine.version) == ("TOLD", 4)
+    assert (mine.status, mine.version) == ("SENT", 4)
 
 
 def test_when_the_price_drops_followers_get_a_mail_with_the_current_price(shop: ShopHarness) -> None:
@@ -308,7 +308,7 @@ def test_after_a_crash_on_a_page_each_follower_gets_one_mail_except_an_unmarked_
     assert (told(shop) - EVERYBODY).total() == ((operation, call, when) in again)
     mine = campaign(shop)
     assert mine is not None
-    assert mine.status == "TOLD"
+    assert mine.status == "SENT"
 
 
 def test_a_crash_on_a_page_repeats_no_more_than_that_page(shop: ShopHarness) -> None:
@@ -380,7 +380,7 @@ def test_a_price_increase_stops_the_campaign_and_the_next_drop_continues_it(shop
     assert told(shop) == EVERYBODY
     gone_on = campaign(shop, CHEAPER)
     assert gone_on is not None
-    assert (gone_on.status, gone_on.until, gone_on.since) == ("TOLD", dropped.until, dropped.after)
+    assert (gone_on.status, gone_on.cooldown_until, gone_on.since) == ("SENT", dropped.cooldown_until, dropped.after)
 
     a_day_later(shop)
     costs(shop, 790)

@@ -12,9 +12,9 @@ from functions.dynamodb.keys import Row
 from functions.dynamodb.writes import put_if_absent
 from functions.handlers import copies_reader
 from functions.model import entities, totals
-from functions.model.entities import BestSeller, Counted, Metric
+from functions.model.entities import BestSeller, Contribution, Metric
 from functions.model.retention import METRIC_DAYS
-from functions.model.table import BEST_SELLER, COUNTED, METRIC, ORDER, RETURN, REVIEW, ROWS_BY_TYPE
+from functions.model.table import BEST_SELLER, CONTRIBUTION, METRIC, ORDER, RETURN, REVIEW, ROWS_BY_TYPE
 from functions.runtime import clients
 from functions.shop import cancellation, discounts, placing, products, returns, reviews, shipments
 from functions.shop.fulfilment import fulfil_order
@@ -457,7 +457,7 @@ def test_the_contribution_of_an_item_is_kept_longer_than_its_records_can_be_rede
 ) -> None:
     paid(opened, mug=2)
     opened.process_all(("copies_reader",))
-    (mark,) = [item for item in items(opened) if isinstance(item, Counted)]
+    (mark,) = [item for item in items(opened) if isinstance(item, Contribution)]
     assert mark.ttl is not None
     assert mark.ttl > totals.season_final_at(mark.created_at).timestamp() + 58 * 86_400
-    assert (COUNTED.kind, BEST_SELLER.kind, METRIC.kind) == ("marker", "counter", "counter")
+    assert (CONTRIBUTION.kind, BEST_SELLER.kind, METRIC.kind) == ("marker", "counter", "counter")

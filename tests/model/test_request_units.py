@@ -65,7 +65,7 @@ def asked_for() -> Iterator[tuple[Row[Any], Any]]:
         yield t.FOLLOW, replace(FOLLOW, product_id=f"mug-{n}")
         yield t.IMPORT_PART, replace(SAMPLES[t.IMPORT_PART], part=n)
         yield t.STOCK, replace(SAMPLES[t.STOCK], part=n)
-        yield t.REDEMPTIONS, replace(SAMPLES[t.REDEMPTIONS], part=10 + n)
+        yield t.REDEMPTION_POOL, replace(SAMPLES[t.REDEMPTION_POOL], part=10 + n)
         yield t.ENTRY, replace(ENTRY, version=50_000 + n)
         yield t.ACCOUNT, replace(ACCOUNT, account_id=f"z{n}")
         yield t.BEST_SELLER, replace(BEST_SELLER, season=f"2027-{n:02}")
@@ -175,7 +175,7 @@ CALLS: dict[Get[Any] | Query[Any], Call] = {
     p.REFUNDS_OF_ORDER: Call(asked={"limit": 7}),
     p.RETURNS_OF_ORDER: Call(asked={"limit": 7}),
     p.IMPORT_WITH_PARTS: Call(asked={}),
-    p.REDEMPTIONS_BY_CODE: Call(asked={}),
+    p.REDEMPTION_POOL_BY_CODE: Call(asked={}),
     p.UNMATCHED_PAYMENTS_BY_DATE: Call({"queue": "UNMATCHED"}),
     p.ACCOUNT_ITEM_COLLECTION: Call(asked={"limit": 2}),
     p.CUSTOMER_ITEM_COLLECTION: Call(asked={"limit": 7}),

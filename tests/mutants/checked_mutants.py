@@ -12,6 +12,7 @@ from functools import partial
 
 from functions.api.http import context
 from functions.dynamodb import writes
+from functions.dynamodb.keys import Row
 from functions.handlers import (
     api,
     archive_worker,
@@ -36,6 +37,7 @@ from functions.shop import (
 )
 from functions.shop.shop import Caller, Shop
 from ops.commands import restore
+from ops.scan import sweep
 from tests.mutants import (
     test_access,
     test_alarms,
@@ -44,6 +46,7 @@ from tests.mutants import (
     test_log_lines,
     test_mails,
     test_money,
+    test_names,
     test_permissions,
     test_retries,
     test_times,
@@ -404,6 +407,23 @@ CHECKED_MUTANTS = (
         "deadlines Lambda may not store expiry markers",
         edit_template(partial(remove_action, "dynamodb:PutItem", "order_deadlines")),
         test_permissions.test_more_than_100_unpaid_orders_lapse_with_the_actions_of_the_roles,
+    ),
+    # The next faults concern items under the names of an earlier version.
+    CheckedMutant(
+        "decoder ignores former names",
+        edit_code(Row.current_form, ("if former in image}", "if former in ()}")),
+        test_names.test_the_units_that_an_earlier_version_counted_are_subtracted_when_the_order_is_cancelled,
+    ),
+    CheckedMutant(
+        "migration renames an item that changed since it was read",
+        edit_code(
+            sweep._update_request,
+            (
+                'f"{alias} = {before_tokens[name]}" if',
+                'f"({alias} = {before_tokens[name]} OR attribute_exists(PK))" if',
+            ),
+        ),
+        test_names.test_a_migration_does_not_bring_back_a_campaign_that_ends_meanwhile,
     ),
     # The next faults are filters in the template that let too little pass.
     CheckedMutant(

@@ -112,8 +112,8 @@ def test_the_contribution_of_a_return_is_mended_by_the_return_if_it_looks_like_o
 ) -> None:
     a_busy_shop(harness, ORDERS)
     before = everything(harness.shop.table)
-    wrong = next(image for image in before.values() if image.get("of") == {"S": "Return"})
-    harness.shop.table.client.put_item(TableName=harness.shop.table.name, Item={**wrong, "of": {"S": "Order"}})
+    wrong = next(image for image in before.values() if image.get("source_type") == {"S": "Return"})
+    harness.shop.table.client.put_item(TableName=harness.shop.table.name, Item={**wrong, "source_type": {"S": "Order"}})
     drift = DriftCheck(harness.shop, repair=True, pause_seconds=0)
     drift.check_all()
     assert [found.kind for found in drift.discrepancies.values()] == ["contribution wrong"]
@@ -124,7 +124,7 @@ def test_the_contribution_of_a_return_is_mended_by_the_return_if_it_looks_like_o
 
 # planted errors -------------------------------------------------------------------------------------------------------
 COPIES = {"OrderSummary", "Sale", "Activity"}
-COUNTED_IN = {"Rating", "BestSeller", "Metric", "Counted"}
+COUNTED_IN = {"Rating", "BestSeller", "Metric", "Contribution"}
 KEYS = {"PK", "SK"}
 Corruption = tuple[ItemKey, Image | None]
 """A place, and the item there."""
@@ -194,7 +194,7 @@ def invented(place: ItemKey, image: Image, chance: random.Random) -> Corruption:
     """Another one, of nothing: of an order, a product or a change that there never was."""
     row = ROWS_BY_TYPE[image["type"]["S"]]
     part, word = ID_OF[row.type], f"none{chance.randrange(10**9)}"
-    review = image.get("of") == {"S": "Review"}
+    review = image.get("source_type") == {"S": "Review"}
     other = row.encode(replace(row.decode(image), **{part: f"mug:{word}" if review else word}))
     return item_key(other), other
 
@@ -203,7 +203,7 @@ ID_OF = {
     "Activity": "change_id",
     "Sale": "product_id",
     "OrderSummary": "order_id",
-    "Counted": "source",
+    "Contribution": "source",
     "Rating": "product_id",
     "BestSeller": "product_id",
     "Metric": "currency",
@@ -385,7 +385,7 @@ def test_while_people_order_and_pay_a_repair_that_is_killed_half_way_mends_all_a
 
 def is_at_rest(image: Image) -> bool:
     """Return whether no concurrent order changes this item: it is not one of their totals."""
-    return image["type"]["S"] not in ("BestSeller", "Metric", "Order", "Counted")
+    return image["type"]["S"] not in ("BestSeller", "Metric", "Order", "Contribution")
 
 
 # limits ---------------------------------------------------------------------------------------------------------------
@@ -438,7 +438,7 @@ def test_a_total_whose_orders_left_the_table_is_reported_and_not_changed(
     sold = {place: image for place, image in everything(table).items() if image["type"]["S"] == "BestSeller"}
     expire_until(harness.engine, table.name, harness.now() + timedelta(days=400))  # without the clock: nothing is final
     harness.process_all()
-    assert not [image for image in everything(table).values() if image["type"]["S"] == "Counted"]
+    assert not [image for image in everything(table).values() if image["type"]["S"] == "Contribution"]
     monkeypatch.setattr(shop_client, "find", lambda: fake_running_shop(harness.engine, harness.shop.table.name))
     main(["drift", "--all", "--repair", "--pause", "0.01"])
     told = capsys.readouterr().out

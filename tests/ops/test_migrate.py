@@ -330,7 +330,7 @@ def test_a_migration_causes_no_effect(harness: ShopHarness) -> None:
         run(
             harness.shop,
             PlannedMigration(
-                version=version, migration=Migration(description="weight", item_type=kind, up=weigh), task="up"
+                version=version, migration=Migration(description="weight", item_types=(kind,), up=weigh), task="up"
             ),
         )
     seen = harness.new_records()
@@ -362,7 +362,7 @@ def test_items_that_the_current_code_cannot_read_become_readable_and_are_not_par
         total = item["total"]
         return {**item, "total": int(total.split()[0])} if isinstance(total, str) else None
 
-    mending = Migration(description="totals are numbers", item_type="Order", up=up)
+    mending = Migration(description="totals are numbers", item_types=("Order",), up=up)
     assert run(harness.shop, PlannedMigration(version="1001", migration=mending, task="up")).changed == 1
     assert harness.shop.table.batch_get_raw([key]) == [image]
     harness.process_all()
@@ -398,7 +398,7 @@ def test_an_unreadable_item_is_skipped_listed_and_stored_in_the_checkpoint(
 @pytest.mark.parametrize("name", ["PK", "SK", "version"])
 def test_a_migration_moves_no_item_and_raises_no_version(shop: Shop, name: str) -> None:
     old_products(shop.table, ["p00"])
-    moving = Migration(description="moved", item_type="Product", up=lambda item: {**item, name: "7"})
+    moving = Migration(description="moved", item_types=("Product",), up=lambda item: {**item, name: "7"})
     with pytest.raises(UsageError, match=f"A migration must not change {name}."):
         run(shop, PlannedMigration(version="1001", migration=moving, task="up"))
 
@@ -601,7 +601,7 @@ def swept(version: str, task: str, status: Any) -> Any:
 
 
 def test_versions_go_up_in_order_and_down_the_other_way() -> None:
-    known = {version: Migration(description=version, item_type="Product") for version in ("0001", "0002", "0003")}
+    known = {version: Migration(description=version, item_types=("Product",)) for version in ("0001", "0002", "0003")}
     state = {
         "0001": swept("0001", "up", "DONE"),
         "0002": swept("0002", "up", "RUNNING"),

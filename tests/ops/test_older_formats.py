@@ -1,23 +1,32 @@
 """Items that the previous version of the code stored: what they do to this version, and how migrations change them."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
+from unittest import mock
 
-from functions.dynamodb.codec import Image
+import pytest
+
+from functions.dynamodb.codec import Image, build_decoder, entity
+from functions.dynamodb.errors import Unreadable
+from functions.dynamodb.writes import put_if_absent, update
 from functions.model import table as t
 from functions.model.entities import ArchivedOrder, OrderLine, TimelineEvent
+from functions.model.errors import DiscountNotValid
 from functions.model.patterns import ORDER_ITEM_COLLECTION
 from functions.model.table import ORDER, TIMELINE_EVENT
 from functions.model.timelines import OrderEvent, merge_timeline
 from functions.runtime import clients
-from functions.shop import orders
+from functions.shop import cancellation, discounts, orders, placing, returns
 from functions.shop.data_export import export_customer
 from ops.commands.drift import DriftCheck
 from ops.commands.migrate import PlannedMigration, load_migrations, run_migration
 from ops.commands.restore import SETTLE_TIME, make_archive_fetcher, restore_order
 from ops.repair.order_history import change_ids
 from tests.support.archiving import archived_objects, create_delivered_order, order_partition
-from tests.support.harness import ANN, STAFF, ShopHarness
+from tests.support.harness import ANN, HOME_ADDRESS, READERS, STAFF, WAREHOUSE, ShopHarness
+from tests.support.samples import SAMPLES, moment
 
 
 def everything(harness: ShopHarness) -> list[Image]:
@@ -33,7 +42,7 @@ def contents(harness: ShopHarness) -> dict[tuple[str, str], Image]:
         (image["PK"]["S"], image["SK"]["S"]): {
             name: value
             for name, value in image.items()
-            if name not in ("version", "as_of") or image["type"]["S"] not in {*snapshots, "Counted"}
+            if name not in ("version", "as_of") or image["type"]["S"] not in {*snapshots, "Contribution"}
             if name != "timeline"
         }
         for image in everything(harness)
@@ -41,8 +50,8 @@ def contents(harness: ShopHarness) -> dict[tuple[str, str], Image]:
     }
 
 
-def put(harness: ShopHarness, image: dict[str, Any]) -> None:
-    harness.shop.table.client.put_item(TableName=harness.shop.table.name, Item=image)
+def put(harness: ShopHarness, image: Image) -> None:
+    harness.shop.table.client.put_item(TableName=harness.shop.table.name, Item={**image})
 
 
 def as_the_previous_version_stored_it(harness: ShopHarness) -> None:
@@ -74,6 +83,31 @@ def as_the_previous_version_stored_it(harness: ShopHarness) -> None:
                     put(harness, entry)
             case "ArchivedOrder":
                 put(harness, {**image, **number_keys(image)})
+
+    for image in everything(harness):
+        put(harness, with_former_names(image))
+
+
+FORMER_TYPES = {"Contribution": "Counted", "RedemptionPool": "Redemptions"}
+FORMER_NAMES = {"source_type": "of", "archived_versions": "away", "event_at": "at", "cooldown_until": "until"}
+FORMER_STATUSES = {"SENDING": "TELLING", "SENT": "TOLD"}
+
+
+def with_former_names(image: Image) -> Image:
+    """Return an item under the names of its type, its attributes and its status in the previous version."""
+    kind = image["type"]["S"]
+    former = {FORMER_NAMES.get(name, name): value for name, value in image.items()}
+    former["type"] = {"S": FORMER_TYPES.get(kind, kind)}
+    if kind == "Campaign":
+        former["status"] = {"S": FORMER_STATUSES.get(image["status"]["S"], image["status"]["S"])}
+    return former
+
+
+def rename_back(harness: ShopHarness) -> None:
+    """Give all items the names of the previous version, and nothing else of it."""
+    for image in everything(harness):
+        put(harness, with_former_names(image))
+    harness.new_records()
 
 
 def timeline_items(image: Image) -> Iterator[dict[str, Any]]:
@@ -113,6 +147,21 @@ def drift(harness: ShopHarness) -> list[str]:
     return sorted(fault.kind for fault in check.discrepancies.values())
 
 
+def place_with_code(harness: ShopHarness, key: str) -> str:
+    """Place an order with the code TWICE, which two orders may use."""
+    if not harness.partition("DISCOUNT#TWICE"):
+        discounts.create_discount(harness.shop, STAFF, "TWICE", 20, limit=2)
+    wanted = {"mug": placing.RequestedLine(1)}
+    placed = placing.place_order(harness.shop, ANN, key, wanted, HOME_ADDRESS, {"key": key}, discount_code="TWICE")
+    return placed.order.order_id
+
+
+def pool(harness: ShopHarness) -> tuple[str, str]:
+    """Return the type of the item that counts the uses of the code, and the uses that are left."""
+    (found,) = [image for image in harness.partition("DISCOUNT#TWICE") if image["SK"]["S"] == "REDEMPTIONS#000"]
+    return found["type"]["S"], found["left"]["N"]
+
+
 def archive(harness: ShopHarness) -> None:
     harness.advance_days(days=396)
     harness.process_all()
@@ -128,13 +177,14 @@ def test_the_migrations_change_the_items_of_the_previous_version_into_those_of_t
     harness: ShopHarness,
 ) -> None:
     create_delivered_order(harness)
-    harness.place_order("open", mug=1)
+    place_with_code(harness, "open")
+    harness.shop.table.write(put_if_absent(t.CAMPAIGN, SAMPLES[t.CAMPAIGN]))
     harness.process_all()
     right = contents(harness)
     as_the_previous_version_stored_it(harness)
     older = {image["type"]["S"] for image in everything(harness)}
-    assert {"OrderLine", "TimelineEvent"} <= older
-    assert not {"Sale", "OrderNumber"} & older
+    assert {"OrderLine", "TimelineEvent", "Counted", "Redemptions"} <= older
+    assert not {"Sale", "OrderNumber", "Contribution", "RedemptionPool"} & older
     harness.new_records()
     migrate(harness)
     assert contents(harness) == right
@@ -218,3 +268,174 @@ def test_an_order_that_the_previous_version_changed_last_is_archived_and_restore
     }
     names = [event.event for event in timeline(harness, order_id)]
     assert names == ["OrderPlaced", "OrderPaid", "OrderFulfilling", "OrderShipped", "OrderChanged", "OrderRestored"]
+
+
+# former names ---------------------------------------------------------------------------------------------------------
+RENAMING = load_migrations()["0007"]
+
+
+def rename(harness: ShopHarness, task: str) -> None:
+    run_migration(harness.shop, PlannedMigration(version="0007", migration=RENAMING, task=task), by="ann@desk")
+
+
+@contextmanager
+def older_readers(harness: ShopHarness) -> Iterator[None]:
+    """Let the handlers and the shop know no item type that the previous version does not know."""
+    rows = {name: row for name, row in t.ROWS_BY_TYPE.items() if name not in FORMER_TYPES}
+    now, harness.shop.table.rows = harness.shop.table.rows, rows
+    with mock.patch.object(clients, "ROWS_BY_TYPE", rows):
+        yield
+    harness.shop.table.rows = now
+
+
+def test_the_former_names_come_back_exactly_and_the_present_names_too(harness: ShopHarness) -> None:
+    order_id = create_delivered_order(harness)
+    place_with_code(harness, "open")
+    harness.shop.table.write(put_if_absent(t.CAMPAIGN, SAMPLES[t.CAMPAIGN]))
+    archive(harness)
+    restore(harness, order_id)
+    present = everything(harness)
+    assert {"archived_versions"} <= {name for image in present for name in image}
+    rename(harness, "down")
+    assert everything(harness) == [with_former_names(image) for image in present]
+    rename(harness, "down")
+    assert everything(harness) == [with_former_names(image) for image in present], "a second run changes nothing"
+    rename(harness, "up")
+    assert everything(harness) == present
+    assert drift(harness) == []
+
+
+def test_a_code_is_redeemed_and_released_under_its_former_type(harness: ShopHarness) -> None:
+    harness.open_shop()
+    first = place_with_code(harness, "one")
+    rename_back(harness)
+    assert pool(harness) == ("Redemptions", "1")
+    place_with_code(harness, "two")
+    with pytest.raises(DiscountNotValid):
+        place_with_code(harness, "three")
+    assert pool(harness) == ("Redemptions", "0")
+    cancellation.cancel_order(harness.shop, ANN, first)
+    assert pool(harness) == ("Redemptions", "1")
+    assert discounts.get_discount_usage(harness.shop, STAFF, "TWICE").left == 1
+
+
+def test_an_amount_is_counted_once_under_both_names(harness: ShopHarness) -> None:
+    order_id = create_delivered_order(harness)
+    rename_back(harness)
+    assert drift(harness) == []
+    returns.return_goods(harness.shop, WAREHOUSE, "back", order_id, {"mug": returns.ReturnedGoods(1, restock=True)})
+    harness.process_all(times=2)
+    kinds = {image["type"]["S"] for image in everything(harness) if image["PK"]["S"].startswith("COUNTED#")}
+    assert kinds == {"Counted", "Contribution"}, "the return's is new"
+    assert drift(harness) == []
+    rename(harness, "up")
+    harness.process_all(times=2)
+    assert drift(harness) == []
+
+
+def test_drift_finds_a_wrong_amount_under_its_former_name(harness: ShopHarness) -> None:
+    create_delivered_order(harness)
+    rename_back(harness)
+    (wrong,) = [image for image in everything(harness) if image["type"]["S"] == "Counted"]
+    put(harness, {**wrong, "amounts": {"M": {}}})
+    assert "contribution wrong" in drift(harness)
+
+
+def test_an_order_that_was_archived_twice_has_its_whole_timeline_under_both_names(harness: ShopHarness) -> None:
+    order_id = create_delivered_order(harness)
+    archive(harness)
+    restore(harness, order_id)
+    rename_back(harness)
+    assert drift(harness) == []
+    archive(harness)
+    restore(harness, order_id)
+    (order,) = [image for image in order_partition(harness, order_id) if image["type"]["S"] == "Order"]
+    assert "away" not in order
+    decoded = ORDER.decode(order)
+    assert decoded.archived_versions == (6, 7, 9, 10)
+    assert drift(harness) == []
+
+
+def test_orders_are_placed_while_the_names_change(harness: ShopHarness) -> None:
+    harness.open_shop()
+    place_with_code(harness, "one")
+    harness.process_all()
+    rename_back(harness)
+    waiting = [lambda: place_with_code(harness, "two")]
+
+    def order_before_the_first_rename(params: dict[str, Any], **_: Any) -> None:
+        if waiting and ":was1" in params.get("ExpressionAttributeValues", {}):
+            waiting.pop()()
+
+    events = harness.shop.table.client.meta.events
+    events.register_first("provide-client-params.dynamodb.UpdateItem", order_before_the_first_rename)
+    rename(harness, "up")
+    events.unregister("provide-client-params.dynamodb.UpdateItem", order_before_the_first_rename)
+    assert (waiting, pool(harness)) == ([], ("RedemptionPool", "0"))
+    harness.process_all()
+    assert drift(harness) == []
+
+
+def test_older_code_redeems_a_code_of_the_new_type_and_answers_nothing_that_it_cannot_read(
+    harness: ShopHarness,
+) -> None:
+    harness.open_shop()
+    place_with_code(harness, "one")
+    with older_readers(harness):
+        place_with_code(harness, "two")
+        assert pool(harness) == ("RedemptionPool", "0")
+        with pytest.raises(Unreadable):
+            place_with_code(harness, "three")
+        assert pool(harness) == ("RedemptionPool", "0")
+
+
+def test_an_older_reader_retries_a_change_whose_contribution_has_its_new_name_until_it_is_renamed_back(
+    harness: ShopHarness,
+) -> None:
+    harness.open_shop()
+    order_id = harness.place_order(mug=2)
+    harness.pay_order(order_id)
+    harness.process_all()
+    cancellation.cancel_order(harness.shop, ANN, order_id)
+    cancellation.agree_cancel(harness.shop, WAREHOUSE, order_id)
+    records = harness.new_records()
+    with older_readers(harness):
+        assert READERS["copies_reader"].handler({"Records": records}, None)["batchItemFailures"]
+    assert not harness.objects("failures")
+    rename(harness, "down")
+    for _ in range(2):
+        assert READERS["copies_reader"].handler({"Records": records}, None) == {"batchItemFailures": []}
+    assert drift(harness) == []
+    (total,) = [image for image in harness.partition("PRODUCT#mug") if image["type"]["S"] == "BestSeller"]
+    assert total["units"] == {"N": "0"}
+
+
+@entity
+class OlderCampaign:
+    """A campaign as the previous version reads it."""
+
+    product_id: str
+    event: str
+    event_id: str
+    at: str
+    status: str
+    began_at: str
+    until: int
+    since: str | None = None
+    after: str | None = None
+    version: int = 1
+
+
+def test_older_code_cannot_read_a_campaign_of_this_version_and_so_never_takes_it_for_ended() -> None:
+    present = t.CAMPAIGN.encode(SAMPLES[t.CAMPAIGN])
+    former = with_former_names(present)
+    older = build_decoder(OlderCampaign)
+    assert older(former).status == "TELLING"
+    with pytest.raises(Unreadable):
+        older(present)
+    begun = t.CAMPAIGN.decode(former)
+    again = replace(begun, event_id="c2", event_at=moment(1), cooldown_until=1, version=begun.version + 1)
+    changed = update(t.CAMPAIGN, begun, again).request
+    assert {"at", "until"} <= set(changed["ExpressionAttributeNames"].values()), (
+        "a campaign that replaces it drops them"
+    )

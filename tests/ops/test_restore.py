@@ -15,7 +15,7 @@ from functions.handlers.archive_worker import parse_archive
 from functions.model import changes
 from functions.model.entities import ArchivedOrder, Order
 from functions.model.patterns import PAYMENTS_OF_ORDER
-from functions.model.table import ARCHIVED_DISPUTE, ARCHIVED_ORDER, COUNTED, PAYMENT_CLAIM
+from functions.model.table import ARCHIVED_DISPUTE, ARCHIVED_ORDER, CONTRIBUTION, PAYMENT_CLAIM
 from functions.model.timelines import merge_timeline
 from functions.runtime import clients
 from functions.shop import disputes, orders, payments, placing, refund_processing, refunds, returns
@@ -91,7 +91,7 @@ def bring_back(harness: ShopHarness, order_id: str, **said: Any) -> Any:
     return restore_order(harness.shop, make_archive_fetcher(clients.client("s3"), "archive"), order_id, **said)
 
 
-MARKS = ("restored_at", "away")
+MARKS = ("restored_at", "archived_versions")
 
 
 def as_it_was(images: list[Image]) -> list[Image]:
@@ -178,7 +178,7 @@ def test_a_restored_order_is_not_counted_again(harness: ShopHarness) -> None:
     rebuild_copies(harness.shop)
     assert harness.partition("PRODUCT#mug") == units
     assert not [image for image in harness.partition("METRIC#0") if image]
-    assert harness.shop.table.batch_get([COUNTED.key(source=order_id)]) == []
+    assert harness.shop.table.batch_get([CONTRIBUTION.key(source=order_id)]) == []
 
 
 def test_rebuild_and_redrive_publish_nothing_about_a_restored_order(harness: ShopHarness) -> None:

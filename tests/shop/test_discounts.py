@@ -17,7 +17,7 @@ from functions.model.errors import (
     NotFound,
     OutOfStock,
 )
-from functions.model.patterns import REDEMPTIONS_BY_CODE
+from functions.model.patterns import REDEMPTION_POOL_BY_CODE
 from functions.shop import discounts
 from functions.shop.placing import PlacedOrder, RequestedLine, derive_order_id, place_order
 from functions.shop.shop import Caller, Shop
@@ -61,7 +61,7 @@ def bought(shop: Shop, code: str, key: str = "key-1", **quantities: int) -> Orde
 
 def left(shop: Shop, code: str = "SPRING") -> list[int]:
     """How often a code can still be redeemed, part by part."""
-    return [part.left for part in shop.table.query_all(REDEMPTIONS_BY_CODE, code=code)]
+    return [part.left for part in shop.table.query_all(REDEMPTION_POOL_BY_CODE, code=code)]
 
 
 def why_not(shop: Shop, code: str = "SPRING", key: str = "key-1", **quantities: int) -> str:

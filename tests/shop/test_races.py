@@ -15,7 +15,7 @@ from functions.dynamodb.table import Table
 from functions.dynamodb.writes import update
 from functions.model.entities import Order, hash_to_bucket
 from functions.model.errors import CommandRejected, OutOfStock
-from functions.model.patterns import REDEMPTIONS_BY_CODE
+from functions.model.patterns import REDEMPTION_POOL_BY_CODE
 from functions.model.table import ROWS_BY_TYPE, STOCK
 from functions.shop import cancellation, discounts, products
 from functions.shop.placing import MAX_PLAN_ATTEMPTS, PlacedOrder, RequestedLine, derive_order_id, place_order
@@ -220,7 +220,7 @@ class Story:
         assert sum(left) + held - self.returned == self.received
         assert backorder or min(left) >= 0
         redeemed = [order for order in now if order.discount and order.status not in (*ENDED, "RETURNED")]
-        redemptions = [part.left for part in self.shop.table.query_all(REDEMPTIONS_BY_CODE, code=self.name.upper())]
+        redemptions = [part.left for part in self.shop.table.query_all(REDEMPTION_POOL_BY_CODE, code=self.name.upper())]
         assert sum(redemptions) + len(redeemed) == LIMIT
         assert min(redemptions) >= 0
 

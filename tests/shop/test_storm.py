@@ -16,7 +16,7 @@ from functions.dynamodb.errors import TableBusy
 from functions.dynamodb.table import Table
 from functions.model.entities import Customer, Order
 from functions.model.errors import DiscountNotValid, OutOfStock
-from functions.model.patterns import ORDERS_BY_STATUS_OLDEST_FIRST, REDEMPTIONS_BY_CODE
+from functions.model.patterns import ORDERS_BY_STATUS_OLDEST_FIRST, REDEMPTION_POOL_BY_CODE
 from functions.model.table import CUSTOMER, ROWS_BY_TYPE
 from functions.shop import discounts
 from functions.shop.placing import RequestedLine, place_order
@@ -149,7 +149,7 @@ def test_a_tenth_of_the_buyers_get_a_unit_and_half_of_them_at_a_discount(
 
     at_a_discount = [number for number, order in orders.items() if order.discount]
     assert len(at_a_discount) == REDEMPTIONS
-    assert [part.left for part in table.query_all(REDEMPTIONS_BY_CODE, code="FIRST50")] == [0] * 5
+    assert [part.left for part in table.query_all(REDEMPTION_POOL_BY_CODE, code="FIRST50")] == [0] * 5
     assert Counter(order.discount.part for order in kept if order.discount) == dict.fromkeys(range(5), REDEMPTIONS // 5)
     assert {order.total for order in kept if order.discount} == {PRICE * 8 // 10}
     assert {order.total for order in kept if not order.discount} == {PRICE}

@@ -42,11 +42,12 @@ from functions.model.states import (
 from functions.model.table import (
     BEST_SELLER,
     CAMPAIGN,
-    COUNTED,
+    CONTRIBUTION,
     DELETED_REVIEW,
     IMPORT,
     IMPORT_PART,
     PRODUCT,
+    REDEMPTION_POOL,
     REVIEW,
     ROWS_BY_TYPE,
     SALE,
@@ -393,7 +394,7 @@ def totals_add_up(world: Simulation, book: Ledger) -> Iterator[str]:
     these days, nothing may change the final total, not even the restore of an archived order.
     """
     now = datetime.fromtimestamp(world.tasks.now, UTC)
-    marks = {mark.source: mark for mark in map(COUNTED.decode, world.table.of_type(COUNTED.type))}
+    marks = {mark.source: mark for mark in map(CONTRIBUTION.decode, world.table.of_type(*CONTRIBUTION.types))}
     items = [
         item for owned in book.orders.values() if owned.order for item in (owned.order, *owned.items_of_type("Return"))
     ]
@@ -723,10 +724,10 @@ def followers_told_once(world: Simulation, book: Ledger) -> Iterator[str]:
         one = told.image
         what = f"{one.event} of {one.product_id}"
         book.count_premise()
-        if one.status == "TELLING" and latest[one.product_id, one.event] is told:
+        if one.status == "SENDING" and latest[one.product_id, one.event] is told:
             yield f"{what} was never told to the end"
         last = before.get((one.product_id, one.event))
-        if last and last.image.status != "DROPPED" and told.started_at < last.image.until - MINUTE:
+        if last and last.image.status != "DROPPED" and told.started_at < last.image.cooldown_until - MINUTE:
             yield f"{what} was told twice within a day"
         before[one.product_id, one.event] = told
         for customer_id, effect in told.effects.items():
@@ -742,9 +743,9 @@ def followers_told_once(world: Simulation, book: Ledger) -> Iterator[str]:
             due = _was_present(follows, told.started_at - INDEX_IS_LATE_SECONDS, told.ended_at)
             told_before = f"FOLLOWED_BY#{customer_id}" <= (one.since or "")
             excused = customer_id in choosy or customer_id in book.erasures or told_before
-            if one.status == "TOLD" and due and not sent and not excused and effect in world.ses.refused:
+            if one.status == "SENT" and due and not sent and not excused and effect in world.ses.refused:
                 book.found_exception("the mail provider refused the address")
-            elif one.status == "TOLD" and due and not sent and not excused:
+            elif one.status == "SENT" and due and not sent and not excused:
                 yield f"{what} was not told to {customer_id}"
     yield from _missed_campaigns(world, book, campaigns)
 
@@ -759,7 +760,7 @@ def _missed_campaigns(world: Simulation, book: Ledger, campaigns: list[CampaignH
             continue
         product_id = change.item.product_id
         same = [told.image for told in campaigns if told.image.product_id == product_id]
-        if any(told.event == change.name and told.until > one.at for told in same):
+        if any(told.event == change.name and told.cooldown_until > one.at for told in same):
             continue  # no campaign is missing: one began after this change, or less than a day before it
         row, sort, name = (STOCK, "STOCK#000", "available") if change.row is STOCK else (PRODUCT, "PRODUCT", "price")
         history = world.table.history[f"PRODUCT#{product_id}", sort]
@@ -1114,11 +1115,11 @@ class WriteChecks:
         if new is None:
             return
         kind, place = new["type"]["S"], f"{new['PK']['S']}/{new['SK']['S']}"
-        self.checked["stock"] += kind in ("Stock", "Account", "Redemptions")
+        self.checked["stock"] += kind in ("Stock", "Account", *REDEMPTION_POOL.types)
         if kind == "Stock" and int(new["available"]["N"]) < 0 and new["product_id"]["S"] != BACKORDERED:
             self.violations["stock"].append(f"{place} has {new['available']['N']}")
         for name in ("balance", "left"):
-            if kind in ("Account", "Redemptions") and int(new.get(name, {"N": "0"})["N"]) < 0:
+            if kind in ("Account", *REDEMPTION_POOL.types) and int(new.get(name, {"N": "0"})["N"]) < 0:
                 self.violations["stock"].append(f"{place} has {new[name]['N']}")
         if old is None:
             return

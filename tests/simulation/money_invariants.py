@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from functions.model.entities import REFUND_REASONS_OUTSIDE_ORDER, SOLD_STATUSES, Payment
 from functions.model.pricing import discounted_value
-from functions.model.table import ROWS_BY_TYPE
+from functions.model.table import REDEMPTION_POOL, ROWS_BY_TYPE
 from tests.simulation.ledger import Ledger, OrderAggregate
 from tests.simulation.provider import SimulatedIntent
 from tests.simulation.traffic import DISCOUNTS
@@ -192,7 +192,7 @@ def discounts_add_up(world: Simulation, book: Ledger) -> Iterator[str]:
     An order that was cancelled, not paid in time (status LAPSED) or completely returned does not count as a use.
     """
     for code, (_, limit, _) in DISCOUNTS.items():
-        parts = [p for p in world.table.of_type("Redemptions") if p["code"]["S"] == code]
+        parts = [p for p in world.table.of_type(*REDEMPTION_POOL.types) if p["code"]["S"] == code]
         left = sum(int(part["left"]["N"]) for part in parts)
         have = [
             owned.id

@@ -173,7 +173,7 @@ MUTANTS = (
         3,
         "discounts_add_up",
     ),
-    Mutant("codes apart", "a redemption is written when the rest is done", s.write_separately(t.REDEMPTIONS)),
+    Mutant("codes apart", "a redemption is written when the rest is done", s.write_separately(t.REDEMPTION_POOL)),
     Mutant(
         "credit apart",
         "the ledger's entry is written when the rest is done",
@@ -343,7 +343,7 @@ MUTANTS = (
     Mutant(
         "counts apart",
         "that an item is counted is written when the rest is done",
-        s.write_separately(t.COUNTED),
+        s.write_separately(t.CONTRIBUTION),
         2,
         "totals_add_up",
         first_seed=3,

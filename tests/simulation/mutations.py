@@ -296,7 +296,7 @@ _FOLLOWING = copies.plan_copy_changes
 
 
 def count_again(
-    todo: totals.ContributionChange, so_far: entities.Counted | None, stored: Mapping[str, Any], now: datetime
+    todo: totals.ContributionChange, so_far: entities.Contribution | None, stored: Mapping[str, Any], now: datetime
 ) -> Iterator[totals.PlannedWrite]:
     """Plan to add an item's amounts to the totals at each delivery of the item's stream record.
 

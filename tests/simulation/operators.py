@@ -17,7 +17,7 @@ from functions.model.table import BEST_SELLER, ORDER, ROWS_BY_TYPE
 from functions.runtime import clients
 from functions.shop.shop import Shop
 from ops.commands.drift import DriftCheck
-from ops.commands.migrate import PlannedMigration, run_migration
+from ops.commands.migrate import PlannedMigration, load_migrations, run_migration
 from ops.commands.restore import SETTLE_TIME, NotRestorable, restore_order
 from ops.failures.failure_store import FailureEntry, FailureRepository
 from ops.failures.redrive import redrive_entries
@@ -32,6 +32,9 @@ from tests.simulation.traffic import PlannedCommand
 
 if TYPE_CHECKING:
     from tests.simulation.world import Simulation
+
+NAMES = load_migrations()["0007"]
+"""The migration to plain names. The simulation runs it in both directions at random times."""
 
 
 class ReliableClient:
@@ -231,6 +234,8 @@ class Operator:
             "restore": partial(self._restore_any_once, era),
             "migrate rekey": partial(self._migrate_once, f"rekey {era}", rekey_items(ORDER, "nothing changes")),
             "migrate rederive": partial(self._migrate_once, f"rederive {era}", rederive_copies(ORDER, "copies again")),
+            "migrate names down": partial(self._migrate_once, f"names down {era}", NAMES, "down"),
+            "migrate names up": partial(self._migrate_once, f"names up {era}", NAMES),
         }
         made = self._replay_commands(era, lasts_seconds)
         for tool, work in tools.items():
@@ -249,10 +254,10 @@ class Operator:
         keep_days = self._world.chance.choice(KEEP_DAYS, "restored", era, "for how long")
         return self._restore_once(self._chosen_orders[era], keep_days)
 
-    def _migrate_once(self, version: str, migration: Migration) -> bool:
-        """Run a migration that does not change the items, or writes their copies again."""
+    def _migrate_once(self, version: str, migration: Migration, task: str = "up") -> bool:
+        """Run a migration that does not change the items, writes their copies again, or changes stored names."""
         shop = clients.create_shop(self._world.table.name)
-        planned = PlannedMigration(version=version, migration=migration, task="up")
+        planned = PlannedMigration(version=version, migration=migration, task=task)
         try:
             result = run_migration(shop, planned, by="operator")
         except (ProcessDied, Exception) as error:  # noqa: BLE001  after any error, the tool is run again

@@ -103,7 +103,7 @@ def test_every_follower_of_a_product_gets_one_mail_at_the_rate_of_the_provider(
 
     assert Counter(mail.to for mail in mails) == Counter(f"{person(n)}@example.com" for n in range(FOLLOWERS))
     (campaign,) = map(t.CAMPAIGN.decode, world.table.of_type("Campaign"))
-    assert campaign.status == "TOLD"
+    assert campaign.status == "SENT"
     assert {image["status"]["S"] for image in world.table.of_type("Notification")} == {"SENT"}
     assert not any(queue.messages for queue in world.queues.values())
 

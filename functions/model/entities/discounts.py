@@ -10,7 +10,7 @@ class Discount:
     """A discount code that reduces the price of an order's goods by a percentage.
 
     `minimum`: the lowest price of the goods for which the code is valid, in minor units of `currency`. `limit`: how
-    often the code can be redeemed; None means without limit. `parts`: the number of Redemptions items over which the
+    often the code can be redeemed; None means without limit. `parts`: the number of RedemptionPool items over which the
     limit is split, so that no single item is written too often.
     """
 
@@ -28,10 +28,10 @@ class Discount:
 
 
 @entity
-class Redemptions:
+class RedemptionPool:
     """Counts the redemptions that are left in one part of a discount code's limit.
 
-    The limit may be split over several Redemptions items, so that no single item is written too often. `part`: the
+    The limit may be split over several RedemptionPool items, so that no single item is written too often. `part`: the
     number of this item, from 0. `left`: how many redemptions this item still allows.
     """
 

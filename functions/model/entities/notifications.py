@@ -6,7 +6,7 @@ from functions.dynamodb.codec import entity
 from functions.dynamodb.keys import Instant
 
 NotificationStatus = Literal["SENDING", "SENT"]
-CampaignStatus = Literal["TELLING", "TOLD", "DROPPED"]
+CampaignStatus = Literal["SENDING", "SENT", "DROPPED"]
 
 
 @entity
@@ -36,22 +36,23 @@ class Notification:
 class Campaign:
     """The latest campaign for a product: a mail to each follower after an `event` (a price drop, or new stock).
 
-    `event_id` and `at`: the id and the time of the event. `since`: the position in the list of followers at which the
-    campaign started. `after`: the position up to which mails were sent. `status`: TELLING while mails are sent, TOLD
-    after the last mail. DROPPED: the campaign stopped before every follower got a mail, for example because the stock
-    ran out.
+    `event_id` and `event_at`: the id and the time of the event. `since`: the position in the list of followers at which
+    the campaign started. `after`: the position up to which mails were sent. `status`: SENDING while mails are sent,
+    SENT after the last mail. DROPPED: the campaign stopped before every follower got a mail, for example because the
+    stock ran out.
 
-    `until` (epoch seconds): the end of the cooldown. During the cooldown, a later event of the same kind starts a new
-    campaign only if this campaign was DROPPED. The new campaign then starts at the position that this campaign reached.
+    `cooldown_until` (epoch seconds): the end of the cooldown. During the cooldown, a later event of the same kind
+    starts a new campaign only if this campaign was DROPPED. The new campaign then starts at the position that this
+    campaign reached.
     """
 
     product_id: str
     event: str
     event_id: str
-    at: Instant
+    event_at: Instant
     status: CampaignStatus
     began_at: Instant
-    until: int
+    cooldown_until: int
     since: str | None = None
     after: str | None = None
     version: int = 1

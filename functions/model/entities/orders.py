@@ -63,7 +63,7 @@ class Address:
 class Discounted:
     """The discount that a discount code gave on an order.
 
-    `percent`: the discount in percent. `amount`: the discount in minor units. `part`: the number of the Redemptions
+    `percent`: the discount in percent. `amount`: the discount in minor units. `part`: the number of the RedemptionPool
     item that counted the use of the code; None if the code has no limit.
     """
 
@@ -102,9 +102,9 @@ class Order:
 
     `timeline`: the latest changes, by the order's version after the change; see functions/model/timelines.py.
 
-    `restored_at`: when the order was last restored from the archive. `away`: the versions that the order had while it
-    was archived; the timeline has no entry for these versions. `archive_day`: the day in the key of the archive object,
-    while the order is being archived; None if an older version of this code began to archive it.
+    `restored_at`: when the order was last restored from the archive. `archived_versions`: the versions that the order
+    had while it was archived; the timeline has no entry for these versions. `archive_day`: the day in the key of the
+    archive object, while the order is being archived; None if an older version of this code began to archive it.
     """
 
     order_id: str
@@ -132,7 +132,7 @@ class Order:
     sales_shards: int | None = None
     timeline: Mapping[str, TimelineEntry] | None = None
     restored_at: Instant | None = None
-    away: tuple[int, ...] | None = None
+    archived_versions: tuple[int, ...] | None = None
     archive_day: str | None = None
     version: int = 1
 
@@ -142,8 +142,8 @@ class Order:
 
         The versions that the order had while it was archived are left out.
         """
-        away = set(self.away or ())
-        return tuple(version for version in range(1, self.version + 1) if version not in away)
+        archived = set(self.archived_versions or ())
+        return tuple(version for version in range(1, self.version + 1) if version not in archived)
 
     @property
     def shipped(self) -> int:

@@ -60,16 +60,16 @@ class Metric:
 
 
 @entity
-class Counted:
+class Contribution:
     """Records the amounts that one source item (order, return, review) added to totals.
 
-    With this record, no amount is added twice. `source`: the id of the source item. `of`: the type of the source item.
-    `as_of`: the creation time of the source item, and its version when its amounts were added, as one text. `amounts`:
-    the added amounts, by the key of the total and the name of the field.
+    With this record, no amount is added twice. `source`: the id of the source item. `source_type`: its type. `as_of`:
+    the creation time of the source item, and its version when its amounts were added, as one text. `amounts`: the added
+    amounts, by the key of the total and the name of the field.
     """
 
     source: str
-    of: str
+    source_type: str
     as_of: str
     amounts: Mapping[str, Mapping[str, int]]
     created_at: Instant
