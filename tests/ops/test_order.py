@@ -102,7 +102,7 @@ def test_the_timeline_has_changes_writes_and_effects_of_every_kind_in_order(
         "effect  fulfilment: shipment ",
         "effect  order_notification: mail OrderDelivered SENT",
         "write   Return ",
-        "effect  refunds: ",
+        "effect  refund: ",
     ):
         assert any(part in line for line in lines), (part, lines)
 
