@@ -129,9 +129,9 @@ def test_the_terminal_omits_routine_and_repeated_entries(capsys: pytest.CaptureF
     terminal.print_entry(entry("chaos", "before it is open"))
     terminal.is_muted = False
     terminal.print_entry(entry("record", "INSERT Order"))
-    terminal.print_entry(entry("delivery", "relay processed 1 record", outcome="done"))
-    terminal.print_entry(entry("delivery", "relay failed: 1 record will be retried", outcome="failed", ms=7))
+    terminal.print_entry(entry("delivery", "event_publisher processed 1 record", outcome="done"))
+    terminal.print_entry(entry("delivery", "event_publisher failed: 1 record will be retried", outcome="failed", ms=7))
     terminal.print_entry(entry("request", "POST /orders → 201"))
     terminal.print_entry(entry("request", "POST /orders → 201"))
     lines = [" ".join(line.split()[1:]) for line in capsys.readouterr().out.splitlines()]
-    assert lines == ["delivery relay failed: 1 record will be retried 7 ms", "request POST /orders → 201"]
+    assert lines == ["delivery event_publisher failed: 1 record will be retried 7 ms", "request POST /orders → 201"]

@@ -118,14 +118,14 @@ def test_the_local_activity_log_is_merged_into_the_timeline(
     (_, paid, *_) = merge_timeline([orders.get_order(harness.shop, STAFF, order_id)])
     since = datetime.fromisoformat(paid.at).timestamp()
     journal = ActivityLog(file)
-    journal.append("delivery", "copies took 3 records", at=since, order_id=order_id)
+    journal.append("delivery", "copies_reader took 3 records", at=since, order_id=order_id)
     journal.append("request", "of another", at=since, order_id="another")
     here = fake_shop_with_buckets(harness)
     here.order_activity = lambda id: read_order_entries(file, id)
     monkeypatch.setattr(shop_client, "find", lambda: here)
     lines = story_in(told(capsys, order_id))
     journal.close()
-    assert "delivery  copies took 3 records" in lines[-1]
+    assert "delivery  copies_reader took 3 records" in lines[-1]
     assert any("OrderPlaced" in line for line in lines)
     assert not any("OrderDelivered" in line or "of another" in line for line in lines)
 
