@@ -128,7 +128,7 @@ class Operator:
     """Simulates an operator, who processes failed records and messages again, and restores archived orders.
 
     If stream records were lost, the operator rebuilds their results from the items in the table. The operator reacts to
-    an alarm after three days, before stored failures expire.
+    an alarm after three days, before stored failures expire, and runs a tool that failed again after an hour.
 
     `published_ids`: the ids of the events that an operator's tool published. `restored_orders`: the ids of the orders
     that were restored from the archive.
@@ -148,6 +148,11 @@ class Operator:
                 queue.dead_letters.on_message = lambda at: self._alarm()
         for reader in world.readers.values():
             reader.on_loss = self._alarm
+        world.s3.on_put = self._alarm_if_failure
+
+    def _alarm_if_failure(self, bucket: str, key: str) -> None:
+        if bucket == self._world.template.failures and not key.startswith(REDRIVEN_PREFIX):
+            self._alarm()
 
     def _alarm(self) -> None:
         def look() -> None:
@@ -378,10 +383,10 @@ class Operator:
             if found.done or found.rejected or found.retryable:
                 world.note("operator", found.summary())
             self._refused |= found.rejected.keys() - found.retryable.keys()
-            # If some records or messages failed again, stop here and try them again after three days. Do not rebuild
+            # If some records or messages failed again, stop here and try them again after an hour. Do not rebuild
             # anything from the items in the table before that, because the items have fewer details than the records.
             if found.retryable:
-                self._alarm()
+                self._world.tasks.call_later(HOUR, self.clean_up)
                 return
             more = found.has_more
         for name in self._readers_with_losses():

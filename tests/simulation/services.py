@@ -180,11 +180,13 @@ class SimulatedS3:
 
     `overwritten`: the objects that were replaced with other bytes although `allows_overwrite(bucket)` was false. Such a
     write violates an invariant. `written_at`: by bucket and key, when the object was last written.
+    `on_put(bucket, key)` is called after each write of an object.
     """
 
     now: Callable[[], float]
     pause: Callable[[float], None] = lambda seconds: None
     allows_overwrite: Callable[[str], bool] = lambda bucket: False
+    on_put: Callable[[str, str], None] = lambda bucket, key: None
     THROTTLING: ErrorCodes = ((503, "SlowDown"), (503, "ServiceUnavailable"))
     buckets: dict[str, dict[str, bytes]] = field(default_factory=dict)
     overwritten: list[str] = field(default_factory=list)
@@ -252,6 +254,7 @@ class SimulatedS3:
             self.overwritten.append(f"{bucket}/{key}")
         objects[key] = body
         self.written_at[bucket, key] = self.now()
+        self.on_put(bucket, key)
 
     def refusal(self, code: str, status: int) -> WireResponse:
         body = f"<?xml version='1.0'?><Error><Code>{code}</Code><Message>simulated</Message></Error>"

@@ -337,8 +337,8 @@ class Simulation:
         self.tasks.run(until)
         self.faults.is_off = True
         for _ in range(MAX_CLEAN_UPS):
-            self.tasks.run(self.tasks.now + QUIET_SECONDS)
-            items_just_expired = self.tasks.now % DAY == 0
+            is_idle = self.tasks.run(self.tasks.now + QUIET_SECONDS)
+            items_just_expired = self.tasks.now % DAY == 0 and not is_idle
             if not self.operator.clean_up() and not self.provider.is_busy and not items_just_expired:
                 break
         else:
