@@ -30,7 +30,7 @@ from functions.dynamodb.keys import Instant, Row, to_instant
 from functions.dynamodb.writes import Write, WriteConflict
 from functions.model import totals
 from functions.model.entities import Contribution
-from functions.model.retention import SEASON_OPEN_DAYS
+from functions.model.retention import EFFECT_DAYS, SEASON_OPEN_DAYS
 from functions.model.table import ARCHIVED_ORDER, BEST_SELLER, CONTRIBUTION, METRIC, ORDER, RETURN, REVIEW
 from functions.shop.shop import Shop, retry_on_conflict
 from ops.item_keys import ItemKey, item_key, load_existing, match_key
@@ -194,12 +194,13 @@ class TotalsScan:
     `returns`: the ids of the returns in the table.
     `last_archived_return_at`: the latest update time of any archived order that had returns, and of any order that is
     being archived; "" if there is none.
-    `open_since`: sales before this time add only to final totals.
+    `counted_since`: the contributions of orders that were placed before this time have ended by their ttl. The totals
+    to which they added are final.
     `sold_stubs`: when each archived order was placed and last changed, by order id. Orders that add nothing to totals
     that can still change are left out.
     """
 
-    open_since: Instant
+    counted_since: Instant
     sums: dict[str, Counter[str]] = field(default_factory=dict)
     totals: dict[str, Image] = field(default_factory=dict)
     return_contributions: dict[str, Image] = field(default_factory=dict)
@@ -210,8 +211,11 @@ class TotalsScan:
 
     @classmethod
     def at(cls, now: datetime) -> TotalsScan:
-        """Return an empty scan that begins now. A month has 31 days at most, and stays open for SEASON_OPEN_DAYS."""
-        return cls(to_instant(now - timedelta(days=31 + SEASON_OPEN_DAYS)))
+        """Return an empty scan that begins now.
+
+        A month has 31 days at most, and stays open for SEASON_OPEN_DAYS. Contributions to it end EFFECT_DAYS later.
+        """
+        return cls(to_instant(now - timedelta(days=31 + SEASON_OPEN_DAYS + EFFECT_DAYS)))
 
     def add_item(self, image: Image) -> None:
         place = item_key(image)
@@ -226,15 +230,17 @@ class TotalsScan:
         elif key := match_key(RETURN, place):
             self.returns.add(key["return_id"])
         elif key := match_key(ORDER, place):
-            kind, status, updated_at = (_text_attribute(image, name) for name in ("type", "status", "updated_at"))
+            kind, status, placed_at, updated_at = (
+                _text_attribute(image, name) for name in ("type", "status", "placed_at", "updated_at")
+            )
             if status == "ARCHIVING" or (kind == ARCHIVED_ORDER.type and status in RETURNED_STATES):
                 self.last_archived_return_at = max(self.last_archived_return_at, updated_at)
-            if kind == ARCHIVED_ORDER.type and status not in UNSOLD_STATES and updated_at >= self.open_since:
-                self.sold_stubs[key["order_id"]] = _text_attribute(image, "placed_at"), updated_at
+            if kind == ARCHIVED_ORDER.type and status not in UNSOLD_STATES and placed_at >= self.counted_since:
+                self.sold_stubs[key["order_id"]] = placed_at, updated_at
 
     @property
     def unknown_orders(self) -> list[tuple[str, str]]:
-        """When each archived order whose contribution has expired was placed and last changed."""
+        """When each archived order was placed and last changed whose contribution is missing before its ttl."""
         return [times for order_id, times in self.sold_stubs.items() if order_id not in self.sources]
 
     def find_orphans(self) -> Iterator[Discrepancy]:
@@ -444,7 +450,7 @@ def check_totals(
         return TotalsCheck(shop, [], {}, final, guard)
     before = load_existing(shop, [_parse_key(where) for where in judged])
     again = TotalsScan(
-        totals_scan.open_since,
+        totals_scan.counted_since,
         last_archived_return_at=totals_scan.last_archived_return_at,
         sold_stubs=totals_scan.sold_stubs,
     )

@@ -15,10 +15,11 @@ import pytest
 from functions.dynamodb.codec import Image
 from functions.dynamodb.table import Table
 from functions.handlers import copies_reader
-from functions.model.entities import Order
+from functions.model.entities import ArchivedOrder, Order
 from functions.model.patterns import ORDER_BY_ID
 from functions.model.table import ROWS_BY_TYPE
-from functions.shop import cancellation, customer_names, customers, placing, returns, reviews
+from functions.runtime import clients
+from functions.shop import cancellation, customer_names, customers, orders, placing, refunds, returns, reviews
 from functions.shop.archive import start_archiving
 from functions.shop.fulfilment import fulfil_order
 from functions.shop.shop import Caller
@@ -27,6 +28,7 @@ from local.dynamodb_engine import Engine
 from local.expiry import expire_until
 from ops.__main__ import main
 from ops.commands.drift import DriftCheck
+from ops.commands.restore import make_archive_fetcher, restore_order
 from ops.item_keys import ItemKey, item_key
 from ops.repair.copy_checks import Discrepancy
 from ops.scan.checkpoint import Checkpoint
@@ -464,6 +466,30 @@ def test_an_unverifiable_total_does_not_prevent_other_repairs(harness: ShopHarne
         place[0]: image["units"]["N"] for place, image in everything(harness.shop.table).items() if "SEASON" in place[1]
     }
     assert units["PRODUCT#mug"] == "2"
+
+
+def test_an_old_archived_order_that_changed_in_this_month_makes_none_of_its_totals_unverifiable(
+    harness: ShopHarness,
+) -> None:
+    """Its contribution ended with its ttl, so all totals to which it added are final."""
+    order_id = create_delivered_order(harness)
+    harness.advance_days(400)
+    harness.process_all()
+    harness.clock_offset += timedelta(days=45 - harness.now().day)  # the middle of a month
+    restore_order(harness.shop, make_archive_fetcher(clients.client("s3"), "archive"), order_id, keep_days=1)
+    refunds.refund_order(harness.shop, STAFF, "goodwill", order_id, 100, to="credit")
+    harness.process_all()
+    harness.advance_days(3)
+    harness.process_all()
+    assert isinstance(orders.get_order(harness.shop, STAFF, order_id), ArchivedOrder)
+    new = harness.place_order("two", mug=3)
+    harness.process_all(("copies_reader",))
+    harness.pay_order(new, "evt-two", "pi-two")
+    harness.new_records()  # lost: neither the order's contribution nor its sales were written
+    drift = looked(harness, repair=True)
+    assert (drift.unverifiable, drift.unrepaired) == ([], 0)
+    units = everything(harness.shop.table)["PRODUCT#mug", f"SEASON#{harness.now():%Y-%m}"]["units"]["N"]
+    assert units == "3"
 
 
 def test_a_return_of_an_order_in_archiving_stays_counted(harness: ShopHarness) -> None:
