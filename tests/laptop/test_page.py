@@ -489,7 +489,9 @@ def test_a_reader_that_is_stopped_catches_up_once_it_goes_on(browser: Browser, p
     eventually(lambda: browser.reader("copies_reader")["waiting"])
     assert not browser.reader("copies_reader")["running"]
     assert {copy["state"] for copy in browser.get(copies)["copies"]} == {"missing"}
-    eventually(lambda: [text for text in browser.get("/local/stream")["behind"] if text.startswith("copies_reader is ")])
+    eventually(
+        lambda: [text for text in browser.get("/local/stream")["behind"] if text.startswith("copies_reader is ")]
+    )
     browser.throw("reader", name="copies_reader", running=True)
     eventually(lambda: browser.get(copies)["in_sync"])
     eventually(lambda: not browser.get("/local/stream")["behind"])
