@@ -19,14 +19,13 @@ from datetime import datetime
 from typing import Any, Literal
 
 from functions.adapters import object_store
-from functions.model.entities import ArchivedOrder, ErasedCustomer, Order
+from functions.model.entities import ArchivedOrder, ErasedCustomer, Order, archive_prefix, former_archive_prefix
 from functions.model.personal_data import erase_image, erased_rows, personal_attributes
 from functions.model.table import ORDER
 from functions.runtime import clients, observability
 from functions.runtime.environment import ErasureEnvironment, load_environment
 from functions.runtime.log import log
 from functions.runtime.scheduled_jobs import ScheduledRun
-from functions.shop.archive import archive_prefix, former_archive_prefix
 from functions.shop.erasure import (
     erase_items,
     finish_erasure,

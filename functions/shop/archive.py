@@ -34,7 +34,16 @@ from functions.dynamodb.codec import Image
 from functions.dynamodb.keys import Instant, Row
 from functions.dynamodb.writes import WriteConflict, replace_with, update
 from functions.model import totals
-from functions.model.entities import ArchivedOrder, Contribution, Order, OrderSummary, RefundStatus
+from functions.model.entities import (
+    ArchivedOrder,
+    Contribution,
+    Order,
+    OrderSummary,
+    RefundStatus,
+    archive_day_of,
+    archive_prefix,
+    former_archive_prefix,
+)
 from functions.model.patterns import ORDER_ITEM_COLLECTION
 from functions.model.states import RECEIVED_PAYMENT_STATUSES, apply_order_command
 from functions.model.table import (
@@ -99,24 +108,6 @@ class OrderSnapshot:
         return f"{prefix(self.order)}{self.order.version}.json"
 
 
-def archive_prefix(order: Order | ArchivedOrder) -> str:
-    """Return the prefix of the archive objects of an order. It contains the day on which the order was placed.
-
-    The day never changes, so all objects of an order have the same prefix. Queries from outside, such as Athena's, read
-    only the days that they need.
-    """
-    return f"orders/day={_archive_day(order)}/{order.order_id}/"
-
-
-def former_archive_prefix(order: Order | ArchivedOrder) -> str:
-    """Return the prefix under which older versions of this code stored the archive objects of an order."""
-    return f"orders/{order.order_id}/"
-
-
-def _archive_day(order: Order | ArchivedOrder) -> str:
-    return order.placed_at[:10]
-
-
 def start_archiving(shop: Shop, order_id: str, expired_at: Instant) -> OrderSnapshot | None:
     """Lock an order for archiving and read all its items. Safe to repeat.
 
@@ -142,7 +133,7 @@ def start_archiving(shop: Shop, order_id: str, expired_at: Instant) -> OrderSnap
             # archiving. Now the order has a new marker, for example because goods were returned. So archive nothing
             # now: the deletion of the new marker will start the archiving again.
             return None
-        after = replace(apply_order_command(order, "archive", shop.now_instant()), archive_day=_archive_day(order))
+        after = replace(apply_order_command(order, "archive", shop.now_instant()), archive_day=archive_day_of(order))
         if missing := _missing_derivations(shop, order, images, expired_at):
             raise NotReadyToArchive(", ".join(missing))
         at = max(shop.now(), datetime.fromisoformat(expired_at))

@@ -22,7 +22,7 @@ from functions.handlers import (
     order_notification_worker,
     product_alert_worker,
 )
-from functions.model import totals
+from functions.model import entities, totals
 from functions.runtime import clients, observability
 from functions.shop import (
     archive,
@@ -81,12 +81,12 @@ CHECKED_MUTANTS = (
     ),
     CheckedMutant(
         "erasure leaves objects that an older version archived",
-        patch_attribute(customer_erasure, "former_archive_prefix", archive.archive_prefix),
+        patch_attribute(customer_erasure, "former_archive_prefix", entities.archive_prefix),
         test_erasures.test_an_erasure_deletes_the_object_that_an_older_version_archived_before_the_order_was_restored,
     ),
     CheckedMutant(
         "an archive that an older version began is finished with a new object",
-        patch_attribute(archive, "former_archive_prefix", archive.archive_prefix),
+        patch_attribute(archive, "former_archive_prefix", entities.archive_prefix),
         test_retries.test_an_archive_that_an_older_version_began_is_finished_with_its_object,
     ),
     CheckedMutant(

@@ -254,6 +254,25 @@ class ArchivedOrder:
     archived_at: Instant | None = None
 
 
+def archive_prefix(order: Order | ArchivedOrder) -> str:
+    """Return the prefix of the archive objects of an order. It contains the day on which the order was placed.
+
+    The day never changes, so all objects of an order have the same prefix. Queries from outside, such as Athena's, read
+    only the days that they need.
+    """
+    return f"orders/day={archive_day_of(order)}/{order.order_id}/"
+
+
+def former_archive_prefix(order: Order | ArchivedOrder) -> str:
+    """Return the prefix under which older versions of this code stored the archive objects of an order."""
+    return f"orders/{order.order_id}/"
+
+
+def archive_day_of(order: Order | ArchivedOrder) -> str:
+    """Return the day in the keys of an order's archive objects: the day on which it was placed, such as 2026-11-24."""
+    return order.placed_at[:10]
+
+
 @entity
 class Expiry:
     """The item whose ttl starts the archiving of a closed order.
