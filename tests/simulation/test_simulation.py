@@ -50,6 +50,16 @@ def test_a_run_that_has_nothing_left_to_do_at_midnight_is_over(engine: Engine) -
     assert not world.violations
 
 
+def test_the_operator_looks_at_a_parked_record_before_it_is_too_old(engine: Engine) -> None:
+    world = Simulation(engine, 1, only=frozenset())
+    parked_at = world.opens_at + 10 * DAY
+    world.tasks.call_at(parked_at, lambda: world.s3.put(world.template.failures, "parked/copies/one.json", b"{}"))
+    world.tasks.call_at(parked_at + 70 * DAY, lambda: None)  # not until then does this era end, and the operator looks
+    world.run()
+    (looked_at,) = [at for at, _, what in world.trace if "1 cannot be redriven" in what]
+    assert looked_at < parked_at + 4 * DAY
+
+
 def test_a_seed_is_the_same_every_time(engine: Engine) -> None:
     """Repeat a run after a run with another seed, and in a new process with another PYTHONHASHSEED.
 
