@@ -1,0 +1,250 @@
+"""First attempts read eventually: what an outdated read shows is confirmed before it becomes an answer.
+
+In the `with` block of `late_replica`, each eventually consistent read shows the table as it was before the block.
+"""
+
+from contextlib import AbstractContextManager
+from typing import Any
+from unittest import mock
+
+import pytest
+from botocore.exceptions import ReadTimeoutError
+
+from functions.handlers import copies_reader, event_publisher, order_notification_worker
+from functions.model import entities
+from functions.model.errors import OutOfStock
+from functions.runtime import clients
+from functions.shop import cancellation, customers, payments, placing, products, refunds, shipments
+from functions.shop.fulfilment import fulfil_order
+from functions.shop.shop import Caller
+from tests.mutants.items import number, stored_items, stored_order, text
+from tests.support.client_faults import lose_response, record_calls
+from tests.support.harness import ANN, HOME_ADDRESS, STAFF, WAREHOUSE, WORKERS, ShopHarness
+from tests.support.late_replica import late_replica
+
+JUG = {"jug": placing.RequestedLine(2)}
+
+
+def outdated_reads(harness: ShopHarness) -> AbstractContextManager[None]:
+    return late_replica(clients.client("dynamodb"), harness.shop.table.name, harness.engine.dynamodb())
+
+
+def fulfilled_order(harness: ShopHarness) -> str:
+    harness.open_shop()
+    order_id = harness.place_order(mug=2)
+    harness.pay_order(order_id)
+    fulfil_order(harness.shop, order_id)
+    return order_id
+
+
+# commands -------------------------------------------------------------------------------------------------------------
+def test_a_shipment_that_a_replica_does_not_have_yet_is_dispatched(harness: ShopHarness) -> None:
+    harness.open_shop()
+    order_id = harness.place_order(mug=2)
+    harness.pay_order(order_id)
+    with outdated_reads(harness):
+        fulfil_order(harness.shop, order_id)
+        harness.dispatch_order(order_id)
+    assert text(stored_order(harness, order_id), "status") == "SHIPPED"
+
+
+def test_a_shipment_that_a_replica_shows_before_its_dispatch_is_delivered(harness: ShopHarness) -> None:
+    order_id = fulfilled_order(harness)
+    with outdated_reads(harness):
+        harness.dispatch_order(order_id)
+        harness.deliver_order(order_id)
+    assert text(stored_order(harness, order_id), "status") == "DELIVERED"
+
+
+def test_a_repeated_dispatch_is_answered_with_the_current_state_of_the_shipment(harness: ShopHarness) -> None:
+    order_id = fulfilled_order(harness)
+    harness.dispatch_order(order_id)
+    with outdated_reads(harness):
+        harness.deliver_order(order_id)
+        again = shipments.dispatch_shipment(harness.shop, WAREHOUSE, order_id, f"{order_id}-1", "dhl", "42")
+    assert again.status == "DELIVERED"
+
+
+def test_a_dispatch_that_reads_only_the_order_outdated_is_decided_again(harness: ShopHarness) -> None:
+    """By the outdated order, the next shipment is the second, which is the one that is dispatched. One transaction
+    cannot write an item twice."""
+    order_id = fulfilled_order(harness)
+    outdated = stored_order(harness, order_id)
+    shipments.dispatch_shipment(harness.shop, WAREHOUSE, order_id, f"{order_id}-1", "dhl", "1", {"mug": 1})
+    events: Any = clients.client("dynamodb").meta.events
+    event = "after-call.dynamodb.GetItem"
+
+    def show_outdated_order(parsed: dict[str, Any], **_: Any) -> None:
+        if parsed["Item"]["type"]["S"] == "Order":
+            parsed["Item"] = outdated
+            events.unregister(event, show_outdated_order)
+
+    events.register(event, show_outdated_order)
+    shipments.dispatch_shipment(harness.shop, WAREHOUSE, order_id, f"{order_id}-2", "dhl", "2")
+    assert {text(one, "status") for one in stored_items(harness, "Shipment")} == {"DISPATCHED"}
+
+
+def test_a_command_whose_answer_is_lost_is_not_run_again_within_the_request(harness: ShopHarness) -> None:
+    order_id = fulfilled_order(harness)
+    with (
+        record_calls("dynamodb", "TransactWriteItems") as writes,
+        lose_response("dynamodb", "TransactWriteItems"),
+        pytest.raises(ReadTimeoutError),
+    ):
+        harness.dispatch_order(order_id)
+    assert len(writes) == 1
+
+
+def test_a_payment_is_recorded_once_although_a_replica_knows_neither_its_order_nor_its_event(
+    harness: ShopHarness,
+) -> None:
+    harness.open_shop()
+    with outdated_reads(harness):
+        order_id = harness.place_order(mug=2)
+        statuses = [harness.pay_order(order_id) for _ in range(2)]
+    assert statuses == ["CAPTURED", "CAPTURED"]
+    assert text(stored_order(harness, order_id), "status") == "PAID"
+    assert (len(stored_items(harness, "Payment")), stored_items(harness, "Refund")) == (1, [])
+
+
+def test_an_order_takes_no_more_payments_than_allowed_although_a_replica_lacks_the_last_one(
+    harness: ShopHarness,
+) -> None:
+    harness.open_shop()
+    order_id = harness.place_order(mug=2)
+
+    def pay(part: int) -> None:
+        told = payments.ProviderPaymentEvent(f"evt-{part}", f"pi-{part}", order_id, "succeeded", 10, "EUR")
+        payments.record_payment(harness.shop, told, {"id": told.event_id})
+
+    with mock.patch.object(refunds, "MAX_PAYMENTS", 2):
+        pay(1)
+        outdated = stored_items(harness, "Payment")
+        pay(2)
+
+        def show_outdated_payments(params: dict[str, Any], parsed: dict[str, Any]) -> None:
+            if not params["ConsistentRead"]:
+                parsed["Items"] = outdated
+
+        with answers_of("Query", show_outdated_payments):
+            pay(3)
+    assert number(stored_order(harness, order_id), "paid") == 20
+    assert [number(refund, "amount") for refund in stored_items(harness, "Refund")] == [10]
+
+
+def answers_of(operation: str, change: Any) -> AbstractContextManager[Any]:
+    """Let `change` change each answer of an operation. It gets the parameters of the request and the answer."""
+    client = clients.client("dynamodb")
+    real = client._make_api_call
+
+    def call(name: str, params: dict[str, Any]) -> Any:
+        parsed = real(name, params)
+        if name == operation:
+            change(params, parsed)
+        return parsed
+
+    return mock.patch.object(client, "_make_api_call", call)
+
+
+# placing orders -------------------------------------------------------------------------------------------------------
+def test_an_order_is_rejected_only_after_a_consistent_read(harness: ShopHarness) -> None:
+    harness.open_shop()
+    with outdated_reads(harness):
+        products.create_product(harness.shop, STAFF, "jug", "Blue jug", 1250, "EUR", 1)
+        products.receive_stock(harness.shop, STAFF, "first jug", "jug", 10)
+        customers.register_customer(harness.shop, Caller("eve"), "eve@example.com", "Eve")
+        placing.place_order(harness.shop, Caller("eve"), "key-1", JUG, HOME_ADDRESS, {})
+    assert [text(order, "customer_id") for order in stored_items(harness, "Order")] == ["eve"]
+
+
+def test_a_repeated_order_is_answered_with_its_current_state(harness: ShopHarness) -> None:
+    harness.open_shop()
+    order_id = harness.place_order(mug=2)
+    with outdated_reads(harness):
+        harness.pay_order(order_id)
+        wanted = {"mug": placing.RequestedLine(2)}
+        placed = placing.place_order(harness.shop, ANN, "key-1", wanted, HOME_ADDRESS, {"lines": {"mug": 2}})
+    assert (placed.replayed, placed.order.status) == (True, "PAID")
+
+
+def test_pieces_are_not_backordered_if_staff_ended_the_backorder_a_moment_ago(harness: ShopHarness) -> None:
+    harness.open_shop()
+    products.create_product(harness.shop, STAFF, "jug", "Blue jug", 1250, "EUR", 1, backorder=True)
+    products.receive_stock(harness.shop, STAFF, "first jug", "jug", 1)
+    with outdated_reads(harness):
+        products.update_product(harness.shop, STAFF, "jug", backorder=False)
+        with pytest.raises(OutOfStock):
+            placing.place_order(harness.shop, ANN, "key-1", JUG, HOME_ADDRESS, {})
+    assert stored_items(harness, "Order") == []
+
+
+# mails ----------------------------------------------------------------------------------------------------------------
+def send_mails(harness: ShopHarness) -> int:
+    """Send the mails about the latest changes. Return how many were sent."""
+    before = len(harness.sent_mails())
+    event_publisher.handler({"Records": harness.new_records()}, None)
+    messages = harness.take_messages("notifications")
+    assert order_notification_worker.handler({"Records": messages}, None) == {"batchItemFailures": []}
+    return len(harness.sent_mails()) - before
+
+
+def test_a_mail_is_sent_although_a_replica_has_neither_its_customer_nor_its_order(harness: ShopHarness) -> None:
+    with outdated_reads(harness):
+        harness.open_shop()
+        harness.place_order(mug=2)
+        assert send_mails(harness) == 1
+
+
+def test_a_mail_is_sent_to_a_customer_who_allowed_mails_a_moment_ago(harness: ShopHarness) -> None:
+    harness.open_shop()
+    customers.update_settings(harness.shop, ANN, ANN.id, "notifications", {"email": False})
+    harness.place_order(mug=2)
+    with outdated_reads(harness):
+        customers.update_settings(harness.shop, ANN, ANN.id, "notifications", {"email": True})
+        assert send_mails(harness) == 1
+
+
+def test_a_mail_shows_its_order_as_it_was_after_the_event(harness: ShopHarness) -> None:
+    harness.open_shop()
+    order_id = harness.place_order(mug=2)
+    send_mails(harness)
+    with outdated_reads(harness), record_calls("dynamodb", "BatchGetItem") as reads:
+        harness.pay_order(order_id)
+        assert send_mails(harness) == 1
+    consistent = [next(iter(read["RequestItems"].values()))["ConsistentRead"] for read in reads]
+    assert consistent == [False, True]
+
+
+def test_a_mail_about_a_refund_reads_its_order_consistently_because_its_version_is_that_of_the_refund(
+    harness: ShopHarness,
+) -> None:
+    order_id = fulfilled_order(harness)
+    send_mails(harness)
+    refunds.refund_order(harness.shop, STAFF, "sorry", order_id, 100)
+    event_publisher.handler({"Records": harness.new_records()}, None)
+    assert WORKERS["refunds"].handler({"Records": harness.take_messages("refunds")}, None) == {"batchItemFailures": []}
+    harness.take_messages("notifications")
+    with record_calls("dynamodb", "BatchGetItem") as reads:
+        assert send_mails(harness) == 1
+    assert [next(iter(read["RequestItems"].values()))["ConsistentRead"] for read in reads] == [True]
+
+
+# totals ---------------------------------------------------------------------------------------------------------------
+def test_an_order_leaves_the_total_of_a_former_shard_although_a_replica_does_not_have_this_total(
+    harness: ShopHarness,
+) -> None:
+    harness.open_shop()
+    order_id = harness.place_order(mug=2)
+    harness.pay_order(order_id)
+    with outdated_reads(harness):
+        copies_reader.handler({"Records": harness.new_records()}, None)
+        former = {text(total, "shard") for total in stored_items(harness, "Metric")}
+        for read in range(50, 60):
+            with mock.patch.object(entities, "METRIC_SHARDS", entities.Shards(read, read)):
+                if entities.METRIC_SHARDS.of(order_id) in former:
+                    continue
+                cancellation.cancel_order(harness.shop, ANN, order_id)
+                copies_reader.handler({"Records": harness.new_records()}, None)
+                break
+    assert sum(number(total, "orders") for total in stored_items(harness, "Metric")) == 0
+    assert sum(number(total, "units") for total in stored_items(harness, "Metric")) == 0

@@ -1,0 +1,159 @@
+"""Fulfilment: the orders of a batch share one transaction, and each has one invoice with the next number."""
+
+from typing import Any
+
+from functions.handlers import event_publisher, fulfilment_worker
+from functions.model.entities import Address
+from functions.shop import erasure, orders, payments
+from tests.mutants.items import number, stored_items, stored_order, text
+from tests.support.client_faults import fail_calls, record_calls, run_before_call
+from tests.support.harness import ANN, ShopHarness
+
+Message = dict[str, Any]
+NEIGHBOUR = Address(name="Bo Birch", street="2 Elm Row", postcode="1010", city="Wien", country="AT")
+
+
+def pay_orders(harness: ShopHarness, count: int) -> tuple[list[str], list[Message]]:
+    """Place and pay orders. Return their ids and the messages of the fulfilment queue, both in the same order."""
+    harness.open_shop(available=100)
+    ids = [harness.place_order(f"key-{one}", mug=2) for one in range(count)]
+    for order_id in ids:
+        harness.pay_order(order_id, f"evt-{order_id}", f"pi-{order_id}")
+    event_publisher.handler({"Records": harness.new_records()}, None)
+    messages = harness.take_messages("fulfilment")
+    return ids, sorted(messages, key=lambda message: [id in message["body"] for id in ids], reverse=True)
+
+
+def handle(*messages: Message) -> list[str]:
+    """Run the fulfilment Lambda with these messages. Return the ids of the messages that failed."""
+    answer = fulfilment_worker.handler({"Records": list(messages)}, None)
+    return [failure["itemIdentifier"] for failure in answer["batchItemFailures"]]
+
+
+def invoices(harness: ShopHarness) -> list[tuple[str, int]]:
+    """Return the order and the number, without its year, of each invoice, by number."""
+    found = [(text(one, "order_id"), int(text(one, "invoice_id")[5:])) for one in stored_items(harness, "Invoice")]
+    return sorted(found, key=lambda one: one[1])
+
+
+def test_two_workers_that_issue_invoices_at_once_take_different_numbers(harness: ShopHarness) -> None:
+    (first, second, third), messages = pay_orders(harness, 3)
+    assert handle(messages[0]) == []
+    with run_before_call("dynamodb", "TransactWriteItems", lambda: handle(messages[1])):
+        assert handle(messages[2]) == []
+    assert invoices(harness) == [(first, 1), (second, 2), (third, 3)]
+
+
+def test_the_first_two_invoices_of_a_year_take_different_numbers(harness: ShopHarness) -> None:
+    (first, second), messages = pay_orders(harness, 2)
+    with run_before_call("dynamodb", "TransactWriteItems", lambda: handle(messages[0])):
+        assert handle(messages[1]) == []
+    assert invoices(harness) == [(first, 1), (second, 2)]
+
+
+def test_a_worker_reads_the_last_number_after_its_orders_so_that_it_is_seldom_outdated(harness: ShopHarness) -> None:
+    """Another worker takes a number while this worker reads its order. No transaction fails."""
+    _, messages = pay_orders(harness, 3)
+    assert handle(messages[0]) == []
+    with (
+        record_calls("dynamodb", "TransactWriteItems") as writes,
+        run_before_call("dynamodb", "Query", lambda: handle(messages[1])),
+    ):
+        assert handle(messages[2]) == []
+    assert len(writes) == 2
+
+
+def test_a_batch_with_two_messages_about_an_order_is_one_transaction(harness: ShopHarness) -> None:
+    (first, second), messages = pay_orders(harness, 2)
+    with record_calls("dynamodb", "TransactWriteItems") as writes:
+        assert handle(*messages, {**messages[0], "messageId": "again"}) == []
+    assert len(writes) == 1
+    assert invoices(harness) == [(first, 1), (second, 2)]
+
+
+def test_an_unreadable_message_keeps_no_other_order_of_its_batch_from_its_invoice(harness: ShopHarness) -> None:
+    (first, second), messages = pay_orders(harness, 2)
+    broken = {"messageId": "broken", "body": "no event"}
+    assert handle(messages[0], broken, messages[1]) == []
+    assert invoices(harness) == [(first, 1), (second, 2)]
+
+
+def test_an_order_that_fails_keeps_no_other_order_of_its_batch_from_its_invoice(harness: ShopHarness) -> None:
+    (_, second), messages = pay_orders(harness, 2)
+    with fail_calls("dynamodb", "TransactWriteItems", "InternalServerError", times=2):  # both, then the first alone
+        assert handle(*messages) == [messages[0]["messageId"]]
+    assert invoices(harness) == [(second, 1)]
+
+
+def test_a_message_that_is_delivered_again_succeeds_and_changes_nothing(harness: ShopHarness) -> None:
+    (order_id,), (message,) = pay_orders(harness, 1)
+    assert handle(message) == []
+    before = harness.partition(f"ORDER#{order_id}")
+    assert handle(message) == []
+    assert (harness.partition(f"ORDER#{order_id}"), invoices(harness)) == (before, [(order_id, 1)])
+
+
+def test_an_order_that_an_older_version_invoiced_before_its_shipment_keeps_its_invoice(harness: ShopHarness) -> None:
+    (order_id,), (message,) = pay_orders(harness, 1)
+    paid = stored_order(harness, order_id)
+    assert handle(message) == []
+    (shipment,), (invoice,) = stored_items(harness, "Shipment"), stored_items(harness, "Invoice")
+    table = harness.shop.table
+    table.client.delete_item(TableName=table.name, Key={"PK": shipment["PK"], "SK": shipment["SK"]})
+    table.client.put_item(TableName=table.name, Item=paid)
+    assert handle(message) == []
+    assert (stored_items(harness, "Invoice"), len(stored_items(harness, "Shipment"))) == ([invoice], 1)
+    (series,) = stored_items(harness, "InvoiceSeries")
+    assert number(series, "last") == 1
+
+
+def test_an_older_worker_finds_the_invoice_of_an_order_in_its_effect(harness: ShopHarness) -> None:
+    (order_id,), (message,) = pay_orders(harness, 1)
+    assert handle(message) == []
+    (invoice,) = stored_items(harness, "Invoice")
+    (effect,) = [one for one in stored_items(harness, "Effect") if text(one, "reaction") == "issue_invoice"]
+    assert effect["PK"] == {"S": f"EFFECT#{order_id}"}
+    assert text(effect, "result") == text(invoice, "invoice_id")
+
+
+def test_an_invoice_shows_the_customers_name_and_after_an_erasure_the_name_of_the_address(
+    harness: ShopHarness,
+) -> None:
+    _, messages = pay_orders(harness, 2)
+    for order_id in {text(order, "order_id") for order in stored_items(harness, "Order")}:
+        orders.change_address(harness.shop, ANN, order_id, NEIGHBOUR)
+    assert handle(messages[0]) == []
+    assert [text(invoice, "name") for invoice in stored_items(harness, "Invoice")] == ["Ann Ash"]
+    erasure.erase_customer(harness.shop, ANN, ANN.id)
+    harness.process_all()
+    assert handle(messages[1]) == []
+    assert {text(invoice, "name") for invoice in stored_items(harness, "Invoice")} == {"Ann Ash", "Bo Birch"}
+
+
+def test_money_that_is_refunded_as_too_much_while_an_invoice_is_written_covers_nothing(harness: ShopHarness) -> None:
+    """The items of the order take two pages. Between these, a payment that was authorised first is captured too late.
+
+    It and its refund are written in one transaction. The invoice may show the payment only together with its refund.
+    """
+    harness.open_shop()
+    order_id = harness.place_order(mug=2)
+
+    def report(payment_id: str, outcome: Any) -> None:
+        event = payments.ProviderPaymentEvent(f"evt-{payment_id}-{outcome}", payment_id, order_id, outcome, 2500, "EUR")
+        payments.record_payment(harness.shop, event, {"id": event.event_id})
+
+    report("pi_1", "authorised")
+    report("pi_2", "succeeded")
+    event_publisher.handler({"Records": harness.new_records()}, None)
+    (message,) = harness.take_messages("fulfilment")
+    table = harness.shop.table
+    (payment,) = [one for one in stored_items(harness, "Payment") if text(one, "payment_id") == "pi_2"]
+    for name in ("a", "b", "c"):
+        filler = {**payment, "SK": {"S": f"PAYMENT#pi_1{name}"}, "status": {"S": "FAILED"}}
+        filler |= {"payment_id": {"S": f"pi_1{name}"}, "reason": {"S": "x" * 390_000}}
+        table.client.put_item(TableName=table.name, Item=filler)
+    with run_before_call("dynamodb", "Query", lambda: report("pi_1", "succeeded"), call=2):
+        assert handle(message) == []
+    (invoice,) = stored_items(harness, "Invoice")
+    covered = {one["M"]["payment_id"]["S"]: one["M"]["amount"]["N"] for one in invoice["payments"]["L"]}
+    assert covered == {"pi_2": "2500"}

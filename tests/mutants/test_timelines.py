@@ -1,0 +1,259 @@
+"""Timelines: an order contains an entry for each of its changes, and what an older version stored beside it counts."""
+
+import json
+from typing import Any
+
+import pytest
+
+from functions.handlers import copies_reader
+from functions.model.entities import Address
+from functions.runtime import clients
+from functions.shop import discounts, orders, placing
+from functions.shop.fulfilment import fulfil_order
+from local import shop_client
+from ops.__main__ import main
+from ops.commands.restore import make_archive_fetcher, restore_order
+from ops.targets import ShopTarget
+from tests.mutants.items import stored_items, stored_order, text
+from tests.support.archiving import archived_objects, create_delivered_order, order_messages, run_archive
+from tests.support.client_faults import crash_at
+from tests.support.harness import ANN, HOME_ADDRESS, READERS, STAFF, ShopHarness
+from tests.support.operator_shop import fake_shop_with_buckets
+
+LIFE = [
+    ("1", "OrderPlaced", "PENDING"),
+    ("2", "OrderPaid", "PAID"),
+    ("3", "OrderFulfilling", "FULFILLING"),
+    ("4", "OrderShipped", "SHIPPED"),
+    ("5", "OrderDelivered", "DELIVERED"),
+]
+"""The version, the event and the status of each entry in the timeline of a delivered order."""
+Image = dict[str, Any]
+
+
+def entries(image: Image) -> list[tuple[str, str, str]]:
+    """Return the entries of an order's timeline by version."""
+    timeline = sorted(image["timeline"]["M"].items(), key=lambda entry: int(entry[0]))
+    return [(version, entry["M"]["event"]["S"], entry["M"]["status"]["S"]) for version, entry in timeline]
+
+
+def move_away(harness: ShopHarness, order_id: str, number: int) -> None:
+    """Change the address of an order. `number`: a number that no earlier call had."""
+    address = Address(name="Ann", street=f"{number} Elm Row", postcode="1010", city="Wien", country="AT")
+    orders.change_address(harness.shop, ANN, order_id, address)
+
+
+def archived_order(harness: ShopHarness) -> Image:
+    """Return the order in the latest archive object."""
+    objects = archived_objects(harness, "orders/")
+    latest = max(objects, key=lambda key: int(key.rpartition("/")[2].removesuffix(".json")))
+    (image,) = [image for image in json.loads(objects[latest])["items"] if image["type"]["S"] == "Order"]
+    return dict(image)
+
+
+def archive(harness: ShopHarness) -> None:
+    harness.advance_days(396)
+    harness.process_all()
+
+
+def restore(harness: ShopHarness, order_id: str) -> None:
+    harness.advance_days(1)
+    restore_order(harness.shop, make_archive_fetcher(clients.client("s3"), "archive"), order_id)
+    harness.process_all()
+
+
+# entries --------------------------------------------------------------------------------------------------------------
+def test_a_timeline_has_an_entry_for_each_change_with_its_time_and_status(harness: ShopHarness) -> None:
+    order_id = create_delivered_order(harness)
+    order = stored_order(harness, order_id)
+    assert entries(order) == LIFE
+    times = {entry["M"]["event"]["S"]: entry["M"]["at"]["S"] for entry in order["timeline"]["M"].values()}
+    for event, name in (("OrderPlaced", "placed_at"), ("OrderPaid", "paid_at"), ("OrderDelivered", "delivered_at")):
+        assert times[event] == text(order, name)
+
+
+def test_the_timeline_of_a_free_order_begins_with_its_payment(harness: ShopHarness) -> None:
+    harness.open_shop()
+    discounts.create_discount(harness.shop, STAFF, "gift", 100)
+    wanted = {"mug": placing.RequestedLine(1)}
+    free = placing.place_order(harness.shop, ANN, "key-1", wanted, HOME_ADDRESS, {}, "gift").order.order_id
+    assert entries(stored_order(harness, free)) == [("1", "OrderPaid", "PAID")]
+
+
+def test_no_entry_is_lost_if_a_process_dies_while_it_moves_earlier_entries(harness: ShopHarness) -> None:
+    """The 16th change of the address is the 17th entry. The change is one read and one write."""
+    harness.open_shop()
+    order_id = harness.place_order(mug=1)
+    for number in range(15):
+        move_away(harness, order_id, number)
+    assert stored_items(harness, "EarlierTimeline") == []
+    with crash_at("dynamodb", "*", "after", 2):
+        move_away(harness, order_id, 15)
+    (order,), moved = stored_items(harness, "Order"), stored_items(harness, "EarlierTimeline")
+    timelines = [order["timeline"], *(image["entries"] for image in moved)]
+    assert sorted(int(version) for timeline in timelines for version in timeline["M"]) == list(range(1, 18))
+    assert len(order["timeline"]["M"]) == 4
+
+
+# the archive ----------------------------------------------------------------------------------------------------------
+def test_the_archive_shows_an_order_and_its_timeline_as_they_were_before_the_lock(harness: ShopHarness) -> None:
+    order_id = create_delivered_order(harness)
+    before = stored_order(harness, order_id)
+    archive(harness)
+    archived = archived_order(harness)
+    assert entries(archived) == LIFE
+    names = ("status", "updated_at", "version", "timeline", "lines")
+    assert [archived[name] for name in names] == [before[name] for name in names]
+
+
+def test_a_restored_order_has_an_entry_for_the_restore_and_is_archived_with_its_own_time(harness: ShopHarness) -> None:
+    order_id = create_delivered_order(harness)
+    before = stored_order(harness, order_id)
+    archive(harness)
+    restore(harness, order_id)
+    *earlier, last = entries(stored_order(harness, order_id))
+    assert (earlier, last[1:]) == (LIFE, ("OrderRestored", "DELIVERED"))
+    archive(harness)
+    archived = archived_order(harness)
+    assert text(stored_order(harness, order_id), "type") == "ArchivedOrder"
+    assert [entry[1:] for entry in entries(archived)] == [entry[1:] for entry in (*LIFE, last)]
+    assert (text(archived, "updated_at"), text(archived, "status")) == (text(before, "updated_at"), "DELIVERED")
+
+
+# what an older version stored -----------------------------------------------------------------------------------------
+def store_as_an_older_version(harness: ShopHarness, order_id: str, versions: int) -> Image:
+    """Store the first entries of a timeline as items beside the order, and drop the rest. Return the order.
+
+    Items of the first entries also have the keys of an index that finds nothing there any more.
+    """
+    table, order = harness.shop.table, stored_order(harness, order_id)
+    for version, entry in order["timeline"]["M"].items():
+        if int(version) > versions:
+            continue
+        fields, change = entry["M"], f"{int(version):032}"
+        item = {
+            "PK": {"S": f"ORDER#{order_id}"},
+            "SK": {"S": f"TIMELINE#{fields['at']['S']}#{change}"},
+            "GSI1PK": {"S": f"NUMBER#{order_id[:8]}"},
+            "GSI1SK": {"S": f"ORDER#{order_id}"},
+            "type": {"S": "TimelineEvent"},
+            "schema": {"N": "1"},
+            "order_id": {"S": order_id},
+            "change_id": {"S": change},
+            "version": {"N": version},
+            **fields,
+        }
+        table.client.put_item(TableName=table.name, Item=item)
+    order = {name: value for name, value in order.items() if name != "timeline"}
+    table.client.put_item(TableName=table.name, Item=order)
+    harness.new_records()
+    return order
+
+
+def shown_timeline(harness: ShopHarness, order_id: str) -> list[str]:
+    """Return the changes of an order that `ops order` shows, the oldest first."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(shop_client, "find", lambda: fake_shop_with_buckets(harness))
+        patch.setattr(ShopTarget, "table", harness.shop.table)
+        printed: list[str] = []
+        patch.setattr("builtins.print", lambda *words, **_: printed.append(" ".join(map(str, words))))
+        main(["order", order_id])
+    lines = "\n".join(printed).splitlines()
+    return [line.split("change ")[1].strip() for line in lines if " change " in line and ", version " in line]
+
+
+def test_an_older_orders_timeline_is_that_beside_it_and_that_in_it(harness: ShopHarness) -> None:
+    harness.open_shop()
+    order_id = harness.place_order(mug=1)
+    harness.pay_order(order_id)
+    store_as_an_older_version(harness, order_id, versions=2)
+    fulfil_order(harness.shop, order_id)
+    harness.dispatch_order(order_id)
+    assert shown_timeline(harness, order_id) == [
+        "OrderPlaced, PENDING, version 1",
+        "OrderPaid, PAID, version 2",
+        "OrderFulfilling, FULFILLING, version 3",
+        "OrderShipped, SHIPPED, version 4",
+    ]
+
+
+def test_an_order_that_an_older_version_changed_last_is_archived_as_it_was(harness: ShopHarness) -> None:
+    """The older version wrote an entry for each change but the last one, because its stream reader did not run."""
+    order_id = create_delivered_order(harness)
+    before = store_as_an_older_version(harness, order_id, versions=4)
+    archive(harness)
+    archived = archived_order(harness)
+    assert (text(archived, "status"), text(archived, "updated_at")) == ("DELIVERED", text(before, "updated_at"))
+    assert entries(archived) == [("5", "OrderChanged", "DELIVERED")]
+
+
+def test_an_entry_of_an_older_version_names_the_event_that_the_order_does_not_know(harness: ShopHarness) -> None:
+    """When the archive locks the order, it adds an entry for the last change. Its event is unknown to the order."""
+    order_id = create_delivered_order(harness)
+    store_as_an_older_version(harness, order_id, versions=5)
+    archive(harness)
+    restore(harness, order_id)
+    assert [shown.partition(",")[0] for shown in shown_timeline(harness, order_id)] == [
+        *(event for _, event, _ in LIFE),
+        "OrderRestored",
+    ]
+
+
+def test_a_restore_brings_back_no_keys_of_an_index_that_finds_nothing_there_any_more(harness: ShopHarness) -> None:
+    order_id = create_delivered_order(harness)
+    store_as_an_older_version(harness, order_id, versions=5)
+    archive(harness)
+    restore(harness, order_id)
+    restored = stored_items(harness, "TimelineEvent")
+    assert len(restored) == 5
+    assert [image["SK"]["S"] for image in restored if "GSI1PK" in image or "GSI1SK" in image] == []
+    (shipment,) = stored_items(harness, "Shipment")
+    assert text(shipment, "GSI1PK") == "TRACKING#dhl#42"
+
+
+def test_a_restore_brings_back_no_lines_that_an_older_version_copied(harness: ShopHarness) -> None:
+    order_id = create_delivered_order(harness)
+    table = harness.shop.table
+    line = {"PK": {"S": f"ORDER#{order_id}"}, "SK": {"S": "LINE#mug"}, "type": {"S": "OrderLine"}}
+    line |= {"schema": {"N": "1"}, "order_id": {"S": order_id}, "product_id": {"S": "mug"}, "version": {"N": "2"}}
+    table.client.put_item(TableName=table.name, Item=line)
+    archive(harness)
+    assert stored_items(harness, "OrderLine") == []
+    restore(harness, order_id)
+    assert (len(stored_items(harness, "Payment")), stored_items(harness, "OrderLine")) == (1, [])
+
+
+# activity and summaries -----------------------------------------------------------------------------------------------
+def test_the_record_after_a_lost_one_writes_the_activity_of_both(harness: ShopHarness) -> None:
+    harness.open_shop()
+    order_id = harness.place_order(mug=2)
+    harness.process_all(("copies",))
+    harness.pay_order(order_id)
+    fulfil_order(harness.shop, order_id)
+    _, fulfilling = [one for one in harness.new_records() if one["dynamodb"]["Keys"]["SK"] == {"S": "ORDER"}]
+    assert READERS["copies"].handler({"Records": [fulfilling]}, None) == {"batchItemFailures": []}
+    found = {(text(one, "event"), one["version"]["N"]) for one in stored_items(harness, "Activity")}
+    assert found == {("OrderPlaced", "1"), ("OrderPaid", "2"), ("OrderFulfilling", "3")}
+
+
+def test_the_summary_has_the_version_of_its_order_after_a_change_that_it_does_not_show(harness: ShopHarness) -> None:
+    harness.open_shop()
+    order_id = harness.place_order(mug=2)
+    harness.process_all(("copies",))
+    move_away(harness, order_id, 1)
+    harness.process_all(("copies",))
+    (summary,) = stored_items(harness, "OrderSummary")
+    assert (summary["version"], text(summary, "status")) == ({"N": "2"}, "PENDING")
+
+
+def test_the_lock_of_the_archive_changes_no_copy(harness: ShopHarness) -> None:
+    order_id = create_delivered_order(harness)
+    (before,) = stored_items(harness, "OrderSummary")
+    harness.advance_days(396)
+    READERS["relay"].handler({"Records": harness.new_records()}, None)
+    with crash_at("dynamodb", "BatchWriteItem", "before"):
+        run_archive(*order_messages(harness.take_messages("archive")))
+    assert text(stored_order(harness, order_id), "status") == "ARCHIVING"
+    assert copies_reader.handler({"Records": harness.new_records()}, None) == {"batchItemFailures": []}
+    assert stored_items(harness, "OrderSummary") == [before]
+    assert {sale["quantity"]["N"] for sale in stored_items(harness, "Sale")} == {"1", "2"}

@@ -1,0 +1,110 @@
+"""Totals: the records of a batch share one transaction, and each order counts once, whatever else is counted with it."""
+
+from unittest import mock
+
+from functions.handlers import copies_reader
+from functions.shop import cancellation
+from tests.mutants.items import number, stored_items, text
+from tests.support.client_faults import fail_calls, record_calls, run_before_call
+from tests.support.harness import ANN, ShopHarness
+
+
+def pay_order(harness: ShopHarness, key: str, **quantities: int) -> str:
+    order_id = harness.place_order(key, **quantities)
+    harness.pay_order(order_id, f"evt-{key}", f"pi-{key}")
+    return order_id
+
+
+def units(harness: ShopHarness) -> dict[str, int]:
+    return {text(total, "product_id"): number(total, "units") for total in stored_items(harness, "BestSeller")}
+
+
+def sales(harness: ShopHarness) -> tuple[int, int, int]:
+    """Return orders, pieces and revenue, added up from all minutes."""
+    minutes = stored_items(harness, "Metric")
+    orders, pieces, revenue = (sum(number(one, name) for one in minutes) for name in ("orders", "units", "revenue"))
+    return orders, pieces, revenue
+
+
+def count(harness: ShopHarness) -> int:
+    """Let the copies Lambda process all new records in one batch. Return how many records failed."""
+    return len(copies_reader.handler({"Records": harness.new_records()}, None)["batchItemFailures"])
+
+
+def test_several_orders_of_a_product_in_a_batch_all_count(harness: ShopHarness) -> None:
+    harness.open_shop(available=100)
+    for pieces in (1, 2, 3):
+        pay_order(harness, f"key-{pieces}", mug=pieces, pot=1)
+    with record_calls("dynamodb", "TransactWriteItems") as writes:
+        assert count(harness) == 0
+    assert len(writes) == 1
+    assert (units(harness), sales(harness)) == ({"mug": 6, "pot": 3}, (3, 9, 9 * 1250))
+    pay_order(harness, "key-4", mug=4)
+    assert count(harness) == 0
+    assert (units(harness), sales(harness)) == ({"mug": 10, "pot": 3}, (4, 13, 13 * 1250))
+
+
+def test_of_two_changes_of_an_order_in_a_batch_the_later_counts(harness: ShopHarness) -> None:
+    harness.open_shop(available=100)
+    pay_order(harness, "key-1", mug=1)
+    cancelled = pay_order(harness, "key-2", mug=2)
+    cancellation.cancel_order(harness.shop, ANN, cancelled)
+    assert count(harness) == 0
+    assert (units(harness), sales(harness)) == ({"mug": 1}, (1, 1, 1250))
+
+
+def test_two_readers_that_count_the_same_product_at_once_lose_nothing(harness: ShopHarness) -> None:
+    harness.open_shop(available=100)
+    pay_order(harness, "key-1", mug=1)
+    assert count(harness) == 0
+    pay_order(harness, "key-2", mug=2)
+    records = harness.new_records()
+    pay_order(harness, "key-3", mug=3)
+    with run_before_call("dynamodb", "TransactWriteItems", lambda: count(harness)):
+        assert copies_reader.handler({"Records": records}, None) == {"batchItemFailures": []}
+    assert (units(harness), sales(harness)) == ({"mug": 6}, (3, 6, 6 * 1250))
+
+
+def test_two_readers_that_create_the_same_totals_at_once_lose_nothing(harness: ShopHarness) -> None:
+    harness.open_shop(available=100)
+    pay_order(harness, "key-2", mug=2)
+    records = harness.new_records()
+    pay_order(harness, "key-3", mug=3)
+    with run_before_call("dynamodb", "TransactWriteItems", lambda: count(harness)):
+        assert copies_reader.handler({"Records": records}, None) == {"batchItemFailures": []}
+    assert units(harness) == {"mug": 5}
+
+
+def test_an_order_that_cannot_be_counted_keeps_no_other_of_its_batch_from_being_counted(harness: ShopHarness) -> None:
+    harness.open_shop(available=100)
+    for pieces in (1, 2, 3):
+        pay_order(harness, f"key-{pieces}", mug=pieces)
+    records = harness.new_records()
+    with fail_calls("dynamodb", "TransactWriteItems", "InternalServerError", times=2):  # all, then the first alone
+        assert len(copies_reader.handler({"Records": records}, None)["batchItemFailures"]) == 1
+    assert (units(harness), sales(harness)[:2]) == ({"mug": 5}, (2, 5))
+
+
+def test_the_copies_of_a_batch_are_written_although_nothing_can_be_counted(harness: ShopHarness) -> None:
+    harness.open_shop(available=100)
+    for pieces in (1, 2):
+        pay_order(harness, f"key-{pieces}", mug=pieces)
+    with fail_calls("dynamodb", "TransactWriteItems", "InternalServerError"):
+        assert count(harness) == 2
+    assert sorted(number(sale, "quantity") for sale in stored_items(harness, "Sale")) == [1, 2]
+    assert [text(summary, "status") for summary in stored_items(harness, "OrderSummary")] == ["PAID", "PAID"]
+
+
+def test_a_transaction_of_several_orders_has_no_more_items_than_allowed(harness: ShopHarness) -> None:
+    harness.open_shop(available=100)
+    for pieces in (1, 2, 3, 4):
+        pay_order(harness, f"key-{pieces}", mug=pieces, pot=1)
+    with (
+        mock.patch.object(copies_reader, "MAX_FOLDED_ITEMS", 8),
+        record_calls("dynamodb", "TransactWriteItems") as writes,
+    ):
+        assert count(harness) == 0
+    sizes = [len(write["TransactItems"]) for write in writes]
+    assert max(sizes) <= 8
+    assert len(sizes) < 4, "some orders share a transaction"
+    assert units(harness) == {"mug": 10, "pot": 4}
