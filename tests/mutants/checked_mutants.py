@@ -6,13 +6,15 @@ with the product's code. Each check is an ordinary test too, which passes withou
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
+from typing import Any
 
 from functions.api.http import context
 from functions.dynamodb import writes
 from functions.dynamodb.keys import Row
+from functions.dynamodb.table import Table
 from functions.handlers import (
     api,
     archive_worker,
@@ -22,37 +24,55 @@ from functions.handlers import (
     order_notification_worker,
     product_alert_worker,
 )
-from functions.model import entities, totals
+from functions.model import copies, entities, patterns, states, timelines, totals
+from functions.model.entities import Shards
+from functions.model.table import EARLIER_TIMELINE, ORDER_NUMBER
 from functions.runtime import clients, observability
+from functions.runtime.queue_batch import MessageBatch
 from functions.shop import (
     archive,
     disputes,
     erasure,
+    fulfilment,
     idempotency,
+    invoices,
+    order_notifications,
     orders,
+    payments,
+    placing,
     product_alerts,
     refund_processing,
     refunds,
     reviews,
+    sales,
 )
-from functions.shop.shop import Caller, Shop
-from ops.commands import restore
+from functions.shop.shop import Caller, Shop, decide_with_eventual_reads
+from ops import migration
+from ops.commands import migrate, restore
+from ops.repair import copy_checks
 from ops.scan import sweep
 from tests.mutants import (
     test_access,
     test_alarms,
     test_erasures,
+    test_eventual_reads,
     test_filters,
+    test_fulfilment,
     test_log_lines,
     test_mails,
+    test_migrations,
     test_money,
     test_names,
+    test_order_numbers,
     test_permissions,
     test_retries,
+    test_sales,
+    test_timelines,
     test_times,
+    test_totals,
 )
 from tests.mutants.edits import edit_code, edit_template, remove_action, replace_in_filters, scale_thresholds
-from tests.simulation.mutations import Plant, patch_attribute, without_condition
+from tests.simulation.mutations import Plant, patch_attribute, without_condition, write_separately
 from tests.support.harness import ShopHarness
 
 
@@ -68,9 +88,48 @@ class CheckedMutant:
     check: Callable[[ShopHarness], None]
 
 
+def believe_outdated(error: str) -> Plant:
+    """Return a patch that raises an error of a command's first attempt at once, although its reads may be outdated.
+
+    `error`: the name of the error's class.
+    """
+    return edit_code(
+        decide_with_eventual_reads,
+        ("except Exception:", "except Exception as error:"),
+        ("        pass\n", f"        if type(error).__name__ == {error!r}:\n            raise\n"),
+    )
+
+
+def put_without_ttl(row: Row[Any], copy: Any) -> writes.Write[Any]:
+    write = writes.put_if_newer(row, copy)
+    item = {name: value for name, value in write.request["Item"].items() if name != "ttl"}
+    return replace(write, request={**write.request, "Item": item})
+
+
 REFRESH_NAME = """
     if changed.row is ORDER and changed.event_name == "INSERT":
         customer_names.refresh_name(shop, changed.item)
+"""
+DROP_UNWANTED_MAIL = """
+        if customer and order and not wants_notifications(settings, channel):
+            return None
+"""
+COUNT_FIRST = """
+    if totals_todo:
+        _update(shop, [totals_todo])
+"""
+ONLY_OLDER_ENTRIES = """
+    items = [item for item in items if isinstance(item, TimelineEvent)] or items
+"""
+DROP_UNCHANGED_SUMMARY = """
+    if last and key_pair(*last) in before and not copies_differ(before[key_pair(*last)][1], last[1]):
+        last = None
+"""
+STORE_POSITION = """
+            last = page.get("LastEvaluatedKey")
+            self.segments[number] = Stretch(pk=last["PK"]["S"], sk=last["SK"]["S"]) if last else Stretch(done=True)
+            for tell in self.after_page:
+                tell(self.result, tuple(self.segments))
 """
 CHECKED_MUTANTS = (
     # The next faults concern the erasure of a customer's data.
@@ -268,6 +327,602 @@ CHECKED_MUTANTS = (
         "month of 31 days is final a month early",
         edit_code(totals.season_final_at, ("days=31", "days=30")),
         test_times.test_totals_of_january_change_until_60_days_after_its_31st_day,
+    ),
+    # The next faults concern order numbers.
+    CheckedMutant(
+        "orders get no number",
+        patch_attribute(
+            copies, "SNAPSHOTS", tuple(one for one in copies.SNAPSHOTS if one.target_row is not ORDER_NUMBER)
+        ),
+        test_order_numbers.test_an_order_is_found_by_its_number_in_any_case_and_by_its_customer_and_staff_only,
+    ),
+    CheckedMutant(
+        "an archived order loses its number",
+        patch_attribute(copies, "SNAPSHOTS", copies.SNAPSHOTS[:-1]),
+        test_order_numbers.test_an_archived_order_is_found_by_its_number,
+    ),
+    CheckedMutant(
+        "a number finds the orders of all customers",
+        edit_code(orders.list_orders_by_number, (" if caller.can_see(order.customer_id)", "")),
+        test_order_numbers.test_an_order_is_found_by_its_number_in_any_case_and_by_its_customer_and_staff_only,
+    ),
+    CheckedMutant(
+        "a number is found only in lower case",
+        edit_code(orders.list_orders_by_number, ("number=order_number(number)", "number=number[:ORDER_NUMBER_LENGTH]")),
+        test_order_numbers.test_an_order_is_found_by_its_number_in_any_case_and_by_its_customer_and_staff_only,
+    ),
+    CheckedMutant(
+        "a whole id is not found before its number is written",
+        edit_code(orders.list_orders_by_number, ("        ids.add(number.lower())\n", "        pass\n")),
+        test_order_numbers.test_an_order_is_found_by_its_whole_id_before_its_number_is_written,
+    ),
+    CheckedMutant(
+        "a whole id finds all orders with its number",
+        edit_code(orders.list_orders_by_number, (" if found.order_id.startswith(number.lower())", "")),
+        test_order_numbers.test_two_orders_with_the_same_number_are_both_found_and_each_by_its_id,
+    ),
+    CheckedMutant(
+        "a number finds one order",
+        edit_code(orders.list_orders_by_number, ("limit=limit", "limit=1")),
+        test_order_numbers.test_two_orders_with_the_same_number_are_both_found_and_each_by_its_id,
+    ),
+    # The next faults concern fulfilment.
+    CheckedMutant(
+        "a number of an invoice is taken without a condition",
+        patch_attribute(invoices, "update", without_condition(writes.update)),
+        test_fulfilment.test_two_workers_that_issue_invoices_at_once_take_different_numbers,
+    ),
+    CheckedMutant(
+        "the first number of a year is taken without a condition",
+        patch_attribute(invoices, "put_if_absent", without_condition(writes.put_if_absent)),
+        test_fulfilment.test_the_first_two_invoices_of_a_year_take_different_numbers,
+    ),
+    CheckedMutant(
+        "the last number is read before the orders",
+        edit_code(
+            fulfilment._fulfil,
+            ("    reads = [", "    taken = take_numbers(shop, len(order_ids))\n    reads = ["),
+            ("numbers, write = take_numbers(shop, len(missing))", "numbers, write = taken"),
+        ),
+        test_fulfilment.test_a_worker_reads_the_last_number_after_its_orders_so_that_it_is_seldom_outdated,
+    ),
+    CheckedMutant(
+        "refunds are read before payments",
+        edit_code(
+            Table._query_raw_pages,
+            (
+                "                ConsistentRead=True,\n",
+                "                ConsistentRead=True,\n                ScanIndexForward=False,\n",
+            ),
+        ),
+        test_fulfilment.test_money_that_is_refunded_as_too_much_while_an_invoice_is_written_covers_nothing,
+    ),
+    CheckedMutant(
+        "a batch has an order twice",
+        edit_code(fulfilment.fulfil_orders, ("tuple(dict.fromkeys(order_ids))", "tuple(order_ids)")),
+        test_fulfilment.test_a_batch_with_two_messages_about_an_order_is_one_transaction,
+    ),
+    CheckedMutant(
+        "a message takes its batch with it",
+        edit_code(
+            MessageBatch.apply_together,
+            ("            self.apply([message], handle)", "            pass\n        self.apply(self.records, handle)"),
+        ),
+        test_fulfilment.test_an_unreadable_message_keeps_no_other_order_of_its_batch_from_its_invoice,
+    ),
+    CheckedMutant(
+        "a batch that fails is not split",
+        edit_code(
+            MessageBatch.apply_together,
+            ("log.info(", "[self.retry_record(one, error) for one in self.records]\n                return log.info("),
+        ),
+        test_fulfilment.test_an_order_that_fails_keeps_no_other_order_of_its_batch_from_its_invoice,
+    ),
+    CheckedMutant(
+        "a repeated message fails",
+        edit_code(fulfilment._read_paid_order, (' or order.status != "PAID"', "")),
+        test_fulfilment.test_a_message_that_is_delivered_again_succeeds_and_changes_nothing,
+    ),
+    CheckedMutant(
+        "an order that has an invoice gets another",
+        edit_code(fulfilment._read_paid_order, ("next((item.invoice_id for", "next((None for")),
+        test_fulfilment.test_an_order_that_an_older_version_invoiced_before_its_shipment_keeps_its_invoice,
+    ),
+    CheckedMutant(
+        "an invoice has no effect for older workers",
+        edit_code(fulfilment._invoice_writes, (", put_if_absent(EFFECT, effect)", "")),
+        test_fulfilment.test_an_older_worker_finds_the_invoice_of_an_order_in_its_effect,
+    ),
+    CheckedMutant(
+        "an invoice shows the name in the address",
+        edit_code(invoices.build_invoice, ("order.customer_name or ", "")),
+        test_fulfilment.test_an_invoice_shows_the_customers_name_and_after_an_erasure_the_name_of_the_address,
+    ),
+    CheckedMutant(
+        "the invoice of an erased customer shows no name",
+        edit_code(invoices.build_invoice, ('(order.address.name if order.address else "")', '""')),
+        test_fulfilment.test_an_invoice_shows_the_customers_name_and_after_an_erasure_the_name_of_the_address,
+    ),
+    # The next faults are results of eventually consistent reads that are not confirmed.
+    CheckedMutant(
+        "an outdated not found is an answer",
+        believe_outdated("NotFound"),
+        test_eventual_reads.test_a_shipment_that_a_replica_does_not_have_yet_is_dispatched,
+    ),
+    CheckedMutant(
+        "an outdated wrong state is an answer",
+        believe_outdated("WrongState"),
+        test_eventual_reads.test_a_shipment_that_a_replica_shows_before_its_dispatch_is_delivered,
+    ),
+    CheckedMutant(
+        "an outdated already done is an answer",
+        edit_code(decide_with_eventual_reads, ("if eventual.table.has_written:", "if True:")),
+        test_eventual_reads.test_a_repeated_dispatch_is_answered_with_the_current_state_of_the_shipment,
+    ),
+    CheckedMutant(
+        "a write that DynamoDB never accepts is an answer",
+        believe_outdated("Impossible"),
+        test_eventual_reads.test_a_dispatch_that_reads_only_the_order_outdated_is_decided_again,
+    ),
+    CheckedMutant(
+        "a lost answer begins the second attempt",
+        edit_code(decide_with_eventual_reads, ("(TableBusy, BotoCoreError, ClientError)", "()")),
+        test_eventual_reads.test_a_command_whose_answer_is_lost_is_not_run_again_within_the_request,
+    ),
+    CheckedMutant(
+        "a payment does not check that its order is missing",
+        edit_code(
+            payments._decide,
+            (
+                "return [*writes, check_order_unchanged(event.order_id, order)], payment_result(after)",
+                "return writes, payment_result(after)",
+            ),
+        ),
+        test_eventual_reads.test_a_payment_is_recorded_once_although_a_replica_knows_neither_its_order_nor_its_event,
+    ),
+    CheckedMutant(
+        "payments of an order are counted eventually",
+        edit_code(refunds.has_max_payments, (".with_consistent_reads()", ".with_eventual_reads()")),
+        test_eventual_reads.test_an_order_takes_no_more_payments_than_allowed_although_a_replica_lacks_the_last_one,
+    ),
+    CheckedMutant(
+        "an order is rejected by outdated items",
+        edit_code(placing.place_order, ("except (ShopError, BackorderUnconfirmed):", "except BackorderUnconfirmed:")),
+        test_eventual_reads.test_an_order_is_rejected_only_after_a_consistent_read,
+    ),
+    CheckedMutant(
+        "a repeated order is answered as it was",
+        edit_code(placing.place_order, (" if placed.replayed else placed", " if False else placed")),
+        test_eventual_reads.test_a_repeated_order_is_answered_with_its_current_state,
+    ),
+    CheckedMutant(
+        "pieces are backordered by an outdated product",
+        edit_code(placing._write_order, ("if not consistent and any(", "if False and any(")),
+        test_eventual_reads.test_pieces_are_not_backordered_if_staff_ended_the_backorder_a_moment_ago,
+    ),
+    CheckedMutant(
+        "a mail is not read a second time",
+        edit_code(order_notifications.get_mail_context, ("(False, True)", "(False,)")),
+        test_eventual_reads.test_a_mail_is_sent_although_a_replica_has_neither_its_customer_nor_its_order,
+    ),
+    CheckedMutant(
+        "outdated settings keep a mail back",
+        edit_code(
+            order_notifications.get_mail_context,
+            ("        if customer and", DROP_UNWANTED_MAIL + "        if customer and"),
+        ),
+        test_eventual_reads.test_a_mail_is_sent_to_a_customer_who_allowed_mails_a_moment_ago,
+    ),
+    CheckedMutant(
+        "a mail shows its order before the event",
+        edit_code(order_notifications.get_mail_context, (" and is_current", "")),
+        test_eventual_reads.test_a_mail_shows_its_order_as_it_was_after_the_event,
+    ),
+    CheckedMutant(
+        "a mail takes the version of a refund for that of its order",
+        edit_code(
+            order_notification_worker.send_notification,
+            ("event.version if isinstance(event.data, OrderData) else None", "event.version"),
+        ),
+        test_eventual_reads.test_a_mail_about_a_refund_reads_its_order_consistently_because_its_version_is_that_of_the_refund,
+    ),
+    CheckedMutant(
+        "totals of former shards are read eventually",
+        edit_code(copies_reader.total_writes, (".with_consistent_reads()", "")),
+        test_eventual_reads.test_an_order_leaves_the_total_of_a_former_shard_although_a_replica_does_not_have_this_total,
+    ),
+    # The next faults concern the totals of a batch.
+    CheckedMutant(
+        "a batch counts two changes of an order",
+        edit_code(copies_reader._fold, ("in latest.values():", "in counted:")),
+        test_totals.test_of_two_changes_of_an_order_in_a_batch_the_later_counts,
+    ),
+    CheckedMutant(
+        "a batch counts the first change of an order",
+        edit_code(
+            copies_reader._fold,
+            ("for record, contribution in counted}", "for record, contribution in reversed(counted)}"),
+        ),
+        test_totals.test_of_two_changes_of_an_order_in_a_batch_the_later_counts,
+    ),
+    CheckedMutant(
+        "the orders of a batch replace each other in a total",
+        edit_code(copies_reader.total_writes, ("            current[where] = after\n", "")),
+        test_totals.test_several_orders_of_a_product_in_a_batch_all_count,
+    ),
+    CheckedMutant(
+        "totals are updated without a condition",
+        patch_attribute(copies_reader, "update", without_condition(writes.update)),
+        test_totals.test_two_readers_that_count_the_same_product_at_once_lose_nothing,
+    ),
+    CheckedMutant(
+        "totals are created without a condition",
+        patch_attribute(copies_reader, "put_if_absent", without_condition(writes.put_if_absent)),
+        test_totals.test_two_readers_that_create_the_same_totals_at_once_lose_nothing,
+    ),
+    CheckedMutant(
+        "totals that fail together are not counted alone",
+        edit_code(
+            copies_reader.count_records,
+            ("log.info(", "[batch.retry_record(one, error) for one, _ in group]\n                return log.info("),
+        ),
+        test_totals.test_an_order_that_cannot_be_counted_keeps_no_other_of_its_batch_from_being_counted,
+    ),
+    CheckedMutant(
+        "totals are counted before the copies are written",
+        edit_code(
+            copies_reader.apply_record,
+            (
+                "    write_copies(shop.table, changed, copies_todo)\n",
+                COUNT_FIRST + "    write_copies(shop.table, changed, copies_todo)\n",
+            ),
+        ),
+        test_totals.test_the_copies_of_a_batch_are_written_although_nothing_can_be_counted,
+    ),
+    CheckedMutant(
+        "a batch of totals has any size",
+        edit_code(copies_reader._fold, ("if group and len(group)", "if not group and len(group)")),
+        test_totals.test_a_transaction_of_several_orders_has_no_more_items_than_allowed,
+    ),
+    CheckedMutant(
+        "the marks of a batch of totals are not counted in its size",
+        edit_code(copies_reader._fold, ("len(group) + 1 + len(more)", "len(more)")),
+        test_totals.test_a_transaction_of_several_orders_has_no_more_items_than_allowed,
+    ),
+    # The next faults concern the list of an order's mails.
+    CheckedMutant(
+        "an order lists the mails of other orders",
+        patch_attribute(order_notifications, "NOTIFICATIONS_OF_ORDER", patterns.NOTIFICATIONS_OF_CUSTOMER),
+        test_mails.test_the_mails_of_an_order_are_listed_without_those_of_other_orders,
+    ),
+    CheckedMutant(
+        "mails are listed from the exact time of the order",
+        patch_attribute(order_notifications, "subtract_clock_difference", lambda at: at),
+        test_mails.test_a_mail_is_listed_although_the_clock_that_made_its_event_was_behind,
+    ),
+    CheckedMutant(
+        "mails end with the first megabyte",
+        edit_code(
+            order_notifications.query_notifications_of_order, ("if page.items or page.after is None:", "if True:")
+        ),
+        test_mails.test_the_mails_of_an_order_are_listed_behind_more_than_a_megabyte_of_later_ones,
+    ),
+    CheckedMutant(
+        "a filter is applied after the limit",
+        edit_code(Table._query_shard, ("limit = max(limit, FILTERED_READ_LIMIT)", "pass")),
+        test_mails.test_the_mails_of_an_order_are_listed_behind_more_than_a_megabyte_of_later_ones,
+    ),
+    # The next faults concern sales and purchases.
+    CheckedMutant(
+        "sales have no ttl",
+        patch_attribute(copies_reader, "put_if_newer", put_without_ttl),
+        test_sales.test_a_sale_ends_400_days_after_its_order_was_placed_whatever_is_written_later,
+    ),
+    CheckedMutant(
+        "sales end after 40 days",
+        patch_attribute(copies, "SALE_DAYS", 40),
+        test_sales.test_a_sale_ends_400_days_after_its_order_was_placed_whatever_is_written_later,
+    ),
+    CheckedMutant(
+        "sales end after 401 days",
+        patch_attribute(copies, "SALE_DAYS", 401),
+        test_sales.test_sales_stay_when_their_order_is_archived_and_end_after_400_days,
+    ),
+    CheckedMutant(
+        "a later write moves the end of a sale",
+        edit_code(copies.sales_of_order, ("fromisoformat(order.placed_at)", "fromisoformat(order.updated_at)")),
+        test_sales.test_a_sale_ends_400_days_after_its_order_was_placed_whatever_is_written_later,
+    ),
+    CheckedMutant(
+        "a restore moves the end of a sale",
+        edit_code(
+            copies.sales_of_order,
+            ("fromisoformat(order.placed_at)", "fromisoformat(order.restored_at or order.placed_at)"),
+        ),
+        test_sales.test_a_restored_order_has_the_sales_that_it_had_before,
+    ),
+    CheckedMutant(
+        "the archive deletes sales",
+        edit_code(copies.sales_of_order, (' or order.status == "ARCHIVING"', "")),
+        test_sales.test_sales_stay_when_their_order_is_archived_and_end_after_400_days,
+    ),
+    CheckedMutant(
+        "unpaid orders are sales",
+        edit_code(copies.sales_of_order, ("order.paid_at is None or ", "")),
+        test_sales.test_sales_of_unpaid_and_cancelled_orders_are_not_listed,
+    ),
+    CheckedMutant(
+        "cancelled orders are sales",
+        edit_code(copies.sales_of_order, (" if order.status in e.SOLD_STATUSES else 0", "")),
+        test_sales.test_sales_of_unpaid_and_cancelled_orders_are_not_listed,
+    ),
+    CheckedMutant(
+        "sales without pieces are listed",
+        edit_code(sales.list_sales_of_product, (" if sale.quantity", "")),
+        test_sales.test_sales_of_unpaid_and_cancelled_orders_are_not_listed,
+    ),
+    CheckedMutant(
+        "an order does not keep its number of shards",
+        edit_code(placing._build_order, ("sales_shards=SALE_SHARDS.written if SALE_SHARDS.written > 1 else None,", "")),
+        test_sales.test_an_order_keeps_the_shard_of_its_sales_while_the_number_of_shards_changes,
+    ),
+    CheckedMutant(
+        "a sale is in the shard of today",
+        edit_code(copies.sales_of_order, ("order.sales_shards or 1", "e.SALE_SHARDS.written")),
+        test_sales.test_an_order_keeps_the_shard_of_its_sales_while_the_number_of_shards_changes,
+    ),
+    CheckedMutant(
+        "more shards are written than read",
+        edit_code(Shards.__post_init__, ("if not 1 <= self.written <= self.read:", "if not 1 <= self.written:")),
+        lambda _: test_sales.test_no_item_can_be_written_to_a_shard_that_queries_do_not_read(),
+    ),
+    CheckedMutant(
+        "unpaid orders are purchases",
+        edit_code(copies.order_summary, ("lines if order.status in e.SOLD_STATUSES else None", "lines")),
+        test_sales.test_purchases_are_the_lines_of_the_paid_orders_of_a_customer,
+    ),
+    CheckedMutant(
+        "purchases have the lines of another order",
+        edit_code(
+            sales._purchase_of,
+            ("(summary.lines or {})", "(_purchase_of.__dict__.setdefault('lines', summary.lines) or {})"),
+        ),
+        test_sales.test_purchases_are_the_lines_of_the_paid_orders_of_a_customer,
+    ),
+    CheckedMutant(
+        "purchases do not show what came back",
+        edit_code(copies.order_summary, (", returned=line.returned", "")),
+        test_sales.test_purchases_are_the_lines_of_the_paid_orders_of_a_customer,
+    ),
+    CheckedMutant(
+        "purchases are for everybody",
+        edit_code(sales.list_purchases_of_customer, ("caller.require_access(customer_id)", "pass")),
+        test_sales.test_purchases_are_the_lines_of_the_paid_orders_of_a_customer,
+    ),
+    CheckedMutant(
+        "an archived order leaves the list of orders",
+        patch_attribute(
+            copies,
+            "SNAPSHOTS",
+            tuple(one for one in copies.SNAPSHOTS if one.derive is not copies.archived_order_summary),
+        ),
+        test_sales.test_an_archived_order_is_no_purchase_and_stays_in_the_list_of_orders,
+    ),
+    CheckedMutant(
+        "drift deletes the sales of archived orders",
+        edit_code(copy_checks.find_orphaned_snapshot, ("isinstance(item, ArchivedOrder) and", "False and")),
+        test_sales.test_drift_leaves_the_sales_of_archived_orders_and_finds_those_of_no_order,
+    ),
+    CheckedMutant(
+        "drift leaves each sale of an archived order",
+        edit_code(copy_checks.find_orphaned_snapshot, ('("customer_id", "placed_at", "currency")', "()")),
+        test_sales.test_drift_leaves_the_sales_of_archived_orders_and_finds_those_of_no_order,
+    ),
+    # The next faults concern timelines.
+    CheckedMutant(
+        "a timeline has the names of commands",
+        edit_code(states.apply_order_command, ("event=move.change_name", "event=move.command")),
+        test_timelines.test_a_timeline_has_an_entry_for_each_change_with_its_time_and_status,
+    ),
+    CheckedMutant(
+        "a timeline has the status before each change",
+        edit_code(
+            states.apply_order_command,
+            ("event=move.change_name, status=status)", "event=move.change_name, status=order.status)"),
+        ),
+        test_timelines.test_a_timeline_has_an_entry_for_each_change_with_its_time_and_status,
+    ),
+    CheckedMutant(
+        "a timeline has the time before each change",
+        edit_code(states.apply_order_command, ("TimelineEntry(at=at", "TimelineEntry(at=order.updated_at")),
+        test_timelines.test_a_timeline_has_an_entry_for_each_change_with_its_time_and_status,
+    ),
+    CheckedMutant(
+        "a timeline does not begin with the order",
+        edit_code(
+            placing._build_order, ('timeline={"1": TimelineEntry(at=now, event="OrderPlaced", status="PENDING")},', "")
+        ),
+        test_timelines.test_a_timeline_has_an_entry_for_each_change_with_its_time_and_status,
+    ),
+    CheckedMutant(
+        "a free order begins as placed",
+        edit_code(placing._place, (', timeline={"1": entry}', "")),
+        test_timelines.test_the_timeline_of_a_free_order_begins_with_its_payment,
+    ),
+    CheckedMutant(
+        "an entry is lost when others are moved",
+        edit_code(
+            timelines.split_timeline,
+            ("for version in versions[:-KEPT_ENTRIES]", "for version in versions[: -KEPT_ENTRIES - 1]"),
+        ),
+        test_retries.test_the_timeline_of_an_order_has_each_of_many_changes,
+    ),
+    CheckedMutant(
+        "earlier entries are moved in a transaction of their own",
+        write_separately(EARLIER_TIMELINE),
+        test_timelines.test_no_entry_is_lost_if_a_process_dies_while_it_moves_earlier_entries,
+    ),
+    CheckedMutant(
+        "the lock of the archive is in the timeline",
+        edit_code(states.apply_order_command, ('if status == "ARCHIVING":', "if False:")),
+        test_timelines.test_the_archive_shows_an_order_and_its_timeline_as_they_were_before_the_lock,
+    ),
+    CheckedMutant(
+        "the archive does not keep the state of an older order",
+        edit_code(
+            states.apply_order_command,
+            ("return replace(after, timeline=append_entry(order, order.version, last_entry(order)))", "return after"),
+        ),
+        test_timelines.test_an_order_that_an_older_version_changed_last_is_archived_as_it_was,
+    ),
+    CheckedMutant(
+        "a restore is not in the timeline",
+        edit_code(restore._restored_order, ("append_entry(order, version, entry)", "order.timeline")),
+        test_timelines.test_a_restored_order_has_an_entry_for_the_restore_and_is_archived_with_its_own_time,
+    ),
+    CheckedMutant(
+        "a restored order is archived with the time of the restore",
+        edit_code(archive._image_before_archiving, ('if event.event != "OrderRestored"', "if event.event")),
+        test_timelines.test_a_restored_order_has_an_entry_for_the_restore_and_is_archived_with_its_own_time,
+    ),
+    CheckedMutant(
+        "entries of an older version are not in a timeline",
+        edit_code(
+            timelines.merge_timeline,
+            ("            case TimelineEvent():", "            case TimelineEvent() if False:"),
+        ),
+        test_timelines.test_an_older_orders_timeline_is_that_beside_it_and_that_in_it,
+    ),
+    CheckedMutant(
+        "entries of an older version are the whole timeline",
+        edit_code(
+            timelines.merge_timeline,
+            (
+                "    found: dict[int, OrderEvent] = {}\n",
+                "    found, items = {}, list(items)\n" + ONLY_OLDER_ENTRIES,
+            ),
+        ),
+        test_timelines.test_an_older_orders_timeline_is_that_beside_it_and_that_in_it,
+    ),
+    CheckedMutant(
+        "an unknown event replaces that of an older version",
+        edit_code(
+            timelines.merge_timeline, ("isinstance(item, TimelineEvent))", "not isinstance(item, TimelineEvent))")
+        ),
+        test_timelines.test_an_entry_of_an_older_version_names_the_event_that_the_order_does_not_know,
+    ),
+    CheckedMutant(
+        "a restore brings back retired index keys",
+        edit_code(restore._missing_items, ("_with_index_keys(row, archived)", "archived")),
+        test_timelines.test_a_restore_brings_back_no_keys_of_an_index_that_finds_nothing_there_any_more,
+    ),
+    CheckedMutant(
+        "a restore drops all index keys",
+        edit_code(
+            restore._with_index_keys,
+            ("    if not every & image.keys() - names:\n        return image\n", ""),
+            ("return kept | {", "return kept or {"),
+        ),
+        test_timelines.test_a_restore_brings_back_no_keys_of_an_index_that_finds_nothing_there_any_more,
+    ),
+    CheckedMutant(
+        "a restore brings back retired copies",
+        edit_code(restore._missing_items, ('row.kind == "snapshot"', 'row.type == "Sale"')),
+        test_timelines.test_a_restore_brings_back_no_lines_that_an_older_version_copied,
+    ),
+    # The next faults concern the copies of an order.
+    CheckedMutant(
+        "activity of a lost record is lost",
+        edit_code(copies_reader._write_last, ("if stored.version < event.version < changed.version:", "if False:")),
+        test_timelines.test_the_record_after_a_lost_one_writes_the_activity_of_both,
+    ),
+    CheckedMutant(
+        "a summary keeps its version if it shows nothing of a change",
+        edit_code(
+            copies.plan_copy_changes,
+            ("    put = tuple(\n", DROP_UNCHANGED_SUMMARY + "    put = tuple(\n"),
+        ),
+        test_timelines.test_the_summary_has_the_version_of_its_order_after_a_change_that_it_does_not_show,
+    ),
+    CheckedMutant(
+        "the lock of the archive is copied",
+        edit_code(copies.plan_copy_changes, ('if change.name == "OrderArchiving":', "if False:")),
+        test_timelines.test_the_lock_of_the_archive_changes_no_copy,
+    ),
+    # The next faults concern migrations and repairs.
+    CheckedMutant(
+        "migrations write no copies",
+        edit_code(migrate.build_migration_action, ("(derives and refresh_copies", "(False and refresh_copies")),
+        test_migrations.test_the_migrations_write_missing_sales_numbers_and_lines_of_summaries,
+    ),
+    CheckedMutant(
+        "migrations delete no items",
+        edit_code(
+            migrate.build_migration_action, ("if not dry:\n                shop", "if dry:\n                shop")
+        ),
+        test_migrations.test_the_migrations_write_missing_sales_numbers_and_lines_of_summaries,
+    ),
+    CheckedMutant(
+        "migrations leave retired index keys",
+        edit_code(migration.with_index_keys, ("if name not in keys}", "}")),
+        test_migrations.test_an_archived_order_gets_its_number_and_loses_its_index_keys,
+    ),
+    CheckedMutant(
+        "a repair takes a summary of an earlier version for right",
+        edit_code(copy_checks._expected_snapshots, ("item.version if copies.is_last(row, into) else 1", "1")),
+        test_migrations.test_a_summary_that_is_behind_gets_the_version_of_its_order_so_that_the_archive_can_begin,
+    ),
+    CheckedMutant(
+        "a repair writes over a later change",
+        edit_code(
+            copy_checks.Discrepancy.repair,
+            ("shop.table.write(check_source_unchanged(row, item), ", "shop.table.write("),
+            (
+                "replace_image(row, self.key, self.actual, self.expected)",
+                'Write("Put", row, {"Item": self.expected}, WriteConflict)',
+            ),
+        ),
+        test_migrations.test_a_migration_writes_no_sale_as_it_was_before_a_change_at_the_same_time,
+    ),
+    CheckedMutant(
+        "a migration updates an item without a condition",
+        edit_code(
+            sweep._update_request,
+            ('" AND ".join(["attribute_exists(PK)", *as_read])', '" OR ".join(["attribute_not_exists(PK)", *as_read])'),
+        ),
+        test_migrations.test_a_migration_creates_no_item_that_was_deleted_at_the_same_time,
+    ),
+    CheckedMutant(
+        "a repair writes the summary first",
+        edit_code(
+            copy_checks.find_order_discrepancies,
+            ("copies.is_last(row, one[1][0])", "not copies.is_last(row, one[1][0])"),
+        ),
+        test_migrations.test_the_archive_waits_for_a_repair_that_died_before_it_wrote_all_copies,
+    ),
+    CheckedMutant(
+        "a migration that was stopped is applied",
+        edit_code(migrate.is_up, (' and sweep.status == "DONE"', "")),
+        test_migrations.test_a_migration_that_was_killed_is_not_applied_and_migrates_the_rest_when_it_is_run_again,
+    ),
+    CheckedMutant(
+        "a migration stores its position before the page is done",
+        edit_code(
+            sweep._SweepRun._sweep_segment,
+            ("            for image in page", STORE_POSITION + "            for image in page"),
+        ),
+        test_migrations.test_a_migration_that_was_killed_is_not_applied_and_migrates_the_rest_when_it_is_run_again,
+    ),
+    CheckedMutant(
+        "migrations run from the last to the first",
+        edit_code(
+            migrate.plan_migrations,
+            (
+                "[one for one in known if (to is None or one <= to)",
+                "[one for one in reversed([*known]) if (to is None or one <= to)",
+            ),
+        ),
+        test_migrations.test_lines_are_deleted_only_after_sales_have_been_written_in_their_place,
     ),
     # The next faults concern the data that a caller may see.
     CheckedMutant(

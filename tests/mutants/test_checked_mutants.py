@@ -32,7 +32,9 @@ def test_a_planted_fault_is_caught_by_its_check(
 
 
 def test_each_fault_can_be_planted_in_the_current_code() -> None:
+    load_template = synth_cache.load_template
     for mutant in CHECKED_MUTANTS:
         with mutant.plant():
-            synth_cache.load_template("orderstream-dev", {"laptop": "true"})
+            if synth_cache.load_template is not load_template:  # the fault is in the template
+                synth_cache.load_template("orderstream-dev", {"laptop": "true"})
     assert len({mutant.name for mutant in CHECKED_MUTANTS}) == len(CHECKED_MUTANTS)

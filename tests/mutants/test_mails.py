@@ -1,15 +1,20 @@
-"""Mails: the SES client sends each request once, at every answer of SES."""
+"""Mails: the SES client sends each request once, at every answer of SES. The list of an order's mails is complete."""
 
 import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
+from functions.dynamodb.keys import to_instant
 from functions.runtime import clients
-from tests.support.harness import READERS, WORKERS, ShopHarness
+from functions.shop.order_notifications import list_notifications_of_order
+from tests.mutants.items import stored_items
+from tests.support.client_faults import record_calls
+from tests.support.harness import ANN, READERS, WORKERS, ShopHarness
 
 
 @contextmanager
@@ -43,6 +48,7 @@ def failing_ses(fault: str) -> Iterator[list[str]]:
     threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("AWS_ENDPOINT_URL_SESV2", f"http://127.0.0.1:{server.server_port}")
+        patch.setattr(clients, "MAIL_READ_TIMEOUT_SECONDS", 1)
         clients.client.cache_clear()
         try:
             yield requests
@@ -63,3 +69,47 @@ def test_a_mail_is_sent_with_one_request_if_ses_fails(harness: ShopHarness) -> N
         with failing_ses(fault) as requests:
             failed = WORKERS["order_notification"].handler({"Records": messages}, None)["batchItemFailures"]
         assert (len(failed), requests) == (1, ["/v2/email/outbound-emails"]), fault
+
+
+# the list of an order's mails -----------------------------------------------------------------------------------------
+def listed_mails(harness: ShopHarness, order_id: str, limit: int = 10) -> list[tuple[str | None, str]]:
+    """Return the order and the event of each mail in the list of an order, newest first."""
+    page = list_notifications_of_order(harness.shop, ANN, order_id, limit, None)
+    return [(mail.order_id, mail.event) for mail in page.items]
+
+
+def test_the_mails_of_an_order_are_listed_without_those_of_other_orders(harness: ShopHarness) -> None:
+    harness.open_shop()
+    one, other = harness.place_order("key-1"), harness.place_order("key-2")
+    harness.process_all()
+    harness.pay_order(one)
+    harness.process_all()
+    assert listed_mails(harness, one) == [(one, "OrderPaid"), (one, "OrderPlaced")]
+    assert listed_mails(harness, other, limit=1) == [(other, "OrderPlaced")]
+
+
+def test_a_mail_is_listed_although_the_clock_that_made_its_event_was_behind(harness: ShopHarness) -> None:
+    harness.open_shop()
+    order_id = harness.place_order()
+    harness.clock_offset -= timedelta(minutes=5)
+    harness.pay_order(order_id)
+    harness.clock_offset += timedelta(minutes=5)
+    harness.process_all()
+    assert [event for _, event in listed_mails(harness, order_id)] == ["OrderPlaced", "OrderPaid"]
+
+
+def test_the_mails_of_an_order_are_listed_behind_more_than_a_megabyte_of_later_ones(harness: ShopHarness) -> None:
+    """The mails of other orders have ids of 380 KB, so that four of them are more than a megabyte."""
+    harness.open_shop()
+    order_id = harness.place_order()
+    harness.process_all()
+    (mail,) = stored_items(harness, "Notification")
+    table = harness.shop.table
+    for second in range(4):
+        at = to_instant(datetime.fromisoformat(mail["at"]["S"]) + timedelta(hours=1, seconds=second))
+        later = {**mail, "SK": {"S": f"NOTIFICATION#{at}#e{second}"}, "order_id": {"S": "other"}, "at": {"S": at}}
+        later |= {"effect_id": {"S": f"e{second}"}, "message_id": {"S": "m" * 380_000}}
+        table.client.put_item(TableName=table.name, Item=later)
+    with record_calls("dynamodb", "Query") as reads:
+        assert listed_mails(harness, order_id, limit=1) == [(order_id, "OrderPlaced")]
+    assert len(reads) == 2, "each request reads as much as DynamoDB returns"

@@ -1,0 +1,190 @@
+"""Migrations and repairs: they write what is missing, never over a later change, and resume after a kill."""
+
+from contextlib import suppress
+from datetime import timedelta
+from typing import Any
+from unittest import mock
+
+import pytest
+
+from functions.shop import cancellation
+from functions.shop.fulfilment import fulfil_order
+from ops.commands.migrate import load_migrations, load_state, plan_migrations, run_migration
+from ops.scan import sweep
+from tests.mutants.items import number, stored_items, stored_order, text
+from tests.support.archiving import create_delivered_order, order_messages, run_archive
+from tests.support.client_faults import crash_at, run_before_call
+from tests.support.harness import ANN, READERS, ShopHarness
+
+Image = dict[str, Any]
+
+
+def migrate(harness: ShopHarness) -> int:
+    """Apply all migrations that are not applied. Return how many items could not be migrated."""
+    known = load_migrations()
+    todo = plan_migrations(known, load_state(harness.shop, known), "up")
+    return sum(run_migration(harness.shop, planned, by="ann@desk").passed_over for planned in todo)
+
+
+def delete(harness: ShopHarness, image: Image) -> None:
+    table = harness.shop.table
+    table.client.delete_item(TableName=table.name, Key={"PK": image["PK"], "SK": image["SK"]})
+
+
+def put(harness: ShopHarness, image: Image) -> None:
+    harness.shop.table.client.put_item(TableName=harness.shop.table.name, Item=image)
+
+
+def delete_copies(harness: ShopHarness, *types: str) -> None:
+    for name in types:
+        for image in stored_items(harness, name):
+            delete(harness, image)
+
+
+def put_lines(harness: ShopHarness, *product_ids: str) -> None:
+    """Store lines of an order as an older version copied them."""
+    for product_id in product_ids:
+        image = {"PK": "ORDER#none", "SK": f"LINE#{product_id}", "type": "OrderLine", "order_id": "none"}
+        strings = {name: {"S": value} for name, value in {**image, "product_id": product_id}.items()}
+        put(harness, {**strings, "schema": {"N": "1"}, "version": {"N": "1"}})
+
+
+# what they write ------------------------------------------------------------------------------------------------------
+def test_the_migrations_write_missing_sales_numbers_and_lines_of_summaries(harness: ShopHarness) -> None:
+    create_delivered_order(harness)
+    copies = [stored_items(harness, name) for name in ("Sale", "OrderNumber", "OrderSummary")]
+    delete_copies(harness, "Sale", "OrderNumber")
+    (summary,) = copies[2]
+    put(harness, {name: value for name, value in summary.items() if name != "lines"})
+    put_lines(harness, "mug")
+    assert migrate(harness) == 0
+    for name, before in zip(("Sale", "OrderNumber", "OrderSummary"), copies, strict=True):
+        now = stored_items(harness, name)
+        places = [sorted(f"{one['PK']['S']} / {one['SK']['S']}" for one in images) for images in (before, now)]
+        assert places[0] == places[1]
+    (again,) = stored_items(harness, "OrderSummary")
+    assert again == summary
+    assert stored_items(harness, "OrderLine") == []
+
+
+def test_an_archived_order_gets_its_number_and_loses_its_index_keys(harness: ShopHarness) -> None:
+    order_id = create_delivered_order(harness)
+    harness.advance_days(396)
+    harness.process_all()
+    (found,) = stored_items(harness, "OrderNumber")
+    delete(harness, found)
+    keys = {"GSI1PK": {"S": f"NUMBER#{order_id[:8]}"}, "GSI1SK": {"S": f"ORDER#{order_id}"}}
+    stub = stored_order(harness, order_id)
+    put(harness, {**stub, **keys})
+    assert migrate(harness) == 0
+    assert [one["PK"]["S"] for one in stored_items(harness, "OrderNumber")] == [found["PK"]["S"]]
+    assert stored_order(harness, order_id) == stub
+
+
+def test_a_summary_that_is_behind_gets_the_version_of_its_order_so_that_the_archive_can_begin(
+    harness: ShopHarness,
+) -> None:
+    create_delivered_order(harness)
+    (summary,) = stored_items(harness, "OrderSummary")
+    put(harness, {**summary, "version": {"N": "4"}})
+    assert migrate(harness) == 0
+    assert stored_items(harness, "OrderSummary") == [summary]
+
+
+# what they must not write over ----------------------------------------------------------------------------------------
+def test_a_migration_writes_no_sale_as_it_was_before_a_change_at_the_same_time(harness: ShopHarness) -> None:
+    harness.open_shop()
+    order_id = harness.place_order(mug=2)
+    harness.pay_order(order_id)
+    harness.process_all(("copies",))
+    delete_copies(harness, "Sale", "OrderNumber")
+
+    def cancel() -> None:
+        cancellation.cancel_order(harness.shop, ANN, order_id)
+        harness.process_all(("copies",))
+
+    with run_before_call("dynamodb", "TransactWriteItems", cancel):
+        assert migrate(harness) == 0
+    (sale,), (summary,) = stored_items(harness, "Sale"), stored_items(harness, "OrderSummary")
+    assert (number(sale, "quantity"), text(summary, "status")) == (0, "CANCELLED")
+    assert len(stored_items(harness, "OrderNumber")) == 1
+
+
+def test_a_migration_creates_no_item_that_was_deleted_at_the_same_time(harness: ShopHarness) -> None:
+    order_id = create_delivered_order(harness)
+    entry = {"PK": f"ORDER#{order_id}", "SK": "TIMELINE#2026-01-01T00:00:00.000Z#1", "type": "TimelineEvent"}
+    entry |= {"order_id": order_id, "at": "2026-01-01T00:00:00.000Z", "change_id": "1", "event": "OrderPlaced"}
+    entry |= {"status": "PENDING", "GSI1PK": f"NUMBER#{order_id[:8]}", "GSI1SK": f"ORDER#{order_id}"}
+    image: Image = {name: {"S": value} for name, value in entry.items()}
+    image |= {"schema": {"N": "1"}, "version": {"N": "1"}}
+    put(harness, image)
+    before = len(harness.partition(f"ORDER#{order_id}"))
+    updates = []
+
+    def look(params: dict[str, Any], **_: Any) -> None:
+        if params["Key"]["SK"] == image["SK"]:
+            updates.append(params)
+            delete(harness, image)
+
+    events: Any = harness.shop.table.client.meta.events
+    events.register_first("provide-client-params.dynamodb.UpdateItem", look)
+    try:
+        migrate(harness)
+    finally:
+        events.unregister("provide-client-params.dynamodb.UpdateItem", look)
+    assert len(updates) == 1
+    assert len(harness.partition(f"ORDER#{order_id}")) == before - 1
+
+
+def test_the_archive_waits_for_a_repair_that_died_before_it_wrote_all_copies(harness: ShopHarness) -> None:
+    """The stream reader lost all records after the order was placed. The repair writes the summary last."""
+    harness.open_shop()
+    order_id = harness.place_order(mug=2, pot=1)
+    harness.process_all(("copies",))
+    harness.pay_order(order_id)
+    fulfil_order(harness.shop, order_id)
+    harness.dispatch_order(order_id)
+    harness.deliver_order(order_id)
+    harness.process_all(("relay",))
+    with crash_at("dynamodb", "TransactWriteItems", "after", 2):
+        migrate(harness)
+    harness.advance_days(396)
+    READERS["relay"].handler({"Records": harness.new_records()}, None)
+    messages = order_messages(harness.take_messages("archive"))
+    assert len(run_archive(*messages)) == 1
+    assert text(stored_order(harness, order_id), "type") == "Order"
+    harness.clock_offset += timedelta(minutes=2)
+    assert migrate(harness) == 0
+    assert run_archive(*messages) == []
+    assert sorted(text(sale, "product_id") for sale in stored_items(harness, "Sale")) == ["mug", "pot"]
+
+
+# interruptions --------------------------------------------------------------------------------------------------------
+def test_a_migration_that_was_killed_is_not_applied_and_migrates_the_rest_when_it_is_run_again(
+    harness: ShopHarness,
+) -> None:
+    """Each page of the scan has two items. The run dies before it has deleted the second line of a page."""
+    put_lines(harness, "a", "b", "c", "d", "e", "f")
+    with mock.patch.object(sweep, "PAGE_SIZE", 2):
+        with crash_at("dynamodb", "BatchWriteItem", "before", 4):
+            migrate(harness)
+        left = {text(image, "product_id") for image in stored_items(harness, "OrderLine")}
+        assert len(left) == 3
+        known = load_migrations()
+        todo = plan_migrations(known, load_state(harness.shop, known), "up")
+        assert [planned.version for planned in todo][:1] == ["0004"]
+        harness.clock_offset += timedelta(minutes=2)
+        assert migrate(harness) == 0
+    assert stored_items(harness, "OrderLine") == []
+
+
+def test_lines_are_deleted_only_after_sales_have_been_written_in_their_place(harness: ShopHarness) -> None:
+    harness.open_shop()
+    order_id = harness.place_order(mug=2)
+    harness.pay_order(order_id)
+    harness.process_all(("copies",))
+    delete_copies(harness, "Sale")
+    put_lines(harness, "mug")
+    with suppress(pytest.fail.Exception), crash_at("dynamodb", "BatchWriteItem", "before"):
+        migrate(harness)
+    assert [number(sale, "quantity") for sale in stored_items(harness, "Sale")] == [2]
