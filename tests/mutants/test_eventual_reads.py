@@ -199,7 +199,7 @@ def send_mails(harness: ShopHarness) -> int:
     """Send the mails about the latest changes. Return how many were sent."""
     before = len(harness.sent_mails())
     event_publisher.handler({"Records": harness.new_records()}, None)
-    messages = harness.take_messages("notifications")
+    messages = harness.take_messages("order_notification")
     assert order_notification_worker.handler({"Records": messages}, None) == {"batchItemFailures": []}
     return len(harness.sent_mails()) - before
 
@@ -238,8 +238,8 @@ def test_a_mail_about_a_refund_reads_its_order_consistently_because_its_version_
     send_mails(harness)
     refunds.refund_order(harness.shop, STAFF, "sorry", order_id, 100)
     event_publisher.handler({"Records": harness.new_records()}, None)
-    assert WORKERS["refunds"].handler({"Records": harness.take_messages("refunds")}, None) == {"batchItemFailures": []}
-    harness.take_messages("notifications")
+    assert WORKERS["refund"].handler({"Records": harness.take_messages("refund")}, None) == {"batchItemFailures": []}
+    harness.take_messages("order_notification")
     with record_calls("dynamodb", "BatchGetItem") as reads:
         assert send_mails(harness) == 1
     assert [next(iter(read["RequestItems"].values()))["ConsistentRead"] for read in reads] == [True]

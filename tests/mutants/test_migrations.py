@@ -96,12 +96,12 @@ def test_a_migration_writes_no_sale_as_it_was_before_a_change_at_the_same_time(h
     harness.open_shop()
     order_id = harness.place_order(mug=2)
     harness.pay_order(order_id)
-    harness.process_all(("copies",))
+    harness.process_all(("copies_reader",))
     delete_copies(harness, "Sale", "OrderNumber")
 
     def cancel() -> None:
         cancellation.cancel_order(harness.shop, ANN, order_id)
-        harness.process_all(("copies",))
+        harness.process_all(("copies_reader",))
 
     with run_before_call("dynamodb", "TransactWriteItems", cancel):
         assert migrate(harness) == 0
@@ -140,16 +140,16 @@ def test_the_archive_waits_for_a_repair_that_died_before_it_wrote_all_copies(har
     """The stream reader lost all records after the order was placed. The repair writes the summary last."""
     harness.open_shop()
     order_id = harness.place_order(mug=2, pot=1)
-    harness.process_all(("copies",))
+    harness.process_all(("copies_reader",))
     harness.pay_order(order_id)
     fulfil_order(harness.shop, order_id)
     harness.dispatch_order(order_id)
     harness.deliver_order(order_id)
-    harness.process_all(("relay",))
+    harness.process_all(("event_publisher",))
     with crash_at("dynamodb", "TransactWriteItems", "after", 2):
         migrate(harness)
     harness.advance_days(396)
-    READERS["relay"].handler({"Records": harness.new_records()}, None)
+    READERS["event_publisher"].handler({"Records": harness.new_records()}, None)
     messages = order_messages(harness.take_messages("archive"))
     assert len(run_archive(*messages)) == 1
     assert text(stored_order(harness, order_id), "type") == "Order"
@@ -182,7 +182,7 @@ def test_lines_are_deleted_only_after_sales_have_been_written_in_their_place(har
     harness.open_shop()
     order_id = harness.place_order(mug=2)
     harness.pay_order(order_id)
-    harness.process_all(("copies",))
+    harness.process_all(("copies_reader",))
     delete_copies(harness, "Sale")
     put_lines(harness, "mug")
     with suppress(pytest.fail.Exception), crash_at("dynamodb", "BatchWriteItem", "before"):

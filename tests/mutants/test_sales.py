@@ -78,10 +78,10 @@ def test_sales_of_unpaid_and_cancelled_orders_are_not_listed(harness: ShopHarnes
     harness.place_order("unpaid", mug=3)
     cancelled = harness.place_order("cancelled", mug=2)
     harness.pay_order(cancelled, "evt_2", "pi_2")
-    harness.process_all(("copies",))
+    harness.process_all(("copies_reader",))
     assert sold(harness) == [(cancelled, 2, 0)]
     cancellation.cancel_order(harness.shop, ANN, cancelled)
-    harness.process_all(("copies",))
+    harness.process_all(("copies_reader",))
     assert sold(harness) == []
     assert [number(sale, "quantity") for sale in stored_items(harness, "Sale")] == [0]
 
@@ -94,12 +94,12 @@ def test_an_order_keeps_the_shard_of_its_sales_while_the_number_of_shards_change
         ids = [harness.place_order(f"key-{one}", mug=2) for one in range(6)]
         for order_id in ids[:3]:
             harness.pay_order(order_id, f"evt-{order_id}", f"pi-{order_id}")
-        harness.process_all(("copies",))
+        harness.process_all(("copies_reader",))
     for order_id in ids[3:]:
         harness.pay_order(order_id, f"evt-{order_id}", f"pi-{order_id}")
     for order_id in ids[:3]:
         cancellation.cancel_order(harness.shop, ANN, order_id)
-    harness.process_all(("copies",))
+    harness.process_all(("copies_reader",))
     found = stored_items(harness, "Sale")
     assert sorted(text(sale, "order_id") for sale in found) == sorted(ids), "each order has one sale"
     assert len({sale["PK"]["S"] for sale in found}) > 1

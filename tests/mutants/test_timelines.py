@@ -227,11 +227,11 @@ def test_a_restore_brings_back_no_lines_that_an_older_version_copied(harness: Sh
 def test_the_record_after_a_lost_one_writes_the_activity_of_both(harness: ShopHarness) -> None:
     harness.open_shop()
     order_id = harness.place_order(mug=2)
-    harness.process_all(("copies",))
+    harness.process_all(("copies_reader",))
     harness.pay_order(order_id)
     fulfil_order(harness.shop, order_id)
     _, fulfilling = [one for one in harness.new_records() if one["dynamodb"]["Keys"]["SK"] == {"S": "ORDER"}]
-    assert READERS["copies"].handler({"Records": [fulfilling]}, None) == {"batchItemFailures": []}
+    assert READERS["copies_reader"].handler({"Records": [fulfilling]}, None) == {"batchItemFailures": []}
     found = {(text(one, "event"), one["version"]["N"]) for one in stored_items(harness, "Activity")}
     assert found == {("OrderPlaced", "1"), ("OrderPaid", "2"), ("OrderFulfilling", "3")}
 
@@ -239,9 +239,9 @@ def test_the_record_after_a_lost_one_writes_the_activity_of_both(harness: ShopHa
 def test_the_summary_has_the_version_of_its_order_after_a_change_that_it_does_not_show(harness: ShopHarness) -> None:
     harness.open_shop()
     order_id = harness.place_order(mug=2)
-    harness.process_all(("copies",))
+    harness.process_all(("copies_reader",))
     move_away(harness, order_id, 1)
-    harness.process_all(("copies",))
+    harness.process_all(("copies_reader",))
     (summary,) = stored_items(harness, "OrderSummary")
     assert (summary["version"], text(summary, "status")) == ({"N": "2"}, "PENDING")
 
@@ -250,7 +250,7 @@ def test_the_lock_of_the_archive_changes_no_copy(harness: ShopHarness) -> None:
     order_id = create_delivered_order(harness)
     (before,) = stored_items(harness, "OrderSummary")
     harness.advance_days(396)
-    READERS["relay"].handler({"Records": harness.new_records()}, None)
+    READERS["event_publisher"].handler({"Records": harness.new_records()}, None)
     with crash_at("dynamodb", "BatchWriteItem", "before"):
         run_archive(*order_messages(harness.take_messages("archive")))
     assert text(stored_order(harness, order_id), "status") == "ARCHIVING"
