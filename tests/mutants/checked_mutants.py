@@ -486,6 +486,21 @@ CHECKED_MUTANTS = (
         test_eventual_reads.test_an_order_takes_no_more_payments_than_allowed_although_a_replica_lacks_the_last_one,
     ),
     CheckedMutant(
+        "a payment is updated without a condition",
+        patch_attribute(payments, "update", without_condition(writes.update)),
+        test_eventual_reads.test_a_late_failure_does_not_change_a_payment_that_a_replica_shows_before_its_capture,
+    ),
+    CheckedMutant(
+        "an event that changes nothing does not check its payment",
+        edit_code(payments._decide, ("return [check_unchanged(PAYMENT, existing)], ", "return [], ")),
+        test_eventual_reads.test_an_event_that_changes_nothing_is_answered_with_the_current_state_of_its_payment,
+    ),
+    CheckedMutant(
+        "an event about an archived order does not check its payment",
+        edit_code(payments._decide, ("order), same_payment], result", "order)], result")),
+        test_eventual_reads.test_an_event_about_a_payment_beside_an_archived_order_is_answered_with_this_payment,
+    ),
+    CheckedMutant(
         "an order is rejected by outdated items",
         edit_code(placing.place_order, ("except (ShopError, BackorderUnconfirmed):", "except BackorderUnconfirmed:")),
         test_eventual_reads.test_an_order_is_rejected_only_after_a_consistent_read,
@@ -761,6 +776,11 @@ CHECKED_MUTANTS = (
         "earlier entries are moved in a transaction of their own",
         write_separately(EARLIER_TIMELINE),
         test_timelines.test_no_entry_is_lost_if_a_process_dies_while_it_moves_earlier_entries,
+    ),
+    CheckedMutant(
+        "earlier entries are moved although there is no room",
+        edit_code(orders.save_order, (" if may_split else (after, None)", "")),
+        test_timelines.test_a_transaction_without_room_for_a_further_item_moves_no_entries,
     ),
     CheckedMutant(
         "the lock of the archive is in the timeline",

@@ -4,14 +4,14 @@ In the `with` block of `late_replica`, each eventually consistent read shows the
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any
 from unittest import mock
 
 import pytest
 from botocore.exceptions import ReadTimeoutError
 
-from functions.dynamodb.errors import Impossible
+from functions.dynamodb.errors import Impossible, TableBusy
 from functions.handlers import copies_reader, event_publisher, order_notification_worker
 from functions.model import entities
 from functions.model.entities import Shards
@@ -21,6 +21,7 @@ from functions.shop import cancellation, customers, payments, placing, products,
 from functions.shop.fulfilment import fulfil_order
 from functions.shop.shop import Caller
 from tests.mutants.items import number, stored_items, stored_order, text
+from tests.support.archiving import create_delivered_order
 from tests.support.client_faults import lose_response, record_calls
 from tests.support.harness import ANN, HOME_ADDRESS, STAFF, WAREHOUSE, WORKERS, ShopHarness
 from tests.support.late_replica import late_replica
@@ -159,6 +160,61 @@ def test_an_order_takes_no_more_payments_than_allowed_although_a_replica_lacks_t
             pay(3)
     assert number(stored_order(harness, order_id), "paid") == 20
     assert [number(refund, "amount") for refund in stored_items(harness, "Refund")] == [10]
+
+
+def report_payment(harness: ShopHarness, order_id: str, outcome: Any) -> Any:
+    """Record an event of the provider about the payment pi_9. Return the result, or None if the shop was too busy."""
+    told = payments.ProviderPaymentEvent(f"evt-{outcome}", "pi_9", order_id, outcome, 2500, "EUR")
+    with suppress(TableBusy):
+        return payments.record_payment(harness.shop, told, {"id": told.event_id}).result
+
+
+def outdated_payment(outdated: list[dict[str, Any]]) -> Any:
+    """Let eventually consistent reads of the payment pi_9 return the item in `outdated`, or nothing if it is empty."""
+
+    def show(params: dict[str, Any], answer: dict[str, Any]) -> None:
+        if not params["ConsistentRead"] and params["Key"]["SK"] == {"S": "PAYMENT#pi_9"}:
+            answer.pop("Item", None)
+            answer.update({"Item": outdated[0]} if outdated else {})
+
+    return answers_of("GetItem", show)
+
+
+def test_a_late_failure_does_not_change_a_payment_that_a_replica_shows_before_its_capture(
+    harness: ShopHarness,
+) -> None:
+    harness.open_shop()
+    order_id = harness.place_order(mug=2)
+    report_payment(harness, order_id, "authorised")
+    outdated = stored_items(harness, "Payment")
+    report_payment(harness, order_id, "succeeded")
+    with outdated_payment(outdated):
+        report_payment(harness, order_id, "failed")
+    assert [text(payment, "status") for payment in stored_items(harness, "Payment")] == ["CAPTURED"]
+
+
+def test_an_event_that_changes_nothing_is_answered_with_the_current_state_of_its_payment(
+    harness: ShopHarness,
+) -> None:
+    harness.open_shop()
+    order_id = harness.place_order(mug=2)
+    report_payment(harness, order_id, "authorised")
+    outdated = stored_items(harness, "Payment")
+    report_payment(harness, order_id, "succeeded")
+    told = payments.ProviderPaymentEvent("evt-again", "pi_9", order_id, "authorised", 2500, "EUR")
+    with outdated_payment(outdated):
+        answer = payments.record_payment(harness.shop, told, {"id": "evt-again"})
+    assert answer.result["status"] == "CAPTURED"
+
+
+def test_an_event_about_a_payment_beside_an_archived_order_is_answered_with_this_payment(harness: ShopHarness) -> None:
+    order_id = create_delivered_order(harness)
+    harness.advance_days(396)
+    harness.process_all()
+    report_payment(harness, order_id, "succeeded")  # the order is archived, so the payment is unmatched
+    with outdated_payment([]):
+        result = report_payment(harness, order_id, "failed")
+    assert result["status"] == "UNMATCHED"
 
 
 # placing orders -------------------------------------------------------------------------------------------------------

@@ -2,13 +2,14 @@
 
 import json
 from typing import Any
+from unittest import mock
 
 import pytest
 
 from functions.handlers import copies_reader
 from functions.model.entities import Address
 from functions.runtime import clients
-from functions.shop import discounts, orders, placing
+from functions.shop import discounts, orders, placing, returns
 from functions.shop.fulfilment import fulfil_order
 from local import shop_client
 from ops.__main__ import main
@@ -16,7 +17,7 @@ from ops.commands.restore import make_archive_fetcher, restore_order
 from ops.targets import ShopTarget
 from tests.mutants.items import stored_items, stored_order, text
 from tests.support.archiving import archived_objects, create_delivered_order, order_messages, run_archive
-from tests.support.client_faults import crash_at
+from tests.support.client_faults import crash_at, record_calls
 from tests.support.harness import ANN, HOME_ADDRESS, READERS, STAFF, ShopHarness
 from tests.support.operator_shop import fake_shop_with_buckets
 
@@ -93,6 +94,32 @@ def test_no_entry_is_lost_if_a_process_dies_while_it_moves_earlier_entries(harne
     timelines = [order["timeline"], *(image["entries"] for image in moved)]
     assert sorted(int(version) for timeline in timelines for version in timeline["M"]) == list(range(1, 18))
     assert len(order["timeline"]["M"]) == 4
+
+
+def test_a_transaction_without_room_for_a_further_item_moves_no_entries(harness: ShopHarness) -> None:
+    """The return, its refund, the stock, the expiry marker, the command and the order are six items."""
+    harness.open_shop()
+    order_id = harness.place_order(mug=2)
+    for number in range(12):
+        move_away(harness, order_id, number)
+    harness.pay_order(order_id)
+    fulfil_order(harness.shop, order_id)
+    harness.dispatch_order(order_id)
+    harness.deliver_order(order_id)
+    assert (len(entries(stored_order(harness, order_id))), len(stored_items(harness, "EarlierTimeline"))) == (4, 1)
+    table, order = harness.shop.table, stored_order(harness, order_id)
+    (moved,) = stored_items(harness, "EarlierTimeline")
+    whole = {**order["timeline"]["M"], **moved["entries"]["M"]}
+    table.client.put_item(TableName=table.name, Item={**order, "timeline": {"M": whole}})
+    table.client.delete_item(TableName=table.name, Key={"PK": moved["PK"], "SK": moved["SK"]})
+    with (
+        mock.patch.object(returns, "TRANSACTION_LIMIT", 6),
+        record_calls("dynamodb", "TransactWriteItems") as writes,
+    ):
+        pieces = {"mug": returns.ReturnedGoods(2, restock=True)}
+        returns.return_goods(harness.shop, STAFF, "back", order_id, pieces)
+    assert [len(write["TransactItems"]) for write in writes] == [6]
+    assert [version for version, _, _ in entries(stored_order(harness, order_id))] == [str(n) for n in range(1, 19)]
 
 
 # the archive ----------------------------------------------------------------------------------------------------------
