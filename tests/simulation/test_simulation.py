@@ -31,8 +31,8 @@ from tests.support.scale import many
 QUICK = (1,)
 FOUND = (111, 295, 1357, 5065, 5070, 6274, 6329)
 """Seeds that have found an error of the shop."""
-FOUND_IN_SIMULATION = (5819, 5999)
-"""Seeds that have failed because the simulated operator, or the simulation itself, was wrong."""
+FOUND_IN_SIMULATION = (5819, 5999, 6637)
+"""Seeds that have failed because an invariant, the simulated operator, or the simulation itself was wrong."""
 
 
 @pytest.mark.parametrize("seed", [*QUICK, *FOUND, *FOUND_IN_SIMULATION])
