@@ -14,26 +14,16 @@ from functions.dynamodb.keys import Instant
 from functions.dynamodb.table import Table
 from functions.model.changes import make_change_id
 from functions.model.entities import Customer, Effect, Invoice, Notification, Order, Payment, Refund, Return, Shipment
-from functions.model.patterns import CUSTOMER_OR_ERASED_BY_ID
-from functions.model.table import CUSTOMER, EFFECT, ORDER
+from functions.model.patterns import CUSTOMER_OR_ERASED_BY_ID, EFFECT_BY_ID
+from functions.model.table import CUSTOMER
 from functions.model.timelines import merge_timeline
 from functions.shop.customer_names import REACTION as RENAMING
-from functions.shop.fulfilment import REACTION as INVOICING
-from ops.repair.order_history import change_ids
 
 TimelineEntry = Mapping[str, Any]
 """An entry of an order's timeline: a mapping with the keys "at" (a UTC time), "kind" (such as "change") and "text".
 
 The local shop keeps a journal: a log of all requests, events and side effects. An entry from the journal also has other
 keys.
-"""
-REACTIONS_WITH_EFFECT_ITEMS = (INVOICING, RENAMING)
-"""The reactions (queues with a worker) that store Effect items.
-
-An Effect item records the finished work of a worker. If the event is delivered again, the worker does not repeat this
-work. For INVOICING, the item has the number of the order's invoice. For RENAMING, it has a position in the list of the
-customer's orders: the new name is already copied to the orders before it. Other reactions store items of other types,
-for example a Notification.
 """
 
 
@@ -99,20 +89,14 @@ def _make_entry(at: Instant, kind: str, text: str) -> TimelineEntry:
 
 
 def list_effects(table: Table, order: Any) -> list[Effect]:
-    """Return the Effect items of an order, oldest first.
+    """Return the Effect item of the change of the customer that gave the order its customer's name.
 
-    An Effect item records a worker's work. Its id is the id of an order, or of a change that the worker handled. The
-    result has the Effect items with the id of this order, or of a change of this order.
-
-    An order also stores a copy of its customer's name. If the order is not archived and the customer was not erased,
-    the result has the Effect item for the change of the customer that gave the order this name.
+    The item records how far the worker has come that copies the name to the customer's orders. The result is empty if
+    the order is archived, if the customer was erased, or if the worker stored no position.
     """
-    ids = {order.order_id, *change_ids(ORDER, order)}
     customer = table.get(CUSTOMER_OR_ERASED_BY_ID, customer_id=order.customer_id)
-    if isinstance(order, Order) and isinstance(customer, Customer):
-        image = CUSTOMER.encode(customer)
-        ids.add(make_change_id(CUSTOMER, image, order.customer_version, "MODIFY"))
-    keys = [
-        EFFECT.key(effect_id=id, reaction=reaction) for id in sorted(ids) for reaction in REACTIONS_WITH_EFFECT_ITEMS
-    ]
-    return sorted(table.batch_get(keys), key=lambda effect: effect.created_at)
+    if not (isinstance(order, Order) and isinstance(customer, Customer)):
+        return []
+    change_id = make_change_id(CUSTOMER, CUSTOMER.encode(customer), order.customer_version, "MODIFY")
+    effect = table.get(EFFECT_BY_ID, effect_id=change_id, reaction=RENAMING)
+    return [effect] if effect else []

@@ -8,22 +8,18 @@ an item. So the orders of a batch share one transaction, and take the number onc
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
 from functools import partial
 from typing import Any
 
 from functions.dynamodb.writes import Write, put_if_absent
-from functions.model.entities import Effect, Invoice, Order, Payment, Refund, Shipment
+from functions.model.entities import Invoice, Order, Payment, Refund, Shipment
 from functions.model.patterns import ORDER_ITEM_COLLECTION
-from functions.model.retention import EFFECT_DAYS
 from functions.model.states import apply_order_command
-from functions.model.table import EFFECT, INVOICE, ORDER, PAYMENT, REFUND, SHIPMENT
+from functions.model.table import INVOICE, ORDER, PAYMENT, REFUND, SHIPMENT
 from functions.shop.invoices import allocate_payments, build_invoice, take_numbers
 from functions.shop.orders import save_order
 from functions.shop.shipments import build_shipment
 from functions.shop.shop import Shop, retry_on_conflict
-
-REACTION = "issue_invoice"
 
 
 @dataclass(frozen=True)
@@ -81,7 +77,7 @@ def _fulfil(shop: Shop, order_ids: Sequence[str]) -> dict[str, Fulfilment]:
         number = paid.invoice_id or next(next_number)
         if paid.invoice_id is None:
             covered = tuple(allocate_payments(order, paid.payments, paid.refunds))
-            writes += _invoice_writes(shop, build_invoice(shop, number, order, covered))
+            writes.append(put_if_absent(INVOICE, build_invoice(shop, number, order, covered)))
         after = replace(apply_order_command(order, "fulfil", shop.now_instant()), parcels=1)
         shipment = build_shipment(after, {id: line.quantity for id, line in order.lines.items()})
         writes += [*save_order(order, after), put_if_absent(SHIPMENT, shipment)]
@@ -107,15 +103,3 @@ def _read_paid_order(shop: Shop, order_id: str) -> PaidOrder | None:
         [item for item in items if isinstance(item, Refund)],
         next((item.invoice_id for item in items if isinstance(item, Invoice)), None),
     )
-
-
-def _invoice_writes(shop: Shop, invoice: Invoice) -> list[Write[Any]]:
-    """Return the writes that store an invoice, and the Effect by which an older version of this code knows it."""
-    effect = Effect(
-        effect_id=invoice.order_id,
-        reaction=REACTION,
-        result=invoice.invoice_id,
-        created_at=invoice.created_at,
-        ttl=int((shop.now() + timedelta(days=EFFECT_DAYS)).timestamp()),
-    )
-    return [put_if_absent(INVOICE, invoice), put_if_absent(EFFECT, effect)]

@@ -60,9 +60,8 @@ def test_an_order_is_shown_with_its_items_and_its_effects(
         "Payment": 1,
         "Shipment": 1,
         "Invoice": 1,
-        "Effect": 1,
         "Notification": 4,
-        "timeline": 14,
+        "timeline": 13,
         "copy": 5,
     }
     parts = ("2 x mug at 1250", "paid 3750", "pi_1", "2026-00000001", "OrderShipped", "then it is archived")
@@ -98,7 +97,7 @@ def test_the_timeline_has_changes_writes_and_effects_of_every_kind_in_order(
     for part in (
         "change  OrderPlaced, PENDING, version 1",
         "write   Payment pi_1 ",
-        "effect  issue_invoice: 2026-00000001",
+        "effect  fulfilment: invoice 2026-00000001",
         "effect  fulfilment: shipment ",
         "effect  order_notification: mail OrderDelivered SENT",
         "write   Return ",

@@ -1,4 +1,4 @@
-"""Idempotency records: of API commands with an idempotency key, and of side effects of events, such as an invoice."""
+"""Idempotency records: of API commands with an idempotency key, and of reactions to events."""
 
 from functions.dynamodb.codec import entity
 from functions.dynamodb.keys import Instant
@@ -22,10 +22,10 @@ class Command:
 
 @entity
 class Effect:
-    """Records the result of a reaction to an event, so that a second delivery of the event does not repeat it.
+    """Records how far a reaction to an event has come, so that a second delivery of the event continues there.
 
-    A reaction is a queue of events and the Lambda that processes it. `reaction`: its name, such as fulfilment.
-    `result`: the result of the effect, such as the id of the issued invoice.
+    A reaction is a queue of events and the Lambda that processes it. `reaction`: its name, such as names. `result`: for
+    a changed name of a customer, the position in the list of the customer's orders.
     """
 
     effect_id: str
