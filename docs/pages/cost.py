@@ -50,10 +50,10 @@ ORDER_LIFE: Mapping[str, LifeStep] = {
         "order_notification": Usage(calls=1, read=1.5, written=2, messages=1),
     }),
     "paid": LifeStep(events=5, mails=1, usage={
-        "api": Usage(calls=1, read=2.5, written=10),
+        "api": Usage(calls=1, read=2, written=8),
         "copies_reader": Usage(calls=3, read=2, written=18),
         "event_publisher": Usage(calls=3),
-        "fulfilment": Usage(calls=1, read=2, written=14, messages=1),
+        "fulfilment": Usage(calls=1, read=2, written=12, messages=1),
         "order_notification": Usage(calls=1, read=1.5, written=2, messages=1),
         "warehouse": Usage(messages=1),
     }),
@@ -244,8 +244,8 @@ at most two functions issue invoices at a time, and the request limits of a stag
   times a minute, even if they are empty.
 - Lambda's reads of the stream and DynamoDB's deletions at the `ttl` are free.
 - Rejected writes (of a copy that exists already) also cost units, but the local engine does not report them.
-- Effect markers stay in the table for {retention.EFFECT_DAYS} days, mail markers for {retention.NOTIFICATION_DAYS}. The
-  size of an order includes them for the whole life of the order.
+- Mail markers stay in the table for {retention.NOTIFICATION_DAYS} days. The size of an order includes them for
+  its whole life.
 - An invocation writes {LOG_BYTES:,} bytes of logs. Their storage is not included (less than a tenth of that a month).
   X-Ray keeps one trace a second and {TRACED_SHARE:.0%} of all others. This is its default, calculated here for all
   functions together. A sampling rule of the account can reduce it.

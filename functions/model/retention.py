@@ -16,7 +16,8 @@ COMMAND_DAYS = 90
 DAYS_BY_COMMAND: Mapping[str, int] = dict.fromkeys(("record_payment", "record_dispute", "record_refund"), COMMAND_DAYS)
 """For how many days the idempotency key of a command is remembered. The key of any other command is kept for ever.
 
-These keys are the ids of the payment provider's events. The provider sends an event for three days at most
+These keys are the ids of the payment provider's events. A payment remembers the first events that changed it, as long
+as the payment is in the table. The provider sends an event for three days at most
 (https://docs.stripe.com/webhooks#automatic-retries). A later event changes nothing, because the state tables forbid it.
 A client chooses the keys of all other commands, and may repeat a request at any time. Most of them add to a sum.
 """

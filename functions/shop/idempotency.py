@@ -16,7 +16,7 @@ from functions.model.errors import IdempotencyKeyReused
 from functions.model.patterns import COMMAND_BY_KEY
 from functions.model.retention import DAYS_BY_COMMAND
 from functions.model.table import COMMAND
-from functions.shop.shop import Shop, decide_with_eventual_reads, retry_on_conflict
+from functions.shop.shop import Shop, retry_on_conflict
 
 FINGERPRINT_VERSION = "1"
 
@@ -43,43 +43,35 @@ class IdempotentResult:
     replayed: bool
 
 
-def run_idempotently(
-    shop: Shop,
-    caller_id: str,
-    key: str,
-    command: str,
-    body: Mapping[str, Any],
-    decide: Callable[[Shop], tuple[Sequence[Write[Any]], dict[str, Any]]],
-    *,
-    reads_eventually_first: bool = False,
-) -> IdempotentResult:
-    """Run a command once per idempotency key: store its writes and its result in one transaction.
+@dataclass(frozen=True)
+class IdempotencyKey:
+    """The key of a request, and the Command item that remembers its result. `fingerprint`: that of its body."""
 
-    `key`: the idempotency key from the client. `command`: the name of the command. `body`: the request, to detect that
-    a client uses the same key for another request. `decide` gets the shop to read with, and returns the writes and the
-    JSON result. The transaction contains these writes and a Command item with the result. If the transaction fails
-    because an item has changed since `decide` read it, `decide` is called again. `reads_eventually_first`: whether the
-    first call reads eventually (see `decide_with_eventual_reads`). Then each item that `decide` reads must be a
-    condition of its writes.
+    caller: str
+    key: str
+    command: str
+    fingerprint: str
 
-    A rejected command stores nothing, so its key can be used again. Raises IdempotencyKeyReused if the key was used
-    before with another body. Also raises the errors of `decide` and its writes.
-    """
-    command_key = {"caller": caller_id, "key": shop.digest("command", key).hex()[:32], "command": command}
-    body_fingerprint, days = fingerprint(body), DAYS_BY_COMMAND.get(command)
+    @staticmethod
+    def of(shop: Shop, caller_id: str, key: str, command: str, body: Mapping[str, Any]) -> "IdempotencyKey":
+        return IdempotencyKey(caller_id, shop.digest("command", key).hex()[:32], command, fingerprint(body))
 
-    def replay(done: Command) -> IdempotentResult:
-        if done.fingerprint != body_fingerprint:
-            raise IdempotencyKeyReused
-        return IdempotentResult(json.loads(done.result), replayed=True)
+    def find_result(self, shop: Shop) -> IdempotentResult | None:
+        """Return the stored result, or None. Raises IdempotencyKeyReused if the key was used with another body."""
+        done = shop.table.get(COMMAND_BY_KEY, caller=self.caller, key=self.key, command=self.command)
+        return self._replay(done) if done else None
 
-    def attempt(shop: Shop) -> IdempotentResult:
-        if done := shop.table.get(COMMAND_BY_KEY, **command_key):
-            return replay(done)
-        writes, result = decide(shop)
+    def write(self, shop: Shop, writes: Sequence[Write[Any]], result: dict[str, Any]) -> IdempotentResult:
+        """Store the writes of a command and its result in one transaction, and return the result.
+
+        If another request with this key was faster, nothing is written, and its result is returned.
+        """
+        days = DAYS_BY_COMMAND.get(self.command)
         command_item = Command(
-            **command_key,
-            fingerprint=body_fingerprint,
+            caller=self.caller,
+            key=self.key,
+            command=self.command,
+            fingerprint=self.fingerprint,
             result=json.dumps(result),
             created_at=shop.now_instant(),
             ttl=int((shop.now() + timedelta(days=days)).timestamp()) if days else None,
@@ -87,12 +79,39 @@ def run_idempotently(
         try:
             shop.table.write(put_if_absent(COMMAND, command_item, condition_error=AlreadyDone), *writes)
         except AlreadyDone as found:
-            return replay(found.command)
+            return self._replay(found.command)
         return IdempotentResult(result, replayed=False)
 
-    if reads_eventually_first:
-        return decide_with_eventual_reads(shop, attempt)
-    return retry_on_conflict(shop, lambda: attempt(shop))
+    def _replay(self, done: Command) -> IdempotentResult:
+        self.require_same(done.fingerprint)
+        return IdempotentResult(json.loads(done.result), replayed=True)
+
+    def require_same(self, stored_fingerprint: str) -> None:
+        """Raise IdempotencyKeyReused if the earlier request with this key had another body."""
+        if stored_fingerprint != self.fingerprint:
+            raise IdempotencyKeyReused
+
+
+def run_idempotently(
+    shop: Shop,
+    caller_id: str,
+    key: str,
+    command: str,
+    body: Mapping[str, Any],
+    decide: Callable[[Shop], tuple[Sequence[Write[Any]], dict[str, Any]]],
+) -> IdempotentResult:
+    """Run a command once per idempotency key: store its writes and its result in one transaction.
+
+    `key`: the idempotency key from the client. `command`: the name of the command. `body`: the request, to detect that
+    a client uses the same key for another request. `decide` gets the shop to read with, and returns the writes and the
+    JSON result. The transaction contains these writes and a Command item with the result. If the transaction fails
+    because an item has changed since `decide` read it, `decide` is called again.
+
+    A rejected command stores nothing, so its key can be used again. Raises IdempotencyKeyReused if the key was used
+    before with another body. Also raises the errors of `decide` and its writes.
+    """
+    used = IdempotencyKey.of(shop, caller_id, key, command, body)
+    return retry_on_conflict(shop, lambda: used.find_result(shop) or used.write(shop, *decide(shop)))
 
 
 class AlreadyDone(Exception):

@@ -17,17 +17,27 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from functions.dynamodb.writes import Write, WriteConflict, check_absent, check_unchanged, put_if_absent, update
-from functions.model.entities import ArchivedOrder, Order, Payment, PaymentClaim, RefundReason
+from functions.model.entities import (
+    ArchivedOrder,
+    Order,
+    Payment,
+    PaymentClaim,
+    PaymentStatus,
+    RecordedEvent,
+    RefundReason,
+)
 from functions.model.errors import NotFound, WrongState
-from functions.model.patterns import PAYMENT_BY_ID, PAYMENT_CLAIM_BY_ID, UNMATCHED_PAYMENTS_BY_DATE
+from functions.model.patterns import ORDER_BY_ID, PAYMENT_BY_ID, PAYMENT_CLAIM_BY_ID, UNMATCHED_PAYMENTS_BY_DATE
 from functions.model.states import PaymentCommand, apply_payment_command
 from functions.model.table import PAYMENT, PAYMENT_CLAIM, REFUND
-from functions.shop.idempotency import IdempotentResult, run_idempotently
+from functions.shop.idempotency import IdempotencyKey, IdempotentResult
 from functions.shop.orders import apply_payment, save_order
 from functions.shop.refund_processing import PROVIDER_CALLER_ID
-from functions.shop.refunds import build_refund, check_order_unchanged, get_order_unless_archiving, has_max_payments
-from functions.shop.shop import Caller, Shop
+from functions.shop.refunds import build_refund, check_order_unchanged, has_max_payments, require_not_archiving
+from functions.shop.shop import Caller, Shop, decide_with_eventual_reads
 
+MAX_RECORDED_EVENTS = 4
+"""The number of the provider's events that a payment remembers. They take about 500 bytes."""
 NO_ORDER = "none"
 """The order id under which a payment is stored if the provider's event has no valid order id."""
 Decision = tuple[Sequence[Write[Any]], dict[str, Any]]
@@ -79,16 +89,10 @@ def record_payment(shop: Shop, event: ProviderPaymentEvent, body: Mapping[str, A
     status. Raises TableBusy while the order is being archived. The provider then sends the event again.
     """
 
+    key = IdempotencyKey.of(shop, PROVIDER_CALLER_ID, event.event_id, "record_payment", body)
+
     def record(claimed_by: str | None) -> IdempotentResult:
-        return run_idempotently(
-            shop,
-            PROVIDER_CALLER_ID,
-            event.event_id,
-            "record_payment",
-            body,
-            lambda shop: _decide(shop, event, claimed_by),
-            reads_eventually_first=True,
-        )
+        return decide_with_eventual_reads(shop, lambda shop: _record(shop, key, event, claimed_by))
 
     try:
         return record(None)
@@ -96,38 +100,69 @@ def record_payment(shop: Shop, event: ProviderPaymentEvent, body: Mapping[str, A
         return record(found.order_id)
 
 
-def _decide(shop: Shop, event: ProviderPaymentEvent, claimed_by: str | None) -> Decision:
-    """Return the writes that record the event, and the result of the command.
+def _record(shop: Shop, key: IdempotencyKey, event: ProviderPaymentEvent, claimed_by: str | None) -> IdempotentResult:
+    """Record the event, or return the result of its first delivery.
+
+    A payment remembers the first events that changed it. Any other event is remembered by a Command item, as older
+    versions of this code remembered all. A new payment of an order that was never archived has no earlier event. So its
+    first event needs no such item, and no read of one.
 
     `claimed_by`: the order for which the payment is claimed, or None if no claim is known. The writes then contain the
     claim, and raise AlreadyClaimed if there is one.
     """
-    order = get_order_unless_archiving(shop, event.order_id)
+    order = shop.table.get(ORDER_BY_ID, order_id=event.order_id)
     existing = shop.table.get(PAYMENT_BY_ID, order_id=event.order_id, payment_id=event.payment_id)
+    events = (existing and existing.events) or {}
+    if known := events.get(event.event_id):
+        key.require_same(known.fingerprint)
+        return IdempotentResult(_result(event.payment_id, known.status, known.reason), replayed=True)
+    was_archived = isinstance(order, ArchivedOrder) or (order is not None and order.restored_at is not None)
+    may_be_known = existing is not None or was_archived
+    consistent = replace(shop, table=shop.table.with_consistent_reads())  # the write does not check a missing Command
+    if may_be_known and (done := key.find_result(consistent)):
+        return done
+    require_not_archiving(order)
     is_known = claimed_by == event.order_id
     if existing is None and isinstance(order, ArchivedOrder) and (event.outcome != "succeeded" or is_known):
         # The event brings no new money, and the order is archived. Store nothing: the archive may already contain this
         # payment, with a status that comes after the status in the event.
-        result = {"payment_id": event.payment_id, "status": None, "reason": "the order is archived"}
-        key = PAYMENT.key(order_id=event.order_id, payment_id=event.payment_id)
-        same_payment = check_absent(PAYMENT, key, condition_error=lambda found: WriteConflict(PAYMENT.type))
-        return [check_order_unchanged(event.order_id, order), same_payment], result
-    if event.outcome == "succeeded":
-        after = _capture(shop, existing, event, order, claimed_by)
-    else:
-        after = _apply_command(
-            shop, existing, event, "authorise" if event.outcome == "authorised" else "fail", event.reason
-        )
+        absent = PAYMENT.key(order_id=event.order_id, payment_id=event.payment_id)
+        same_payment = check_absent(PAYMENT, absent, condition_error=lambda found: WriteConflict(PAYMENT.type))
+        result = _result(event.payment_id, None, "the order is archived")
+        return key.write(shop, [check_order_unchanged(event.order_id, order), same_payment], result)
+    after = _apply_event(shop, existing, event, order, claimed_by)
     if after is None:
         assert existing is not None, "a new payment is always a change"
-        return [check_unchanged(PAYMENT, existing)], payment_result(existing)
+        return key.write(shop, [check_unchanged(PAYMENT, existing)], payment_result(existing))
+    remembers = len(events) < MAX_RECORDED_EVENTS
+    if remembers:
+        recorded = RecordedEvent(fingerprint=key.fingerprint, status=after.status, reason=after.reason)
+        after = replace(after, events={**events, event.event_id: recorded})
     writes: list[Write[Any]] = [put_if_absent(PAYMENT, after) if existing is None else update(PAYMENT, existing, after)]
     if event.outcome == "succeeded" and after.amount > 0 and claimed_by is None:
         claim = PaymentClaim(payment_id=event.payment_id, order_id=event.order_id, created_at=shop.now_instant())
         writes.append(put_if_absent(PAYMENT_CLAIM, claim, condition_error=AlreadyClaimed))
     if after.status == "CAPTURED" and isinstance(order, Order):
-        return [*writes, *_count_towards_order(shop, order, after)], payment_result(after)
-    return [*writes, check_order_unchanged(event.order_id, order)], payment_result(after)
+        writes += _count_towards_order(shop, order, after)
+    else:
+        writes.append(check_order_unchanged(event.order_id, order))
+    if not remembers:
+        return key.write(shop, writes, payment_result(after))
+    shop.table.write(*writes)
+    return IdempotentResult(payment_result(after), replayed=False)
+
+
+def _apply_event(
+    shop: Shop,
+    existing: Payment | None,
+    event: ProviderPaymentEvent,
+    order: Order | ArchivedOrder | None,
+    claimed_by: str | None,
+) -> Payment | None:
+    """Return the payment after the event, or None if the event does not change it. Nothing is written."""
+    if event.outcome == "succeeded":
+        return _capture(shop, existing, event, order, claimed_by)
+    return _apply_command(shop, existing, event, "authorise" if event.outcome == "authorised" else "fail", event.reason)
 
 
 def _capture(
@@ -230,4 +265,8 @@ def get_payment_claim(shop: Shop, caller: Caller, payment_id: str) -> PaymentCla
 
 def payment_result(payment: Payment) -> dict[str, Any]:
     """Return the payment's id, status and reason as a JSON object: the result of a command about this payment."""
-    return {"payment_id": payment.payment_id, "status": payment.status, "reason": payment.reason}
+    return _result(payment.payment_id, payment.status, payment.reason)
+
+
+def _result(payment_id: str, status: PaymentStatus | None, reason: str | None) -> dict[str, Any]:
+    return {"payment_id": payment_id, "status": status, "reason": reason}

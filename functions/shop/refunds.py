@@ -171,9 +171,14 @@ def get_order_unless_archiving(shop: Shop, order_id: str) -> Order | ArchivedOrd
     item of the order may be added or changed at the same time.
     """
     order = shop.table.get(ORDER_BY_ID, order_id=order_id)
+    require_not_archiving(order)
+    return order
+
+
+def require_not_archiving(order: Order | ArchivedOrder | None) -> None:
+    """Raise TableBusy if the order is being archived."""
     if isinstance(order, Order) and order.status == "ARCHIVING":
         raise TableBusy(ARCHIVING_RETRY_SECONDS)
-    return order
 
 
 def get_payment(shop: Shop, order_id: str, payment_id: str) -> Payment:

@@ -91,10 +91,15 @@ def test_only_the_keys_of_the_providers_events_expire(api: ApiHarness) -> None:
     order_id = str(api.place_order().body["order_id"])
     post_webhook(api, payment_event(order_id, 2500))
     kept = {image["command"]["S"]: "ttl" in image for image in api.table_images() if image["type"]["S"] == "Command"}
+    assert kept == {"receive_stock": False}, "the payment remembers its event"
+    post_webhook(api, payment_event(order_id, 2500, id="evt_2"))
+    kept = {image["command"]["S"]: "ttl" in image for image in api.table_images() if image["type"]["S"] == "Command"}
     assert kept == {"receive_stock": False, "record_payment": True}
     assert set(DAYS_BY_COMMAND) == {"record_payment", "record_dispute", "record_refund"}
     wait_days(api, COMMAND_DAYS + 1)
     before = api.table_images()
     assert post_webhook(api, payment_event(order_id, 2500)).body["status"] == "CAPTURED"
+    assert api.table_images() == before
+    assert post_webhook(api, payment_event(order_id, 2500, id="evt_2")).body["status"] == "CAPTURED"
     new = [image for image in api.table_images() if image not in before]
     assert [image["type"]["S"] for image in new] == ["Command"], "the payment is captured already"

@@ -548,7 +548,7 @@ def test_f18_redelivered_records_do_not_restore_archived_items(harness: ShopHarn
     assert run_archive(*messages) == []
     harness.process_all()
     after, archived = lying(harness), harness.objects("archive")
-    assert len(harness.all_records) > begins + len(after)
+    assert len(harness.all_records) > begins + 10, "those of the archive, too"
     for _ in range(2):
         assert run_archive(*messages) == []
         for reader in (copies_reader, event_publisher):

@@ -189,6 +189,21 @@ CHECKED_MUTANTS = (
         test_money.test_an_order_that_is_cancelled_while_it_is_fulfilled_gets_no_invoice_and_no_shipment,
     ),
     CheckedMutant(
+        "payment decides a repeated event again",
+        edit_code(payments._record, ("events.get(event.event_id)", 'events.get("")')),
+        test_money.test_a_repeated_authorisation_does_not_change_a_payment_that_failed_since,
+    ),
+    CheckedMutant(
+        "payment applies an event that it ignored before",
+        edit_code(payments._record, ("= existing is not None or was_archived", "= was_archived")),
+        test_money.test_an_authorisation_that_changed_nothing_is_not_applied_after_a_failure,
+    ),
+    CheckedMutant(
+        "events of an archived order are forgotten by its restore",
+        edit_code(payments._record, (" or (order is not None and order.restored_at is not None)", "")),
+        test_money.test_an_event_that_was_ignored_while_its_order_was_archived_is_ignored_after_the_restore,
+    ),
+    CheckedMutant(
         "won dispute pays while another is open",
         edit_code(
             disputes._adjust_order_money, ("if after.is_disputed or after.is_charged_back", "if after.is_charged_back")
@@ -232,14 +247,14 @@ CHECKED_MUTANTS = (
     CheckedMutant(
         "idempotency keys are odd or even",
         edit_code(
-            idempotency.run_idempotently,
+            idempotency.IdempotencyKey.of,
             ('shop.digest("command", key).hex()[:32]', 'str(shop.digest("command", key)[0] % 2)'),
         ),
         test_retries.test_receipts_with_different_keys_all_add_to_the_stock_and_a_repeated_one_does_not,
     ),
     CheckedMutant(
         "idempotency keys have 16 bits",
-        edit_code(idempotency.run_idempotently, (".hex()[:32]", ".hex()[:4]")),
+        edit_code(idempotency.IdempotencyKey.of, (".hex()[:32]", ".hex()[:4]")),
         test_retries.test_two_receipts_add_to_the_stock_although_the_hashes_of_their_keys_begin_alike,
     ),
     CheckedMutant(

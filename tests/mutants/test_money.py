@@ -7,7 +7,9 @@ import pytest
 
 from functions.handlers import event_publisher, fulfilment_worker
 from functions.model.errors import WrongState
-from functions.shop import cancellation, disputes, refund_processing, refunds
+from functions.runtime import clients
+from functions.shop import cancellation, disputes, payments, refund_processing, refunds
+from ops.commands.restore import SETTLE_TIME, make_archive_fetcher, restore_order
 from tests.mutants.items import number, stored_items, stored_order, text
 from tests.support.archiving import create_delivered_order
 from tests.support.client_faults import run_before_call
@@ -47,6 +49,44 @@ def test_an_order_that_is_cancelled_while_it_is_fulfilled_gets_no_invoice_and_no
         assert fulfilment_worker.handler({"Records": messages}, None) == {"batchItemFailures": []}
     assert text(stored_order(harness, order_id), "status") == "CANCELLED"
     assert (stored_items(harness, "Invoice"), stored_items(harness, "Shipment")) == ([], [])
+
+
+def report_payment(harness: ShopHarness, order_id: str, event_id: str, outcome: Any, payment_id: str = "pi_1") -> Any:
+    event = payments.ProviderPaymentEvent(event_id, payment_id, order_id, outcome, 2500, "EUR")
+    return payments.record_payment(harness.shop, event, {"id": event_id}).result["status"]
+
+
+def test_a_repeated_authorisation_does_not_change_a_payment_that_failed_since(harness: ShopHarness) -> None:
+    harness.open_shop()
+    order_id = harness.place_order(mug=2)
+    for event_id, outcome in (("evt_1", "authorised"), ("evt_2", "failed")):
+        report_payment(harness, order_id, event_id, outcome)
+    assert report_payment(harness, order_id, "evt_1", "authorised") == "AUTHORISED"
+    (payment,) = stored_items(harness, "Payment")
+    assert text(payment, "status") == "FAILED"
+
+
+def test_an_authorisation_that_changed_nothing_is_not_applied_after_a_failure(harness: ShopHarness) -> None:
+    harness.open_shop()
+    order_id = harness.place_order(mug=2)
+    for event_id, outcome in (("evt_1", "authorised"), ("evt_2", "authorised"), ("evt_3", "failed")):
+        report_payment(harness, order_id, event_id, outcome)
+    assert report_payment(harness, order_id, "evt_2", "authorised") == "AUTHORISED"
+    (payment,) = stored_items(harness, "Payment")
+    assert text(payment, "status") == "FAILED"
+
+
+def test_an_event_that_was_ignored_while_its_order_was_archived_is_ignored_after_the_restore(
+    harness: ShopHarness,
+) -> None:
+    order_id = create_delivered_order(harness)
+    harness.advance_days(days=396)
+    harness.process_all()
+    assert report_payment(harness, order_id, "evt_late", "authorised", "pi_late") is None
+    harness.clock_offset += SETTLE_TIME
+    restore_order(harness.shop, make_archive_fetcher(clients.client("s3"), "archive"), order_id)
+    assert report_payment(harness, order_id, "evt_late", "authorised", "pi_late") is None
+    assert [text(payment, "payment_id") for payment in stored_items(harness, "Payment")] == ["pi_1"]
 
 
 def test_a_won_dispute_refunds_nothing_while_another_dispute_of_the_payment_is_open(harness: ShopHarness) -> None:

@@ -19,13 +19,26 @@ An example is a payment that arrived after the order was cancelled.
 
 
 @entity
+class RecordedEvent:
+    """An event of the provider that changed a payment, and the payment's status and reason after it.
+
+    `fingerprint`: that of the event's content, to detect that the same id is used for another event.
+    """
+
+    fingerprint: str
+    status: PaymentStatus
+    reason: str | None = None
+
+
+@entity
 class Payment:
     """A payment for an order: by card, or from a credit account.
 
     `payment_id`: for a card payment, the payment provider's id. `amount`: 0 if the provider had reported the same
     payment for another order before. `reason`: why the payment failed or matches no order, or why the shop lost a
-    dispute. `refunded`: the amount refunded so far. `disputes`: the status of each dispute by
-    the dispute's id; disputes are kept after they end.
+    dispute. `refunded`: the amount refunded so far. `disputes`: the status of each dispute by the dispute's id.
+    Disputes are kept after they end. `events`: the first events of the provider that changed the payment, by the
+    event's id, so that a repeated event gets the same answer.
     """
 
     order_id: str
@@ -39,6 +52,7 @@ class Payment:
     account_id: str | None = None
     refunded: int = 0
     disputes: Mapping[str, DisputeStatus] | None = None
+    events: Mapping[str, RecordedEvent] | None = None
     reason: str | None = None
     version: int = 1
 
