@@ -13,7 +13,7 @@ from typing import Any
 from boto3.dynamodb.types import TypeDeserializer
 
 from bench.pair import PLENTY, BenchShop, UsualShop
-from functions.model.entities import METRIC_SHARDS
+from functions.model.entities import METRIC_SHARDS, TimelineEntry
 
 
 @dataclass
@@ -290,10 +290,11 @@ def _archived(found: Mapping[str, list[dict[str, Any]]]) -> dict[str, Any]:
 
 
 def _timeline(found: Mapping[str, list[dict[str, Any]]]) -> list[str]:
-    """Return the events of an order: ours are in the order, the usual way's are items beside it."""
+    """Return the events of an order: ours are in the order, without the first; the usual way's beside it."""
     for order in found["order"]:
         if entries := order.get("timeline"):
-            return [entries[version]["event"] for version in sorted(entries, key=int)]
+            later = [TimelineEntry.from_text(entries[version]).event for version in sorted(entries, key=int)]
+            return ["OrderPlaced", *later]
     return [event["event"] for event in found["timeline"]]
 
 

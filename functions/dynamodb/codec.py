@@ -32,7 +32,7 @@ class LazyMap(Mapping[str, Any]):
 
     __slots__ = ("_image", "_made", "_read", "_twin")
 
-    def __init__(self, image: Mapping[str, Any], decode: Callable[[Image], Any], counterpart: "LazyMap | None") -> None:
+    def __init__(self, image: Mapping[str, Any], decode: Callable[[Any], Any], counterpart: "LazyMap | None") -> None:
         self._image, self._read, self._twin = image, decode, counterpart
         self._made: Mapping[str, Any] | None = None
 
@@ -43,8 +43,8 @@ class LazyMap(Mapping[str, Any]):
                 self._made = twin._load()
             else:
                 try:
-                    self._made = {name: self._read(part["M"]) for name, part in self._image.items()}
-                except (LookupError, TypeError, AttributeError, Unreadable) as error:
+                    self._made = {name: self._read(part) for name, part in self._image.items()}
+                except (LookupError, TypeError, ValueError, AttributeError, Unreadable) as error:
                     raise UnreadableWithin(str(error)) from error
         return self._made
 
@@ -144,7 +144,9 @@ def value_decoder(hint: Any) -> Callable[[Any], Any]:
         return lambda value: {name: decode_entry(entry) for name, entry in value["M"].items()}
     if isinstance(hint, type) and is_dataclass(hint):
         decode_part = build_decoder(hint)
-        return lambda value: decode_part(value["M"])
+        if not (from_text := getattr(hint, "from_text", None)):
+            return lambda value: decode_part(value["M"])
+        return lambda value: from_text(value["S"]) if "S" in value else decode_part(value["M"])
     raise TypeError(f"an item cannot contain {hint}")
 
 
@@ -155,7 +157,8 @@ def _decode_null(value: Any) -> None:
 def value_encoder(hint: Any) -> Callable[[Any], dict[str, Any]]:
     """Return a function that encodes a value of the type `hint` with its tag, such as {"N": "5"}.
 
-    Raises TypeError if an item cannot contain this type.
+    A class with the methods `to_text` and `from_text` is stored as a text, which is smaller than a map. Raises
+    TypeError if an item cannot contain this type.
     """
     hint = unwrap_newtype(hint)
     if hint in SCALAR_TYPES:
@@ -172,6 +175,8 @@ def value_encoder(hint: Any) -> Callable[[Any], dict[str, Any]]:
     if is_map(hint):
         encode_entry = value_encoder(typing.get_args(hint)[1])
         return lambda value: {"M": {name: encode_entry(entry) for name, entry in value.items()}}
+    if to_text := getattr(hint, "to_text", None):
+        return lambda value: {"S": to_text(value)}
     if isinstance(hint, type) and is_dataclass(hint):
         encode_part = build_encoder(hint)
         return lambda value: {"M": encode_part(value)}
@@ -251,7 +256,7 @@ def _build_decoder(cls: type[Any], lazy: bool = False) -> Callable[..., Any]:
 
 def _field_decoder(
     field: Field[Any], hint: Any, lazy: bool
-) -> tuple[Callable[[Any], Any], Callable[[Image], Any] | None, Any]:
+) -> tuple[Callable[[Any], Any], Callable[[Any], Any] | None, Any]:
     """Return how to decode a field, as a tuple (decoder, lazy decoder, value if the attribute is absent).
 
     The lazy decoder decodes one value of a map on first access. It is None if the field is not decoded lazily. The
@@ -262,7 +267,7 @@ def _field_decoder(
         return (lambda value: frozenset(map(read, value[f"{tag}S"]))), None, frozenset()
     absent = None if field.default is MISSING and unwrap_optional(hint) else field.default
     part: Any = typing.get_args(hint)[1] if lazy and is_map(hint) else None
-    return value_decoder(hint), build_decoder(cast(Any, part)) if is_dataclass(part) else None, absent
+    return value_decoder(hint), value_decoder(part) if is_dataclass(part) else None, absent
 
 
 def build_encoder(cls: type[T]) -> Callable[[T], dict[str, Any]]:

@@ -1,8 +1,9 @@
 """The timeline of an order: one entry for each change of the order, stored in the order itself.
 
-A command writes the entry together with the change. So a timeline has no gaps and is never late. A larger item costs
-more units each time it is written. So an order with many changes keeps only its latest entries, and the transaction
-that writes the order moves the earlier entries into an item of their own, EarlierTimeline.
+A command writes the entry together with the change. So a timeline has no gaps and is never late. The first entry is not
+stored: the order says when it was placed. A larger item costs more units each time it is written. So an order with many
+changes keeps only its latest entries, and the transaction that writes the order moves the earlier entries into an item
+of their own, EarlierTimeline.
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,13 +14,20 @@ from functions.dynamodb.keys import Instant
 from functions.model.entities import EarlierTimeline, Order, OrderStatus, TimelineEntry, TimelineEvent
 
 MAX_ENTRIES = 16
-"""The number of entries that an order keeps. They take about 1 KB."""
+"""The number of entries that an order keeps. They take about half a KB."""
 KEPT_ENTRIES = 4
 """The number of entries that stay in the order when the earlier ones are moved."""
 UNKNOWN_EVENT = "OrderChanged"
 """The event of an entry whose change is unknown, because an older version of this code made the change."""
 Timeline = Mapping[str, TimelineEntry]
 """The entries of an order, by the order's version after the change, as text."""
+
+
+def first_entry(order: Order) -> TimelineEntry:
+    """Return the entry of the order's placement. An order with nothing to pay is PAID at once."""
+    if order.total:
+        return TimelineEntry(at=order.placed_at, event="OrderPlaced", status="PENDING")
+    return TimelineEntry(at=order.placed_at, event="OrderPaid", status="PAID")
 
 
 def append_entry(order: Order, version: int, entry: TimelineEntry) -> Timeline:
@@ -69,7 +77,7 @@ def merge_timeline(items: Iterable[Any]) -> list[OrderEvent]:
     for item in sorted(items, key=lambda item: isinstance(item, TimelineEvent)):
         match item:
             case Order():
-                entries: Timeline = item.timeline or {}
+                entries: Timeline = {"1": first_entry(item), **(item.timeline or {})}
             case EarlierTimeline():
                 entries = item.entries
             case TimelineEvent():

@@ -17,7 +17,6 @@ from functions.model.entities import (
     Line,
     Order,
     Product,
-    TimelineEntry,
 )
 from functions.model.errors import (
     IdempotencyKeyReused,
@@ -142,8 +141,7 @@ def _place(
     if discount_code is not None:
         order = discounts.apply_discount(order, discounts.normalize_code(discount_code), discount)
     if not order.total:
-        entry = TimelineEntry(at=order.placed_at, event="OrderPaid", status="PAID")
-        order = replace(order, status="PAID", paid_at=order.placed_at, timeline={"1": entry})
+        order = replace(order, status="PAID", paid_at=order.placed_at)
     try:
         return PlacedOrder(
             _write_order(shop, stock.assign_first_parts(order, products), products, discount, consistent=consistent),
@@ -224,7 +222,6 @@ def _build_order(
         customer_name=customer.name,
         customer_version=customer.version,
         sales_shards=SALE_SHARDS.written if SALE_SHARDS.written > 1 else None,
-        timeline={"1": TimelineEntry(at=now, event="OrderPlaced", status="PENDING")},
     )
 
 

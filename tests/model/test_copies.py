@@ -73,8 +73,7 @@ def logged(table: Copies, row: Row[Any]) -> list[Any]:
 def walk(choices: list[int]) -> list[e.Order]:
     """An order's states, from placing on: each choice is one of the commands that its state allows."""
     lines = {id: replace(line, taken={"1": 1}) if id == "pot" else line for id, line in LINES.items()}
-    placed = e.TimelineEntry(at=moment(), event="OrderPlaced", status="PENDING")
-    states = [order(lines=lines, timeline={"1": placed})]
+    states = [order(lines=lines)]
     for choice in choices:
         if allowed := [move for move in ORDER_TRANSITIONS if states[-1].status in move.before]:
             move = allowed[choice % len(allowed)]

@@ -95,10 +95,7 @@ def with_dead_letters(queue: str) -> str:
 
 
 def archive_an_order(table: Table) -> None:
-    timeline = {
-        "1": TimelineEntry(at=AT, event="OrderPlaced", status="PENDING"),
-        "2": TimelineEntry(at=AT, event="OrderCancelled", status="CANCELLED"),
-    }
+    timeline = {"2": TimelineEntry(at=AT, event="OrderCancelled", status="CANCELLED")}
     order = replace(SAMPLES[t.ORDER], status="CANCELLED", paid=0, version=2, timeline=timeline)
     images = [t.ORDER.encode(order)]
     body = object_store.put_if_absent(

@@ -18,7 +18,7 @@ from functions.model.patterns import ORDER_ITEM_COLLECTION
 from functions.model.table import ORDER, TIMELINE_EVENT
 from functions.model.timelines import OrderEvent, merge_timeline
 from functions.runtime import clients
-from functions.shop import cancellation, discounts, orders, placing, returns
+from functions.shop import cancellation, discounts, orders, placing, refunds, returns
 from functions.shop.data_export import export_customer
 from ops.commands.drift import DriftCheck
 from ops.commands.migrate import PlannedMigration, load_migrations, run_migration
@@ -248,6 +248,28 @@ def test_the_migrations_leave_the_timeline_of_an_order_in_items_of_its_own(harne
     assert len(entries) == len(events)
     assert not [image for image in entries if "GSI1PK" in image]
     assert timeline(harness, order_id) == events
+    assert drift(harness) == []
+
+
+def test_an_order_with_its_timeline_as_maps_keeps_its_entries(harness: ShopHarness) -> None:
+    """An earlier version stored each entry as a map, also the first one."""
+    order_id = create_delivered_order(harness)
+    events = timeline(harness, order_id)
+    (image,) = [image for image in order_partition(harness, order_id) if image["type"]["S"] == "Order"]
+    entries = {
+        str(one.version): {"M": {"at": {"S": one.at}, "event": {"S": one.event}, "status": {"S": one.status}}}
+        for one in events
+    }
+    put(harness, {**image, "timeline": {"M": entries}})
+    assert timeline(harness, order_id) == events
+    refunds.refund_order(harness.shop, STAFF, "sorry", order_id, 100)
+    harness.process_all()
+    refunded = timeline(harness, order_id)
+    assert [event.event for event in refunded] == [*(event.event for event in events), "OrderRefunded"]
+    harness.advance_days(days=40)  # the refund is certain
+    archive(harness)
+    restore(harness, order_id)
+    assert timeline(harness, order_id)[:-1] == refunded
     assert drift(harness) == []
 
 

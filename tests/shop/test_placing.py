@@ -7,7 +7,7 @@ import pytest
 
 from functions.dynamodb.errors import TableBusy
 from functions.model.changes import parse_change
-from functions.model.entities import ArchivedOrder, Line, Order, TimelineEntry
+from functions.model.entities import ArchivedOrder, Line, Order
 from functions.model.errors import (
     IdempotencyKeyReused,
     InvalidInput,
@@ -61,7 +61,6 @@ def test_an_order_is_one_read_and_one_write_and_reserves_its_goods(shop: Shop, w
         fingerprint=placed.order.fingerprint,
         customer_name="Ann Ash",
         customer_version=1,
-        timeline={"1": TimelineEntry(at=moment(), event="OrderPlaced", status="PENDING")},
     )
     assert (placed.order, placed.replayed) == (expected, False)
     assert orders.get_order(shop, ANN, placed.order.order_id) == expected

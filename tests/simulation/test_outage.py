@@ -29,7 +29,6 @@ from functions.model.entities import (
     Paid,
     Payment,
     Shipment,
-    TimelineEntry,
 )
 from functions.model.states import OrderCommand, apply_order_command
 from local.dynamodb_engine import Engine
@@ -90,7 +89,6 @@ def order(chance: Random, id: str, days: int, *commands: OrderCommand) -> Iterat
         lines={product: Line(name=chance.choice(TEXTS), price=price, quantity=1) for product, price in prices.items()},
         address=Address(name="Ann", street="Domstraße 1", postcode="50667", city="Köln", country="DE"),
         fingerprint="1:f",
-        timeline={"1": TimelineEntry(at=placed_at, event="OrderPlaced", status="PENDING")},
     )
     life = [placed]
     for hours, command in enumerate(commands, 1 - len(commands)):

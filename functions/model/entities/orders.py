@@ -1,7 +1,7 @@
 """Orders, their lines and returns, archived orders, and the items whose ttl starts the archiving of an order."""
 
 from collections.abc import Mapping
-from typing import Literal, get_args
+from typing import Literal, cast, get_args
 
 from functions.dynamodb.codec import entity
 from functions.dynamodb.keys import Instant
@@ -75,11 +75,33 @@ class Discounted:
 
 @entity
 class TimelineEntry:
-    """A change of an order: when it happened, its event, and the order's status after it."""
+    """A change of an order: when it happened, its event, and the order's status after it.
+
+    It is stored as one text: the time without separators, the status, and the event if it does not have the status's
+    name. Examples: "20261124T085417.055Z PAID", "20261124T091500.000Z PAID OrderReaddressed". An earlier version of
+    this code stored a map.
+    """
 
     at: Instant
     event: str
     status: OrderStatus
+
+    def to_text(self) -> str:
+        event = "" if self.event == _event_named_like(self.status) else f" {self.event}"
+        return f"{self.at.replace('-', '').replace(':', '')} {self.status}{event}"
+
+    @staticmethod
+    def from_text(text: str) -> "TimelineEntry":
+        time, status, *event = text.split(" ")
+        at = Instant(f"{time[:4]}-{time[4:6]}-{time[6:11]}:{time[11:13]}:{time[13:]}")
+        return TimelineEntry(
+            at=at, event=event[0] if event else _event_named_like(status), status=cast(OrderStatus, status)
+        )
+
+
+def _event_named_like(status: str) -> str:
+    """Return the event that has the name of a status: OrderPaid for PAID."""
+    return f"Order{status.capitalize()}"
 
 
 @entity
@@ -100,7 +122,7 @@ class Order:
     None if it was 1. So each change of the order writes its sales under the same keys, although the number may have
     been raised since.
 
-    `timeline`: the latest changes, by the order's version after the change; see functions/model/timelines.py.
+    `timeline`: the latest changes but the first, by the order's version after it; see functions/model/timelines.py.
 
     `restored_at`: when the order was last restored from the archive. `archived_versions`: the versions that the order
     had while it was archived; the timeline has no entry for these versions. `archive_day`: the day in the key of the
