@@ -2,18 +2,18 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from functions.dynamodb.keys import Row
+from functions.dynamodb.keys import Instant, Row
 from functions.model import entities as e
 from functions.model import table as t
 from functions.model.changes import Change, parse_change
-from functions.model.copies import LOGS, SNAPSHOTS, SOURCE_ROWS, copies_of, plan_copy_changes
-from functions.model.states import ORDER_TRANSITIONS, OrderCommand, apply_order_command
+from functions.model.copies import LOGS, SNAPSHOTS, SOURCE_ROWS, copies_of, order_summary, plan_copy_changes
+from functions.model.states import ORDER_TRANSITIONS, OrderCommand, Transition, apply_order_command
 from functions.model.timelines import merge_timeline
 from tests.support.samples import HOME_ADDRESS, LINES, PERSONAL, archived_order, moment, order
 from tests.support.scale import many
@@ -132,6 +132,35 @@ def test_the_timeline_of_an_order_has_each_change_under_the_name_that_the_stream
     told = [(c.version, c.at, c.name, c.after.status) for c in changes if c.name != "OrderArchiving"]
     events = merge_timeline([states[-1]])
     assert [(event.version, event.at, event.event, event.status) for event in events] == told
+
+
+@given(st.sampled_from(ORDER_TRANSITIONS), st.sampled_from(get_args(e.OrderStatus)), st.integers(0, 10**6).map(moment))
+def test_an_entry_of_a_timeline_is_read_as_it_was_stored(move: Transition, status: Any, at: Instant) -> None:
+    entry = e.TimelineEntry(at=at, event=move.change_name, status=status)
+    assert e.TimelineEntry.from_text(entry.to_text()) == entry
+
+
+def test_an_entry_names_its_event_only_if_the_status_does_not() -> None:
+    at = Instant("2026-11-24T08:54:17.055Z")
+    paid = e.TimelineEntry(at=at, event="OrderPaid", status="PAID")
+    assert paid.to_text() == "20261124T085417.055Z PAID"
+    assert replace(paid, event="OrderReaddressed").to_text() == "20261124T085417.055Z PAID OrderReaddressed"
+
+
+@given(st.text(), st.integers(0), st.integers(0), st.integers(0))
+@example(": 3 x 4, 5 returned: ", 1, 2, 0)
+def test_a_purchased_line_is_read_as_it_was_stored(name: str, quantity: int, price: int, returned: int) -> None:
+    line = e.PurchasedLine(name=name, quantity=quantity, price=price, returned=returned)
+    assert e.PurchasedLine.from_text(line.to_text()) == line
+
+
+def test_a_summary_with_its_lines_as_maps_is_read_and_becomes_smaller() -> None:
+    line = {"name": {"S": "Blue mug"}, "quantity": {"N": "2"}, "price": {"N": "1250"}, "returned": {"N": "1"}}
+    (summary,) = order_summary(order(status="PAID"))
+    image = {**t.ORDER_SUMMARY.encode(summary), "lines": {"M": {"mug": {"M": line}}}}
+    read = t.ORDER_SUMMARY.decode(image)
+    assert read.lines == {"mug": e.PurchasedLine(name="Blue mug", quantity=2, price=1250, returned=1)}
+    assert t.ORDER_SUMMARY.encode(read)["lines"] == {"M": {"mug": {"S": "2 x 1250, 1 returned: Blue mug"}}}
 
 
 @given(WALKS, st.data())

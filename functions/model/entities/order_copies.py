@@ -14,13 +14,24 @@ class PurchasedLine:
     """A line of a paid order, in the order's summary.
 
     `quantity`: the ordered pieces less the dropped pieces (cancelled before shipping). `price`: of one piece, in minor
-    units.
+    units. It is stored as one text, such as "2 x 1250: Blue mug" or "2 x 1250, 1 returned: Blue mug". An earlier
+    version of this code stored a map.
     """
 
     name: str
     quantity: int
     price: int
     returned: int = 0
+
+    def to_text(self) -> str:
+        returned = f", {self.returned} returned" if self.returned else ""
+        return f"{self.quantity} x {self.price}{returned}: {self.name}"
+
+    @staticmethod
+    def from_text(text: str) -> "PurchasedLine":
+        amounts, _, name = text.partition(": ")
+        quantity, price, *returned = [int(part) for part in amounts.replace(",", "").split(" ") if part.isdigit()]
+        return PurchasedLine(name=name, quantity=quantity, price=price, returned=returned[0] if returned else 0)
 
 
 @entity
