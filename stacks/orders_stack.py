@@ -257,7 +257,7 @@ class OrdersStack(Stack):
         worker = self.create_function(
             "order_notification_worker", environment, no_dead_letters=NO_DLQ_QUEUE, timeout_seconds=runs
         )
-        worker.grant("dynamodb:BatchGetItem", "dynamodb:PutItem", on=self.table.arn)
+        worker.grant("dynamodb:GetItem", "dynamodb:Query", "dynamodb:PutItem", on=self.table.arn)
         self.allow_sending_mail(worker)
         return worker
 

@@ -50,9 +50,9 @@ def test_an_order_ends_in_the_same_state_in_the_usual_shop_as_in_ours(both: life
 
 def test_a_life_asks_for_as_many_units_as_the_bench_says(both: life.LifePair) -> None:
     ours, usual = both.ours, both.usual
-    assert (ours.units("written"), ours.units("read")) == (113, 21.5), "docs/cost.md's has shorter names"
+    assert (ours.units("written"), ours.units("read")) == (107, 18), "docs/cost.md's has shorter names"
     assert (usual.units("written"), usual.units("read")) == (145, 12)
-    assert (ours.units("requests"), usual.units("requests")) == (52, 54)
+    assert (ours.units("requests"), usual.units("requests")) == (53, 54)
     assert sum(ours.units(step=step) for step in life.STEPS) == ours.units()
 
 
@@ -60,11 +60,18 @@ def test_the_units_above_the_minimum_of_the_key_table_are_documented_exactly(bot
     parts = life.minimum_units(LINES, both.ours.order)
     read = sum(units for part, units in parts.items() if "read" in part)
     written = sum(parts.values()) - read
-    assert (both.ours.units("written") - written, both.ours.units("read") - read) == (24, 12)
+    assert (both.ours.units("written") - written, both.ours.units("read") - read) == (18, 8.5)
     words = " ".join(str(life.__doc__).split())
-    assert "Ours is 36 units above that floor at five lines. 24 of them are written" in words
-    assert "12 are read" in words
+    assert "Ours is 26.5 units above that floor at five lines. 18 of them are written" in words
+    assert "8.5 are read" in words
     assert 0.5 * both.usual.units() < sum(parts.values()) - sum(life.further_designs().values())
+
+
+def test_orders_of_a_burst_share_totals_and_numbers(engine: Engine, queues: dict[str, str]) -> None:
+    figures = {figure.unit: figure for figure in life.burst_figures(engine, queues)}
+    told = {unit: [each and each.median for each in (it.ours, it.usual)] for unit, it in figures.items()}
+    assert told == {"units": [98.8, 157], "requests": [49.35, 54]}
+    assert figures["units"].is_reached
 
 
 def test_placing_needs_half_the_writes_and_requests_of_the_conventional_implementation(both: life.LifePair) -> None:

@@ -15,11 +15,11 @@ from functions.dynamodb.errors import Permanent
 from functions.dynamodb.keys import Instant, subtract_clock_difference
 from functions.dynamodb.table import QueryPage, Table
 from functions.dynamodb.writes import put_if_absent, put_if_held_by
-from functions.model.entities import ArchivedOrder, Customer, Notification, Order, OrderOwner, Settings
-from functions.model.patterns import NOTIFICATIONS_OF_CUSTOMER, NOTIFICATIONS_OF_ORDER
+from functions.model.entities import ArchivedOrder, Customer, Notification, Order, OrderOwner
+from functions.model.patterns import NOTIFICATIONS_OF_CUSTOMER, NOTIFICATIONS_OF_ORDER, ORDER_BY_ID
 from functions.model.retention import MAIL_ATTEMPT_SECONDS, MAIL_CLAIM_SECONDS, NOTIFICATION_DAYS
 from functions.model.retries import ClaimHeld
-from functions.model.table import CUSTOMER, NOTIFICATION, ORDER, SETTINGS
+from functions.model.table import CUSTOMER, NOTIFICATION, SETTINGS
 from functions.shop.customers import wants_notifications
 from functions.shop.orders import get_order_owner
 from functions.shop.shop import Caller, Shop
@@ -69,7 +69,7 @@ def holding_claim(notification: Notification) -> Iterator[None]:
 def get_mail_context(
     shop: Shop, customer_id: str, order_id: str, order_version: int | None = None, channel: str = "email"
 ) -> MailContext | None:
-    """Read the customer and the order for a mail, with one BatchGetItem.
+    """Read the customer and the order for a mail: one Query for the customer and their settings, one GetItem.
 
     Return None if the mail must not be sent. The possible reasons are: the customer or the order does not exist any
     more, the order is archived, or the customer's settings forbid this channel.
@@ -79,18 +79,16 @@ def get_mail_context(
     an order as it was before the event, and no mail is dropped. A setting or an address that changed a moment ago may
     be missed, as if the mail had been sent before the change.
     """
-    keys = [
-        CUSTOMER.key(customer_id=customer_id),
-        SETTINGS.key(customer_id=customer_id, name="notifications"),
-        ORDER.key(order_id=order_id),
-    ]
+    customer_key = CUSTOMER.key(customer_id=customer_id)
+    settings_key = SETTINGS.key(customer_id=customer_id, name="notifications")
     for consistent in (True,) if order_version is None else (False, True):
-        found = shop.table.batch_get(keys, consistent=consistent)
-        customer = next((item for item in found if isinstance(item, Customer)), None)
-        order = next((item for item in found if isinstance(item, Order)), None)
-        settings = tuple(item for item in found if isinstance(item, Settings))
-        is_current = consistent or (order and order.version >= (order_version or 0))
-        if customer and order and is_current and wants_notifications(settings, channel):
+        table = shop.table if consistent else shop.table.with_eventual_reads()
+        customer, settings = table.get_neighbours(customer_key, settings_key)
+        order = table.get(ORDER_BY_ID, order_id=order_id)
+        if not (isinstance(customer, Customer) and isinstance(order, Order)):
+            continue
+        is_current = consistent or order.version >= (order_version or 0)
+        if is_current and wants_notifications((settings,), channel):
             return MailContext(customer, order)
     return None
 

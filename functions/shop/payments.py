@@ -27,9 +27,9 @@ from functions.model.entities import (
     RefundReason,
 )
 from functions.model.errors import NotFound, WrongState
-from functions.model.patterns import ORDER_BY_ID, PAYMENT_BY_ID, PAYMENT_CLAIM_BY_ID, UNMATCHED_PAYMENTS_BY_DATE
+from functions.model.patterns import PAYMENT_CLAIM_BY_ID, UNMATCHED_PAYMENTS_BY_DATE
 from functions.model.states import PaymentCommand, apply_payment_command
-from functions.model.table import PAYMENT, PAYMENT_CLAIM, REFUND
+from functions.model.table import ORDER, PAYMENT, PAYMENT_CLAIM, REFUND
 from functions.shop.idempotency import IdempotencyKey, IdempotentResult
 from functions.shop.orders import apply_payment, save_order
 from functions.shop.refund_processing import PROVIDER_CALLER_ID
@@ -110,8 +110,8 @@ def _record(shop: Shop, key: IdempotencyKey, event: ProviderPaymentEvent, claime
     `claimed_by`: the order for which the payment is claimed, or None if no claim is known. The writes then contain the
     claim, and raise AlreadyClaimed if there is one.
     """
-    order = shop.table.get(ORDER_BY_ID, order_id=event.order_id)
-    existing = shop.table.get(PAYMENT_BY_ID, order_id=event.order_id, payment_id=event.payment_id)
+    payment_key = PAYMENT.key(order_id=event.order_id, payment_id=event.payment_id)
+    order, existing = shop.table.get_neighbours(ORDER.key(order_id=event.order_id), payment_key)
     events = (existing and existing.events) or {}
     if known := events.get(event.event_id):
         key.require_same(known.fingerprint)
@@ -126,8 +126,7 @@ def _record(shop: Shop, key: IdempotencyKey, event: ProviderPaymentEvent, claime
     if existing is None and isinstance(order, ArchivedOrder) and (event.outcome != "succeeded" or is_known):
         # The event brings no new money, and the order is archived. Store nothing: the archive may already contain this
         # payment, with a status that comes after the status in the event.
-        absent = PAYMENT.key(order_id=event.order_id, payment_id=event.payment_id)
-        same_payment = check_absent(PAYMENT, absent, condition_error=lambda found: WriteConflict(PAYMENT.type))
+        same_payment = check_absent(PAYMENT, payment_key, condition_error=lambda found: WriteConflict(PAYMENT.type))
         result = _result(event.payment_id, None, "the order is archived")
         return key.write(shop, [check_order_unchanged(event.order_id, order), same_payment], result)
     after = _apply_event(shop, existing, event, order, claimed_by)

@@ -16,14 +16,13 @@ from functions.model.errors import InvalidInput, NotFound, TooMuch, WrongState
 from functions.model.patterns import (
     ORDER_BY_ID,
     ORDERS_BY_STATUS_OLDEST_FIRST,
-    SHIPMENT_BY_ID,
     SHIPMENT_BY_TRACKING_NUMBER,
     SHIPMENTS_OF_ORDER,
 )
 from functions.model.states import apply_order_command, apply_shipment_command
-from functions.model.table import SHIPMENT
+from functions.model.table import ORDER, SHIPMENT
 from functions.shop.cancellation import put_expiry_marker
-from functions.shop.orders import get_order_owner, get_unarchived_order, save_order
+from functions.shop.orders import get_order_owner, get_unarchived_order, require_unarchived, save_order
 from functions.shop.shop import Caller, Shop, decide_with_eventual_reads
 
 MAX_SHIPMENTS = 90
@@ -83,7 +82,7 @@ def dispatch_shipment(
         raise InvalidInput("quantities", "must not be empty, and each quantity must be at least 1")
 
     def attempt(shop: Shop) -> Shipment:
-        before = _get_shipment(shop, order_id, shipment_id)
+        stored, before = _get_order_and_shipment(shop, order_id, shipment_id)
         sent = dict(before.quantities if quantities is None else quantities)
         updated = replace(before, carrier=normalize_carrier(carrier), tracking_number=tracking_number, quantities=sent)
         if before.status != "REQUESTED" and updated == before:
@@ -91,7 +90,7 @@ def dispatch_shipment(
         now = shop.now_instant()
         after = apply_shipment_command(replace(updated, backordered=None), "dispatch", now)
         left = _remaining(before.quantities, sent)
-        order = get_unarchived_order(shop, order_id, "dispatch")
+        order = require_unarchived(stored, "dispatch")
         if left and order.parcels >= MAX_SHIPMENTS:
             raise TooMuch("parcels", MAX_SHIPMENTS)
         lines = {id: replace(line, shipped=line.shipped + sent.get(id, 0)) for id, line in order.lines.items()}
@@ -131,10 +130,10 @@ def deliver_shipment(shop: Shop, caller: Caller, order_id: str, shipment_id: str
     caller.require_group("warehouse", "staff")
 
     def attempt(shop: Shop) -> Shipment:
-        before = _get_shipment(shop, order_id, shipment_id)
+        stored, before = _get_order_and_shipment(shop, order_id, shipment_id)
         if before.status == "DELIVERED":
             return before
-        (after,) = _record_delivery(shop, get_unarchived_order(shop, order_id, "deliver"), [before])
+        (after,) = _record_delivery(shop, require_unarchived(stored, "deliver"), [before])
         return after
 
     return decide_with_eventual_reads(shop, attempt)
@@ -202,11 +201,12 @@ def assume_delivered(shop: Shop, order_id: str) -> bool:
 
 
 # reading --------------------------------------------------------------------------------------------------------------
-def _get_shipment(shop: Shop, order_id: str, shipment_id: str) -> Shipment:
-    found = shop.table.get(SHIPMENT_BY_ID, order_id=order_id, shipment_id=shipment_id)
-    if found is None:
+def _get_order_and_shipment(shop: Shop, order_id: str, shipment_id: str) -> tuple[Order | ArchivedOrder, Shipment]:
+    key = SHIPMENT.key(order_id=order_id, shipment_id=shipment_id)
+    order, shipment = shop.table.get_neighbours(ORDER.key(order_id=order_id), key)
+    if order is None or shipment is None:
         raise NotFound("shipment")
-    return found
+    return order, shipment
 
 
 def list_shipments_of_order(shop: Shop, caller: Caller, order_id: str) -> tuple[Shipment, ...]:

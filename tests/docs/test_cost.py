@@ -153,14 +153,14 @@ def size(value: dict[str, Any]) -> int:
 
 
 # By hand, from the life and from the prices of us-east-1 of 2026-08-31, for a million orders:
-#   units read: placed 2+1+1.5, paid 2+2+2+1.5, dispatched 1+1.5, delivered 1+1.5,
-#     archived 2.5 = 4.5+7.5+2.5+2.5+2.5 = 19.5 * 0.125 = 2.4375
+#   units read: placed 2+1+1, paid 1.5+2+2+1, dispatched 0.5+1, delivered 0.5+1,
+#     archived 2.5 = 4+6.5+1.5+1.5+2.5 = 16 * 0.125 = 2.00
 #   units written: 7+4+2, 8+18+12+2, 7+3+2, 8+3+2, 1+5 = 13+40+12+13+6 = 84 * 0.625 = 52.50
 #   Lambda: 6, 9, 6, 6, 7 = 34 calls * 0.20 = 6.80; 4 of the api at 1 GB, 30 others at 0.5 GB, 0.05 s each:
 #     0.2 + 0.75 = 0.95 GB s * 13.3334 = 12.66673
 #   4 requests * 1.00; 1+5+2+2+7 = 17 events * 1.00; 1+3+1+1+6 = 12 messages * 3 * 0.40 = 14.40
 #   4 mails * 100 = 400; 2 objects * 5 = 10; logs: 34 calls * 1,000 bytes = 31.664968 GB * 0.50 = 15.832484
-LIFE_OF_A_MILLION = 2.4375 + 52.50 + 6.80 + 12.66673 + 4.00 + 17.00 + 14.40 + 400.00 + 10.00 + 15.832484
+LIFE_OF_A_MILLION = 2.00 + 52.50 + 6.80 + 12.66673 + 4.00 + 17.00 + 14.40 + 400.00 + 10.00 + 15.832484
 #   looks: 20 * (1.00 + 0.20 + 0.05 * 13.3334 + 0.5 * 0.125 + 0.931323 GB * 0.50) = 20 * (1.2625 + 0.66667 + 0.465661)
 LOOKS_OF_A_MILLION = 47.896626
 #   13 KB for 395 days of 365 / 12 a month: 12.397766 GB * 12.986301 months * (0.25 + 0.20) = 72.450507

@@ -33,7 +33,7 @@ from tests.support.library_table import (
     moment,
 )
 from tests.support.tapped_client import START, ManualClock
-from tests.support.wire_tap import WireTap, error_reply, reply_with
+from tests.support.wire_tap import WireTap, error_reply, reply_with, send
 
 
 def test_get_is_one_consistent_read(library: Table, wire: WireTap) -> None:
@@ -225,6 +225,36 @@ def test_the_archive_reads_a_partition_whole_expired_or_not(library: Table) -> N
     library.write(put_if_absent(BOOK, book()))
     library.write(put_if_absent(LOAN, loan(ttl=NOW - 1)))
     assert library.query_partition_raw(WHOLE, book_id="b1") == [BOOK.encode(book()), LOAN.encode(loan(ttl=NOW - 1))]
+
+
+def test_two_neighbours_are_one_query_and_nothing_between_them_is_decoded(library: Table, wire: WireTap) -> None:
+    library.write(put_if_absent(BOOK, book()))
+    lend(library, 1, 2, 3)
+    keys = {number: LOAN.key_of(loan(f"l{number}", at=moment(number + 1))) for number in range(3)}
+    library.client.put_item(
+        TableName=library.name, Item={**LOAN.encode(loan("l1", at=moment(2))), "type": {"S": "Magazine"}}
+    )
+    wire.clear()
+    first, last = library.get_neighbours(BOOK.key(book_id="b1"), keys[2])
+    assert (first, last) == (book(), loan("l2", at=moment(3)))
+    (request,) = wire.requests
+    assert (request.operation, request.body["ConsistentRead"]) == ("Query", True)
+    wire.clear()
+    library.with_eventual_reads().get_neighbours(BOOK.key(book_id="b1"), keys[2])
+    assert [request.body["ConsistentRead"] for request in wire.requests] == [False]
+
+
+def test_a_neighbour_that_is_missing_or_has_expired_is_none(library: Table, wire: WireTap) -> None:
+    library.write(put_if_absent(LOAN, loan(ttl=NOW - 1)))
+    assert library.get_neighbours(BOOK.key(book_id="b1"), LOAN.key_of(loan())) == (None, None)
+
+
+def test_neighbours_are_found_on_any_page(library: Table, wire: WireTap) -> None:
+    library.write(put_if_absent(BOOK, book()), put_if_absent(LOAN, loan()))
+    first, last = BOOK.key(book_id="b1"), LOAN.key_of(loan())
+    wire.reply_next("Query", reply_with({"Items": [BOOK.encode(book())], "LastEvaluatedKey": first}), send)
+    assert library.get_neighbours(first, last) == (book(), loan())
+    assert wire.requests[-1].body["ExclusiveStartKey"] == first
 
 
 # batches --------------------------------------------------------------------------------------------------------------
