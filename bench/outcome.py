@@ -13,7 +13,7 @@ from typing import Any
 from boto3.dynamodb.types import TypeDeserializer
 
 from bench.pair import PLENTY, BenchShop, UsualShop
-from functions.model.entities import METRIC_SHARDS, TimelineEntry
+from functions.model.entities import METRIC_SHARDS, PurchasedLine, TimelineEntry
 
 
 @dataclass
@@ -225,7 +225,7 @@ def _purchases(indexed: Sequence[Any], of_customer: Mapping[str, Any]) -> Iterat
     """Yield each product and its pieces, from the list of what the customer bought."""
     yield from ((it["product_id"], it["quantity"]) for kind, by, _, it in indexed if (kind, by) == SALE_OF_CUSTOMER)
     for summary in of_customer.get("summary", ()):
-        yield from ((id, line["quantity"]) for id, line in summary.get("lines", {}).items())
+        yield from ((id, PurchasedLine.from_text(line).quantity) for id, line in summary.get("lines", {}).items())
 
 
 def _pieces(found: Iterator[tuple[str, int]]) -> dict[str, int]:

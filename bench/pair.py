@@ -43,6 +43,8 @@ from tests.support.http_client import JSON, Token, http_event, payment_event
 HOME = {"name": "Ann Ash", "street": "1 Elm Row", "postcode": "1010", "city": "Wien", "country": "AT"}
 PRICE = 1250
 PLENTY = 1_000_000
+QUEUE_BATCH = 10
+"""The messages that Lambda takes from a queue at once, in both shops."""
 SURROUNDED_BY = {
     "AWS_CONFIG_FILE": os.devnull,
     "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
@@ -337,8 +339,8 @@ def deliver_all(shop: BenchShop, batches: Callable[[str, list[Any]], object] = l
                 batches(name, let)
                 assert reader({"Records": let}, LAMBDA_CONTEXT) == {"batchItemFailures": []}
         messages = {name: list(map(to_sqs_record, harness.take_messages(name))) for name in shop.workers}
-        for name, batch in messages.items():
-            if batch:
+        for name, waiting in messages.items():
+            for batch in (waiting[start : start + QUEUE_BATCH] for start in range(0, len(waiting), QUEUE_BATCH)):
                 meter.function = name
                 batches(name, batch)
                 assert shop.workers[name]({"Records": batch}, LAMBDA_CONTEXT) == {"batchItemFailures": []}
