@@ -1,5 +1,6 @@
 """The book of copies: the lists of orders and of sold goods agree with the orders."""
 
+import re
 from collections.abc import Iterator
 from datetime import datetime
 
@@ -29,7 +30,7 @@ def lists_show_the_order(books: Books) -> Iterator[str]:
             yield f"the list of {order.customer} shows {entry['items']} pieces of order {order.id}"
         wanted_lines = {product: _sold(order, product) for product in order.item["lines"]} if order.is_sold else {}
         books.count_premise("the goods of an order were looked up in the list of its customer", len(wanted_lines))
-        bought = {product: _shown(line) for product, line in (entry.get("lines") or {}).items()}
+        bought = {product: _purchased(line) for product, line in (entry.get("lines") or {}).items()}
         if bought != wanted_lines:
             yield f"the list of {order.customer} shows order {order.id} with {bought} instead of {wanted_lines}"
 
@@ -61,6 +62,17 @@ def _sold(order: OrderRecord, product: str) -> tuple[int, int, int]:
 
 def _shown(entry: Item) -> tuple[int, int, int]:
     return entry["quantity"], entry["returned"], entry["price"]
+
+
+PURCHASED_LINE = re.compile(r"(\d+) x (\d+)(?:, (\d+) returned)?: .*", re.DOTALL)
+
+
+def _purchased(text: str) -> tuple[int, int, int]:
+    """Return pieces, returned pieces and price from the text of a line, such as "2 x 1250, 1 returned: Blue mug"."""
+    found = PURCHASED_LINE.fullmatch(text)
+    assert found, text
+    quantity, price, returned = found.groups(default="0")
+    return int(quantity), int(returned), int(price)
 
 
 def _seconds(at: str) -> float:
