@@ -189,21 +189,6 @@ def test_a_crash_while_a_batch_is_written_leaves_no_gap_and_nothing_twice(harnes
     assert [int(number.partition("-")[2]) for number in issued] == [1, 2, 3, 4]
 
 
-def test_an_order_that_older_code_invoiced_and_did_not_ship_keeps_its_number(harness: ShopHarness, paid: str) -> None:
-    assert handle(*harness.take_messages("fulfilment")) == []
-    (invoice,) = of_type(harness, paid, "Invoice")
-    other = harness.place_order("two", mug=2, pot=1)
-    harness.pay_order(other, "evt_2", "pi_2")
-    earlier = {**invoice, "PK": {"S": f"ORDER#{other}"}, "order_id": {"S": other}}
-    harness.shop.table.client.put_item(TableName=harness.shop.table.name, Item=earlier)
-    event_publisher.handler({"Records": harness.new_records()}, None)
-    with record_calls("dynamodb", "TransactWriteItems") as writes:
-        assert handle(*harness.take_messages("fulfilment")) == []
-    (shipped,) = writes
-    assert len(shipped["TransactItems"]) == 2, "the order and its shipment, no number"
-    is_fulfilled_once(harness, other)
-
-
 def test_a_free_order_is_fulfilled_when_it_is_placed(harness: ShopHarness) -> None:
     harness.open_shop()
     discounts.create_discount(harness.shop, STAFF, "gift", 100)

@@ -107,14 +107,6 @@ def test_an_order_that_an_older_version_invoiced_before_its_shipment_keeps_its_i
     assert number(series, "last") == 1
 
 
-def test_an_older_worker_finds_the_invoice_of_an_order_in_its_effect(harness: ShopHarness) -> None:
-    (order_id,), (message,) = pay_orders(harness, 1)
-    assert handle(message) == []
-    (invoice,) = stored_items(harness, "Invoice")
-    effects = [text(one, "result") for one in harness.partition(f"EFFECT#{order_id}")]
-    assert effects == [text(invoice, "invoice_id")]
-
-
 def test_an_invoice_shows_the_customers_name_and_after_an_erasure_the_name_of_the_address(
     harness: ShopHarness,
 ) -> None:
