@@ -39,20 +39,21 @@ def build_publisher_patterns() -> list[str]:
     Some matched changes have no event. If items of a type change very often, their pattern also checks the old image
     (the item before the change). Then Lambda invokes the function only for changes that have an event.
     """
-    published = {(event.row, event.name) for event in EVENTS}
+    published = {event.name for event in EVENTS}
     types: dict[tuple[str, bool], list[str]] = {}
-    narrow: list[dict[str, Any]] = []
+    narrow: dict[str, dict[str, Any]] = {}
     for kind in CHANGE_TYPES:
-        if (kind.row, kind.name) not in published:
+        if kind.name not in published:
             continue
         if kind.old_image_filter:
-            pattern = _build_pattern([kind.event_name], kind.row.types)
+            names = [name for other in CHANGE_TYPES if other.name == kind.name for name in other.row.types]
+            pattern = _build_pattern([kind.event_name], names)
             pattern["dynamodb"]["OldImage"] = {name: {"N": [*values]} for name, values in kind.old_image_filter.items()}
-            narrow.append(pattern)
+            narrow[kind.name] = pattern
         else:
             types.setdefault((kind.event_name, kind.only_ttl_deletion), []).extend(kind.row.types)
     return _check_limits(
-        [*(_build_pattern([on], names, expired=expired) for (on, expired), names in types.items()), *narrow]
+        [*(_build_pattern([on], names, expired=expired) for (on, expired), names in types.items()), *narrow.values()]
     )
 
 

@@ -19,11 +19,11 @@ from functions.shop import (
     orders,
     payments,
     placing,
-    products,
     returns,
     shipments,
 )
 from functions.shop.invoices import get_invoice_of_order
+from tests.support.actors import get_stock
 from tests.support.harness import ANN, HOME_ADDRESS, STAFF, WAREHOUSE, ShopHarness
 
 
@@ -64,7 +64,7 @@ def test_an_order_goes_from_the_request_to_the_archive_and_its_bytes_come_back_e
     assert {image["type"]["S"] for image in harness.partition(f"ORDER#{order_id}")} == {"ArchivedOrder", "Invoice"}
     (summary,) = orders.list_orders_of_customer(harness.shop, ANN, ANN.id, 10, None).items
     assert (summary.archived, summary.status) == (True, "DELIVERED")
-    assert [part.available for part in products.get_stock_of_product(harness.shop, "mug")] == [8]
+    assert [part.available for part in get_stock(harness.shop, "mug")] == [8]
 
 
 def test_an_order_paid_shipped_and_returned_in_parts_is_archived_and_its_money_adds_up(harness: ShopHarness) -> None:
@@ -104,7 +104,7 @@ def test_an_order_paid_shipped_and_returned_in_parts_is_archived_and_its_money_a
     assert [mail.subject.partition(" for")[0].partition(" order")[0] for mail in harness.sent_mails()] == [
         "We received your", "Your", "Refund", "A part of your", "Your", "Your", "We received goods of your", "Refund",
     ]  # fmt: skip
-    assert [part.available for part in products.get_stock_of_product(harness.shop, "mug")] == [9]
+    assert [part.available for part in get_stock(harness.shop, "mug")] == [9]
 
     before = harness.partition(f"ORDER#{order_id}")
     harness.advance_days(days=396)
@@ -129,7 +129,7 @@ def test_an_order_that_the_warehouse_stops_gives_goods_and_money_back(harness: S
     assert sorted(told) == ["OrderCancelRequested", "ShipmentRequested"]
     cancellation.agree_cancel(harness.shop, WAREHOUSE, order_id)
     harness.process_all()
-    assert [part.available for part in products.get_stock_of_product(harness.shop, "mug")] == [5]
+    assert [part.available for part in get_stock(harness.shop, "mug")] == [5]
     assert harness.provider.refunded_amount("pi_1") == 5 * 1250
     subjects = [mail.subject for mail in harness.sent_mails()]
     assert len(subjects) == len(set(subjects)) == 5, "placed, paid, cancel asked for, cancelled, money back"
@@ -152,7 +152,7 @@ def test_a_shortened_order_is_mailed_delivered_and_archived_with_its_shipped_pie
     assert (told["type"], told["data"]["shipment_id"]) == ("ShipmentCancelled", f"{order_id}-2")
     shipments.deliver_shipment(harness.shop, WAREHOUSE, order_id, f"{order_id}-1")
     harness.process_all()
-    assert [products.get_stock_of_product(harness.shop, id)[0].available for id in ("mug", "pot")] == [3, 5]
+    assert [get_stock(harness.shop, id)[0].available for id in ("mug", "pot")] == [3, 5]
     assert harness.provider.refunded_amount("pi_1") == 2 * 1250
     assert get_invoice_of_order(harness.shop, ANN, order_id).total == 4 * 1250, "as it was issued"
     assert sorted(mail.subject.partition(" order")[0] for mail in harness.sent_mails()) == [
@@ -177,7 +177,7 @@ def test_an_order_that_ends_unpaid_gives_its_goods_back_and_is_archived(harness:
         late = datetime.now(UTC) + timedelta(minutes=31)
         assert harness.lapse(late.isoformat())["lapsed"] == 1
     harness.process_all()
-    assert [part.available for part in products.get_stock_of_product(harness.shop, "mug")] == [5]
+    assert [part.available for part in get_stock(harness.shop, "mug")] == [5]
     harness.advance_days(days=366)
     harness.process_all()
     assert isinstance(orders.get_order(harness.shop, STAFF, order_id), ArchivedOrder)

@@ -162,11 +162,13 @@ def adjust(
     add: Mapping[str, int],
     at_least: Mapping[str, int],
     condition_error: ConditionErrorFactory[T],
+    from_zero: Sequence[str] = (),
 ) -> Write[T]:
     """Return a write that adds amounts to numeric fields of an existing item, and 1 to its version.
 
     `add`: the amount by field name; it may be negative. `at_least`: the minimum that a field must have before the
-    addition, by field name. The write fails if a field is below its minimum or if there is no item.
+    addition, by field name. The write fails if a field is below its minimum or if there is no item. `from_zero`: the
+    fields that count as 0 if the stored item does not have them.
 
     The condition does not compare the version. So the write can succeed even if another process changed the item
     meanwhile.
@@ -176,7 +178,12 @@ def adjust(
     """
     names = {"#version": "version"} | {f"#{number}": name for number, name in enumerate(add)}
     values = {":one": {"N": "1"}} | {f":{number}": {"N": str(amount)} for number, amount in enumerate(add.values())}
-    sets = ["#version = #version + :one"] + [f"#{number} = #{number} + :{number}" for number in range(len(add))]
+    sets = ["#version = #version + :one"]
+    for number, name in enumerate(add):
+        before = f"if_not_exists(#{number}, :zero)" if name in from_zero else f"#{number}"
+        sets.append(f"#{number} = {before} + :{number}")
+    if from_zero:
+        values[":zero"] = {"N": "0"}
     conditions = ["attribute_exists(PK)"]
     for number, (name, least) in enumerate(at_least.items()):
         names[f"#least{number}"] = name

@@ -112,7 +112,8 @@ def _is_renamed(before: Customer | None, after: Customer) -> bool:
 
 
 def _is_replenished(before: Stock | None, after: Stock) -> bool:
-    return before is not None and before.available <= 0 < after.available
+    # Pieces that a resize moved here from another part are no new stock.
+    return before is not None and before.available <= 0 < after.available and before.moved == after.moved
 
 
 def _is_price_drop(before: Product | None, after: Product) -> bool:
@@ -150,12 +151,15 @@ CHANGE_TYPES = (
     *_transition_change_types(t.SHIPMENT, states.SHIPMENT_TRANSITIONS),
     ChangeType("ImportPartQueued", t.IMPORT_PART, "INSERT", new_status="QUEUED"),
     ChangeType("ActivityExpired", t.ACTIVITY, "REMOVE", only_ttl_deletion=True),
-    ChangeType(
-        "StockReplenished",
-        t.STOCK,
-        "MODIFY",
-        condition=_is_replenished,
-        old_image_filter={"available": ZERO_OR_NEGATIVE},
+    *(
+        ChangeType(
+            "StockReplenished",
+            row,
+            "MODIFY",
+            condition=_is_replenished,
+            old_image_filter={"available": ZERO_OR_NEGATIVE},
+        )
+        for row in (t.STOCK, t.SEPARATE_STOCK)
     ),
     ChangeType("PriceDropped", t.PRODUCT, "MODIFY", condition=_is_price_drop),
 )

@@ -25,6 +25,7 @@ from functions.model.table import IMPORT, IMPORT_LINES, IMPORT_PART, PRODUCT
 from functions.shop.idempotency import IdempotentResult, run_idempotently
 from functions.shop.products import add_stock, check_backorder_parts, check_category, create_stock
 from functions.shop.shop import Caller, Shop
+from functions.shop.stock_parts import with_part_count
 
 MAX_LINES = 5_000
 LINES_PER_PART = 125
@@ -227,17 +228,19 @@ def _plan_line(shop: Shop, line: ParsedLine) -> tuple[list[Write[Any]], LineOutc
 
 def _create_product(shop: Shop, line: ParsedLine) -> list[Write[Any]]:
     now = shop.now_instant()
-    product = Product(**line.product, created_at=now, updated_at=now)
+    fields = {**line.product}
+    parts = fields.pop("parts", 1)
+    product = with_part_count(Product(**fields, created_at=now, updated_at=now), parts)
     check_backorder_parts(product)
     check_category(shop, product)
     return [put_if_absent(PRODUCT, product), *create_stock(product, line.quantity)]
 
 
-IMMUTABLE_FIELDS = ("currency", "parts")
-"""Product fields that an import may not change.
+IMMUTABLE_FIELDS = {"currency": "currency", "parts": "active_part_count"}
+"""Fields of a line that an import may not change, and the attributes of the product to compare them with.
 
-Existing orders use the currency. `parts` is the number of items that share the product's stock. These items already
-exist, and an import cannot add or remove items.
+Existing orders use the currency. `parts` is the number of items that share the product's stock. After a change of this
+number, stock is moved between the items, which an import does not do.
 """
 
 
@@ -246,10 +249,11 @@ def _update_product(shop: Shop, before: Product, line: ParsedLine) -> list[Write
 
     Raises InvalidInput if the line changes an immutable field, and UnknownCategory.
     """
-    for name in IMMUTABLE_FIELDS:
-        if line.product.get(name, getattr(before, name)) != getattr(before, name):
-            raise InvalidInput(name, f"is {getattr(before, name)} for this product and cannot be changed")
-    wanted = replace(before, **line.product)
+    for name, attribute in IMMUTABLE_FIELDS.items():
+        stored = getattr(before, attribute)
+        if line.product.get(name, stored) != stored:
+            raise InvalidInput(name, f"is {stored} for this product and cannot be changed by an import")
+    wanted = replace(before, **{name: value for name, value in line.product.items() if name != "parts"})
     check_backorder_parts(wanted)
     check_category(shop, wanted, before)
     writes: list[Write[Any]] = []

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from functions.dynamodb.errors import TableBusy
-from functions.dynamodb.writes import put_if_absent
+from functions.dynamodb.writes import WriteConflict, put_if_absent
 from functions.model import pricing
 from functions.model.entities import (
     SALE_SHARDS,
@@ -31,7 +31,7 @@ from functions.model.money import MAX_MINOR_UNITS
 from functions.model.table import CUSTOMER, DISCOUNT, ORDER, PRODUCT
 from functions.shop import discounts, stock
 from functions.shop.idempotency import fingerprint
-from functions.shop.shop import Caller, Shop
+from functions.shop.shop import Caller, Shop, retry_on_conflict
 
 MAX_PRODUCTS = 90
 """The maximum number of products in one order.
@@ -102,9 +102,11 @@ def place_order(
     place = partial(_place, shop, caller.id, order_id, lines, address, fingerprint(body), discount_code)
     try:
         placed = place(consistent=False)
-    except (ShopError, BackorderUnconfirmed):  # an outdated item may be the reason
-        return place(consistent=True)
-    return place(consistent=True) if placed.replayed else placed
+        if not placed.replayed:
+            return placed
+    except (ShopError, BackorderUnconfirmed, WriteConflict):  # an outdated item may be the reason
+        pass
+    return retry_on_conflict(shop, lambda: place(consistent=True))  # a resize may move the stock between two reads
 
 
 def _place(
@@ -158,7 +160,8 @@ def _write_order(
 
     A product's stock and the counter of a discount code may each be split over several items (parts). If a chosen part
     has too little left, the function chooses other parts and tries again. Raises TableBusy if MAX_PLAN_ATTEMPTS
-    attempts fail. Raises BackorderUnconfirmed if pieces would be backordered, but `products` was not read consistently.
+    attempts fail. Raises WriteConflict if a resize moved stock while it was read. Raises BackorderUnconfirmed if pieces
+    would be backordered, but `products` was not read consistently.
     """
     for _ in range(MAX_PLAN_ATTEMPTS):
         try:

@@ -31,7 +31,7 @@ from functions.model.table import CAMPAIGN, CUSTOMER, FOLLOW, NOTIFICATION, SETT
 from functions.shop.customers import wants_notifications
 from functions.shop.order_notifications import claim_notification
 from functions.shop.shop import Shop, retry_on_conflict
-from functions.shop.stock import get_available_by_part
+from functions.shop.stock import Shares, get_stock_levels
 
 RECIPIENTS_PER_BATCH = 25
 """How many followers one BatchGetItem request reads.
@@ -173,12 +173,12 @@ def _get_product_if_still_true(shop: Shop, event: ReceivedEvent, *, is_new: bool
     if event.name == "PriceDropped":
         is_true = product.currency == event.data.currency and product.price <= event.data.price
     else:
-        held = get_available_by_part(shop, {product.product_id: product}, consistent=True)[product.product_id]
-        is_true = any(held.values()) and not (is_new and _was_in_stock_before(event, held))
+        levels = get_stock_levels(shop, {product.product_id: product}, consistent=True)[product.product_id]
+        is_true = levels.available > 0 and not (is_new and _was_in_stock_before(event, levels.by_part))
     return product if is_true else None
 
 
-def _was_in_stock_before(event: ReceivedEvent, held: dict[int, int]) -> bool:
+def _was_in_stock_before(event: ReceivedEvent, held: Shares) -> bool:
     """Return whether the product probably had stock before the back-in-stock event.
 
     A product's stock may be split over several items (stock parts). The event reports that one part is not empty any

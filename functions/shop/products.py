@@ -4,7 +4,7 @@ The stock of a product that sells very fast is split over several items, called 
 reserve pieces at the same time without conflicts on one item.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,10 +14,11 @@ from functions.model.entities import DEFAULT_CATALOG, ROOT_CATEGORY, Product, St
 from functions.model.errors import AlreadyExists, InvalidInput, NotFound, UnknownCategory
 from functions.model.money import Currency
 from functions.model.patterns import CATEGORY_BY_PATH, PRODUCT_BY_ID, PRODUCTS_OF_CATEGORY, STOCK_OF_PRODUCT
-from functions.model.table import PRODUCT, STOCK
+from functions.model.table import PRODUCT, stock_key, stock_row
 from functions.shop.idempotency import IdempotentResult, run_idempotently
 from functions.shop.shop import Caller, Shop, retry_on_conflict
-from functions.shop.stock import get_available_by_part
+from functions.shop.stock import get_stock_levels, sum_up_stock
+from functions.shop.stock_parts import create_parts, spread_stock, with_part_count
 
 
 @dataclass(frozen=True)
@@ -55,13 +56,13 @@ def create_product(
         name=name,
         price=price,
         currency=currency,
-        parts=parts,
         backorder=backorder,
         category=category,
         catalog=catalog,
         created_at=now,
         updated_at=now,
     )
+    product = with_part_count(product, parts)
     check_backorder_parts(product)
     check_category(shop, product)
     shop.table.write(
@@ -72,13 +73,13 @@ def create_product(
 
 
 def check_backorder_parts(product: Product) -> None:
-    """Raise InvalidInput if a product that can be backordered has more than one stock part.
+    """Raise InvalidInput if a product that can be backordered has more than one active stock part.
 
     Stock parts are the items that share a product's stock. With several parts, one part could be below zero
     (backorders) while another part has pieces. The customers with backorders wait for these pieces, but new orders
     could take them.
     """
-    if product.backorder and product.parts > 1:
+    if product.backorder and product.active_part_count > 1:
         raise InvalidInput("backorder", "is possible only for products with one stock part")
 
 
@@ -96,28 +97,25 @@ def check_category(shop: Shop, product: Product, before: Product | None = None) 
 
 def create_stock(product: Product, quantity: int) -> Iterator[Write[Stock]]:
     """Yield the writes that create the stock items of a new product, with `quantity` spread evenly over the items."""
-    for part, share in enumerate(_split_evenly(product, quantity)):
-        held = Stock(
-            product_id=product.product_id, part=part, available=share, received=share, created_at=product.created_at
-        )
-        yield put_if_absent(STOCK, held)
+    return create_parts(product, None, _split_evenly(product, quantity))
 
 
 def add_stock(product: Product, quantity: int) -> Iterator[Write[Stock]]:
-    """Yield the writes that add `quantity` pieces to the stock of a product, spread evenly over its stock items."""
-    for part, share in enumerate(_split_evenly(product, quantity)):
+    """Yield the writes that add `quantity` pieces to a product's stock, spread evenly over its active stock items."""
+    for part, share in _split_evenly(product, quantity).items():
         if share:
             yield adjust(
-                STOCK,
-                STOCK.key(product_id=product.product_id, part=part),
+                stock_row(part),
+                stock_key(product.product_id, part),
                 add={"available": share, "received": share},
                 at_least={},
                 condition_error=lambda found: NotFound("product"),
             )
 
 
-def _split_evenly(product: Product, quantity: int) -> list[int]:
-    return [quantity // product.parts + (part < quantity % product.parts) for part in range(product.parts)]
+def _split_evenly(product: Product, quantity: int) -> Mapping[int, int]:
+    share, rest = divmod(quantity, product.active_part_count)
+    return {part: share + (number < rest) for number, part in enumerate(product.active_parts)}
 
 
 def update_product(
@@ -129,11 +127,14 @@ def update_product(
     backorder: bool | None = None,
     category: str | None = None,
     catalog: str | None = None,
+    parts: int | None = None,
 ) -> Product:
     """Change the given attributes of a product; None leaves an attribute unchanged. Only staff may call it.
 
-    Safe to repeat. If backordering is switched off, existing backorders stay. New orders are rejected until enough
-    stock has been received. Raises NotFound, InvalidInput, UnknownCategory, NotAllowed.
+    `parts`: the number of items that share the stock. After the write, the stock is spread evenly over them (see
+    stock_parts.py). Safe to repeat: repeat the command if it was interrupted after the write, or raised TableBusy. If
+    backordering is switched off, existing backorders stay. New orders are rejected until enough stock has been
+    received. Raises NotFound, InvalidInput, UnknownCategory, NotAllowed, TableBusy.
     """
     caller.require_group("staff")
 
@@ -147,15 +148,20 @@ def update_product(
             category=before.category if category is None else category,
             catalog=before.catalog if catalog is None else catalog,
         )
+        if parts is not None:
+            wanted = with_part_count(wanted, parts)
         check_backorder_parts(wanted)
         check_category(shop, wanted, before)
         if wanted == before:
             return before
         after = replace(wanted, updated_at=shop.now_instant(), version=before.version + 1)
-        shop.table.write(update(PRODUCT, before, after))
+        shop.table.write(update(PRODUCT, before, after), *create_parts(after, before, {}))
         return after
 
-    return retry_on_conflict(shop, attempt)
+    changed = retry_on_conflict(shop, attempt)
+    if parts is not None:
+        spread_stock(shop, product_id)
+    return changed
 
 
 def receive_stock(shop: Shop, caller: Caller, key: str, product_id: str, quantity: int) -> IdempotentResult:
@@ -190,18 +196,25 @@ def list_products_in_category(
     of the index and the stock are eventually consistent, so the latest changes may be missing.
     """
     found = shop.table.query(PRODUCTS_OF_CATEGORY, catalog=catalog, category=category, limit=limit, after=after)
-    held = get_available_by_part(shop, {product.product_id: product for product in found.items}, consistent=False)
+    levels = get_stock_levels(shop, {product.product_id: product for product in found.items}, consistent=False)
     return QueryPage(
-        tuple(ProductWithStock(product, sum(held[product.product_id].values())) for product in found.items), found.after
+        tuple(ProductWithStock(product, levels[product.product_id].available) for product in found.items), found.after
     )
 
 
-def get_stock_of_product(shop: Shop, product_id: str) -> tuple[Stock, ...]:
-    """Return all stock parts of a product (access pattern A11). Raises NotFound if the product does not exist.
+def get_product_with_stock(shop: Shop, product_id: str) -> ProductWithStock:
+    """Return a product with its stock. Anyone may call it. Raises NotFound if the product does not exist."""
+    product = get_product(shop, product_id)
+    return ProductWithStock(product, sum_up_stock(get_stock_parts(shop, product)).available)
 
-    Stock parts are the items that share a product's stock.
+
+def get_stock_parts(shop: Shop, product: Product) -> tuple[Stock, ...]:
+    """Return all stock parts of a product (the items that share its stock), by number (access pattern A11).
+
+    Sends one Query if all parts are in the product's partition. Otherwise sends one BatchGetItem for each 100 parts,
+    which costs one unit for each part.
     """
-    parts = shop.table.query(STOCK_OF_PRODUCT, product_id=product_id, limit=100).items
-    if not parts:
-        raise NotFound("product")
-    return parts
+    if not product.separate_parts_created:
+        return shop.table.query(STOCK_OF_PRODUCT, product_id=product.product_id, limit=100).items
+    keys = [stock_key(product.product_id, part) for part in product.all_parts]
+    return tuple(sorted(shop.table.batch_get(keys, consistent=True), key=lambda part: part.part))

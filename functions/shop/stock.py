@@ -1,18 +1,22 @@
 """Reserve an order's goods in the stock of each product, and put goods back into the stock.
 
 Stock parts are the items that share the stock of one product, so that many orders can reserve pieces at the same time.
-A product that can be backordered can be ordered even when it is out of stock. Such a product has only one stock part.
-The quantity in this part then goes below zero, and goods that are received later raise the quantity again.
+Their number can change while people buy (stock_parts.py). An order takes its pieces from an active part first, and from
+any part if this one has too few.
+
+A product that can be backordered can be ordered even when it is out of stock. Such a product has only one active part,
+part 0. The quantity in this part then goes below zero, and goods that are received later raise the quantity again.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 
 from functions.dynamodb.errors import TableBusy
-from functions.dynamodb.writes import Write, adjust
+from functions.dynamodb.writes import Write, WriteConflict, adjust
 from functions.model.entities import Line, Order, Product, Stock, hash_to_bucket
 from functions.model.errors import NotFound, OutOfStock
-from functions.model.table import STOCK
+from functions.model.table import STOCK, stock_key, stock_row
 from functions.shop.shop import Shop
 
 MAX_STOCK_WRITES = 90
@@ -26,6 +30,27 @@ Shares = Mapping[int, int]
 
 Stock parts are the items that share the stock of a product.
 """
+
+
+@dataclass(frozen=True)
+class StockLevels:
+    """The stock of a product as it was read, part by part. Stock parts are the items that share a product's stock.
+
+    `by_part`: the available pieces by the number of the part; below zero if pieces are owed (backorders). `moved`: the
+    sum of the parts' `moved`. It is 0 unless a resize moved pieces between the reads of two parts.
+    """
+
+    by_part: Shares
+    moved: int
+
+    @property
+    def available(self) -> int:
+        """How many pieces can be ordered without backorders.
+
+        Pieces that were moved between the reads of two parts are missing in `by_part`, or counted twice. `moved` is
+        wrong by the same number.
+        """
+        return max(0, sum(self.by_part.values()) - self.moved)
 
 
 class PartOutOfStock(Exception):
@@ -52,20 +77,23 @@ def assign_available_parts(shop: Shop, order: Order, products: Mapping[str, Prod
 
     Stock parts are the items that share a product's stock. If a product can be backordered, its missing pieces become
     backordered. Returns the order with the chosen parts. If any other products have too few pieces, raises OutOfStock
-    with these products. Raises TableBusy if the goods are spread over too many stock parts for one transaction.
+    with these products. Raises TableBusy if the goods are spread over too many stock parts for one transaction. Raises
+    WriteConflict if a resize moved pieces between the reads of two parts: read the products and their stock again.
     """
-    held = get_available_by_part(shop, products, consistent=True)
+    levels = get_stock_levels(shop, products, consistent=True)
     lines: dict[str, Line] = {}
     short: dict[str, int] = {}
     for id, line in order.lines.items():
-        first = _first_part(order, products[id])
-        shares = _choose_fewest_shares(held[id], line.quantity, first)
-        there = sum(shares.values())
+        there = min(line.quantity, levels[id].available)
+        held = {part: max(0, available) for part, available in levels[id].by_part.items()}
+        shares = _choose_fewest_shares(held, there, _first_part(order, products[id]))
+        if sum(shares.values()) < there:
+            raise WriteConflict(STOCK.type)
         missing = line.quantity - there
         if missing and not products[id].backorder:
             short[id] = there
         elif missing:
-            shares[first] = shares.get(first, 0) + missing
+            shares[0] = shares.get(0, 0) + missing
         lines[id] = _with_shares(line, shares, backordered=missing)
     if short:
         raise OutOfStock(short)
@@ -78,25 +106,28 @@ def _first_part(order: Order, product: Product) -> int:
     """Return the number of the stock part from which the order takes goods first.
 
     Stock parts are the items that share a product's stock. The number comes from a hash of the order's id. So an order
-    always gets the same part, and the orders are spread evenly over the parts.
+    always gets the same part, and the orders are spread evenly over the active parts.
     """
-    return hash_to_bucket(order.order_id, product.parts)
+    return product.active_parts[hash_to_bucket(order.order_id, product.active_part_count)]
 
 
-def get_available_by_part(
-    shop: Shop, products: Mapping[str, Product], *, consistent: bool
-) -> dict[str, dict[int, int]]:
-    """Return the available pieces in each stock part, by product id and number of the stock part.
+def get_stock_levels(shop: Shop, products: Mapping[str, Product], *, consistent: bool) -> dict[str, StockLevels]:
+    """Return the stock of these products by product id.
 
-    Stock parts are the items that share a product's stock. A quantity below zero (backorders) is returned as 0. One
+    All parts are read, also those that are not active any more: they may contain goods that were given back. One
     BatchGetItem is sent for each 100 stock parts.
     """
-    held = {id: dict.fromkeys(range(product.parts), 0) for id, product in products.items()}
-    keys = [STOCK.key(product_id=id, part=part) for id, parts in held.items() for part in parts]
-    stock: list[Stock] = shop.table.batch_get(keys, consistent=consistent)
-    for part in stock:
-        held[part.product_id][part.part] = max(0, part.available)
-    return held
+    keys = [stock_key(id, part) for id, product in products.items() for part in product.all_parts]
+    parts: dict[str, list[Stock]] = defaultdict(list)
+    for part in shop.table.batch_get(keys, consistent=consistent):
+        parts[part.product_id].append(part)
+    return {id: sum_up_stock(parts[id]) for id in products}
+
+
+def sum_up_stock(parts: Iterable[Stock]) -> StockLevels:
+    """Return the stock of a product from all its stock parts."""
+    parts = tuple(parts)
+    return StockLevels({part.part: part.available for part in parts}, sum(part.moved or 0 for part in parts))
 
 
 def _choose_fewest_shares(held: Shares, wanted: int, first: int) -> dict[int, int]:
@@ -110,7 +141,7 @@ def _choose_fewest_shares(held: Shares, wanted: int, first: int) -> dict[int, in
     """
     shares: dict[int, int] = {}
     missing = wanted
-    for part in sorted(held, key=lambda part: (-min(wanted, held[part]), (part - first) % len(held))):
+    for part in sorted(held, key=lambda part: (-min(wanted, held[part]), part < first, part)):
         if share := min(missing, held[part]):
             shares[part] = share
             missing -= share
@@ -132,13 +163,14 @@ def reserve(order: Order) -> Iterator[Write[Stock]]:
     """Yield the writes that reserve an order's goods.
 
     A write raises PartOutOfStock if its stock part (one of the items with the product's stock) has too few pieces.
+    Backordered pieces are always taken from part 0.
     """
     for id, line in order.lines.items():
         for part, quantity in line.quantity_by_stock_part.items():
-            there = quantity - line.backordered
+            there = quantity - (line.backordered if part == "0" else 0)
             yield adjust(
-                STOCK,
-                STOCK.key(product_id=id, part=int(part)),
+                stock_row(int(part)),
+                stock_key(id, int(part)),
                 add={"available": -quantity},
                 at_least={"available": there} if there else {},
                 condition_error=lambda found: PartOutOfStock(),
@@ -169,7 +201,10 @@ def restock(order: Order, quantities: Mapping[str, int]) -> Iterator[Write[Stock
 
 
 def _add_to_part(product_id: str, part: int, quantity: int) -> Write[Stock]:
-    key = STOCK.key(product_id=product_id, part=part)
     return adjust(
-        STOCK, key, add={"available": quantity}, at_least={}, condition_error=lambda found: NotFound("product")
+        stock_row(part),
+        stock_key(product_id, part),
+        add={"available": quantity},
+        at_least={},
+        condition_error=lambda found: NotFound("product"),
     )

@@ -6,6 +6,7 @@ from typing import Any
 from functions.model import table as t
 from functions.shop import accounts, discounts, products
 from functions.shop.shop import Caller
+from tests.support.actors import get_stock
 from tests.support.http_client import ANN, STAFF, ApiHarness
 from tests.support.samples import SAMPLES
 
@@ -41,7 +42,7 @@ def test_f25_a_ledger_grows_beyond_its_ninth_movement(api: ApiHarness) -> None:
 def test_f25_the_parts_of_a_stock_and_of_a_discount_come_in_their_order_beyond_the_ninth(api: ApiHarness) -> None:
     products.create_product(api.shop, SHOPKEEPER, "cup", "Cup", 100, "EUR", 12)
     products.receive_stock(api.shop, SHOPKEEPER, "first", "cup", 24)
-    assert [part.part for part in products.get_stock_of_product(api.shop, "cup")] == list(range(12))
+    assert [part.part for part in get_stock(api.shop, "cup")] == [0, *range(100, 111)]
     discounts.create_discount(api.shop, SHOPKEEPER, "many", 10, limit=24, parts=12)
     lying = [image["part"]["N"] for image in api.table_images() if image["type"]["S"] == "RedemptionPool"]
     assert lying == [str(part) for part in range(12)]

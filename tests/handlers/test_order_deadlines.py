@@ -9,7 +9,8 @@ from functions.handlers import order_deadlines
 from functions.model.entities import STATUS_SHARDS
 from functions.model.patterns import REFUNDS_OF_ORDER
 from functions.runtime.scheduled_jobs import RunIncomplete
-from functions.shop import accounts, cancellation, credit_payments, orders, products, shipments
+from functions.shop import accounts, cancellation, credit_payments, orders, shipments
+from tests.support.actors import get_stock
 from tests.support.client_faults import fail_calls, record_calls, run_before_call
 from tests.support.harness import ANN, STAFF, WAREHOUSE, ShopHarness
 
@@ -24,7 +25,7 @@ def status(harness: ShopHarness, order_id: str) -> str:
 
 
 def available(harness: ShopHarness, product_id: str = "mug") -> int:
-    return sum(part.available for part in products.get_stock_of_product(harness.shop, product_id))
+    return sum(part.available for part in get_stock(harness.shop, product_id))
 
 
 @pytest.fixture

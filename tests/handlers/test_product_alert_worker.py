@@ -17,6 +17,7 @@ from functions.runtime.environment import ProductAlertsEnvironment, load_environ
 from functions.shop import customers, erasure, follows, placing, products
 from functions.shop.order_notifications import list_notifications_of_customer
 from functions.shop.shop import Caller
+from tests.support.actors import get_stock
 from tests.support.client_faults import crash_at, fail_calls, lose_response, record_calls, run_before_call
 from tests.support.harness import HOME_ADDRESS, STAFF, ShopHarness
 from tests.support.wire_tap import WireTap
@@ -74,7 +75,7 @@ def costs(harness: ShopHarness, price: int) -> None:
 
 def sell_out(harness: ShopHarness, key: str) -> None:
     """The first of the people buys all there is."""
-    (part,) = products.get_stock_of_product(harness.shop, "mug")
+    (part,) = get_stock(harness.shop, "mug")
     wanted = {"mug": placing.RequestedLine(part.available)}
     placing.place_order(harness.shop, PEOPLE[0], key, wanted, HOME_ADDRESS, {"key": key})
 
@@ -151,7 +152,7 @@ def test_a_receipt_for_several_stock_parts_is_one_campaign_and_one_empty_part_st
     assert told(shop) == Counter(["c0@example.com"])
 
     a_day_later(shop)
-    key = {"PK": {"S": "PRODUCT#pot"}, "SK": {"S": "STOCK#001"}}
+    key = {"PK": {"S": "STOCK#pot#101"}, "SK": {"S": "STOCK"}}
     for available, version in ((0, 7), (2, 8)):  # one part is empty and gets two back, the others hold three and more
         shop.shop.table.client.update_item(
             TableName=shop.shop.table.name,

@@ -88,7 +88,7 @@ def before_of(kind: ChangeType, state: str) -> Any:
     if kind.previous_row is not None:
         return replace(SAMPLES[kind.previous_row], version=3)
     if kind.condition is not None:
-        return replace(SAMPLES[kind.row], **({"available": 0} if kind.row is t.STOCK else {}), version=3)
+        return replace(SAMPLES[kind.row], **({"available": 0} if kind.name == "StockReplenished" else {}), version=3)
     if kind.row is t.ARCHIVED_DISPUTE:
         return replace(SAMPLES[kind.row], version=3)
     more = {kind.transition.changed_field: 1980} if kind.transition and kind.transition.decreasing else {}
@@ -124,7 +124,7 @@ def happen(engine: Engine, table: Table, kind: ChangeType, state: str) -> None:
     ("kind", "state"),
     CASES,
     ids=[
-        f"{kind.name} {kind.event_name} {kind.transition.command if kind.transition else ''} {state}"
+        f"{kind.name} {kind.row.type} {kind.event_name} {kind.transition.command if kind.transition else ''} {state}"
         for kind, state in CASES
     ],
 )
@@ -159,7 +159,9 @@ def test_an_insertion_by_a_restore_is_no_change_but_later_updates_are(
     assert [(one.row, one.event_name) for one in changes_of(engine, table)] == [(row, "MODIFY")]
 
 
-@pytest.mark.parametrize("kind", [kind for kind in CHANGE_TYPES if kind.condition], ids=lambda kind: kind.name)
+@pytest.mark.parametrize(
+    "kind", [kind for kind in CHANGE_TYPES if kind.condition], ids=lambda kind: f"{kind.name} {kind.row.type}"
+)
 def test_without_an_old_image_only_a_change_that_is_safe_to_repeat_is_named(kind: ChangeType) -> None:
     """A change that could have two names gets the name that is safe to repeat: its consumers ignore a repeat."""
     before = before_of(kind, "")
@@ -187,6 +189,14 @@ def test_stock_is_replenished_when_there_was_none_and_is_some(before: int, after
     found = parse_change(modified(t.STOCK, had, has))
     assert found is not None
     assert (found.name == "StockReplenished") is is_told
+
+
+def test_pieces_that_a_resize_moved_here_are_no_new_stock() -> None:
+    empty = replace(SAMPLES[t.STOCK], available=0)
+    filled = replace(empty, available=5, moved=5, version=2)
+    found = parse_change(modified(t.STOCK, empty, filled))
+    assert found is not None
+    assert found.name == "StockChanged"
 
 
 @pytest.mark.parametrize(

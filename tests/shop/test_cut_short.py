@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from functions.model.entities import Order
 from functions.model.errors import AlreadyExists, NotFound, TooMuch, WrongState
 from functions.model.patterns import SHIPMENTS_OF_ORDER
-from functions.shop import cancellation, discounts, products, refunds, returns, shipments
+from functions.shop import cancellation, discounts, refunds, returns, shipments
 from functions.shop.fulfilment import fulfil_order
 from functions.shop.idempotency import IdempotentResult
 from functions.shop.placing import MAX_PRODUCTS, RequestedLine, place_order
@@ -28,6 +28,7 @@ from tests.support.actors import (
     available_by_part,
     create_stocked_product,
     get_order,
+    get_stock,
     order_after_change,
     place,
     run_concurrently,
@@ -202,7 +203,7 @@ def test_goods_of_many_parts_are_all_free_again(shop: Shop) -> None:
     order = send(shop, advance_to_status(shop, place(shop, vase=5), "FULFILLING"), 1, vase=2)
     cut(shop, order)
     assert sum(available_by_part(shop, "vase")) == 8 - 2
-    assert sum(part.received for part in products.get_stock_of_product(shop, "vase")) == 8
+    assert sum(part.received for part in get_stock(shop, "vase")) == 8
 
 
 def test_the_largest_order_there_can_be_is_cut_short_in_one_transaction(shop: Shop, wire: WireTap) -> None:

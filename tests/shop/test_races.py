@@ -27,8 +27,10 @@ from tests.support.actors import (
     STAFF,
     advance_to_status,
     available_by_part,
+    create_older_product,
     create_stocked_product,
     get_order,
+    get_stock,
     open_shop,
     order_after_change,
     place,
@@ -99,11 +101,11 @@ def test_an_order_whose_goods_leave_a_part_meanwhile_takes_them_from_another(
 
 
 def test_pieces_that_change_parts_faster_than_the_retries_end_as_busy(shop: Shop, rival: Shop, wire: WireTap) -> None:
-    create_stocked_product(shop, "vase", 10, parts=2)
+    create_older_product(shop, "vase", 10, parts=2)
     first = hash_to_bucket(derive_order_id(shop, ANN.id, "k"), 2)
 
     def move_all_to(part: int) -> None:
-        for stock in products.get_stock_of_product(rival, "vase"):
+        for stock in get_stock(rival, "vase"):
             moved = replace(stock, available=10 if stock.part == part else 0, version=stock.version + 1)
             rival.table.write(update(STOCK, stock, moved))
 

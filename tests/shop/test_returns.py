@@ -24,7 +24,7 @@ from functions.model.patterns import RETURNS_OF_ORDER
 from functions.model.retention import COMMAND_DAYS
 from functions.model.table import ORDER_SUMMARY
 from functions.shop import archive as shop_archive
-from functions.shop import products, returns
+from functions.shop import returns
 from functions.shop.idempotency import IdempotentResult
 from functions.shop.placing import MAX_PRODUCTS, RequestedLine, place_order
 from functions.shop.shop import Shop
@@ -40,6 +40,7 @@ from tests.support.actors import (
     available_by_part,
     create_stocked_product,
     get_order,
+    get_stock,
     place,
     return_items,
     run_concurrently,
@@ -345,7 +346,7 @@ def test_goods_go_back_to_a_part_of_the_stock_they_came_from(shop: Shop) -> None
     before = sum(available_by_part(shop, "vase"))
     return_pieces(shop, order, vase=4)
     assert sum(available_by_part(shop, "vase")) == before + 4
-    assert sum(part.received for part in products.get_stock_of_product(shop, "vase")) == 8
+    assert sum(part.received for part in get_stock(shop, "vase")) == 8
 
 
 def test_one_key_never_gives_the_returns_of_two_orders_the_same_id(shop: Shop, order: Order) -> None:

@@ -59,23 +59,20 @@ def test_copies_reader_receives_only_records_of_the_sources_of_copies(dev: Synth
 
 
 def test_event_publisher_receives_only_records_that_have_an_event(dev: SynthesizedTemplate) -> None:
-    told = {(event.row, event.name) for event in EVENTS}
-    wanted = {
-        (kind.row.type, kind.event_name, kind.only_ttl_deletion)
-        for kind in CHANGE_TYPES
-        if (kind.row, kind.name) in told
-    }
+    told = {event.name for event in EVENTS}
+    wanted = {(kind.row.type, kind.event_name, kind.only_ttl_deletion) for kind in CHANGE_TYPES if kind.name in told}
     assert let_through(dev, "event_publisher") == wanted
 
 
 def test_event_publisher_receives_stock_records_only_if_the_product_was_sold_out(dev: SynthesizedTemplate) -> None:
     patterns = tuple(it["Pattern"] for it in dev.mapping("event_publisher")["FilterCriteria"]["Filters"])
-    seen = []
-    for available in ("0", "-1", "-12", "1", "10", "100"):
-        of_stock = record("Stock", "MODIFY")
-        of_stock["dynamodb"]["OldImage"] = of_stock["dynamodb"]["OldImage"] | {"available": {"N": available}}
-        seen += [available] * FilterCriteria(patterns).matches(of_stock)
-    assert seen == ["0", "-1", "-12"]
+    for kind in ("Stock", "SeparateStock"):
+        seen = []
+        for available in ("0", "-1", "-12", "1", "10", "100"):
+            of_stock = record(kind, "MODIFY")
+            of_stock["dynamodb"]["OldImage"] = of_stock["dynamodb"]["OldImage"] | {"available": {"N": available}}
+            seen += [available] * FilterCriteria(patterns).matches(of_stock)
+        assert seen == ["0", "-1", "-12"]
 
 
 def test_relay_never_sees_the_removal_of_an_orders_children(dev: SynthesizedTemplate) -> None:

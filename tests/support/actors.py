@@ -8,12 +8,21 @@ from threading import Barrier
 from typing import Any, TypeVar
 
 from functions.dynamodb.errors import TableBusy
-from functions.dynamodb.writes import replace_with, update
+from functions.dynamodb.writes import put_if_absent, replace_with, update
 from functions.model import changes
-from functions.model.entities import DEFAULT_CATALOG, Address, ArchivedOrder, Order, TimelineEntry, ancestor_paths
+from functions.model.entities import (
+    DEFAULT_CATALOG,
+    Address,
+    ArchivedOrder,
+    Order,
+    Product,
+    Stock,
+    TimelineEntry,
+    ancestor_paths,
+)
 from functions.model.errors import AlreadyExists, CommandRejected
 from functions.model.states import apply_order_command
-from functions.model.table import ARCHIVED_ORDER, ORDER
+from functions.model.table import ARCHIVED_ORDER, ORDER, PRODUCT, STOCK
 from functions.model.timelines import append_entry
 from functions.shop import cancellation, categories, customers, orders, payments, placing, products, returns, shipments
 from functions.shop.fulfilment import fulfil_order
@@ -55,6 +64,23 @@ def create_stocked_product(
     if "category" in more:
         ensure_category(shop, more["category"], more.get("catalog", DEFAULT_CATALOG))
     products.create_product(shop, STAFF, product_id, f"Blue {product_id}", price, currency, parts, **more)
+    if available:
+        products.receive_stock(shop, STAFF, f"first {product_id}", product_id, available)
+
+
+def create_older_product(shop: Shop, product_id: str, available: int, parts: int) -> None:
+    """Create a product as older code did: all its stock parts are in the product's partition."""
+    now = shop.now_instant()
+    product = Product(
+        product_id=product_id, name="Vase", price=PRICE, currency="EUR", parts=parts, created_at=now, updated_at=now
+    )
+    shop.table.write(
+        put_if_absent(PRODUCT, product),
+        *(
+            put_if_absent(STOCK, Stock(product_id=product_id, part=part, available=0, received=0, created_at=now))
+            for part in range(parts)
+        ),
+    )
     if available:
         products.receive_stock(shop, STAFF, f"first {product_id}", product_id, available)
 
@@ -224,6 +250,11 @@ def get_order(shop: Shop, order_id: str) -> Order:
     return found
 
 
+def get_stock(shop: Shop, product_id: str) -> tuple[Stock, ...]:
+    """Return all Stock items of a product, by the number of the part."""
+    return products.get_stock_parts(shop, products.get_product(shop, product_id))
+
+
 def available_by_part(shop: Shop, product_id: str = "mug") -> list[int]:
     """Return the number of available pieces in each Stock item. Several Stock items share the stock of a product."""
-    return [part.available for part in products.get_stock_of_product(shop, product_id)]
+    return [part.available for part in get_stock(shop, product_id)]

@@ -4,7 +4,7 @@ from typing import Annotated, Self
 
 from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.openapi.params import Query
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import AliasChoices, ConfigDict, Field, model_validator
 
 from functions.api.http.context import ANONYMOUS, SignedIn, shop
 from functions.api.http.fields import (
@@ -28,7 +28,12 @@ from functions.model.patterns import PRODUCTS_OF_CATEGORY
 from functions.shop import products
 
 router = Router()
-MAX_STOCK_PARTS = 20
+MAX_STOCK_PARTS = 90
+"""The maximum number of stock parts, the table items that share the stock of a product.
+
+DynamoDB allows 100 items in a transaction. A receipt or a line of an import writes each part and a few other items.
+"""
+StockParts = Annotated[int, Field(ge=1, le=MAX_STOCK_PARTS)]
 
 
 class NewProduct(RequestModel):
@@ -44,7 +49,7 @@ class NewProduct(RequestModel):
     name: Name
     price: Price
     currency: Currency
-    parts: Annotated[int, Field(ge=1, le=MAX_STOCK_PARTS)] = 1
+    parts: StockParts = 1
     backorder: bool = False
     category: CategoryPath = ROOT_CATEGORY
     catalog: CatalogId = DEFAULT_CATALOG
@@ -64,19 +69,24 @@ class NewProduct(RequestModel):
 
 
 class ProductChange(RequestModel):
-    """The fields of a product to change. Omitted fields do not change. Existing orders keep their prices."""
+    """The fields of a product to change. Omitted fields do not change. Existing orders keep their prices.
+
+    `parts`: the number of table items that share the stock of the product. The stock is spread evenly over them while
+    people buy. If the answer is 503, or if there is no answer, send the same request again.
+    """
 
     name: Name | None = None
     price: Price | None = None
     backorder: bool | None = None
     category: CategoryPath | None = None
     catalog: CatalogId | None = None
-    model_config = ConfigDict(json_schema_extra={"examples": [{"price": 1390}]})
+    parts: StockParts | None = None
+    model_config = ConfigDict(json_schema_extra={"examples": [{"price": 1390}, {"parts": 20}]})
 
     @model_validator(mode="after")
     def _check_not_empty(self) -> Self:
         if all(value is None for _, value in self):
-            raise ValueError("set at least one of name, price, backorder, category and catalog")
+            raise ValueError("set at least one of name, price, backorder, category, catalog and parts")
         return self
 
 
@@ -88,7 +98,7 @@ class Receipt(RequestModel):
 
 
 class ProductAnswer(ResponseModel):
-    """A product. `price`: in minor units (cents)."""
+    """A product. `price`: in minor units (cents). `parts`: the number of table items that share its stock."""
 
     product_id: str
     name: str
@@ -97,6 +107,7 @@ class ProductAnswer(ResponseModel):
     backorder: bool
     category: str
     catalog: str
+    parts: Annotated[int, Field(validation_alias=AliasChoices("active_part_count", "parts"))]
     created_at: str
     updated_at: str
     version: int
@@ -153,10 +164,8 @@ def create_product(caller: SignedIn, new: NewProduct) -> Response[ProductAnswer]
 
 @router.patch("/products/<product_id>", openapi_extensions=problem_responses(NotAllowed, UnknownCategory))
 def update_product(caller: SignedIn, product_id: Id, change: ProductChange) -> ProductAnswer:
-    """Change a product's name, price, category, catalogue or backorder setting. For staff."""
-    changed = products.update_product(
-        shop(), caller, product_id, change.name, change.price, change.backorder, change.category, change.catalog
-    )
+    """Change a product's name, price, category, catalogue, backorder setting or number of stock parts. For staff."""
+    changed = products.update_product(shop(), caller, product_id, **dict(change))
     return ProductAnswer.of(changed)
 
 
@@ -189,9 +198,8 @@ def product(product_id: Id) -> ProductAnswer:
 @router.get("/products/<product_id>/stock")
 def stock_of_product(product_id: Id) -> StockAnswer:
     """Show how many pieces of a product can be ordered now."""
-    product = products.get_product(shop(), product_id)
-    available = sum(part.available for part in products.get_stock_of_product(shop(), product_id))
-    return StockAnswer(product_id=product_id, available=max(0, available), backorder=product.backorder)
+    found = products.get_product_with_stock(shop(), product_id)
+    return StockAnswer(product_id=product_id, available=found.available, backorder=found.product.backorder)
 
 
 @router.post("/products/<product_id>/receipts", status_code=201, openapi_extensions=problem_responses(NotAllowed))

@@ -1,0 +1,135 @@
+"""Change the number of a product's stock parts while people buy.
+
+Stock parts are the items that share the stock of one product. A part is never deleted. One write changes the number of
+active parts and creates the missing ones. Then transactions move pieces between the parts, so that the active parts
+have equal quantities and all others are empty.
+
+Each transaction takes pieces from a part only if they are still there. So a resize can end at any point: no piece is
+sold twice or lost, and the pieces in every part can be ordered. The same command again completes it.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+from functions.dynamodb.errors import TableBusy
+from functions.dynamodb.writes import Write, adjust, put_if_absent
+from functions.model.entities import FIRST_SEPARATE_PART, Product, SeparateStock, Stock
+from functions.model.errors import NotFound
+from functions.model.patterns import PRODUCT_BY_ID
+from functions.model.table import stock_key, stock_row
+from functions.shop.shop import Shop
+from functions.shop.stock import PartOutOfStock, get_stock_levels
+
+MOVE_ROUNDS = 4
+"""How often a resize reads the stock and moves pieces. Another round follows only if buyers were faster than a move."""
+MOVE_SECONDS = 8
+"""After this time a resize starts no more moves.
+
+With the last move, which may be retried for 2.5 seconds, it ends within the API's timeout of 15 seconds.
+"""
+
+
+@dataclass(frozen=True)
+class Move:
+    """Pieces to move from one stock part of a product to another. `source`, `target`: the numbers of the parts."""
+
+    source: int
+    target: int
+    quantity: int
+
+
+def with_part_count(product: Product, count: int) -> Product:
+    """Return the product with `count` active stock parts. Nothing is written.
+
+    Part 0 and separate parts (stock parts in partitions of their own) become active. So parts that older code created
+    in the product's partition become inactive, and their goods are moved.
+    """
+    if count == 1 and product.active_parts == (0,):
+        return product
+    created = max(product.separate_parts_created or 0, count - 1)
+    return replace(product, separate_parts=count - 1, separate_parts_created=created)
+
+
+def create_parts(product: Product, before: Product | None, shares: Mapping[int, int]) -> Iterator[Write[Stock]]:
+    """Yield the writes that create the stock parts of a product which do not exist yet.
+
+    `before`: the stored product, or None for a new product. `shares`: the received pieces by the number of the part.
+    """
+    existing = before.all_parts if before else ()
+    for part in product.all_parts:
+        if part not in existing:
+            entity = SeparateStock if part >= FIRST_SEPARATE_PART else Stock
+            share = shares.get(part, 0)
+            made = entity(
+                product_id=product.product_id,
+                part=part,
+                available=share,
+                received=share,
+                created_at=product.updated_at,
+            )
+            yield put_if_absent(stock_row(part), made)
+
+
+def spread_stock(shop: Shop, product_id: str) -> None:
+    """Move the pieces of a product until its active parts have equal quantities and all others are empty.
+
+    Safe to repeat, and to end at any point. Buyers may take pieces meanwhile, so some pieces may stay where they are.
+    They can be ordered there. Raises NotFound, and TableBusy if the time is over before the last move.
+    """
+    end = shop.now() + timedelta(seconds=MOVE_SECONDS)
+    for _ in range(MOVE_ROUNDS):
+        product = shop.table.get(PRODUCT_BY_ID, product_id=product_id)
+        if product is None:
+            raise NotFound("product")
+        levels = get_stock_levels(shop, {product_id: product}, consistent=True)[product_id]
+        missed = 0
+        for move in plan_moves(levels.by_part, product.active_parts):
+            if shop.now() > end:
+                raise TableBusy
+            try:
+                shop.table.write(*_move_pieces(product_id, move))
+            except PartOutOfStock:
+                missed += 1
+        if not missed:
+            return
+
+
+def plan_moves(by_part: Mapping[int, int], active: Sequence[int]) -> list[Move]:
+    """Return the moves after which the active stock parts have equal quantities, or differ by one, and all others none.
+
+    `by_part`: the available pieces in each part, below zero if pieces are owed (backorders). If all parts together owe
+    pieces, the first active part owes them after the moves. There are fewer moves than parts.
+    """
+    total = sum(by_part.values())
+    fullest_first = sorted(active, key=lambda part: -by_part[part])
+    wanted = {part: total // len(active) + (n < total % len(active)) for n, part in enumerate(fullest_first)}
+    if total < 0:
+        wanted = {active[0]: total}
+    surplus = {part: min(has, has - wanted.get(part, 0)) for part, has in by_part.items()}
+    sources = [[part, extra] for part, extra in surplus.items() if extra > 0]
+    moves = []
+    for target, has in by_part.items():
+        missing = wanted.get(target, 0) - has
+        while missing > 0 and sources:
+            source, extra = sources[-1]
+            quantity = min(missing, extra)
+            moves.append(Move(source, target, quantity))
+            missing -= quantity
+            sources[-1][1] -= quantity
+            if extra == quantity:
+                sources.pop()
+    return moves
+
+
+def _move_pieces(product_id: str, move: Move) -> Iterator[Write[Stock]]:
+    """Yield the writes of one move. The first raises PartOutOfStock if the part has not enough pieces any more."""
+    for part, quantity in ((move.source, -move.quantity), (move.target, move.quantity)):
+        yield adjust(
+            stock_row(part),
+            stock_key(product_id, part),
+            add={"available": quantity, "moved": quantity},
+            at_least={"available": -quantity} if quantity < 0 else {},
+            condition_error=lambda found: PartOutOfStock(),
+            from_zero=("moved",),
+        )

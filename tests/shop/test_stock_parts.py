@@ -1,0 +1,313 @@
+"""The number of a product's stock parts changes while people buy: no piece is sold twice, and none is lost."""
+
+import random
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from itertools import count
+from typing import Any
+
+import pytest
+
+from functions.dynamodb.errors import TableBusy
+from functions.dynamodb.writes import adjust
+from functions.model import table as t
+from functions.model.entities import Order, SeparateStock, Stock, hash_to_bucket
+from functions.model.errors import InvalidInput, NotFound, OutOfStock
+from functions.model.table import stock_key, stock_row
+from functions.shop import cancellation, products
+from functions.shop.placing import derive_order_id
+from functions.shop.shop import Shop
+from functions.shop.stock_parts import MOVE_SECONDS, plan_moves
+from tests.support.actors import (
+    ANN,
+    BOB,
+    STAFF,
+    available_by_part,
+    create_older_product,
+    create_stocked_product,
+    get_order,
+    get_stock,
+    place,
+    place_order_as,
+)
+from tests.support.client_faults import ProcessKilled
+from tests.support.tapped_client import ManualClock
+from tests.support.wire_tap import WireTap, run_before_sending
+
+
+def resize(shop: Shop, parts: int, product_id: str = "vase") -> None:
+    products.update_product(shop, STAFF, product_id, parts=parts)
+
+
+def filled(shop: Shop, product_id: str = "vase") -> dict[int, int]:
+    """Return the available pieces of the stock parts that are not empty, by the number of the part."""
+    return {part.part: part.available for part in get_stock(shop, product_id) if part.available}
+
+
+def total(shop: Shop) -> int:
+    parts = get_stock(shop, "vase")
+    assert not sum(part.moved or 0 for part in parts)
+    assert min(part.available for part in parts) >= 0
+    return sum(part.available for part in parts)
+
+
+def set_available(shop: Shop, part: int, change: int) -> None:
+    """Add pieces to a stock part, as an order that gives them back."""
+    row: Any = stock_row(part)
+    shop.table.write(
+        adjust(
+            row,
+            stock_key("vase", part),
+            add={"available": change},
+            at_least={},
+            condition_error=lambda found: NotFound("product"),
+        )
+    )
+
+
+# raise and lower ------------------------------------------------------------------------------------------------------
+def test_parts_beyond_the_first_are_in_partitions_of_their_own(shop: Shop) -> None:
+    create_stocked_product(shop, "vase", 6, parts=3)
+    first, *others = get_stock(shop, "vase")
+    assert t.STOCK.key_of(first) == {"PK": {"S": "PRODUCT#vase"}, "SK": {"S": "STOCK#000"}}
+    assert [t.SEPARATE_STOCK.key_of(part)["PK"]["S"] for part in others if isinstance(part, SeparateStock)] == [
+        "STOCK#vase#100",
+        "STOCK#vase#101",
+    ]
+
+
+def test_a_raised_number_spreads_the_goods_and_a_lowered_one_collects_them(shop: Shop) -> None:
+    create_stocked_product(shop, "vase", 41)
+    resize(shop, 20)
+    assert sorted(available_by_part(shop, "vase")) == [2] * 19 + [3]
+    resize(shop, 3)
+    assert set(filled(shop)) == {0, 100, 101}
+    assert sorted(filled(shop).values()) == [13, 14, 14]
+    resize(shop, 1)
+    assert filled(shop) == {0: 41}
+    assert len(get_stock(shop, "vase")) == 20, "a part is never deleted"
+    resize(shop, 4)
+    assert set(filled(shop)) == {0, 100, 101, 102}
+    assert products.get_product(shop, "vase").separate_parts_created == 19
+
+
+def test_the_same_number_again_writes_nothing(shop: Shop, wire: WireTap) -> None:
+    create_stocked_product(shop, "vase", 40)
+    resize(shop, 4)
+    wire.clear()
+    resize(shop, 4)
+    assert set(wire.operations) == {"GetItem", "BatchGetItem"}
+
+
+def test_one_part_stays_as_it_was(shop: Shop, wire: WireTap) -> None:
+    wire.clear()
+    resize(shop, 1, "mug")
+    assert set(wire.operations) == {"GetItem", "BatchGetItem"}
+    image = t.PRODUCT.encode(products.get_product(shop, "mug"))
+    assert not {"separate_parts", "separate_parts_created"} & image.keys()
+    assert "moved" not in t.STOCK.encode(get_stock(shop, "mug")[0])
+
+
+def test_the_parts_of_an_older_product_are_moved_to_partitions_of_their_own(shop: Shop) -> None:
+    create_older_product(shop, "vase", 40, parts=4)
+    resize(shop, 4)
+    assert filled(shop) == {0: 10, 100: 10, 101: 10, 102: 10}
+    resize(shop, 1)
+    assert filled(shop) == {0: 40}
+
+
+def test_the_largest_number_of_parts_is_made_and_drained_within_the_time_limit(shop: Shop, wire: WireTap) -> None:
+    create_older_product(shop, "vase", 400, parts=20)
+    resize(shop, 90)
+    assert (len(get_stock(shop, "vase")), total(shop)) == (109, 400)
+    products.receive_stock(shop, STAFF, "more", "vase", 500)
+    wire.clear()
+    resize(shop, 1)
+    assert filled(shop) == {0: 900}
+    assert len(wire.operations) < 100, "at 20 ms each, it is far from the limit of 15 seconds"
+
+
+def test_a_resize_that_takes_too_long_ends_as_busy_and_is_completed_by_the_next(
+    shop: Shop, wire: WireTap, clock: ManualClock
+) -> None:
+    create_stocked_product(shop, "vase", 40)
+    wire.reply_next(
+        "TransactWriteItems", *[run_before_sending(lambda: clock.sleep(MOVE_SECONDS / 2)) for _ in range(4)]
+    )
+    with pytest.raises(TableBusy):
+        resize(shop, 20)
+    assert 2 < len(filled(shop)) < 20
+    resize(shop, 20)
+    assert available_by_part(shop, "vase") == [2] * 20
+
+
+@pytest.mark.parametrize(
+    ("held", "active", "after"),
+    [
+        ({0: 9, 100: 0, 101: 0}, [0, 100, 101], {0: 3, 100: 3, 101: 3}),
+        ({0: 3, 100: 4, 101: 3}, [0, 100, 101], {0: 3, 100: 4, 101: 3}),
+        ({0: 0, 1: 5, 2: 5}, [0], {0: 10, 1: 0, 2: 0}),
+        ({0: -5, 100: 3}, [0], {0: -2, 100: 0}),
+        ({0: -5, 100: 9, 101: 2}, [0, 100], {0: 3, 100: 3, 101: 0}),
+        ({0: -5, 100: 0}, [0, 100], {0: -5, 100: 0}),
+        ({0: 0, 100: 0}, [0, 100], {0: 0, 100: 0}),
+    ],
+    ids=str,
+)
+def test_moves_make_the_active_parts_equal_and_take_nothing_that_is_not_there(
+    held: dict[int, int], active: list[int], after: dict[int, int]
+) -> None:
+    result = dict(held)
+    for move in plan_moves(held, active):
+        assert 0 < move.quantity <= result[move.source]
+        result[move.source] -= move.quantity
+        result[move.target] += move.quantity
+    assert result == after
+
+
+# buyers meanwhile -----------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(("before", "after"), [(1, 3), (3, 1)])
+def test_two_buyers_of_the_last_piece_while_it_is_moved_and_one_has_it(
+    shop: Shop, rival: Shop, wire: WireTap, before: int, after: int
+) -> None:
+    create_stocked_product(shop, "vase", 1, parts=before)
+    set_available(shop, 0, -1)
+    set_available(shop, 101 if before > 1 else 0, 1)  # so that the only piece has to be moved when it is lowered
+
+    def buy() -> None:
+        place_order_as(rival, ANN, "one", vase=1)
+        with pytest.raises(OutOfStock):
+            place_order_as(rival, BOB, "two", vase=1)
+
+    wire.reply_next("TransactWriteItems", run_before_sending(lambda: None), run_before_sending(buy))
+    resize(shop, after)
+    with suppress(OutOfStock):
+        buy_all = place_order_as(shop, BOB, "three", vase=1)
+        assert buy_all is None, "the piece was sold twice"
+    assert total(shop) == 0 if before > after else total(shop) <= 1
+
+
+def test_a_piece_that_is_moved_between_two_reads_is_not_out_of_stock(shop: Shop, rival: Shop, wire: WireTap) -> None:
+    """One read of the stock sees the source of a move after it and the target before it."""
+    create_stocked_product(shop, "vase", 0, parts=3)
+    set_available(shop, 101, 1)
+    seen: list[Any] = []
+
+    def torn(keys: Any, *, consistent: bool = False) -> list[Any]:
+        found = read(keys, consistent=consistent)
+        if not seen and any(isinstance(item, Stock) for item in found):
+            seen.append(found)
+            resize(rival, 1)
+            again = {item.part: item for item in read(keys, consistent=True)}
+            return [item if item.part == 0 else again[item.part] for item in found]
+        return found
+
+    read = shop.table.batch_get
+    shop.table.batch_get = torn  # type: ignore[method-assign]
+    key = next(f"k{n}" for n in range(99) if hash_to_bucket(derive_order_id(shop, "ann", f"k{n}"), 3) == 1)
+    placed = place_order_as(shop, ANN, key, vase=1)
+    assert isinstance(placed.order, Order)
+    assert seen
+    assert total(rival) == 0
+
+
+@pytest.mark.parametrize(("before", "after"), [(1, 4), (4, 1), (4, 2), (2, 4)])
+def test_a_resize_killed_at_each_write_loses_no_piece_and_is_completed_by_the_next(
+    shop: Shop, wire: WireTap, before: int, after: int
+) -> None:
+    create_stocked_product(shop, "vase", 40, parts=before)
+    order = place(shop, vase=7)
+    for killed_at in count():
+        wire.reply_next("TransactWriteItems", *[run_before_sending(lambda: None)] * killed_at, _die)
+        try:
+            resize(shop, after)
+        except ProcessKilled:
+            assert total(shop) == 33
+            assert products.get_product_with_stock(shop, "vase").available == 33
+        else:
+            break
+        resize(shop, after)
+        assert (len(filled(shop)), total(shop)) == (after, 33)
+        resize(shop, before)
+        assert len(filled(shop)) == before
+    assert wire.pop_unused_replies() == ["TransactWriteItems"]
+    assert (killed_at > 1, len(filled(shop)), total(shop)) == (True, after, 33)
+    cancellation.cancel_order(shop, ANN, order.order_id)
+    assert total(shop) == 40
+
+
+def _die(request: Any) -> Any:
+    raise ProcessKilled
+
+
+# goods that come back -------------------------------------------------------------------------------------------------
+def test_goods_given_back_to_a_part_that_is_not_active_any_more_are_shown_and_sold_again(shop: Shop) -> None:
+    create_stocked_product(shop, "vase", 20, parts=20)
+    orders = [place(shop, f"k{n}", vase=1) for n in range(20)]
+    assert filled(shop) == {}
+    resize(shop, 1)
+    for order in orders[:5]:
+        cancellation.cancel_order(shop, ANN, order.order_id)
+    assert sum(filled(shop).values()) == 5
+    assert products.get_product_with_stock(shop, "vase").available == 5
+    (listed,) = [
+        one for one in products.list_products_in_category(shop, "/", 9, None).items if one.product.product_id == "vase"
+    ]
+    assert listed.available == 5
+    assert place(shop, "all", vase=5).lines["vase"].quantity == 5
+    assert total(shop) == 0
+
+
+def test_backorders_need_one_active_part_and_count_goods_that_came_back_to_others(shop: Shop) -> None:
+    create_stocked_product(shop, "vase", 20, parts=2)
+    order = place(shop, vase=20)
+    with pytest.raises(InvalidInput):
+        products.update_product(shop, STAFF, "vase", backorder=True)
+    products.update_product(shop, STAFF, "vase", backorder=True, parts=1)
+    with pytest.raises(InvalidInput):
+        resize(shop, 2)
+    assert place(shop, "owed", vase=4).lines["vase"].backordered == 4
+    cancellation.cancel_order(shop, ANN, order.order_id)
+    assert {part.part: part.available for part in get_stock(shop, "vase")} == {0: 6, 100: 10}
+    late = place(shop, "late", vase=18)
+    assert (late.lines["vase"].backordered, dict(late.lines["vase"].quantity_by_stock_part)) == (2, {"100": 10, "0": 8})
+    assert sum(available_by_part(shop, "vase")) == -2
+    assert get_order(shop, late.order_id) == late
+
+
+def test_pieces_in_a_part_that_is_not_active_are_not_sold_while_more_are_owed(shop: Shop) -> None:
+    create_stocked_product(shop, "vase", 2, parts=2)
+    order = place(shop, vase=2)
+    products.update_product(shop, STAFF, "vase", backorder=True, parts=1)
+    place(shop, "owed", vase=9)
+    cancellation.cancel_order(shop, ANN, order.order_id)
+    assert sorted(available_by_part(shop, "vase")) == [-8, 1]
+    assert products.get_product_with_stock(shop, "vase").available == 0
+    assert place(shop, "late", vase=1).lines["vase"].backordered == 1
+
+
+# many at once ---------------------------------------------------------------------------------------------------------
+def test_threads_buy_all_there_is_while_the_number_changes(
+    new_table: Callable[[], str], shop: Shop, rival: Shop
+) -> None:
+    create_stocked_product(shop, "vase", 60, parts=4)
+    sizes, sold = random.Random(7), []  # noqa: S311
+
+    def buy(number: int) -> int:
+        while True:
+            try:
+                place_order_as(rival, ANN, f"k{number}", vase=1)
+            except TableBusy:
+                continue
+            except OutOfStock:
+                return 0
+            return 1
+
+    with ThreadPoolExecutor(4) as pool:
+        buyers = [pool.submit(buy, number) for number in range(80)]
+        while not all(one.done() for one in buyers):
+            with suppress(TableBusy):
+                resize(rival, sizes.randint(1, 12))
+        sold = [one.result() for one in buyers]
+    assert (sum(sold), total(shop)) == (60, 0)
