@@ -184,6 +184,34 @@ def test_a_receipt_costs_its_memory_and_the_parts_it_fills(
     assert units == {"GetItem": 2, "TransactWriteItems": 2 + 2 * parts}
 
 
+def test_stock_in_one_partition_is_one_query_and_other_parts_cost_a_unit_each(shop: Shop, wire: WireTap) -> None:
+    create_stocked_product(shop, "vase", 20, parts=20)
+    assert spent(wire, lambda: products.get_product_with_stock(shop, "mug")) == (
+        ["GetItem", "Query"],
+        {"GetItem": 1, "Query": 1},
+    )
+    assert spent(wire, lambda: products.get_product_with_stock(shop, "vase")) == (
+        ["GetItem", "BatchGetItem"],
+        {"GetItem": 1, "BatchGetItem": 20},
+    )
+
+
+def test_a_larger_number_of_parts_costs_two_units_for_each_new_one_and_four_for_each_move(
+    shop: Shop, wire: WireTap
+) -> None:
+    create_stocked_product(shop, "vase", 40)
+    _, units = spent(wire, lambda: products.update_product(shop, STAFF, "vase", parts=20))
+    assert units == {"GetItem": 2, "BatchGetItem": 1 + 19, "TransactWriteItems": (3 + 2 * 19) + 4 * 19}
+    _, units = spent(wire, lambda: products.update_product(shop, STAFF, "vase", parts=20))
+    assert units == {"GetItem": 2, "BatchGetItem": 20}
+
+
+def test_an_order_of_a_product_with_20_parts_costs_as_much_as_with_one(shop: Shop, wire: WireTap) -> None:
+    create_stocked_product(shop, "vase", 40, parts=20)
+    one, many = (spent(wire, lambda id=id: place(shop, f"key {id}", **{id: 1})) for id in ("mug", "vase"))
+    assert one == many
+
+
 def test_a_page_of_a_category_costs_its_products_and_half_a_unit_for_each_part_of_their_stock(
     shop: Shop, wire: WireTap
 ) -> None:

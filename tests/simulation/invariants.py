@@ -176,7 +176,7 @@ def stock_adds_up(world: Simulation, book: Ledger) -> Iterator[str]:
                 taken.subtract(one.restocked)
     told = world.traffic.known
     for product in PRODUCTS:
-        parts = [p for p in world.table.of_type("Stock") if p["product_id"]["S"] == product]
+        parts = [p for p in world.table.of_type("Stock", "SeparateStock") if p["product_id"]["S"] == product]
         available = sum(int(part["available"]["N"]) for part in parts)
         received = sum(int(part["received"]["N"]) for part in parts)
         book.count_premise(taken[product])
@@ -210,7 +210,7 @@ def imports_add_up(world: Simulation, book: Ledger) -> Iterator[str]:
         if now < since + IMPORT_DAYS * DAY and reports.get(import_id) != (right, wrong):
             yield f"import {import_id} has {right} right and {wrong} wrong lines, and reports {reports.get(import_id)}"
     for product in IMPORTED:
-        stock = [part for part in world.table.of_type("Stock") if part["product_id"]["S"] == product]
+        stock = [p for p in world.table.of_type("Stock", "SeparateStock") if p["product_id"]["S"] == product]
         received = sum(int(part["received"]["N"]) for part in stock)
         if not told.received[product] <= received <= told.received[product] + told.maybe_received[product]:
             yield f"{product}: {told.received[product]} came with files, and {received} are in the books"
@@ -759,20 +759,23 @@ def _missed_campaigns(world: Simulation, book: Ledger, campaigns: list[CampaignH
         ):
             continue
         product_id = change.item.product_id
+        of_stock = change.name == "StockReplenished"
+        if of_stock and any(partition.startswith(f"STOCK#{product_id}#") for partition, _ in world.table.history):
+            continue
         same = [told.image for told in campaigns if told.image.product_id == product_id]
         if any(told.event == change.name and told.cooldown_until > one.at for told in same):
             continue  # no campaign is missing: one began after this change, or less than a day before it
-        row, sort, name = (STOCK, "STOCK#000", "available") if change.row is STOCK else (PRODUCT, "PRODUCT", "price")
+        row, sort, name = (STOCK, "STOCK#000", "available") if of_stock else (PRODUCT, "PRODUCT", "price")
         history = world.table.history[f"PRODUCT#{product_id}", sort]
         since = [getattr(row.decode(image), name) for at, image in history if image and int(at) >= int(one.at)]
-        was_so = all(value > 0 if row is STOCK else value <= change.after.price for value in since)
+        was_so = all(value > 0 if of_stock else value <= change.after.price for value in since)
         followers = [
             key[0]
             for key, versions in world.table.history.items()
             if key[1] == f"FOLLOWS#{product_id}"
             and _was_present(versions, one.at - INDEX_IS_LATE_SECONDS, world.tasks.now)
         ]
-        if was_so and followers and PRODUCTS.get(product_id, (0, 1, 0))[1] == 1:
+        if was_so and followers:
             yield f"{change.name} of {product_id} was told to nobody"
 
 
@@ -1122,8 +1125,9 @@ class WriteChecks:
         if new is None:
             return
         kind, place = new["type"]["S"], f"{new['PK']['S']}/{new['SK']['S']}"
-        self.checked["stock"] += kind in ("Stock", "Account", *REDEMPTION_POOL.types)
-        if kind == "Stock" and int(new["available"]["N"]) < 0 and new["product_id"]["S"] != BACKORDERED:
+        is_stock = kind in ("Stock", "SeparateStock")
+        self.checked["stock"] += is_stock or kind in ("Account", *REDEMPTION_POOL.types)
+        if is_stock and int(new["available"]["N"]) < 0 and new["product_id"]["S"] != BACKORDERED:
             self.violations["stock"].append(f"{place} has {new['available']['N']}")
         for name in ("balance", "left"):
             if kind in ("Account", *REDEMPTION_POOL.types) and int(new.get(name, {"N": "0"})["N"]) < 0:

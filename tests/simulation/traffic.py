@@ -179,6 +179,7 @@ class SimulatedTraffic:
             (0.4, 1, 4, "members", self._change_membership),
             (0.3, 2, 5, "categories", self._category),
             (0.4, 1, 3, "imports", self._import),
+            (0.5, 1, 4, "stock parts", self._resize),
         ):
             if chance.happens(probability, kind):
                 made += [plan(first + number) for number in range(chance.randint(least, most, kind))]
@@ -630,6 +631,20 @@ class SimulatedTraffic:
             send()
 
         return PlannedCommand(f"{name}: {_format_lines(lines)} and {wrong} wrong lines", self._at(name), do)
+
+    def _resize(self, number: int) -> PlannedCommand:
+        """Plan that staff change how many items share the stock of a product, sometimes twice at the same time."""
+        name = f"resize {number}"
+        product = self.chance.choice([id for id in PRODUCTS if id != BACKORDERED], name, "product")
+        parts = [self.chance.randint(1, 5, name, again) for again in range(self.chance.randint(1, 2, name, "again"))]
+
+        def do() -> None:
+            for count in parts:
+                body = {"parts": count}
+                resize = partial(self._expect, 200, STAFF, "PATCH", f"/products/{product}", body)
+                self.people.start("staff", resize, self.chance.random(name, count))
+
+        return PlannedCommand(f"{name}: the stock of {product} is split over {parts} items", self._at(name), do)
 
     def _receive(self, product: str, pieces: int, key: str) -> None:
         said = self.people.call(STAFF, "POST", f"/products/{product}/receipts", {"quantity": pieces}, key)

@@ -22,6 +22,7 @@ from tests.simulation.oracle.observations import Observations
 Rule = Callable[[Books], Iterator[str]]
 RULES: tuple[Rule, ...] = (
     stock.received_goods_are_there_or_in_an_order,
+    stock.each_stock_item_adds_up,
     stock.receipts_are_counted_once,
     stock.nothing_is_sold_that_is_not_there,
     prices.orders_cost_what_their_products_cost,

@@ -129,9 +129,9 @@ class Books:
         """Return the price of the shipping of an order with these products. Only orders in EUR have one."""
         return self.seen.shipping if currency_of(products) == "EUR" else 0
 
-    def of_type(self, kind: str) -> list[Item]:
-        """Return the items of a type that are in the table now."""
-        return [item for item in self.current if item["type"] == kind]
+    def of_type(self, *kinds: str) -> list[Item]:
+        """Return the items of these types that are in the table now."""
+        return [item for item in self.current if item["type"] in kinds]
 
     def versions_of(self, kind: str) -> Sequence[Sequence[tuple[float, Item]]]:
         """Return all versions of each item that ever had this type, with the times of their writes."""

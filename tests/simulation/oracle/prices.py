@@ -65,7 +65,7 @@ def _prices_between(books: Books, product: str, since: float, until: float) -> s
     A change of the price took effect between its request and its answer. Without an answer, it may take effect later.
     """
     asked = [one for _, one in books.asked("POST", "/products") if one.body["product_id"] == product]
-    asked += [one for _, one in books.asked("PATCH", f"/products/{product}")]
+    asked += [one for _, one in books.asked("PATCH", f"/products/{product}") if "price" in one.body]
     changes = [(one, one.answered_at) for one in asked if one.succeeded]
     changes += [(one, inf) for one in asked if one.is_uncertain]
     return {

@@ -5,7 +5,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 
 from tests.simulation.oracle.arithmetic import BACKORDERED
-from tests.simulation.oracle.books import Books
+from tests.simulation.oracle.books import Books, Item
 from tests.simulation.oracle.observations import Request
 
 
@@ -23,6 +23,31 @@ def received_goods_are_there_or_in_an_order(books: Books) -> Iterator[str]:
         books.count_premise("the stock of a product was counted")
         if pieces - held[product] != available[product]:
             yield f"{product}: of {pieces} pieces orders have {held[product]}, and {available[product]} are available"
+
+
+def each_stock_item_adds_up(books: Books) -> Iterator[str]:
+    """Check for each stock item: its received pieces and those moved here, less those orders have, are available.
+
+    An order takes pieces from the items that its line names, and a cancelled order gives them back to the same items.
+    Pieces that come back later go to the item from which the line took the most. Of a product, all moves add up to 0.
+    """
+    held: Counter[tuple[str, int]] = Counter()
+    for order in books.orders.values():
+        back = order.dropped + sum((Counter(item["restocked"]) for item in order.of_type("Return")), Counter())
+        for product in order.kept + order.dropped:
+            line = order.item["lines"][product]
+            taken = line["taken"] or {"0": line["quantity"]}
+            held.update({(product, int(part)): pieces for part, pieces in taken.items()})
+            books.count_premise("an order took pieces from a stock item of its own partition", max(map(int, taken)) > 0)
+            held[product, int(max(taken, key=lambda part: taken[part]))] -= back[product]
+    moved: Counter[str] = Counter()
+    for item in _stock_items(books):
+        moved[item["product_id"]] += item["moved"]
+        books.count_premise("pieces were moved from one stock item to another", item["moved"] > 0)
+        has = item["received"] + item["moved"] - held[item["product_id"], item["part"]]
+        if has != item["available"]:
+            yield f"{item['product_id']}: part {item['part']} should have {has}, and has {item['available']}"
+    yield from (f"{product}: {pieces} more pieces came than were moved" for product, pieces in moved.items() if pieces)
 
 
 def receipts_are_counted_once(books: Books) -> Iterator[str]:
@@ -51,7 +76,7 @@ def _imported(books: Books) -> Iterator[tuple[tuple[str, int], Request]]:
 
 def nothing_is_sold_that_is_not_there(books: Books) -> Iterator[str]:
     """Check that the available pieces were never below 0, except of the product that can be ordered without stock."""
-    for versions in books.versions_of("Stock"):
+    for versions in [*books.versions_of("Stock"), *books.versions_of("SeparateStock")]:
         product, lowest = versions[0][1]["product_id"], min(item["available"] for _, item in versions)
         if product == BACKORDERED:
             books.count_premise("a product was ordered without stock", lowest < 0)
@@ -61,8 +86,12 @@ def nothing_is_sold_that_is_not_there(books: Books) -> Iterator[str]:
             books.count_premise("a stock item was sold out")
 
 
+def _stock_items(books: Books) -> list[Item]:
+    return books.of_type("Stock", "SeparateStock")
+
+
 def _sum_stock(books: Books, name: str) -> Mapping[str, int]:
     found: dict[str, int] = defaultdict(int)
-    for item in books.of_type("Stock"):
+    for item in _stock_items(books):
         found[item["product_id"]] += item[name]
     return found
