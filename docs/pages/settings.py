@@ -69,7 +69,8 @@ to the context in `cdk.json`. Synth rejects invalid values with a message that n
   deploy, then raise `written` and deploy. A query costs one request for each shard that is read. The numbers must
   always be the same in all functions, so they are constants in their shared code.
 - **Stock parts** of a product, and parts of a discount code. Each product and code has its own number (`parts` in the
-  request that creates it), because hot items depend on the product, not on the deployment.
+  request that creates it), because hot items depend on the product, not on the deployment. The number of stock parts
+  can be [changed while people buy](operations.md#a-product-that-sells-too-fast).
 - **Retention** of queues, failures and effect markers (functions/model/retention.py). A marker must be kept longer than
   its message can be redelivered. Synth checks this.
 - **The readers of the stream**: two, the maximum for a shard.

@@ -41,10 +41,13 @@ from functions.shop import (
     payments,
     placing,
     product_alerts,
+    products,
     refund_processing,
     refunds,
     reviews,
     sales,
+    stock,
+    stock_parts,
 )
 from functions.shop.shop import Caller, Shop, decide_with_eventual_reads
 from ops import migration
@@ -67,6 +70,7 @@ from tests.mutants import (
     test_permissions,
     test_retries,
     test_sales,
+    test_stock_parts,
     test_timelines,
     test_times,
     test_totals,
@@ -244,6 +248,26 @@ CHECKED_MUTANTS = (
         test_money.test_an_order_stays_in_the_table_until_31_days_after_the_later_of_its_two_refunds,
     ),
     # The next faults concern requests and deliveries that come twice, late, or at the same moment as another.
+    CheckedMutant(
+        "pieces are moved that are not there",
+        edit_code(stock_parts._move_pieces, ('{"available": -quantity} if quantity < 0 else {}', "{}")),
+        test_stock_parts.test_pieces_that_are_sold_just_before_they_are_moved_are_not_moved,
+    ),
+    CheckedMutant(
+        "all pieces come back to part 0",
+        edit_code(stock.release, ("_add_to_part(id, int(part), quantity)", "_add_to_part(id, 0, quantity)")),
+        test_stock_parts.test_a_cancelled_order_gives_its_pieces_back_to_the_parts_from_which_it_took_them,
+    ),
+    CheckedMutant(
+        "a sum reads only the active parts",
+        edit_code(stock.get_stock_levels, ("in product.all_parts", "in product.active_parts")),
+        test_stock_parts.test_pieces_that_come_back_to_a_part_that_is_not_active_any_more_are_shown_and_sold,
+    ),
+    CheckedMutant(
+        "the stock of a product is that of its active parts",
+        edit_code(products.get_stock_parts, ("in product.all_parts", "in product.active_parts")),
+        test_stock_parts.test_pieces_that_come_back_to_a_part_that_is_not_active_any_more_are_shown_and_sold,
+    ),
     CheckedMutant(
         "idempotency keys are odd or even",
         edit_code(

@@ -4,7 +4,6 @@ from datetime import timedelta
 from typing import Any
 from unittest import mock
 
-
 from functions.shop import cancellation
 from functions.shop.fulfilment import fulfil_order
 from ops.commands.migrate import load_migrations, load_state, plan_migrations, run_migration

@@ -6,6 +6,7 @@ these figures: the local engine does not report it.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -208,7 +209,7 @@ def test_a_larger_number_of_parts_costs_two_units_for_each_new_one_and_four_for_
 
 def test_an_order_of_a_product_with_20_parts_costs_as_much_as_with_one(shop: Shop, wire: WireTap) -> None:
     create_stocked_product(shop, "vase", 40, parts=20)
-    one, many = (spent(wire, lambda id=id: place(shop, f"key {id}", **{id: 1})) for id in ("mug", "vase"))
+    one, many = (spent(wire, partial(place, shop, f"key {id}", **{id: 1})) for id in ("mug", "vase"))
     assert one == many
 
 

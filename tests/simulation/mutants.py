@@ -46,6 +46,7 @@ from functions.shop import (
     reviews,
     shipments,
     stock,
+    stock_parts,
 )
 from functions.shop import erasure as forgetting
 from functions.shop.shop import Caller
@@ -148,6 +149,17 @@ MUTANTS = (
         2,
         "stock_is_never_negative",
         first_seed=10,
+    ),
+    Mutant(
+        "moves what is not there",
+        "a resize moves pieces that buyers have taken meanwhile",
+        patch_attribute(stock_parts, "_move_pieces", s.move_without_condition),
+    ),
+    Mutant(
+        "gives back to the first",
+        "an order that ends gives all its pieces back to part 0",
+        patch_attribute(stock, "release", s.release_to_part_0),
+        judge="oracle",
     ),
     Mutant("never expires", "an order that ends has no end", s.skip_writes(t.EXPIRY)),
     Mutant(

@@ -42,6 +42,7 @@ from functions.shop import (
     returns,
     shipments,
     stock,
+    stock_parts,
 )
 from functions.shop.shop import Caller
 from ops.repair import rebuild
@@ -451,6 +452,22 @@ def take_without_condition(order: entities.Order) -> Iterator[Write[entities.Sto
 
 
 _TAKE = stock.reserve
+
+
+def move_without_condition(product_id: str, move: stock_parts.Move) -> Iterator[Write[entities.Stock]]:
+    for write in _MOVE(product_id, move):
+        yield without_condition(lambda write=write: write)()
+
+
+_MOVE = stock_parts._move_pieces
+
+
+def release_to_part_0(order: entities.Order) -> Iterator[Write[entities.Stock]]:
+    whole = {id: replace(line, taken=None) for id, line in order.lines.items()}
+    return _RELEASE(replace(order, lines=whole))
+
+
+_RELEASE = stock.release
 
 
 def release_nothing(_: Any) -> Iterator[Any]:

@@ -1,0 +1,47 @@
+"""The number of a product's stock parts changes while people buy and cancel: no piece is made, lost, or left behind."""
+
+from functions.dynamodb.errors import TableBusy
+from functions.model.errors import OutOfStock
+from functions.shop import cancellation, products
+from tests.mutants.items import number, stored_items
+from tests.support.client_faults import run_before_call
+from tests.support.harness import ANN, STAFF, ShopHarness
+
+
+def create_mugs(harness: ShopHarness, available: int, parts: int) -> None:
+    harness.open_shop(available=1)
+    products.create_product(harness.shop, STAFF, "vase", "Blue vase", 1250, "EUR", parts)
+    products.receive_stock(harness.shop, STAFF, "vases", "vase", available)
+
+
+def available_by_part(harness: ShopHarness) -> dict[int, int]:
+    stock = [*stored_items(harness, "Stock"), *stored_items(harness, "SeparateStock")]
+    return {number(one, "part"): number(one, "available") for one in stock if one["product_id"]["S"] == "vase"}
+
+
+def test_pieces_that_are_sold_just_before_they_are_moved_are_not_moved(harness: ShopHarness) -> None:
+    create_mugs(harness, 6, parts=1)
+    with run_before_call("dynamodb", "TransactWriteItems", lambda: harness.place_order(vase=5), call=2):
+        products.update_product(harness.shop, STAFF, "vase", parts=3)
+    assert sorted(available_by_part(harness).values()) == [0, 0, 1]
+
+
+def test_a_cancelled_order_gives_its_pieces_back_to_the_parts_from_which_it_took_them(harness: ShopHarness) -> None:
+    create_mugs(harness, 6, parts=3)
+    order_id = harness.place_order(vase=6)
+    assert available_by_part(harness) == {0: 0, 100: 0, 101: 0}
+    cancellation.cancel_order(harness.shop, ANN, order_id)
+    assert available_by_part(harness) == {0: 2, 100: 2, 101: 2}
+
+
+def test_pieces_that_come_back_to_a_part_that_is_not_active_any_more_are_shown_and_sold(harness: ShopHarness) -> None:
+    create_mugs(harness, 6, parts=3)
+    order_id = harness.place_order("key-1", vase=6)
+    products.update_product(harness.shop, STAFF, "vase", parts=1)
+    cancellation.cancel_order(harness.shop, ANN, order_id)
+    assert products.get_product_with_stock(harness.shop, "vase").available == 6
+    try:
+        harness.place_order("key-2", vase=6)
+    except (OutOfStock, TableBusy):
+        raise AssertionError("the pieces cannot be ordered") from None
+    assert sum(available_by_part(harness).values()) == 0
