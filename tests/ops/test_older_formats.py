@@ -21,8 +21,9 @@ from functions.runtime import clients
 from functions.shop import cancellation, discounts, orders, placing, refunds, returns
 from functions.shop.data_export import export_customer
 from ops.commands.drift import DriftCheck
-from ops.commands.migrate import PlannedMigration, load_migrations, run_migration
+from ops.commands.migrate import PlannedMigration, load_migrations, load_state, plan_migrations, run_migration
 from ops.commands.restore import SETTLE_TIME, make_archive_fetcher, restore_order
+from ops.migration import Migration
 from ops.repair.order_history import change_ids
 from tests.support.archiving import archived_objects, create_delivered_order, order_partition
 from tests.support.harness import ANN, HOME_ADDRESS, READERS, STAFF, WAREHOUSE, ShopHarness
@@ -192,6 +193,15 @@ def test_the_migrations_change_the_items_of_the_previous_version_into_those_of_t
     assert contents(harness) == right, "a second run changes nothing"
     harness.process_all()
     assert (contents(harness), drift(harness)) == (right, []), "no reader repeats anything for a migration"
+
+
+def test_all_migrations_run_on_a_table_on_which_the_previous_version_ran_its_own(harness: ShopHarness) -> None:
+    nothing = Migration(description="of the previous version", item_type="Order")
+    for version in ("0001", "0002", "0003"):
+        run_migration(harness.shop, PlannedMigration(version=version, migration=nothing, task="up"), by="ann@desk")
+    known = load_migrations()
+    planned = plan_migrations(known, load_state(harness.shop, known), "up")
+    assert [one.version for one in planned] == [version for version in known if version != "0001"]
 
 
 def test_an_archived_order_of_the_previous_version_is_found_by_its_number_after_the_migrations(

@@ -1,4 +1,4 @@
-"""Delete the copies of order lines that the previous version wrote. Migration 0002 has written sales in their place."""
+"""Delete the copies of order lines that the previous version wrote. Migration 0004 has written sales in their place."""
 
 from functions.model.table import ORDER_LINE
 from ops.migration import delete_items
