@@ -33,6 +33,7 @@ from ops.item_codec import decode_item, encode_item
 from ops.migration import Item, Migration, rederive_copies, rekey_items
 from ops.scan import sweep as sweeping
 from ops.scan.checkpoint import LOCK_SECONDS, Checkpoint, Locked
+from ops.scan.progress import SweepProgress
 from ops.scan.sweep_result import SweepResult
 from tests.shop.conftest import opened, rival, shop
 from tests.support.actors import ensure_category
@@ -189,6 +190,18 @@ def test_a_run_stopped_at_any_page_resumes_and_changes_each_item_once(
     assert listed(shop) == IDS
     assert writes_of(engine, shop.table) == Counter({f"PRODUCT#{id}": 1 for id in IDS})
     assert plan_migrations(ONLY_FIRST, migrate.load_state(shop, ONLY_FIRST), "up", None) == []
+
+
+def test_a_run_that_resumes_says_so(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+    def die(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    old_products(shop.table)
+    with pytest.raises(KeyboardInterrupt):
+        run(shop, after_page=(die,))
+    assert "Resumes" not in capsys.readouterr().out
+    run(shop, progress=SweepProgress(shop.table, "0001 up"))
+    assert "Resumes the run that stopped at " in capsys.readouterr().out
 
 
 def test_a_killed_process_resumes_and_changes_each_item_once(table: Table, engine: Engine) -> None:
