@@ -1,7 +1,7 @@
 # Everything is installed into this folder: .venv, node_modules, build/ (output of tools), .local/ (the local shop).
 # Needs Python 3.11 or newer and make. Node comes with a Python package, and npm is always run by that Node.
 .DEFAULT_GOAL := help
-.PHONY: help setup installed up test record thorough laptop browser picture simulate mutants outage followers hostile extending bench sbom audit check synth predeploy deploy diff demo docs load reset locks clean
+.PHONY: help setup installed up test record thorough laptop rehearse browser picture simulate mutants outage followers hostile extending bench sbom audit check synth predeploy deploy diff demo docs load reset locks clean
 
 STAGE ?= dev
 ARGS ?=
@@ -54,6 +54,9 @@ thorough: installed ## run with all examples the tests that `make test` runs wit
 
 laptop: installed ## run the laptop tests: the whole shop in its own processes (demo, load, kill -9)
 	$(python) -m pytest -m laptop --numprocesses 3 --dist loadfile tests/laptop tests/conformance $(ARGS)
+
+rehearse: installed ## rehearse the upgrade from the previous item formats and its rollback, in a shop that takes orders
+	$(python) -m pytest -m rehearsal -s -o faulthandler_timeout=0 tests/laptop/test_upgrade.py $(ARGS)
 
 browser: installed ## run the browser tests of the page, in the Chromium of this machine
 	$(python) -m pytest -m browser -s tests/browser $(ARGS)

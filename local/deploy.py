@@ -158,7 +158,7 @@ def deploy(
     CloudFormation rejects the template or rolls back.
     """
     client = boto3.client("cloudformation", **aws.client_options)
-    adapted = json.dumps(_adapt_template(template, _upload(aws, source), variables or {}), sort_keys=True)
+    adapted = json.dumps(_adapt_template(template, upload_code(aws, source), variables or {}), sort_keys=True)
     boto3.client("ssm", **aws.client_options).put_parameter(
         Name=BOOTSTRAP_PARAMETER, Value=BOOTSTRAP_VERSION, Type="String", Overwrite=True
     )
@@ -231,8 +231,8 @@ def _adapt_template(template: Mapping[str, Any], code_key: str, variable_overrid
     return adapted
 
 
-def _upload(aws: LocalAws, source: Path) -> str:
-    """Upload the source folder as a zip file to the assets bucket. Return the object key: a hash of the zip file."""
+def upload_code(aws: LocalAws, source: Path) -> str:
+    """Upload the source folder (functions/) as a zip file to ASSETS_BUCKET. Return its key: a hash of the zip file."""
     zipped = io.BytesIO()
     with zipfile.ZipFile(zipped, "w", zipfile.ZIP_DEFLATED) as archive:
         for file in sorted(source.rglob("*")):

@@ -41,7 +41,7 @@ class ProcessSupervisor(threading.Thread):
     ) -> None:
         super().__init__(name="keeper", daemon=True)
         self._engine, self._aws, self._start_readers, self._journal = engine, aws, start_readers, journal
-        self._stopping = threading.Event()
+        self._stopping, self._readers_are_outdated = threading.Event(), threading.Event()
         self._directories: dict[str, Path] = {"dynamodb": engine.directory, "aws": aws.directory}
         self._restart_actions = {"dynamodb": self._restart_engine, "aws": self._restart_aws}
         self.restarts: Counter[str] = Counter()
@@ -75,8 +75,18 @@ class ProcessSupervisor(threading.Thread):
         if id := processes.running_process_id(self._directories[name]):
             os.killpg(id, signal.SIGKILL)
 
+    def restart_readers(self) -> None:
+        """Restart the stream pollers soon, so that they use the event source mappings of a new deploy.
+
+        Safe to call in a signal handler.
+        """
+        self._readers_are_outdated.set()
+
     def run(self) -> None:
         while not self._stopping.wait(CHECK_INTERVAL_SECONDS):
+            if self._readers_are_outdated.is_set():
+                self._readers_are_outdated.clear()
+                self._stop_readers()
             for name in self._directories:
                 if not self.is_running(name):
                     self._restart_process(name)
@@ -106,7 +116,7 @@ class ProcessSupervisor(threading.Thread):
         self._journal.append("process", "stream records since its last clean stop are delivered again")
 
     def _restart_readers(self) -> None:
-        """Start the stream pollers after a restart, and restore their attributes `disabled` and `fail_next`.
+        """Start the stream pollers again, and restore their attributes `disabled` and `fail_next`.
 
         A user sets these attributes to break a poller on purpose. A restart must not change them.
         """

@@ -35,7 +35,7 @@ from local.expiry import run_expiry_loop
 from local.log_tailer import LogTailer, TerminalPrinter
 from local.page import PageServer
 from local.payment_provider import PaymentProviderServer
-from local.poller import CheckpointStore, start_pollers
+from local.poller import CheckpointStore, StreamPoller, start_pollers
 from local.queues import StackQueues
 from local.shop_client import PROJECT, READY_FILE, STACK_NAME, STATE_FOLDER, RunningShop
 from local.state_checks import (
@@ -52,6 +52,8 @@ from local.warehouse import LocalWarehouse
 from stacks import stage, synth_cache
 
 API_PORT, PROVIDER_PORT, PAGE_PORT = 4566, 4567, 4568
+DEPLOYED_SIGNAL = signal.SIGUSR1
+"""Send this signal to `make up` after a deploy to the running shop, so that its stream pollers use the new mappings."""
 ALREADY_RUNNING = "The shop is already running. Stop it first: press Ctrl-C in its terminal."
 
 
@@ -180,8 +182,14 @@ def _start_parts(
         text = "the previous run was killed: stream records since its last clean stop are delivered again"
         print(text, flush=True)
         journal.append("process", text)
-    keeper = ProcessSupervisor(engine, aws, lambda: start_pollers(engine, aws, stack, checkpoints, journal), journal)
+
+    def start_readers() -> list[StreamPoller]:
+        deployed = local_deploy.describe_deployed_stack(aws, STACK_NAME)
+        return start_pollers(engine, aws, deployed, checkpoints, journal)
+
+    keeper = ProcessSupervisor(engine, aws, start_readers, journal)
     keeper.start()
+    signal.signal(DEPLOYED_SIGNAL, lambda *_: keeper.restart_readers())
     exit_stack.callback(keeper.stop)
     stop_expiring = threading.Event()
     expiring = threading.Thread(target=run_expiry_loop, args=(engine, stop_expiring), daemon=True)

@@ -89,3 +89,24 @@ def test_a_process_that_does_not_start_is_tried_again(
     finally:
         keeper.stop()
     assert tries == [0, 1]
+
+
+def test_readers_are_started_again_after_a_deploy_to_the_running_shop(tmp_path: Path, parts: dict[str, bool]) -> None:
+    started: list[Any] = []
+
+    def start_readers() -> list[Any]:
+        started.append(SimpleNamespace(reader="copies", stop=lambda: None, disabled=len(started) == 0, fail_next=0))
+        return started[-1:]
+
+    engine: Any = SimpleNamespace(directory=tmp_path / "dynamodb")
+    aws: Any = SimpleNamespace(directory=tmp_path / "aws")
+    keeper = ProcessSupervisor(engine, aws, start_readers, ActivityLog(tmp_path / "journal.sqlite"))
+    assert all(parts.values())
+    keeper.start()
+    try:
+        keeper.restart_readers()
+        eventually(lambda: len(started) == 2 and keeper.readers == started[1:])
+        eventually(lambda: started[1].disabled)
+    finally:
+        keeper.stop()
+    assert keeper.restarts == {}

@@ -1,0 +1,222 @@
+"""Customers who place orders all the time while the code of the shop changes, and the checks of all their orders."""
+
+import threading
+import time
+import uuid
+from collections import Counter
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import cycle
+from typing import Any, Self
+
+import urllib3
+
+from local.api_client import ApiClient, UnexpectedResponse
+from local.demo import ADDRESS, DemoClients, EffectMissing
+from local.shop_client import RunningShop
+
+STOCK = 5_000
+PATIENCE_SECONDS = 90
+PAID_EVENTS = ["OrderPlaced", "OrderPaid", "OrderFulfilling", "OrderShipped", "OrderDelivered"]
+
+
+@dataclass(frozen=True)
+class Life:
+    """What becomes of an order: its last status, the events of its timeline, its mails and its parts."""
+
+    status: str
+    events: list[str]
+    mails: int
+    parts: dict[str, int]
+
+
+PAID_PARTS = {"payments": 1, "invoices": 1, "shipments": 1, "refunds": 0, "returns": 0}
+NO_PARTS = dict.fromkeys(PAID_PARTS, 0)
+PAID = Life("DELIVERED", PAID_EVENTS, 4, PAID_PARTS)
+CREDIT = Life("DELIVERED", PAID_EVENTS, 4, PAID_PARTS)
+RETURNED = Life("RETURNED", [*PAID_EVENTS, "OrderReturned"], 6, {**PAID_PARTS, "refunds": 1, "returns": 1})
+CANCELLED = Life("CANCELLED", ["OrderPlaced", "OrderCancelled"], 2, NO_PARTS)
+ALICES, BOBS = (PAID, CREDIT), (PAID, RETURNED, CANCELLED)
+
+
+@dataclass(eq=False)
+class PlacedOrder:
+    """An order that the API accepted. `is_archived`: whether it must be in the archive now."""
+
+    order_id: str
+    api: ApiClient
+    life: Life
+    is_archived: bool = False
+
+    @property
+    def path(self) -> str:
+        return f"/orders/{self.order_id}"
+
+
+class Shoppers:
+    """Places orders at a steady rate between `start` and `stop`, and checks all of them.
+
+    `orders`: all orders that the API accepted, oldest first. `failures`: the number of answers 5xx, by request.
+    """
+
+    def __init__(self, shop: RunningShop) -> None:
+        self.people = DemoClients(shop)
+        self.bob = self.register(shop.api_client("bob"))
+        self.product_id = self.people.create_stocked_product(STOCK)
+        self.gift_card = self.staff.post("/gift-cards", {"amount": 10**8, "currency": "EUR"}, key="shoppers")["code"]
+        self.orders: list[PlacedOrder] = []
+        self.failures: Counter[str] = Counter()
+        self._stopping, self._closed = threading.Event(), threading.Event()
+        self._threads, self._returns = ThreadPoolExecutor(4), ThreadPoolExecutor(3)
+        self._scheduler: Future[None] | None = None
+
+    @property
+    def staff(self) -> ApiClient:
+        return self.people.staff
+
+    @staticmethod
+    def register(api: ApiClient) -> ApiClient:
+        api.call("POST", "/customers", {"name": "Somebody Else"})
+        return api
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._closed.set()
+
+    def start(self, rate: float) -> None:
+        """Place `rate` orders per second until `stop`."""
+        self._stopping.clear()
+        self._scheduler = self._threads.submit(self._place_orders, 1 / rate)
+
+    def stop(self) -> None:
+        """Stop, and raise the first error that was no answer 5xx."""
+        self._stopping.set()
+        assert self._scheduler is not None
+        self._scheduler.result()
+
+    def _place_orders(self, pause: float) -> None:
+        kinds = cycle([(self.people.alice, one) for one in ALICES] + [(self.bob, one) for one in BOBS])
+        placing: list[Future[Any]] = []
+        while not self._stopping.wait(pause):
+            api, life = next(kinds)
+            placing.append(self._threads.submit(self.place, api, life))
+        for one in placing:
+            one.result()
+
+    def place(self, api: ApiClient, life: Life = PAID, address: Mapping[str, str] = ADDRESS) -> PlacedOrder:
+        """Place an order, and pay or cancel it. Each request is sent twice, as after a lost answer."""
+        key, body = uuid.uuid4().hex, {"lines": [{"product_id": self.product_id, "quantity": 1}], "address": address}
+        order = self._request("place", lambda: api.post("/orders", body, key=key))
+        found = PlacedOrder(order["order_id"], api, life)
+        self.orders.append(found)
+        if life is CANCELLED:
+            self._request("cancel", lambda: api.post(f"{found.path}/cancel"))
+        elif life is CREDIT:
+            paying = {"gift_card": self.gift_card}
+            self._request("pay", lambda: api.post(f"{found.path}/payments", paying, key=key))
+        else:
+            self._request("pay", lambda: self.people.pay_order(order))
+        again = api.call("POST", "/orders", body, key=key)
+        if again.status >= 500:  # older code cannot read each key that newer code stored
+            self.failures[f"place again {again.status}"] += 1
+        elif again.body["order_id"] != found.order_id:
+            raise EffectMissing(f"{found.order_id} was placed again as {again.body['order_id']}")
+        if life is RETURNED:
+            self._returns.submit(self._return, found)
+        return found
+
+    def _return(self, order: PlacedOrder) -> None:
+        """Return an order as soon as it is delivered."""
+        while self._request("read", lambda: self.staff.get(order.path))["status"] != "DELIVERED":
+            if self._closed.wait(1):
+                return
+        back = {"lines": [{"product_id": self.product_id, "quantity": 1, "restock": True}]}
+        key = uuid.uuid4().hex
+        self._request("return", lambda: self.staff.post(f"{order.path}/returns", back, key=key))
+
+    def _request(self, name: str, request: Callable[[], Any]) -> Any:
+        """Send a request until it is answered. Answers 5xx and lost connections are counted and tried again."""
+        give_up = time.monotonic() + PATIENCE_SECONDS
+        while True:
+            try:
+                return request()
+            except (OSError, urllib3.exceptions.HTTPError, UnexpectedResponse) as error:
+                if " answered 4" in str(error) or time.monotonic() > give_up or self._closed.is_set():
+                    raise
+                self.failures[f"{name} {type(error).__name__} {str(error)[-160:]}"] += 1
+                time.sleep(0.3)
+
+    # checks -----------------------------------------------------------------------------------------------------------
+    def check(self) -> None:
+        """Wait until each order is complete, then check numbers, mails, and stock. Call it after `stop`."""
+        give_up = time.monotonic() + PATIENCE_SECONDS
+        for order in self.orders:
+            while reason := self._missing_part(order):
+                if time.monotonic() > give_up:
+                    raise EffectMissing(f"order {order.order_id}: {reason}")
+                time.sleep(0.2)
+        self._check_invoice_numbers()
+        self._check_mails()
+        sold = sum(one.life in (PAID, CREDIT) for one in self.orders)
+        if (left := self.people.available_stock(self.product_id)) != STOCK - sold:
+            raise EffectMissing(f"{left} pieces are in stock, but {sold} of {STOCK} were sold")
+
+    def _missing_part(self, order: PlacedOrder) -> str:
+        if order.is_archived:
+            return "" if self.staff.get(order.path).get("archived") else "it is not archived"
+        whole = self.staff.get(f"{order.path}/whole?limit=100")
+        events = [one["event"] for one in whole["timeline"] if one["event"] != "OrderRestored"]
+        parts = {name: len(whole[name]) for name in order.life.parts}
+        found, wanted = (
+            (whole["order"]["status"], events, parts),
+            (order.life.status, order.life.events, order.life.parts),
+        )
+        return "" if found == wanted else f"{found} instead of {wanted}"
+
+    def _check_invoice_numbers(self) -> None:
+        invoiced = [one for one in self.orders if one.life.parts["invoices"]]
+        ids = [self.staff.get(f"{one.path}/invoice")["invoice_id"] for one in invoiced]
+        numbers = sorted(int(id.rpartition("-")[2]) for id in ids)
+        if numbers != list(range(1, len(invoiced) + 1)):
+            raise EffectMissing(f"{len(invoiced)} invoices have the numbers {numbers}")
+
+    def _check_mails(self) -> None:
+        wanted = {one.order_id[:8].upper(): one for one in self.orders}
+        found: dict[str, Counter[str]] = {number: Counter() for number in wanted}
+        for subject in (mail["Subject"] for mail in self.people.shop.aws.list_mails()):
+            for number in (word.strip(":,.") for word in subject.split()):
+                if number in found:
+                    found[number][subject] += 1
+        for number, order in wanted.items():
+            subjects = found[number]
+            if len(subjects) != order.life.mails or max(subjects.values()) > 1:
+                raise EffectMissing(f"{order.life.mails} mails expected for {order.order_id}, found {subjects}")
+
+    def check_lists(self) -> None:
+        """Check that each order is once in every list that shows it: sales, purchases, orders, and by its number."""
+        sales = Counter(
+            one["order_id"] for one in self._list(self.staff, f"/products/{self.product_id}/sales?limit=100")
+        )
+        for api in {one.api for one in self.orders}:
+            here = [one for one in self.orders if one.api is api]
+            bought = Counter(one["order_id"] for one in self._list(api, "/customers/me/bought?limit=100"))
+            listed = Counter(one["order_id"] for one in self._list(api, "/orders?limit=100"))
+            for one in here:
+                id, is_bought = one.order_id, one.life is not CANCELLED and not one.is_archived
+                if (listed[id], bought[id]) != (1, int(is_bought)) or (is_bought and sales[id] != 1):
+                    raise EffectMissing(f"{one} is {listed[id]}, {bought[id]}, {sales[id]} times in the lists")
+        for one in self.orders:
+            found = [it["order_id"] for it in self.staff.get(f"/orders?number={one.order_id[:8]}")["items"]]
+            if found != [one.order_id]:
+                raise EffectMissing(f"{one} is not found by its number: {found}")
+
+    def _list(self, api: ApiClient, path: str) -> list[Any]:
+        found: list[Any] = []
+        cursor: str | None = ""
+        while cursor is not None:
+            page = api.get(path + (f"&cursor={cursor}" if cursor else ""))
+            found, cursor = found + page["items"], page["cursor"]
+        return found
