@@ -377,7 +377,7 @@ RETIRED_ROWS: tuple[Row[Any], ...] = (ORDER_LINE, TIMELINE_EVENT)
 """Copies that older versions of this code wrote. A table or an archive object may still contain them.
 
 A migration deletes order lines. Entries of timelines stay until their order is archived, and `merge_timeline` reads
-them.
+them. The stream reader still writes an entry for each change that older code makes.
 """
 ROWS_BY_TYPE: Mapping[str, Row[Any]] = {name: row for row in (*ROWS, *RETIRED_ROWS) for name in row.types}
 

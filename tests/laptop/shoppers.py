@@ -18,6 +18,7 @@ from local.shop_client import RunningShop
 
 STOCK = 5_000
 PATIENCE_SECONDS = 90
+OPERATORS_EVENTS = {"OrderRestored", "OrderErased"}
 PAID_EVENTS = ["OrderPlaced", "OrderPaid", "OrderFulfilling", "OrderShipped", "OrderDelivered"]
 
 
@@ -150,8 +151,17 @@ class Shoppers:
                 time.sleep(0.3)
 
     # checks -----------------------------------------------------------------------------------------------------------
+    def wait_for_last_statuses(self) -> None:
+        """Wait until each order has its last status. Call it after `stop`."""
+        give_up = time.monotonic() + PATIENCE_SECONDS
+        for order in self.orders:
+            while not order.is_archived and (status := self.staff.get(order.path)["status"]) != order.life.status:
+                if time.monotonic() > give_up:
+                    raise EffectMissing(f"order {order.order_id} is {status}")
+                time.sleep(0.2)
+
     def check(self) -> None:
-        """Wait until each order is complete, then check numbers, mails, and stock. Call it after `stop`."""
+        """Wait until each order is complete, then check numbers, mails, and stock."""
         give_up = time.monotonic() + PATIENCE_SECONDS
         for order in self.orders:
             while reason := self._missing_part(order):
@@ -168,7 +178,7 @@ class Shoppers:
         if order.is_archived:
             return "" if self.staff.get(order.path).get("archived") else "it is not archived"
         whole = self.staff.get(f"{order.path}/whole?limit=100")
-        events = [one["event"] for one in whole["timeline"] if one["event"] != "OrderRestored"]
+        events = [one["event"] for one in whole["timeline"] if one["event"] not in OPERATORS_EVENTS]
         parts = {name: len(whole[name]) for name in order.life.parts}
         found, wanted = (
             (whole["order"]["status"], events, parts),

@@ -52,7 +52,7 @@ def test_a_migration_does_not_bring_back_a_campaign_that_ends_meanwhile(harness:
 
     events = harness.shop.table.client.meta.events
     events.register_first("provide-client-params.dynamodb.UpdateItem", end_it_first)
-    names = PlannedMigration(version="0007", migration=load_migrations()["0007"], task="up")
+    names = PlannedMigration(version="0009", migration=load_migrations()["0009"], task="up")
     run_migration(harness.shop, names, by="ann@desk")
     events.unregister("provide-client-params.dynamodb.UpdateItem", end_it_first)
     (found,) = stored_items(harness, "Campaign")

@@ -33,7 +33,7 @@ from tests.simulation.traffic import PlannedCommand
 if TYPE_CHECKING:
     from tests.simulation.world import Simulation
 
-NAMES = load_migrations()["0007"]
+NAMES = load_migrations()["0009"]
 """The migration to plain names. The simulation runs it in both directions at random times."""
 
 
