@@ -24,6 +24,7 @@ from functions.shop.data_export import export_customer
 from ops.commands.drift import DriftCheck
 from ops.commands.migrate import PlannedMigration, load_migrations, load_state, plan_migrations, run_migration
 from ops.commands.restore import SETTLE_TIME, make_archive_fetcher, restore_order
+from ops.item_codec import decode_item
 from ops.migration import Migration
 from ops.repair.order_history import change_ids
 from tests.support.archiving import archived_objects, create_delivered_order, order_partition
@@ -324,6 +325,38 @@ def test_an_order_that_the_previous_version_changed_last_is_archived_and_restore
 
 
 # former names ---------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("entries", "stored", "expected"),
+    [
+        ({1: "OrderPlaced PENDING", 2: "OrderPaid PAID"}, {}, {"reached": 2}),
+        ({1: "OrderPlaced PENDING", 2: "OrderPartlyPaid PENDING"}, {}, {"reached": 1, "reached_at": "1"}),
+        (
+            {3: "OrderDelivered DELIVERED", 4: "OrderRefunded DELIVERED", 5: "OrderRestored DELIVERED"},
+            {"reached": 1},
+            {"reached": 3, "reached_at": "3"},
+        ),
+        ({5: "OrderDelivered DELIVERED"}, {"reached": 4, "reached_at": "4"}, {"reached": 5}),
+        ({6: "OrderRefunded DELIVERED"}, {"reached": 5}, {"reached": 5}),
+        ({}, {"reached": 1}, {"reached": 1}),
+    ],
+)
+def test_an_order_gets_back_when_it_reached_its_status(
+    entries: dict[int, str], stored: dict[str, Any], expected: dict[str, Any]
+) -> None:
+    names = ("at", "event", "status")
+    timeline = {
+        str(version): dict(zip(names, (str(version), *entry.split()), strict=True))
+        for version, entry in entries.items()
+    }
+    status = [*entries.values()][-1].split()[1] if entries else "PENDING"
+    order = replace(SAMPLES[t.ORDER], version=max(entries, default=1), status=status, timeline=None)
+    item = {**decode_item(ORDER.encode(order)), "timeline": timeline}
+    reaching = load_migrations()["0010"]
+    down = reaching.down({**item, **stored}) or {**item, **stored}
+    assert {name: down[name] for name in ("reached", "reached_at") if name in down} == expected
+    assert reaching.up(down) == item
+
+
 RENAMING = load_migrations()["0009"]
 
 

@@ -1,0 +1,47 @@
+"""Delete `reached` and `reached_at` of orders: their timelines contain it. See docs/decisions/0067.
+
+They are the version and the time of the last change of an order's status. The tools of the previous version cannot work
+on an order without them.
+"""
+
+from functions.model.states import ORDER_TRANSITIONS
+from functions.model.table import ORDER
+from ops.item_codec import encode_item
+from ops.migration import Item, Migration
+
+NAMES = ("reached", "reached_at")
+STATUS_KEEPING_EVENTS = {
+    "OrderRestored",
+    *(move.change_name for move in ORDER_TRANSITIONS if move.status_after("PENDING") == "PENDING"),
+}
+
+
+def up(item: Item) -> Item:
+    return {name: value for name, value in item.items() if name not in NAMES}
+
+
+def down(item: Item) -> Item | None:
+    """Return the order as the previous version would have stored it: `reached_at` only if another change followed.
+
+    Orders that the previous version changed last are left unchanged, and so are orders that are being archived.
+    """
+    order = ORDER.decode(encode_item(item))
+    timeline = order.timeline or {}
+    reached = order.version
+    if str(reached) not in timeline or order.status == "ARCHIVING":
+        return None
+    while (earlier := timeline.get(str(reached - 1))) and earlier.status == order.status:
+        reached -= 1
+    entry = timeline[str(reached)]
+    if entry.event in STATUS_KEEPING_EVENTS and "reached" in item:
+        return None  # the previous version changed the status last
+    later = {"reached_at": entry.at} if reached < order.version else {}
+    return up(item) | {"reached": reached, **later}
+
+
+MIGRATION = Migration(
+    description="orders do not store when they reached their status: their timelines contain it",
+    item_types=("Order",),
+    up=up,
+    down=down,
+)
