@@ -6,6 +6,7 @@ on an order without them.
 
 from functions.model.states import ORDER_TRANSITIONS
 from functions.model.table import ORDER
+from functions.model.timelines import first_entry
 from ops.item_codec import encode_item
 from ops.migration import Item, Migration
 
@@ -26,7 +27,7 @@ def down(item: Item) -> Item | None:
     Orders that the previous version changed last are left unchanged, and so are orders that are being archived.
     """
     order = ORDER.decode(encode_item(item))
-    timeline = order.timeline or {}
+    timeline = {"1": first_entry(order), **(order.timeline or {})}
     reached = order.version
     if str(reached) not in timeline or order.status == "ARCHIVING":
         return None

@@ -129,7 +129,13 @@ class Rehearsal:
             return {version for version, one in load_state(target.shop, known).items() if one.status == "RUNNING"}
 
         started = self.version.start_ops(self.laptop.state, *self.options(*words))
-        self.wait("a migration that runs for a while", lambda: running() & (time.sleep(0.5) or running()))
+
+        def running_for_a_while() -> set[str]:
+            before = running()
+            time.sleep(0.5)
+            return before & running()
+
+        self.wait("a migration that runs for a while", running_for_a_while)
         started.kill()
         self.show(output := started.communicate()[0])
         assert started.returncode == -signal.SIGKILL, output
