@@ -115,7 +115,7 @@ REFRESH_NAME = """
         customer_names.refresh_name(shop, changed.item)
 """
 DROP_UNWANTED_MAIL = """
-        if customer and order and not wants_notifications(settings, channel):
+        if not wants_notifications((settings,), channel):
             return None
 """
 COUNT_FIRST = """
@@ -555,13 +555,13 @@ CHECKED_MUTANTS = (
         "outdated settings keep a mail back",
         edit_code(
             order_notifications.get_mail_context,
-            ("        if customer and", DROP_UNWANTED_MAIL + "        if customer and"),
+            ("        if is_current", DROP_UNWANTED_MAIL + "        if is_current"),
         ),
         test_eventual_reads.test_a_mail_is_sent_to_a_customer_who_allowed_mails_a_moment_ago,
     ),
     CheckedMutant(
         "a mail shows its order before the event",
-        edit_code(order_notifications.get_mail_context, (" and is_current", "")),
+        edit_code(order_notifications.get_mail_context, ("if is_current and", "if")),
         test_eventual_reads.test_a_mail_shows_its_order_as_it_was_after_the_event,
     ),
     CheckedMutant(
@@ -786,13 +786,13 @@ CHECKED_MUTANTS = (
     CheckedMutant(
         "a timeline does not begin with the order",
         edit_code(
-            placing._build_order, ('timeline={"1": TimelineEntry(at=now, event="OrderPlaced", status="PENDING")},', "")
+            timelines.merge_timeline, ('{"1": first_entry(item), **(item.timeline or {})}', "item.timeline or {}")
         ),
         test_timelines.test_a_timeline_has_an_entry_for_each_change_with_its_time_and_status,
     ),
     CheckedMutant(
         "a free order begins as placed",
-        edit_code(placing._place, (', timeline={"1": entry}', "")),
+        edit_code(timelines.first_entry, ("if order.total:", "if True:")),
         test_timelines.test_the_timeline_of_a_free_order_begins_with_its_payment,
     ),
     CheckedMutant(
