@@ -351,10 +351,8 @@ def test_an_order_gets_back_when_it_reached_its_status(
     status = [*entries.values()][-1].split()[1] if entries else "PENDING"
     order = replace(SAMPLES[t.ORDER], version=max(entries, default=1), status=status, timeline=None)
     item = {**decode_item(ORDER.encode(order)), "timeline": timeline}
-    reaching = load_migrations()["0010"]
-    down = reaching.down({**item, **stored}) or {**item, **stored}
-    assert {name: down[name] for name in ("reached", "reached_at") if name in down} == expected
-    assert reaching.up(down) == item
+    down = load_migrations()["0010"].down({**item, **stored}) or {**item, **stored}
+    assert down == {**item, **expected}
 
 
 RENAMING = load_migrations()["0009"]

@@ -1,7 +1,8 @@
-"""Delete `reached` and `reached_at` of orders: their timelines contain it. See docs/decisions/0067.
+"""For a rollback: write the attributes `reached` and `reached_at` of orders again. See docs/decisions/0067.
 
-They are the version and the time of the last change of an order's status. The tools of the previous version cannot work
-on an order without them.
+They are the version and the time of the last change of an order's status. This version has them in the timeline. The
+tools of the previous version cannot work on an order without them. `up` changes nothing: older orders keep theirs,
+because their timelines are in other items, and nothing reads them.
 """
 
 from functions.model.states import ORDER_TRANSITIONS
@@ -10,15 +11,10 @@ from functions.model.timelines import first_entry
 from ops.item_codec import encode_item
 from ops.migration import Item, Migration
 
-NAMES = ("reached", "reached_at")
 STATUS_KEEPING_EVENTS = {
     "OrderRestored",
     *(move.change_name for move in ORDER_TRANSITIONS if move.status_after("PENDING") == "PENDING"),
 }
-
-
-def up(item: Item) -> Item:
-    return {name: value for name, value in item.items() if name not in NAMES}
 
 
 def down(item: Item) -> Item | None:
@@ -37,12 +33,11 @@ def down(item: Item) -> Item | None:
     if entry.event in STATUS_KEEPING_EVENTS and "reached" in item:
         return None  # the previous version changed the status last
     later = {"reached_at": entry.at} if reached < order.version else {}
-    return up(item) | {"reached": reached, **later}
+    return {name: value for name, value in item.items() if name != "reached_at"} | {"reached": reached, **later}
 
 
 MIGRATION = Migration(
-    description="orders do not store when they reached their status: their timelines contain it",
+    description="if undone, orders store again when they reached their status, for older code",
     item_types=("Order",),
-    up=up,
     down=down,
 )
