@@ -9,7 +9,7 @@ from aws_cdk import aws_apigatewayv2_integrations as integrations
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
-from functions.model.public_routes import PUBLIC_ROUTES
+from functions.model.public_routes import PUBLIC_ROUTES, WEBHOOK_ROUTE
 from stacks.identity import Identity
 from stacks.log_group import LogGroup
 from stacks.nag_suppressions import acknowledge
@@ -59,8 +59,10 @@ class ShopApi(Construct):
             method, path = route.split()
             [public] = api.add_routes(path=path, methods=[apigateway.HttpMethod(method)], integration=calling)
             acknowledge(public, {"AwsSolutions-APIG4": reason})
+            if route == WEBHOOK_ROUTE:
+                webhook = public
         log = LogGroup(self, "AccessLog", stage=stage)
-        apigateway.CfnStage(
+        deployed = apigateway.CfnStage(
             self,
             "Stage",
             api_id=api.api_id,
@@ -73,7 +75,14 @@ class ShopApi(Construct):
                 throttling_rate_limit=stage.requests_per_second,
                 throttling_burst_limit=stage.burst_requests,
             ),
+            route_settings={
+                WEBHOOK_ROUTE: {
+                    "ThrottlingRateLimit": stage.webhooks_per_second,
+                    "ThrottlingBurstLimit": stage.burst_webhooks,
+                }
+            },
         )
+        deployed.node.add_dependency(webhook)  # API Gateway rejects settings of a route that does not exist yet
         self.url: str = api.api_endpoint
         self.api_id: str = api.api_id
 
@@ -82,7 +91,7 @@ def _cors_options(stage: Stage) -> apigateway.CorsPreflightOptions:
     return apigateway.CorsPreflightOptions(
         allow_origins=list(stage.cors_origins),
         allow_methods=[apigateway.CorsHttpMethod(method) for method in AUTHORIZED_METHODS],
-        allow_headers=["authorization", "content-type", "idempotency-key"],
-        expose_headers=["idempotent-replayed", "location", "retry-after"],
+        allow_headers=["authorization", "content-type", "idempotency-key", "if-none-match"],
+        expose_headers=["etag", "idempotent-replayed", "location", "retry-after"],
         max_age=Duration.hours(1),
     )

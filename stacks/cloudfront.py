@@ -5,22 +5,29 @@ A firewall can protect the distribution. AWS WAF cannot protect an HTTP API dire
 
 from typing import Any
 
-from aws_cdk import Aws, SecretValue
+from aws_cdk import Aws, Duration, SecretValue, Stack
 from aws_cdk import aws_cloudfront as cloudfront
 from aws_cdk import aws_cloudfront_origins as origins
 from constructs import Construct
 
-from functions.model.public_routes import ORIGIN_SECRET_HEADER
+from functions.model.public_routes import ORIGIN_SECRET_HEADER, cached_paths
 from stacks.nag_suppressions import acknowledge
 from stacks.stage import Stage
+
+CACHED_ERRORS = (400, 403, 404, 405, 414, 500, 501, 502, 503, 504)
+"""The statuses of errors that CloudFront caches for 10 seconds if it is not told otherwise.
+
+https://docs.aws.amazon.com/AmazonCloudFront/latest/DeveloperGuide/HTTPStatusCodes.html
+"""
 
 
 class ApiDistribution(Construct):
     """The CloudFront distribution. `url`: its address, where clients reach the API.
 
-    CloudFront caches no answer of the API, because answers depend on the caller. `secret`: if there is a firewall,
-    CloudFront sends this secret to the API with each request. The API checks the secret, so a request to the API's own
-    address cannot bypass the firewall.
+    CloudFront caches only answers of the public paths, for as long as the API allows with Cache-Control. Behaviors
+    match a path and not a method, so these paths have private routes, too. The API forbids to cache their answers, and
+    the cache key contains the access token. `secret`: if there is a firewall, CloudFront sends this secret to the API
+    with each request. The API checks the secret, so a request to the API's own address cannot bypass the firewall.
     """
 
     def __init__(self, scope: Construct, id: str, *, stage: Stage, api_id: str, secret: SecretValue | None) -> None:
@@ -28,6 +35,18 @@ class ApiDistribution(Construct):
         # `unsafe_unwrap` is safe here: it puts a reference to the secret into the template, and not the secret's value.
         # CloudFormation resolves the reference at deploy time.
         headers = {ORIGIN_SECRET_HEADER: secret.unsafe_unwrap()} if secret else None
+        behavior: dict[str, Any] = {
+            "origin": origins.HttpOrigin(
+                f"{api_id}.execute-api.{Aws.REGION}.{Aws.URL_SUFFIX}",
+                origin_ssl_protocols=[cloudfront.OriginSslPolicy.TLS_V1_2],
+                custom_headers=headers,
+            ),
+            "allowed_methods": cloudfront.AllowedMethods.ALLOW_ALL,
+            # Forward everything except the Host header: the API accepts only its own host name.
+            "origin_request_policy": cloudfront.OriginRequestPolicy.ALL_VIEWER_EXCEPT_HOST_HEADER,
+            "viewer_protocol_policy": cloudfront.ViewerProtocolPolicy.HTTPS_ONLY,
+        }
+        cached = cloudfront.BehaviorOptions(**behavior, cache_policy=self._cache_policy(stage))
         self.distribution = distribution = cloudfront.Distribution(
             self,
             "Distribution",
@@ -35,17 +54,12 @@ class ApiDistribution(Construct):
             web_acl_id=stage.web_acl or None,
             http_version=cloudfront.HttpVersion.HTTP2_AND_3,
             default_behavior=cloudfront.BehaviorOptions(
-                origin=origins.HttpOrigin(
-                    f"{api_id}.execute-api.{Aws.REGION}.{Aws.URL_SUFFIX}",
-                    origin_ssl_protocols=[cloudfront.OriginSslPolicy.TLS_V1_2],
-                    custom_headers=headers,
-                ),
-                allowed_methods=cloudfront.AllowedMethods.ALLOW_ALL,
-                cache_policy=cloudfront.CachePolicy.CACHING_DISABLED,
-                # Forward everything except the Host header: the API accepts only its own host name.
-                origin_request_policy=cloudfront.OriginRequestPolicy.ALL_VIEWER_EXCEPT_HOST_HEADER,
-                viewer_protocol_policy=cloudfront.ViewerProtocolPolicy.HTTPS_ONLY,
+                **behavior, cache_policy=cloudfront.CachePolicy.CACHING_DISABLED
             ),
+            additional_behaviors=dict.fromkeys(cached_paths(), cached),
+            error_responses=[
+                cloudfront.ErrorResponse(http_status=status, ttl=Duration.seconds(0)) for status in CACHED_ERRORS
+            ],
         )
         self.url = f"https://{distribution.distribution_domain_name}"
         acknowledge(
@@ -56,6 +70,26 @@ class ApiDistribution(Construct):
                 "AwsSolutions-CFR3": "The API logs every request. CloudFront's log would add IP addresses.",
                 "AwsSolutions-CFR4": "CloudFront's default domain does not allow a choice of the TLS version.",
             },
+        )
+
+    def _cache_policy(self, stage: Stage) -> cloudfront.CachePolicy:
+        """Return the policy of the public paths: the API decides what is cached, and for how long.
+
+        API Gateway adds the CORS headers of an answer only if the request has an Origin, so the cache key contains it.
+        """
+        return cloudfront.CachePolicy(
+            self,
+            "Catalog",
+            # The names of CloudFront resources must be unique in the account, across all regions. So add the region.
+            cache_policy_name=f"{Stack.of(self).stack_name}-catalog-{Aws.REGION}",
+            min_ttl=Duration.seconds(0),
+            default_ttl=Duration.seconds(0),
+            max_ttl=Duration.seconds(max(1, stage.public_cache_seconds)),
+            header_behavior=cloudfront.CacheHeaderBehavior.allow_list("Authorization", "Origin"),
+            query_string_behavior=cloudfront.CacheQueryStringBehavior.all(),
+            cookie_behavior=cloudfront.CacheCookieBehavior.none(),
+            enable_accept_encoding_gzip=True,
+            enable_accept_encoding_brotli=True,
         )
 
     def add_paths(self, *paths: str, origin: cloudfront.IOrigin, **settings: Any) -> None:

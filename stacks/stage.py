@@ -4,6 +4,7 @@
 a list are separated by commas. An invalid setting is rejected at synth, with a message that names it.
 """
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -75,6 +76,13 @@ OWN_TABLE_SETTINGS = (
     "table_class",
 )
 """Settings that apply only to a table that the stack creates itself, not to a restored table."""
+REQUEST_QUOTA, BURST_QUOTA = 10_000, 5_000
+"""The default quota of an account for all its APIs in a region: requests per second, and their burst.
+
+https://docs.aws.amazon.com/apigateway/latest/developerguide/limits.html
+"""
+CLOCK_DIFFERENCE_SECONDS = 20
+"""A customer's burst must be at least the writes of this time, so that clocks may differ without wrong rejections."""
 REPLICA_REFUSAL = (
     "replicas are not supported. An item that expires first in a replica is deleted here without DynamoDB's TTL mark, "
     "so it is never archived. The stream of a global table supports one reader, but the shop has two "
@@ -103,7 +111,22 @@ class Stage:
     `log_retention_days`: How many days logs are kept.
     `parallelization`: The number of concurrent batches per stream shard. Records of one item stay in order.
     `import_lines_per_second`: The maximum number of imported products per second. A product takes about 6 write units.
-    `requests_per_second`, `burst_requests`: The rate limit and the burst limit of the API. Above them it answers 429.
+    `requests_per_second`, `burst_requests`: The rate limit and the burst limit of the API, without the webhooks. Above
+    them API Gateway answers 429. They and those of the webhooks must fit into the account's default quota for all APIs
+    of the region: 10,000 requests a second and a burst of 5,000. Some regions have less
+    (https://docs.aws.amazon.com/apigateway/latest/developerguide/limits.html).
+    `webhooks_per_second`, `burst_webhooks`: The rate limit and the burst limit of the payment provider's webhooks. They
+    are separate, so that buyers cannot delay payments, and webhooks cannot delay buyers. The provider sends a rejected
+    webhook again.
+    `customer_writes_per_minute`, `customer_write_burst`: How many writes a customer may send per minute in the long
+    run, and how many at once. Above them the API answers 429 with a Retry-After. The burst must be at least the writes
+    of 20 seconds, because clocks differ. Staff, the warehouse and the payment provider have no limit. It costs a write
+    unit for each three writes, but nothing for a customer who sends fewer in the time of a burst
+    (docs/decisions/0075-the-first-writes-of-a-customer-are-not-counted.md). 0 per minute: no limit.
+    `unpaid_orders_per_customer`: How many unpaid orders a customer may have. Above them the API rejects a new order
+    with 409. It costs half a read unit for each 4 KB of the customer's newest orders. 0: no limit.
+    `public_cache_seconds`: How long CloudFront, if it is in front of the API, and other shared caches may show
+    products, stock, categories, ratings, reviews and best sellers as they were before a change.
     `alarm_address`: The e-mail address for alarms. Its owner must confirm the subscription. Empty: no mails.
     `operators`: The ARNs of the roles and users that may assume the operator role. Users need MFA. For a role, require
     MFA in its own trust policy. Empty: all principals that the account's IAM policies allow, with MFA.
@@ -161,6 +184,12 @@ class Stage:
     import_lines_per_second: int = _integer_setting(50, 20, 1_000)
     requests_per_second: int = _integer_setting(50, 1, 10_000)
     burst_requests: int = _integer_setting(100, 1, 5_000)
+    webhooks_per_second: int = _integer_setting(50, 1, 10_000)
+    burst_webhooks: int = _integer_setting(100, 1, 5_000)
+    customer_writes_per_minute: int = _integer_setting(0, 0, 6_000)
+    customer_write_burst: int = _integer_setting(60, 10, 10_000)
+    unpaid_orders_per_customer: int = _integer_setting(0, 0, 100)
+    public_cache_seconds: int = _integer_setting(10, 0, 3_600)
     operators: tuple[str, ...] = ()
     alarm_address: str = ""
     billing: str = _choice_setting("on-demand", "provisioned")
@@ -223,6 +252,7 @@ class Stage:
         self._check_table()
         self._check_arns()
         self._check_cloudfront()
+        self._check_throttles()
 
     def _check_table(self) -> None:
         """Raise InvalidSetting if a setting of capacity, backups or replicas is wrong."""
@@ -319,6 +349,24 @@ class Stage:
                 f"letters, digits and hyphens, no hyphen first or last, and without {', '.join(RESERVED_DOMAIN_WORDS)}"
             )
 
+    def _check_throttles(self) -> None:
+        """Raise InvalidSetting if the throttles exceed the quota of the account, or a customer's burst is too small."""
+        for quota, name, webhooks in (
+            (REQUEST_QUOTA, "requests_per_second", "webhooks_per_second"),
+            (BURST_QUOTA, "burst_requests", "burst_webhooks"),
+        ):
+            if (together := getattr(self, name) + getattr(self, webhooks)) > quota:
+                raise InvalidSetting(
+                    f"{name} and {webhooks} are {together} together: an account has a default quota of {quota} for all "
+                    "its APIs in a region, so lower one of them"
+                )
+        least = math.ceil(self.customer_writes_per_minute * CLOCK_DIFFERENCE_SECONDS / 60)
+        if self.customer_write_burst < least:
+            raise InvalidSetting(
+                f"customer_write_burst is {self.customer_write_burst}: it must be at least {least}, the writes of "
+                f"{CLOCK_DIFFERENCE_SECONDS} seconds at customer_writes_per_minute={self.customer_writes_per_minute}"
+            )
+
     def _is_overridden(self, name: str) -> bool:
         """Return whether a setting differs from its default."""
         return bool(getattr(self, name) != {one.name: one.default for one in fields(self)}[name])
@@ -366,8 +414,12 @@ STAGES: Mapping[str, Stage] = {
             log_retention_days=90,
             contributor_insights=True,
             parallelization=4,
-            requests_per_second=500,
-            burst_requests=1_000,
+            requests_per_second=2_000,
+            burst_requests=2_000,
+            webhooks_per_second=1_000,
+            burst_webhooks=1_000,
+            customer_writes_per_minute=60,
+            unpaid_orders_per_customer=20,
             daily_backup_days=35,
             monthly_backup_days=365,
             shift="linear",

@@ -375,9 +375,11 @@ class Table:
         backoff = self.new_backoff()
         # A single put, update or delete is sent without a transaction, because a transaction costs twice as many write
         # units. Two kinds of writes always need a transaction. A ConditionCheck exists only in transactions. And an
-        # addition (`adjust`) needs the ClientRequestToken of a transaction. If the response is lost, a retry with the
-        # same token does not add the amount a second time.
-        is_single = len(writes) == 1 and (writes[0].kind == "Delete" or writes[0].resulting_attributes is not None)
+        # addition (`adjust`) needs the ClientRequestToken of a transaction, unless it may be repeated. If the response
+        # is lost, a retry with the same token does not add the amount a second time.
+        is_single = len(writes) == 1 and (
+            writes[0].kind == "Delete" or writes[0].resulting_attributes is not None or writes[0].may_repeat
+        )
         send = self._prepare_single_write(writes[0]) if is_single else self._prepare_transaction(writes)
         while not send():
             backoff.wait()

@@ -25,6 +25,14 @@ class WriteConflict(Exception):
         self.item_type = item_type
 
 
+class ConditionFailed(Exception):
+    """The condition of a write failed, and the caller decides by the stored item. `item`: None if there is no item."""
+
+    def __init__(self, item: Any) -> None:
+        super().__init__("condition failed")
+        self.item = item
+
+
 ConditionErrorFactory = Callable[[T | None], Exception]
 """A function that creates the error for a failed condition from the stored item (None if there is no item)."""
 
@@ -47,6 +55,8 @@ class Write(Generic[T]):
     `resulting_attributes` is None for three kinds of writes: for a deletion, for a check, and for an addition
     (`adjust`), whose result is not known before the write.
     """
+    may_repeat: bool = False
+    """Whether it does no harm if a retry of the AWS client applies the write a second time."""
 
 
 def put_if_absent(row: Row[T], item: T, *, condition_error: ConditionErrorFactory[T] | None = None) -> Write[T]:
@@ -197,6 +207,44 @@ def adjust(
         "ExpressionAttributeValues": values,
     }
     return Write("Update", row, request, condition_error)
+
+
+def put_if_outside(row: Row[T], item: T, name: str, low: int, high: int) -> Write[T]:
+    """Return a write that puts an item, unless the numeric field `name` of the stored item is from `low` to `high`.
+
+    Two processes may put equal items. So if the condition fails, the stored item never counts as written by this write,
+    even if a retry of the AWS client finds the item of its first attempt.
+    """
+    image = row.encode(item)
+    request = {
+        "Item": image,
+        "ConditionExpression": "attribute_not_exists(PK) OR NOT #field BETWEEN :low AND :high",
+        "ExpressionAttributeNames": {"#field": name},
+        "ExpressionAttributeValues": {":low": {"N": str(low)}, ":high": {"N": str(high)}},
+    }
+    return Write("Put", row, request, ConditionFailed, may_repeat=True)
+
+
+def add_if_between(row: Row[T], item: T, name: str, amount: int, low: int, high: int) -> Write[T]:
+    """Return a write that adds an amount to the numeric field `name` of the stored item, if it is from `low` to `high`.
+
+    The `ttl` becomes that of `item`, which has the key. A retry of the AWS client may add the amount a second time. So
+    use this write only for a field that may be too high.
+    """
+    image = row.encode(item)
+    request = {
+        "Key": {"PK": image["PK"], "SK": image["SK"]},
+        "UpdateExpression": "SET #field = #field + :amount, #ttl = :ttl",
+        "ConditionExpression": "#field BETWEEN :low AND :high",
+        "ExpressionAttributeNames": {"#field": name, "#ttl": "ttl"},
+        "ExpressionAttributeValues": {
+            ":amount": {"N": str(amount)},
+            ":low": {"N": str(low)},
+            ":high": {"N": str(high)},
+            ":ttl": image["ttl"],
+        },
+    }
+    return Write("Update", row, request, ConditionFailed, may_repeat=True)
 
 
 def copy_attributes(

@@ -2,9 +2,9 @@
 
 https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-develop-integrations-lambda.html
 
-The handler checks the event, finds the route, authenticates the caller and checks the body. Then the router validates
-the input and calls the route function. If a step raises an error, functions/api/http/problems.py converts the error to
-an HTTP response. The handler writes one log line for each request.
+The handler checks the event, finds the route, authenticates the caller, counts a write, and checks the body. Then the
+router validates the input and calls the route function. If a step raises an error, functions/api/http/problems.py
+converts the error to an HTTP response. The handler writes one log line for each request.
 """
 
 import time
@@ -13,13 +13,21 @@ from typing import Any
 from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEventV2
 
 from functions.api.app import app
-from functions.api.http import guard, problems
-from functions.api.http.context import PUBLIC_ROUTES, authenticate_caller, check_origin_secret, order_id_field
+from functions.api.http import caching, guard, problems
+from functions.api.http.context import (
+    PUBLIC_ROUTES,
+    authenticate_caller,
+    check_origin_secret,
+    limit_writes,
+    order_id_field,
+)
 from functions.api.routes import imports
+from functions.model.public_routes import CACHED_ROUTES
 from functions.runtime import clients, observability
+from functions.runtime.environment import ApiEnvironment, load_environment
 from functions.runtime.log import log
 
-DEFAULT_HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
+DEFAULT_HEADERS = {"Cache-Control": caching.PRIVATE, "X-Content-Type-Options": "nosniff"}
 
 
 @observability.instrument_handler
@@ -52,9 +60,14 @@ def _handle_request(event: dict[str, Any], context: Any, line: dict[str, Any]) -
         line["staff_id"] = caller.id
     line |= order_id_field(route.path_parameters(request.path).get("order_id"))
     app.context |= {"caller": caller, "line": line}
+    limit_writes(route, caller)
     if route.key == imports.IMPORT_ROUTE:
         app.context["file"], event = guard.extract_file(event, imports.MEDIA_TYPES, imports.MAX_FILE_BYTES)
-    return app.resolve(guard.sanitize_body(event), context)
+    response = app.resolve(guard.sanitize_body(event), context)
+    if route.key in CACHED_ROUTES:
+        seconds = load_environment(ApiEnvironment).public_cache_seconds
+        response = caching.make_cacheable(response, event, seconds)
+    return response
 
 
 def _request_id(event: dict[str, Any], context: Any) -> str:

@@ -21,10 +21,12 @@ ShopError
 │   ├── WrongCurrency(wanted, got)        the amount is in another currency than required
 │   ├── TooManyPayments(most)             more payments than one order may have
 │   ├── TooMuch(field, most)              more than can be paid, shipped, returned or refunded; `most` is the maximum
+│   ├── TooManyUnpaidOrders(most)         the customer has the maximum number of unpaid orders
 │   ├── ReturnWindowOver(ended_at)        the period for returns has ended
 │   ├── TooEarly(retry_after_seconds)     an event that must come first has not arrived yet; send this event again later
 │   └── WrongState(what, state, command)  the state table forbids the command in this state
-└── IdempotencyKeyReused                  the idempotency key was used with a different request
+├── IdempotencyKeyReused                  the idempotency key was used with a different request
+└── TooManyWrites(...)                    the customer sent more writes than allowed; send this request again later
 """
 
 from collections.abc import Mapping
@@ -162,6 +164,12 @@ class TooMuch(CommandRejected):
         self.field, self.most = field, most
 
 
+class TooManyUnpaidOrders(CommandRejected):
+    def __init__(self, most: int) -> None:
+        super().__init__(f"you have {most} or more unpaid orders: pay or cancel one of them first")
+        self.most = most
+
+
 class ReturnWindowOver(CommandRejected):
     def __init__(self, ended_at: str) -> None:
         super().__init__(f"the goods could be returned until {ended_at}")
@@ -183,3 +191,14 @@ class WrongState(CommandRejected):
 class IdempotencyKeyReused(ShopError):
     def __init__(self) -> None:
         super().__init__("this Idempotency-Key was used with a different request")
+
+
+class TooManyWrites(ShopError):
+    """The customer sent more writes than allowed: `burst` at once, then `per_minute` a minute."""
+
+    def __init__(self, burst: int, per_minute: int, retry_after_seconds: int) -> None:
+        super().__init__(
+            f"a customer may send {burst} writes at once, then {per_minute} a minute: "
+            f"send this request again in {retry_after_seconds} seconds"
+        )
+        self.retry_after_seconds = retry_after_seconds

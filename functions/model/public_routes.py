@@ -1,27 +1,43 @@
-"""The routes that need no access token, and the name of the header with the origin secret.
+"""The routes that need no access token, those that caches may store, and the name of the header with the origin secret.
 
 CloudFront sends the origin secret to the API, to prove that a request came through CloudFront. The stack and the API
-Lambda use both declarations.
+Lambda use these declarations.
 """
 
+import re
 from collections.abc import Mapping
 
+CACHED_ROUTES = (
+    "GET /best-sellers",
+    "GET /categories",
+    "GET /categories/children",
+    "GET /categories/descendants",
+    "GET /products",
+    "GET /products/{product_id}",
+    "GET /products/{product_id}/rating",
+    "GET /products/{product_id}/reviews",
+    "GET /products/{product_id}/stock",
+)
+"""The public routes whose answers are the same for every caller, so that a shared cache may store them for a while."""
+
 PUBLIC_ROUTES: Mapping[str, str] = {
-    "GET /best-sellers": "The catalog is public.",
-    "GET /categories": "The catalog is public.",
-    "GET /categories/children": "The catalog is public.",
-    "GET /categories/descendants": "The catalog is public.",
+    **dict.fromkeys(CACHED_ROUTES, "The catalog is public."),
     "GET /docs": "The documentation is public, so that developers can read it before they have a token.",
     "GET /invoices/{invoice_id}/print": "The link is signed, because a browser sends no token. The function checks it.",
     "GET /openapi.json": "The documentation is public, so that developers can read it before they have a token.",
-    "GET /products": "The catalog is public.",
-    "GET /products/{product_id}": "The catalog is public.",
-    "GET /products/{product_id}/rating": "The catalog is public.",
     "GET /products/{product_id}/reviews": "Reviews are public. They do not name their authors.",
-    "GET /products/{product_id}/stock": "The catalog is public.",
     "POST /payments/events": "The payment provider signs its requests. The function checks the signature.",
 }
 """The routes that need no access token, each with the reason. The API's authorizer checks tokens on other routes."""
+
+WEBHOOK_ROUTE = "POST /payments/events"
+"""The route of the payment provider's webhooks. It has a throttle of its own."""
+
+
+def cached_paths() -> tuple[str, ...]:
+    """Return the path patterns of the cached routes for CloudFront, in which `*` stands for any characters."""
+    return tuple(re.sub(r"{\w+}", "*", route.partition(" ")[2]) for route in CACHED_ROUTES)
+
 
 ORIGIN_SECRET_HEADER = "x-orderstream-front"  # noqa: S105  the name of a header
 """The header in which CloudFront sends the origin secret to the API.

@@ -49,6 +49,14 @@ EMAIL_CLAIM = Row(
     personal=("email_hash",),
     purpose="so that no two customers have the same address",
 )
+# Not in the customer's partition: a flood of writes would slow down the customer's own pages.
+WRITE_LIMIT = Row(
+    e.WriteLimit,
+    "LIMIT#{customer_id} / WRITES",
+    kind="marker",
+    owner=NOBODY,
+    purpose="an id and a time: it limits the rate of a customer's writes, and expires within minutes",
+)
 # COMPANY sorts before CUSTOMER, so a query returns the company before its members.
 COMPANY = Row(
     e.Company,

@@ -49,6 +49,9 @@ class ApiEnvironment(OriginSecretEnvironment):
     `shipping`: the shipping cost of an order for each currency in minor units (cents), "EUR:490,USD:590".
     `tax_rate`: the tax rate in hundredths of a percent.
     `shop_name`: the shop's name, which is printed on invoices.
+    `customer_writes_per_minute`, `customer_write_burst`: the limit of a customer's writes; 0 a minute means no limit.
+    `unpaid_orders_per_customer`: how many unpaid orders a customer may have; 0 means no limit.
+    `public_cache_seconds`: how long a shared cache may store the answers of public routes.
     `archive_bucket`: the bucket of archived orders, which an export of a customer's data reads.
     `public_url`: the address at which clients reach the API. The stack creates the API's address after the Lambda, so
     it adds this variable to the Lambda at the end.
@@ -64,6 +67,10 @@ class ApiEnvironment(OriginSecretEnvironment):
     shipping: str
     tax_rate: int
     shop_name: str
+    customer_writes_per_minute: int = 0
+    customer_write_burst: int = 0
+    unpaid_orders_per_customer: int = 0
+    public_cache_seconds: int = 10
     public_url: str = ""
 
 

@@ -25,9 +25,11 @@ from functions.model.errors import (
     NotRegistered,
     PriceChanged,
     ShopError,
+    TooManyUnpaidOrders,
     UnknownProducts,
 )
 from functions.model.money import MAX_MINOR_UNITS
+from functions.model.patterns import ORDERS_OF_CUSTOMER, ORDERS_OF_CUSTOMER_CONSISTENT
 from functions.model.table import CUSTOMER, DISCOUNT, ORDER, PRODUCT
 from functions.shop import discounts, stock
 from functions.shop.idempotency import fingerprint
@@ -96,7 +98,7 @@ def place_order(
     at once.
 
     Raises NotRegistered, UnknownProducts, MixedCurrencies, PriceChanged, DiscountNotValid, OutOfStock,
-    IdempotencyKeyReused, InvalidInput, TableBusy.
+    TooManyUnpaidOrders, IdempotencyKeyReused, InvalidInput, TableBusy.
     """
     order_id = derive_order_id(shop, caller.id, key)
     place = partial(_place, shop, caller.id, order_id, lines, address, fingerprint(body), discount_code)
@@ -144,6 +146,8 @@ def _place(
         order = discounts.apply_discount(order, discounts.normalize_code(discount_code), discount)
     if not order.total:
         order = replace(order, status="PAID", paid_at=order.placed_at)
+    else:
+        _check_unpaid_orders(shop, customer_id, consistent=consistent)
     try:
         return PlacedOrder(
             _write_order(shop, stock.assign_first_parts(order, products), products, discount, consistent=consistent),
@@ -151,6 +155,22 @@ def _place(
         )
     except AlreadyPlaced as rejection:
         return _replay(rejection.order, body_fingerprint)
+
+
+def _check_unpaid_orders(shop: Shop, customer_id: str, *, consistent: bool) -> None:
+    """Raise TooManyUnpaidOrders if the customer has the maximum number of unpaid orders, if there is one.
+
+    One query reads the customer's newest summaries, twice as many as the maximum. The limit is soft: a summary follows
+    its order after a moment, orders that are placed at the same time do not see each other, and an unpaid order with
+    many later orders is not counted.
+    """
+    most = shop.unpaid_orders_per_customer
+    if not most:
+        return
+    pattern = ORDERS_OF_CUSTOMER_CONSISTENT if consistent else ORDERS_OF_CUSTOMER
+    newest = shop.table.query(pattern, customer_id=customer_id, limit=2 * most).items
+    if sum(summary.status == "PENDING" for summary in newest) >= most:
+        raise TooManyUnpaidOrders(most)
 
 
 def _write_order(

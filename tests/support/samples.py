@@ -100,6 +100,7 @@ _SAMPLES: dict[Row[Any], Any] = {
         customer_id="ann", name="notifications", choices={"email": True}, created_at=AT, updated_at=AT
     ),
     t.EMAIL_CLAIM: e.EmailClaim(email_hash="h1", customer_id="ann", created_at=AT),
+    t.WRITE_LIMIT: e.WriteLimit(customer_id="ann", used_until_ms=1795253400000, ttl=TTL),
     t.COMPANY: e.Company(company_id="acme", name="Acme & Daughters", created_at=AT, updated_at=AT),
     t.PRODUCT: e.Product(
         product_id="mug", name="Mug", price=1250, currency="EUR", category="/kitchen/", created_at=AT, updated_at=AT

@@ -12,15 +12,19 @@ from aws_lambda_powertools.event_handler.depends import Depends
 
 from functions.api.http.fields import ID_PATTERN
 from functions.api.http.problems import Unauthenticated
+from functions.api.http.router import Route
 from functions.model import public_routes
 from functions.model.errors import NotAllowed
 from functions.model.money import parse_amounts
 from functions.model.public_routes import ORIGIN_SECRET_HEADER
 from functions.runtime import clients, environment, secrets
 from functions.shop.shop import Caller, Shop
+from functions.shop.write_limit import WriteLimiter
 
 PUBLIC_ROUTES = frozenset(public_routes.PUBLIC_ROUTES)
 ME = "me"
+EXEMPT_GROUPS = {"staff", "warehouse"}
+"""The groups whose writes are not limited. They work for the shop, and the warehouse sends bursts of reports."""
 ANONYMOUS = Caller("")
 """The caller of routes that need no access token. No customer has the empty id, so this caller owns no data."""
 
@@ -36,7 +40,30 @@ def shop() -> Shop:
         return_window_days=settings.return_window_days,
         shipping=parse_amounts(settings.shipping),
         tax_rate=settings.tax_rate,
+        unpaid_orders_per_customer=settings.unpaid_orders_per_customer,
     )
+
+
+@cache
+def write_limiter() -> WriteLimiter | None:
+    """Return the limiter of customers' writes, or None if they are not limited. It remembers the latest customers."""
+    settings = environment.load_environment(environment.ApiEnvironment)
+    if not settings.customer_writes_per_minute:
+        return None
+    return WriteLimiter(settings.customer_writes_per_minute, settings.customer_write_burst)
+
+
+def is_limited(route: Route) -> bool:
+    """Return whether requests of customers to this route count as writes: all signed-in requests except reads."""
+    return route.method != "GET" and route.key not in PUBLIC_ROUTES
+
+
+def limit_writes(route: Route, caller: Caller | None) -> None:
+    """Count a write of a customer. Raises TooManyWrites if the customer sent too many, and TableBusy."""
+    if caller is None or not is_limited(route) or caller.groups & EXEMPT_GROUPS:
+        return
+    if limiter := write_limiter():
+        limiter.count_write(shop(), caller.id)
 
 
 def check_origin_secret(event: Mapping[str, Any]) -> None:

@@ -10,10 +10,11 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-from functions.api.http.context import PUBLIC_ROUTES
+from functions.api.http.context import PUBLIC_ROUTES, is_limited
 from functions.api.http.guard import METHODS_WITH_BODY
 from functions.api.http.problems import CONTENT_TYPE, PROBLEM_TYPES, ProblemType
 from functions.api.http.router import ApiResolver, Route
+from functions.model.public_routes import CACHED_ROUTES
 
 TITLE = "Orderstream"
 VERSION = "1"
@@ -113,6 +114,8 @@ def _describe_responses(operation: dict[str, Any], route: Route) -> dict[str, An
             "description": "Repeated request: the first response to this Idempotency-Key (`Idempotent-Replayed: true`)"
         }
         answers["200"] = {**answers["201"], **replayed}
+    if route.key in CACHED_ROUTES:
+        answers["304"] = {"description": "Not modified: the answer still has the ETag that `If-None-Match` names"}
     for answer in answers.values():
         answer["description"] = answer["description"].replace("Successful Response", "Success")
     kinds = list(_possible_problems(operation, route))
@@ -135,6 +138,7 @@ def _possible_problems(operation: dict[str, Any], route: Route) -> Iterator[Prob
         "too-large": route.method in METHODS_WITH_BODY,
         "wrong-media-type": route.method in METHODS_WITH_BODY,
         "key-reused": _takes_idempotency_key(operation),
+        "too-many-writes": is_limited(route),
         "busy": True,
         "fault": True,
     }

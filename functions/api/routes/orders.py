@@ -42,6 +42,7 @@ from functions.model.errors import (
     NotRegistered,
     OutOfStock,
     PriceChanged,
+    TooManyUnpaidOrders,
     UnknownProducts,
     WrongState,
 )
@@ -130,7 +131,13 @@ class PlacerAnswer(ResponseModel):
     "/orders",
     status_code=201,
     openapi_extensions=problem_responses(
-        NotRegistered, UnknownProducts, MixedCurrencies, PriceChanged, DiscountNotValid, OutOfStock
+        NotRegistered,
+        UnknownProducts,
+        MixedCurrencies,
+        PriceChanged,
+        DiscountNotValid,
+        OutOfStock,
+        TooManyUnpaidOrders,
     ),
 )
 def place_order(caller: SignedIn, request: Request, key: IdempotencyKey, new: NewOrder) -> Response[OrderAnswer]:

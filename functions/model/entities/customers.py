@@ -78,6 +78,19 @@ class EmailClaim:
 
 
 @entity
+class WriteLimit:
+    """The writes of a customer that the shop counts, to limit their rate.
+
+    `used_until_ms`: a time in epoch milliseconds. Each write moves it by the interval that the allowed rate leaves
+    between two writes. If it is far enough in the future, the customer must wait. If it is past, it means nothing.
+    """
+
+    customer_id: str
+    used_until_ms: int
+    ttl: int
+
+
+@entity
 class Settings:
     """A named group of a customer's settings.
 

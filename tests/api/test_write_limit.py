@@ -1,0 +1,130 @@
+"""The limit of a customer's writes, as the API answers it: 429 with Retry-After, and who has no limit."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from functions.api.http import context
+from functions.runtime import environment
+from functions.shop import write_limit
+from tests.api.every_route import ROUTES, call_route
+from tests.support.http_client import (
+    ANN,
+    BOB,
+    STAFF,
+    WAREHOUSE,
+    ApiHarness,
+    Token,
+    http_event,
+    invoke_api,
+    payment_event,
+    post_webhook,
+)
+
+BURST = 10
+
+
+@pytest.fixture
+def limited(api: ApiHarness, outside: pytest.MonkeyPatch) -> Iterator[ApiHarness]:
+    """The API of a shop in which a customer may send 10 writes at once, then 30 a minute."""
+    with outside.context() as patch:
+        patch.setenv("CUSTOMER_WRITES_PER_MINUTE", "30")
+        patch.setenv("CUSTOMER_WRITE_BURST", str(BURST))
+        environment.load_environment.cache_clear()
+        context.write_limiter.cache_clear()
+        yield api
+    environment.load_environment.cache_clear()
+    context.write_limiter.cache_clear()
+
+
+def write(api: ApiHarness, token: Token = ANN) -> Any:
+    return api.call("PUT", "/products/mug/followers/me", token)
+
+
+def flood(api: ApiHarness, token: Token = ANN) -> None:
+    """Send writes until the API refuses one."""
+    for _ in range(2 * BURST):
+        if write(api, token).status == 429:
+            return
+    pytest.fail("the API accepts every write")
+
+
+def test_a_customer_who_sends_too_many_writes_must_wait(limited: ApiHarness, monkeypatch: pytest.MonkeyPatch) -> None:
+    at = limited.shop.now()
+    monkeypatch.setattr(context.shop().table, "clock", lambda: at)
+    assert [write(limited).status for _ in range(BURST)] == [200] * BURST
+    flood(limited)
+    refused = write(limited)
+    assert (refused.status, refused.problem_type) == (429, "too-many-writes")
+    assert refused.headers["cache-control"] == "private, no-store"
+    seconds = int(refused.headers["retry-after"])
+    assert refused.body["detail"] == (
+        f"a customer may send 10 writes at once, then 30 a minute: send this request again in {seconds} seconds"
+    )
+    monkeypatch.setattr(context.shop().table, "clock", lambda: at + timedelta(seconds=seconds - 1, milliseconds=-1))
+    assert write(limited).status == 429
+    monkeypatch.setattr(context.shop().table, "clock", lambda: at + timedelta(seconds=seconds))
+    assert write(limited).status == 200
+
+
+def test_a_refused_write_changes_nothing_and_sends_nothing(limited: ApiHarness) -> None:
+    flood(limited)
+    before = limited.table_images()
+    with limited.record_requests() as sent:
+        assert limited.place_order("new").status == 429
+        assert limited.call("DELETE", "/customers/me", ANN).status == 429
+    assert sent == []
+    assert limited.table_images() == before
+
+
+def test_reads_and_other_customers_have_their_own_rate(limited: ApiHarness) -> None:
+    limited.register_customer(BOB)
+    flood(limited)
+    assert limited.call("GET", "/customers/me", ANN).status == 200
+    assert write(limited, BOB).status == 200
+
+
+def test_staff_the_warehouse_and_the_provider_have_no_limit(limited: ApiHarness) -> None:
+    for _ in range(3 * BURST):
+        assert limited.call("POST", "/orders/none/shipments/none/delivered", WAREHOUSE).status == 404
+        assert limited.call("POST", "/orders/none/cancel", STAFF).status == 404
+        assert post_webhook(limited, payment_event("none", 1250)).status == 200
+    assert not [one for one in limited.table_images() if one["type"]["S"] == "WriteLimit"]
+
+
+def test_a_group_that_is_not_of_the_shop_is_limited(limited: ApiHarness) -> None:
+    flood(limited, replace(ANN, groups=("staffing", "my-warehouse")))
+
+
+@pytest.mark.parametrize("key", sorted(key for key in ROUTES if not key.startswith("GET")))
+def test_every_write_of_a_customer_counts(limited: ApiHarness, world: dict[str, str], key: str) -> None:
+    flood(limited)
+    status = call_route(limited, world, key, ANN).status
+    assert (status == 429) == (key != "POST /payments/events")
+
+
+def test_a_customer_who_sends_a_few_writes_costs_nothing(limited: ApiHarness) -> None:
+    with limited.record_requests() as sent:
+        for _ in range(write_limit.UNCOUNTED_WRITES):
+            write(limited)
+    assert "UpdateItem" not in sent
+    assert not [one for one in limited.table_images() if one["type"]["S"] == "WriteLimit"]
+
+
+def test_three_writes_cost_one_unit(limited: ApiHarness, logged: list[dict[str, Any]]) -> None:
+    for _ in range(BURST):
+        assert limited.call("DELETE", "/products/mug/followers/me", ANN).status == 200
+    assert [line["units"]["write"] for line in logged] == [0, 0, 1, 0, 0, 1, 0, 0, 1, 0]
+
+
+def test_without_a_limit_no_write_is_refused(api: ApiHarness) -> None:
+    assert {write(api).status for _ in range(80)} == {200}
+
+
+def test_a_request_without_a_valid_token_does_not_count(limited: ApiHarness) -> None:
+    for _ in range(2 * BURST):
+        assert invoke_api(http_event("PUT", "/products/mug/followers/me")).status == 401
+    assert write(limited).status == 200
