@@ -236,6 +236,37 @@ def test_cloudfront_is_in_front_of_the_api_with_the_firewall_of_the_stage(
     assert distribution in str(other.body["Outputs"]["FrontUrl"])
 
 
+def test_cloudfront_caches_the_public_paths_alone_for_as_long_as_the_api_says(
+    paged: SynthesizedTemplate, other: SynthesizedTemplate
+) -> None:
+    for template in (paged, other):
+        config = template.only_properties("AWS::CloudFront::Distribution")["DistributionConfig"]
+        (policy,) = template.resources("AWS::CloudFront::CachePolicy")
+        cached = {it["PathPattern"]: it for it in config["CacheBehaviors"] if it["CachePolicyId"] == {"Ref": policy}}
+        assert list(cached) == [
+            "/best-sellers", "/categories", "/categories/children", "/categories/descendants", "/products",
+            "/products/*", "/products/*/rating", "/products/*/reviews", "/products/*/stock",
+        ]  # fmt: skip
+        for behaviour in cached.values():
+            same = ("TargetOriginId", "AllowedMethods", "OriginRequestPolicyId", "ViewerProtocolPolicy")
+            assert {it: behaviour[it] for it in same} == {it: config["DefaultCacheBehavior"][it] for it in same}
+        rules = template.only_properties("AWS::CloudFront::CachePolicy")["CachePolicyConfig"]
+        assert (rules["MinTTL"], rules["DefaultTTL"], rules["MaxTTL"]) == (0, 0, 10)
+        key = rules["ParametersInCacheKeyAndForwardedToOrigin"]
+        assert key["HeadersConfig"] == {"HeaderBehavior": "whitelist", "Headers": ["Authorization", "Origin"]}
+        assert key["QueryStringsConfig"] == {"QueryStringBehavior": "all"}
+        function = template.properties("AWS::Lambda::Function")[template.function("api")]
+        assert function["Environment"]["Variables"]["PUBLIC_CACHE_SECONDS"] == "10"
+
+
+def test_cloudfront_caches_no_error(other: SynthesizedTemplate) -> None:
+    config = other.only_properties("AWS::CloudFront::Distribution")["DistributionConfig"]
+    cached_by_default = [400, 403, 404, 405, 414, 500, 501, 502, 503, 504]
+    assert config["CustomErrorResponses"] == [
+        {"ErrorCode": status, "ErrorCachingMinTTL": 0} for status in cached_by_default
+    ]
+
+
 def test_the_api_knows_the_address_at_which_clients_reach_it(
     dev: SynthesizedTemplate, other: SynthesizedTemplate
 ) -> None:
@@ -303,9 +334,9 @@ def test_the_page_is_served_beside_the_api_from_a_bucket_that_cloudfront_alone_r
         )
         api, files = config["Origins"]
         assert config["DefaultCacheBehavior"]["TargetOriginId"] == api["Id"], "the API's addresses do not change"
-        assert [it["PathPattern"] for it in config["CacheBehaviors"]] == ["/page", "/page/*"]
-        for behaviour in config["CacheBehaviors"]:
-            assert behaviour["TargetOriginId"] == files["Id"]
+        page = [it for it in config["CacheBehaviors"] if it["TargetOriginId"] == files["Id"]]
+        assert [it["PathPattern"] for it in page] == ["/page", "/page/*"]
+        for behaviour in page:
             assert behaviour["ViewerProtocolPolicy"] == "redirect-to-https"
             assert "AllowedMethods" not in behaviour, "it is read, and nothing else"
         (bucket_id,) = [id for id in template.resources("AWS::S3::Bucket") if id.startswith("Page")]

@@ -146,6 +146,18 @@ def test_context_of_the_cdk_itself_is_ignored() -> None:
         ({"page": "my.shop"}, "page is 'my.shop': use a Cognito domain prefix"),
         ({"page": "s" * 64}, "page is 's{64}': use a Cognito domain prefix"),
         ({"page": "my-aws-shop"}, "page is 'my-aws-shop': .* and without aws, amazon, cognito"),
+        (
+            {"requests_per_second": "9000", "webhooks_per_second": "1001"},
+            "requests_per_second and webhooks_per_second are 10001 together: an account has a default quota of 10000",
+        ),
+        (
+            {"burst_requests": "4000", "burst_webhooks": "1001"},
+            "burst_requests and burst_webhooks are 5001 together: an account has a default quota of 5000",
+        ),
+        (
+            {"customer_writes_per_minute": "600"},
+            "customer_write_burst is 60: it must be at least 200, the writes of 20 seconds",
+        ),
         ({"stage": "prod", "cors_origins": "*"}, "cors_origins has \\*: in prod, list the origins"),
     ],
 )

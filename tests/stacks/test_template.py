@@ -321,7 +321,26 @@ def test_the_access_log_has_no_personal_data_and_the_api_is_throttled(dev: Synth
     log = stage["AccessLogSettings"]["Format"]
     assert "$context.requestId" in log
     assert not [word for word in ("sourceIp", "userAgent", "claims", ".path", "principalId") if word in log]
-    assert stage["DefaultRouteSettings"]["ThrottlingRateLimit"] == 50
+    assert stage["DefaultRouteSettings"] == {"ThrottlingRateLimit": 50, "ThrottlingBurstLimit": 100}
+
+
+def test_webhooks_of_the_provider_have_a_throttle_of_their_own(
+    dev: SynthesizedTemplate, prod: SynthesizedTemplate
+) -> None:
+    for template, rate, burst in ((dev, 50, 100), (prod, 1_000, 1_000)):
+        ((_, stage),) = template.resources("AWS::ApiGatewayV2::Stage").items()
+        throttle = {"ThrottlingRateLimit": rate, "ThrottlingBurstLimit": burst}
+        assert stage["Properties"]["RouteSettings"] == {"POST /payments/events": throttle}
+        routes = template.properties("AWS::ApiGatewayV2::Route").items()
+        (webhook,) = [id for id, route in routes if route["RouteKey"] == "POST /payments/events"]
+        assert webhook in stage["DependsOn"], "or API Gateway does not know the route yet"
+
+
+def test_the_throttles_of_a_stage_fit_into_the_default_quota_of_an_account(prod: SynthesizedTemplate) -> None:
+    stage = prod.only_properties("AWS::ApiGatewayV2::Stage")
+    throttles = [stage["DefaultRouteSettings"], *stage["RouteSettings"].values()]
+    assert sum(it["ThrottlingRateLimit"] for it in throttles) <= 10_000
+    assert sum(it["ThrottlingBurstLimit"] for it in throttles) <= 5_000
 
 
 # retained resources ---------------------------------------------------------------------------------------------------
