@@ -61,7 +61,7 @@ class ApiClients:
 
     `on_answer(who, text)` is called after each attempt of a request. `who`: the sender. `text`: the request and the
     status of the answer. `exchanges`: all finished requests that were sent with `call` or `upload`, in the order of
-    their answers.
+    their answers. `refused_writes`: how many attempts the limit of a customer's writes refused.
     """
 
     tasks: VirtualScheduler
@@ -70,6 +70,7 @@ class ApiClients:
     on_answer: Callable[[str, str], None]
     server_errors: list[str] = field(default_factory=list)
     exchanges: list[Exchange] = field(default_factory=list)
+    refused_writes: int = 0
     _asked: Counter[str] = field(default_factory=Counter)
 
     def start(self, who: str, work: Callable[[], object], after_seconds: float = 0.0) -> None:
@@ -81,8 +82,8 @@ class ApiClients:
     ) -> ClientResponse | None:
         """Send an API request, and return its response. `key`: the idempotency key of all attempts.
 
-        If there is no answer, or the status is 429, 500, 502 or 503, try again. Return None if the last attempt fails
-        in this way too.
+        If there is no answer, or the status is 429, 500, 502 or 503, try again, after a 429 not before its Retry-After.
+        Return None if the last attempt fails in this way too.
         """
         headers = {**(JSON if body is not None else {}), **({"idempotency-key": key} if key else {})}
         text = None if body is None else json.dumps(body)
@@ -133,6 +134,9 @@ class ApiClients:
             if status == 500:
                 self.server_errors.append(f"{name}: {answer and answer['body']}")
             self.tasks.pause(self.chance.uniform(0.2, 2.0**attempt, "patience", who, name, attempt))
+            if answer and status == TOO_MANY_REQUESTS:
+                self.refused_writes += 1
+                self.tasks.pause(float(answer["headers"]["Retry-After"]))
         return None
 
 

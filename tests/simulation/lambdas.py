@@ -27,7 +27,7 @@ from tests.simulation.template import StackModel
 
 MAX_SKEW_SECONDS = 2.0
 MAX_THROTTLED_SECONDS = 20.0
-CACHES = (environment.load_environment, secrets.get_secret, context.shop)
+CACHES = (environment.load_environment, secrets.get_secret, context.shop, context.write_limiter)
 
 
 @functools.cache

@@ -71,6 +71,10 @@ def campaigns_dropped_midway(world: Simulation, book: Ledger) -> int:
     )
 
 
+def writes_refused_by_the_limit_of_a_customer(world: Simulation, book: Ledger) -> int:
+    return world.clients.refused_writes
+
+
 def forgotten_members_of_a_company(world: Simulation, book: Ledger) -> int:
     return sum(
         any(image is not None and "company_id" in image for _, image in versions)
@@ -95,6 +99,7 @@ SITUATIONS: dict[str, Situation] = {
             payments_with_two_disputes,
             imports_of_several_parts,
             campaigns_dropped_midway,
+            writes_refused_by_the_limit_of_a_customer,
             forgotten_members_of_a_company,
             requests_for_what_is_anothers,
         )

@@ -207,13 +207,23 @@ Most values are small, so that even a few followers need several invocations.
 """
 
 
-def choose_deployment(choose: Any) -> StackModel:
+WRITE_LIMITS: tuple[dict[str, str], ...] = (
+    {},
+    {},
+    {},
+    {"CUSTOMER_WRITES_PER_MINUTE": "12", "CUSTOMER_WRITE_BURST": "4"},
+)
+"""Each run without the option `fierce` chooses one of these limits of a customer's writes. An empty dict: no limit."""
+
+
+def choose_deployment(choose: Any, *, fierce: bool) -> StackModel:
     """Return the stack's settings, some of them changed at random, so that the runs test different deployments.
 
     `choose(values, name)` is called for each changed setting, and returns one of the values.
     """
     own, lanes = choose(DEPLOYMENT_SETTINGS, "settings"), choose((1, 1, 4), "parallelization")
     own = own | {"PAGE_SIZE": choose(PAGE_SIZES, "page size")}
+    own |= {} if fierce else choose(WRITE_LIMITS, "write limit")
     functions = {
         name: replace(one, environment={key: own.get(key, value) for key, value in one.environment.items()})
         for name, one in template().functions.items()

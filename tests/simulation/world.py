@@ -128,7 +128,7 @@ class Simulation:
         self.chance = chance = SeededRandom(seed)
         drawn = chance.choice(EDGES, "which edge") if chance.happens(0.3, "opens at an edge") else OPENS_AT
         self.opens_at = drawn if opens_at is None else opens_at
-        self.template = choose_deployment(chance.choice)
+        self.template = choose_deployment(chance.choice, fierce=fierce)
         self.trace: list[tuple[float, str, str]] = []
         self.tasks = tasks = VirtualScheduler(chance, self.opens_at, save_router_state)
         self.faults = faults = FaultInjector(
