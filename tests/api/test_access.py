@@ -84,7 +84,7 @@ def test_some_data_of_a_customer_is_hidden_from_staff(api: ApiHarness, world: di
 def test_no_cache_may_store_data_of_a_customer(api: ApiHarness) -> None:
     for token in (ANN, BOB):
         answered = api.call("GET", "/customers/me", token)
-        assert answered.headers["cache-control"] == "no-store"
+        assert answered.headers["cache-control"] == "private, no-store"
         assert answered.headers["x-content-type-options"] == "nosniff"
 
 

@@ -108,7 +108,7 @@ def test_a_link_is_opened_without_a_token(api: ApiHarness, invoice_id: str) -> N
     assert re.fullmatch(rf"https://shop\.example/invoices/{invoice_id}/print\?until=\d+&signature=\w+", url)
     opened = follow(api, url)
     assert (opened.status, opened.headers["content-type"]) == (200, "text/html; charset=utf-8")
-    assert opened.headers["cache-control"] == "no-store"
+    assert opened.headers["cache-control"] == "private, no-store"
     assert opened.headers["referrer-policy"] == "no-referrer", "a user with the address has the invoice"
 
 

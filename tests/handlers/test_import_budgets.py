@@ -73,7 +73,7 @@ MODULES = {
     "backlog_metrics": """adapters adapters.object_store model.patterns model.pricing shop.accounts
         shop.cancellation shop.discounts shop.idempotency shop.orders shop.payments shop.refund_processing
         shop.refunds shop.shipments shop.stock""",
-    "api": """adapters adapters.object_store api api.app api.http api.http.context api.http.docs_page
+    "api": """adapters adapters.object_store api api.app api.http api.http.caching api.http.context api.http.docs_page
         api.http.fields api.http.guard api.http.openapi api.http.paging api.http.problems api.http.router
         api.http.webhook_signature api.routes api.routes.accounts api.routes.activity api.routes.categories
         api.routes.companies api.routes.credit_payments api.routes.customers api.routes.discounts
@@ -86,7 +86,7 @@ MODULES = {
         shop.customers shop.data_export shop.discounts shop.disputes shop.erasure shop.follows shop.idempotency
         shop.imports shop.invoices shop.order_notifications shop.orders shop.payments shop.placing shop.products
         shop.refund_processing shop.refunds shop.returns shop.reviews shop.sales shop.sales_statistics
-        shop.shipments shop.stock""",
+        shop.shipments shop.stock shop.write_limit""",
 }
 
 

@@ -102,6 +102,7 @@ def test_every_item_that_names_a_customer_is_found_by_the_customer() -> None:
     assert {row.type for row in t.ROWS if "customer_id" in row.fields} - {row.type for row in owned_rows()} == {
         "DeletedReview",
         "Sale",
+        "WriteLimit",
     }, "which have ids only"
     assert all(find_place(row) for row in owned_rows())
 

@@ -84,6 +84,7 @@ MEDIA_TYPES = (
 HEADERS = {
     "idempotency-key": (None, "", " ", "a b", "é", "\x00", "x" * 255, "x" * 256, "x" * 9_000, "key-9,key-9", "\ufffd"),
     "stripe-signature": (None, "", "t=,v1=", "t=1,v1=x", "t=" + "9" * 5000 + ",v1=x", "v1=" * 3000, "t=1,t=2,v1=\xe9"),
+    "if-none-match": ("*", "", '"x"', "W/*", '"' * 9_000, ",,*", "\x00"),
     "accept": ("", "text/html", "application/xml;q=0.9", "x" * 9_000),
     "accept-encoding": ("gzip", "br, zstd", "gzip;q=0", "\x00", "identity;q=0, *;q=0"),
     "content-length": ("-1", "0", "9" * 30, "x"),

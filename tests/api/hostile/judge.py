@@ -75,6 +75,10 @@ class ResponseJudge:
         if described is None:
             yield f"{status} is not described"
             return
+        if status == 304:
+            if text or media_type:
+                yield f"304 has a body: {text[:200]}"
+            return
         if media_type not in described["content"]:
             yield f"{status} comes as {media_type}"
             return

@@ -143,3 +143,12 @@ def test_the_corpus_mutates_body_path_query_headers_and_event_of_every_route(
         assert {"method", "as", "claim", "body:" if isinstance(asked.body, str) else "with"} <= ways, key
         assert ("{" not in path) or any(way.startswith("{") for way in ways), key
         assert len(ways) > 100, key
+
+
+def test_the_judge_detects_a_304_with_a_body_or_on_another_route(judge: ResponseJudge) -> None:
+    unmodified = {"statusCode": 304, "headers": {"ETag": '"x"'}, "body": "", "isBase64Encoded": False}
+    read = http_event("GET", "/products/mug")
+    assert list(judge.find_violations(read, unmodified)) == []
+    assert list(judge.find_violations(read, {**unmodified, "body": "{}"})) == ["304 has a body: {}"]
+    private = http_event("GET", "/customers/me", token=ANN)
+    assert list(judge.find_violations(private, unmodified)) == ["304 is not described"]
