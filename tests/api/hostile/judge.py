@@ -76,21 +76,23 @@ class ResponseJudge:
             yield f"{status} is not described"
             return
         if status == 304:
-            if text or media_type:
-                yield f"304 has a body: {text[:200]}"
+            yield from [f"304 has a body: {text[:200]}"] if text or media_type else []
             return
         if media_type not in described["content"]:
             yield f"{status} comes as {media_type}"
             return
+        yield from self._schema_violations(key, status, media_type, text)
+        if status < 300:
+            yield from self._wrongly_accepted(key, operation, named, raw)
+            if "requestBody" in operation:
+                yield from _changed_values(raw, text)
+
+    def _schema_violations(self, key: str, status: int, media_type: str, text: str) -> Iterator[str]:
         if media_type.endswith("json"):
             place = ("paths", key.partition(" ")[2], key.partition(" ")[0].lower(), "responses", str(status))
             fits = self._validator_at((*place, "content", media_type, "schema"))
             yield from (f"{status} misfits at {'.'.join(map(str, it.instance_path))}: {it.message[:200]}"
                         for it in fits.iter_errors(json.loads(text)))  # fmt: skip
-        if status < 300:
-            yield from self._wrongly_accepted(key, operation, named, raw)
-            if "requestBody" in operation:
-                yield from _changed_values(raw, text)
 
     def _operation(self, raw: Event) -> tuple[str, Schema | None, Mapping[str, str]]:
         try:
