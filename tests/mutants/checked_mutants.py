@@ -11,7 +11,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Any
 
-from functions.api.http import context
+from functions.api.http import caching, context
 from functions.dynamodb import writes
 from functions.dynamodb.keys import Row
 from functions.dynamodb.table import Table
@@ -48,6 +48,7 @@ from functions.shop import (
     sales,
     stock,
     stock_parts,
+    write_limit,
 )
 from functions.shop.shop import Caller, Shop, decide_with_eventual_reads
 from ops import migration
@@ -61,6 +62,7 @@ from tests.mutants import (
     test_eventual_reads,
     test_filters,
     test_fulfilment,
+    test_limits,
     test_log_lines,
     test_mails,
     test_migrations,
@@ -1113,6 +1115,56 @@ CHECKED_MUTANTS = (
         "deadlines Lambda may not store expiry markers",
         edit_template(partial(remove_action, "dynamodb:PutItem", "order_deadlines")),
         test_permissions.test_more_than_100_unpaid_orders_lapse_with_the_actions_of_the_roles,
+    ),
+    # The next faults concern limits of a customer, and caches.
+    CheckedMutant(
+        "writes are not limited",
+        edit_code(api._handle_request, ("    limit_writes(route, caller)\n", "")),
+        test_limits.test_a_flood_of_writes_is_refused_after_the_burst,
+    ),
+    CheckedMutant(
+        "only one of three writes counts",
+        edit_code(
+            write_limit.WriteLimiter._count_in_table,
+            ("(customer.uncounted + 1) * self._interval_ms", "self._interval_ms"),
+        ),
+        test_limits.test_a_flood_of_writes_is_refused_after_the_burst,
+    ),
+    CheckedMutant(
+        "each process has a burst of its own",
+        patch_attribute(write_limit, "put_if_outside", without_condition(writes.put_if_outside)),
+        test_limits.test_all_processes_together_accept_no_more_than_the_burst,
+    ),
+    CheckedMutant(
+        "Retry-After is too short",
+        edit_code(write_limit.WriteLimiter._check, ("math.ceil(wait_ms / 1000)", "max(1, wait_ms // 1000 - 1)")),
+        test_limits.test_a_write_is_accepted_after_its_retry_after,
+    ),
+    CheckedMutant(
+        "caches may store private answers",
+        edit_code(api._handle_request, ("if route.key in CACHED_ROUTES:", 'if route.method == "GET":')),
+        test_limits.test_no_cache_may_store_a_customer,
+    ),
+    CheckedMutant(
+        "the ETag does not depend on the answer",
+        edit_code(caching.make_cacheable, ('response["body"].encode()', 'response["body"][:10].encode()')),
+        test_limits.test_a_product_that_changed_is_sent_again,
+    ),
+    CheckedMutant(
+        "unpaid orders are not limited",
+        edit_code(placing._check_unpaid_orders, (">= most", "> 2 * most")),
+        test_limits.test_a_customer_with_twenty_unpaid_orders_cannot_place_another_one,
+    ),
+    CheckedMutant(
+        "a repeated key counts as another order",
+        edit_code(
+            placing._place,
+            (
+                "    for existing in found:\n",
+                "    _check_unpaid_orders(shop, customer_id, consistent=consistent)\n    for existing in found:\n",
+            ),
+        ),
+        test_limits.test_a_customer_with_twenty_unpaid_orders_cannot_place_another_one,
     ),
     # The next faults concern items under the names of an earlier version.
     CheckedMutant(

@@ -41,14 +41,14 @@ PRIVATE_PATHS = (
 
 
 @contextmanager
-def open_api(harness: ShopHarness) -> Iterator[ApiHarness]:
-    """Run the API on the table of this shop."""
+def open_api(harness: ShopHarness, **variables: str) -> Iterator[ApiHarness]:
+    """Run the API on the table of this shop. `variables`: more environment variables."""
     manager = clients.client("secretsmanager")
     manager.create_secret(Name="pepper", SecretString="pepper of the tests")
     manager.create_secret(Name="webhook", SecretString=json.dumps(WEBHOOK_SECRETS))
-    caches = (environment.load_environment, context.shop, secrets.get_secret)
+    caches = (environment.load_environment, context.shop, context.write_limiter, secrets.get_secret)
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in VARIABLES.items():
+        for name, value in {**VARIABLES, **variables}.items():
             patch.setenv(name, value)
         for cache in caches:
             cache.cache_clear()
