@@ -243,6 +243,12 @@ at most two functions issue invoices at a time, and the request limits of a stag
 - A message needs three requests. Lambda polls {POLLED_QUEUES} queues with {POLLERS} pollers each, {POLLS_A_MINUTE}
   times a minute, even if they are empty.
 - Lambda's reads of the stream and DynamoDB's deletions at the `ttl` are free.
+- The limits of a customer are not included. The limit of unpaid orders costs half a read unit for each 4 KB of the
+  customer's newest orders, for each placed order: {_per_million(_read_price() / 2)} for a million orders. The limit of
+  writes costs nothing until a customer sends three writes to one process within the time of a burst. From then on it
+  costs one write unit for three writes: {_per_million(_write_price() / 3)} for a million of such writes
+  ([why](decisions/0075-the-first-writes-of-a-customer-are-not-counted.md)).
+- Reads that CloudFront answers from its cache cost nothing of the above. They are not subtracted.
 - Rejected writes (of a copy that exists already) also cost units, but the local engine does not report them.
 - Mail markers stay in the table for {retention.NOTIFICATION_DAYS} days. The size of an order includes them for
   its whole life.
@@ -271,6 +277,14 @@ def _sum_usage(function: str, kind: str) -> float:
 
 def _sum_cost(kind: str) -> float:
     return sum(step_cost(step)[kind] for step in ORDER_LIFE.values())
+
+
+def _read_price() -> float:
+    return float(load_prices()["table_classes"]["STANDARD"]["read_million"]) / MILLION
+
+
+def _write_price() -> float:
+    return float(load_prices()["table_classes"]["STANDARD"]["write_million"]) / MILLION
 
 
 def _log_price() -> float:

@@ -76,6 +76,37 @@ to the context in `cdk.json`. Synth rejects invalid values with a message that n
 - **The readers of the stream**: two, the maximum for a shard.
 - **A custom domain name** for CloudFront: it needs a certificate in us-east-1 and an owner of the domain.
 """
+    yield "## Throttles and limits"
+    yield """
+| limit | whose requests | above it | where |
+|---|---|---|---|
+| account quota | all APIs of the account in the region | 429 | API Gateway |
+| `requests_per_second`, `burst_requests` | everyone, without webhooks | 429 | API Gateway |
+| `webhooks_per_second`, `burst_webhooks` | the payment provider | 429: the provider sends it again | API Gateway |
+| `customer_writes_per_minute`, `customer_write_burst` | each customer, without reads | 429 with `Retry-After` | the API function and the table |
+| `unpaid_orders_per_customer` | each customer's new orders | 409: pay or cancel an order | the API function and the table |
+| the firewall, if `web_acl` is set | each address | 403 | CloudFront |
+
+API Gateway's limits are targets, not exact
+([AWS](https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-throttling.html)). For a customer who
+orders for a company by a program, raise `customer_writes_per_minute`: the limit is the same for all customers.
+"""
+    yield "## Caches"
+    yield """
+The answers of products, stock, categories, ratings, reviews and best sellers are the same for everyone. They have an
+`ETag` and `Cache-Control: public, max-age=0, s-maxage=SECONDS`, where `SECONDS` is `public_cache_seconds`. All other
+answers, and all errors, have `Cache-Control: private, no-store`; only the API's documentation may be cached for five
+minutes ([reasons](decisions/0076-only-public-answers-are-cached.md)).
+
+- CloudFront (with `page` or `web_acl`) answers from its cache for that time. A price, a stock level or a deleted review
+  is at most that much older than the copy of the table that the API reads. While the API fails, CloudFront may show the
+  last answer longer ([AWS](https://docs.aws.amazon.com/AmazonCloudFront/latest/DeveloperGuide/HTTPStatusCodes.html)).
+- A browser asks again each time. If nothing changed, the answer is 304 without a body. This saves bytes, but no read
+  units: the API reads the items to compute the `ETag`. Only an answer from CloudFront's cache saves reads.
+- An order never uses a cached price: it reads the products again. A client that sends the `price` that it showed gets
+  409 if the price has changed.
+- Do not send an access token with these reads. Each token has its own entries in the cache.
+"""
     yield "## A firewall"
     yield """
 An HTTP API cannot have a web ACL, but CloudFront can. Web ACLs for CloudFront exist only in us-east-1, in whatever

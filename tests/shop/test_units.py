@@ -7,6 +7,7 @@ these figures: the local engine does not report it.
 
 from collections.abc import Callable
 from functools import partial
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -82,6 +83,11 @@ MORE: dict[str, tuple[Callable[[Shop], Any], list[str], dict[str, float]]] = {
         lambda shop: place_order_as(shop, ANN, "k", jug=7),
         [READ, WRITE, READ, READ, WRITE, READ, WRITE],
         {READ: 1 + 3 + 1},
+    ),
+    "a limit of unpaid orders": (
+        lambda shop: place_order_as(replace(shop, unpaid_orders_per_customer=20), ANN, "k", mug=1),
+        [READ, "Query", WRITE],
+        {"Query": 0.5},
     ),
 }
 

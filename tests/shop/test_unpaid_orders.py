@@ -81,14 +81,3 @@ def test_only_unpaid_orders_among_the_newest_count(limited: Shop, statuses: list
 def test_orders_of_other_customers_do_not_count(limited: Shop) -> None:
     add_summaries(limited, *["PENDING"] * MOST)
     place_order_as(limited, BOB, "key", mug=1)
-
-
-def test_the_check_costs_one_request_and_half_a_read_unit(limited: Shop, shop: Shop, wire: WireTap) -> None:
-    def cost_of(act: Callable[[], object]) -> tuple[int, float]:
-        wire.clear()
-        act()
-        return len(wire.requests), wire.units
-
-    without = cost_of(lambda: place_order_as(shop, ANN, "without", mug=1))
-    added = cost_of(lambda: place_order_as(limited, ANN, "with", mug=1))
-    assert (added[0] - without[0], added[1] - without[1]) == (1, 0.5)
