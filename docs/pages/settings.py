@@ -83,8 +83,8 @@ to the context in `cdk.json`. Synth rejects invalid values with a message that n
 | account quota | all APIs of the account in the region | 429 | API Gateway |
 | `requests_per_second`, `burst_requests` | everyone, without webhooks | 429 | API Gateway |
 | `webhooks_per_second`, `burst_webhooks` | the payment provider | 429: the provider sends it again | API Gateway |
-| `customer_writes_per_minute`, `customer_write_burst` | each customer, without reads | 429 with `Retry-After` | the API function and the table |
-| `unpaid_orders_per_customer` | each customer's new orders | 409: pay or cancel an order | the API function and the table |
+| `customer_writes_per_minute`, `customer_write_burst` | a customer, no reads | 429, `Retry-After` | function, table |
+| `unpaid_orders_per_customer` | a customer, new orders | 409: pay or cancel one | function, table |
 | the firewall, if `web_acl` is set | each address | 403 | CloudFront |
 
 API Gateway's limits are targets, not exact

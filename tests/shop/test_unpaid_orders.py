@@ -1,6 +1,5 @@
 """The limit of unpaid orders: a customer with too many cannot place another one, but a repeated key gets its order."""
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -13,7 +12,6 @@ from functions.shop.shop import Shop
 from tests.support.actors import ANN, BOB, place_order_as
 from tests.support.harness import ShopHarness
 from tests.support.samples import moment
-from tests.support.wire_tap import WireTap
 
 MOST = 3
 
