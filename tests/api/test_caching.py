@@ -1,13 +1,15 @@
 """Answers that caches may store: those of public routes, with an ETag, and 304 for a client that has the answer."""
 
+import re
 from urllib.parse import urlencode
 
 import pytest
 
 from functions.api.http.context import PUBLIC_ROUTES
-from functions.model.public_routes import CACHED_ROUTES
+from functions.model.public_routes import CACHED_ROUTES, cached_paths
 from functions.shop import products
 from functions.shop.shop import Caller
+from stacks import PROJECT
 from tests.api.every_route import QUERIES, ROUTES, call_route
 from tests.support.http_client import ANN, STAFF, ApiHarness, HandlerResponse, Token, http_event, invoke_api
 
@@ -85,3 +87,14 @@ def test_a_cached_answer_does_not_depend_on_the_caller(api: ApiHarness, world: d
     for key in CACHED_ROUTES:
         answers = {read_route(world, key, token=token).headers["etag"] for token in (None, ANN, STAFF)}
         assert len(answers) == 1, key
+
+
+def test_the_page_sends_no_token_to_the_cached_paths() -> None:
+    """A token would give each customer their own entry in CloudFront's cache."""
+    scripts = "\n".join(file.read_text("utf-8") for file in (PROJECT / "page").glob("*.js"))
+    words = "|".join({path.split("/")[1] for path in cached_paths()})
+    reads = re.findall(rf"\bget\(`/api/(?:{words})\b.*", scripts) + re.findall(
+        r"\bget\((?:path|`\$\{path\}).*", scripts
+    )
+    assert len(reads) >= 3
+    assert [read for read in reads if re.search(r"\bas\b", read)] == []
