@@ -84,7 +84,7 @@ to the context in `cdk.json`. Synth rejects invalid values with a message that n
 | `requests_per_second`, `burst_requests` | everyone, without webhooks | 429 | API Gateway |
 | `webhooks_per_second`, `burst_webhooks` | the payment provider | 429: the provider sends it again | API Gateway |
 | `customer_writes_per_minute`, `customer_write_burst` | a customer, no reads | 429, `Retry-After` | function, table |
-| `unpaid_orders_per_customer` | a customer, new orders | 409: pay or cancel one | function, table |
+| `unpaid_orders_per_customer`, if not 0 | a customer, new orders | 409: pay or cancel one | function, table |
 | the firewall, if `web_acl` is set | each address | 403 | CloudFront |
 
 API Gateway's limits are targets, not exact
