@@ -6,8 +6,8 @@ these figures: the local engine does not report it.
 """
 
 from collections.abc import Callable
-from functools import partial
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
