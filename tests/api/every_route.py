@@ -29,7 +29,7 @@ BODIES: dict[str, Any] = {
     "POST /companies": {"company_id": "initech", "name": "Initech"},
     "PATCH /companies/{company_id}": {"name": "Acme"},
     "POST /products": {"product_id": "cup", "name": "Cup", "price": 1, "currency": "EUR"},
-    "PATCH /products/{product_id}": {"price": 1},
+    "PATCH /products/{product_id}": {"price": 1, "parts": 2},
     "POST /products/{product_id}/receipts": {"quantity": 1},
     "POST /categories": {"path": "/mugs/large/", "name": "Large mugs"},
     "PATCH /categories": {"name": "All mugs"},

@@ -65,7 +65,7 @@ MODULES = {
         model.totals runtime.dead_letters runtime.queue_batch shop.accounts shop.archive shop.cancellation
         shop.discounts shop.idempotency shop.orders shop.refunds shop.stock""",
     "import_worker": """model.patterns model.reactions model.retries runtime.dead_letters runtime.queue_batch
-        runtime.rate_limiter shop.idempotency shop.imports shop.products shop.stock""",
+        runtime.rate_limiter shop.idempotency shop.imports shop.products shop.stock shop.stock_parts""",
     "order_deadlines": """model.patterns model.pricing runtime.scheduled_jobs shop.accounts shop.cancellation
         shop.discounts shop.idempotency shop.orders shop.refunds shop.shipments shop.stock""",
     "customer_erasure": """adapters adapters.object_store model.copies model.patterns model.personal_data
@@ -86,7 +86,7 @@ MODULES = {
         shop.customers shop.data_export shop.discounts shop.disputes shop.erasure shop.follows shop.idempotency
         shop.imports shop.invoices shop.order_notifications shop.orders shop.payments shop.placing shop.products
         shop.refund_processing shop.refunds shop.returns shop.reviews shop.sales shop.sales_statistics
-        shop.shipments shop.stock shop.write_limit""",
+        shop.shipments shop.stock shop.stock_parts shop.write_limit""",
 }
 
 

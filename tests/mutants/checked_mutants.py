@@ -535,12 +535,18 @@ CHECKED_MUTANTS = (
     ),
     CheckedMutant(
         "an order is rejected by outdated items",
-        edit_code(placing.place_order, ("except (ShopError, BackorderUnconfirmed):", "except BackorderUnconfirmed:")),
+        edit_code(
+            placing.place_order,
+            (
+                "except (ShopError, BackorderUnconfirmed, WriteConflict):",
+                "except (BackorderUnconfirmed, WriteConflict):",
+            ),
+        ),
         test_eventual_reads.test_an_order_is_rejected_only_after_a_consistent_read,
     ),
     CheckedMutant(
         "a repeated order is answered as it was",
-        edit_code(placing.place_order, (" if placed.replayed else placed", " if False else placed")),
+        edit_code(placing.place_order, ("if not placed.replayed:", "if True:")),
         test_eventual_reads.test_a_repeated_order_is_answered_with_its_current_state,
     ),
     CheckedMutant(
