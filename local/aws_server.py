@@ -22,7 +22,9 @@ import os
 import re
 import resource
 import sys
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+import threading
+from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
+from contextvars import ContextVar
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
@@ -32,6 +34,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from hypercorn.asyncio import serve
 from hypercorn.config import Config
 from ministack.app import app as ministack  # type: ignore[import-untyped]
+from ministack.core import lambda_runtime  # type: ignore[import-untyped]
 from ministack.services import apigateway, lambda_svc  # type: ignore[import-untyped]
 
 from local import users
@@ -271,6 +274,39 @@ def _limit_batches() -> None:
     lambda_svc._sqs_esm_concurrency = lambda *about: min(MAX_CONCURRENT_BATCHES, concurrency(*about))
 
 
+def _finish_invocations_before_updates() -> None:
+    """Make ministack stop the process of a function whose code changes only after its current invocation, as AWS does.
+
+    ministack stops it at once. Then the messages of this invocation would be invisible for minutes.
+    """
+    kill_at_once, is_update = lambda_runtime.kill_workers, ContextVar("is_update", default=False)
+
+    def kill_workers(workers: Iterable[Any]) -> None:
+        doomed = [worker for worker in workers if worker is not None]
+        busy = [worker for worker in doomed if worker.in_use and is_update.get()]
+        kill_at_once([worker for worker in doomed if worker not in busy])
+        for worker in busy:
+            threading.Thread(target=kill_after_invocation, args=(worker,), daemon=True).start()
+
+    def kill_after_invocation(worker: Any) -> None:
+        with worker._lock:  # held during an invocation
+            kill_at_once([worker])
+
+    def as_update(update: Callable[..., Any]) -> Callable[..., Any]:
+        def updating(*arguments: Any) -> Any:
+            token = is_update.set(True)
+            try:
+                return update(*arguments)
+            finally:
+                is_update.reset(token)
+
+        return updating
+
+    lambda_runtime.kill_workers = kill_workers
+    for name in ("_update_code", "_update_config"):
+        setattr(lambda_svc, name, as_update(getattr(lambda_svc, name)))
+
+
 def main(directory: Path) -> None:
     """Serve the internal and the public port until SIGTERM. At SIGTERM, ministack (which emulates AWS) saves its state.
 
@@ -284,6 +320,7 @@ def main(directory: Path) -> None:
     save_function_output(directory)
     fork_workers()
     _limit_batches()
+    _finish_invocations_before_updates()
     server: Any = LocalAwsServer(aws)
     config = Config()
     config.bind = [f"127.0.0.1:{port}" for port in (address.port, address.public_port)]
