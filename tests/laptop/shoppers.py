@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import cycle
-from typing import Any, Self
+from typing import Any
 
 import urllib3
 
@@ -17,6 +17,7 @@ from local.demo import ADDRESS, DemoClients, EffectMissing
 from local.shop_client import RunningShop
 
 STOCK = 5_000
+CUSTOMERS, MAX_PAUSE_SECONDS = 3, 5.0
 PATIENCE_SECONDS = 90
 OPERATORS_EVENTS = {"OrderRestored", "OrderErased"}
 PAID_EVENTS = ["OrderPlaced", "OrderPaid", "OrderFulfilling", "OrderShipped", "OrderDelivered"]
@@ -56,7 +57,7 @@ class PlacedOrder:
 
 
 class Shoppers:
-    """Places orders at a steady rate between `start` and `stop`, and checks all of them.
+    """Places orders all the time between `start` and `stop`, and checks all of them.
 
     `orders`: all orders that the API accepted, oldest first. `failures`: the number of answers 5xx, by request.
     """
@@ -68,9 +69,9 @@ class Shoppers:
         self.gift_card = self.staff.post("/gift-cards", {"amount": 10**8, "currency": "EUR"}, key="shoppers")["code"]
         self.orders: list[PlacedOrder] = []
         self.failures: Counter[str] = Counter()
-        self._stopping, self._closed = threading.Event(), threading.Event()
-        self._threads, self._returns = ThreadPoolExecutor(4), ThreadPoolExecutor(3)
-        self._scheduler: Future[None] | None = None
+        self._kinds = cycle([(self.people.alice, one) for one in ALICES] + [(self.bob, one) for one in BOBS])
+        self._stopping, self._threads = threading.Event(), ThreadPoolExecutor(CUSTOMERS)
+        self._shopping: list[Future[None]] = []
 
     @property
     def staff(self) -> ApiClient:
@@ -81,31 +82,23 @@ class Shoppers:
         api.call("POST", "/customers", {"name": "Somebody Else"})
         return api
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._closed.set()
-
-    def start(self, rate: float) -> None:
-        """Place `rate` orders per second until `stop`."""
+    def start(self) -> None:
+        """Let customers order until `stop`."""
         self._stopping.clear()
-        self._scheduler = self._threads.submit(self._place_orders, 1 / rate)
+        self._shopping = [self._threads.submit(self._shop) for _ in range(CUSTOMERS)]
 
     def stop(self) -> None:
         """Stop, and raise the first error that was no answer 5xx."""
         self._stopping.set()
-        assert self._scheduler is not None
-        self._scheduler.result()
-
-    def _place_orders(self, pause: float) -> None:
-        kinds = cycle([(self.people.alice, one) for one in ALICES] + [(self.bob, one) for one in BOBS])
-        placing: list[Future[Any]] = []
-        while not self._stopping.wait(pause):
-            api, life = next(kinds)
-            placing.append(self._threads.submit(self.place, api, life))
-        for one in placing:
+        for one in self._shopping:
             one.result()
+
+    def _shop(self) -> None:
+        """Place an order, wait a few seconds until it is delivered, and so on. So a slow machine gets fewer orders."""
+        while not self._stopping.is_set():
+            order, next_at = self.place(*next(self._kinds)), time.monotonic() + MAX_PAUSE_SECONDS
+            while not self._stopping.wait(0.5) and time.monotonic() < next_at and not self.has_last_status(order):
+                pass
 
     def place(self, api: ApiClient, life: Life = PAID, address: Mapping[str, str] = ADDRESS) -> PlacedOrder:
         """Place an order, and pay or cancel it. Each request is sent twice, as after a lost answer."""
@@ -125,18 +118,15 @@ class Shoppers:
             self.failures[f"place again {again.status}"] += 1
         elif again.body["order_id"] != found.order_id:
             raise EffectMissing(f"{found.order_id} was placed again as {again.body['order_id']}")
-        if life is RETURNED:
-            self._returns.submit(self._return, found)
         return found
 
-    def _return(self, order: PlacedOrder) -> None:
-        """Return an order as soon as it is delivered."""
-        while self._request("read", lambda: self.staff.get(order.path))["status"] != "DELIVERED":
-            if self._closed.wait(1):
-                return
-        back = {"lines": [{"product_id": self.product_id, "quantity": 1, "restock": True}]}
-        key = uuid.uuid4().hex
-        self._request("return", lambda: self.staff.post(f"{order.path}/returns", back, key=key))
+    def has_last_status(self, order: PlacedOrder) -> bool:
+        """Return whether an order has its last status. First return its goods, if it is one that comes back."""
+        status = self._request("read", lambda: self.staff.get(order.path))["status"]
+        if order.life is RETURNED and status == "DELIVERED":
+            back = {"lines": [{"product_id": self.product_id, "quantity": 1, "restock": True}]}
+            self._request("return", lambda: self.staff.post(f"{order.path}/returns", back, key=order.order_id))
+        return bool(status == order.life.status)
 
     def _request(self, name: str, request: Callable[[], Any]) -> Any:
         """Send a request until it is answered. Answers 5xx and lost connections are counted and tried again."""
@@ -145,7 +135,7 @@ class Shoppers:
             try:
                 return request()
             except (OSError, urllib3.exceptions.HTTPError, UnexpectedResponse) as error:
-                if " answered 4" in str(error) or time.monotonic() > give_up or self._closed.is_set():
+                if " answered 4" in str(error) or time.monotonic() > give_up:
                     raise
                 self.failures[f"{name} {type(error).__name__} {str(error)[-160:]}"] += 1
                 time.sleep(0.3)
@@ -155,9 +145,9 @@ class Shoppers:
         """Wait until each order has its last status. Call it after `stop`."""
         give_up = time.monotonic() + PATIENCE_SECONDS
         for order in self.orders:
-            while not order.is_archived and (status := self.staff.get(order.path)["status"]) != order.life.status:
+            while not order.is_archived and not self.has_last_status(order):
                 if time.monotonic() > give_up:
-                    raise EffectMissing(f"order {order.order_id} is {status}")
+                    raise EffectMissing(f"order {order.order_id} does not become {order.life.status}")
                 time.sleep(0.2)
 
     def check(self) -> None:

@@ -5,6 +5,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from ministack.core import lambda_runtime  # type: ignore[import-untyped]
+from ministack.services import lambda_svc  # type: ignore[import-untyped]
 
 from local import aws_server
 
@@ -21,18 +23,16 @@ def test_a_worker_is_stopped_by_an_update_of_its_code_only_after_its_invocation(
         if busy in workers:
             busy_is_killed.set()
 
-    monkeypatch.setattr(aws_server.lambda_runtime, "kill_workers", kill)
+    monkeypatch.setattr(lambda_runtime, "kill_workers", kill)
     for name in ("_update_code", "_update_config"):
-        monkeypatch.setattr(
-            aws_server.lambda_svc, name, lambda *_: aws_server.lambda_runtime.kill_workers([busy, idle])
-        )
+        monkeypatch.setattr(lambda_svc, name, lambda *_: lambda_runtime.kill_workers([busy, idle]))
     aws_server._finish_invocations_before_updates()
     with busy._lock:
-        aws_server.lambda_svc._update_code("copies", {})
+        lambda_svc._update_code("copies", {})
         assert killed == [idle]
     assert busy_is_killed.wait(10)
     assert killed == [idle, busy]
     killed.clear()
     with busy._lock:
-        aws_server.lambda_runtime.kill_workers([busy])  # as after a timeout
+        lambda_runtime.kill_workers([busy])  # as after a timeout
     assert killed == [busy]
