@@ -258,7 +258,7 @@ CHECKED_MUTANTS = (
     CheckedMutant(
         "all pieces come back to part 0",
         edit_code(stock.release, ("_add_to_part(id, int(part), quantity)", "_add_to_part(id, 0, quantity)")),
-        test_stock_parts.test_a_cancelled_order_gives_its_pieces_back_to_the_parts_from_which_it_took_them,
+        test_stock_parts.test_cancelled_orders_give_their_pieces_back_to_the_parts_from_which_they_took_them,
     ),
     CheckedMutant(
         "a sum reads only the active parts",

@@ -8,7 +8,7 @@ from tests.support.client_faults import run_before_call
 from tests.support.harness import ANN, STAFF, ShopHarness
 
 
-def create_mugs(harness: ShopHarness, available: int, parts: int) -> None:
+def create_vases(harness: ShopHarness, available: int, parts: int) -> None:
     harness.open_shop(available=1)
     products.create_product(harness.shop, STAFF, "vase", "Blue vase", 1250, "EUR", parts)
     products.receive_stock(harness.shop, STAFF, "vases", "vase", available)
@@ -20,22 +20,23 @@ def available_by_part(harness: ShopHarness) -> dict[int, int]:
 
 
 def test_pieces_that_are_sold_just_before_they_are_moved_are_not_moved(harness: ShopHarness) -> None:
-    create_mugs(harness, 6, parts=1)
+    create_vases(harness, 6, parts=1)
     with run_before_call("dynamodb", "TransactWriteItems", lambda: harness.place_order(vase=5), call=2):
         products.update_product(harness.shop, STAFF, "vase", parts=3)
     assert sorted(available_by_part(harness).values()) == [0, 0, 1]
 
 
-def test_a_cancelled_order_gives_its_pieces_back_to_the_parts_from_which_it_took_them(harness: ShopHarness) -> None:
-    create_mugs(harness, 6, parts=3)
-    order_id = harness.place_order(vase=6)
+def test_cancelled_orders_give_their_pieces_back_to_the_parts_from_which_they_took_them(harness: ShopHarness) -> None:
+    create_vases(harness, 6, parts=3)
+    order_ids = [harness.place_order(key, vase=2) for key in ("key-1", "key-2", "key-3")]
     assert available_by_part(harness) == {0: 0, 100: 0, 101: 0}
-    cancellation.cancel_order(harness.shop, ANN, order_id)
+    for order_id in order_ids:
+        cancellation.cancel_order(harness.shop, ANN, order_id)
     assert available_by_part(harness) == {0: 2, 100: 2, 101: 2}
 
 
 def test_pieces_that_come_back_to_a_part_that_is_not_active_any_more_are_shown_and_sold(harness: ShopHarness) -> None:
-    create_mugs(harness, 6, parts=3)
+    create_vases(harness, 6, parts=3)
     order_id = harness.place_order("key-1", vase=6)
     products.update_product(harness.shop, STAFF, "vase", parts=1)
     cancellation.cancel_order(harness.shop, ANN, order_id)

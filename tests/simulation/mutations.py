@@ -200,7 +200,7 @@ def without_condition(make: Callable[..., Write[Any]]) -> Callable[..., Write[An
     def made(*args: Any, **kwargs: Any) -> Write[Any]:
         write = make(*args, **kwargs)
         left = {name: value for name, value in write.request.items() if name != "ConditionExpression"}
-        used = f"{left.get('UpdateExpression', '')} ".replace(",", " ")
+        used = f"{left.get('UpdateExpression', '')} ".replace(",", " ").replace(")", " ")
         for names in ("ExpressionAttributeNames", "ExpressionAttributeValues"):
             left[names] = {token: value for token, value in left.get(names, {}).items() if f"{token} " in used}
         return replace(write, request={name: value for name, value in left.items() if value})
