@@ -117,13 +117,14 @@ def update(row: Row[T], before: T, after: T, *, condition_error: ConditionErrorF
     """Return a write of the difference between an item as it was read (`before`) and its new state (`after`).
 
     The write fails if the item changed since it was read. The request contains only the changed attributes, including
-    index keys. So attributes that only a newer version of this code knows keep their values. Raises ValueError if
+    index keys. So attributes that only a newer version of this code knows keep their values. If the row's schema
+    was raised, the item gets it, too, because older code must not read the new form. Raises ValueError if
     `after.version` is not `before.version` + 1.
     """
     old, new = row.encode(before), row.encode(after)
     if int(new["version"]["N"]) != int(old["version"]["N"]) + 1:
         raise ValueError(f"{row.type}: after.version must be before.version + 1")
-    changed_names = [name for name in new if new[name] != old.get(name)]
+    changed_names = [name for name in new if new[name] != old.get(name) or (name == "schema" and row.schema > 1)]
     removed_names = [name for name in old if name not in new]
     # The stored item may still have a changed attribute under its former name.
     removed_names += [row.former_names[name] for name in (*changed_names, *removed_names) if name in row.former_names]

@@ -56,7 +56,6 @@ INVOICE_BY_ID = Query[e.Invoice](     id="A19b", description="invoice by id",   
 INVOICES_OF_CUSTOMER  = Query[e.Invoice](     id="A20",  description="invoices of a customer in a date range",                     rows=(t.INVOICE,), index="gsi3")
 SHIPMENTS_OF_ORDER  = Query[e.Shipment](    id="A21",  description="shipments of an order",                                      rows=(t.SHIPMENT,), newest_first=False, consistent=True)
 SHIPMENT_BY_TRACKING_NUMBER = Query[e.Shipment](    id="A21b", description="shipment by tracking number",                                rows=(t.SHIPMENT,), index="gsi1")
-SHIPMENT_BY_ID = Get[e.Shipment](      id="A21c", description="shipment of an order by id",                                 rows=(t.SHIPMENT,))
 DISCOUNT_BY_CODE  = Get[e.Discount](      id="A22",  description="discount by code",                                           rows=(t.DISCOUNT,))
 ACCOUNT_BY_ID = Get[e.Account](       id="A22b", description="gift card or store credit account, with its balance",        rows=(t.ACCOUNT,))
 ENTRIES_OF_ACCOUNT = Query[e.Entry](       id="A22c", description="ledger entries of an account, newest first",                 rows=(t.ENTRY,))

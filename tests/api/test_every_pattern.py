@@ -28,7 +28,7 @@ MORE: tuple[tuple[str, dict[str, str]], ...] = (
 def asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, set[str]]:
     """The patterns that are asked from here on, by the route that did; `now` names the route."""
     found: dict[str, set[str]] = defaultdict(set)
-    get, query, batch_get, get_neighbours = Table.get, Table.query, Table.batch_get, Table.get_neighbours
+    get, query, batch_get = Table.get, Table.query, Table.batch_get
 
     def noted_get(self: Table, pattern: Get[Any], **known: str) -> Any:
         found[pattern.id].update(found["now"])
@@ -45,12 +45,6 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, set[str]]:
             found["A11b"].update(found["now"])
         return batch_get(self, keys, **how)
 
-    def noted_neighbours(self: Table, first: Mapping[str, Any], last: Mapping[str, Any]) -> tuple[Any, Any]:
-        if last["SK"]["S"].startswith("SHIPMENT#"):
-            found["A21c"].update(found["now"])  # a shipment by its id, together with its order
-        return get_neighbours(self, first, last)
-
-    monkeypatch.setattr(Table, "get_neighbours", noted_neighbours)
     monkeypatch.setattr(Table, "get", noted_get)
     monkeypatch.setattr(Table, "query", noted_query)
     monkeypatch.setattr(Table, "batch_get", noted_batch)

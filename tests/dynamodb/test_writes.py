@@ -1,9 +1,11 @@
 """Writes as data: the exact request of each, every condition included, and the error of its refusal."""
 
+import json
 from typing import Any
 
 import pytest
 
+from functions.dynamodb.keys import Row
 from functions.dynamodb.writes import (
     WriteConflict,
     adjust,
@@ -84,6 +86,13 @@ def test_update_sends_only_changed_attributes_their_index_keys_and_the_read_vers
         "ExpressionAttributeValues": {":0": {"N": "2"}, ":1": {"N": "2"}, ":read": {"N": "1"}},
     }
     assert write.resulting_attributes == {"copies": {"N": "2"}, "version": {"N": "2"}}
+
+
+def test_an_update_also_stores_a_raised_schema_so_that_older_code_does_not_misread_the_item() -> None:
+    raised = Row(type(book()), BOOK.main, schema=2)
+    write = update(raised, book(), book(copies=2, version=2))
+    assert write.resulting_attributes == {"copies": {"N": "2"}, "version": {"N": "2"}, "schema": {"N": "2"}}
+    assert '"schema"' in json.dumps(write.request["ExpressionAttributeNames"])
 
 
 @pytest.mark.parametrize("version", [1, 3, 0])

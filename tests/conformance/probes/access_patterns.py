@@ -78,7 +78,6 @@ PROBES = (
     _query("A20", "invoices of a customer in a date range"),
     _query("A21", "shipments of an order", consistent=True),
     _query("A21b", "shipment by tracking number"),
-    _get("A21c", "shipment of an order by id"),
     _get("A22", "discount by code"),
     _get("A22b", "gift card or store credit account, with its balance"),
     _query("A22c", "ledger entries of an account, newest first"),
