@@ -20,7 +20,12 @@ from local.up import DEPLOYED_SIGNAL
 
 FIRST_OF_THE_NEW_FORMATS = "functions/shop/fulfilment.py"
 """The first commit of the new item formats added this file: paid orders are fulfilled in one transaction."""
-SYNTHESIZE = "import json; from local.up import synthesize_template; print(json.dumps(synthesize_template()))"
+SYNTHESIZE = """
+import json, sys
+from local.up import synthesize_template
+with open(sys.argv[1], "w", encoding="utf-8") as file:
+    json.dump(synthesize_template(), file)
+"""
 LOCK_SECONDS = 15
 """How long a killed tool holds its lock in the rehearsal. Elsewhere it is a minute."""
 RUN_OPS = f"""
@@ -47,7 +52,9 @@ class Version:
     @cached_property
     def template(self) -> dict[str, Any]:
         """The template of the version's local stack."""
-        return dict(json.loads(self._run([sys.executable, "-c", SYNTHESIZE])))
+        with tempfile.NamedTemporaryFile("r", encoding="utf-8") as file:
+            subprocess.run([sys.executable, "-c", SYNTHESIZE, file.name], cwd=self.tree, check=True)
+            return dict(json.load(file))
 
     def start_ops(self, state: Path, *words: str, output: Any = subprocess.PIPE) -> subprocess.Popen[str]:
         """Start an operator tool of this version on the shop with its files in `state`."""
@@ -70,9 +77,6 @@ class Version:
         for handler in handlers:
             name = shop.stack.function_name(handler)
             client.update_function_code(FunctionName=name, S3Bucket=deploy.ASSETS_BUCKET, S3Key=key)
-
-    def _run(self, command: list[str]) -> str:
-        return subprocess.run(command, cwd=self.tree, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
 def handlers(stack: DeployedStack) -> list[str]:
