@@ -20,7 +20,8 @@ STATUS_KEEPING_EVENTS = {
 def down(item: Item) -> Item | None:
     """Return the order as the previous version would have stored it: `reached_at` only if another change followed.
 
-    Orders that the previous version changed last are left unchanged, and so are orders that are being archived.
+    Orders that the previous version changed last are left unchanged, and so are orders that are being archived. If this
+    version changed an order last, but not its status, its time may be unknown: then it is that of the last change.
     """
     order = ORDER.decode(encode_item(item))
     timeline = {"1": first_entry(order), **(order.timeline or {})}
@@ -30,8 +31,10 @@ def down(item: Item) -> Item | None:
     while (earlier := timeline.get(str(reached - 1))) and earlier.status == order.status:
         reached -= 1
     entry = timeline[str(reached)]
-    if entry.event in STATUS_KEEPING_EVENTS and "reached" in item:
-        return None  # the previous version changed the status last
+    if entry.event in STATUS_KEEPING_EVENTS and "reached" in item:  # the previous version changed the status last
+        times = {"PENDING": order.placed_at, "PAID": order.paid_at, "DELIVERED": order.delivered_at}
+        since = item.get("reached_at") or times.get(order.status)
+        return {**item, "reached_at": since} if since else None
     later = {"reached_at": entry.at} if reached < order.version else {}
     return {name: value for name, value in item.items() if name != "reached_at"} | {"reached": reached, **later}
 

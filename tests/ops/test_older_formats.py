@@ -336,7 +336,8 @@ def test_an_order_that_the_previous_version_changed_last_is_archived_and_restore
             {"reached": 3, "reached_at": "3"},
         ),
         ({5: "OrderDelivered DELIVERED"}, {"reached": 4, "reached_at": "4"}, {"reached": 5}),
-        ({6: "OrderRefunded DELIVERED"}, {"reached": 5}, {"reached": 5}),
+        ({6: "OrderErased DELIVERED"}, {"reached": 5}, {"reached": 5, "reached_at": "delivered"}),
+        ({6: "OrderRefunded RETURNED"}, {"reached": 5}, {"reached": 5}),
         ({}, {"reached": 1}, {"reached": 1}),
     ],
 )
@@ -350,6 +351,7 @@ def test_an_order_gets_back_when_it_reached_its_status(
     }
     status = [*entries.values()][-1].split()[1] if entries else "PENDING"
     order = replace(SAMPLES[t.ORDER], version=max(entries, default=1), status=status, timeline=None)
+    order = replace(order, delivered_at="delivered")
     item = {**decode_item(ORDER.encode(order)), "timeline": timeline}
     down = load_migrations()["0010"].down({**item, **stored}) or {**item, **stored}
     assert down == {**item, **expected}
