@@ -1056,11 +1056,15 @@ def _max_status_seconds(settings: Mapping[str, str]) -> Mapping[str, float]:
 def poison_is_parked(world: Simulation, book: Ledger) -> Iterator[str]:
     """Check that each injected stream record or message that no Lambda can process is stored in the failure bucket.
 
+    Also check that no Lambda has parked any other stream record there, because a retry can process it.
+
     Exception: a migration may write an unreadable item. It keeps the item's version, so no reader decodes the record.
     """
+    unreadable = set()
     for record in world.records:
         if record["dynamodb"]["Keys"]["PK"]["S"].removeprefix("ORDER#") not in world.poison.order_ids:
             continue
+        unreadable.add(record["eventID"])
         old, new = (record["dynamodb"].get(name) for name in ("OldImage", "NewImage"))
         if old and new and old["version"] == new["version"]:
             book.found_exception("a migration wrote the item and kept its version")
@@ -1071,6 +1075,9 @@ def poison_is_parked(world: Simulation, book: Ledger) -> Iterator[str]:
             book.count_premise(int(met))
             if met and record["eventID"] not in [one.get("eventID") for one in kept]:
                 yield f"{reader.function} has not parked {record['eventID']}"
+    for function in world.readers:
+        for event_id in sorted({record["eventID"] for record in book.parked_records(function)} - unreadable):
+            yield f"{function} has parked {event_id}, which it can process"
     for function, body in world.poison.messages:
         if body not in [message.get("body") for message in book.parked_records(function)]:
             yield f"{function} has not parked a message it could not read"
