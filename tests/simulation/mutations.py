@@ -7,7 +7,7 @@ import hashlib
 import itertools
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -279,6 +279,16 @@ def without_entry(event: str) -> Callable[..., timelines.Timeline]:
     return appended
 
 
+def with_status_before(event: str) -> Callable[..., timelines.Timeline]:
+    """Return a replacement for `append_entry`, with a bug: entries for changes with this name have the old status."""
+
+    def appended(order: entities.Order, version: int, entry: entities.TimelineEntry) -> timelines.Timeline:
+        wrong = replace(entry, status=order.status) if entry.event == event else entry
+        return timelines.append_entry(order, version, wrong)
+
+    return appended
+
+
 def without_log_entry(row: Any, name: str) -> Callable[[Change], copies.CopyChanges]:
     """Return a replacement for `plan_copy_changes`, with a bug: it plans no log entry for changes with this name.
 
@@ -306,7 +316,7 @@ def count_again(
     return _COUNTED_ONCE(todo, so_far and replace(so_far, as_of="", amounts={}), stored, now)
 
 
-def count_restored_item(change: Change) -> totals.ContributionChange | None:
+def count_restored_order(change: Change) -> totals.ContributionChange | None:
     """When an order is restored from the archive, count it in the totals again, as if it were a new order.
 
     This is a planted bug. The totals already contain the order.
@@ -407,30 +417,25 @@ def without_children(shop: Any, order_id: str, expired_at: Instant) -> closing.O
 
     So the payments, shipments and so on are missing in the archive object.
     """
-    estate = closing.start_archiving(shop, order_id, expired_at)
-    if estate is None or estate.images is None:
-        return estate
-    return replace(estate, images=[image for image in estate.images if image["type"]["S"] == "Order"])
+    snapshot = closing.start_archiving(shop, order_id, expired_at)
+    if snapshot is None:
+        return None
+    return replace(snapshot, images=[image for image in snapshot.images if image["type"]["S"] == "Order"])
 
 
-def delete_first(shop: Any, bucket: str, order_id: str, expired_at: Instant) -> None:
-    estate = closing.start_archiving(shop, order_id, expired_at)
-    if estate is None:
-        return
-    key = estate.object_key
-    if estate.images is None:
-        body = object_store.get(bucket, key)
-    else:
-        gone = [image for image in estate.images if image["type"]["S"] not in closing.TYPES_KEPT_IN_TABLE]
-        shop.table.delete([{"PK": image["PK"], "SK": image["SK"]} for image in gone])
-        made = archive_worker.serialize_archive(estate.order, estate.images)
-        body = object_store.put_if_absent(bucket, key, made, "application/json")
-    try:
-        closing.replace_order_with_stub(
-            shop, estate.order, archive_worker.parse_archive(body), key, hashlib.sha256(body).hexdigest()
-        )
-    except WriteConflict:
-        return
+def delete_first(shop: Any, bucket: str, order_id: str, expired_at: Instant) -> str | None:
+    """Archive an order, but delete its items from the table before the archive object is in S3."""
+    snapshot = closing.start_archiving(shop, order_id, expired_at)
+    if snapshot is None:
+        return None
+    gone = [image for image in snapshot.images if image["type"]["S"] not in closing.TYPES_KEPT_IN_TABLE]
+    shop.table.batch_delete([{"PK": image["PK"], "SK": image["SK"]} for image in gone])
+    key, made = snapshot.object_key, archive_worker.serialize_archive(snapshot.order, snapshot.images)
+    body = object_store.put_if_absent(bucket, key, made, "application/json")
+    archived, digest = archive_worker.parse_archive(body), hashlib.sha256(body).hexdigest()
+    with suppress(WriteConflict):
+        closing.replace_order_with_stub(shop, snapshot.order, archived, key, digest)
+    return key
 
 
 def overwrite_object(bucket: str, key: str, body: bytes, content_type: str) -> bytes:
