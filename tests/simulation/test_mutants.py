@@ -1,4 +1,4 @@
-"""Tests that the invariants or the oracle detect each bug that is planted in the code: `make simulated-mutants`."""
+"""Tests that the invariants or the oracle detect each bug that is planted in the shop's code. Run: `make mutants`."""
 
 from functools import cache, partial
 
