@@ -110,7 +110,7 @@ MUTANTS = (
         "claims apart",
         "an address is claimed when the profile has it",
         s.write_separately(t.EMAIL_CLAIM),
-        first_seed=11,
+        first_seed=17,
     ),
     Mutant(
         "stays in the company",
@@ -198,7 +198,7 @@ MUTANTS = (
         "balance apart",
         "an account's balance is written when the rest is done",
         s.write_separately(t.ACCOUNT),
-        first_seed=8,
+        first_seed=11,
     ),
     Mutant(
         "a payment an event",
@@ -399,7 +399,7 @@ MUTANTS = (
         "goes on",
         "later records of an item that failed are not held back",
         patch_attribute(StreamBatch, "retry_if_blocked", lambda *_: False),
-        first_seed=14,
+        first_seed=16,
     ),
     Mutant(
         "tells not all",

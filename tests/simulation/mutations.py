@@ -221,8 +221,9 @@ def put_claim_without_condition(row: Any, item: Any, **refused: Any) -> Write[An
     return put(row, item, **refused)
 
 
-def put_with_new_change_id(row: Any, item: Any) -> Write[Any]:
-    return writes.put_if_absent(row, replace(item, change_id=new_delivery_id()) if row is t.ACTIVITY else item)
+def put_with_new_change_id(row: Any, item: Any, **refused: Any) -> Write[Any]:
+    anew = replace(item, change_id=new_delivery_id()) if row is t.ACTIVITY else item
+    return writes.put_if_absent(row, anew, **refused)
 
 
 def put_if_absent(row: Any, copy: Any) -> Write[Any]:
@@ -358,7 +359,8 @@ _REACHED = rebuild._change_to_current_status
 def claim_nothing(
     shop: Any, event: str, effect_id: str, at: Any, order: entities.Order, **_: Any
 ) -> entities.Notification:
-    return entities.Notification(
+    """Store the claim of a mail, even if another sender has claimed or sent the mail."""
+    claim = entities.Notification(
         customer_id=order.customer_id,
         order_id=order.order_id,
         effect_id=effect_id,
@@ -369,6 +371,8 @@ def claim_nothing(
         claimed_until=0,
         ttl=int(shop.now().timestamp()) + 10**6,
     )
+    shop.table.write(without_condition(writes.put_if_absent)(t.NOTIFICATION, claim))
+    return claim
 
 
 def send_to_another(sender: str, to: str, mail: Any, effect: str) -> Any:
@@ -378,8 +382,8 @@ def send_to_another(sender: str, to: str, mail: Any, effect: str) -> Any:
 _SEND = posting.send_mail
 
 
-def send_to_first_address(shop: Any, customer_id: str, order_id: str) -> Any:
-    about = _LETTER(shop, customer_id, order_id)
+def send_to_first_address(shop: Any, customer_id: str, *order: Any) -> Any:
+    about = _LETTER(shop, customer_id, *order)
     if about:
         first = _FIRST.setdefault((shop.table.name, customer_id), about.customer.email)
         about = replace(about, customer=replace(about.customer, email=first))
