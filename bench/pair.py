@@ -71,7 +71,7 @@ class LambdaContextStub:
     aws_request_id: str = "invocation-1"
 
     def get_remaining_time_in_millis(self) -> int:
-        return 30_000
+        return 120_000
 
 
 LAMBDA_CONTEXT = LambdaContextStub()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -17,11 +18,20 @@ RATE_UNITS = {"minute": timedelta(minutes=1), "hour": timedelta(hours=1), "day":
 
 @dataclass(frozen=True)
 class Schedule:
-    """A rule of the stack that invokes functions at a fixed interval. `functions`: the names of the functions."""
+    """A rule of the stack that invokes functions at a fixed interval.
+
+    `targets`: for each invocation, the name of the function and the InputTransformer, or None if there is none.
+    """
 
     rule_arn: str
     interval: timedelta
-    functions: Sequence[str]
+    targets: Sequence[tuple[str, Mapping[str, Any] | None]]
+
+    def invocations(self, at: datetime) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Yield the function and the event of each invocation. `at`: the scheduled time."""
+        for function, transformer in self.targets:
+            event = self.event(at)
+            yield function, transform_event(transformer, event) if transformer else event
 
     def event(self, at: datetime) -> dict[str, Any]:
         """Build the event with which EventBridge invokes the functions. `at` is cut to whole seconds.
@@ -49,11 +59,28 @@ def find_schedules(stack: DeployedStack) -> list[Schedule]:
         Schedule(
             f"arn:aws:events:{REGION}:{ACCOUNT}:rule/{stack.resources[id]}",
             parse_rate(resource["Properties"]["ScheduleExpression"]),
-            [stack.resources[target["Arn"]["Fn::GetAtt"][0]] for target in resource["Properties"]["Targets"]],
+            [
+                (stack.resources[target["Arn"]["Fn::GetAtt"][0]], target.get("InputTransformer"))
+                for target in resource["Properties"]["Targets"]
+            ],
         )
         for id, resource in stack.template["Resources"].items()
         if resource["Type"] == "AWS::Events::Rule" and "ScheduleExpression" in resource["Properties"]
     ]
+
+
+def transform_event(transformer: Mapping[str, Any], event: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the event that EventBridge sends to a target with this InputTransformer.
+
+    Only paths to a field of the event, such as `$.time`, are supported.
+
+    https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-transform-target-input.html
+    """
+    text = transformer["InputTemplate"]
+    for name, path in transformer["InputPathsMap"].items():
+        text = text.replace(f"<{name}>", json.dumps(event[path.removeprefix("$.")]))
+    found: dict[str, Any] = json.loads(text)
+    return found
 
 
 def parse_rate(expression: str) -> timedelta:
@@ -73,8 +100,8 @@ def run_schedules(
     """
     runs = [(at, one) for one in schedules for at in run_times(one.interval, start, until)]
     for at, schedule in sorted(runs, key=lambda run: run[0]):
-        for function in schedule.functions:
-            invoke(function, schedule.event(at))
+        for function, event in schedule.invocations(at):
+            invoke(function, event)
 
 
 def run_times(interval: timedelta, start: datetime, until: datetime) -> Iterator[datetime]:

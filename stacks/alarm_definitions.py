@@ -186,6 +186,14 @@ ALARMS: tuple[AlarmDefinition, ...] = (
         runbook="lapse-backlog",
     ),
     AlarmDefinition(
+        name="lapse-lag",
+        description="An order is 15 minutes past its deadline. The runs do not catch up, or the order cannot be read",
+        metric=metrics.LAPSE_LAG,
+        statistic="Minimum",
+        above=15 * 60 * 1000,
+        runbook="lapse-backlog",
+    ),
+    AlarmDefinition(
         name="archive-mismatch",
         description="An archive object lacks data that the table has. The order stays in the table",
         metric=metrics.ARCHIVE_MISMATCHES,

@@ -66,7 +66,11 @@ class Dashboard(Construct):
         ages = _metric_per_resource("AWS/Lambda IteratorAge", self._monitored["reader"], "FunctionName")
         return [
             (_graph_widget, "Stream readers: age of the oldest record, ms", ages),
-            (_graph_widget, "Functions: failed attempts", [self._metric_by_dimension(m.EFFECTS_FAILED)]),
+            (
+                _graph_widget,
+                "Functions: failed attempts, and runs out of time",
+                [self._metric_by_dimension(m.EFFECTS_FAILED), self._metric_by_dimension(m.OUT_OF_TIME)],
+            ),
             (
                 _graph_widget,
                 "Lag from change to processing, ms (p99)",
@@ -96,7 +100,11 @@ class Dashboard(Construct):
             (
                 _graph_widget,
                 "Table: throttled requests",
-                [self._metric_by_dimension(m.THROTTLES), *_table_throttles(self._table)],
+                [
+                    self._metric_by_dimension(m.THROTTLES),
+                    self._metric_by_dimension(m.THROTTLED),
+                    *_table_throttles(self._table),
+                ],
             ),
         ]
 
@@ -107,6 +115,7 @@ class Dashboard(Construct):
             (_graph_widget, "Revenue per hour, minor units", [self._metric_by_dimension(m.REVENUE, minutes=60)]),
             (_graph_widget, "Refunds per hour, minor units", back),
             (_single_value_widget, "Unmatched payments, overdue orders, archive mismatches", levels),
+            (_graph_widget, "Oldest overdue order, ms", self._level_metrics(m.LAPSE_LAG)),
         ]
 
     def _sum_metric(self, metric: MetricDefinition, minutes: int = 1) -> GraphMetric:
@@ -116,9 +125,8 @@ class Dashboard(Construct):
         return [shop_metric(self, metric, "Maximum", 5) for metric in metrics]
 
     def _metric_by_dimension(self, metric: MetricDefinition, statistic: str = "Sum", minutes: int = 1) -> GraphMetric:
-        """Return a search expression that draws one line for each value of the metric's dimension."""
-        (dimension,) = metric.dimensions
-        schema = f'{{"{Stack.of(self).stack_name}",{dimension}}}'
+        """Return a search expression that draws one line for each value of the metric's dimensions."""
+        schema = f'{{"{Stack.of(self).stack_name}",{",".join(metric.dimensions)}}}'
         search = f"""SEARCH('{schema} MetricName="{metric.name}"', '{statistic}', {60 * minutes})"""
         return cloudwatch.MathExpression(
             expression=search, using_metrics={}, period=Duration.minutes(minutes), label=""

@@ -12,6 +12,7 @@ from constructs import Construct
 
 from functions.model import personal_data, retention
 from functions.model.declarations import InvalidDeclarations, check_declarations, declared_at
+from functions.model.entities import STATUS_SHARDS
 from functions.model.reactions import REACTIONS
 from functions.runtime import environment as env
 from stacks import filters, release
@@ -39,12 +40,18 @@ from stacks.operators import OperatorRole
 from stacks.order_trace_query import OrderTraceQuery
 from stacks.page import ShopPage
 from stacks.reaction_queue import ReactionQueue
-from stacks.schedule import Schedule
+from stacks.schedule import MAX_TARGETS, Schedule
 from stacks.secrets import ShopSecrets
 from stacks.stage import Stage
 from stacks.stream_reader import StreamReader
 from stacks.switch_outputs import RunbookResources, output_prefix
 from stacks.table import OrdersTable
+
+WHOLE_PROCESSOR_MB = 1769
+"""The memory at which a function has one whole processor. Lambda gives processor time in proportion to memory.
+
+https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html
+"""
 
 
 class OrdersStack(Stack):
@@ -332,14 +339,18 @@ class OrdersStack(Stack):
             "assumed_delivered_days": stage.assumed_delivered_days,
         }
         deadlines_environment = env.OrderDeadlinesEnvironment(
-            table_name=self.table.name, **deadlines, **self.order_end_environment
+            table_name=self.table.name, lapse_lanes=stage.lapse_lanes, **deadlines, **self.order_end_environment
         )
         order_deadlines = self.create_function(
-            "order_deadlines", deadlines_environment, no_dead_letters=NO_DLQ_SCHEDULE, timeout_seconds=50
+            "order_deadlines",
+            deadlines_environment,
+            no_dead_letters=NO_DLQ_SCHEDULE,
+            timeout_seconds=60,
+            memory_mb=WHOLE_PROCESSOR_MB,
         )
         order_deadlines.grant("dynamodb:Query", on=table_and_queues)
         order_deadlines.grant("dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem", on=self.table.arn)
-        self.schedule_function(order_deadlines, every_minutes=1)
+        self.schedule_function(order_deadlines, every_minutes=1, groups=min(STATUS_SHARDS.read, MAX_TARGETS))
 
         erasure_environment = env.ErasureEnvironment(**self.table_environment, archive_bucket=self.archive_bucket.name)
         erasure = self.create_function(
@@ -393,8 +404,10 @@ class OrdersStack(Stack):
             runbook_resources=self.runbook_resources,
         )
 
-    def schedule_function(self, function: ShopFunction, *, every_minutes: int) -> None:
-        schedule = Schedule(function, "Schedule", stage=self.stage, function=function, minutes=every_minutes)
+    def schedule_function(self, function: ShopFunction, *, every_minutes: int, groups: int = 1) -> None:
+        schedule = Schedule(
+            function, "Schedule", stage=self.stage, function=function, minutes=every_minutes, groups=groups
+        )
         self.monitored["dead letters"][function.lambda_name] = schedule.dead_letter_queue.queue_name
         self.runbook_resources.rules[function.lambda_name] = schedule.rule
         self.runbook_resources.failed_run_queues[function.lambda_name] = schedule.dead_letter_queue

@@ -17,14 +17,24 @@ Each run reads the due work from the table, so the next run also does the work o
 """
 
 
+MAX_TARGETS = 5
+"""How many targets a rule can have. https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-quota.html"""
+
+
 class Schedule(Construct):
     """The schedule of a function. `rule`: its EventBridge rule.
+
+    `groups`: how many runs start at the same time, each for its own group of shards. Then each event has only the
+    scheduled time, the number of its group and the number of groups. With one group, the event has only its usual
+    fields.
 
     `dead_letter_queue`: the queue to which Lambda sends runs that failed, and EventBridge sends runs that it could not
     start.
     """
 
-    def __init__(self, scope: Construct, id: str, *, stage: Stage, function: ShopFunction, minutes: int) -> None:
+    def __init__(
+        self, scope: Construct, id: str, *, stage: Stage, function: ShopFunction, minutes: int, groups: int = 1
+    ) -> None:
         super().__init__(scope, id)
         self.dead_letter_queue = DeadLetterQueue(self, "DeadLetters", stage=stage)
         self.rule = events.Rule(
@@ -35,10 +45,16 @@ class Schedule(Construct):
             targets=[
                 targets.LambdaFunction(
                     function.function,
+                    event=events.RuleTargetInput.from_object(
+                        {"time": events.EventField.time, "group": group, "groups": groups}
+                    )
+                    if groups > 1
+                    else None,
                     dead_letter_queue=self.dead_letter_queue,
                     max_event_age=Duration.seconds(MAX_EVENT_AGE_SECONDS),
                     retry_attempts=2,
                 )
+                for group in range(groups)
             ],
         )
         config = lambda_.CfnEventInvokeConfig

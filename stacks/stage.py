@@ -73,6 +73,8 @@ OWN_TABLE_SETTINGS = (
     "utilization",
     "most_read_units",
     "most_write_units",
+    "warm_read_units",
+    "warm_write_units",
     "table_class",
 )
 """Settings that apply only to a table that the stack creates itself, not to a restored table."""
@@ -83,6 +85,11 @@ https://docs.aws.amazon.com/apigateway/latest/developerguide/limits.html
 """
 CLOCK_DIFFERENCE_SECONDS = 20
 """A customer's burst must be at least the writes of this time, so that clocks may differ without wrong rejections."""
+LEAST_WARM_UNITS = {"warm_read_units": 12_000, "warm_write_units": 4_000}
+"""The warm throughput of a new table with on-demand billing. DynamoDB accepts no lower value.
+
+https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/warm-throughput.html
+"""
 REPLICA_REFUSAL = (
     "replicas are not supported. An item that expires first in a replica is deleted here without DynamoDB's TTL mark, "
     "so it is never archived. The stream of a global table supports one reader, but the shop has two "
@@ -111,6 +118,8 @@ class Stage:
     `log_retention_days`: How many days logs are kept.
     `parallelization`: The number of concurrent batches per stream shard. Records of one item stay in order.
     `import_lines_per_second`: The maximum number of imported products per second. A product takes about 6 write units.
+    `lapse_lanes`: How many unpaid orders each run of `order_deadlines` ends at the same time. Four runs start each
+    minute. With 16 lanes, they follow about 500 unpaid orders a second.
     `requests_per_second`, `burst_requests`: The rate limit and the burst limit of the API, without the webhooks. Above
     them API Gateway answers 429. They and those of the webhooks must fit into the account's default quota for all APIs
     of the region: 10,000 requests a second and a burst of 5,000. Some regions have less
@@ -137,6 +146,11 @@ class Stage:
     `utilization`: The target utilization of autoscaling, in percent of the provisioned units.
     `most_read_units`, `most_write_units`: The maximum units per second of the table and of each index with on-demand
     `billing`. They limit the cost of a mistake. DynamoDB throttles requests above the limit. 0: no limit.
+    `warm_read_units`, `warm_write_units`: The units per second that the table and each index serve at once, without
+    time to adapt, as `table:40000,GSI2:20000`. The entry `*` applies to the table and all indexes without their own
+    entry. 0 or no entry: not set. A new table with on-demand billing serves 12000 reads and 4000 writes. Values above
+    the table's quota (40000 by default) need a higher quota. AWS bills an increase once. A value can never be lowered:
+    a deploy with a lower value than before fails. `make predeploy` reports it.
     `contributor_insights`: CloudWatch reports the throttled keys of the table and each index. The command
     `python -m ops hot-keys` prints them. CloudWatch bills two rules for the table, two rules for each index, and the
     events that match the rules.
@@ -182,6 +196,7 @@ class Stage:
     log_retention_days: int = _integer_setting(14, 1, 3653)
     parallelization: int = _integer_setting(1, 1, 10)
     import_lines_per_second: int = _integer_setting(50, 20, 1_000)
+    lapse_lanes: int = _integer_setting(16, 1, 32)
     requests_per_second: int = _integer_setting(50, 1, 10_000)
     burst_requests: int = _integer_setting(100, 1, 5_000)
     webhooks_per_second: int = _integer_setting(50, 1, 10_000)
@@ -198,6 +213,8 @@ class Stage:
     utilization: int = _integer_setting(70, 20, 90)
     most_read_units: int = _integer_setting(0, 0, 40_000)
     most_write_units: int = _integer_setting(0, 0, 40_000)
+    warm_read_units: tuple[str, ...] = ()
+    warm_write_units: tuple[str, ...] = ()
     contributor_insights: bool = False
     table_class: str = _choice_setting("STANDARD", "STANDARD_INFREQUENT_ACCESS")
     daily_backup_days: int = _integer_setting(0, 0, 365)
@@ -222,6 +239,14 @@ class Stage:
         named = {one.partition(":")[0]: one.partition(":")[2] for one in getattr(self, which)}
         least, _, most = named[target if target in named else "*"].partition("-")
         return int(least), int(most)
+
+    def warm_units(self, which: str, target: str) -> int:
+        """Return the warm throughput of the table or of one index in units per second. 0: it is not set.
+
+        `which`: "warm_read_units" or "warm_write_units". `target`: "table" or the name of an index.
+        """
+        named = {one.partition(":")[0]: int(one.partition(":")[2]) for one in getattr(self, which)}
+        return named.get(target, named.get("*", 0))
 
     @property
     def removal_policy(self) -> "RemovalPolicy":
@@ -264,6 +289,8 @@ class Stage:
                     f"most_{which} is {most}: it limits a table with on-demand billing; with provisioned billing, "
                     f"the maximum is in {which}"
                 )
+        for which, least in LEAST_WARM_UNITS.items():
+            self._check_warm_units(which, least)
         kept = self.daily_backup_days, self.monthly_backup_days
         if self.backup_copy_vault and not any(kept):
             raise InvalidSetting(
@@ -293,6 +320,20 @@ class Stage:
             raise InvalidSetting(
                 f"{which} has no entry for {', '.join(missing)}: add entries for them, or one entry for *"
             )
+
+    def _check_warm_units(self, which: str, least: int) -> None:
+        names = []
+        for one in getattr(self, which):
+            found = re.fullmatch(r"(\*|\w+):(\d{1,7})", one)
+            if not found or found[1] not in ("*", *CAPACITY_TARGETS):
+                raise InvalidSetting(
+                    f"{which} has {one!r}: use the form table:{least}, with {', '.join(CAPACITY_TARGETS)} or *"
+                )
+            if int(found[2]) and int(found[2]) < least:
+                raise InvalidSetting(f"{which} has {one!r}: use at least {least}, which a new table has, or 0")
+            names.append(found[1])
+        if len({*names}) < len(names):
+            raise InvalidSetting(f"{which} has a name twice: {', '.join(names)}")
 
     def _check_arns(self) -> None:
         """Raise InvalidSetting if the ARN of the backup vault or of a restored table's stream is wrong."""

@@ -34,6 +34,7 @@ class OrdersTable(Construct):
             time_to_live_attribute="ttl",
             dynamo_stream=dynamodb.StreamViewType.NEW_AND_OLD_IMAGES,
             billing=_billing(stage),
+            warm_throughput=_warm_throughput(stage, "table"),
             table_class=dynamodb.TableClass(stage.table_class),
             encryption=dynamodb.TableEncryptionV2.aws_managed_key(),
             point_in_time_recovery_specification=dynamodb.PointInTimeRecoverySpecification(
@@ -71,6 +72,7 @@ def _index_properties(name: str, stage: Stage) -> dynamodb.GlobalSecondaryIndexP
         **_key_attributes(name.lower()),
         projection_type=dynamodb.ProjectionType(projected["ProjectionType"]),
         non_key_attributes=projected.get("NonKeyAttributes"),
+        warm_throughput=_warm_throughput(stage, name),
         **_capacity(stage, name),
     )
 
@@ -103,6 +105,13 @@ def _capacity(stage: Stage, where: str) -> dict[str, Any]:
         f"{way}_capacity": _autoscaled_capacity(*stage.capacity_range(f"{way}_units", where), stage)
         for way in ("read", "write")
     }
+
+
+def _warm_throughput(stage: Stage, where: str) -> dynamodb.WarmThroughput | None:
+    """Return the warm throughput of the table or an index. None if the stage does not set it."""
+    units = {f"{way}_units_per_second": stage.warm_units(f"warm_{way}_units", where) for way in ("read", "write")}
+    given = {name: number for name, number in units.items() if number}
+    return dynamodb.WarmThroughput(**given) if given else None
 
 
 def _autoscaled_capacity(least: int, most: int, stage: Stage) -> dynamodb.Capacity:

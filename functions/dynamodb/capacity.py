@@ -3,10 +3,17 @@
 The units include the writes to indexes. If the client retries a throttled request automatically, each throttled attempt
 is counted. A response that leaves items of a batch unprocessed also counts as a throttled attempt. Lost connections and
 internal errors of DynamoDB are not counted.
+
+DynamoDB says why it throttled a request, and names the table or index: its `ThrottlingReasons`. A cancelled transaction
+and a batch with unprocessed items have no such reasons.
+
+https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/throttling-diagnosing-workflow.html
 """
 
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from threading import Lock, local
-from typing import Any
+from typing import Any, NamedTuple
 
 READ_OPERATIONS = {"GetItem", "Query", "BatchGetItem"}
 THROTTLING_ERROR_CODES = {
@@ -17,6 +24,29 @@ THROTTLING_ERROR_CODES = {
     "RequestLimitExceeded",
 }
 """The error codes of a throttled request, and the cancellation codes of a throttled transaction."""
+UNPROCESSED_FIELDS = ("UnprocessedItems", "UnprocessedKeys")
+"""The fields of a batch response with the items that DynamoDB did not process."""
+
+
+class ThrottlingReason(NamedTuple):
+    """Why DynamoDB throttled a request. `resource`: the ARN of the table or index, or "" if DynamoDB does not name it.
+
+    `reason`: such as TableWriteKeyRangeThroughputExceeded: what was throttled, for which kind of request, and which
+    limit was met. If DynamoDB gives no reason, it is the code of the error, the cancellation code of a write in a
+    transaction, or the name of the response's field with the unprocessed items.
+
+    https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_ThrottlingReason.html
+    """
+
+    reason: str
+    resource: str
+
+    @property
+    def target(self) -> str:
+        """The name of the index, or "table", or "unknown"."""
+        if not self.resource:
+            return "unknown"
+        return self.resource.partition("/index/")[2] or "table"
 
 
 class ConsumedCapacityCounter:
@@ -29,6 +59,7 @@ class ConsumedCapacityCounter:
         self._lock = Lock()
         self._read = self._write = 0.0
         self._throttled = 0
+        self._throttling_reasons = Counter[ThrottlingReason]()
         # Each thread has its own attribute `counted`. It is True if `_count_throttled_attempt` counted the last attempt
         # of the thread's current request. Then `_count_capacity` does not count this attempt again.
         self._thread_state = local()
@@ -38,6 +69,12 @@ class ConsumedCapacityCounter:
     def totals(self) -> tuple[float, float, int]:
         """The read units, the write units, and the number of throttled attempts, since the counter was created."""
         return self._read, self._write, self._throttled
+
+    @property
+    def throttling_reasons(self) -> Counter[ThrottlingReason]:
+        """How many attempts were throttled for each reason, since the counter was created."""
+        with self._lock:
+            return self._throttling_reasons.copy()
 
     def instrument(self, client: Any) -> None:
         """Register botocore hooks on a DynamoDB client, so that this counter counts the client's requests.
@@ -57,14 +94,16 @@ class ConsumedCapacityCounter:
     def _count_capacity(self, parsed: dict[str, Any], model: Any, **_: Any) -> None:
         consumed = parsed.get("ConsumedCapacity") or []
         units = sum(one["CapacityUnits"] for one in (consumed if isinstance(consumed, list) else [consumed]))
-        left = parsed.get("UnprocessedItems") or parsed.get("UnprocessedKeys")
-        throttled = bool(left) or (_is_throttled(parsed) and not self._thread_state.counted)
+        reasons = {ThrottlingReason(name, "") for name in UNPROCESSED_FIELDS if parsed.get(name)}
+        if not self._thread_state.counted:
+            reasons |= set(_throttling_reasons(parsed))
         with self._lock:
             if model.name in READ_OPERATIONS:
                 self._read += units
             else:
                 self._write += units
-            self._throttled += throttled
+            self._throttled += bool(reasons)
+            self._throttling_reasons.update(reasons)
 
     def _count_throttled_attempt(self, response: tuple[Any, dict[str, Any]] | None, **_: Any) -> None:
         """Count an attempt if DynamoDB throttled the request.
@@ -72,16 +111,24 @@ class ConsumedCapacityCounter:
         botocore calls this hook after each attempt, before the client decides whether to retry. `response` is
         (HTTP response, parsed response), or None if there was no response.
         """
-        self._thread_state.counted = response is not None and _is_throttled(response[1])
+        reasons = set(_throttling_reasons(response[1])) if response is not None else set()
+        self._thread_state.counted = bool(reasons)
         with self._lock:
             self._throttled += self._thread_state.counted
+            self._throttling_reasons.update(reasons)
 
     def _request_consumed_capacity(self, params: dict[str, Any], **_: Any) -> dict[str, Any]:
         self._thread_state.counted = False
         return {"ReturnConsumedCapacity": "TOTAL"} | params
 
 
-def _is_throttled(parsed: dict[str, Any]) -> bool:
-    codes = {(parsed.get("Error") or {}).get("Code")}
-    codes.update(reason.get("Code") for reason in parsed.get("CancellationReasons") or ())
-    return bool(codes & THROTTLING_ERROR_CODES)
+def _throttling_reasons(parsed: Mapping[str, Any]) -> Iterator[ThrottlingReason]:
+    """Yield why DynamoDB throttled a request. Yield nothing if it was not throttled. `parsed`: the parsed response."""
+    code = (parsed.get("Error") or {}).get("Code")
+    if code in THROTTLING_ERROR_CODES:
+        # The field begins with a small letter in ThrottlingException, and with a capital letter in all other errors.
+        given = parsed.get("ThrottlingReasons") or parsed.get("throttlingReasons") or ({"reason": code},)
+        yield from (ThrottlingReason(one.get("reason") or code, one.get("resource") or "") for one in given)
+    for reason in parsed.get("CancellationReasons") or ():
+        if reason.get("Code") in THROTTLING_ERROR_CODES:
+            yield ThrottlingReason(reason["Code"], "")

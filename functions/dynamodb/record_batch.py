@@ -15,6 +15,8 @@ class RecordBatch(ABC):
 
     `park(record, reason)`: stores a record in the failure store (an S3 bucket), because it can never be processed.
     `log_failure(error, record)`: logs the error of a failed record.
+    `is_out_of_time()`: returns whether too little time is left to start another record. The records that are not
+    started are not failures, but Lambda must deliver them again, like a failed record.
     """
 
     def __init__(
@@ -22,9 +24,10 @@ class RecordBatch(ABC):
         records: Sequence[Record],
         park: Callable[[Record, str], None],
         log_failure: Callable[[Exception, Record], None],
+        is_out_of_time: Callable[[], bool] = lambda: False,
     ) -> None:
         self.records = records
-        self.park, self.log_failure = park, log_failure
+        self.park, self.log_failure, self.is_out_of_time = park, log_failure, is_out_of_time
         self._retry_ids: list[str] = []
 
     @abstractmethod
@@ -44,6 +47,10 @@ class RecordBatch(ABC):
     def retry_record(self, record: Record, error: Exception) -> None:
         """Log the error, and add the record to the response, so that Lambda delivers it again."""
         self.log_failure(error, record)
+        self.postpone_record(record)
+
+    def postpone_record(self, record: Record) -> None:
+        """Add a record to the response that was not started, so that Lambda delivers it again."""
         self._retry_ids.append(self.id_of(record))
 
     def response(self) -> dict[str, Any]:

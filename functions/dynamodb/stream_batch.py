@@ -35,8 +35,9 @@ class StreamBatch(RecordBatch):
         records: Sequence[Record],
         park: Callable[[Record, str], None],
         log_failure: Callable[[Exception, Record], None],
+        is_out_of_time: Callable[[], bool] = lambda: False,
     ) -> None:
-        super().__init__(records, park, log_failure)
+        super().__init__(records, park, log_failure, is_out_of_time)
         self._blocked_items: set[StreamItemKey] = set()
 
     def id_of(self, record: Record) -> str:
@@ -55,15 +56,18 @@ class StreamBatch(RecordBatch):
         """Return whether an earlier record of the same item failed in this batch. If so, mark this record for retry."""
         if item_key_of(record) not in self._blocked_items:
             return False
-        self._retry_ids.append(self.id_of(record))
+        self.postpone_record(record)
         return True
 
     def apply(self, record: Record, action: Callable[[Record], None]) -> None:
-        """Run the action on a record.
+        """Run the action on a record. If too little time is left, mark the record for retry instead.
 
         If the record can never be processed (Permanent, UnreadableWithin), park it: store it in the failure store.
         After any other error, mark the record for retry.
         """
+        if self.is_out_of_time():
+            self.postpone_record(record)
+            return
         try:
             action(record)
         except (Permanent, UnreadableWithin) as error:
@@ -75,9 +79,9 @@ class StreamBatch(RecordBatch):
         self.log_failure(error, record)
         super().park_record(record, error)
 
-    def retry_record(self, record: Record, error: Exception) -> None:
+    def postpone_record(self, record: Record) -> None:
         """Mark a record for retry, and block the later records of the same item in this batch."""
-        super().retry_record(record, error)
+        super().postpone_record(record)
         self._blocked_items.add(item_key_of(record))
 
     def response(self) -> dict[str, Any]:

@@ -13,6 +13,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -51,11 +52,14 @@ class QueryPage(Generic[T]):
 
 
 def run_parallel(calls: Sequence[Callable[[], T]]) -> list[T]:
-    """Run independent calls in threads and return their results in the order of the calls."""
+    """Run independent calls in threads and return their results in the order of the calls.
+
+    Each call sees the caller's context variables, such as the invocation that the log names.
+    """
     if len(calls) == 1:
         return [calls[0]()]
     with ThreadPoolExecutor(len(calls)) as threads:
-        return [answer.result() for answer in [threads.submit(ask) for ask in calls]]
+        return [answer.result() for answer in [threads.submit(copy_context().run, ask) for ask in calls]]
 
 
 def _raise_error(_: Image, error: Unreadable) -> None:
@@ -160,7 +164,8 @@ class Table:
     ) -> QueryPage[T]:
         """Return one page of an access pattern's items.
 
-        `known`: the values of the access pattern's key fields, and of its `filter_by`. `since` (inclusive), `until`
+        `known`: the values of the access pattern's key fields, and of its `filter_by`. With `shard`, the number of a
+        shard (an index partition), only this shard is read. `since` (inclusive), `until`
         (exclusive): the limits of the first sort key field that is not in `known`, usually a time; "" means no limit.
 
         `limit`: the maximum number of items. A page can be shorter although more items follow, because expired items
@@ -170,7 +175,8 @@ class Table:
         Raises InvalidKeyValue if a value cannot be part of a key, and TableBusy if DynamoDB throttles the request.
         """
         low, high = pattern.sort_key_range(known, since, until)
-        shards: list[dict[str, Any]] = [{"shard": shard} for shard in range(pattern.shards)] or [{}]
+        numbers = () if "shard" in known else range(pattern.shards)
+        shards: list[dict[str, Any]] = [{"shard": shard} for shard in numbers] or [{}]
         pages = self.run_concurrently(
             [partial(self._query_shard, pattern, {**known, **shard}, low, high, limit, after) for shard in shards]
         )
@@ -241,7 +247,7 @@ class Table:
         return [(image[sort_name]["S"], image) for image in answer["Items"]], last[sort_name]["S"] if last else None
 
     def query_all(self, pattern: Query[T], *, since: str = "", until: str = "", **known: str) -> Iterator[T]:
-        """Yield all items of an access pattern. Sends one Query per page."""
+        """Yield all items of an access pattern. Sends one Query per page and shard."""
         after: str | None = None
         while True:
             page = self.query(pattern, limit=1000, after=after, since=since, until=until, **known)
@@ -364,9 +370,9 @@ class Table:
     def write(self, *writes: Write[Any]) -> None:
         """Apply all writes or none: one conditional write, or one TransactWriteItems of up to TRANSACTION_LIMIT writes.
 
-        If conditions fail, this raises the `condition_error` of the first write whose condition failed. Raises
-        TableBusy if conflicts or throttling last longer than the time budget. Raises Impossible if DynamoDB will never
-        accept a write.
+        If conditions fail, this raises the `condition_error` of the first write whose condition failed. If conflicts or
+        throttling concern a write with a `busy_error`, it raises this error. Otherwise it raises TableBusy if they last
+        longer than the time budget. Raises Impossible if DynamoDB will never accept a write.
 
         Automatic retries by the AWS client are safe. A transaction has a ClientRequestToken. The retry of a single put
         or update may fail its condition because an earlier attempt was applied. So if the stored item already has the
@@ -423,18 +429,30 @@ class Table:
                     raise Impossible(error.response["Error"]["Message"]) from error
                 if code != "TransactionCanceledException":
                     raise
-                reasons = cast(Any, error.response)["CancellationReasons"]
-                for write, reason in zip(writes, reasons, strict=True):
-                    if reason["Code"] == "ConditionalCheckFailed":
-                        raise self._condition_error(write, reason.get("Item")) from None
-                if any(reason["Code"] in PERMANENT_ERROR_CODES for reason in reasons):
-                    raise Impossible(error.response["Error"]["Message"]) from error
-                if not any(reason["Code"] in RETRYABLE_ERROR_CODES for reason in reasons):
+                if not self._may_be_sent_again(writes, error):
                     raise
                 return False
             return True
 
         return send
+
+    def _may_be_sent_again(self, writes: Sequence[Write[Any]], cancelled: ClientError) -> bool:
+        """Return whether a cancelled transaction may succeed if it is sent again.
+
+        Raises the `condition_error` of the first write whose condition failed, Impossible if DynamoDB will never accept
+        a write, or the `busy_error` of a write whose item is busy.
+        """
+        reasons = cast(Any, cancelled.response)["CancellationReasons"]
+        for write, reason in zip(writes, reasons, strict=True):
+            if reason["Code"] == "ConditionalCheckFailed":
+                raise self._condition_error(write, reason.get("Item")) from None
+        if any(reason["Code"] in PERMANENT_ERROR_CODES for reason in reasons):
+            raise Impossible(cancelled.response["Error"]["Message"]) from cancelled
+        busy = [write for write, it in zip(writes, reasons, strict=True) if it["Code"] in RETRYABLE_ERROR_CODES]
+        for write in busy:
+            if write.busy_error:
+                raise write.busy_error() from None
+        return bool(busy)
 
     def _condition_error(self, write: Write[Any], found: Image | None) -> Exception:
         # The stored item may have another type than the write expects: an ArchivedOrder replaces the Order under the

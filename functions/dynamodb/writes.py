@@ -57,6 +57,11 @@ class Write(Generic[T]):
     """
     may_repeat: bool = False
     """Whether it does no harm if a retry of the AWS client applies the write a second time."""
+    busy_error: Callable[[], Exception] | None = None
+    """Creates the error to raise if another transaction changes the item, or if DynamoDB throttles the write.
+
+    None means that the transaction is sent again. A single write (no transaction) is always sent again.
+    """
 
 
 def put_if_absent(row: Row[T], item: T, *, condition_error: ConditionErrorFactory[T] | None = None) -> Write[T]:

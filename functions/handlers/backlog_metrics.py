@@ -5,25 +5,34 @@ The job counts:
 - stream batches in the failure store that Lambda stopped retrying;
 - payments that match no order and are not refunded yet;
 - paid orders without a shipment request;
-- orders that passed their payment or delivery deadline, and that the Lambda order_deadlines did not process.
+- orders that passed their payment or delivery deadline, and that the Lambda order_deadlines did not process; and for
+  how long the oldest of them has waited.
 
 A record or batch in the failure store is counted until an operator redrives it (processes it again).
 
 The job reads the keys of the failure store and the table's indexes. So it finds a backlog even if no function reports
 an error, for example if events do not arrive.
+
+If a backlog is too large to be counted in time, the job stops before its timeout, and reports what it has counted so
+far. It counts all backlogs in turn, so a large one does not hide another.
 """
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from functions.adapters import object_store
+from functions.dynamodb.keys import Instant
 from functions.model import metrics
+from functions.model.metrics import MetricDefinition
 from functions.runtime import clients, observability
 from functions.runtime.environment import BacklogMetricsEnvironment, load_environment
 from functions.runtime.log import log
+from functions.runtime.scheduled_jobs import ScheduledRun, WorkList
+from functions.runtime.time_limit import TimeLimit
 from functions.shop.cancellation import list_unpaid_orders
 from functions.shop.payments import list_unmatched_payments
 from functions.shop.shipments import list_unconfirmed_orders, list_unrequested_orders
+from functions.shop.shop import Shop
 
 STALLED_AFTER = timedelta(minutes=10)
 """A paid order without a shipment request counts as stalled if it has not changed for this time.
@@ -50,10 +59,12 @@ If a key starts with several of these prefixes, the object is counted for the fi
 
 
 @observability.instrument_handler
-def handler(_event: dict[str, Any], _context: Any) -> dict[str, int]:
+def handler(_event: dict[str, Any], context: Any) -> dict[str, int]:
     """Lambda entry point for a scheduled event: count the backlog, and add the numbers to the metrics.
 
-    Returns the numbers by metric name.
+    Returns the numbers by metric name. Raises RunIncomplete, and adds no metric, if a backlog cannot be read. If the
+    time is over before the first item of a backlog is read, its metric is left out. So an alarm keeps its state, and
+    does not end because of a number that nobody knows.
     """
     environment = load_environment(BacklogMetricsEnvironment)
     found = dict.fromkeys(METRICS_BY_PREFIX.values(), 0)
@@ -63,17 +74,50 @@ def handler(_event: dict[str, Any], _context: Any) -> dict[str, int]:
         )
         found[metric] += 1
     shop = clients.create_shop(environment.table_name)
-    found[metrics.UNMATCHED_PAYMENTS] = sum(1 for _ in list_unmatched_payments(shop))
-    found[metrics.ORDERS_STALLED] = sum(1 for _ in list_unrequested_orders(shop, shop.now() - STALLED_AFTER))
-    due = shop.now() - OVERDUE_AFTER
-    not_paid = list_unpaid_orders(shop, due - timedelta(minutes=environment.payment_window_minutes))
-    not_confirmed = list_unconfirmed_orders(shop, due - timedelta(days=environment.assumed_delivered_days))
-    found[metrics.LAPSE_BACKLOG] = sum(1 for orders in (not_paid, not_confirmed) for _ in orders)
+    overdue = OverdueOrders(shop, environment)
+    backlogs: dict[MetricDefinition, list[WorkList[Any]]] = {
+        metrics.UNMATCHED_PAYMENTS: [WorkList(list_unmatched_payments(shop), lambda _: True)],
+        metrics.ORDERS_STALLED: [WorkList(list_unrequested_orders(shop, shop.now() - STALLED_AFTER), lambda _: True)],
+        metrics.LAPSE_BACKLOG: overdue.lists,
+    }
+    run = ScheduledRun("backlog_metrics", TimeLimit(context))
+    run.process(*(one for lists in backlogs.values() for one in lists))
+    run.raise_if_failed()
+    for metric, lists in backlogs.items():
+        number = sum(one.done for one in lists)
+        if number or all(one.is_complete for one in lists):
+            found[metric] = number
+    if metrics.LAPSE_BACKLOG in found:
+        found[metrics.LAPSE_LAG] = int(overdue.longest.total_seconds() * 1000)
     for metric, number in found.items():
         observability.add_metric(metric, number)
     summary = {metric.name: number for metric, number in found.items()}
     log.info("backlog_measured", extra=summary)
     return summary
+
+
+class OverdueOrders:
+    """The orders that missed their payment or delivery deadline by more than OVERDUE_AFTER, as two lists.
+
+    `longest`: how long ago the oldest order that was read missed its deadline.
+    """
+
+    def __init__(self, shop: Shop, environment: BacklogMetricsEnvironment) -> None:
+        self._now = shop.now()
+        self.longest = timedelta()
+        payment = timedelta(minutes=environment.payment_window_minutes)
+        delivery = timedelta(days=environment.assumed_delivered_days)
+        due = self._now - OVERDUE_AFTER
+        self.lists: list[WorkList[Any]] = [
+            WorkList(list_unpaid_orders(shop, due - payment), lambda order: self._note(order.placed_at, payment)),
+            WorkList(
+                list_unconfirmed_orders(shop, due - delivery), lambda order: self._note(order.updated_at, delivery)
+            ),
+        ]
+
+    def _note(self, since: Instant, allowed: timedelta) -> bool:
+        self.longest = max(self.longest, self._now - datetime.fromisoformat(since) - allowed)
+        return True
 
 
 def list_waiting_keys(bucket: str) -> list[str]:

@@ -34,12 +34,16 @@ from functions.model.totals import ContributionChange
 from functions.runtime import clients, dead_letters, observability
 from functions.runtime.environment import CopiesEnvironment, load_environment
 from functions.runtime.log import log
+from functions.runtime.time_limit import TimeLimit
 from functions.shop import customer_names
 from functions.shop.shop import Shop, decide_with_eventual_reads
 
+TOTALS_SECONDS = 30
+"""The time that is left for the totals of a batch, after its last copy. No record is started if less time is left."""
+
 
 @observability.instrument_handler
-def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
+def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     """Lambda entry point: process a batch of stream records and return the failed ones for retry."""
     environment = load_environment(CopiesEnvironment)
     shop = clients.create_shop(environment.table_name)
@@ -47,6 +51,7 @@ def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
         event["Records"],
         dead_letters.dead_letter_writer(environment.failures_bucket, "copies_reader"),
         observability.failure_logger("copies_reader"),
+        TimeLimit(context, TOTALS_SECONDS).is_reached,
     )
     followed: list[dict[str, Any]] = []
     counted: list[CountedRecord] = []

@@ -11,21 +11,34 @@ Each step is safe to repeat. Each hourly run repeats all steps. When the job has
 for 14 days, the erasure is finished. The job waits because a delayed stream record could write a copy of the data. If
 the job fails to redact an object in the failure store, no erasure is finished, because the object may contain data of
 any customer.
+
+The job stops before its timeout. At most half of the time is for the failure store. Each run begins with another
+customer, order and object, so a run that has too little time does not leave out the same ones as the run before. An
+erasure is finished only by a run that has seen all orders of the customer and the whole failure store.
 """
 
 import hashlib
 import json
+from collections.abc import Iterable, Iterator
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from functions.adapters import object_store
-from functions.model.entities import ArchivedOrder, ErasedCustomer, Order, archive_prefix, former_archive_prefix
+from functions.model.entities import (
+    ArchivedOrder,
+    ErasedCustomer,
+    Order,
+    archive_prefix,
+    former_archive_prefix,
+    hash_to_bucket,
+)
 from functions.model.personal_data import erase_image, erased_rows, personal_attributes
 from functions.model.table import ORDER
 from functions.runtime import clients, observability
 from functions.runtime.environment import ErasureEnvironment, load_environment
 from functions.runtime.log import log
-from functions.runtime.scheduled_jobs import ScheduledRun
+from functions.runtime.scheduled_jobs import ScheduledRun, WorkList
+from functions.runtime.time_limit import TimeLimit
 from functions.shop.erasure import (
     erase_items,
     finish_erasure,
@@ -39,6 +52,7 @@ from functions.shop.erasure import (
 )
 from functions.shop.shop import Shop
 
+T = TypeVar("T")
 CHANGED_TEXT = "-"
 """The replacement for a personal text in the new image of a stream record, if the text in the old image is different.
 
@@ -47,46 +61,60 @@ The text in the old image is replaced by "". So the two images still differ, and
 
 
 @observability.instrument_handler
-def handler(event: dict[str, Any], _context: Any) -> dict[str, int]:
+def handler(event: dict[str, Any], context: Any) -> dict[str, int]:
     """Lambda entry point for a scheduled event, `{"time": "2026-11-21T09:30:00Z"}`.
 
-    Runs all unfinished erasures. Returns how many erasures were unfinished before this run, and how many of them this
-    run finished. Raises RunIncomplete at the end if a step failed, so that the invocation counts as failed.
+    Runs the unfinished erasures for which there is time. Returns how many erasures were unfinished before this run, and
+    how many of them this run finished. Raises RunIncomplete at the end if a step failed, so that the invocation counts
+    as failed.
     """
     environment = load_environment(ErasureEnvironment)
     shop = clients.create_shop(environment.table_name)
     now = datetime.fromisoformat(event["time"])
-    run = ScheduledRun("customer_erasure")
-    waiting = list(list_unfinished_erasures(shop))
-    if waiting:
-        redact_failure_store(run, environment.failures_bucket, {one.customer_id for one in waiting})
-    failure_store_redacted = not run.failed_count
+    run = ScheduledRun("customer_erasure", TimeLimit(context))
+    waiting = list(_begin_anywhere(list_unfinished_erasures(shop), event["time"]))
+    failure_store_redacted = not waiting or redact_failure_store(
+        run, environment.failures_bucket, {one.customer_id for one in waiting}, event["time"]
+    )
 
     def erase_and_finish(customer: ErasedCustomer) -> bool:
-        found = erase_customer_data(shop, environment.archive_bucket, customer)
+        order_ids = _begin_anywhere(list_order_ids_of_customer(shop, customer.customer_id), event["time"])
+        found = erase_customer_data(shop, environment.archive_bucket, customer, order_ids, run.time_limit)
         if "taken" in found:
             restart_settle_period(shop, customer, now)
             return False
         return "kept" not in found and failure_store_redacted and finish_erasure(shop, customer, now)
 
-    finished = run.apply_each(waiting, erase_and_finish, lambda customer: customer.customer_id)
-    log.info("erasures_processed", extra={"waiting": len(waiting), "finished": finished})
+    erasures = WorkList(iter(waiting), erase_and_finish, lambda customer: customer.customer_id)
+    run.process(erasures)
+    summary = {"waiting": len(waiting), "finished": erasures.done}
+    log.info("erasures_processed", extra=summary)
     run.raise_if_failed()
-    return {"waiting": len(waiting), "finished": finished}
+    return summary
+
+
+def _begin_anywhere(items: Iterable[T], seed: str) -> Iterator[T]:
+    """Read all items. Yield them in their order, but begin with the item that a hash of `seed` chooses."""
+    found = [*items]
+    first = hash_to_bucket(seed, len(found)) if found else 0
+    yield from found[first:] + found[:first]
 
 
 ErasureOutcome = Literal["none", "taken", "kept"]
 """The outcome of removing a customer's personal data from an order, or from their other items.
 
 `none`: there was no personal data. `taken`: the data was removed. `kept`: the data stays until a later run, because an
-open order needs its address, or because the order is being archived.
+open order needs its address, or because the order is being archived, or because there was no time.
 """
 
 
-def erase_customer_data(shop: Shop, archive_bucket: str, customer: ErasedCustomer) -> set[ErasureOutcome]:
+def erase_customer_data(
+    shop: Shop, archive_bucket: str, customer: ErasedCustomer, order_ids: Iterable[str], time_limit: TimeLimit
+) -> set[ErasureOutcome]:
     """Erase a customer's items, and remove the address and name from the customer's closed orders.
 
-    Returns the different outcomes that occurred, for the customer's own items, accounts and orders.
+    Returns the different outcomes that occurred, for the customer's own items, accounts and orders. If the time limit
+    is reached, the remaining orders are "kept".
     """
     own = erase_items(shop, "customer_id", customer.customer_id)
     for account_id in list_account_ids_of_customer(shop, customer.customer_id) if erased_rows("account_id") else ():
@@ -94,8 +122,8 @@ def erase_customer_data(shop: Shop, archive_bucket: str, customer: ErasedCustome
     return {
         "taken" if own else "none",
         *(
-            remove_address(shop, archive_bucket, order_id)
-            for order_id in list_order_ids_of_customer(shop, customer.customer_id)
+            "kept" if time_limit.is_reached() else remove_address(shop, archive_bucket, order_id)
+            for order_id in order_ids
         ),
     }
 
@@ -156,14 +184,18 @@ def _rewrite_archive_without_address(shop: Shop, bucket: str, stub: ArchivedOrde
 
 
 # The functions below redact the failure store: the S3 bucket with records and messages that could not be processed.
-def redact_failure_store(run: ScheduledRun, bucket: str, customer_ids: set[str]) -> None:
+def redact_failure_store(run: ScheduledRun, bucket: str, customer_ids: set[str], seed: str) -> bool:
     """Remove the personal data of these customers from all objects in the failure store, an S3 bucket.
+
+    Returns whether no object contains personal data of them any more. `seed`: chooses the first object.
 
     The objects contain stream records and messages that a Lambda could not process. An operator can still process a
     redacted record again, because the operator's tool reads the current item from the table.
     """
-    documents = (key for key in object_store.list_keys(bucket) if not key.startswith(object_store.REDRIVEN_PREFIX))
-    run.apply_each(documents, lambda key: _redact_document(bucket, key, customer_ids))
+    keys = (key for key in object_store.list_keys(bucket) if not key.startswith(object_store.REDRIVEN_PREFIX))
+    documents = WorkList(_begin_anywhere(keys, seed), lambda key: _redact_document(bucket, key, customer_ids))
+    run.process(documents, time_limit=run.time_limit.share(0.5))
+    return documents.is_complete and not run.failed_count
 
 
 def _redact_document(bucket: str, key: str, customer_ids: set[str]) -> bool:

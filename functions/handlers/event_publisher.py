@@ -17,6 +17,7 @@ from functions.model import changes, events, metrics
 from functions.runtime import clients, dead_letters, observability
 from functions.runtime.environment import EventPublisherEnvironment, load_environment
 from functions.runtime.log import log
+from functions.runtime.time_limit import TimeLimit
 
 MAX_ENTRIES_PER_CALL = 10
 PERMANENT_ERROR_CODES = {"MalformedDetail", "InvalidArgument", "NotAuthorizedForDetailTypeException"}
@@ -28,13 +29,14 @@ class EntryFailed(Exception):
 
 
 @observability.instrument_handler
-def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
+def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     """Lambda entry point: process a batch of stream records and return the failed ones for retry."""
     environment = load_environment(EventPublisherEnvironment)
     batch = StreamBatch(
         event["Records"],
         dead_letters.dead_letter_writer(environment.failures_bucket, "event_publisher"),
         observability.failure_logger("event_publisher"),
+        TimeLimit(context).is_reached,
     )
     published: list[dict[str, Any]] = []
     pending: dict[tuple[str, ...], tuple[Record, dict[str, Any]]] = {}

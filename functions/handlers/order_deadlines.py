@@ -5,27 +5,37 @@
 
 The job compares the time limits with the scheduled time in EventBridge's event, not with the system clock. So a run
 that starts late has the same result as a run that starts in time.
+
+Each minute, the schedule starts several runs at the same time. Each run processes its own group of shards (partitions)
+of the index that lists the open orders. A run processes several orders at once, stops before its timeout, and leaves
+the rest to the run in the next minute. Runs that overlap are harmless, because each order is changed by a conditional
+write.
 """
 
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime, timedelta
-from functools import partial
 from typing import Any
 
+from functions.model.entities import STATUS_SHARDS, QueuedOrder
 from functions.runtime import clients, observability
 from functions.runtime.environment import OrderDeadlinesEnvironment, load_environment
 from functions.runtime.log import log
-from functions.runtime.scheduled_jobs import ScheduledRun
+from functions.runtime.scheduled_jobs import ScheduledRun, WorkList
+from functions.runtime.time_limit import TimeLimit
 from functions.shop.cancellation import lapse_order, list_unpaid_orders
 from functions.shop.shipments import assume_delivered, list_unconfirmed_orders
+from functions.shop.shop import Shop
 
 
 @observability.instrument_handler
-def handler(event: dict[str, Any], _context: Any) -> dict[str, int]:
-    """Lambda entry point for a scheduled event, `{"time": "2026-11-21T09:30:00Z"}`.
+def handler(event: dict[str, Any], context: Any) -> dict[str, int]:
+    """Lambda entry point for a scheduled event, `{"time": "2026-11-21T09:30:00Z", "group": 0, "groups": 4}`.
 
     Ends orders that are not paid in time (new status LAPSED). Marks shipped orders as delivered if their delivery is
     not confirmed in time. Returns how many orders were ended and how many were marked. Raises RunIncomplete at the end
     if an order failed, so that the invocation counts as failed.
+
+    `group`, `groups`: process every `groups`-th shard, from number `group` on. Without them, process all shards.
     """
     environment = load_environment(OrderDeadlinesEnvironment)
     shop = clients.create_shop(
@@ -34,13 +44,24 @@ def handler(event: dict[str, Any], _context: Any) -> dict[str, int]:
         return_window_days=environment.return_window_days,
     )
     now = datetime.fromisoformat(event["time"])
-    not_paid = list_unpaid_orders(shop, now - timedelta(minutes=environment.payment_window_minutes))
-    not_confirmed = list_unconfirmed_orders(shop, now - timedelta(days=environment.assumed_delivered_days))
-    run = ScheduledRun("order_deadlines")
-    done = {
-        "lapsed": run.apply_each(not_paid, partial(lapse_order, shop)),
-        "assumed_delivered": run.apply_each(not_confirmed, partial(assume_delivered, shop)),
-    }
+    shards = range(event.get("group", 0), STATUS_SHARDS.read, event.get("groups", 1))
+    placed_before = now - timedelta(minutes=environment.payment_window_minutes)
+    shipped_before = now - timedelta(days=environment.assumed_delivered_days)
+    not_paid = [_work_list(list_unpaid_orders(shop, placed_before, shard), shop, lapse_order) for shard in shards]
+    not_confirmed = [
+        _work_list(list_unconfirmed_orders(shop, shipped_before, shard), shop, assume_delivered) for shard in shards
+    ]
+    run = ScheduledRun("order_deadlines", TimeLimit(context), environment.lapse_lanes, shop.table.run_concurrently)
+    run.process(*not_paid, *not_confirmed)
+    done = {"lapsed": _count(not_paid), "assumed_delivered": _count(not_confirmed)}
     log.info("deadlines_checked", extra=done)
     run.raise_if_failed()
     return done
+
+
+def _work_list(orders: Iterator[QueuedOrder], shop: Shop, handle: Callable[[Shop, str], bool]) -> WorkList[QueuedOrder]:
+    return WorkList(orders, lambda order: handle(shop, order.order_id), lambda order: order.order_id)
+
+
+def _count(lists: Iterable[WorkList[QueuedOrder]]) -> int:
+    return sum(each.done for each in lists)

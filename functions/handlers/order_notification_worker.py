@@ -13,7 +13,7 @@ from datetime import datetime
 from functions.adapters.mailer import send_mail
 from functions.mails.order_notifications import render_notification
 from functions.model.events import OrderData, ReceivedEvent, RefundData
-from functions.model.retention import MAIL_SENDER_TIMEOUT_SECONDS
+from functions.model.retention import MAIL_ATTEMPT_SECONDS, MAIL_SENDER_TIMEOUT_SECONDS
 from functions.runtime import observability
 from functions.runtime.environment import OrderNotificationsEnvironment
 from functions.runtime.queue_batch import MessageBatch, queue_handler
@@ -27,7 +27,7 @@ from functions.shop.order_notifications import (
 from functions.shop.shop import Shop
 
 
-@queue_handler(OrderNotificationsEnvironment)
+@queue_handler(OrderNotificationsEnvironment, margin_seconds=MAIL_ATTEMPT_SECONDS)
 def handler(batch: MessageBatch, shop: Shop, environment: OrderNotificationsEnvironment) -> None:
     """Lambda entry point: send a mail to the customer for each event of an order."""
     latest_start = latest_mail_start(shop, MAIL_SENDER_TIMEOUT_SECONDS)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 Unit = Literal["Count", "Milliseconds", "None"]
-Dimension = Literal["function", "currency"]
+Dimension = Literal["function", "currency", "resource", "reason"]
 
 
 @dataclass(frozen=True)
@@ -44,10 +44,12 @@ REFUNDS_FAILED   = MetricDefinition("RefundsFailed",   "Count", "failed refunds;
 READ_UNITS       = MetricDefinition("ReadUnits",       "Count", "consumed read units of the table and its indexes", dimensions=("function",))
 WRITE_UNITS      = MetricDefinition("WriteUnits",      "Count", "consumed write units of the table and its indexes", dimensions=("function",))
 THROTTLES        = MetricDefinition("Throttles",       "Count", "throttled requests, and batch responses with unprocessed items", dimensions=("function",), also_total=True)
+THROTTLED        = MetricDefinition("Throttled",       "Count", "throttled requests by DynamoDB's reason, and by the table or index that it names", dimensions=("resource", "reason"))
 PROCESSING_LAG              = MetricDefinition("Lag",             "Milliseconds", "time from a change to its processing; for a stream batch, of the oldest record", dimensions=("function",), keep_each_value=True)
 EFFECTS_ACCEPTED         = MetricDefinition("EffectsAccepted", "Count", "events that had an effect", dimensions=("function",))
 EFFECTS_DUPLICATE        = MetricDefinition("EffectsDuplicate", "Count", "duplicate events, and events without an effect", dimensions=("function",))
 EFFECTS_FAILED           = MetricDefinition("EffectsFailed",   "Count", "failed attempts, which are retried", dimensions=("function",), also_total=True)
+OUT_OF_TIME      = MetricDefinition("OutOfTime",       "Count", "invocations that stopped before their timeout and left work for the next one", dimensions=("function",))
 PARKED           = MetricDefinition("Parked",          "Count", "records and messages that were parked", dimensions=("function",))
 
 PARKED_WAITING   = MetricDefinition("ParkedWaiting",   "Count", "parked records and messages that are not redriven yet", is_gauge=True)
@@ -56,6 +58,7 @@ ARCHIVE_MISMATCHES       = MetricDefinition("ArchiveMismatches", "Count", "order
 ORDERS_STALLED         = MetricDefinition("OrdersStalled",  "Count", "orders that were paid more than 10 minutes ago and have no shipment request", is_gauge=True)
 UNMATCHED_PAYMENTS        = MetricDefinition("UnmatchedPayments", "Count", "payments that match no order and are not refunded yet", is_gauge=True)
 LAPSE_BACKLOG    = MetricDefinition("LapseBacklog",    "Count", "orders that missed their payment or delivery deadline by more than 5 minutes and were not processed", is_gauge=True)
+LAPSE_LAG        = MetricDefinition("LapseLag",        "Milliseconds", "how long ago the oldest order that is not processed missed its payment or delivery deadline", is_gauge=True)
 # fmt: on
 
 METRICS: tuple[MetricDefinition, ...] = tuple(it for it in list(globals().values()) if isinstance(it, MetricDefinition))

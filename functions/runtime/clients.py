@@ -24,6 +24,7 @@ CLIENT_CONFIG = Config(
     connect_timeout=2,
     read_timeout=3,
     retries={"mode": "standard", "max_attempts": 3},
+    max_pool_connections=32,  # the setting `lapse_lanes` allows 32 requests at the same time
     user_agent="orderstream",  # otherwise botocore spends a fifth of its time on building this header
 )
 

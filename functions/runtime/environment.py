@@ -178,6 +178,7 @@ class OrderDeadlinesEnvironment:
 
     `payment_window_minutes`: how many minutes stock stays reserved for an unpaid order.
     `assumed_delivered_days`: after how many days a shipped order counts as delivered if no delivery is reported.
+    `lapse_lanes`: how many orders a run processes at the same time.
     """
 
     table_name: str
@@ -185,6 +186,7 @@ class OrderDeadlinesEnvironment:
     assumed_delivered_days: int
     retention_days: int
     return_window_days: int
+    lapse_lanes: int
 
 
 @entity

@@ -12,6 +12,8 @@ from typing import Any
 
 from functions.model.metrics import MetricDefinition
 
+Dimensions = tuple[tuple[str, str], ...]
+"""The names and values of a metric's dimensions, except `function`."""
 MAX_VALUES_PER_METRIC = 100
 """How many values of one metric a line in embedded metric format can hold."""
 
@@ -21,37 +23,40 @@ class MetricsBuffer:
 
     def __init__(self, function: str) -> None:
         self._function = function
-        self._values: dict[tuple[str | None, MetricDefinition], list[float]] = defaultdict(list)
+        self._values: dict[tuple[Dimensions, MetricDefinition], list[float]] = defaultdict(list)
 
-    def add_metric(self, metric: MetricDefinition, value: float = 1, *, currency: str | None = None) -> None:
-        """Add a value to a metric. `currency`: the value of the metric's dimension `currency`, for an amount of money.
+    def add_metric(self, metric: MetricDefinition, value: float = 1, **dimensions: str) -> None:
+        """Add a value to a metric. `dimensions`: the values of the metric's dimensions except `function`.
+
+        For example, `currency` is the dimension of an amount of money.
 
         If the metric has `keep_each_value`, the log line has each value. For any other metric, it has the sum of the
         values. A zero is ignored, unless the metric has `keep_each_value` or is a gauge (a current level).
         """
         if not value and not metric.is_gauge and not metric.keep_each_value:
             return
-        values = self._values[currency, metric]
+        values = self._values[tuple(dimensions.items()), metric]
         if metric.keep_each_value or not values:
             values.append(value)
         else:
             values[0] += value
 
     def emf_lines(self, namespace: str, at_ms: int) -> Iterator[str]:
-        """Yield the log lines with all metrics: one line for each currency, and one for the metrics without currency.
+        """Yield the log lines with all metrics: one line for all metrics with the same values of their dimensions.
 
         If a metric has more values than a line can hold, the remaining values are on additional lines.
         """
-        left: dict[str | None, dict[MetricDefinition, list[float]]] = defaultdict(dict)
-        for (currency, metric), values in self._values.items():
-            left[currency][metric] = values
-        for currency, metrics in left.items():
+        left: dict[Dimensions, dict[MetricDefinition, list[float]]] = defaultdict(dict)
+        for (dimensions, metric), values in self._values.items():
+            left[dimensions][metric] = values
+        for dimensions, metrics in left.items():
             for start in range(0, max(map(len, metrics.values())), MAX_VALUES_PER_METRIC):
                 now = {metric: values[start : start + MAX_VALUES_PER_METRIC] for metric, values in metrics.items()}
-                yield self._emf_line(namespace, at_ms, currency, {it: values for it, values in now.items() if values})
+                some = {metric: values for metric, values in now.items() if values}
+                yield self._emf_line(namespace, at_ms, dict(dimensions), some)
 
     def _emf_line(
-        self, namespace: str, at_ms: int, currency: str | None, metrics: dict[MetricDefinition, list[float]]
+        self, namespace: str, at_ms: int, dimensions: dict[str, str], metrics: dict[MetricDefinition, list[float]]
     ) -> str:
         directives: dict[tuple[Any, ...], list[dict[str, str]]] = defaultdict(list)
         for metric in metrics:
@@ -63,8 +68,7 @@ class MetricsBuffer:
         line: dict[str, Any] = {
             "_aws": {"Timestamp": at_ms, "CloudWatchMetrics": metric_directives},
             "function": self._function,
+            **dimensions,
         }
-        if currency is not None:
-            line["currency"] = currency
         line |= {metric.name: values if metric.keep_each_value else values[0] for metric, values in metrics.items()}
         return json.dumps(line, separators=(",", ":"))

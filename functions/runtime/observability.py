@@ -3,12 +3,14 @@
 import functools
 import gc
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from datetime import datetime
 from typing import Any, TypeVar
 
 from functions import IN_LAMBDA
+from functions.dynamodb.capacity import ThrottlingReason
 from functions.model import metrics
 from functions.model.events import ReceivedEvent, delivery_attempt, order_id_of_message
 from functions.model.lambdas import lambda_name_of_module
@@ -24,10 +26,13 @@ R = TypeVar("R")
 _metrics_buffer: ContextVar[MetricsBuffer] = ContextVar("tally")
 
 
-def add_metric(metric: MetricDefinition, value: float = 1, *, currency: str | None = None) -> None:
-    """Add a value to a metric of this invocation. Does nothing outside a Lambda handler, for example in an ops tool."""
+def add_metric(metric: MetricDefinition, value: float = 1, **dimensions: str) -> None:
+    """Add a value to a metric of this invocation. Does nothing outside a Lambda handler, for example in an ops tool.
+
+    `dimensions`: the values of the metric's dimensions except `function`, for example `currency`.
+    """
     if metrics_buffer := _metrics_buffer.get(None):
-        metrics_buffer.add_metric(metric, value, currency=currency)
+        metrics_buffer.add_metric(metric, value, **dimensions)
 
 
 def instrument_handler(handler: Callable[[dict[str, Any], Any], R]) -> Callable[[dict[str, Any], Any], R]:
@@ -41,6 +46,7 @@ def instrument_handler(handler: Callable[[dict[str, Any], Any], R]) -> Callable[
     def wrapper(event: dict[str, Any], context: Any) -> R:
         _resume_garbage_collection()
         metrics_buffer, before = MetricsBuffer(function_name), capacity_units.totals
+        throttled_before = capacity_units.throttling_reasons
         invocation_token = invocation.set(
             {"function": function_name, "invocation": getattr(context, "aws_request_id", "")}
         )
@@ -49,6 +55,7 @@ def instrument_handler(handler: Callable[[dict[str, Any], Any], R]) -> Callable[
             return handler(event, context)
         finally:
             _add_invocation_metrics(metrics_buffer, event, before)
+            _report_throttling(metrics_buffer, capacity_units.throttling_reasons - throttled_before)
             namespace = load_environment(CommonEnvironment).metrics_namespace
             for line in metrics_buffer.emf_lines(namespace, int(time.time() * 1000)):
                 metrics_logger.info(line)
@@ -70,6 +77,13 @@ def _add_invocation_metrics(
     consumed = (metrics.READ_UNITS, metrics.WRITE_UNITS, metrics.THROTTLES)
     for metric, by_now, then in zip(consumed, capacity_units.totals, before, strict=True):
         metrics_buffer.add_metric(metric, by_now - then)
+
+
+def _report_throttling(metrics_buffer: MetricsBuffer, throttled: Counter[ThrottlingReason]) -> None:
+    """Log and count the throttled requests of an invocation: one line for each reason and table or index."""
+    for why, requests in throttled.items():
+        log.warning("requests_throttled", extra={**why._asdict(), "requests": requests})
+        metrics_buffer.add_metric(metrics.THROTTLED, requests, resource=why.target, reason=why.reason)
 
 
 def _resume_garbage_collection() -> None:

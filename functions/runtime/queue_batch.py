@@ -24,6 +24,7 @@ from functions.runtime import clients, dead_letters
 from functions.runtime.environment import load_environment
 from functions.runtime.log import log
 from functions.runtime.observability import failure_logger, instrument_handler
+from functions.runtime.time_limit import MARGIN_SECONDS, TimeLimit
 from functions.shop.shop import Shop
 
 E = TypeVar("E")
@@ -34,13 +35,13 @@ QueueHandler = Callable[["MessageBatch", Shop, E], None]
 
 
 def queue_handler(
-    environment_class: type[E],
+    environment_class: type[E], margin_seconds: float = MARGIN_SECONDS
 ) -> Callable[[QueueHandler[E]], Callable[[dict[str, Any], Any], dict[str, Any]]]:
     """Return a decorator that makes a function the Lambda handler of an SQS queue.
 
     The decorated function processes a MessageBatch. The handler returns the ids of the messages that SQS must deliver
     again. `environment_class`: the Lambda's class in functions/runtime/environment.py; it needs `table_name` and
-    `failures_bucket`.
+    `failures_bucket`. `margin_seconds`: no message is started if less time is left.
     """
 
     def decorate(process: QueueHandler[E]) -> Callable[[dict[str, Any], Any], dict[str, Any]]:
@@ -48,10 +49,11 @@ def queue_handler(
 
         @instrument_handler
         @functools.wraps(process)
-        def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
+        def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
             environment: Any = load_environment(cast(Any, environment_class))
             park = dead_letters.dead_letter_writer(environment.failures_bucket, name)
-            batch = MessageBatch(event["Records"], park, failure_logger(name))
+            limit = TimeLimit(context, margin_seconds)
+            batch = MessageBatch(event["Records"], park, failure_logger(name), limit.is_reached)
             shop = clients.create_shop(environment.table_name)
             process(batch, shop, environment)
             batch.change_message_visibility(shop.now())  # last: from then on, SQS may deliver a failed message again
@@ -70,8 +72,9 @@ class MessageBatch(RecordBatch):
         records: Sequence[Record],
         park: Callable[[Record, str], None],
         log_failure: Callable[[Exception, Record], None],
+        is_out_of_time: Callable[[], bool] = lambda: False,
     ) -> None:
-        super().__init__(records, park, log_failure)
+        super().__init__(records, park, log_failure, is_out_of_time)
         self._retries: list[tuple[Record, float]] = []
 
     def id_of(self, record: Record) -> str:
@@ -79,8 +82,14 @@ class MessageBatch(RecordBatch):
 
     def retry_record(self, record: Record, error: Exception) -> None:
         """Log the error, and mark the message for retry. If the error says how long a claim lasts, wait until then."""
-        super().retry_record(record, error.reason if isinstance(error, ClaimHeld) else error)
-        self._retries.append((record, error.claimed_until if isinstance(error, ClaimHeld) else 0))
+        until = error.claimed_until if isinstance(error, ClaimHeld) else 0
+        self.log_failure(error.reason if isinstance(error, ClaimHeld) else error, record)
+        self.postpone_record(record, until)
+
+    def postpone_record(self, record: Record, until: float = 0) -> None:
+        """Mark a message for retry, but not before the time `until` (epoch seconds)."""
+        super().postpone_record(record)
+        self._retries.append((record, until))
 
     def change_message_visibility(self, now: datetime) -> None:
         """Change the visibility timeout of each message that is marked for retry. Call this after all other work.
@@ -124,7 +133,7 @@ class MessageBatch(RecordBatch):
 
         So one message cannot fail because of another. `handle` must be safe to repeat.
         """
-        if len(self.records) > 1:
+        if len(self.records) > 1 and not self.is_out_of_time():
             try:
                 handle([parse_event(message) for message in self.records])
             except Exception as error:  # noqa: BLE001  the calls below find out which message fails, and why
@@ -138,8 +147,12 @@ class MessageBatch(RecordBatch):
         """Call `handle` with the events of several messages together.
 
         If `handle` raises Permanent, park all these messages (store them in the failure store). If `handle` raises
-        another error, mark all of them for retry.
+        another error, mark all of them for retry. If too little time is left, mark them for retry without the call.
         """
+        if self.is_out_of_time():
+            for message in messages:
+                self.postpone_record(message)
+            return
         try:
             handle([parse_event(message) for message in messages])
         except Permanent as error:

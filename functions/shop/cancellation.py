@@ -14,16 +14,21 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from functions.dynamodb.keys import to_instant
 from functions.dynamodb.writes import Write, WriteConflict, put_if_newer, update
-from functions.model.entities import Expiry, Order, RefundReason, Shipment
+from functions.model.entities import Expiry, Order, QueuedOrder, RefundReason, Shipment
 from functions.model.errors import NotFound, WrongState
-from functions.model.patterns import ORDERS_BY_STATUS_OLDEST_FIRST, SHIPMENTS_OF_ORDER
+from functions.model.patterns import SHIPMENTS_OF_ORDER
 from functions.model.pricing import refund_due
 from functions.model.states import OrderCommand, apply_order_command, apply_shipment_command
 from functions.model.table import EXPIRY, SHIPMENT
 from functions.shop import discounts, stock
-from functions.shop.orders import get_order, get_unarchived_order, require_unarchived, save_order
+from functions.shop.orders import (
+    get_order,
+    get_unarchived_order,
+    list_orders_placed_before,
+    require_unarchived,
+    save_order,
+)
 from functions.shop.refunds import plan_refunds
 from functions.shop.shop import Caller, Shop, retry_on_conflict
 
@@ -191,13 +196,13 @@ def refuse_cancel(shop: Shop, caller: Caller, order_id: str) -> Order:
 
 
 # expire unpaid orders -------------------------------------------------------------------------------------------------
-def list_unpaid_orders(shop: Shop, placed_before: datetime) -> Iterator[str]:
-    """Return the ids of orders placed before this time that are not fully paid, oldest first.
+def list_unpaid_orders(shop: Shop, placed_before: datetime, shard: int | None = None) -> Iterator[QueuedOrder]:
+    """Yield the orders placed before this time that are not fully paid, oldest first.
 
-    The query reads an index that is eventually consistent. So the result may contain an order that is already paid.
+    `shard`: reads only this shard (partition) of the index. The index is eventually consistent. So the result may
+    contain an order that is already paid.
     """
-    waiting = shop.table.query_all(ORDERS_BY_STATUS_OLDEST_FIRST, queue="PENDING", until=to_instant(placed_before))
-    return (order.order_id for order in waiting)
+    return list_orders_placed_before(shop, "PENDING", placed_before, shard)
 
 
 def lapse_order(shop: Shop, order_id: str) -> bool:

@@ -1,10 +1,11 @@
 """Read and list orders, and change their delivery address."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
-from functions.dynamodb.keys import Instant
+from functions.dynamodb.keys import Instant, to_instant
 from functions.dynamodb.table import QueryPage
 from functions.dynamodb.writes import Write, put_if_absent, update
 from functions.model.entities import (
@@ -136,6 +137,17 @@ def list_orders_by_status(
     caller.require_group("staff")
     pattern = ORDERS_BY_STATUS_OLDEST_FIRST if oldest_first else ORDERS_BY_STATUS_NEWEST_FIRST
     return shop.table.query(pattern, queue=status, since=since, until=until, limit=limit, after=after)
+
+
+def list_orders_placed_before(
+    shop: Shop, status: OrderStatus, before: datetime, shard: int | None = None
+) -> Iterator[QueuedOrder]:
+    """Yield the orders with this status that were placed before a time, oldest first.
+
+    `shard`: reads only this shard (partition) of the index; None means all.
+    """
+    known: dict[str, str] = {"queue": status} if shard is None else {"queue": status, "shard": str(shard)}
+    return shop.table.query_all(ORDERS_BY_STATUS_OLDEST_FIRST, until=to_instant(before), **known)
 
 
 def list_orders_by_number(

@@ -42,6 +42,8 @@ DynamoDB allows 100 items in a transaction. The transactions that place, cancel 
 stock item for each product, and a few other items.
 """
 MAX_PLAN_ATTEMPTS = 4
+MAX_PARTS_LEFT = 2
+"""How often an order leaves a busy stock part for another one. Then `Table.write` waits between its attempts."""
 
 
 @dataclass(frozen=True)
@@ -179,18 +181,23 @@ def _write_order(
     """Write the order, reserve its stock and redeem its discount. Return the order as written.
 
     A product's stock and the counter of a discount code may each be split over several items (parts). If a chosen part
-    has too little left, the function chooses other parts and tries again. Raises TableBusy if MAX_PLAN_ATTEMPTS
-    attempts fail. Raises WriteConflict if a resize moved stock while it was read. Raises BackorderUnconfirmed if pieces
-    would be backordered, but `products` was not read consistently.
+    has too little left, the function chooses other parts and tries again. If a part that was chosen without reading the
+    stock is busy, it tries another one. Raises TableBusy if MAX_PLAN_ATTEMPTS attempts fail. Raises WriteConflict if a
+    resize moved stock while it was read. Raises BackorderUnconfirmed if pieces would be backordered, but `products` was
+    not read consistently.
     """
-    for _ in range(MAX_PLAN_ATTEMPTS):
+    split = {id for id, product in products.items() if product.active_part_count > 1}
+    for attempt in range(MAX_PLAN_ATTEMPTS):
         try:
             shop.table.write(
                 put_if_absent(ORDER, order, condition_error=AlreadyPlaced),
-                *stock.reserve(order),
+                *stock.reserve(order, split if attempt < MAX_PARTS_LEFT else ()),
                 *discounts.redeem(order),
             )
+        except stock.PartBusy as busy:
+            order = stock.leave_busy_part(order, products[busy.product_id])
         except stock.PartOutOfStock:
+            split = set()
             order = stock.assign_available_parts(shop, order, products)
             if not consistent and any(line.backordered for line in order.lines.values()):
                 raise BackorderUnconfirmed from None

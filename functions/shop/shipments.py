@@ -11,18 +11,23 @@ from datetime import datetime
 
 from functions.dynamodb.keys import to_instant
 from functions.dynamodb.writes import WriteConflict, put_if_absent, update
-from functions.model.entities import ArchivedOrder, Line, Order, Shipment
+from functions.model.entities import ArchivedOrder, Line, Order, OrderStatus, QueuedOrder, Shipment
 from functions.model.errors import InvalidInput, NotFound, TooMuch, WrongState
 from functions.model.patterns import (
     ORDER_BY_ID,
-    ORDERS_BY_STATUS_OLDEST_FIRST,
     SHIPMENT_BY_TRACKING_NUMBER,
     SHIPMENTS_OF_ORDER,
 )
 from functions.model.states import apply_order_command, apply_shipment_command
 from functions.model.table import ORDER, SHIPMENT
 from functions.shop.cancellation import put_expiry_marker
-from functions.shop.orders import get_order_owner, get_unarchived_order, require_unarchived, save_order
+from functions.shop.orders import (
+    get_order_owner,
+    get_unarchived_order,
+    list_orders_placed_before,
+    require_unarchived,
+    save_order,
+)
 from functions.shop.shop import Caller, Shop, decide_with_eventual_reads
 
 MAX_SHIPMENTS = 90
@@ -162,25 +167,34 @@ def _record_delivery(shop: Shop, order: Order, shipments: Sequence[Shipment]) ->
     return delivered
 
 
-def list_unrequested_orders(shop: Shop, paid_before: datetime) -> Iterator[str]:
-    """Return the ids of paid orders without a requested shipment: PAID, and unchanged since `paid_before`.
+def list_unrequested_orders(shop: Shop, paid_before: datetime) -> Iterator[QueuedOrder]:
+    """Yield the paid orders without a requested shipment: PAID, and unchanged since `paid_before`.
 
     When a shipment is requested, the order's status changes from PAID to FULFILLING. The query reads an index that is
     eventually consistent. So the shipment of an order in the result may have been requested in the meantime.
     """
-    paid = shop.table.query_all(ORDERS_BY_STATUS_OLDEST_FIRST, queue="PAID", until=to_instant(paid_before))
-    return (order.order_id for order in paid if order.updated_at < to_instant(paid_before))
+    return _list_unchanged_orders(shop, "PAID", paid_before)
 
 
-def list_unconfirmed_orders(shop: Shop, shipped_before: datetime) -> Iterator[str]:
-    """Return the ids of orders whose delivery was not confirmed: SHIPPED, and unchanged since `shipped_before`.
+def list_unconfirmed_orders(shop: Shop, shipped_before: datetime, shard: int | None = None) -> Iterator[QueuedOrder]:
+    """Yield the orders whose delivery was not confirmed: SHIPPED, and unchanged since `shipped_before`.
+
+    `shard`: reads only this shard (partition) of the index. The index is eventually consistent, so an order in the
+    result may already be delivered.
+    """
+    return _list_unchanged_orders(shop, "SHIPPED", shipped_before, shard)
+
+
+def _list_unchanged_orders(
+    shop: Shop, status: OrderStatus, since: datetime, shard: int | None = None
+) -> Iterator[QueuedOrder]:
+    """Yield the orders with this status that have not changed since a time.
 
     The index is sorted by the time when the orders were placed. So the function also has to skip orders that changed
-    after `shipped_before`. The index is eventually consistent, so an order in the result may already be delivered.
+    after `since`.
     """
-    end = to_instant(shipped_before)
-    waiting = shop.table.query_all(ORDERS_BY_STATUS_OLDEST_FIRST, queue="SHIPPED", until=end)
-    return (order.order_id for order in waiting if order.updated_at < end)
+    orders = list_orders_placed_before(shop, status, since, shard)
+    return (order for order in orders if order.updated_at < to_instant(since))
 
 
 def assume_delivered(shop: Shop, order_id: str) -> bool:

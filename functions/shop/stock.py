@@ -9,8 +9,9 @@ part 0. The quantity in this part then goes below zero, and goods that are recei
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 from functions.dynamodb.errors import TableBusy
 from functions.dynamodb.writes import Write, WriteConflict, adjust
@@ -57,6 +58,17 @@ class PartOutOfStock(Exception):
     """A stock part (one of the items that share a product's stock) has fewer pieces than an order takes from it."""
 
 
+class PartBusy(Exception):
+    """A stock part cannot be written now: other orders change it, or DynamoDB throttles it. `product_id`: its product.
+
+    A stock part is one of the items that share a product's stock. Nothing was written.
+    """
+
+    def __init__(self, product_id: str) -> None:
+        super().__init__(product_id)
+        self.product_id = product_id
+
+
 def assign_first_parts(order: Order, products: Mapping[str, Product]) -> Order:
     """Choose one stock part for each order line, without reading the stock.
 
@@ -70,6 +82,21 @@ def assign_first_parts(order: Order, products: Mapping[str, Product]) -> Order:
             for id, line in order.lines.items()
         },
     )
+
+
+def leave_busy_part(order: Order, product: Product) -> Order:
+    """Return the order with another stock part for the pieces of a product, without reading the stock.
+
+    Stock parts are the items that share a product's stock. The product has at least two active parts, and the order
+    takes all its pieces from one of them. The next part depends on the order's id too, so orders that leave a part
+    spread over the others.
+    """
+    line = order.lines[product.product_id]
+    (busy,) = map(int, line.quantity_by_stock_part)
+    step = 1 + hash_to_bucket(order.order_id, product.active_part_count - 1)
+    number = (product.active_parts.index(busy) + step) % product.active_part_count
+    shares = {product.active_parts[number]: line.quantity}
+    return replace(order, lines={**order.lines, product.product_id: _with_shares(line, shares)})
 
 
 def assign_available_parts(shop: Shop, order: Order, products: Mapping[str, Product]) -> Order:
@@ -159,22 +186,24 @@ def _with_shares(line: Line, shares: Shares, backordered: int = 0) -> Line:
     return replace(line, taken=taken, backordered=backordered)
 
 
-def reserve(order: Order) -> Iterator[Write[Stock]]:
+def reserve(order: Order, can_leave: Collection[str] = ()) -> Iterator[Write[Stock]]:
     """Yield the writes that reserve an order's goods.
 
     A write raises PartOutOfStock if its stock part (one of the items with the product's stock) has too few pieces.
-    Backordered pieces are always taken from part 0.
+    Backordered pieces are always taken from part 0. `can_leave`: the ids of the products for which it raises PartBusy
+    if the part is busy.
     """
     for id, line in order.lines.items():
         for part, quantity in line.quantity_by_stock_part.items():
             there = quantity - (line.backordered if part == "0" else 0)
-            yield adjust(
+            write = adjust(
                 stock_row(int(part)),
                 stock_key(id, int(part)),
                 add={"available": -quantity},
                 at_least={"available": there} if there else {},
                 condition_error=lambda found: PartOutOfStock(),
             )
+            yield replace(write, busy_error=partial(PartBusy, id)) if id in can_leave else write
 
 
 def release(order: Order) -> Iterator[Write[Stock]]:

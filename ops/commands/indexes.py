@@ -1,10 +1,13 @@
-"""The `indexes` command: check before a deploy how the deploy would change the table's indexes.
+"""The `indexes` command: check before a deploy how the deploy would change the table's indexes and warm throughput.
 
 DynamoDB creates or deletes only one index per table update, and cannot change an existing index. CloudFormation sends
 all changes in one update. If DynamoDB rejects this update, CloudFormation rolls back after minutes or hours. So this
 command compares the indexes before the deploy, and prints the separate deploys that are needed.
 
-Source: Amazon DynamoDB developer guide, "Managing Global Secondary Indexes"; API reference, UpdateTable.
+DynamoDB never lowers the warm throughput of a table or an index. So the command also reports a lower value.
+
+Source: Amazon DynamoDB developer guide, "Managing Global Secondary Indexes", "Understanding DynamoDB warm throughput";
+API reference, UpdateTable.
 """
 
 from __future__ import annotations
@@ -23,16 +26,23 @@ from botocore.exceptions import BotoCoreError, ClientError
 from functions.model.table import create_table_request
 from ops import targets
 
+WarmThroughput = tuple[tuple[str, int], ...]
+"""The warm throughput in units per second, by the name of the value."""
+WARM_VALUES = ("ReadUnitsPerSecond", "WriteUnitsPerSecond")
 TABLE_TYPES = ("AWS::DynamoDB::GlobalTable", "AWS::DynamoDB::Table")
 
 
 @dataclass(frozen=True)
 class IndexDefinition:
-    """A global secondary index. `attributes`: the projected attributes besides the keys; None if all are projected."""
+    """A global secondary index. `attributes`: the projected attributes besides the keys; None if all are projected.
+
+    `warm`: the warm throughput, as DynamoDB names its values; empty if it is not set.
+    """
 
     keys: tuple[str, ...]
     attributes: frozenset[str] | None
     status: str = "ACTIVE"
+    warm: WarmThroughput = ()
 
     def has_same_definition(self, other: IndexDefinition) -> bool:
         return (self.keys, self.attributes) == (other.keys, other.attributes)
@@ -40,16 +50,17 @@ class IndexDefinition:
 
 @dataclass(frozen=True)
 class TableIndexes:
-    """The keys of a table, and its indexes by name."""
+    """The keys of a table, its indexes by name, and its own warm throughput."""
 
     keys: tuple[str, ...]
     indexes: Mapping[str, IndexDefinition]
+    warm: WarmThroughput = ()
 
 
 # read indexes ---------------------------------------------------------------------------------------------------------
 def indexes_from_model() -> TableIndexes:
     """Return the indexes that the code declares. The CloudFormation template is generated from this declaration."""
-    return _parse_table(create_table_request("any"))
+    return parse_table(create_table_request("any"))
 
 
 def indexes_from_file(path: Path) -> TableIndexes | None:
@@ -59,17 +70,17 @@ def indexes_from_file(path: Path) -> TableIndexes | None:
     """
     document = json.loads(path.read_text(encoding="utf-8"))
     if "Table" in document:
-        return _parse_table(document["Table"])
+        return parse_table(document["Table"])
     tables = [one["Properties"] for one in document.get("Resources", {}).values() if one["Type"] in TABLE_TYPES]
     if not tables and isinstance(document.get("Outputs", {}).get("TableName", {}).get("Value"), str):
         # The table was restored from a backup, so the template contains only its name and not its indexes. Use the
         # indexes that the code declares.
         return indexes_from_model()
-    return _parse_table(tables[0]) if tables else None
+    return parse_table(tables[0]) if tables else None
 
 
 def indexes_from_table(client: Any, name: str) -> TableIndexes:
-    return _parse_table(client.describe_table(TableName=name)["Table"])
+    return parse_table(client.describe_table(TableName=name)["Table"])
 
 
 def indexes_from_stack(name: str, region: str | None) -> TableIndexes | None:
@@ -86,7 +97,8 @@ def indexes_from_stack(name: str, region: str | None) -> TableIndexes | None:
     return indexes_from_table(boto3.client("dynamodb", region_name=region), outputs["TableName"])
 
 
-def _parse_table(table: Mapping[str, Any]) -> TableIndexes:
+def parse_table(table: Mapping[str, Any]) -> TableIndexes:
+    """Return the indexes of a table that a template, a CreateTable request or DescribeTable describes."""
     return TableIndexes(
         _parse_keys(table),
         {
@@ -94,10 +106,17 @@ def _parse_table(table: Mapping[str, Any]) -> TableIndexes:
                 _parse_keys(index),
                 _parse_projection(index["Projection"]),
                 index.get("IndexStatus", "ACTIVE"),
+                _parse_warm_throughput(index),
             )
             for index in table.get("GlobalSecondaryIndexes", ())
         },
+        _parse_warm_throughput(table),
     )
+
+
+def _parse_warm_throughput(described: Mapping[str, Any]) -> WarmThroughput:
+    given = described.get("WarmThroughput") or {}
+    return tuple((name, given[name]) for name in WARM_VALUES if name in given)
 
 
 def _parse_keys(schema: Mapping[str, Any]) -> tuple[str, ...]:
@@ -163,7 +182,21 @@ def plan_deploys(deployed: TableIndexes, wanted: TableIndexes | None) -> DeployP
         for name, one in sorted(before.items())
         if one.status != "ACTIVE" and (made or gone)
     ]
+    why_not += _lowered_warm_throughput("the table", deployed.warm, wanted.warm)
+    for name in sorted(before.keys() & after.keys()):
+        why_not += _lowered_warm_throughput(name, before[name].warm, after[name].warm)
     return DeployPlan((*made, *gone), tuple(why_not))
+
+
+def _lowered_warm_throughput(where: str, before: WarmThroughput, after: WarmThroughput) -> Iterator[str]:
+    """Yield a sentence for each value of a warm throughput that a deploy would lower. A value that is not set stays."""
+    wanted = dict(after)
+    for name, units in before:
+        if wanted.get(name, units) < units:
+            yield (
+                f"{where} has a warm throughput of {units} {name}: DynamoDB cannot lower it to {wanted[name]}. "
+                f"Set it to at least {units}, or do not set it."
+            )
 
 
 # the command ----------------------------------------------------------------------------------------------------------

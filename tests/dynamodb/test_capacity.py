@@ -1,11 +1,15 @@
 """The consumed units of a piece of work, as DynamoDB itself counts them."""
 
+from contextlib import suppress
 from typing import Any
 
 import pytest
+from botocore import xform_name
+from botocore.exceptions import ClientError
 
-from functions.dynamodb.capacity import ConsumedCapacityCounter
+from functions.dynamodb.capacity import ConsumedCapacityCounter, ThrottlingReason
 from local.dynamodb_engine import Engine
+from tests.support.wire_tap import Reply, WireTap, error_reply, reply_with, transaction_cancelled_reply
 
 
 @pytest.fixture
@@ -67,3 +71,75 @@ def test_a_refused_request_counts_for_nothing(engine: Engine, name: str) -> None
     with pytest.raises(client.exceptions.ConditionalCheckFailedException):
         client.put_item(TableName=name, Item={"PK": {"S": "f"}}, ConditionExpression="attribute_exists(PK)")
     assert units.consumed_since_last_call() == {"read": 0, "write": 0}
+
+
+# throttling -----------------------------------------------------------------------------------------------------------
+TABLE_ARN = "arn:aws:dynamodb:eu-central-1:111122223333:table/orders"
+HOT_KEY = {"reason": "TableWriteKeyRangeThroughputExceeded", "resource": TABLE_ARN}
+SMALL_INDEX = {"reason": "IndexWriteProvisionedThroughputExceeded", "resource": f"{TABLE_ARN}/index/GSI2"}
+
+
+def throttled(wire: WireTap, operation: str, *replies: Reply, **request: Any) -> dict[tuple[str, str], int]:
+    """Send a request that gets these replies, and return the counted reasons."""
+    units = ConsumedCapacityCounter()
+    units.instrument(wire.client)
+    wire.reply_next(operation, *replies)
+    with suppress(ClientError):
+        getattr(wire.client, xform_name(operation))(**request)
+    assert units.totals[2] == len(replies)
+    return {(why.reason, why.resource): number for why, number in units.throttling_reasons.items()}
+
+
+@pytest.mark.parametrize(
+    ("code", "field"),
+    [
+        ("ProvisionedThroughputExceededException", "ThrottlingReasons"),
+        ("RequestLimitExceeded", "ThrottlingReasons"),
+        ("ThrottlingException", "throttlingReasons"),
+    ],
+)
+def test_a_throttled_request_is_counted_by_its_reason_and_its_table_or_index(
+    wire: WireTap, code: str, field: str
+) -> None:
+    found = throttled(
+        wire,
+        "PutItem",
+        error_reply(code, **{field: [HOT_KEY, SMALL_INDEX]}),
+        TableName="orders",
+        Item={"PK": {"S": "a"}},
+    )
+    assert found == {tuple(HOT_KEY.values()): 1, tuple(SMALL_INDEX.values()): 1}
+    assert {ThrottlingReason(*why).target for why in found} == {"table", "GSI2"}
+
+
+def test_each_attempt_of_the_client_is_counted_by_its_own_reason(patient_wire: WireTap) -> None:
+    replies = [error_reply("ThrottlingException", throttlingReasons=[why]) for why in (HOT_KEY, HOT_KEY, SMALL_INDEX)]
+    found = throttled(patient_wire, "PutItem", *replies, TableName="orders", Item={"PK": {"S": "a"}})
+    assert found == {tuple(HOT_KEY.values()): 2, tuple(SMALL_INDEX.values()): 1}
+
+
+@pytest.mark.parametrize("given", [{}, {"throttlingReasons": []}, {"throttlingReasons": [{}]}], ids=str)
+def test_without_a_reason_the_code_of_the_error_is_counted(wire: WireTap, given: dict[str, Any]) -> None:
+    reply = error_reply("ThrottlingException", **given)
+    found = throttled(wire, "GetItem", reply, TableName="orders", Key={"PK": {"S": "a"}})
+    assert found == {("ThrottlingException", ""): 1}
+    assert ThrottlingReason("ThrottlingException", "").target == "unknown"
+
+
+def test_a_cancelled_transaction_and_unprocessed_keys_are_counted_by_what_dynamodb_says(wire: WireTap) -> None:
+    put = {"Put": {"TableName": "orders", "Item": {"PK": {"S": "a"}}}}
+    reply = transaction_cancelled_reply("TransactionConflict", "ThrottlingError", "ConditionalCheckFailed")
+    assert throttled(wire, "TransactWriteItems", reply, TransactItems=[put]) == {("ThrottlingError", ""): 1}
+    left = {"orders": {"Keys": [{"PK": {"S": "a"}}]}}
+    reply = reply_with({"Responses": {}, "UnprocessedKeys": left})
+    assert throttled(wire, "BatchGetItem", reply, RequestItems=left) == {("UnprocessedKeys", ""): 1}
+
+
+def test_a_conflict_or_a_failed_condition_is_no_throttling(wire: WireTap) -> None:
+    put = {"Put": {"TableName": "orders", "Item": {"PK": {"S": "a"}}}}
+    units = ConsumedCapacityCounter()
+    units.instrument(wire.client)
+    wire.reply_next("TransactWriteItems", transaction_cancelled_reply("TransactionConflict", "ConditionalCheckFailed"))
+    with suppress(ClientError):
+        wire.client.transact_write_items(TransactItems=[put])  # type: ignore[list-item]
+    assert units.throttling_reasons == {}

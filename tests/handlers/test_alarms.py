@@ -386,7 +386,7 @@ def not_lapsing(scene: Scene, alarm: AlarmDefinition) -> Story:
     yield
     order_id = harness.place_order(mug=1)
     clients.client("events").disable_rule(Name="order_deadlines")
-    harness.clock_offset += timedelta(minutes=40)
+    harness.clock_offset += timedelta(minutes=50)
     if scene.runs("order_deadlines"):
         harness.lapse(harness.now().isoformat())
     measure_backlogs({}, None)

@@ -24,12 +24,14 @@ from functions.model.table import FOLLOW, REVIEW
 from functions.runtime import clients
 from functions.runtime.log import log as function_log
 from functions.runtime.scheduled_jobs import RunIncomplete
+from functions.runtime.time_limit import MARGIN_SECONDS
 from functions.shop import cancellation, companies, customers, follows, orders, placing, products, reviews, shipments
 from functions.shop.erasure import SETTLE_PERIOD, erase_customer
 from functions.shop.shop import Caller, Shop
 from local.expiry import expire_until
 from tests.support.client_faults import crash_at
 from tests.support.harness import READERS, STAFF, WAREHOUSE, ShopHarness
+from tests.support.lambda_context import FakeContext
 from tests.support.saved import reused
 from tests.support.scale import many
 
@@ -476,10 +478,10 @@ def test_a_failing_erasure_blocks_no_other_customer_and_no_cleanup(
         erase_customer(harness.shop, person, person.id)
     walk = customer_erasure.erase_customer_data
 
-    def erase(shop: Shop, archive_bucket: str, customer: ErasedCustomer) -> set[customer_erasure.ErasureOutcome]:
+    def erase(shop: Shop, archive_bucket: str, customer: ErasedCustomer, *rest: Any) -> Any:
         if customer.customer_id == first.id:
             raise RuntimeError("out of order")
-        return walk(shop, archive_bucket, customer)
+        return walk(shop, archive_bucket, customer, *rest)
 
     monkeypatch.setattr(customer_erasure, "erase_customer_data", erase)
     with pytest.raises(RunIncomplete, match="1 failed"):
@@ -508,3 +510,65 @@ def test_a_customer_whose_order_was_cut_short_is_forgotten_in_the_end(harness: S
     harness.process_all()
     run(harness)
     assert f"table ORDER#{order_id} ORDER" not in set().union(*found(harness).values())
+
+
+# time -----------------------------------------------------------------------------------------------------------------
+def run_within(harness: ShopHarness, seconds: float, monkeypatch: pytest.MonkeyPatch, slow: str) -> dict[str, int]:
+    """Run the job with time for this many seconds. Each call of the function `slow` takes a second."""
+    context = FakeContext(MARGIN_SECONDS + seconds)
+    with monkeypatch.context() as patch:
+        patch.setattr(customer_erasure, slow, context.spending(1, getattr(customer_erasure, slow)))
+        return customer_erasure.handler({"time": harness.now().strftime("%Y-%m-%dT%H:%M:%SZ")}, context)
+
+
+@pytest.fixture
+def settled(harness: ShopHarness) -> ShopHarness:
+    """Two customers are erased, no order of theirs is open, and the waiting period is over."""
+    those = live(harness, *FEW)
+    for person in FEW:
+        erase_customer(harness.shop, person, person.id)
+        harness.dispatch_order(those[person]["packed"])
+        harness.deliver_order(those[person]["packed"])
+    harness.process_all()
+    run(harness)
+    harness.process_all()
+    harness.clock_offset += SETTLE_PERIOD + timedelta(hours=1)
+    return harness
+
+
+def test_a_run_with_time_for_one_customer_is_followed_by_one_for_the_other(
+    settled: ShopHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waiting = []
+    for _ in range(3):
+        waiting.append(run_within(settled, 1.5, monkeypatch, "erase_customer_data")["waiting"])
+        settled.clock_offset += timedelta(hours=1)
+    assert waiting == [2, 1, 0]
+
+
+def test_runs_without_time_for_all_begin_with_different_customers(
+    harness: ShopHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    live(harness, *FEW)
+    for person in FEW:
+        erase_customer(harness.shop, person, person.id)
+    walked: set[str] = set()
+    erase = customer_erasure.erase_customer_data
+
+    def note(shop: Shop, bucket: str, customer: ErasedCustomer, *rest: Any) -> Any:
+        walked.add(customer.customer_id)
+        return erase(shop, bucket, customer, *rest)
+
+    monkeypatch.setattr(customer_erasure, "erase_customer_data", note)
+    for _ in range(20):
+        assert run_within(harness, 0.5, monkeypatch, "erase_customer_data")["finished"] == 0
+        harness.clock_offset += timedelta(hours=1)
+    assert walked == {person.id for person in FEW}
+
+
+@pytest.mark.parametrize(("slow", "seconds"), [("_redact_document", 1.5), ("remove_address", 0.5)])
+def test_an_erasure_is_finished_only_by_a_run_that_saw_all_orders_and_the_whole_failure_store(
+    settled: ShopHarness, monkeypatch: pytest.MonkeyPatch, slow: str, seconds: float
+) -> None:
+    assert run_within(settled, seconds, monkeypatch, slow) == {"waiting": 2, "finished": 0}
+    assert run_within(settled, 99, monkeypatch, slow) == {"waiting": 2, "finished": 2}

@@ -45,34 +45,36 @@ EVERYWHERE = """
 """
 MODULES = {
     "copies_reader": """dynamodb.stream_batch model.copies model.patterns model.pricing model.totals
-        runtime.dead_letters shop.customer_names""",
-    "event_publisher": "dynamodb.stream_batch runtime.dead_letters",
+        runtime.dead_letters runtime.time_limit shop.customer_names""",
+    "event_publisher": "dynamodb.stream_batch runtime.dead_letters runtime.time_limit",
     "fulfilment_worker": """model.patterns model.pricing model.retries runtime.dead_letters runtime.queue_batch
-        shop.accounts shop.cancellation shop.discounts shop.fulfilment shop.idempotency shop.invoices shop.orders
-        shop.refunds shop.shipments shop.stock""",
+        runtime.time_limit shop.accounts shop.cancellation shop.discounts shop.fulfilment shop.idempotency shop.invoices
+        shop.orders shop.refunds shop.shipments shop.stock""",
     "order_notification_worker": """adapters adapters.mailer mails mails.order_notifications model.patterns
-        model.pricing model.retries runtime.dead_letters runtime.queue_batch shop.customers
+        model.pricing model.retries runtime.dead_letters runtime.queue_batch runtime.time_limit shop.customers
         shop.order_notifications shop.orders""",
     "product_alert_worker": """adapters adapters.mailer mails mails.product_alerts model.patterns model.retries
-        runtime.dead_letters runtime.queue_batch runtime.rate_limiter shop.customers shop.order_notifications
-        shop.orders shop.product_alerts shop.stock""",
+        runtime.dead_letters runtime.queue_batch runtime.rate_limiter runtime.time_limit shop.customers
+        shop.order_notifications shop.orders shop.product_alerts shop.stock""",
     "refund_worker": """adapters adapters.payment_provider model.patterns model.retries runtime.dead_letters
-        runtime.queue_batch runtime.secrets shop.accounts shop.idempotency shop.orders shop.refund_processing
-        shop.refunds""",
-    "customer_name_worker": """model.copies model.patterns model.pricing model.retries model.totals
-        runtime.dead_letters runtime.queue_batch shop.customer_names""",
-    "archive_worker": """adapters adapters.object_store model.patterns model.pricing model.retries
-        model.totals runtime.dead_letters runtime.queue_batch shop.accounts shop.archive shop.cancellation
+        runtime.queue_batch runtime.secrets runtime.time_limit shop.accounts shop.idempotency shop.orders
+        shop.refund_processing shop.refunds""",
+    "customer_name_worker": """model.copies model.patterns model.pricing model.retries model.totals runtime.dead_letters
+        runtime.queue_batch runtime.time_limit shop.customer_names""",
+    "archive_worker": """adapters adapters.object_store model.patterns model.pricing model.retries model.totals
+        runtime.dead_letters runtime.queue_batch runtime.time_limit shop.accounts shop.archive shop.cancellation
         shop.discounts shop.idempotency shop.orders shop.refunds shop.stock""",
     "import_worker": """model.patterns model.reactions model.retries runtime.dead_letters runtime.queue_batch
-        runtime.rate_limiter shop.idempotency shop.imports shop.products shop.stock shop.stock_parts""",
-    "order_deadlines": """model.patterns model.pricing runtime.scheduled_jobs shop.accounts shop.cancellation
-        shop.discounts shop.idempotency shop.orders shop.refunds shop.shipments shop.stock""",
+        runtime.rate_limiter runtime.time_limit shop.idempotency shop.imports shop.products shop.stock
+        shop.stock_parts""",
+    "order_deadlines": """model.patterns model.pricing runtime.scheduled_jobs runtime.time_limit shop.accounts
+        shop.cancellation shop.discounts shop.idempotency shop.orders shop.refunds shop.shipments shop.stock""",
     "customer_erasure": """adapters adapters.object_store model.copies model.patterns model.personal_data
-        model.pricing model.totals runtime.scheduled_jobs shop.erasure shop.orders shop.reviews""",
-    "backlog_metrics": """adapters adapters.object_store model.patterns model.pricing shop.accounts
-        shop.cancellation shop.discounts shop.idempotency shop.orders shop.payments shop.refund_processing
-        shop.refunds shop.shipments shop.stock""",
+        model.pricing model.totals runtime.scheduled_jobs runtime.time_limit shop.erasure shop.orders
+        shop.reviews""",
+    "backlog_metrics": """adapters adapters.object_store model.patterns model.pricing runtime.scheduled_jobs
+        runtime.time_limit shop.accounts shop.cancellation shop.discounts shop.idempotency shop.orders shop.payments
+        shop.refund_processing shop.refunds shop.shipments shop.stock""",
     "api": """adapters adapters.object_store api api.app api.http api.http.caching api.http.context api.http.docs_page
         api.http.fields api.http.guard api.http.openapi api.http.paging api.http.problems api.http.router
         api.http.webhook_signature api.routes api.routes.accounts api.routes.activity api.routes.categories

@@ -1,5 +1,6 @@
 """Deadlines of orders: by the schedule's own time, once, and only for orders that are due."""
 
+from collections import Counter
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -8,11 +9,14 @@ import pytest
 from functions.handlers import order_deadlines
 from functions.model.entities import STATUS_SHARDS
 from functions.model.patterns import REFUNDS_OF_ORDER
+from functions.runtime import clients, environment
 from functions.runtime.scheduled_jobs import RunIncomplete
+from functions.runtime.time_limit import MARGIN_SECONDS
 from functions.shop import accounts, cancellation, credit_payments, orders, shipments
 from tests.support.actors import get_stock
 from tests.support.client_faults import fail_calls, record_calls, run_before_call
 from tests.support.harness import ANN, STAFF, WAREHOUSE, ShopHarness
+from tests.support.lambda_context import FakeContext
 
 
 def run(harness: ShopHarness, at: datetime) -> dict[str, int]:
@@ -116,8 +120,8 @@ def test_a_queue_that_cannot_be_read_stops_no_other(harness: ShopHarness) -> Non
     harness.dispatch_order(sent)
     late = harness.now() + timedelta(days=31)
     with (
-        fail_calls("dynamodb", "Query", "InternalServerError", times=1),
-        pytest.raises(RunIncomplete, match="1 failed"),
+        fail_calls("dynamodb", "Query", "InternalServerError", times=STATUS_SHARDS.read),
+        pytest.raises(RunIncomplete, match=f"{STATUS_SHARDS.read} failed"),
     ):
         run(harness, late)
     assert (status(harness, unpaid), status(harness, sent)) == ("PENDING", "DELIVERED")
@@ -133,6 +137,109 @@ def test_the_payments_of_an_expired_order_are_refunded(harness: ShopHarness) -> 
     (refund,) = harness.shop.table.query(REFUNDS_OF_ORDER, order_id=order_id).items
     assert (refund.amount, refund.why, refund.account_id) == (700, "LAPSED", account_id)
     assert (status(harness, order_id), available(harness)) == ("LAPSED", 5)
+
+
+# time and lanes -------------------------------------------------------------------------------------------------------
+def due_orders(harness: ShopHarness, number: int) -> list[str]:
+    harness.open_shop(available=number)
+    placed = [harness.place_order(f"key-{number}", mug=1) for number in range(number)]
+    harness.clock_offset = timedelta(minutes=31)
+    return placed
+
+
+def run_within(
+    harness: ShopHarness, seconds: float, monkeypatch: pytest.MonkeyPatch, **event: int
+) -> tuple[dict[str, int], int]:
+    """Run the job. Each order takes a second, and the job has time for this many seconds. Return what it did, and the
+    number of its requests."""
+    context = FakeContext(MARGIN_SECONDS + seconds)
+    requests = 0
+
+    def count(**_: Any) -> None:
+        nonlocal requests
+        requests += 1
+
+    events = clients.client("dynamodb").meta.events
+    with monkeypatch.context() as patch:
+        for name in ("lapse_order", "assume_delivered"):
+            patch.setattr(order_deadlines, name, context.spending(1, getattr(order_deadlines, name)))
+        events.register("before-call.dynamodb", count)
+        try:
+            done = order_deadlines.handler({"time": f"{harness.now():%Y-%m-%dT%H:%M:%SZ}", **event}, context)
+        finally:
+            events.unregister("before-call.dynamodb", count)
+    return done, requests
+
+
+def test_orders_for_which_there_is_no_time_lapse_in_the_next_runs(
+    harness: ShopHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    placed = due_orders(harness, 10)
+    lists = 2 * STATUS_SHARDS.read
+    first, requests = run_within(harness, 3, monkeypatch)
+    assert first == {"lapsed": 4, "assumed_delivered": 0}
+    assert 2 * 4 < requests <= lists + 2 * 4, "a lapse is one read and one transaction"
+    assert sorted(status(harness, order_id) for order_id in placed) == ["LAPSED"] * 4 + ["PENDING"] * 6
+    assert run_within(harness, 3, monkeypatch)[0]["lapsed"] == 4
+    last, requests = run_within(harness, 3, monkeypatch)
+    assert (last["lapsed"], requests) == (2, lists + 2 * 2)
+    assert run_within(harness, 3, monkeypatch) == ({"lapsed": 0, "assumed_delivered": 0}, lists)
+    assert available(harness) == 10
+
+
+def test_shipped_orders_are_reached_though_the_unpaid_ones_take_longer_than_the_run(
+    harness: ShopHarness, shipped: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(9):
+        harness.place_order(f"more-{number}", mug=1)
+    harness.clock_offset = timedelta(days=31)
+    done, _ = run_within(harness, 4, monkeypatch)
+    assert done == {"lapsed": 4, "assumed_delivered": 1}
+    assert status(harness, shipped) == "DELIVERED"
+
+
+def test_the_runs_of_a_minute_share_the_orders_by_shard(harness: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> None:
+    placed = due_orders(harness, 12)
+    of_shard = Counter(int(STATUS_SHARDS.of(order_id)) for order_id in placed)
+    assert len(of_shard) == STATUS_SHARDS.read
+    for group in range(STATUS_SHARDS.read):
+        done, requests = run_within(harness, 99, monkeypatch, group=group, groups=STATUS_SHARDS.read)
+        assert done["lapsed"] == of_shard[group]
+        assert requests == 2 + 2 * of_shard[group], "one query for each list, in one shard"
+    assert {status(harness, order_id) for order_id in placed} == {"LAPSED"}
+
+
+@pytest.mark.parametrize("groups", [1, 2, 3, 4, 5])
+def test_every_number_of_runs_has_each_shard_once(
+    harness: ShopHarness, monkeypatch: pytest.MonkeyPatch, groups: int
+) -> None:
+    due_orders(harness, 8)
+    done = [run_within(harness, 99, monkeypatch, group=group, groups=groups)[0]["lapsed"] for group in range(groups)]
+    assert sum(done) == 8
+    assert available(harness) == 8
+
+
+def test_runs_that_overlap_end_each_order_once(harness: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> None:
+    placed = due_orders(harness, 6)
+    other: list[int] = []
+    with run_before_call(
+        "dynamodb", "TransactWriteItems", lambda: other.append(run_within(harness, 99, monkeypatch)[0]["lapsed"])
+    ):
+        done, _ = run_within(harness, 99, monkeypatch)
+    assert (done["lapsed"], other) == (0, [6])
+    assert {status(harness, order_id) for order_id in placed} == {"LAPSED"}
+    assert available(harness) == 6
+
+
+def test_lanes_end_each_order_once(harness: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> None:
+    placed = due_orders(harness, 40)
+    monkeypatch.setenv("LAPSE_LANES", "8")
+    environment.load_environment.cache_clear()
+    with record_calls("dynamodb", "TransactWriteItems") as writes:
+        assert run_within(harness, 99, monkeypatch)[0]["lapsed"] == 40
+    assert len(writes) == 40
+    assert {status(harness, order_id) for order_id in placed} == {"LAPSED"}
+    assert available(harness) == 40
 
 
 # shipped --------------------------------------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ from functions.shop.placing import MAX_PRODUCTS
 from ops.repair.rebuild import rebuild_copies, redrive_record
 from tests.support.client_faults import crash_at, fail_calls, lose_response, record_calls, run_before_call
 from tests.support.harness import ANN, HOME_ADDRESS, STAFF, WAREHOUSE, ShopHarness
+from tests.support.lambda_context import FakeContext
 from tests.support.late_replica import late_replica
 from tests.support.samples import SAMPLES
 
@@ -461,3 +462,25 @@ def test_the_contribution_of_an_item_is_kept_longer_than_its_records_can_be_rede
     assert mark.ttl is not None
     assert mark.ttl > totals.season_final_at(mark.created_at).timestamp() + 58 * 86_400
     assert (CONTRIBUTION.kind, BEST_SELLER.kind, METRIC.kind) == ("marker", "counter", "counter")
+
+
+# time -----------------------------------------------------------------------------------------------------------------
+def test_totals_that_must_be_counted_one_by_one_wait_for_the_next_delivery_when_the_time_is_over(
+    harness: ShopHarness,
+) -> None:
+    harness.open_shop()
+    for number in range(3):
+        harness.pay_order(harness.place_order(f"key-{number}", mug=1), f"evt_{number}", f"pi_{number}")
+    records = harness.new_records()
+    context = FakeContext(900)
+    slow = run_before_call("dynamodb", "TransactWriteItems", context.spending(890, lambda: None))
+    with slow, fail_calls("dynamodb", "TransactWriteItems", "InternalServerError", times=1):
+        left = [
+            it["itemIdentifier"] for it in copies_reader.handler({"Records": records}, context)["batchItemFailures"]
+        ]
+    assert metric(harness) == (0, 0, 0)
+    assert len(left) == 3, "the latest record of each order"
+    context.remaining_seconds = 900
+    rest = [it for it in records if int(it["dynamodb"]["SequenceNumber"]) >= int(left[0])]
+    assert copies_reader.handler({"Records": rest}, context) == {"batchItemFailures": []}
+    assert metric(harness)[:2] == (3, 3)

@@ -21,7 +21,7 @@ def test_every_schedule_of_the_template_is_found() -> None:
     }
     found = find_schedules(DeployedStack(template, {}, {id: id for id in template["Resources"]}))
     assert {one.rule_arn.rpartition("/")[2] for one in found} == rules
-    intervals = {name.partition("Function")[0]: one.interval for one in found for name in one.functions}
+    intervals = {name.partition("Function")[0]: one.interval for one in found for name, _ in one.targets}
     minute = timedelta(minutes=1)
     assert intervals == {"Lapse": minute, "Watch": 5 * minute, "Erasure": 60 * minute}
 
@@ -40,8 +40,8 @@ def test_an_erasure_of_today_has_two_runs_that_are_14_days_apart() -> None:
 
 def test_schedules_run_in_the_order_of_time() -> None:
     calls: list[tuple[str, dict[str, Any]]] = []
-    minute = Schedule("arn:minute", timedelta(minutes=1), ["often"])
-    hour = Schedule("arn:hour", timedelta(hours=1), ["seldom"])
+    minute = Schedule("arn:minute", timedelta(minutes=1), [("often", None)])
+    hour = Schedule("arn:hour", timedelta(hours=1), [("seldom", None)])
     run_schedules([hour, minute], START, START + timedelta(hours=2), lambda *call: calls.append(call))
     assert [event["time"] for _, event in calls] == sorted(event["time"] for _, event in calls)
     assert [event["time"][11:16] for name, event in calls if name == "seldom"] == ["10:30", "11:30"]
@@ -51,3 +51,11 @@ def test_schedules_run_in_the_order_of_time() -> None:
 def test_a_schedule_that_is_no_rate_is_refused() -> None:
     with pytest.raises(ValueError, match="use a rate in minutes, hours or days"):
         parse_rate("cron(0 12 * * ? *)")
+
+
+def test_an_advance_starts_each_run_of_a_schedule_with_its_own_event() -> None:
+    transformer = {"InputPathsMap": {"time": "$.time"}, "InputTemplate": '{"time":<time>,"group":1,"groups":2}'}
+    schedule = Schedule("arn:minute", timedelta(minutes=1), [("lapse", transformer), ("watch", None)])
+    (first, own), (second, whole) = schedule.invocations(START)
+    assert (first, own) == ("lapse", {"time": "2026-11-21T09:30:00Z", "group": 1, "groups": 2})
+    assert (second, whole) == ("watch", schedule.event(START))

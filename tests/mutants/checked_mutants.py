@@ -14,6 +14,7 @@ from typing import Any
 from functions.api.http import caching, context
 from functions.dynamodb import writes
 from functions.dynamodb.keys import Row
+from functions.dynamodb.stream_batch import StreamBatch
 from functions.dynamodb.table import Table
 from functions.handlers import (
     api,
@@ -21,14 +22,18 @@ from functions.handlers import (
     backlog_metrics,
     copies_reader,
     customer_erasure,
+    order_deadlines,
     order_notification_worker,
     product_alert_worker,
 )
+from functions.handlers.backlog_metrics import OverdueOrders
 from functions.model import copies, entities, patterns, states, timelines, totals
 from functions.model.entities import Shards
 from functions.model.table import EARLIER_TIMELINE, ORDER_NUMBER
 from functions.runtime import clients, observability
 from functions.runtime.queue_batch import MessageBatch
+from functions.runtime.scheduled_jobs import ScheduledRun
+from functions.runtime.time_limit import TimeLimit
 from functions.shop import (
     archive,
     disputes,
@@ -73,6 +78,7 @@ from tests.mutants import (
     test_retries,
     test_sales,
     test_stock_parts,
+    test_time_limits,
     test_timelines,
     test_times,
     test_totals,
@@ -1083,12 +1089,12 @@ CHECKED_MUTANTS = (
     ),
     CheckedMutant(
         "payment window is in seconds",
-        edit_code(backlog_metrics.handler, ("timedelta(minutes=environment", "timedelta(seconds=environment")),
+        edit_code(OverdueOrders.__init__, ("timedelta(minutes=environment", "timedelta(seconds=environment")),
         test_alarms.test_an_unpaid_order_raises_an_alarm_5_minutes_after_its_30_minutes_for_the_payment,
     ),
     CheckedMutant(
         "time for the delivery is in hours",
-        edit_code(backlog_metrics.handler, ("timedelta(days=environment", "timedelta(hours=environment")),
+        edit_code(OverdueOrders.__init__, ("timedelta(days=environment", "timedelta(hours=environment")),
         test_alarms.test_a_sent_order_raises_an_alarm_5_minutes_after_its_30_days_for_the_delivery,
     ),
     CheckedMutant(
@@ -1171,6 +1177,42 @@ CHECKED_MUTANTS = (
             ),
         ),
         test_limits.test_a_customer_with_twenty_unpaid_orders_cannot_place_another_one,
+    ),
+    # The next faults concern invocations whose time runs out.
+    CheckedMutant(
+        "job never looks at the time",
+        edit_code(TimeLimit.is_reached, ("if self._remaining_ms() >= self._margin_ms:", "if True:")),
+        test_time_limits.test_a_run_stops_10_seconds_before_its_timeout,
+    ),
+    CheckedMutant(
+        "job stops after its first list",
+        edit_code(ScheduledRun._take_item, ("waiting.remove(each)", "waiting.clear()")),
+        test_time_limits.test_a_run_processes_all_its_lists,
+    ),
+    CheckedMutant(
+        "job takes the next list only at the end of the one before",
+        edit_code(ScheduledRun._take_item, ("waiting.rotate(-1)", "waiting.rotate(0)")),
+        test_time_limits.test_a_run_without_time_for_all_takes_items_of_each_list,
+    ),
+    CheckedMutant(
+        "no run of order_deadlines has the last shard",
+        edit_code(order_deadlines.handler, ("STATUS_SHARDS.read,", "STATUS_SHARDS.read - 1,")),
+        test_time_limits.test_four_runs_process_the_orders_of_all_shards,
+    ),
+    CheckedMutant(
+        "batch reports messages that it did not start as done",
+        edit_code(MessageBatch.apply, ("self.postpone_record(message)", "continue")),
+        test_time_limits.test_a_message_that_was_not_started_is_reported,
+    ),
+    CheckedMutant(
+        "batch reports stream records that it did not start as done",
+        edit_code(StreamBatch.apply, ("self.postpone_record(record)", "pass")),
+        test_time_limits.test_a_stream_record_that_was_not_started_is_reported,
+    ),
+    CheckedMutant(
+        "order waits for a busy stock part",
+        edit_code(placing._write_order, ("split if attempt < MAX_PARTS_LEFT else ()", "()")),
+        test_retries.test_an_order_takes_its_pieces_from_another_part_if_one_is_busy,
     ),
     # The next faults concern items under the names of an earlier version.
     CheckedMutant(

@@ -54,6 +54,7 @@ OWN_ALARMS = {
     "unmatched-payment",
     "throttling",
     "lapse-backlog",
+    "lapse-lag",
     "archive-mismatch",
 }
 """The names of the alarms on metrics that functions of Orderstream emit."""

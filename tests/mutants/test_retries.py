@@ -1,6 +1,9 @@
 """Requests and deliveries that come twice, late, or at the same moment as another: each has its effect once."""
 
+import json
 from datetime import timedelta
+from types import SimpleNamespace
+from typing import Any
 from unittest import mock
 
 from functions.model.entities import Address
@@ -9,6 +12,7 @@ from functions.shop import customers, follows, orders, products, reviews
 from functions.shop.shop import Caller
 from ops.commands import restore
 from tests.mutants.items import before_put_of, number, stored_items, stored_order, text
+from tests.mutants.test_stock_parts import available_by_part, create_vases
 from tests.support.archiving import (
     archived_objects,
     assert_archived,
@@ -232,3 +236,27 @@ def test_an_archive_that_an_older_version_began_is_finished_with_its_object(harn
     assert run_archive(message) == []
     assert archived_objects(harness, "orders/").keys() == {older_key}
     assert_archived(harness, order_id, before)
+
+
+# busy stock -----------------------------------------------------------------------------------------------------------
+def test_an_order_takes_its_pieces_from_another_part_if_one_is_busy(harness: ShopHarness) -> None:
+    create_vases(harness, 40, parts=4)
+    asked: list[object] = []
+
+    def cancel_first(params: dict[str, Any], **_: Any) -> Any:
+        asked.append(json.loads(params["body"])["TransactItems"][1]["Update"]["Key"])
+        if len(asked) > 1:
+            return None
+        reasons = [{"Code": "None"}, {"Code": "TransactionConflict"}]
+        error = {"Error": {"Code": "TransactionCanceledException", "Message": "busy"}, "CancellationReasons": reasons}
+        return SimpleNamespace(status_code=400, headers={}), {**error, "ResponseMetadata": {"HTTPStatusCode": 400}}
+
+    events = clients.client("dynamodb").meta.events
+    events.register_first("before-call.dynamodb.TransactWriteItems", cancel_first)
+    try:
+        harness.place_order("hot", vase=1)
+    finally:
+        events.unregister("before-call.dynamodb.TransactWriteItems", cancel_first)
+    first, second = asked
+    assert first != second
+    assert sorted(available_by_part(harness).values()) == [9, 10, 10, 10]

@@ -15,7 +15,7 @@ from functions.dynamodb.table import Table
 from functions.model.table import create_table_request
 from local.dynamodb_engine import REGION, Engine
 from ops.__main__ import main
-from ops.commands.indexes import DeployPlan, indexes_from_file, indexes_from_model, plan_deploys
+from ops.commands.indexes import DeployPlan, indexes_from_file, indexes_from_model, parse_table, plan_deploys
 from tests.stacks.conftest import SynthesizedTemplate, dev, templates
 
 __all__ = ["dev", "templates"]
@@ -62,6 +62,32 @@ def remove(table: Description, *names: str) -> None:
 
 def add(table: Description, *names: str) -> None:
     table["GlobalSecondaryIndexes"] += [{**index(table, "GSI1"), "IndexName": name} for name in names]
+
+
+# warm throughput ------------------------------------------------------------------------------------------------------
+def warmed(table: Description, **units: int) -> Description:
+    return {**table, "WarmThroughput": {**units, "Status": "ACTIVE"}}
+
+
+def test_a_lower_warm_throughput_is_refused_and_a_higher_or_absent_one_is_not(deployed: Description) -> None:
+    index(deployed, "GSI2")["WarmThroughput"] = {"ReadUnitsPerSecond": 12_000, "WriteUnitsPerSecond": 20_000}
+    now = parse_table(warmed(deployed, ReadUnitsPerSecond=30_000, WriteUnitsPerSecond=9_000))
+
+    def plan(table: int | None, gsi2: int | None) -> DeployPlan:
+        wanted = copy.deepcopy(create_table_request("t"))
+        for one, units in ((wanted, table), (index(wanted, "GSI2"), gsi2)):
+            if units:
+                one["WarmThroughput"] = {"WriteUnitsPerSecond": units}
+        return plan_deploys(now, parse_table(wanted))
+
+    for higher in (plan(9_000, 20_000), plan(40_000, 40_000), plan(None, None)):
+        assert higher == DeployPlan()
+    lower = plan(8_999, 19_999)
+    assert not lower.fits_one_deploy
+    assert [sentence.partition(". ")[0] for sentence in lower.describe()] == [
+        "the table has a warm throughput of 9000 WriteUnitsPerSecond: DynamoDB cannot lower it to 8999",
+        "GSI2 has a warm throughput of 20000 WriteUnitsPerSecond: DynamoDB cannot lower it to 19999",
+    ]
 
 
 # after a deploy -------------------------------------------------------------------------------------------------------

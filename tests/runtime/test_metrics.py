@@ -22,13 +22,16 @@ from functions.model.lambdas import lambda_name
 from functions.model.metrics import METRICS
 from functions.model.patterns import ORDER_BY_ID
 from functions.runtime import clients, observability
+from functions.runtime.log import log
 from functions.runtime.metrics_buffer import MetricsBuffer
-from functions.runtime.scheduled_jobs import RunIncomplete
+from functions.runtime.scheduled_jobs import RunIncomplete, ScheduledRun
+from functions.runtime.time_limit import MARGIN_SECONDS
 from functions.shop import accounts, follows, products, refunds
 from tests.stacks.conftest import MODULES
 from tests.support.alarm_model import EmittedMetrics, capture_metrics
 from tests.support.client_faults import crash_at, fail_calls, record_calls
 from tests.support.harness import ANN, READERS, STAFF, WORKERS, ShopHarness
+from tests.support.lambda_context import FakeContext
 
 OPERATIONS = ("GetItem", "BatchGetItem", "Query", "PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems")
 
@@ -115,8 +118,8 @@ def test_a_count_of_zero_is_not_logged_but_a_gauge_of_zero_is() -> None:
     assert [line["ParkedWaiting"] for line in lines(tally)] == [0]
 
 
-def test_metrics_differ_only_by_functions_and_currencies_and_each_has_its_name() -> None:
-    assert {name for metric in METRICS for name in metric.dimensions} == {"function", "currency"}
+def test_metrics_differ_only_by_few_dimensions_and_each_has_its_name() -> None:
+    assert {name for metric in METRICS for name in metric.dimensions} == {"function", "currency", "resource", "reason"}
     assert len({metric.name for metric in METRICS}) == len(METRICS)
     assert not [metric.name for metric in METRICS if metric.is_gauge and (metric.dimensions or metric.keep_each_value)]
 
@@ -202,6 +205,36 @@ def test_throttled_requests_are_counted(harness: ShopHarness, told: EmittedMetri
     told.clear()
     order_deadlines.handler({"time": due}, None)
     assert told.values(m.THROTTLES) == []
+
+
+def test_throttled_requests_are_logged_and_counted_by_their_reason(
+    harness: ShopHarness, told: EmittedMetrics, caplog: pytest.LogCaptureFixture
+) -> None:
+    arn = "arn:aws:dynamodb:eu-central-1:111122223333:table/orders/index/GSI2"
+    why = {"reason": "IndexReadKeyRangeThroughputExceeded", "resource": arn}
+    error = {"Error": {"Code": "ThrottlingException", "Message": "no"}, "throttlingReasons": [why]}
+    answered = {**error, "ResponseMetadata": {"HTTPStatusCode": 400}}
+
+    def answer(**_: Any) -> Any:
+        return AWSResponse("https://aws", 400, HTTPHeaders(), Wired()), answered
+
+    events = clients.client("dynamodb").meta.events
+    events.register("before-call.dynamodb.Query", answer)
+    caplog.set_level("INFO", log.name)
+    log.addHandler(caplog.handler)
+    try:
+        with pytest.raises(RunIncomplete):
+            order_deadlines.handler({"time": harness.now().isoformat()}, None)
+    finally:
+        log.removeHandler(caplog.handler)
+        events.unregister("before-call.dynamodb.Query", answer)
+    queries = 2 * STATUS_SHARDS.read
+    assert told.values(m.THROTTLED, resource="GSI2", reason=why["reason"]) == [queries]
+    (line,) = [vars(record) for record in caplog.records if record.message == "requests_throttled"]
+    assert {name: line[name] for name in ("reason", "resource", "requests")} == {**why, "requests": queries}
+    told.clear()
+    order_deadlines.handler({"time": harness.now().isoformat()}, None)
+    assert told.values(m.THROTTLED, resource="GSI2", reason=why["reason"]) == []
 
 
 def test_each_attempt_that_is_throttled_is_counted_and_no_connection_that_is_lost(
@@ -327,7 +360,7 @@ def test_redriven_documents_and_their_marks_are_not_in_the_backlog(harness: Shop
     for key in (*keys, f"redriven/{keys[0]}", f"redriven/{keys[3]}", "redriven/parked/long/gone.json"):
         clients.client("s3").put_object(Bucket="failures", Key=key, Body=b"{}")
     found = backlog_metrics.handler({}, None)
-    nobody = {"UnmatchedPayments": 0, "OrdersStalled": 0, "LapseBacklog": 0}
+    nobody = {"UnmatchedPayments": 0, "OrdersStalled": 0, "LapseBacklog": 0, "LapseLag": 0}
     assert found == {"ParkedWaiting": 1, "ArchiveMismatches": 1, "FailedBatchesWaiting": 1, **nobody}
     assert {name: line[name] for line in told.lines for name in found} == found
 
@@ -363,3 +396,40 @@ def test_an_order_is_overdue_from_five_minutes_after_its_time_was_over_until_it_
     assert [overdue(timedelta(days=30, minutes=minutes)) for minutes in (4, 6)] == [1, 2], "and not confirmed"
     harness.lapse(harness.now().isoformat())
     assert backlog_metrics.handler({}, None)["LapseBacklog"] == 0
+
+
+def test_the_lag_of_deadlines_is_that_of_the_oldest_order(harness: ShopHarness) -> None:
+    harness.open_shop()
+    harness.place_order(mug=1)
+    harness.clock_offset = timedelta(minutes=10)
+    harness.place_order("key-2", mug=1)
+    harness.clock_offset = timedelta(minutes=60)
+    found = backlog_metrics.handler({}, None)
+    assert found["LapseBacklog"] == 2
+    assert found["LapseLag"] == pytest.approx(30 * 60 * 1000, abs=5_000)
+    harness.lapse(harness.now().isoformat())
+    assert backlog_metrics.handler({}, None)["LapseLag"] == 0
+
+
+def test_a_backlog_that_cannot_be_counted_in_time_hides_no_other(harness: ShopHarness, told: EmittedMetrics) -> None:
+    harness.open_shop()
+    for number in range(8):
+        harness.place_order(f"key-{number}", mug=1)
+    harness.pay_order(harness.place_order("paid", mug=1))
+    harness.clock_offset = timedelta(hours=1)
+    context = FakeContext(MARGIN_SECONDS + 3)
+    takes = ScheduledRun._handle
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ScheduledRun, "_handle", context.spending(1, takes))
+        found = backlog_metrics.handler({}, context)
+    assert (found["OrdersStalled"], found["LapseBacklog"]) == (1, 3), "at least so many"
+    assert found["UnmatchedPayments"] == 0
+    assert told.values(m.OUT_OF_TIME, function="backlog_metrics") == [1]
+
+
+def test_a_backlog_that_was_not_looked_at_is_not_reported_as_empty(harness: ShopHarness) -> None:
+    harness.open_shop()
+    harness.place_order(mug=1)
+    harness.clock_offset = timedelta(hours=1)
+    found = backlog_metrics.handler({}, FakeContext(MARGIN_SECONDS - 1))
+    assert found.keys() & {"LapseBacklog", "LapseLag"} == set()

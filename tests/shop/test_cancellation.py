@@ -117,7 +117,7 @@ def test_an_order_that_cost_nothing_is_cancelled_without_a_refund(shop: Shop) ->
 def test_a_cancelled_order_leaves_its_queue(shop: Shop) -> None:
     order = place(shop)
     cancellation.cancel_order(shop, ANN, order.order_id)
-    assert list(cancellation.list_unpaid_orders(shop, shop.now() + timedelta(days=1))) == []
+    assert [it.order_id for it in cancellation.list_unpaid_orders(shop, shop.now() + timedelta(days=1))] == []
 
 
 @pytest.mark.parametrize("status", ["PENDING", "PAID"])
@@ -346,10 +346,10 @@ def test_an_order_that_is_not_paid_in_time_lapses(shop: Shop, clock: ManualClock
     early = place(shop, "early", mug=2)
     clock.sleep(60)
     late = place(shop, "late", mug=3)
-    assert list(cancellation.list_unpaid_orders(shop, clock.now)) == [early.order_id], (
+    assert [it.order_id for it in cancellation.list_unpaid_orders(shop, clock.now)] == [early.order_id], (
         "at that very moment is not before it"
     )
-    assert list(cancellation.list_unpaid_orders(shop, clock.now + timedelta(milliseconds=1))) == [
+    assert [it.order_id for it in cancellation.list_unpaid_orders(shop, clock.now + timedelta(milliseconds=1))] == [
         early.order_id,
         late.order_id,
     ]
@@ -359,7 +359,9 @@ def test_an_order_that_is_not_paid_in_time_lapses(shop: Shop, clock: ManualClock
     )
     assert available_by_part(shop) == [7]
     assert ends_in(shop, early.order_id, 365)
-    assert list(cancellation.list_unpaid_orders(shop, clock.now + timedelta(days=1))) == [late.order_id]
+    assert [it.order_id for it in cancellation.list_unpaid_orders(shop, clock.now + timedelta(days=1))] == [
+        late.order_id
+    ]
 
 
 def test_the_payments_and_the_discount_of_an_expired_order_are_given_back(shop: Shop) -> None:
@@ -408,5 +410,7 @@ def test_hundreds_of_unpaid_orders_are_all_found(shop: Shop, clock: ManualClock)
     for number in range(60):
         placed.append(place(shop, f"k{number}", pin=1).order_id)
         clock.now += timedelta(milliseconds=1)
-    assert list(cancellation.list_unpaid_orders(shop, clock.now)) == placed
-    assert list(cancellation.list_unpaid_orders(shop, clock.now - timedelta(milliseconds=10))) == placed[:50]
+    assert [it.order_id for it in cancellation.list_unpaid_orders(shop, clock.now)] == placed
+    assert [
+        it.order_id for it in cancellation.list_unpaid_orders(shop, clock.now - timedelta(milliseconds=10))
+    ] == placed[:50]

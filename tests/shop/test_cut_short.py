@@ -126,7 +126,7 @@ def test_a_shortened_order_is_delivered_with_its_shipped_pieces_and_closes(
 def test_an_order_cut_short_is_assumed_delivered_as_any_other(shop: Shop, order: Order, clock: ManualClock) -> None:
     cut(shop, order)
     clock.sleep(60)
-    assert list(shipments.list_unconfirmed_orders(shop, clock.now)) == [order.order_id]
+    assert [it.order_id for it in shipments.list_unconfirmed_orders(shop, clock.now)] == [order.order_id]
     assert shipments.assume_delivered(shop, order.order_id)
     assert get_order(shop, order.order_id).status == "DELIVERED"
     assert parcels(shop, order) == ["DELIVERED", "CANCELLED"]

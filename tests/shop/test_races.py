@@ -119,7 +119,9 @@ def test_pieces_that_change_parts_faster_than_the_retries_end_as_busy(shop: Shop
 
 def orders_of(shop: Shop, product_id: str) -> list[int]:
     """How many of a product each order holds that has not given them back."""
-    found = [get_order(shop, id) for id in cancellation.list_unpaid_orders(shop, shop.now().replace(year=2027))]
+    found = [
+        get_order(shop, it.order_id) for it in cancellation.list_unpaid_orders(shop, shop.now().replace(year=2027))
+    ]
     return [order.lines[product_id].quantity for order in found if product_id in order.lines]
 
 

@@ -217,7 +217,7 @@ def test_a_delivered_order_says_when_it_expires_and_leaves_its_queue(
     )
     (expiry,) = expiry_markers(shop, order.order_id)
     assert expiry.ttl == int((clock.now + timedelta(days=365 + 30)).timestamp()), "retention starts after the returns"
-    assert list(shipments.list_unconfirmed_orders(shop, clock.now + timedelta(days=99))) == []
+    assert [it.order_id for it in shipments.list_unconfirmed_orders(shop, clock.now + timedelta(days=99))] == []
 
 
 def test_a_repeated_warehouse_report_changes_nothing(shop: Shop, wire: WireTap) -> None:
@@ -301,14 +301,16 @@ def test_an_unconfirmed_order_is_marked_as_delivered(shop: Shop, clock: ManualCl
     clock.sleep(60)
     dispatch(shop, late, number="43")
     in_between = clock.now - timedelta(seconds=30)
-    assert list(shipments.list_unconfirmed_orders(shop, in_between)) == [early.order_id], (
+    assert [it.order_id for it in shipments.list_unconfirmed_orders(shop, in_between)] == [early.order_id], (
         "placed long ago, but shipped just now"
     )
     assert shipments.assume_delivered(shop, early.order_id)
     assert get_order(shop, early.order_id).status == "DELIVERED"
     assert not shipments.assume_delivered(shop, early.order_id), "it was delivered meanwhile"
     assert get_order(shop, early.order_id).version == 5
-    assert list(shipments.list_unconfirmed_orders(shop, clock.now + timedelta(days=1))) == [late.order_id]
+    assert [it.order_id for it in shipments.list_unconfirmed_orders(shop, clock.now + timedelta(days=1))] == [
+        late.order_id
+    ]
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from typing import Any
 
 from functions.shop.erasure import SETTLE_PERIOD
 from local.event_source_mappings import InvocationReturned, Outcome
+from local.schedules import transform_event
 from tests.simulation.faults import DAY, HOUR, MINUTE, FaultInjector
 from tests.simulation.lambdas import SimulatedLambda
 from tests.simulation.poison import Poison
@@ -136,18 +137,22 @@ class SimulatedEnvironment:
     def _lapse(self, moment: float) -> None:
         """If the Lambda `order_deadlines` may have work, run it. It ends unpaid orders, among other tasks.
 
-        Sometimes start two runs, because EventBridge may invoke a target twice. If a run fails, schedule another run.
+        Each target of the schedule starts a run. Sometimes start a run twice, because EventBridge may invoke a target
+        twice. If a run fails, or leaves an order that is due because its time was over, schedule another run.
         """
         if not any(self._may_be_due(image) for image in self.table.of_type("Order")):
             return
         event = {"time": datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")}
 
         def done(outcome: Outcome) -> None:
-            if not isinstance(outcome, InvocationReturned):
+            late = self.tasks.now - moment > self.template.functions["order_deadlines"].timeout_seconds / 2
+            if late or not isinstance(outcome, InvocationReturned):
                 self._schedule_lapse(self.tasks.now)
 
-        for again in range(1 + bool(self.faults.draw("schedule twice", event["time"]))):
-            self.lambdas.invoke("order_deadlines", event, done, f"{event['time']} {again}")
+        for number, transformer in enumerate(self.template.schedules["order_deadlines"]):
+            own = transform_event(transformer, event) if transformer else event
+            for again in range(1 + bool(self.faults.draw("schedule twice", event["time"], str(number)))):
+                self.lambdas.invoke("order_deadlines", own, done, f"{event['time']} {number} {again}")
 
     def _may_be_due(self, image: Image) -> bool:
         """Return whether the Lambda `order_deadlines` might have work for this order.

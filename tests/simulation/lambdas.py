@@ -118,7 +118,10 @@ class SimulatedLambda:
         try:
             if self.faults.draw("dies at once", function, place):
                 raise ProcessDied  # noqa: TRY301  handled like any other death
-            told = SimpleNamespace(aws_request_id=place)
+            ends_at = self.tasks.now + self.template.functions[function].timeout_seconds
+            told = SimpleNamespace(
+                aws_request_id=place, get_remaining_time_in_millis=lambda: 1000 * (ends_at - self.tasks.now)
+            )
             own: Any = marshal.loads(marshal.dumps(cast(Any, event)))  # noqa: S302  a copy; JSON takes four times as long
             if len(orjson.dumps(event)) > MAX_PAYLOAD_BYTES:
                 return InvocationFailed("RequestTooLargeException")

@@ -455,7 +455,7 @@ _ACTIVITY = archive_worker.archive_activity
 
 
 # Bugs in orders and payments ------------------------------------------------------------------------------------------
-def take_without_condition(order: entities.Order) -> Iterator[Write[entities.Stock]]:
+def take_without_condition(order: entities.Order, *_: Any) -> Iterator[Write[entities.Stock]]:
     for write in _TAKE(order):
         yield without_condition(lambda write=write: write)()
 

@@ -3,7 +3,7 @@
 These are the settings of the functions, event source mappings, EventBridge rules and queues.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -69,7 +69,8 @@ class StackModel:
     """The settings of the stack that the simulation uses. The names of queues and buckets are their logical ids.
 
     `failures`: the name of the bucket for records that could not be processed. `archive`: the name of the bucket for
-    archived orders.
+    archived orders. `schedules`: for each function with a schedule, the input of each target; None for the event
+    itself.
     """
 
     functions: Mapping[str, FunctionConfig]
@@ -77,6 +78,7 @@ class StackModel:
     queues: Mapping[str, QueueSettings]
     workers: tuple[WorkerSettings, ...]
     rules: tuple[RuleSettings, ...]
+    schedules: Mapping[str, Sequence[Mapping[str, Any] | None]]
     failures: str
     archive: str
 
@@ -142,6 +144,13 @@ def template() -> StackModel:
         streams=by_stream,
         queues={id: _queue(id, properties) for id, properties in of("AWS::SQS::Queue")},
         workers=workers,
+        schedules={
+            functions[_resolve_name(rule["Targets"][0]["Arn"])].name: [
+                target.get("InputTransformer") for target in rule["Targets"]
+            ]
+            for _, rule in of("AWS::Events::Rule")
+            if "ScheduleExpression" in rule
+        },
         rules=tuple(_rule(properties) for _, properties in of("AWS::Events::Rule") if "EventPattern" in properties),
         failures=environment["copies_reader"]["FAILURES_BUCKET"],
         archive=environment["archive"]["ARCHIVE_BUCKET"],

@@ -38,6 +38,27 @@ def test_a_maximum_of_on_demand_units_applies_to_the_table_and_each_index() -> N
     assert [it["ReadOnDemandThroughputSettings"] for it in (replica, *replica["GlobalSecondaryIndexes"])] == [read] * 4
 
 
+def test_warm_throughput_is_set_for_the_table_and_the_named_indexes() -> None:
+    from stacks.table import OrdersTable  # isort: skip  # noqa: PLC0415  it starts the CDK's Node
+    from aws_cdk import App, Stack, assertions  # noqa: PLC0415
+    from aws_cdk import aws_kms as kms  # noqa: PLC0415
+
+    def warm(**settings: tuple[str, ...]) -> list[dict[str, int] | None]:
+        stack = Stack(App(), "stack")
+        OrdersTable(stack, "Table", stage=Stage(name="mine", protect=False, **settings), key=kms.Key(stack, "Key"))  # type: ignore[arg-type]
+        (found,) = assertions.Template.from_stack(stack).find_resources(TABLE).values()
+        table = found["Properties"]
+        return [one.get("WarmThroughput") for one in (table, *table["GlobalSecondaryIndexes"])]
+
+    assert warm() == [None] * 4, "not set by default"
+    assert warm(warm_write_units=("table:40000", "GSI2:20000"), warm_read_units=("*:15000", "GSI3:0")) == [
+        {"ReadUnitsPerSecond": 15000, "WriteUnitsPerSecond": 40000},
+        {"ReadUnitsPerSecond": 15000},
+        {"ReadUnitsPerSecond": 15000, "WriteUnitsPerSecond": 20000},
+        None,
+    ]
+
+
 def test_a_restored_table_takes_the_place_of_the_stacks_own() -> None:
     from stacks.table import OrdersTable  # isort: skip  # noqa: PLC0415  it starts the CDK's Node
     from aws_cdk import App, Stack, assertions  # noqa: PLC0415

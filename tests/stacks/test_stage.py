@@ -101,6 +101,13 @@ def test_context_of_the_cdk_itself_is_ignored() -> None:
             {"billing": "provisioned", "most_write_units": "5"},
             "most_write_units is 5: it limits a table with on-demand billing",
         ),
+        ({"warm_read_units": "15000"}, "warm_read_units has '15000': use the form table:12000, with table, GSI1"),
+        ({"warm_write_units": "GSI9:5000"}, "warm_write_units has 'GSI9:5000': use the form table:4000"),
+        ({"warm_write_units": "table:3999"}, "warm_write_units has 'table:3999': use at least 4000, which a new"),
+        ({"warm_read_units": "GSI1:11999"}, "warm_read_units has 'GSI1:11999': use at least 12000"),
+        ({"warm_read_units": "*:15000,*:16000"}, "warm_read_units has a name twice"),
+        ({"restored_stream": RESTORED, "warm_write_units": "*:5000"}, "warm_write_units is set, but the restored"),
+        ({"lapse_lanes": "33"}, "lapse_lanes is 33: it must be from 1 to 32"),
         ({"daily_backup_days": "366"}, "daily_backup_days is 366: it must be from 0 to 365"),
         (
             {"daily_backup_days": "35", "monthly_backup_days": "30"},

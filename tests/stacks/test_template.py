@@ -12,13 +12,18 @@ import pytest
 from botocore.config import Config
 
 from functions.api.http.context import PUBLIC_ROUTES
+from functions.handlers.copies_reader import TOTALS_SECONDS
 from functions.model import retention
+from functions.model.entities import STATUS_SHARDS
 from functions.model.lambdas import lambda_name
 from functions.model.reactions import REACTIONS
+from functions.model.retention import MAIL_ATTEMPT_SECONDS
 from functions.model.retries import retry_delay_seconds
 from functions.model.table import create_table_request
 from functions.runtime import environment
 from functions.runtime.clients import client_config
+from functions.runtime.time_limit import MARGIN_SECONDS
+from local.schedules import transform_event
 from stacks import PROJECT
 from stacks.construct_ids import reaction_id
 from stacks.switch_outputs import output_prefix
@@ -213,12 +218,48 @@ def test_scheduled_functions_run_on_time_and_a_failed_run_is_kept(
     function = dev.function(module)
     rules = [it for it in dev.properties("AWS::Events::Rule").values() if "ScheduleExpression" in it]
     (rule,) = [it for it in rules if it["Targets"][0]["Arn"] == {"Fn::GetAtt": [function, "Arn"]}]
-    (target,) = rule["Targets"]
     assert rule["ScheduleExpression"] == rate
     invokes = dev.properties("AWS::Lambda::EventInvokeConfig").values()
     (invoke,) = [it for it in invokes if it["FunctionName"] == {"Ref": function}]
-    assert target["DeadLetterConfig"]["Arn"] == invoke["DestinationConfig"]["OnFailure"]["Destination"]
-    assert "Input" not in target, "the handler reads the time of the event itself"
+    for target in rule["Targets"]:
+        assert target["Arn"] == {"Fn::GetAtt": [function, "Arn"]}
+        assert target["DeadLetterConfig"]["Arn"] == invoke["DestinationConfig"]["OnFailure"]["Destination"]
+        assert "Input" not in target, "the handler reads the time of the event itself"
+    if module != "order_deadlines":
+        (target,) = rule["Targets"]
+        assert "InputTransformer" not in target
+
+
+def test_the_runs_of_order_deadlines_in_a_minute_have_all_shards_once(dev: SynthesizedTemplate) -> None:
+    function = dev.function("order_deadlines")
+    rules = [it for it in dev.properties("AWS::Events::Rule").values() if "ScheduleExpression" in it]
+    (rule,) = [it for it in rules if it["Targets"][0]["Arn"] == {"Fn::GetAtt": [function, "Arn"]}]
+    assert len(rule["Targets"]) <= 5, "the quota of EventBridge"
+    scheduled = {"time": "2026-11-21T09:30:00Z", "detail": {}}
+    events = [transform_event(target["InputTransformer"], scheduled) for target in rule["Targets"]]
+    assert {event["time"] for event in events} == {scheduled["time"]}
+    shards = [shard for it in events for shard in range(it["group"], STATUS_SHARDS.read, it["groups"])]
+    assert sorted(shards) == list(range(STATUS_SHARDS.read))
+
+
+@pytest.mark.parametrize(
+    ("module", "margin_seconds"),
+    [
+        ("order_deadlines", MARGIN_SECONDS),
+        ("customer_erasure", MARGIN_SECONDS),
+        ("backlog_metrics", MARGIN_SECONDS),
+        ("copies_reader", TOTALS_SECONDS),
+        ("event_publisher", MARGIN_SECONDS),
+        ("order_notification_worker", MAIL_ATTEMPT_SECONDS),
+        *((module, MARGIN_SECONDS) for module in ("fulfilment_worker", "refund_worker", "archive_worker")),
+        *((module, MARGIN_SECONDS) for module in ("import_worker", "customer_name_worker", "product_alert_worker")),
+    ],
+)
+def test_a_function_has_time_for_work_before_its_margin(
+    dev: SynthesizedTemplate, module: str, margin_seconds: int
+) -> None:
+    timeout = dev.properties("AWS::Lambda::Function")[dev.function(module)]["Timeout"]
+    assert timeout - margin_seconds >= 20
 
 
 # how long things last -------------------------------------------------------------------------------------------------

@@ -1,0 +1,53 @@
+"""Stop starting new work before Lambda's timeout ends an invocation.
+
+A timeout kills an invocation at any point, and the whole batch or run counts as failed. An invocation that stops in
+time reports what it did. The next invocation finds the rest.
+"""
+
+from typing import Any
+
+from functions.model import metrics
+from functions.runtime.log import log
+from functions.runtime.observability import add_metric
+
+MARGIN_SECONDS = 10
+"""The time that one item may take: to read it and to write it, each with one timed-out attempt and its retry (3 s
+each), or with conflicts for the whole retry budget (2.5 s).
+
+If an item takes longer, Lambda's timeout kills the invocation. Nothing is lost then, because each item is written in
+one transaction, and the item is processed again.
+"""
+UNLIMITED_MS = 15 * 60 * 1000
+"""Lambda's longest timeout: the remaining time of a call without a Lambda context, for example in a test."""
+
+
+class TimeLimit:
+    """Says when an invocation must start no new work. `margin_seconds`: the time that one piece of work may take.
+
+    `context`: the context object of the Lambda invocation
+    (https://docs.aws.amazon.com/lambda/latest/dg/python-context.html).
+    """
+
+    def __init__(self, context: Any, margin_seconds: float = MARGIN_SECONDS) -> None:
+        self._context = context
+        self._remaining_ms = getattr(context, "get_remaining_time_in_millis", lambda: UNLIMITED_MS)
+        self._margin_ms = margin_seconds * 1000
+        self._is_logged = False
+
+    def is_reached(self) -> bool:
+        """Return whether too little time is left to start another item. Call this only if there is another item.
+
+        The first time, the function logs it and counts it in the metrics: the invocation leaves work undone.
+        """
+        if self._remaining_ms() >= self._margin_ms:
+            return False
+        if not self._is_logged:
+            self._is_logged = True
+            log.warning("time_limit_reached", extra={"margin_ms": int(self._margin_ms)})
+            add_metric(metrics.OUT_OF_TIME)
+        return True
+
+    def share(self, part: float) -> "TimeLimit":
+        """Return a limit for the first piece of the work, which may use only this part of the remaining time."""
+        left_ms = self._remaining_ms() - self._margin_ms
+        return TimeLimit(self._context, (self._margin_ms + left_ms * (1 - part)) / 1000)

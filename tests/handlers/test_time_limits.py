@@ -1,0 +1,138 @@
+"""Batches whose time runs out: what was not started is delivered again, what is done is done once."""
+
+from typing import Any
+
+import pytest
+
+from functions.handlers import copies_reader, event_publisher, fulfilment_worker, order_notification_worker
+from functions.handlers.copies_reader import TOTALS_SECONDS
+from functions.model import changes, metrics
+from functions.model.retention import MAIL_ATTEMPT_SECONDS
+from functions.runtime.time_limit import MARGIN_SECONDS
+from tests.support.alarm_model import capture_metrics
+from tests.support.client_faults import fail_calls, record_calls, run_before_call
+from tests.support.harness import READERS, ShopHarness
+from tests.support.lambda_context import FakeContext
+
+
+def numbers(records: list[dict[str, Any]]) -> list[str]:
+    return [record["dynamodb"]["SequenceNumber"] for record in records]
+
+
+def reported(answer: dict[str, Any]) -> list[str]:
+    return [one["itemIdentifier"] for one in answer["batchItemFailures"]]
+
+
+def paid_messages(harness: ShopHarness, queue: str, orders: int) -> list[dict[str, Any]]:
+    """The messages of paid orders, as SQS delivers them."""
+    for number in range(orders):
+        harness.pay_order(harness.place_order(f"key-{number}", mug=1), f"evt_{number}", f"pi_{number}")
+    READERS["event_publisher"].handler({"Records": harness.new_records()}, None)
+    arn = f"arn:aws:sqs:eu-central-1:123456789012:{queue}"
+    received = {"eventSourceARN": arn, "attributes": {"ApproximateReceiveCount": "1"}}
+    return [{**one, **received, "receiptHandle": one["messageId"]} for one in harness.take_messages(queue)]
+
+
+# streams --------------------------------------------------------------------------------------------------------------
+def test_a_reader_reports_the_records_that_it_did_not_start_and_then_copies_them(
+    harness: ShopHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    harness.open_shop()
+    order_id = harness.place_order("one", mug=1)
+    harness.pay_order(order_id)
+    harness.place_order("two", mug=1)
+    records = harness.new_records()
+    context = FakeContext(TOTALS_SECONDS + 3)
+    applied: list[str] = []
+
+    def apply(shop: Any, record: Any, *rest: Any) -> None:
+        applied.append(record["dynamodb"]["SequenceNumber"])
+        real(shop, record, *rest)
+
+    real = copies_reader.apply_record
+    monkeypatch.setattr(copies_reader, "apply_record", context.spending(1, apply))
+    with capture_metrics() as told:
+        left = reported(copies_reader.handler({"Records": records}, context))
+    assert applied == numbers(records)[:4]
+    assert left == numbers(records)[4:], "Lambda continues with the first of them"
+    assert told.values(metrics.OUT_OF_TIME, function="copies_reader") == [1]
+    assert told.values(metrics.EFFECTS_FAILED, function="copies_reader") == []
+    context.remaining_seconds = 900
+    rest = records[numbers(records).index(left[0]) :]
+    assert reported(copies_reader.handler({"Records": rest}, context)) == []
+    assert applied == numbers(records), "each once, in the order of the stream"
+    summaries = [one for one in harness.partition("CUSTOMER#ann") if one["type"]["S"] == "OrderSummary"]
+    assert sorted(one["status"]["S"] for one in summaries) == ["PAID", "PENDING"]
+
+
+def test_the_publisher_sends_what_it_has_prepared_and_the_rest_at_the_next_delivery(
+    harness: ShopHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    harness.open_shop()
+    for number in range(6):
+        harness.pay_order(harness.place_order(f"key-{number}", mug=1), f"evt_{number}", f"pi_{number}")
+    records = harness.new_records()
+    context = FakeContext(MARGIN_SECONDS + 9)
+    monkeypatch.setattr(changes, "parse_change", context.spending(1, changes.parse_change))
+    with record_calls("events", "PutEvents") as calls:
+        left = reported(event_publisher.handler({"Records": records}, context))
+        assert left == numbers(records)[10:]
+        first = [entry["Detail"] for call in calls for entry in call["Entries"]]
+        context.remaining_seconds = 900
+        assert reported(event_publisher.handler({"Records": records[10:]}, context)) == []
+    sent = [entry["Detail"] for call in calls for entry in call["Entries"]]
+    assert first
+    assert sent[: len(first)] == first
+    assert len(sent) == len({*sent})
+    with record_calls("events", "PutEvents") as all_at_once:
+        event_publisher.handler({"Records": records}, None)
+    assert sorted(sent) == sorted(entry["Detail"] for call in all_at_once for entry in call["Entries"])
+
+
+# queues ---------------------------------------------------------------------------------------------------------------
+def test_a_worker_returns_the_messages_that_it_did_not_start(
+    harness: ShopHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    harness.open_shop()
+    messages = paid_messages(harness, "order_notification", 3)
+    context = FakeContext(MAIL_ATTEMPT_SECONDS + 3)
+    send = order_notification_worker.send_notification
+    monkeypatch.setattr(order_notification_worker, "send_notification", context.spending(2, send))
+    with capture_metrics() as told:
+        left = reported(order_notification_worker.handler({"Records": messages}, context))
+    assert left == [one["messageId"] for one in messages[2:]]
+    assert told.values(metrics.OUT_OF_TIME, function="order_notification") == [1]
+    assert told.values(metrics.EFFECTS_FAILED, function="order_notification") == []
+    context.remaining_seconds = 900
+    assert reported(order_notification_worker.handler({"Records": messages[2:]}, context)) == []
+    before = len(harness.sent_mails())
+    assert reported(order_notification_worker.handler({"Records": messages}, context)) == []
+    assert len(harness.sent_mails()) == before, "each mail was sent once"
+
+
+def test_a_message_that_was_not_started_comes_again_within_seconds(
+    harness: ShopHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    harness.open_shop()
+    messages = paid_messages(harness, "fulfilment", 2)
+    with record_calls("sqs", "ChangeMessageVisibilityBatch") as changed:
+        left = reported(fulfilment_worker.handler({"Records": messages}, FakeContext(MARGIN_SECONDS - 1)))
+    assert left == [one["messageId"] for one in messages]
+    assert [entry["VisibilityTimeout"] for call in changed for entry in call["Entries"]] == [5, 5]
+    assert reported(fulfilment_worker.handler({"Records": messages}, FakeContext(900))) == []
+    assert {image["status"]["S"] for image in orders(harness)} == {"FULFILLING"}
+
+
+def test_a_batch_that_fails_together_is_not_split_when_the_time_is_over(harness: ShopHarness) -> None:
+    harness.open_shop()
+    messages = paid_messages(harness, "fulfilment", 2)
+    context = FakeContext(MARGIN_SECONDS + 1)
+    slow = run_before_call("dynamodb", "TransactWriteItems", context.spending(5, lambda: None))
+    with slow, fail_calls("dynamodb", "TransactWriteItems", "InternalServerError", times=1):
+        left = reported(fulfilment_worker.handler({"Records": messages}, context))
+    assert left == [one["messageId"] for one in messages]
+
+
+def orders(harness: ShopHarness) -> list[dict[str, Any]]:
+    found = harness.shop.table.client.scan(TableName=harness.shop.table.name, ConsistentRead=True)["Items"]
+    return [image for image in found if image["type"]["S"] == "Order"]
