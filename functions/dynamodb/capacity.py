@@ -5,11 +5,12 @@ is counted. A response that leaves items of a batch unprocessed also counts as a
 internal errors of DynamoDB are not counted.
 
 DynamoDB says why it throttled a request, and names the table or index: its `ThrottlingReasons`. A cancelled transaction
-and a batch with unprocessed items have no such reasons.
+and a batch with unprocessed items have no such reasons, but they show which items were throttled.
 
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/throttling-diagnosing-workflow.html
 """
 
+import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from threading import Lock, local
@@ -60,6 +61,7 @@ class ConsumedCapacityCounter:
         self._read = self._write = 0.0
         self._throttled = 0
         self._throttling_reasons = Counter[ThrottlingReason]()
+        self._throttled_keys = dict[ThrottlingReason, str]()
         # Each thread has its own attribute `counted`. It is True if `_count_throttled_attempt` counted the last attempt
         # of the thread's current request. Then `_count_capacity` does not count this attempt again.
         self._thread_state = local()
@@ -75,6 +77,10 @@ class ConsumedCapacityCounter:
         """How many attempts were throttled for each reason, since the counter was created."""
         with self._lock:
             return self._throttling_reasons.copy()
+
+    def last_throttled_key(self, why: ThrottlingReason) -> str:
+        """The partition key of the last request that was throttled for this reason, or "" if it is not known."""
+        return self._throttled_keys.get(why, "")
 
     def instrument(self, client: Any) -> None:
         """Register botocore hooks on a DynamoDB client, so that this counter counts the client's requests.
@@ -94,41 +100,77 @@ class ConsumedCapacityCounter:
     def _count_capacity(self, parsed: dict[str, Any], model: Any, **_: Any) -> None:
         consumed = parsed.get("ConsumedCapacity") or []
         units = sum(one["CapacityUnits"] for one in (consumed if isinstance(consumed, list) else [consumed]))
-        reasons = {ThrottlingReason(name, "") for name in UNPROCESSED_FIELDS if parsed.get(name)}
+        throttled = {
+            ThrottlingReason(name, ""): _partition_key(left)
+            for name in UNPROCESSED_FIELDS
+            if (left := parsed.get(name))
+        }
         if not self._thread_state.counted:
-            reasons |= set(_throttling_reasons(parsed))
+            throttled |= dict(_throttling_reasons(parsed, {}))
         with self._lock:
             if model.name in READ_OPERATIONS:
                 self._read += units
             else:
                 self._write += units
-            self._throttled += bool(reasons)
-            self._throttling_reasons.update(reasons)
+            self._record_throttling(throttled)
 
-    def _count_throttled_attempt(self, response: tuple[Any, dict[str, Any]] | None, **_: Any) -> None:
+    def _count_throttled_attempt(
+        self, response: tuple[Any, dict[str, Any]] | None, request_dict: Mapping[str, Any], **_: Any
+    ) -> None:
         """Count an attempt if DynamoDB throttled the request.
 
         botocore calls this hook after each attempt, before the client decides whether to retry. `response` is
         (HTTP response, parsed response), or None if there was no response.
         """
-        reasons = set(_throttling_reasons(response[1])) if response is not None else set()
-        self._thread_state.counted = bool(reasons)
+        throttled = dict(_throttling_reasons(response[1], request_dict)) if response is not None else {}
+        self._thread_state.counted = bool(throttled)
         with self._lock:
-            self._throttled += self._thread_state.counted
-            self._throttling_reasons.update(reasons)
+            self._record_throttling(throttled)
+
+    def _record_throttling(self, throttled: Mapping[ThrottlingReason, str]) -> None:
+        """Count one throttled attempt, if there is a reason. `throttled`: the partition key for each reason."""
+        self._throttled += bool(throttled)
+        self._throttling_reasons.update(throttled.keys())
+        self._throttled_keys.update(throttled)
 
     def _request_consumed_capacity(self, params: dict[str, Any], **_: Any) -> dict[str, Any]:
         self._thread_state.counted = False
         return {"ReturnConsumedCapacity": "TOTAL"} | params
 
 
-def _throttling_reasons(parsed: Mapping[str, Any]) -> Iterator[ThrottlingReason]:
-    """Yield why DynamoDB throttled a request. Yield nothing if it was not throttled. `parsed`: the parsed response."""
+def _throttling_reasons(
+    parsed: Mapping[str, Any], request_dict: Mapping[str, Any]
+) -> Iterator[tuple[ThrottlingReason, str]]:
+    """Yield why DynamoDB throttled a request, each time with a partition key of the request, or "" if it has none.
+
+    Yields nothing if the request was not throttled. `parsed`: the parsed response. `request_dict`: botocore's
+    description of the HTTP request.
+    """
     code = (parsed.get("Error") or {}).get("Code")
     if code in THROTTLING_ERROR_CODES:
         # The field begins with a small letter in ThrottlingException, and with a capital letter in all other errors.
         given = parsed.get("ThrottlingReasons") or parsed.get("throttlingReasons") or ({"reason": code},)
-        yield from (ThrottlingReason(one.get("reason") or code, one.get("resource") or "") for one in given)
-    for reason in parsed.get("CancellationReasons") or ():
+        key = _partition_key(_body(request_dict))
+        yield from ((ThrottlingReason(one.get("reason") or code, one.get("resource") or ""), key) for one in given)
+    for number, reason in enumerate(parsed.get("CancellationReasons") or ()):
         if reason.get("Code") in THROTTLING_ERROR_CODES:
-            yield ThrottlingReason(reason["Code"], "")
+            writes = _body(request_dict).get("TransactItems", [])
+            yield ThrottlingReason(reason["Code"], ""), _partition_key(writes[number : number + 1])
+
+
+def _body(request_dict: Mapping[str, Any]) -> dict[str, Any]:
+    body: dict[str, Any] = json.loads(request_dict.get("body") or b"{}")
+    # The partition of a Query is a value of its expression. Its ExclusiveStartKey is the key of an item.
+    return {"ExpressionAttributeValues": body.pop("ExpressionAttributeValues", {}), **body}
+
+
+def _partition_key(part: Any) -> str:
+    """Return the first partition key in a part of a request or response, or "" if it has none."""
+    if isinstance(part, Mapping):
+        found = part.get(":pk") or part.get("PK")
+        if found:
+            return str(found["S"])
+        part = part.values()
+    elif not isinstance(part, list):
+        return ""
+    return next(filter(None, map(_partition_key, part)), "")

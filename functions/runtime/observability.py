@@ -24,6 +24,8 @@ from functions.shop.shop import Shop
 R = TypeVar("R")
 
 _metrics_buffer: ContextVar[MetricsBuffer] = ContextVar("tally")
+SHARED_PARTITIONS = ("DISCOUNT#", "METRIC#", "PRODUCT#", "SALES#", "SEASON#", "SERIES#", "STATUS#", "STOCK#")
+"""The beginnings of the partition keys that many customers share. They can become hot, and identify no customer."""
 
 
 def add_metric(metric: MetricDefinition, value: float = 1, **dimensions: str) -> None:
@@ -80,9 +82,14 @@ def _add_invocation_metrics(
 
 
 def _report_throttling(metrics_buffer: MetricsBuffer, throttled: Counter[ThrottlingReason]) -> None:
-    """Log and count the throttled requests of an invocation: one line for each reason and table or index."""
+    """Log and count the throttled requests of an invocation: one line for each reason and table or index.
+
+    `key`: the partition key of the last of them. Of other than shared partitions, only the kind, such as "CUSTOMER".
+    """
     for why, requests in throttled.items():
-        log.warning("requests_throttled", extra={**why._asdict(), "requests": requests})
+        key = capacity_units.last_throttled_key(why)
+        key = key if key.startswith(SHARED_PARTITIONS) else key.partition("#")[0]
+        log.warning("requests_throttled", extra={**why._asdict(), "key": key, "requests": requests})
         metrics_buffer.add_metric(metrics.THROTTLED, requests, resource=why.target, reason=why.reason)
 
 

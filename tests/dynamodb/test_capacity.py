@@ -135,6 +135,52 @@ def test_a_cancelled_transaction_and_unprocessed_keys_are_counted_by_what_dynamo
     assert throttled(wire, "BatchGetItem", reply, RequestItems=left) == {("UnprocessedKeys", ""): 1}
 
 
+REASON = error_reply("ThrottlingException", throttlingReasons=[HOT_KEY])
+QUERY = {
+    "KeyConditionExpression": "#pk = :pk",
+    "ExpressionAttributeNames": {"#pk": "GSI2PK"},
+    "ExclusiveStartKey": {"PK": {"S": "last"}, "GSI2PK": {"S": "busy"}},
+    "ExpressionAttributeValues": {":pk": {"S": "busy"}},
+}
+
+
+@pytest.mark.parametrize(
+    ("operation", "reply", "request_"),
+    [
+        ("PutItem", REASON, {"TableName": "orders", "Item": {"note": {"S": "calm"}, "PK": {"S": "busy"}}}),
+        ("GetItem", REASON, {"TableName": "orders", "Key": {"PK": {"S": "busy"}}}),
+        ("Query", REASON, {"TableName": "orders", "IndexName": "GSI2", **QUERY}),
+        (
+            "TransactWriteItems",
+            transaction_cancelled_reply("None", "ThrottlingError"),
+            {
+                "TransactItems": [
+                    {"Put": {"TableName": "orders", "Item": {"PK": {"S": "calm"}}}},
+                    {"Delete": {"TableName": "orders", "Key": {"PK": {"S": "busy"}}}},
+                ]
+            },
+        ),
+        (
+            "BatchGetItem",
+            reply_with({"Responses": {}, "UnprocessedKeys": {"orders": {"Keys": [{"PK": {"S": "busy"}}]}}}),
+            {"RequestItems": {"orders": {"Keys": [{"PK": {"S": "calm"}}, {"PK": {"S": "busy"}}]}}},
+        ),
+    ],
+    ids=lambda it: it if isinstance(it, str) else "",
+)
+def test_the_partition_key_of_a_throttled_request_is_known(
+    wire: WireTap, operation: str, reply: Reply, request_: dict[str, Any]
+) -> None:
+    units = ConsumedCapacityCounter()
+    units.instrument(wire.client)
+    wire.reply_next(operation, reply)
+    with suppress(ClientError):
+        getattr(wire.client, xform_name(operation))(**request_)
+    (why,) = units.throttling_reasons
+    assert units.last_throttled_key(why) == "busy"
+    assert units.last_throttled_key(ThrottlingReason("another", "")) == ""
+
+
 def test_a_conflict_or_a_failed_condition_is_no_throttling(wire: WireTap) -> None:
     put = {"Put": {"TableName": "orders", "Item": {"PK": {"S": "a"}}}}
     units = ConsumedCapacityCounter()

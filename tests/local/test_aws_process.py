@@ -40,6 +40,10 @@ def api(event, context):
         return {"statusCode": 500, "headers": headers, "body": json.dumps(problem)}
     if event["rawPath"] == "/slow":
         time.sleep(20)
+    if event["rawPath"] == "/time":
+        left = context.get_remaining_time_in_millis()
+        time.sleep(0.2)
+        told["remaining_ms"] = [left, context.get_remaining_time_in_millis()]
     if event["rawPath"] == "/paid":
         detail = {"order_id": event["queryStringParameters"]["order_id"]}
         entry = {"EventBusName": os.environ["BUS"], "Source": "shop", "DetailType": "OrderPaid"}
@@ -399,6 +403,14 @@ def test_a_function_that_takes_too_long_is_a_problem_document(shop: Shop) -> Non
     assert (
         body["detail"] == "The function failed or took too long. Send the request again with the same idempotency key."
     )
+
+
+def test_a_function_sees_how_much_of_its_timeout_is_left(shop: Shop) -> None:
+    whole_ms = 1000 * template()["Resources"]["Api"]["Properties"]["Timeout"]
+    for _ in range(2):
+        before, after = shop.get("/time")["remaining_ms"]
+        assert whole_ms >= before >= whole_ms - 500, "each invocation begins with its whole time"
+        assert before - 2000 < after <= before - 200
 
 
 def test_slow_clients_do_not_block_other_clients(shop: Shop) -> None:

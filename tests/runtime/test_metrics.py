@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from botocore.awsrequest import AWSResponse
+from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 from botocore.compat import HTTPHeaders
 from botocore.exceptions import ConnectionClosedError
 
@@ -21,8 +21,8 @@ from functions.model.entities import STATUS_SHARDS
 from functions.model.lambdas import lambda_name
 from functions.model.metrics import METRICS
 from functions.model.patterns import ORDER_BY_ID
+from functions.model.table import ROWS
 from functions.runtime import clients, observability
-from functions.runtime.log import log
 from functions.runtime.metrics_buffer import MetricsBuffer
 from functions.runtime.scheduled_jobs import RunIncomplete, ScheduledRun
 from functions.runtime.time_limit import MARGIN_SECONDS
@@ -32,6 +32,7 @@ from tests.support.alarm_model import EmittedMetrics, capture_metrics
 from tests.support.client_faults import crash_at, fail_calls, record_calls
 from tests.support.harness import ANN, READERS, STAFF, WORKERS, ShopHarness
 from tests.support.lambda_context import FakeContext
+from tests.support.wire_tap import error_reply
 
 OPERATIONS = ("GetItem", "BatchGetItem", "Query", "PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems")
 
@@ -208,33 +209,71 @@ def test_throttled_requests_are_counted(harness: ShopHarness, told: EmittedMetri
 
 
 def test_throttled_requests_are_logged_and_counted_by_their_reason(
-    harness: ShopHarness, told: EmittedMetrics, caplog: pytest.LogCaptureFixture
+    harness: ShopHarness, told: EmittedMetrics, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("time.sleep", lambda _: None)
     arn = "arn:aws:dynamodb:eu-central-1:111122223333:table/orders/index/GSI2"
     why = {"reason": "IndexReadKeyRangeThroughputExceeded", "resource": arn}
-    error = {"Error": {"Code": "ThrottlingException", "Message": "no"}, "throttlingReasons": [why]}
-    answered = {**error, "ResponseMetadata": {"HTTPStatusCode": 400}}
+    reply = error_reply("ThrottlingException", throttlingReasons=[why])
 
-    def answer(**_: Any) -> Any:
-        return AWSResponse("https://aws", 400, HTTPHeaders(), Wired()), answered
+    def answer(request: AWSPreparedRequest, **_: Any) -> AWSResponse | None:
+        return reply(request)
 
     events = clients.client("dynamodb").meta.events
-    events.register("before-call.dynamodb.Query", answer)
-    caplog.set_level("INFO", log.name)
-    log.addHandler(caplog.handler)
+    events.register("before-send.dynamodb.Query", answer)
+    event = {"time": harness.now().isoformat(), "group": 1, "groups": STATUS_SHARDS.read}
     try:
         with pytest.raises(RunIncomplete):
-            order_deadlines.handler({"time": harness.now().isoformat()}, None)
+            order_deadlines.handler(event, None)
     finally:
-        log.removeHandler(caplog.handler)
-        events.unregister("before-call.dynamodb.Query", answer)
-    queries = 2 * STATUS_SHARDS.read
-    assert told.values(m.THROTTLED, resource="GSI2", reason=why["reason"]) == [queries]
+        events.unregister("before-send.dynamodb.Query", answer)
+    attempts = 2 * 4  # one Query for each list, and the client's three retries
+    assert told.values(m.THROTTLED, resource="GSI2", reason=why["reason"]) == [attempts]
     (line,) = [vars(record) for record in caplog.records if record.message == "requests_throttled"]
-    assert {name: line[name] for name in ("reason", "resource", "requests")} == {**why, "requests": queries}
+    found = {name: line[name] for name in ("reason", "resource", "key", "requests")}
+    assert found == {**why, "key": "STATUS#SHIPPED#1", "requests": attempts}
     told.clear()
-    order_deadlines.handler({"time": harness.now().isoformat()}, None)
+    order_deadlines.handler(event, None)
     assert told.values(m.THROTTLED, resource="GSI2", reason=why["reason"]) == []
+
+
+@pytest.mark.parametrize(
+    ("partition", "logged"),
+    [
+        ("STOCK#mug#001", "STOCK#mug#001"),
+        ("PRODUCT#mug", "PRODUCT#mug"),
+        *((f"{kind}#ann", kind) for kind in ("CUSTOMER", "LIMIT", "COMMAND", "COUNTED", "EMAIL", "EFFECT")),
+    ],
+)
+def test_the_log_of_a_throttled_request_has_the_key_of_a_product_but_not_of_a_customer(
+    harness: ShopHarness, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, partition: str, logged: str
+) -> None:
+    monkeypatch.setattr("time.sleep", lambda _: None)
+    client, reply = clients.client("dynamodb"), error_reply("ThrottlingException")
+
+    def answer(request: AWSPreparedRequest, **_: Any) -> AWSResponse | None:
+        return reply(request)
+
+    def handler(event: Any, context: Any) -> None:
+        with suppress(client.exceptions.ClientError):
+            client.get_item(TableName=harness.shop.table.name, Key={"PK": {"S": partition}, "SK": {"S": "any"}})
+
+    handler.__module__ = "functions.handlers.api"
+    client.meta.events.register("before-send.dynamodb.GetItem", answer)
+    try:
+        observability.instrument_handler(handler)({}, None)
+    finally:
+        client.meta.events.unregister("before-send.dynamodb.GetItem", answer)
+    (line,) = [vars(record) for record in caplog.records if record.message == "requests_throttled"]
+    assert line["key"] == logged
+
+
+def test_a_partition_whose_key_is_logged_identifies_no_customer() -> None:
+    templates = {row.templates(index)[0] for row in ROWS for index in ("main", *row.indexes)}
+    shared = [one for one in templates if one.prefix.startswith(observability.SHARED_PARTITIONS)]
+    assert {one.prefix for one in shared} == {*observability.SHARED_PARTITIONS}
+    fields = {name for one in shared for name in one.field_names}
+    assert fields == {"code", "part", "product_id", "queue", "season", "series", "shard"}
 
 
 def test_each_attempt_that_is_throttled_is_counted_and_no_connection_that_is_lost(
