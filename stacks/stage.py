@@ -119,7 +119,8 @@ class Stage:
     `parallelization`: The number of concurrent batches per stream shard. Records of one item stay in order.
     `import_lines_per_second`: The maximum number of imported products per second. A product takes about 6 write units.
     `lapse_lanes`: How many unpaid orders each run of `order_deadlines` ends at the same time. Four runs start each
-    minute. With 16 lanes, they follow about 500 unpaid orders a second.
+    minute. With 16 lanes, they follow about 500 unpaid orders a second. With two lines each, these consume 4,500 write
+    units a second: see `warm_write_units`.
     `requests_per_second`, `burst_requests`: The rate limit and the burst limit of the API, without the webhooks. Above
     them API Gateway answers 429. They and those of the webhooks must fit into the account's default quota for all APIs
     of the region: 10,000 requests a second and a burst of 5,000. Some regions have less
