@@ -9,6 +9,7 @@ the records of an item are applied out of order.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 from functions.dynamodb.errors import Permanent, UnreadableWithin
@@ -51,6 +52,28 @@ class StreamBatch(RecordBatch):
         for record in self.records:
             if not self.retry_if_blocked(record):
                 yield record
+
+    def apply_by_item(
+        self,
+        action: Callable[[Record], None],
+        run_concurrently: Callable[[Sequence[Callable[[], None]]], Any],
+        items_at_once: int,
+    ) -> None:
+        """Apply the records of each item in order, and the records of several items at the same time.
+
+        `run_concurrently`: a function that runs independent calls, such as `table.run_parallel`.
+        """
+        by_item: dict[StreamItemKey, list[Record]] = {}
+        for record in self.records:
+            by_item.setdefault(item_key_of(record), []).append(record)
+        items = iter(by_item.values())  # the threads share it: each takes the next item that none has taken
+
+        def apply_items() -> None:
+            for record in chain.from_iterable(items):
+                if not self.retry_if_blocked(record):
+                    self.apply(record, action)
+
+        run_concurrently([apply_items] * min(items_at_once, len(by_item)))
 
     def retry_if_blocked(self, record: Record) -> bool:
         """Return whether an earlier record of the same item failed in this batch. If so, mark this record for retry."""

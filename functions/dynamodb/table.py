@@ -36,6 +36,8 @@ T = TypeVar("T")
 BATCH_GET_LIMIT = 100
 TRANSACTION_LIMIT = 100
 BATCH_WRITE_LIMIT = 25
+MAX_THREADS = 32
+"""How many calls run at the same time. A client keeps as many connections (runtime/clients.py)."""
 FILTERED_READ_LIMIT = 10_000
 """How many items a Query with a filter reads. DynamoDB applies the limit before the filter, and stops at 1 MB."""
 
@@ -52,13 +54,14 @@ class QueryPage(Generic[T]):
 
 
 def run_parallel(calls: Sequence[Callable[[], T]]) -> list[T]:
-    """Run independent calls in threads and return their results in the order of the calls.
+    """Run independent calls in threads, and return their results in the order of the calls.
 
-    Each call sees the caller's context variables, such as the invocation that the log names.
+    If calls raise errors, all others still run, and the first error is raised. The calls see the context variables of
+    the caller, so that their log lines and metrics name the invocation.
     """
-    if len(calls) == 1:
-        return [calls[0]()]
-    with ThreadPoolExecutor(len(calls)) as threads:
+    if len(calls) < 2:
+        return [ask() for ask in calls]
+    with ThreadPoolExecutor(min(len(calls), MAX_THREADS)) as threads:
         return [answer.result() for answer in [threads.submit(copy_context().run, ask) for ask in calls]]
 
 
@@ -71,8 +74,9 @@ class Table:
     """A DynamoDB table: reads items by access pattern, and writes them with conditions.
 
     `rows`: every row of model/table.py (declaration of an item type), by item type. `retry_budget_seconds`: how long an
-    operation retries before it raises TableBusy. `run_concurrently`: a function that runs one query for each shard
-    (index partition) at the same time. A test simulation replaces `clock`, `sleep`, `random` and `run_concurrently`.
+    operation retries before it raises TableBusy. `run_concurrently`: a function that runs independent calls at the same
+    time, for example one query for each shard (index partition). A test simulation replaces `clock`, `sleep`, `random`
+    and `run_concurrently`.
 
     `on_decode_error`: a function that a query with a `view` (a class with fewer fields) calls for each item that it
     cannot decode. If the function raises no error, the query skips the item. Queries with a view read work queues

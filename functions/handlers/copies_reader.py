@@ -9,7 +9,8 @@ over several items, such as a product's rating. It is safe to apply a stream rec
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 from functions.dynamodb.keys import Row
 from functions.dynamodb.record_batch import Record
@@ -41,6 +42,9 @@ from functions.shop.shop import Shop, decide_with_eventual_reads
 TOTALS_SECONDS = 30
 """The time that is left for the totals of a batch, after its last copy. No record is started if less time is left."""
 
+ITEMS_AT_ONCE = 8
+"""How many items of a batch have their copies written at the same time. `make bench` compares it with one at a time."""
+
 
 @observability.instrument_handler
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
@@ -53,25 +57,35 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
         observability.failure_logger("copies_reader"),
         TimeLimit(context, TOTALS_SECONDS).is_reached,
     )
-    followed: list[dict[str, Any]] = []
-    counted: list[CountedRecord] = []
-    for record in batch.ready_records():
-        batch.apply(record, lambda record: apply_record(shop, record, followed, counted))
-    count_records(shop, batch, counted)
+    applied: list[AppliedRecord] = []
+    batch.apply_by_item(
+        lambda record: applied.extend(apply_record(shop, record)), shop.table.run_concurrently, ITEMS_AT_ONCE
+    )
+    count_records(shop, batch, [(one.record, one.contribution) for one in applied if one.contribution])
     summary = {
         "records": len(event["Records"]),
-        "changes": followed,
+        "changes": [one.summary for one in applied],
         "units": clients.capacity_units.consumed_since_last_call(),
     }
     log.info("copies_updated", extra=summary)
     return batch.response()
 
 
-def apply_record(shop: Shop, record: Record, followed: list[dict[str, Any]], counted: list["CountedRecord"]) -> None:
+class AppliedRecord(NamedTuple):
+    """A stream record whose copies are written.
+
+    `contribution`: what its item adds to totals now; None if it adds nothing. `summary`: the change, for the log.
+    """
+
+    record: Record
+    contribution: ContributionChange | None
+    summary: dict[str, Any]
+
+
+def apply_record(shop: Shop, record: Record) -> Iterator[AppliedRecord]:
     """Update the copies that are derived from the item in a stream record.
 
-    Appends a summary of the change to `followed`, for the log, and what the item adds to totals to `counted`. Appends
-    nothing if the record does not count as a change, for example because a migration wrote it.
+    Yields nothing if the record does not count as a change, for example because a migration wrote it.
     """
     changed = changes.parse_change(record)
     if changed is None:
@@ -84,25 +98,21 @@ def apply_record(shop: Shop, record: Record, followed: list[dict[str, Any]], cou
     # the order.
     if changed.row is ORDER and changed.event_name == "INSERT":
         customer_names.refresh_name(shop, changed.item)
-    if totals_todo:
-        counted.append((record, totals_todo))
-    followed.append(
-        {"change": changed.name, "event_id": changed.id, "order_id": getattr(changed.item, "order_id", None)}
-    )
+    order_id = getattr(changed.item, "order_id", None)
+    yield AppliedRecord(record, totals_todo, {"change": changed.name, "event_id": changed.id, "order_id": order_id})
 
 
 def write_copies(table: Table, changed: Change, todo: CopyChanges) -> None:
     """Write the planned changes to the copies of a changed item.
 
     Puts snapshots (copies of the latest version), adds log entries (copies that record one change), and deletes copies
-    that are no longer needed. The copy that shows that all others are complete is written last.
+    that are no longer needed. These writes have different keys and conditions of their own, so they are sent at the
+    same time. The copy that shows that all others are complete is written last.
     """
-    for row, item in todo.put:
-        write_unless_newer(table, put_if_newer(row, item))
-    for row, item in todo.delete:
-        write_unless_newer(table, delete_if_older(row, item))
-    for row, entry in todo.append:
-        write_unless_newer(table, put_if_absent(row, entry))
+    writes: list[Write[Any]] = [put_if_newer(row, item) for row, item in todo.put]
+    writes += [delete_if_older(row, item) for row, item in todo.delete]
+    writes += [put_if_absent(row, entry) for row, entry in todo.append]
+    table.run_concurrently([partial(write_unless_newer, table, write) for write in writes])
     if todo.last:
         _write_last(table, changed, *todo.last)
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from threading import Barrier
 from typing import Any, Literal
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from functions.dynamodb.errors import Permanent
 from functions.dynamodb.stream_batch import StreamBatch, item_key_of
+from functions.dynamodb.table import run_parallel
 
 Fate = Literal["applied", "parked", "retried", "parking fails"]
 FATES: tuple[Fate, ...] = ("applied", "parked", "retried", "parking fails")
@@ -47,10 +49,14 @@ class Run:
     def failed(self, error: Exception, record: Mapping[str, Any]) -> None:
         self.failures.append((record["dynamodb"]["SequenceNumber"], type(error).__name__))
 
-    def __call__(self, records: list[dict[str, Any]]) -> list[str]:
+    def __call__(self, records: list[dict[str, Any]], items_at_once: int = 0) -> list[str]:
+        """`items_at_once`: 0 applies the records one after the other."""
         batch = StreamBatch(records, self.park, self.failed)
-        for each in batch.ready_records():
-            batch.apply(each, self.act)
+        if items_at_once:
+            batch.apply_by_item(self.act, run_parallel, items_at_once)
+        else:
+            for each in batch.ready_records():
+                batch.apply(each, self.act)
         return [failure["itemIdentifier"] for failure in batch.response()["batchItemFailures"]]
 
 
@@ -73,9 +79,34 @@ def test_every_record_has_one_fate_and_an_items_later_ones_wait(batch: list[tupl
             parked.append(number)
         else:
             applied.append(number)
+    records = [record(int(number), item) for number, item in zip(numbers, items, strict=True)]
     run = Run(fates)
-    assert run([record(int(number), item) for number, item in zip(numbers, items, strict=True)]) == retried
+    assert run(records) == retried
     assert (run.applied, [number for number, _ in run.parked]) == (applied, parked)
+    for items_at_once in (1, 2, 8):
+        run = Run(fates)
+        assert run(records, items_at_once) == retried
+        for item in set(items):
+            of_item = {number for number, other in zip(numbers, items, strict=True) if other == item}
+            assert [n for n in run.applied if n in of_item] == [n for n in applied if n in of_item], (
+                "each item in order"
+            )
+        assert sorted(run.applied + [number for number, _ in run.parked]) == sorted(applied + parked)
+
+
+def test_records_of_several_items_are_applied_at_the_same_time_and_those_of_an_item_are_not() -> None:
+    together, began = Barrier(2, timeout=30), list[str]()
+
+    def act(one: Mapping[str, Any]) -> None:
+        began.append(one["dynamodb"]["SequenceNumber"])
+        together.wait()  # fails unless two records are applied at this moment
+
+    batch = StreamBatch(
+        [record(1, "a"), record(2, "a"), record(3, "b"), record(4, "b")], lambda *_: None, lambda *_: None
+    )
+    batch.apply_by_item(act, run_parallel, 8)
+    assert batch.response() == {"batchItemFailures": []}
+    assert (set(began[:2]), set(began[2:])) == ({"1", "3"}, {"2", "4"})
 
 
 def test_a_failed_record_holds_back_later_records_of_its_item_and_no_others() -> None:

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from functions.api.http import caching, context
-from functions.dynamodb import writes
+from functions.dynamodb import table, writes
 from functions.dynamodb.keys import Row
 from functions.dynamodb.stream_batch import StreamBatch
 from functions.dynamodb.table import Table
@@ -63,6 +63,7 @@ from ops.scan import sweep
 from tests.mutants import (
     test_access,
     test_alarms,
+    test_concurrency,
     test_erasures,
     test_eventual_reads,
     test_filters,
@@ -896,6 +897,34 @@ CHECKED_MUTANTS = (
         test_timelines.test_a_restore_brings_back_no_lines_that_an_older_version_copied,
     ),
     # The next faults concern the copies of an order.
+    CheckedMutant(
+        "copies of a change are sent one after the other",
+        edit_code(
+            copies_reader.write_copies,
+            (
+                "table.run_concurrently([partial(write_unless_newer, table, write)",
+                "print([write_unless_newer(table, write)",
+            ),
+        ),
+        test_concurrency.test_the_copies_of_a_change_are_sent_at_the_same_time,
+    ),
+    CheckedMutant(
+        "items of a batch are processed one after the other",
+        patch_attribute(copies_reader, "ITEMS_AT_ONCE", 1),
+        test_concurrency.test_the_copies_of_several_orders_are_sent_at_the_same_time,
+    ),
+    CheckedMutant(
+        "records of an item are processed at the same time",
+        edit_code(
+            StreamBatch.apply_by_item, ("setdefault(item_key_of(record), [])", "setdefault((self.id_of(record),), [])")
+        ),
+        test_concurrency.test_the_changes_of_an_order_in_one_batch_are_copied_in_their_order,
+    ),
+    CheckedMutant(
+        "threads do not know their invocation",
+        edit_code(table.run_parallel, ("copy_context().run, ask", "ask")),
+        test_concurrency.test_a_log_line_of_a_batch_names_its_invocation_whichever_thread_writes_it,
+    ),
     CheckedMutant(
         "activity of a lost record is lost",
         edit_code(copies_reader._write_last, ("if stored.version < event.version < changed.version:", "if False:")),
