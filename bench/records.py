@@ -10,6 +10,8 @@ own stream, all of it for the first time. Each batch is a round, the first does 
   request by request, with a bare boto3 client to an empty table: nothing is decoded, read or decided.
   Three quarters of ours and more are those requests: each copy goes by itself, under its own condition, where the usual
   way has one BatchWriteItem without any for the logs, between the two requests of its idempotency.
+  Each request to a table on AWS takes some milliseconds. So 300 more records are copied with requests that take 5 ms
+  longer, also by ours with one item at a time.
 - `event_publisher`: the events of it all. The bus is a real client whose requests are answered before they are sent.
 """
 
@@ -21,18 +23,22 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
+from unittest import mock
 
 import boto3
 
 from bench import pair
 from bench.measure import Figure, exact, spread
 from bench.pair import PRICE, BenchShop, Handler, OurShop, UsualShop
+from functions.handlers import copies_reader
 from functions.model.table import create_table_request
 from functions.runtime import clients
 from local.dynamodb_engine import REGION, Engine
 from tests.support.wire_tap import reply_with
 
 RECORDS, BATCH = 1000, 100
+SLOW_RECORDS, SLOW_SECONDS = 300, 0.005
+"""How many more records are copied with slow requests, and how much longer each request then takes."""
 WHOLE, CANCELLED = 18, 5
 """Orders of a group that go all the way, of five changes each, and that are cancelled, of two: a batch together."""
 PRODUCTS = 6
@@ -51,17 +57,20 @@ def figures(engine: Engine) -> list[Figure]:
         usual = stack.enter_context(pair.open_usual_shop(engine, queues))
         ours = stack.enter_context(pair.open_our_shop(engine, queues))
         stack.enter_context(pair.without_interference())
-        happened = {"ours": _generate_records(ours), "usual": _generate_records(usual)}
+        happened = {
+            "ours": _generate_records(ours, RECORDS + 2 * SLOW_RECORDS),
+            "usual": _generate_records(usual, RECORDS + SLOW_RECORDS),
+        }
         return [*_copies_figures(engine, ours, usual, happened), *_publisher_figures(ours, usual, happened)]
 
 
-def _generate_records(shop: BenchShop) -> list[dict[str, Any]]:
+def _generate_records(shop: BenchShop, count: int) -> list[dict[str, Any]]:
     """Return the stream records that users and the warehouse cause with all groups' orders, before any reader ran."""
     customer_id = f"ann-{next(pair.numbers)}"
     ids = [f"product-{number}-{customer_id}" for number in range(PRODUCTS)]
     shop.open(customer_id, ids)
     shop.harness.new_records()
-    for group in range(RECORDS // BATCH):
+    for group in range(count // BATCH):
         quantities = {
             n: {ids[(n + more) % PRODUCTS]: 1 + more for more in range(1 + n % 3)} for n in range(WHOLE + CANCELLED)
         }
@@ -92,11 +101,13 @@ class ReaderWork:
     batches: Sequence[list[dict[str, Any]]]
 
     @classmethod
-    def of(cls, shop: BenchShop, name: str, records: Sequence[dict[str, Any]]) -> "ReaderWork":
+    def of(
+        cls, shop: BenchShop, name: str, records: Sequence[dict[str, Any]], first: int = 0, count: int = RECORDS
+    ) -> "ReaderWork":
         handler, passing = shop.readers[name]
-        let = [record for record in records if passing.matches(record)][:RECORDS]
-        assert len(let) == RECORDS, len(let)
-        return cls(handler, [let[start : start + BATCH] for start in range(0, RECORDS, BATCH)])
+        let = [record for record in records if passing.matches(record)][first : first + count]
+        assert len(let) == count, len(let)
+        return cls(handler, [let[start : start + BATCH] for start in range(0, count, BATCH)])
 
     def ready(self, number: int) -> Callable[[], object]:
         batch = {"Records": self.batches[number]}
@@ -105,6 +116,22 @@ class ReaderWork:
             assert self.handler(batch, pair.LAMBDA_CONTEXT) == {"batchItemFailures": []}
 
         return read
+
+
+@dataclass
+class OneItemAtATime:
+    """The work of our `copies_reader` if it does not process several items of a batch at the same time."""
+
+    work: ReaderWork
+
+    def ready(self, number: int) -> Callable[[], object]:
+        read = self.work.ready(number)
+
+        def read_one_by_one() -> None:
+            with mock.patch.object(copies_reader, "ITEMS_AT_ONCE", 1):
+                read()
+
+        return read_one_by_one
 
 
 @dataclass
@@ -142,11 +169,11 @@ class ReplayedWrites:
 Timings = dict[str, list[float]]
 
 
-def _measure_in_turns(ways: Mapping[str, BatchWork]) -> tuple[Timings, Timings]:
+def _measure_in_turns(ways: Mapping[str, BatchWork], count: int = RECORDS) -> tuple[Timings, Timings]:
     """Microseconds of the processor and of the clock that a record took of each way, by batch."""
     processor: Timings = defaultdict(list)
     clock: Timings = defaultdict(list)
-    for number in range(RECORDS // BATCH):
+    for number in range(count // BATCH):
         for name, way in ways.items():
             work = way.ready(number)
             gc.collect()
@@ -210,6 +237,37 @@ def _copies_figures(
         processor, clock = _measure_in_turns(ways)
     client.meta.events.unregister("before-parameter-build.dynamodb", floor.note)
     yield from _figures("copies_reader", processor, clock, sent, "requests")
+    yield from _slow_figures(ours, usual, happened)
+
+
+def _slow_figures(ours: OurShop, usual: UsualShop, happened: Mapping[str, list[dict[str, Any]]]) -> Iterator[Figure]:
+    """The time of the copies if requests are slow, with several items at the same time and with one."""
+    at = {"ours": RECORDS, "one": RECORDS + SLOW_RECORDS, "usual": RECORDS}
+    work = {
+        name: ReaderWork.of(
+            usual if name == "usual" else ours,
+            "copies_reader",
+            happened["usual" if name == "usual" else "ours"],
+            first,
+            SLOW_RECORDS,
+        )
+        for name, first in at.items()
+    }
+    ways: dict[str, BatchWork] = {"ours": work["ours"], "one": OneItemAtATime(work["one"]), "usual": work["usual"]}
+    slow = [*ours.clients, *usual.clients]
+    for client in slow:
+        client.meta.events.register("before-send.dynamodb", _wait)
+    _, clock = _measure_in_turns(ways, SLOW_RECORDS)
+    for client in slow:
+        client.meta.events.unregister("before-send.dynamodb", _wait)
+    spreads = {name: spread(taken) for name, taken in clock.items()}
+    what = f"copies_reader, a record: time, if requests take {SLOW_SECONDS * 1000:.0f} ms longer"
+    yield Figure(what, "µs", spreads["ours"], spreads["usual"])
+    yield Figure(f"{what}, with one item at a time", "µs", spreads["one"], spreads["usual"])
+
+
+def _wait(**_: Any) -> None:
+    time.sleep(SLOW_SECONDS)
 
 
 def _publisher_figures(
