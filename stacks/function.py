@@ -71,7 +71,7 @@ class ShopFunction(Construct):
             role=self.role,
             environment=env.to_variables(environment) | env.to_variables(everywhere),
             timeout=Duration.seconds(timeout_seconds),
-            memory_size=memory_mb,
+            memory_size=stage.number_for("memory_mb", self.lambda_name, memory_mb),
             tracing=lambda_.Tracing.ACTIVE,
             log_group=log,
             logging_format=lambda_.LoggingFormat.JSON,

@@ -226,7 +226,7 @@ class OrdersStack(Stack):
             None: lambda: None,
         }
         workers = []
-        for reaction in REACTIONS:
+        for reaction in map(self.stage.tuned, REACTIONS):
             if reaction.function not in create_worker:
                 why = f"no stack creates the Lambda {reaction.function}"
                 raise InvalidDeclarations(

@@ -69,8 +69,6 @@ class ReactionQueue(Construct):
         self.mapping_id = self._map_to_function(reaction, function) if function else ""
 
     def _map_to_function(self, reaction: Reaction, function: ShopFunction) -> str:
-        if reaction.batch_size > 10 and not reaction.batch_window_seconds:
-            raise ValueError(f"{reaction.name}: a batch size above 10 needs batch_window_seconds")
         mapping = lambda_.EventSourceMapping(
             self,
             "Mapping",

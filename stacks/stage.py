@@ -12,7 +12,9 @@ from difflib import get_close_matches
 from ipaddress import ip_network
 from typing import TYPE_CHECKING, Any
 
+from functions.model.lambdas import lambda_name
 from functions.model.money import parse_amounts
+from functions.model.reactions import HANDLERS, REACTIONS, Reaction
 from functions.model.table import INDEX_PROJECTIONS
 
 if TYPE_CHECKING:
@@ -85,10 +87,40 @@ https://docs.aws.amazon.com/apigateway/latest/developerguide/limits.html
 """
 CLOCK_DIFFERENCE_SECONDS = 20
 """A customer's burst must be at least the writes of this time, so that clocks may differ without wrong rejections."""
-LEAST_WARM_UNITS = {"warm_read_units": 12_000, "warm_write_units": 4_000}
-"""The warm throughput of a new table with on-demand billing. DynamoDB accepts no lower value.
+LAMBDAS = tuple(sorted(lambda_name(path.stem) for path in HANDLERS.glob("[a-z]*.py")))
+QUEUES = tuple(reaction for reaction in REACTIONS if reaction.function)
+"""The reactions whose queues Lambdas process."""
+BATCHED = ("copies_reader", "event_publisher", *(reaction.name for reaction in QUEUES))
+"""The Lambdas that get records or messages in batches."""
+MAX_BATCH_WITHOUT_WINDOW = 10
 
-https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/warm-throughput.html
+
+@dataclass(frozen=True)
+class NamedNumbers:
+    """The allowed values of a setting with a number for each name: for "*" and these names, from lowest to highest.
+
+    0 is allowed, too: AWS's default. `because`: why there is no lower number, for the error message.
+    """
+
+    names: tuple[str, ...]
+    lowest: int
+    highest: int
+    because: str = ""
+
+
+NAMED_NUMBERS = {
+    "memory_mb": NamedNumbers(LAMBDAS, 128, 10_240),
+    "batch_size": NamedNumbers(BATCHED, 1, 10_000),
+    "batch_window_seconds": NamedNumbers(BATCHED, 1, 300),
+    "concurrency": NamedNumbers(tuple(reaction.name for reaction in QUEUES), 2, 1_000),
+    "warm_read_units": NamedNumbers(CAPACITY_TARGETS, 12_000, 9_999_999, ", which a new table has, or 0"),
+    "warm_write_units": NamedNumbers(CAPACITY_TARGETS, 4_000, 9_999_999, ", which a new table has, or 0"),
+}
+"""The settings with a number for each name.
+
+Memory and batches: https://docs.aws.amazon.com/lambda/latest/api/API_CreateEventSourceMapping.html and
+https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html. The warm throughput of a new table with
+on-demand billing: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/warm-throughput.html.
 """
 REPLICA_REFUSAL = (
     "replicas are not supported. An item that expires first in a replica is deleted here without DynamoDB's TTL mark, "
@@ -117,6 +149,13 @@ class Stage:
     `return_window_days`: How many days after the delivery goods can be returned.
     `log_retention_days`: How many days logs are kept.
     `parallelization`: The number of concurrent batches per stream shard. Records of one item stay in order.
+    `memory_mb`: The memory of a Lambda, as `copies_reader:1024,api:1769`; `*` names all others. A Lambda gets processor
+    time in proportion to it: a whole processor with 1,769 MB. Without an entry: 1,024 for the API, 512 for the others.
+    `batch_size`, `batch_window_seconds`: How many records or messages a Lambda gets at once, and how long Lambda
+    collects them, as `copies_reader:200,archive:100`. Larger batches cost less, and effects come later. Without an
+    entry: 50 for `copies_reader`, 100 for `event_publisher`, and what model/reactions.py declares for a queue.
+    `concurrency`: How many invocations may process a queue at the same time, as `fulfilment:4`. Without an entry, what
+    model/reactions.py declares.
     `import_lines_per_second`: The maximum number of imported products per second. A product takes about 6 write units.
     `lapse_lanes`: How many unpaid orders each run of `order_deadlines` ends at the same time. Four runs start each
     minute. With 16 lanes, they follow about 500 unpaid orders a second. With two lines each, these consume 4,500 write
@@ -196,6 +235,10 @@ class Stage:
     retention_days: int = _integer_setting(365, 1, 10 * 365)
     log_retention_days: int = _integer_setting(14, 1, 3653)
     parallelization: int = _integer_setting(1, 1, 10)
+    memory_mb: tuple[str, ...] = ()
+    batch_size: tuple[str, ...] = ()
+    batch_window_seconds: tuple[str, ...] = ()
+    concurrency: tuple[str, ...] = ()
     import_lines_per_second: int = _integer_setting(50, 20, 1_000)
     lapse_lanes: int = _integer_setting(16, 1, 32)
     requests_per_second: int = _integer_setting(50, 1, 10_000)
@@ -241,13 +284,23 @@ class Stage:
         least, _, most = named[target if target in named else "*"].partition("-")
         return int(least), int(most)
 
-    def warm_units(self, which: str, target: str) -> int:
-        """Return the warm throughput of the table or of one index in units per second. 0: it is not set.
+    def number_for(self, which: str, name: str, default: int = 0) -> int:
+        """Return the number that a setting such as `memory_mb` has for a Lambda, a queue, the table or an index.
 
-        `which`: "warm_read_units" or "warm_write_units". `target`: "table" or the name of an index.
+        `which`: a setting of NAMED_NUMBERS.
         """
-        named = {one.partition(":")[0]: int(one.partition(":")[2]) for one in getattr(self, which)}
-        return named.get(target, named.get("*", 0))
+        numbers = {one.partition(":")[0]: int(one.partition(":")[2]) for one in getattr(self, which)}
+        return numbers.get(name, numbers.get("*", default))
+
+    def tuned(self, reaction: Reaction) -> Reaction:
+        """Return a reaction with the batches and the concurrency that the settings give its queue."""
+        concurrency = self.number_for("concurrency", reaction.name, reaction.concurrency or 0)
+        return replace(
+            reaction,
+            batch_size=self.number_for("batch_size", reaction.name, reaction.batch_size),
+            batch_window_seconds=self.number_for("batch_window_seconds", reaction.name, reaction.batch_window_seconds),
+            concurrency=concurrency or None,
+        )
 
     @property
     def removal_policy(self) -> "RemovalPolicy":
@@ -269,6 +322,9 @@ class Stage:
             allowed = ", ".join(map(str, LOG_RETENTION_DAYS))
             raise InvalidSetting(f"log_retention_days is {self.log_retention_days}: CloudWatch Logs allows {allowed}")
         self._check_names()
+        for which, numbers in NAMED_NUMBERS.items():
+            self._check_named_numbers(which, numbers)
+        self._check_batches()
         try:
             parse_amounts(",".join(self.shipping))
         except ValueError as error:
@@ -290,8 +346,6 @@ class Stage:
                     f"most_{which} is {most}: it limits a table with on-demand billing; with provisioned billing, "
                     f"the maximum is in {which}"
                 )
-        for which, least in LEAST_WARM_UNITS.items():
-            self._check_warm_units(which, least)
         kept = self.daily_backup_days, self.monthly_backup_days
         if self.backup_copy_vault and not any(kept):
             raise InvalidSetting(
@@ -322,19 +376,32 @@ class Stage:
                 f"{which} has no entry for {', '.join(missing)}: add entries for them, or one entry for *"
             )
 
-    def _check_warm_units(self, which: str, least: int) -> None:
+    def _check_named_numbers(self, which: str, allowed: "NamedNumbers") -> None:
         names = []
         for one in getattr(self, which):
             found = re.fullmatch(r"(\*|\w+):(\d{1,7})", one)
-            if not found or found[1] not in ("*", *CAPACITY_TARGETS):
+            if not found or found[1] not in ("*", *allowed.names):
                 raise InvalidSetting(
-                    f"{which} has {one!r}: use the form table:{least}, with {', '.join(CAPACITY_TARGETS)} or *"
+                    f"{which} has {one!r}: use the form {allowed.names[0]}:{allowed.lowest}, with "
+                    f"{', '.join(allowed.names)} or *"
                 )
-            if int(found[2]) and int(found[2]) < least:
-                raise InvalidSetting(f"{which} has {one!r}: use at least {least}, which a new table has, or 0")
+            number = int(found[2])
+            if number and number < allowed.lowest:
+                raise InvalidSetting(f"{which} has {one!r}: use at least {allowed.lowest}{allowed.because}")
+            if number > allowed.highest:
+                raise InvalidSetting(f"{which} has {one!r}: use at most {allowed.highest}")
             names.append(found[1])
         if len({*names}) < len(names):
             raise InvalidSetting(f"{which} has a name twice: {', '.join(names)}")
+
+    def _check_batches(self) -> None:
+        """Raise InvalidSetting if a queue has a batch that Lambda does not accept."""
+        for reaction in map(self.tuned, QUEUES):
+            if reaction.batch_size > MAX_BATCH_WITHOUT_WINDOW and not reaction.batch_window_seconds:
+                raise InvalidSetting(
+                    f"batch_size of {reaction.name} is {reaction.batch_size}: a batch of more than "
+                    f"{MAX_BATCH_WITHOUT_WINDOW} messages needs batch_window_seconds of at least 1"
+                )
 
     def _check_arns(self) -> None:
         """Raise InvalidSetting if the ARN of the backup vault or of a restored table's stream is wrong."""

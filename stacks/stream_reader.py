@@ -29,8 +29,9 @@ inspect the records afterwards.
 class StreamReader(Construct):
     """An event source mapping, which invokes a function with the stream records that match the filter patterns.
 
-    Records are delivered without delay, and in order for each item. A failing batch is split until only the failing
-    records are left. When these records reach the maximum age, Lambda writes them to the failure store (an S3 bucket).
+    Records are delivered without delay, unless the stage has a batch window, and in order for each item. A failing
+    batch is split until only the failing records are left. When these records reach the maximum age, Lambda writes them
+    to the failure store (an S3 bucket).
     `mapping_id`: the id of the mapping.
     """
 
@@ -56,8 +57,8 @@ class StreamReader(Construct):
             function_name=function.name,
             event_source_arn=stream_arn,
             starting_position="TRIM_HORIZON",
-            batch_size=batch_size,
-            maximum_batching_window_in_seconds=0,
+            batch_size=stage.number_for("batch_size", function.lambda_name, batch_size),
+            maximum_batching_window_in_seconds=stage.number_for("batch_window_seconds", function.lambda_name),
             parallelization_factor=stage.parallelization,
             function_response_types=["ReportBatchItemFailures"],
             bisect_batch_on_function_error=True,

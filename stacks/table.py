@@ -109,7 +109,7 @@ def _capacity(stage: Stage, where: str) -> dict[str, Any]:
 
 def _warm_throughput(stage: Stage, where: str) -> dynamodb.WarmThroughput | None:
     """Return the warm throughput of the table or an index. None if the stage does not set it."""
-    units = {f"{way}_units_per_second": stage.warm_units(f"warm_{way}_units", where) for way in ("read", "write")}
+    units = {f"{way}_units_per_second": stage.number_for(f"warm_{way}_units", where) for way in ("read", "write")}
     given = {name: number for name, number in units.items() if number}
     return dynamodb.WarmThroughput(**given) if given else None
 

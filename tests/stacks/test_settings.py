@@ -23,6 +23,10 @@ SETTINGS: dict[str, object] = {
     "read_units": ["table:10-400", "*:5-100"],
     "write_units": ["*:5-50", "GSI2:1-20"],
     "utilization": 60,
+    "memory_mb": ["copies_reader:1769", "api:2048"],
+    "batch_size": ["copies_reader:200", "fulfilment:24"],
+    "batch_window_seconds": ["fulfilment:1"],
+    "concurrency": ["fulfilment:8"],
     "table_class": "STANDARD_INFREQUENT_ACCESS",
     "monthly_backup_days": 0,
     "backup_copy_vault": "arn:aws:backup:eu-west-1:111122223333:backup-vault:copies",
@@ -75,6 +79,29 @@ def test_provisioned_capacity_scales_between_its_limits_in_the_table_and_each_in
     assert {index["IndexName"]: reading(index) for index in replica["GlobalSecondaryIndexes"]} == dict.fromkeys(
         INDEX_PROJECTIONS, (5, 100, 60)
     )
+
+
+def test_memory_batches_and_concurrency_of_a_lambda_are_settings(other: SynthesizedTemplate) -> None:
+    memory = {
+        module: other.properties("AWS::Lambda::Function")[other.function(module)]["MemorySize"]
+        for module in ("copies_reader", "event_publisher", "api", "fulfilment_worker")
+    }
+    assert memory == {"copies_reader": 1769, "event_publisher": 512, "api": 2048, "fulfilment_worker": 512}
+    batches = {
+        module: (mapping["BatchSize"], mapping["MaximumBatchingWindowInSeconds"])
+        for module in ("copies_reader", "event_publisher", "fulfilment_worker", "archive_worker")
+        for mapping in [other.mapping(module)]
+    }
+    assert batches == {
+        "copies_reader": (200, 0),
+        "event_publisher": (100, 0),
+        "fulfilment_worker": (24, 1),
+        "archive_worker": (100, 5),
+    }
+    fulfilment = other.mapping("fulfilment_worker")
+    assert fulfilment["ScalingConfig"] == {"MaximumConcurrency": 8}
+    queue = other.properties("AWS::SQS::Queue")[fulfilment["EventSourceArn"]["Fn::GetAtt"][0]]
+    assert queue["VisibilityTimeout"] == 6 * 60 + 1
 
 
 def reading(of: Any) -> tuple[int, int, int]:
