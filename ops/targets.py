@@ -65,7 +65,7 @@ class ConsumerLag:
 class ShopTarget:
     """A complete shop on which a tool works: a deployed stack or the local shop.
 
-    `outputs`: the outputs of the stack.
+    `outputs`: the outputs of the stack; on AWS also `StackName`, which is the namespace of the shop's metrics.
     `client`: returns a boto3 client for a service.
     `resources`: returns the physical ids of all resources in the stack that have the given CloudFormation type.
     `journal_entries`: returns the journal entries of an order. The journal lists all requests, events and side effects,
@@ -149,7 +149,7 @@ def _find_deployed_target(name: str, region: str | None) -> ShopTarget:
         found = (one for page in pages for one in page["StackResourceSummaries"])
         return [one["PhysicalResourceId"] for one in found if one["ResourceType"] == resource_type]
 
-    outputs = {output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", [])}
+    outputs = {"StackName": name} | {one["OutputKey"]: one["OutputValue"] for one in stack.get("Outputs", [])}
     return ShopTarget(outputs, cache(lambda service: boto3.client(service, region_name=region)), resources)
 
 

@@ -9,6 +9,7 @@ from typing import Literal
 
 from functions.model import metrics
 from functions.model.metrics import MetricDefinition
+from functions.model.service_levels import PERCENTILE, SERVICE_LEVELS, WINDOW_MINUTES
 
 AlarmTarget = Literal["queue", "dead letters", "reader", "api", "api's function", "backlog metrics"]
 """The kinds of resources for `AlarmDefinition.for_each`. One alarm is created for each resource of the kind.
@@ -23,7 +24,7 @@ DIMENSIONS: dict[AlarmTarget, str] = {
     "api's function": "FunctionName",
     "backlog metrics": "FunctionName",
 }
-Statistic = Literal["Maximum", "Minimum", "Sum"]
+Statistic = Literal["Maximum", "Minimum", "Sum", "p99"]
 RUNBOOKS = "docs/runbooks"
 RATE_LIMITED_REACTIONS = frozenset({"import", "product_alert"})
 """The reactions (queues) whose workers are slow on purpose. The lag alarms for 5 minutes and 1 hour do not watch them.
@@ -42,6 +43,7 @@ class AlarmDefinition:
     `metric`: one of Orderstream's metrics, or a metric of an AWS service as "namespace name".
     `description`: the problem while the alarm is raised. `runbook`: the name of the document with the steps to take.
     `for_each`: create one alarm for each resource of this kind, except the `excluded` ones.
+    `function`: the Lambda whose values of a metric of Orderstream are meant; "" means the metric without dimensions.
     `is_level`: whether the metric is a gauge (a current level). If data is missing, an alarm with `above` on a gauge
     keeps its state, and an alarm with `above` on any other metric is not raised. An alarm with `below` is raised if
     data is missing.
@@ -57,6 +59,7 @@ class AlarmDefinition:
     below: float | None = None
     for_each: AlarmTarget | None = None
     excluded: frozenset[str] = frozenset()
+    function: str = ""
     minutes: int = 5
     periods: int = 1
     stops_release: bool = False
@@ -105,6 +108,20 @@ def _lag_alarms() -> Iterator[AlarmDefinition]:
         )
 
 
+def _service_level_alarms() -> Iterator[AlarmDefinition]:
+    for level in SERVICE_LEVELS:
+        yield AlarmDefinition(
+            name=f"slow-{level.function}",
+            description=f"Effects are late ({level.effect}): one of 100 takes more than {level.seconds} seconds",
+            metric=metrics.PROCESSING_LAG,
+            function=level.function,
+            statistic=PERCENTILE,
+            above=level.seconds * 1_000,
+            minutes=WINDOW_MINUTES,
+            runbook="slow-effects",
+        )
+
+
 ALARMS: tuple[AlarmDefinition, ...] = (
     AlarmDefinition(
         name="fulfilment-stalled",
@@ -114,6 +131,7 @@ ALARMS: tuple[AlarmDefinition, ...] = (
         above=0,
         runbook="fulfilment-stalled",
     ),
+    *_service_level_alarms(),
     *_lag_alarms(),
     AlarmDefinition(
         name="failure-store-not-empty",

@@ -111,7 +111,8 @@ def _alarm_metrics(
         assert isinstance(alarm.metric, MetricDefinition), (
             f"{alarm.name}: without for_each, the metric must be one of Orderstream's"
         )
-        yield alarm.name, shop_metric(scope, alarm.metric, alarm.statistic, alarm.minutes)
+        dimensions = {"function": alarm.function} if alarm.function else {}
+        yield alarm.name, shop_metric(scope, alarm.metric, alarm.statistic, alarm.minutes, **dimensions)
         return
     assert isinstance(alarm.metric, str), f"{alarm.name}: with for_each, the metric must be an AWS metric"
     for name, resource in places[alarm.for_each].items():

@@ -18,6 +18,9 @@ from functions.adapters import object_store
 from functions.dynamodb.codec import Image
 from functions.dynamodb.errors import TableBusy
 from functions.dynamodb.table import Table
+from functions.model import metrics
+from functions.model.metrics import MetricDefinition
+from functions.model.service_levels import PERCENTILE, SERVICE_LEVELS, WINDOW_MINUTES
 from functions.model.table import INDEX_PROJECTIONS
 from ops import targets
 from ops.commands.drift import DriftCheck
@@ -37,6 +40,7 @@ ACTIVE_READER_WINDOW, KNOWN_READER_WINDOW = timedelta(minutes=15), timedelta(day
 A function that has read the stream in the last 14 days is a stream reader. While the table is busy, each stream reader
 should also have been invoked in the last 15 minutes.
 """
+LEVEL_WINDOW = timedelta(minutes=WINDOW_MINUTES)
 BUSY_MINUTES = 5
 """The table counts as busy if there were writes in 5 or more of the last 15 minutes (ACTIVE_READER_WINDOW).
 
@@ -121,6 +125,48 @@ def check_stream_lag(target: ShopTarget, now: datetime) -> Iterator[CheckResult]
         )
 
 
+def check_service_levels(target: ShopTarget, now: datetime) -> Iterator[CheckResult]:
+    """Report each effect that is later than its service level, with the reasons that the metrics show."""
+    late = False
+    for level in SERVICE_LEVELS:
+        worst_ms = max(
+            _fetch_own_datapoints(target, metrics.PROCESSING_LAG, PERCENTILE, now, level.function), default=0
+        )
+        if worst_ms > level.seconds * 1_000:
+            late = True
+            reasons = ", ".join(_reasons(target, now, level.function)) or "the metrics show no reason"
+            status = f"{level.effect}: one of 100 takes more than {worst_ms / 1_000:,.0f} s (level: {level.seconds} s)"
+            yield CheckResult("service level", f"{status}; {reasons}", "see docs/runbooks/slow-effects.md")
+    if not late:
+        levels = ", ".join(f"{level.effect} {level.seconds} s" for level in SERVICE_LEVELS)
+        yield CheckResult("service level", f"99 of 100 effects are within their level: {levels}")
+
+
+def _reasons(target: ShopTarget, now: datetime, function: str) -> Iterator[str]:
+    """Yield what may have delayed a Lambda: failed attempts, runs out of time, and throttled requests of the shop."""
+    for metric, words in (
+        (metrics.EFFECTS_FAILED, "failed attempts"),
+        (metrics.OUT_OF_TIME, "invocations out of time"),
+    ):
+        if count := sum(_fetch_own_datapoints(target, metric, "Sum", now, function)):
+            yield f"{count:,.0f} {words}"
+    client, namespace = target.client("cloudwatch"), target.outputs["StackName"]
+    for one in client.list_metrics(Namespace=namespace, MetricName=metrics.THROTTLED.name)["Metrics"]:
+        of = one["Dimensions"]
+        if count := sum(_fetch_datapoints(target, namespace, one["MetricName"], of, "Sum", now, LEVEL_WINDOW, 60)):
+            names = {dimension["Name"]: dimension["Value"] for dimension in of}
+            yield f"{count:,.0f} requests throttled ({names['resource']}: {names['reason']})"
+
+
+def _fetch_own_datapoints(
+    target: ShopTarget, metric: MetricDefinition, statistic: str, now: datetime, function: str
+) -> list[float]:
+    """Return the datapoints of a metric of Orderstream for one Lambda, in the window of the service levels."""
+    of = [{"Name": "function", "Value": function}]
+    period = WINDOW_MINUTES * 60
+    return _fetch_datapoints(target, target.outputs["StackName"], metric.name, of, statistic, now, LEVEL_WINDOW, period)
+
+
 def check_local_backlog(target: ShopTarget, _: datetime) -> Iterator[CheckResult]:
     """Report which Lambda functions and queues of the local shop are behind with their work, and how far."""
     behind = [lane for lane in target.lanes() if lane.is_behind]
@@ -140,7 +186,8 @@ def _fetch_datapoints(
     since: timedelta,
     period_seconds: int,
 ) -> list[float]:
-    """Return the datapoints of a CloudWatch metric, oldest first."""
+    """Return the datapoints of a CloudWatch metric, oldest first. `statistic`: such as "Sum" or "p99"."""
+    is_percentile = statistic.startswith("p")
     found = target.client("cloudwatch").get_metric_statistics(
         Namespace=namespace,
         MetricName=metric,
@@ -148,9 +195,10 @@ def _fetch_datapoints(
         StartTime=now - since,
         EndTime=now,
         Period=period_seconds,
-        Statistics=[statistic],
+        **{"ExtendedStatistics" if is_percentile else "Statistics": [statistic]},
     )
-    return [point[statistic] for point in sorted(found["Datapoints"], key=lambda point: point["Timestamp"])]
+    points = sorted(found["Datapoints"], key=lambda point: point["Timestamp"])
+    return [point["ExtendedStatistics"][statistic] if is_percentile else point[statistic] for point in points]
 
 
 # failures and queues --------------------------------------------------------------------------------------------------
@@ -283,6 +331,7 @@ LOCAL_CHECKS: tuple[HealthCheck, ...] = (
 )
 AWS_CHECKS: tuple[HealthCheck, ...] = (
     check_stream_lag,
+    check_service_levels,
     check_failure_store,
     check_queues,
     check_sampled_items,

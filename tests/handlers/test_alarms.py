@@ -65,7 +65,7 @@ class Scene:
     def seen(self, alarm: AlarmDefinition) -> Sequence[float]:
         """The values of an alarm's metric, for the period since the last evaluation."""
         if isinstance(alarm.metric, MetricDefinition):
-            return self.told.values(alarm.metric)
+            return self.told.values(alarm.metric, **({"function": alarm.function} if alarm.function else {}))
         return self.values[alarm.metric]()
 
     def queue(self, name: str) -> str:
@@ -126,7 +126,8 @@ def scene(harness: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> Iterator[Sce
         policy = {"deadLetterTargetArn": _arn(url), "maxReceiveCount": 5}
         sqs.set_queue_attributes(QueueUrl=harness.queues[name], Attributes={"RedrivePolicy": json.dumps(policy)})
     outputs = {"TableName": harness.shop.table.name, "FailuresBucket": "failures", "ArchiveBucket": "archive"}
-    resources = {"AWS::SQS::Queue": urls, "AWS::Events::EventBus": ["shop"]}
+    outputs["StackName"] = "orderstream-prod"
+    resources = {"AWS::SQS::Queue": urls, "AWS::Events::EventBus": ["shop"], "AWS::Lambda::Function": []}
     table = harness.engine.dynamodb()
     there = targets.ShopTarget(
         outputs, lambda name: table if name == "dynamodb" else clients.client(name), lambda kind: resources[kind]
@@ -456,10 +457,33 @@ def mismatching(scene: Scene, alarm: AlarmDefinition) -> Story:
     assert mended in archive_worker.parse_archive(body)
 
 
+def slow(scene: Scene, alarm: AlarmDefinition) -> Story:
+    """The mapping of the Lambda was off for some minutes. What waits is processed, but late."""
+    harness, late = scene.harness, timedelta(minutes=3)
+    harness.pay_order(harness.place_order("good", mug=1), "evt_good", "pi_good")
+    harness.process_all()
+    yield
+    scene.off(alarm.function)
+    harness.pay_order(harness.place_order("late", mug=1), "evt_late", "pi_late")
+    if alarm.function == "copies_reader":
+        for record in (records := harness.new_records()):
+            record["dynamodb"]["ApproximateCreationDateTime"] -= late.total_seconds()
+        READERS["copies_reader"].handler({"Records": records}, None)
+    else:
+        READERS["event_publisher"].handler({"Records": harness.new_records()}, None)
+        harness.clock_offset += late
+        harness.process_all()
+    yield
+    assert scene.reads
+    harness.pay_order(harness.place_order("again", mug=1), "evt_again", "pi_again")
+    harness.process_all()
+
+
 STORIES: Mapping[str, Callable[[Scene, AlarmDefinition], Story]] = {
     "fulfilment-stalled": standing,
     "lag": lagging,
     "stream-lag": stream_lagging,
+    "slow-effects": slow,
     "failure-store-not-empty": given_up_on,
     "parked-not-empty": parked,
     "dead-letters-not-empty": dead_letters,

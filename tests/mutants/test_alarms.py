@@ -47,7 +47,9 @@ AWS_METRICS = {
 
 Each has its metric, the values of a good period, and the values of a bad period.
 """
+SLOW = ("slow-copies_reader", "slow-fulfilment", "slow-order_notification")
 OWN_ALARMS = {
+    *SLOW,
     "fulfilment-stalled",
     "failure-store-not-empty",
     "parked-not-empty",
@@ -188,4 +190,7 @@ def test_each_alarm_on_a_metric_of_aws_has_its_threshold_in_the_unit_of_the_metr
 
 def test_each_alarm_is_evaluated_every_5_minutes_but_for_crashes_and_silence(harness: ShopHarness) -> None:
     seconds = {name: alarm["Period"] * alarm["EvaluationPeriods"] for name, alarm in alarms().items()}
-    assert seconds == dict.fromkeys(seconds, 300) | {"api-crashes": 60, "backlog-monitor-silent": 900}
+    assert seconds == dict.fromkeys(seconds, 300) | {
+        "api-crashes": 60,
+        **dict.fromkeys(("backlog-monitor-silent", *SLOW), 900),
+    }

@@ -1,5 +1,6 @@
 """`python -m ops health`: every problem is found and reported with an action, and a healthy part gets no complaint."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -22,7 +23,7 @@ from tests.support.archiving import create_delivered_order
 from tests.support.harness import ShopHarness
 from tests.support.operator_shop import fake_shop_with_buckets
 
-READER = "copies-function"
+READER, STACK = "copies-function", "orderstream-prod"
 
 
 @pytest.fixture
@@ -34,10 +35,32 @@ def where(harness: ShopHarness) -> ShopTarget:
     def client(service: str) -> Any:
         if service == "dynamodb":
             return harness.engine.dynamodb()
-        return boto3.client("cloudwatch", region_name=REGION) if service == "cloudwatch" else clients.client(service)
+        return CloudWatch() if service == "cloudwatch" else clients.client(service)
 
-    outputs = {"TableName": harness.shop.table.name, "FailuresBucket": "failures", "ArchiveBucket": "archive"}
+    outputs = {
+        "StackName": STACK,
+        "TableName": harness.shop.table.name,
+        "FailuresBucket": "failures",
+        "ArchiveBucket": "archive",
+    }
     return ShopTarget(outputs, client, lambda kind: resources[kind])
+
+
+class CloudWatch:
+    """CloudWatch with percentiles: moto knows only the maximum, which is the p99 of a single value."""
+
+    def __init__(self) -> None:
+        self._moto = boto3.client("cloudwatch", region_name=REGION)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._moto, name)
+
+    def get_metric_statistics(self, ExtendedStatistics: Sequence[str] = (), **asked: Any) -> Any:  # noqa: N803
+        if not ExtendedStatistics:
+            return self._moto.get_metric_statistics(**asked)
+        points = self._moto.get_metric_statistics(**asked, Statistics=["Maximum"])["Datapoints"]
+        (name,) = ExtendedStatistics
+        return {"Datapoints": [{**point, "ExtendedStatistics": {name: point["Maximum"]}} for point in points]}
 
 
 def _queues(harness: ShopHarness) -> list[str]:
@@ -65,6 +88,7 @@ def index_is_read(where: ShopTarget, at: datetime) -> None:
 
 CHECKS = {
     "stream": health.check_stream_lag,
+    "service level": health.check_service_levels,
     "failure store": health.check_failure_store,
     **dict.fromkeys(("queue", "dead letters"), health.check_queues),
     **dict.fromkeys(("items", "ttl", "ttl lag"), health.check_sampled_items),
@@ -97,6 +121,29 @@ def test_a_reader_that_lags_is_reported(where: ShopTarget) -> None:
     (line,) = lines(other, "stream")
     assert line.status == "behind is 3,600 s behind the stream"
     assert line.action
+
+
+def test_an_effect_that_is_later_than_its_service_level_is_reported_with_the_reasons(where: ShopTarget) -> None:
+    at = datetime.now(UTC) - timedelta(minutes=2)
+    measured("Lag", 9_000, STACK, at, function="copies_reader")
+    measured("Lag", 10_000, STACK, at, function="fulfilment")
+    (line,) = lines(where, "service level")
+    assert (line.status, line.action) == (
+        "99 of 100 effects are within their level: copy 10 s, invoice and shipment 10 s, mail 60 s",
+        "",
+    )
+    measured("Lag", 75_000, STACK, at, function="order_notification")
+    (line,) = lines(where, "service level")
+    assert line.status == "mail: one of 100 takes more than 75 s (level: 60 s); the metrics show no reason"
+    measured("EffectsFailed", 3, STACK, at, function="order_notification")
+    measured("OutOfTime", 2, STACK, at, function="order_notification")
+    measured("Throttled", 40, STACK, at, resource="GSI2", reason="IndexWriteKeyRangeThroughputExceeded")
+    (line,) = lines(where, "service level")
+    assert line.status.endswith(
+        "; 3 failed attempts, 2 invocations out of time, "
+        "40 requests throttled (GSI2: IndexWriteKeyRangeThroughputExceeded)"
+    )
+    assert line.action == "see docs/runbooks/slow-effects.md"
 
 
 def readers(where: ShopTarget, *names: str) -> ShopTarget:

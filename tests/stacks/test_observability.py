@@ -42,17 +42,16 @@ def test_every_declared_alarm_exists_for_all_its_resources(dev: SynthesizedTempl
         limit, compared, without = (alarm.above, "GreaterThan", "ignore" if alarm.is_level else "notBreaching")
         if alarm.below is not None:
             limit, compared, without = alarm.below, "LessThan", "breaching"
-        assert (it["Threshold"], it["Statistic"], it["Period"]) == (limit, alarm.statistic, alarm.minutes * 60)
+        statistic = it.get("Statistic") or it["ExtendedStatistic"]
+        assert (it["Threshold"], statistic, it["Period"]) == (limit, alarm.statistic, alarm.minutes * 60)
         assert (it["ComparisonOperator"], it["TreatMissingData"]) == (f"{compared}Threshold", without)
         assert it["AlarmActions"] == it["OKActions"] == [{"Ref": topic}], "the receivers of the alarm also get its end"
         assert it["AlarmDescription"].endswith(f"What to do: docs/runbooks/{alarm.runbook}.md")
         if isinstance(alarm.metric, MetricDefinition):
-            assert (it["Namespace"], it["MetricName"], "Dimensions" in it) == (
-                "orderstream-dev",
-                alarm.metric.name,
-                False,
-            )
-            assert () in alarm.metric.dimension_sets, "emitted with the dimensions that the alarm reads"
+            assert (it["Namespace"], it["MetricName"]) == ("orderstream-dev", alarm.metric.name)
+            read = {one["Name"]: one["Value"] for one in it.get("Dimensions", ())}
+            assert read == ({"function": alarm.function} if alarm.function else {})
+            assert tuple(read) in alarm.metric.dimension_sets, "emitted with the dimensions that the alarm reads"
         else:
             assert f"{it['Namespace']} {it['MetricName']}" == alarm.metric
 
