@@ -5,8 +5,9 @@ Nothing that waits is lost: a level says when effects are late.
 """
 
 from dataclasses import dataclass
+from typing import Literal
 
-PERCENTILE = "p99"
+PERCENTILE: Literal["p99"] = "p99"
 WINDOW_MINUTES = 15
 
 

@@ -8,6 +8,7 @@ import pytest
 from functions.model.declarations import declared_at
 from functions.model.metrics import METRICS, MetricDefinition
 from functions.model.reactions import REACTIONS
+from functions.model.service_levels import SERVICE_LEVELS
 from stacks import PROJECT
 from stacks.alarm_definitions import ALARMS, LAG_LEVELS, RATE_LIMITED_REACTIONS, AlarmDefinition
 from stacks.construct_ids import FUNCTION_IDS
@@ -65,6 +66,15 @@ def test_an_alarm_of_a_queue_looks_at_that_queue(dev: SynthesizedTemplate) -> No
             queue = dimension["Value"]["Fn::GetAtt"][0]
             assert queue.startswith(FUNCTION_IDS.get(name) or FUNCTION_IDS.get(f"{name}_worker") or name.title())
             assert ("DeadLetters" in queue) is (alarm.for_each == "dead letters")
+
+
+def test_the_page_shows_each_service_level() -> None:
+    text = (PROJECT / "docs" / "observability.md").read_text(encoding="utf-8")
+    shown = [line for line in text.splitlines() if "| `slow-" in line]
+    assert shown == [
+        f"| {level.effect} | `{level.function}` | {level.seconds} s | `slow-{level.function}` |"
+        for level in SERVICE_LEVELS
+    ]
 
 
 def test_every_runbook_of_an_alarm_has_the_same_parts() -> None:
