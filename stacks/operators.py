@@ -69,6 +69,7 @@ class OperatorRole(Construct):
         self._grant(
             "cloudwatch:GetMetricStatistics",
             "cloudwatch:GetMetricData",
+            "cloudwatch:ListMetrics",
             on="*",
             because="These actions do not support resources.",
         )

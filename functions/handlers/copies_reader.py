@@ -61,6 +61,7 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     batch.apply_by_item(
         lambda record: applied.extend(apply_record(shop, record)), shop.table.run_concurrently, ITEMS_AT_ONCE
     )
+    applied.sort(key=lambda one: int(batch.id_of(one.record)))  # the order of the stream, whichever thread was first
     count_records(shop, batch, [(one.record, one.contribution) for one in applied if one.contribution])
     summary = {
         "records": len(event["Records"]),
