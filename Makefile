@@ -1,7 +1,7 @@
 # Everything is installed into this folder: .venv, node_modules, build/ (output of tools), .local/ (the local shop).
 # Needs Python 3.11 or newer and make. Node comes with a Python package, and npm is always run by that Node.
 .DEFAULT_GOAL := help
-.PHONY: help setup installed up test record thorough laptop rehearse browser picture simulate mutants outage followers hostile extending bench sbom audit check synth predeploy deploy diff demo docs load reset locks clean
+.PHONY: help setup installed up test record thorough laptop rehearse browser picture simulate mutants outage followers hostile extending bench scale sbom audit check synth predeploy deploy diff demo docs load reset locks clean
 
 STAGE ?= dev
 ARGS ?=
@@ -111,6 +111,9 @@ diff: installed ## show the changes that a deploy of STAGE (dev) would make; cre
 docs: installed ## regenerate the generated pages of docs/
 	$(python) -m docs.generate
 	$(python) -m tests.conformance --page
+
+scale: installed ## model the deployed shop under load: orders a second, the first limit, what lifts it; ARGS=record after a change of requests
+	$(python) -m scale $(ARGS)
 
 sbom: installed ## write the software bill of materials (CycloneDX) to build/sbom
 	$(python) -m tools.sbom

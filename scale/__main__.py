@@ -1,0 +1,48 @@
+"""Compute how many orders a second the deployed shop takes: `make scale`.
+
+`record`: record the requests of an order's life again, into scale/traces.json.
+`laptop`: compare the model's prediction for this machine with the running shop.
+`page`: only render docs/scale.md and docs/quotas.md from the stored figures.
+"""
+
+import argparse
+import json
+import os
+import time
+
+from local import dynamodb_engine
+from scale import laptop, recorder, report
+from scale.deployment import load_deployment
+from tests.conftest import FAKE_AWS_ENVIRONMENT
+
+
+def main() -> None:
+    """Run the command, compute without one, and print a line for each profile."""
+    parser = argparse.ArgumentParser(prog="python -m scale", description=__doc__)
+    parser.add_argument("command", nargs="?", choices=("record", "compute", "laptop", "page"), default="compute")
+    command, began = parser.parse_args().command, time.monotonic()
+    os.environ.update(FAKE_AWS_ENVIRONMENT)
+    if command == "record":
+        with dynamodb_engine.temporary_engine() as engine:
+            text = recorder.to_json(recorder.record_all(engine))
+        recorder.TRACES.write_text(text, encoding="utf-8")
+        print(f"Written: {recorder.TRACES.name}. Next: make scale.")
+        return
+    if command == "laptop":
+        print(laptop.compare())
+        return
+    deployment = load_deployment()
+    if command == "compute":
+        results = report.compute(deployment, lambda line: print(line, flush=True))
+        report.RESULTS.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    pages = {
+        "scale.md": report.render_scale(report.load_results(), deployment),
+        "quotas.md": report.render_quotas(deployment),
+    }
+    for name, text in pages.items():
+        (report.DOCS / name).write_text(text, encoding="utf-8")
+    print(f"Written: {', '.join(f'docs/{name}' for name in pages)}, after {time.monotonic() - began:.0f} s.")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,42 @@
+"""What one order of the steady mix needs of each limit, on average, and what a number of orders a second needs."""
+
+from collections import Counter
+from collections.abc import Mapping
+from functools import cache
+
+from scale.deployment import list_of
+from scale.model import COPIES, TARGETS, ServiceTimes
+from scale.profiles import LINES_MIX
+from scale.recorder import Call, load_traces
+
+
+@cache
+def per_order() -> Mapping[str, float]:
+    """Return the needs of an order's whole life. `lambda-seconds`: with one full processor, one record at a time.
+
+    `written GSI2` and so on: units of an index. `records of copies_reader`: its stream records.
+    """
+    needs: Counter[str] = Counter()
+    for lines, share in LINES_MIX.items():
+        for call in load_traces()[lines].calls:
+            for name, number in _needs_of(call).items():
+                needs[name] += share * number  # type: ignore[assignment]
+    return dict(needs)
+
+
+def _needs_of(call: Call) -> Mapping[str, float]:
+    needs: Counter[str] = Counter()
+    times = ServiceTimes()
+    processor = times.processor_call + len(call.requests) * times.processor_request
+    needs["lambda-seconds"] += processor + sum(times.of(one) * one.times for one in call.requests)  # type: ignore[assignment]
+    needs["api requests"] += call.function == "api"
+    needs[f"records of {call.function}"] += call.function in (COPIES, "event_publisher")
+    for one in call.requests:
+        needs["mails"] += one.service == "sesv2"
+        needs["events"] += len(one.entries)
+        needs["messages"] += sum(len(TARGETS.get(name, ())) for name in one.entries)
+        for use in one.keys:
+            needs[f"{'read' if use.action == 'Read' else 'written'} {use.where}"] += use.units * use.items  # type: ignore[assignment]
+            if use.action != "Read" and "{shard}" in use.partition:
+                needs[f"key {list_of(use.partition)}"] += use.units * use.items  # type: ignore[assignment]
+    return needs

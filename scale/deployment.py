@@ -1,0 +1,101 @@
+"""The facts of the deployed shop that bound its throughput, read from the synthesized template and from the code."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from functions.model import entities as e
+from functions.model.lambdas import lambda_name_of_handler
+from stacks.synth_cache import load_template
+
+STAGE = "prod"
+
+
+@dataclass(frozen=True)
+class StreamMapping:
+    """How Lambda reads the stream for a function."""
+
+    batch_size: int
+    window_seconds: float
+    parallelization: int
+
+
+@dataclass(frozen=True)
+class QueueMapping:
+    """How Lambda reads a queue for a function. `max_concurrency`: None if only Lambda's own maximum applies."""
+
+    batch_size: int
+    window_seconds: float
+    max_concurrency: int | None
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """`memory_mb`: by function. `shards`: over how many partitions a key is spread, by the template of the key.
+
+    `requests_per_second`: the throttle of the stage, without the webhooks. `invoice_lanes`: how many series of invoice
+    numbers there are; each has a queue of its own. `stock_parts`: of the product of a flash sale.
+    """
+
+    readers: Mapping[str, StreamMapping]
+    queues: Mapping[str, QueueMapping]
+    memory_mb: Mapping[str, int]
+    shards: Mapping[str, int]
+    requests_per_second: float
+    webhooks_per_second: float
+    customer_writes_per_minute: float
+    invoice_lanes: int = 1
+    stock_parts: int = 1
+
+
+SHARDS: Mapping[str, int] = {
+    "STATUS#{queue}#{shard}": e.STATUS_SHARDS.written,
+    "ACTIVITY#{day}#{shard}": e.ACTIVITY_SHARDS.written,
+    "METRIC#{shard}": e.METRIC_SHARDS.written,
+    "SEASON#{season}#{shard}": e.SEASON_SHARDS.written,
+    "SALES#{product_id}#{shard}": e.SALE_SHARDS.written,
+}
+
+
+def list_of(partition: str) -> str:
+    """Return the template of a partition key as SHARDS has it: STATUS#PAID#{shard} is one of STATUS#{queue}#{shard}."""
+    return re.sub(r"^STATUS#\w+#", "STATUS#{queue}#", partition)
+
+
+def load_deployment() -> Deployment:
+    """Read the template of STAGE, which is synthesized unless it is in the cache."""
+    return read_deployment(load_template(f"orderstream-{STAGE}", {"laptop": "true", "stage": STAGE}))
+
+
+def read_deployment(template: Mapping[str, Any]) -> Deployment:
+    """Return the facts of a synthesized template."""
+    of_type: dict[str, dict[str, Any]] = {}
+    for name, resource in template["Resources"].items():
+        of_type.setdefault(resource["Type"], {})[name] = resource["Properties"]
+    functions = {
+        name: (lambda_name_of_handler(found["Handler"]), found)
+        for name, found in of_type["AWS::Lambda::Function"].items()
+        if str(found.get("Handler")).startswith("functions.")
+    }
+    readers, queues = {}, {}
+    for mapping in of_type["AWS::Lambda::EventSourceMapping"].values():
+        function, _ = functions[mapping["FunctionName"]["Ref"]]
+        batch, window = mapping["BatchSize"], mapping["MaximumBatchingWindowInSeconds"]
+        if "ParallelizationFactor" in mapping:
+            readers[function] = StreamMapping(batch, window, mapping["ParallelizationFactor"])
+        else:
+            maximum = mapping.get("ScalingConfig", {}).get("MaximumConcurrency")
+            queues[function] = QueueMapping(batch, window, maximum)
+    (stage,) = of_type["AWS::ApiGatewayV2::Stage"].values()
+    (webhooks,) = stage["RouteSettings"].values()
+    api = next(found for name, found in functions.values() if name == "api")
+    return Deployment(
+        readers=readers,
+        queues=queues,
+        memory_mb={name: found["MemorySize"] for name, found in functions.values()},
+        shards=SHARDS,
+        requests_per_second=stage["DefaultRouteSettings"]["ThrottlingRateLimit"],
+        webhooks_per_second=webhooks["ThrottlingRateLimit"],
+        customer_writes_per_minute=float(api["Environment"]["Variables"]["CUSTOMER_WRITES_PER_MINUTE"]),
+    )

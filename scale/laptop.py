@@ -1,0 +1,117 @@
+"""Predict the laptop's throughput with the same model, and compare it with the running shop.
+
+The laptop has no limit of AWS: all functions share its processors. The model gets one figure from a measurement: the
+processor seconds of all the shop's processes for an order, when orders come one at a time. From it follows the time of
+each request and invocation. Then the model and the shop take the same orders from the same number of clients, as fast
+as they can. `python -m scale laptop` reports the median of some runs; nothing depends on the result. Nothing else
+should run on the machine: the model assumes all of its processors.
+"""
+
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from bench.laptop import CLIENTS, place_orders, total_seconds
+from local import processes
+from local.demo import DemoClients
+from local.up import synthesize_template
+from scale import limits
+from scale.deployment import Deployment, read_deployment
+from scale.model import Buyer, Model, OrderRun, Process, ServiceTimes, Setup
+from scale.profiles import DELIVERED, DISPATCHED
+from scale.recorder import load_traces
+from tests.laptop.conftest import LaptopShop
+
+RUNS, WARM_UP, PACED, BURST = 5, 12, 30, 200
+TICKS = os.sysconf("SC_CLK_TCK")
+NO_WAITS = ServiceTimes(
+    read=0, write=0, transaction=0.001, put_events=0, send_mail=0, put_object=0, bus=0.005, receive=0.02, http=0
+)
+"""On a laptop a request waits for no network, only for the processors."""
+UNLIMITED: Mapping[str, float] = {
+    limit.id: limit.value if limit.id.startswith("queue") else 1e6 for limit in limits.LIMITS
+} | {"partition-write": 1e9, "partition-read": 1e9, "lambda-memory": 1}
+
+
+def processor_seconds(state: Path) -> float:
+    """Return the processor time that the shop's processes and their children have used."""
+    roots = {id for part in ("engine", "aws") if (id := processes.running_process_id(state / part))} | {os.getpid()}
+    found: dict[int, tuple[int, float]] = {}
+    for file in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = file.read_text().rpartition(")")[2].split()
+        except OSError:  # the process has just ended
+            continue
+        found[int(file.parent.name)] = int(fields[1]), sum(map(int, fields[11:15])) / TICKS
+    wanted = roots & found.keys()
+    while new := {id for id, (parent, _) in found.items() if parent in wanted} - wanted:
+        wanted |= new
+    return sum(found[id][1] for id in wanted)
+
+
+def predict(deployment: Deployment, seconds_per_order: float, orders: int, processors: int) -> float:
+    """Return the orders a second that the model predicts. `seconds_per_order`: of a processor, one order at a time."""
+    setup = Setup(deployment, UNLIMITED, NO_WAITS, processors=processors)
+    alone = _run(setup, 1, 1)
+    factor = seconds_per_order / alone.processor_used
+    times = replace(
+        NO_WAITS,
+        processor_request=NO_WAITS.processor_request * factor,
+        processor_call=NO_WAITS.processor_call * factor,
+    )
+    model = _run(replace(setup, times=times), CLIENTS, orders)
+    return orders / model.env.now
+
+
+def _run(setup: Setup, clients: int, orders: int) -> Model:
+    """Let clients order one after the other until all orders are delivered, with all effects."""
+    model = Model(setup)
+    numbers = iter(range(orders))
+    buyer = Buyer(load_traces()["1"], (0,))
+
+    def client() -> Process:
+        for number in numbers:
+            order = OrderRun(number, buyer)
+            yield from model.request(order, "POST /orders")
+            yield from model.request(order, "POST /payments/events")
+            model.env.process(warehouse(order))
+
+    def warehouse(order: OrderRun) -> Process:
+        yield model.env.timeout(1)
+        for route in (DISPATCHED, DELIVERED):
+            yield from model.request(order, route)
+
+    for _ in range(clients):
+        model.env.process(client())
+    model.env.run()
+    return model
+
+
+def compare() -> str:
+    """Measure the laptop, predict it, and return a line with the median of both."""
+    deployment = read_deployment(synthesize_template())
+    measured, predicted = [], []
+    for _ in range(RUNS):
+        with tempfile.TemporaryDirectory() as folder:
+            laptop = LaptopShop(Path(folder) / "state")
+            laptop.start()
+            try:
+                people = DemoClients(laptop.shop())
+                place_orders(people, WARM_UP)
+                began, used = time.monotonic(), processor_seconds(laptop.state)
+                time.sleep(5)
+                idle = (processor_seconds(laptop.state) - used) / (time.monotonic() - began)
+                began, used = time.monotonic(), processor_seconds(laptop.state)
+                place_orders(people, PACED, every_seconds=1)
+                busy = processor_seconds(laptop.state) - used - idle * (time.monotonic() - began)
+                journal = laptop.state / "journal.sqlite"
+                measured.append(BURST / total_seconds(journal, place_orders(people, BURST)))
+            finally:
+                laptop.stop()
+        predicted.append(predict(deployment, busy / PACED, BURST, os.cpu_count() or 1))
+    real, model = statistics.median(measured), statistics.median(predicted)
+    return f"laptop: {real:.1f} orders a second, predicted {model:.1f}, {model / real - 1:+.0%} (median of {RUNS} runs)"

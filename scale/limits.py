@@ -1,0 +1,166 @@
+"""The limits of AWS that the model knows, as data. docs/quotas.md is generated from this list.
+
+`kind`: a "hard" limit cannot be raised, a "quota" is raised by a request to AWS, and a "setting" belongs to the shop.
+`value`: the default in REGION. `raised`: the value that docs/quotas.md asks for, or the changed setting; None if the
+default is enough for the aims, or cannot be raised. `lifted_by`: what to do when the limit is met.
+
+All values were compared with the linked pages on SEEN. They may have changed: compare them with the Service Quotas
+console of your account, which also shows what a new account has less.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+REGION = "eu-central-1"
+SEEN = "2026-11-24"
+DYNAMODB = "https://docs.aws.amazon.com/amazondynamodb/latest/developerguide"
+LAMBDA = "https://docs.aws.amazon.com/lambda/latest/dg"
+EVENTBRIDGE = "https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-quota.html"
+SES = "https://docs.aws.amazon.com/ses/latest/dg"
+
+
+@dataclass(frozen=True)
+class Limit:
+    """One limit. The module describes its fields. `service`, `unit`: for the pages."""
+
+    id: str
+    service: str
+    what: str
+    value: float
+    unit: str
+    kind: Literal["hard", "quota", "setting"]
+    link: str
+    lifted_by: str
+    raised: float | None = None
+    other_regions: str = ""
+
+
+LIMITS: tuple[Limit, ...] = (
+    Limit(
+        "partition-write", "DynamoDB", "write units of a partition", 1_000, "units a second", "hard",
+        f"{DYNAMODB}/bp-partition-key-design.html",
+        "more shards of the key. DynamoDB splits a hot partition between sort keys, but never one item, and a split does "
+        "not help if each new sort key is the last",
+    ),
+    Limit(
+        "partition-read", "DynamoDB", "read units of a partition", 3_000, "units a second", "hard",
+        f"{DYNAMODB}/bp-partition-key-design.html", "a cache (CloudFront), or more shards of the key",
+    ),
+    Limit(
+        "item-transaction", "DynamoDB", "transactions on one item at a time", 1, "transaction", "hard",
+        f"{DYNAMODB}/transaction-apis.html#transaction-conflict-handling",
+        "more items: stock parts, invoice lanes, shards of totals. A refused attempt is billed",
+    ),
+    Limit(
+        "transaction-items", "DynamoDB", "items of a transaction", 100, "items", "hard",
+        f"{DYNAMODB}/transaction-apis.html", "smaller batches",
+    ),
+    Limit(
+        "index-write", "DynamoDB", "write units of a partition of an index; above it, the table's writes are refused",
+        1_000, "units a second", "hard", f"{DYNAMODB}/GSI.html#GSI.ThroughputConsiderations.Writes",
+        "more shards of the index key",
+    ),
+    Limit(
+        "table-write", "DynamoDB", "write units of a table, and of each index", 40_000, "units a second", "quota",
+        f"{DYNAMODB}/ServiceQuotas.html#default-limits-throughput",
+        "the quota of table-level write throughput", raised=200_000,
+    ),
+    Limit(
+        "table-read", "DynamoDB", "read units of a table, and of each index", 40_000, "units a second", "quota",
+        f"{DYNAMODB}/ServiceQuotas.html#default-limits-throughput",
+        "the quota of table-level read throughput", raised=120_000,
+    ),
+    Limit(
+        "initial-write", "DynamoDB", "write units that a new table takes at once", 4_000, "units a second", "setting",
+        f"{DYNAMODB}/warm-throughput.html", "warm throughput of the table and of each index", raised=200_000,
+    ),
+    Limit(
+        "initial-read", "DynamoDB", "read units that a new table takes at once", 12_000, "units a second", "setting",
+        f"{DYNAMODB}/warm-throughput.html", "warm throughput of the table and of each index", raised=120_000,
+    ),
+    Limit(
+        "growth", "DynamoDB", "growth over the previous peak within 30 minutes", 2, "times", "hard",
+        f"{DYNAMODB}/on-demand-capacity-mode.html", "warm throughput before the peak",
+    ),
+    Limit(
+        "shard-readers", "DynamoDB Streams", "readers of a shard", 2, "readers", "hard",
+        f"{DYNAMODB}/ServiceQuotas.html#limits-dynamodb-streams", "a reaction behind the bus instead of a reader",
+    ),
+    Limit(
+        "parallelization", "Lambda", "concurrent batches of a shard", 10, "batches", "hard",
+        f"{LAMBDA}/services-ddb-params.html", "warm throughput: more partitions have more shards",
+    ),
+    Limit(
+        "stream-batch", "Lambda", "records of a batch from a stream", 10_000, "records", "hard",
+        f"{LAMBDA}/services-ddb-params.html", "nothing: a batch also ends at 6 MB",
+    ),
+    Limit(
+        "queue-batch", "Lambda", "messages of a batch from a queue without a window", 10, "messages", "hard",
+        f"{LAMBDA}/services-sqs-parameters.html", "a window of at least a second",
+    ),
+    Limit(
+        "queue-start", "Lambda", "batches at the same time from a queue that was idle", 5, "batches", "hard",
+        f"{LAMBDA}/services-sqs-scaling.html", "nothing: it is the first minute of a peak",
+    ),
+    Limit(
+        "queue-growth", "Lambda", "more batches at the same time from a queue, each minute", 300, "batches", "hard",
+        f"{LAMBDA}/services-sqs-scaling.html", "nothing: it is the first minutes of a peak",
+    ),
+    Limit(
+        "queue-maximum", "Lambda", "batches at the same time from a queue", 1_000, "batches", "hard",
+        f"{LAMBDA}/services-sqs-scaling.html", "provisioned pollers",
+    ),
+    Limit(
+        "lambda-concurrency", "Lambda", "invocations at the same time", 1_000, "invocations", "quota",
+        f"{LAMBDA}/gettingstarted-limits.html", "the quota of concurrent executions", raised=10_000,
+    ),
+    Limit(
+        "lambda-start", "Lambda", "new execution environments of a function in 10 seconds", 1_000, "environments",
+        "hard", f"{LAMBDA}/scaling-behavior.html", "provisioned concurrency",
+    ),
+    Limit(
+        "lambda-memory", "Lambda", "memory that gives a function one processor", 1_769, "MB", "setting",
+        f"{LAMBDA}/configuration-memory.html", "`memory_mb` of the function in stacks/orders_stack.py", raised=1_769,
+    ),
+    Limit(
+        "put-events", "EventBridge", "PutEvents requests", 2_400, "requests a second", "quota", EVENTBRIDGE,
+        "the quota of PutEvents", raised=20_000, other_regions="10,000 in us-east-1, us-west-2 and eu-west-1",
+    ),
+    Limit(
+        "bus-targets", "EventBridge", "events sent to targets; above it, they are delayed", 4_500, "events a second",
+        "quota", EVENTBRIDGE, "the quota of invocations", raised=40_000,
+        other_regions="18,750 in us-east-1, us-west-2 and eu-west-1; 750 to 2,250 in most others",
+    ),
+    Limit(
+        "ses-rate", "SES", "mails of an account out of the sandbox", 14, "mails a second", "quota", f"{SES}/quotas.html",
+        "the quota of the sending rate", raised=8_000,
+    ),
+    Limit(
+        "ses-day", "SES", "mails of an account out of the sandbox", 50_000, "mails a day", "quota",
+        f"{SES}/quotas.html", "the quota of the daily sending", raised=250_000_000,
+    ),
+    Limit(
+        "api-throttle", "API Gateway", "requests to all APIs of an account", 10_000, "requests a second", "quota",
+        "https://docs.aws.amazon.com/apigateway/latest/developerguide/limits.html",
+        "the throttle quota of the account, then `requests_per_second`", raised=20_000,
+        other_regions="2,500 in eu-south-1, eu-south-2, eu-central-2 and others",
+    ),
+)  # fmt: skip
+BY_ID: Mapping[str, Limit] = {limit.id: limit for limit in LIMITS}
+NEW_ACCOUNT: Mapping[str, float] = {"lambda-concurrency": 10, "ses-rate": 1, "ses-day": 200}
+"""What a new account has instead: SES is in its sandbox, and Lambda starts with few concurrent invocations.
+
+https://docs.aws.amazon.com/ses/latest/dg/request-production-access.html
+https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
+"""
+
+
+def defaults() -> dict[str, float]:
+    """Return the default value of each limit."""
+    return {limit.id: limit.value for limit in LIMITS}
+
+
+def raised() -> dict[str, float]:
+    """Return the value of each limit after the requests of docs/quotas.md."""
+    return {limit.id: limit.value if limit.raised is None else limit.raised for limit in LIMITS}

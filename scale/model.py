@@ -1,0 +1,744 @@
+"""The discrete-event model: orders pass through the recorded requests, and each request meets the limits of AWS.
+
+The model invents no request. It takes the invocations of scale/traces.json, follows their causes (a command writes an
+item, its stream record invokes the readers, an event on the bus invokes a worker), and adds what a single order does
+not show: batches, lanes, transactions on the same item, partitions, pollers and quotas.
+
+- The key of an order's own item is on a partition that few others share, so it counts only for the table's throughput.
+  A key that orders share (a product, a shard of a list, a customer who orders often) has the units of one partition.
+- The copies of several records are written at the same time. Then one transaction adds their totals, as copies_reader
+  does; and the orders of a fulfilment batch share one transaction. Requests of several orders are joined by their
+  items: the shared ones are written once. A test compares this with the recorded burst.
+"""
+
+import random
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache, partial
+from math import ceil
+from typing import Any
+from zlib import crc32
+
+import simpy
+
+from functions.handlers.copies_reader import ITEMS_AT_ONCE, MAX_FOLDED_ITEMS
+from functions.model.changes import CHANGE_TYPES
+from functions.model.reactions import REACTIONS
+from scale.deployment import Deployment, list_of
+from scale.recorder import Call, KeyUse, Request, Trace
+from scale.resources import ExecutionEnvironments, HotKeys, ItemLocks, Pollers, RateLimit, Split, jitter
+
+Process = Generator[Any, Any, Any]
+PATIENCE_SECONDS = 2.5
+"""How long functions/dynamodb/table.py repeats a request that is refused."""
+RETRY_SECONDS = 1.0
+"""After so long a stream or queue delivers a failed batch again."""
+MAX_ENTRIES = 10
+FULFILMENT, COPIES, PUBLISHER = "fulfilment", "copies_reader", "event_publisher"
+EFFECTS = {
+    FULFILMENT: "order to invoice and shipment",
+    COPIES: "copies and totals",
+    "order_notification": "mail",
+    "archive": "archive",
+}
+"""The effects whose delay is measured, by function."""
+INCREASING = (
+    "SALES#{product_id}#{shard}",
+    "ACTIVITY#{day}#{shard}",
+    "CUSTOMER#{customer_id}",
+    "STATUS#{queue}#{shard}",
+)
+"""The partition keys whose newest sort key is always the last, so that a split does not help."""
+SHARED_FIELDS = ("product_id", "customer_id", "shard", "series")
+PRODUCT_TYPES = ("BestSeller", "Sale", "Product")
+JOINT = (COPIES, FULFILMENT)
+"""The functions whose batches share a transaction."""
+VERSIONED = ("BestSeller", "Metric", "InvoiceSeries")
+"""The shared items whose writes require the version that was read before."""
+TARGETS: Mapping[str, tuple[str, ...]] = {
+    name: tuple(reaction.name for reaction in REACTIONS if name in reaction.event_names)
+    for name in {name for reaction in REACTIONS for name in reaction.event_names}
+}
+
+
+@dataclass(frozen=True)
+class ServiceTimes:
+    """Seconds, before the variation. `processor_request`, `processor_call`: of one full processor.
+
+    The defaults are assumptions: AWS publishes no service times (docs/scale.md names them).
+    """
+
+    read: float = 0.005
+    write: float = 0.006
+    transaction: float = 0.020
+    put_events: float = 0.025
+    send_mail: float = 0.080
+    put_object: float = 0.040
+    bus: float = 0.100
+    receive: float = 0.020
+    poll_stream: float = 0.250
+    http: float = 0.010
+    processor_request: float = 0.0013
+    processor_call: float = 0.0015
+    cold_start: float = 0.600
+
+    def of(self, request: Request) -> float:
+        if request.service == "dynamodb":
+            if request.transaction:
+                return self.transaction
+            return self.read if not any(use.action != "Read" for use in request.keys) else self.write
+        return {"events": self.put_events, "sesv2": self.send_mail, "s3": self.put_object, "sqs": self.receive}[
+            request.service
+        ]
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What a run assumes. `limits`: the value of each limit by id (scale/limits.py).
+
+    `mails`: whether SES's quotas apply; if not, no mail waits.
+    `fresh_table`: the table takes only its initial throughput. `grown`: Lambda has pollers and environments enough.
+    `outage`: from when to when the bus refuses all events. `processors`: of the laptop, which all functions share; None
+    on AWS.
+    """
+
+    deployment: Deployment
+    limits: Mapping[str, float]
+    times: ServiceTimes = ServiceTimes()
+    mails: bool = False
+    fresh_table: bool = False
+    grown: bool = True
+    outage: tuple[float, float] | None = None
+    processors: int | None = None
+
+    def throughput(self, kind: str) -> float:
+        """The units of the table, or of an index, that the table takes in a second. `kind`: "write" or "read"."""
+        quota = self.limits[f"table-{kind}"]
+        return min(quota, self.limits[f"initial-{kind}"]) if self.fresh_table else quota
+
+    @property
+    def stream_shards(self) -> int:
+        """One for each partition. The table has the partitions that its throughput needs."""
+        written = self.throughput("write") / self.limits["partition-write"]
+        read = self.throughput("read") / self.limits["partition-read"]
+        return ceil(max(written, read))
+
+
+@dataclass(frozen=True)
+class Buyer:
+    """An order before it is placed: its customer, its products, and the trace of its life.
+
+    `customer`: None if the customer orders only once.
+    """
+
+    trace: Trace
+    products: tuple[int, ...]
+    customer: str | None = None
+
+
+@dataclass
+class OrderRun:
+    """An order in the model. `began`: when each step was requested."""
+
+    number: int
+    buyer: Buyer
+    began: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(eq=False)
+class PreparedCall:
+    """An invocation of a trace, prepared for many orders.
+
+    `transaction`: its transaction with items that a batch shares (totals, or the series of invoice numbers); `reads`:
+    the reads before it. All other requests are `plain`: `written` and `read` are their units in the table and each
+    index, `shared` their uses of shared keys, `seconds` their time, and `stock` their transaction with stock items.
+    `events`: the events that it publishes. `used`: whether the run sent it.
+    """
+
+    call: Call
+    plain: tuple[Request, ...]
+    reads: tuple[Request, ...]
+    transaction: Request | None
+    written: Mapping[str, float]
+    read: Mapping[str, float]
+    shared: tuple[KeyUse, ...]
+    seconds: float
+    stock: Request | None
+    stock_uses: tuple[KeyUse, ...]
+    mails: int
+    events: tuple[str, ...]
+    used: bool = False
+
+
+def is_shared(use: KeyUse, *, customer: bool) -> bool:
+    """Return whether many orders use this key. `customer`: whether the customer orders often."""
+    if "{order_id}" in use.partition:
+        return False
+    if "{customer_id}" in use.partition:
+        return customer
+    return any(f"{{{name}}}" in use.partition for name in SHARED_FIELDS)
+
+
+def prepare(call: Call, times: ServiceTimes, *, customer: bool) -> PreparedCall:
+    """Split the requests of an invocation into its joint transaction, the reads for it, and all others."""
+    requests = call.requests
+    at = next((n for n, one in enumerate(requests) if call.function in JOINT and is_versioned(one)), None)
+    transaction: Request | None = None
+    reads: tuple[Request, ...] = ()
+    if at is not None:
+        # totals are read by the request before the transaction; fulfilment reads the orders, then the series
+        transaction, reads = requests[at], requests[at - 1 : at] if call.function == COPIES else requests[:at]
+    plain = tuple(one for one in requests if one is not transaction and one not in reads)
+    written: Counter[str] = Counter()
+    read: Counter[str] = Counter()
+    for use in (use for one in plain for use in one.keys):
+        (read if use.action == "Read" else written)[use.where] += use.units * use.items  # type: ignore[assignment]
+    stock = next((one for one in plain if any(use.type == "Stock" and use.action != "Read" for use in one.keys)), None)
+    return PreparedCall(
+        call,
+        plain,
+        reads,
+        transaction,
+        dict(written),
+        dict(read),
+        tuple(use for one in plain for use in one.keys if is_shared(use, customer=customer)),
+        waiting_seconds(call.function, [one for one in plain if one is not stock and one.service != "events"], times),
+        stock,
+        tuple(use for use in stock.keys if use.type == "Stock") if stock else (),
+        sum(one.service == "sesv2" for one in plain),
+        tuple(name for one in requests for name in one.entries),
+    )
+
+
+def waiting_seconds(function: str, requests: Sequence[Request], times: ServiceTimes) -> float:
+    """Return how long requests wait. Copies are sent at the same time, and the last one after them."""
+    seconds = [times.of(one) * (1 if function == COPIES else one.times) for one in requests]
+    writes = sum(one.operation == "PutItem" for one in requests)
+    if function == COPIES and writes > 2:
+        return sum(seconds) - (writes - 2) * times.write
+    return sum(seconds)
+
+
+def is_versioned(request: Request) -> bool:
+    """Return whether a request is a transaction whose items several orders of a batch share."""
+    return request.transaction and any(use.type in VERSIONED for use in request.keys)
+
+
+@cache
+def item_type(trigger: str) -> str:
+    """Return the type of the item that changed. `trigger`: the name of the change, such as "OrderPaid"."""
+    return next((kind.row.type for kind in CHANGE_TYPES if kind.name == trigger), trigger.partition(" ")[0])
+
+
+class Failed(Exception):
+    """A request was refused for longer than the shop repeats it. `what`: the limit."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(what)
+        self.what = what
+
+
+class Model:
+    """One run."""
+
+    def __init__(self, setup: Setup, seed: int = 1) -> None:
+        self.setup, self.random = setup, random.Random(seed)
+        self.env = simpy.Environment()
+        limits, deployment = setup.limits, setup.deployment
+        self.deployment = deployment
+        self.throughput = {
+            (where, kind): RateLimit(setup.throughput(kind))
+            for where in ("table", "GSI1", "GSI2", "GSI3")
+            for kind in ("write", "read")
+        }
+        self.hot_writes, self.hot_reads = HotKeys(limits["partition-write"]), HotKeys(limits["partition-read"])
+        self.hot_index_writes = HotKeys(limits["index-write"])
+        self.locks = ItemLocks()
+        self.lambdas = ExecutionEnvironments(
+            limits["lambda-concurrency"], setup.times.cold_start, limits["lambda-start"], setup.grown
+        )
+        self.put_events = RateLimit(limits["put-events"])
+        self.targets = RateLimit(limits["bus-targets"])
+        self.mail_rate = RateLimit(limits["ses-rate"])
+        self.mails_left = limits["ses-day"]
+        self.api_limits = {
+            "account": RateLimit(limits["api-throttle"]),
+            "requests": RateLimit(deployment.requests_per_second),
+            "webhooks": RateLimit(deployment.webhooks_per_second),
+        }
+        self.writes_of: dict[str, RateLimit] = {}
+        self.processors = simpy.Resource(self.env, setup.processors) if setup.processors else None
+        self.lanes: dict[tuple[str, int, int], Lane] = {}
+        self.queues: dict[str, Queue] = {}
+        self.effects: dict[str, list[tuple[float, float]]] = defaultdict(list)
+        self.pending: dict[str, dict[Hashable, float]] = defaultdict(dict)
+        self.lost: Counter[str] = Counter()
+        self.retried: Counter[str] = Counter()
+        self.orders = 0
+        self.processor_used = 0.0
+        self._prepared: dict[tuple[int, bool], dict[str, list[PreparedCall]]] = {}
+
+    def rate_limits(self) -> Iterator[RateLimit]:
+        """Yield every rate limit of the run so far."""
+        for hot in (self.hot_writes, self.hot_reads, self.hot_index_writes):
+            yield from hot.buckets.values()
+        yield from (
+            *self.throughput.values(),
+            *self.api_limits.values(),
+            *self.writes_of.values(),
+            self.put_events,
+            self.targets,
+            self.mail_rate,
+        )
+
+    # traces -----------------------------------------------------------------------------------------------------------
+    def calls_after(self, order: OrderRun, cause: str) -> list[PreparedCall]:
+        """Return the invocations that an invocation causes, or a route or step begins."""
+        key = (id(order.buyer.trace), order.buyer.customer is not None)
+        if key not in self._prepared:
+            found: dict[str, list[PreparedCall]] = defaultdict(list)
+            for call in order.buyer.trace.calls:
+                found[call.cause or call.trigger].append(prepare(call, self.setup.times, customer=key[1]))
+            self._prepared[key] = found
+        return self._prepared[key].get(cause, [])
+
+    def varied(self, seconds: float) -> float:
+        return seconds * (0.75 + 0.25 * self.random.expovariate(1))
+
+    # the table --------------------------------------------------------------------------------------------------------
+    def items_of(self, order: OrderRun, use: KeyUse, attempt: int = 0) -> list[Hashable]:
+        """Return the shared items of a use: one for each product, or the shard, lane or customer of the order.
+
+        `attempt`: how often a stock part was busy, so that the order takes another one (shop/stock.py).
+        """
+        if use.type == "Stock":
+            parts = self.deployment.stock_parts
+            step = 1 + order.number // parts % max(1, parts - 1)
+            return [("Stock", product, (order.number + attempt * step) % parts) for product in order.buyer.products]
+        if use.type in PRODUCT_TYPES:
+            return [(use.type, product) for product in order.buyer.products]
+        if use.type == "InvoiceSeries":
+            return [(use.type, order.number % self.deployment.invoice_lanes)]
+        if "{shard}" in use.partition:
+            return [(use.type, order.number % self.deployment.shards[list_of(use.partition)])]
+        return [(use.partition, order.buyer.customer)]
+
+    def partition_of(self, order: OrderRun, use: KeyUse, item: Any) -> Hashable:
+        """Return the partition key of an item."""
+        shards = self.deployment.shards.get(use.partition)
+        if use.type == "BestSeller" and shards:
+            return use.partition, item[1] % shards
+        if use.type == "Sale" and shards:
+            return use.partition, item[1], order.number % shards
+        return use.partition, *item[1:]
+
+    def take_units(self, written: Mapping[str, float], read: Mapping[str, float]) -> float:
+        """Take units of the table and its indexes. Return how long the request is refused. Raises Failed."""
+        wait = 0.0
+        now = self.env.now
+        for kind, units in (("write", written), ("read", read)):
+            for where, number in units.items():
+                one = self.throughput[where, kind].take(number, now, PATIENCE_SECONDS)
+                if one is None:
+                    raise Failed(f"table-{kind}")
+                wait = max(wait, one)
+        return wait
+
+    def take_shared(self, order: OrderRun, use: KeyUse, items: Sequence[Hashable] | None = None) -> float:
+        """Take units of the partitions of shared items. Return how long the request is refused. Raises Failed.
+
+        `items`: the items, if they are not all that the order uses.
+        """
+        if use.action == "Read" and use.where != "table":
+            return 0.0
+        every = self.items_of(order, use)
+        units = use.units * use.items / len(every)
+        split: Split = "increasing" if use.partition in INCREASING else "never"
+        hot, name = self.hot_index_writes, "index-write"
+        if use.where == "table":
+            hot, name = (
+                (self.hot_reads, "partition-read") if use.action == "Read" else (self.hot_writes, "partition-write")
+            )
+        wait = 0.0
+        for item in every if items is None else items:
+            key = (use.where, self.partition_of(order, use, item))
+            one = hot.take(key, units, self.env.now, split, PATIENCE_SECONDS)
+            if one is None:
+                raise Failed(name)
+            wait = max(wait, one)
+        return wait
+
+    # invocations ------------------------------------------------------------------------------------------------------
+    def processor_seconds(self, function: str, requests: int) -> float:
+        times = self.setup.times
+        share = min(1.0, self.deployment.memory_mb.get(function, 512) / self.setup.limits["lambda-memory"])
+        return (times.processor_call + requests * times.processor_request) / share
+
+    def work(self, function: str, requests: int, waits: float) -> Process:
+        """Spend the time of some requests: their answers and the processor. On the laptop, all share the processors."""
+        processor = self.processor_seconds(function, requests)
+        self.processor_used += processor
+        if self.processors is None:
+            yield self.env.timeout(self.varied(waits + processor))
+            return
+        with self.processors.request() as turn:
+            yield turn
+            yield self.env.timeout(self.varied(processor))
+        yield self.env.timeout(self.varied(waits))
+
+    def run_plain(self, order: OrderRun, prepared: PreparedCall) -> Process:
+        """Run the requests of an invocation that share no transaction with other orders."""
+        prepared.used = True
+        wait = self.take_units(prepared.written, prepared.read)
+        if prepared.shared:
+            wait += max(self.take_shared(order, use) for use in prepared.shared)
+        for _ in range(prepared.mails):
+            wait += self.mail_wait()
+        yield from self.work(prepared.call.function, len(prepared.plain), prepared.seconds + wait)
+        if prepared.stock:
+            yield from self.transact(partial(self.stock_items, order, prepared), prepared.stock, None)
+
+    def stock_items(self, order: OrderRun, prepared: PreparedCall, attempt: int) -> list[Hashable]:
+        return [item for use in prepared.stock_uses for item in self.items_of(order, use, attempt)]
+
+    @property
+    def used_requests(self) -> set[tuple[str, str, Request]]:
+        """Every request that the run sent, with its function and trigger."""
+        return {
+            (prepared.call.function, prepared.call.trigger, one)
+            for calls in self._prepared.values()
+            for prepared in {one for some in calls.values() for one in some}
+            if prepared.used
+            for one in prepared.call.requests
+        }
+
+    def mail_wait(self) -> float:
+        if not self.setup.mails:
+            return 0.0
+        wait = self.mail_rate.take(1, self.env.now, PATIENCE_SECONDS)
+        if wait is None or self.mails_left < 1:
+            raise Failed("ses-rate" if wait is None else "ses-day")
+        self.mails_left -= 1
+        return wait
+
+    def transact(
+        self, items: Callable[[int], Sequence[Hashable]], request: Request, read: Callable[[], Process] | None
+    ) -> Process:
+        """Run a transaction on shared items until it is accepted.
+
+        `items`: the items of an attempt. `read`: reads their versions before each attempt.
+        A refused attempt is billed like an accepted one. Raises Failed after PATIENCE_SECONDS.
+        """
+        began, attempt = self.env.now, 0
+        while True:
+            read_at = self.env.now if read else None
+            if read:
+                yield from read()
+            units: Counter[str] = Counter()
+            for use in request.keys:
+                units[use.where] += use.units * use.items  # type: ignore[assignment]
+            if attempt:  # the accepted attempt is billed with the units of its call
+                self.take_units({"table": units["table"]}, {})
+            hold = self.varied(self.setup.times.transaction)
+            if self.locks.begin(items(attempt), self.env.now, hold, read_at):
+                yield self.env.timeout(hold)
+                return
+            pause = self.setup.times.write + jitter(self.random, attempt)
+            if self.env.now + pause > began + PATIENCE_SECONDS:
+                raise Failed("item-transaction")
+            attempt += 1
+            yield self.env.timeout(pause)
+
+    def run_joint(self, function: str, members: Sequence[tuple[OrderRun, PreparedCall]]) -> Process:
+        """Run the transaction that the orders of a batch share, after the reads for it."""
+        if not members:
+            return
+        first = members[0][1].transaction
+        assert first is not None
+        shared: set[tuple[str, Hashable]] = set()
+        written: Counter[str] = Counter()
+        read: Counter[str] = Counter()
+        wait = 0.0
+        for order, prepared in members:
+            assert prepared.transaction is not None
+            prepared.used = True
+            for use in prepared.transaction.keys:
+                every: list[Hashable] = [None]
+                new = every
+                if use.type in VERSIONED:  # written once for all orders
+                    every = self.items_of(order, use)
+                    new = [item for item in every if (use.where, item) not in shared]
+                    shared |= {(use.where, item) for item in new}
+                written[use.where] += use.units * use.items * len(new) / len(every)  # type: ignore[assignment]
+                if is_shared(use, customer=order.buyer.customer is not None):
+                    some = new if use.type in VERSIONED else None
+                    wait = max(wait, self.take_shared(order, use, some))
+            for use in (use for one in prepared.reads for use in one.keys):
+                read[use.where] += use.units * use.items  # type: ignore[assignment]
+        wait += self.take_units(written, read)
+        items = [item for where, item in shared if where == "table"]
+        times = self.setup.times
+
+        def read_versions() -> Process:
+            yield from self.work(function, 2, times.read)
+
+        if function == FULFILMENT:  # reads the orders at the same time, before the series
+            yield from self.work(function, len(members), times.read)
+        yield from self.work(function, 0, wait)
+        yield from self.transact(lambda _: items, first, read_versions)
+
+    def invoke(self, function: str, run: Callable[[], Process]) -> Process:
+        """Run an invocation. Returns False if Lambda refuses it, or if it fails and must be delivered again."""
+        start = self.lambdas.begin(function, self.env.now)
+        if start is None:
+            return False
+        try:
+            if start:
+                yield self.env.timeout(start)
+            yield from run()
+        except Failed as failure:
+            self.retried[failure.what] += 1
+            return False
+        finally:
+            self.lambdas.end(function)
+        return True
+
+    # an order's life --------------------------------------------------------------------------------------------------
+    def request(self, order: OrderRun, route: str) -> Process:
+        """Send a request to the API. Returns whether it was accepted."""
+        (prepared,) = self.calls_after(order, route)
+        order.began.setdefault(prepared.call.step, self.env.now)
+        webhook = "/payments/events" in route
+        limits = [("account", 1.0), ("webhooks" if webhook else "requests", 1.0)]
+        if any(self.api_limits[name].take(units, self.env.now, 0) is None for name, units in limits):
+            self.lost["api-throttle"] += 1
+            return False
+        if route == "POST /orders" and order.buyer.customer and self.deployment.customer_writes_per_minute:
+            rate = self.deployment.customer_writes_per_minute / 60
+            writes = self.writes_of.setdefault(order.buyer.customer, RateLimit(rate, 60))
+            wait = writes.take(1, self.env.now)
+            assert wait is not None
+            yield self.env.timeout(wait)  # the client waits as long as Retry-After says
+        yield self.env.timeout(self.setup.times.http)
+        accepted: bool = yield from self.invoke("api", partial(self.run_plain, order, prepared))
+        if not accepted:
+            self.lost["api"] += 1
+            return False
+        self.effects[f"answer to {route}"].append((order.began[prepared.call.step], self.env.now))
+        self.publish_records(order, f"api {route}")
+        return True
+
+    def publish_records(self, order: OrderRun, cause: str) -> None:
+        """Put the stream records of an invocation's writes into the lanes of the readers."""
+        for prepared in self.calls_after(order, cause):
+            reader = prepared.call.function
+            mapping = self.deployment.readers[reader]
+            shard = crc32(b"%d" % order.number) % self.setup.stream_shards
+            item = crc32(b"%d %s" % (order.number, item_type(prepared.call.trigger).encode()))
+            number = item % mapping.parallelization
+            lane = self.lanes.get((reader, shard, number))
+            if lane is None:
+                lane = self.lanes[reader, shard, number] = Lane(self, reader)
+            lane.put(order, prepared)
+            call = prepared.call
+            if reader == COPIES and call.step != "archived":
+                self.pending[EFFECTS[COPIES]][order.number, call.trigger] = order.began[call.step]
+            elif call.trigger == "OrderPaid":
+                self.pending[EFFECTS[FULFILMENT]][order.number, call.trigger] = order.began["placed"]
+
+    def queue(self, reaction: str, order: OrderRun) -> "Queue":
+        lanes = self.deployment.invoice_lanes if reaction == FULFILMENT else 1
+        name = f"{reaction} {order.number % lanes}" if lanes > 1 else reaction
+        if name not in self.queues:
+            self.queues[name] = Queue(self, reaction)
+        return self.queues[name]
+
+    def done(self, order: OrderRun, prepared: PreparedCall) -> None:
+        """Note the effect of an invocation, and put its own stream records into the lanes."""
+        call = prepared.call
+        began = order.began.get("placed" if call.function == FULFILMENT else call.step)
+        name = EFFECTS.get("archive" if call.step == "archived" else call.function)
+        if name and began is not None:
+            self.effects[name].append((began, self.env.now))
+            self.pending[name].pop((order.number, call.trigger), None)
+        self.publish_records(order, f"{call.function} {call.trigger}")
+
+    def deliver_event(self, order: OrderRun, name: str) -> None:
+        """Bring an event from the bus to the queues of its reactions. Above the quota of targets it is delayed."""
+        for reaction in TARGETS.get(name, ()):
+            delay = self.targets.take(1, self.env.now)
+            assert delay is not None
+            arrived = self.env.timeout(delay + self.varied(self.setup.times.bus))
+            arrived.callbacks.append(partial(self._receive_event, order, name, reaction))
+
+    def _receive_event(self, order: OrderRun, name: str, reaction: str, _: object) -> None:
+        if reaction not in self.deployment.queues:  # the shop's own warehouse reads this queue
+            self.effects["warehouse"].append((order.began["placed"], self.env.now))
+        for prepared in self.calls_after(order, f"{PUBLISHER} {name}"):
+            call = prepared.call
+            if call.function == reaction:
+                if effect := EFFECTS.get(reaction) if call.step != "archived" else None:
+                    began = order.began["placed" if reaction == FULFILMENT else call.step]
+                    self.pending[effect][order.number, call.trigger] = began
+                self.queue(reaction, order).put(order, prepared)
+
+    def publish(self, members: Sequence[tuple[OrderRun, PreparedCall]]) -> Process:
+        """Publish the events of a batch, at most ten with a request. Raises Failed while the bus refuses them."""
+        events = []
+        for order, prepared in members:
+            prepared.used = True
+            events += [(order, name) for name in prepared.events]
+        for start in range(0, len(events), MAX_ENTRIES):
+            outage = self.setup.outage
+            if outage and outage[0] <= self.env.now < outage[1]:
+                raise Failed("outage of the bus")
+            wait = self.put_events.take(1, self.env.now, PATIENCE_SECONDS)
+            if wait is None:
+                raise Failed("put-events")
+            yield from self.work(PUBLISHER, 1, wait + self.setup.times.put_events)
+            for order, name in events[start : start + MAX_ENTRIES]:
+                self.deliver_event(order, name)
+
+
+class Lane:
+    """One of the parallel batches of a stream shard, for one reader. Records of an item are always in the same lane."""
+
+    def __init__(self, model: Model, reader: str) -> None:
+        self.model, self.reader = model, reader
+        self.waiting: deque[tuple[OrderRun, PreparedCall]] = deque()
+        self.running, self.busy_seconds = False, 0.0
+
+    def put(self, order: OrderRun, prepared: PreparedCall) -> None:
+        self.waiting.append((order, prepared))
+        if not self.running:
+            self.running = True
+            self.model.env.process(self._run())
+
+    def _run(self) -> Process:
+        model, mapping = self.model, self.model.deployment.readers[self.reader]
+        yield model.env.timeout(model.random.random() * model.setup.times.poll_stream)
+        while self.waiting:
+            if len(self.waiting) < mapping.batch_size and mapping.window_seconds:
+                yield model.env.timeout(mapping.window_seconds)
+            batch = [self.waiting[n] for n in range(min(mapping.batch_size, len(self.waiting)))]
+            began = model.env.now
+            work = model.publish if self.reader == PUBLISHER else self._copy
+            accepted = yield from model.invoke(self.reader, partial(work, batch))
+            self.busy_seconds += model.env.now - began
+            if not accepted:
+                yield model.env.timeout(RETRY_SECONDS)
+                continue
+            for order, prepared in batch:
+                self.waiting.popleft()
+                if self.reader == COPIES:
+                    model.done(order, prepared)
+        self.running = False
+
+    def _copy(self, batch: Sequence[tuple[OrderRun, PreparedCall]]) -> Process:
+        """Apply the records, then add their totals with joint transactions, or one by one if these fail."""
+        model = self.model
+        for start in range(0, len(batch), ITEMS_AT_ONCE):
+            yield from self._copy_together(batch[start : start + ITEMS_AT_ONCE])
+        counted = [(order, prepared) for order, prepared in batch if prepared.transaction]
+        for group in fold(counted, model):
+            try:
+                yield from model.run_joint(COPIES, group)
+            except Failed:
+                if len(group) == 1:
+                    raise
+                for one in group:
+                    yield from model.run_joint(COPIES, [one])
+
+    def _copy_together(self, some: Sequence[tuple[OrderRun, PreparedCall]]) -> Process:
+        """Write the copies of several items at the same time. The processor still does one after the other."""
+        model, wait, requests = self.model, 0.0, 0
+        for order, prepared in some:
+            prepared.used = True
+            refused = model.take_units(prepared.written, prepared.read)
+            if prepared.shared:
+                refused += max(model.take_shared(order, use) for use in prepared.shared)
+            wait, requests = max(wait, prepared.seconds + refused), requests + len(prepared.plain)
+        yield from model.work(COPIES, requests, wait)
+
+
+def fold(
+    counted: Sequence[tuple[OrderRun, PreparedCall]], model: Model
+) -> Iterable[list[tuple[OrderRun, PreparedCall]]]:
+    """Group the records whose totals fit into one transaction, as copies_reader does."""
+    group: list[tuple[OrderRun, PreparedCall]] = []
+    keys: set[Hashable] = set()
+    for order, prepared in counted:
+        assert prepared.transaction is not None
+        mine = {
+            key
+            for use in prepared.transaction.keys
+            if use.type in VERSIONED and use.where == "table"
+            for key in model.items_of(order, use)
+        }
+        if group and len(group) + 1 + len(keys | mine) > MAX_FOLDED_ITEMS:
+            yield group
+            group, keys = [], set()
+        group.append((order, prepared))
+        keys |= mine
+    if group:
+        yield group
+
+
+class Queue:
+    """The queue of a reaction, and Lambda's pollers."""
+
+    def __init__(self, model: Model, reaction: str) -> None:
+        self.model, self.reaction = model, reaction
+        self.mapping = model.deployment.queues[reaction]
+        limits = model.setup.limits
+        maximum = min(self.mapping.max_concurrency or limits["queue-maximum"], limits["queue-maximum"])
+        start = maximum if model.setup.grown else min(maximum, limits["queue-start"])
+        self.pollers = Pollers(start, limits["queue-growth"], maximum)
+        self.waiting: deque[tuple[OrderRun, PreparedCall]] = deque()
+        self.receiving = 0
+
+    def put(self, order: OrderRun, prepared: PreparedCall) -> None:
+        self.waiting.append((order, prepared))
+        self._start()
+
+    def _start(self) -> None:
+        """Start a poller for each batch of messages that no poller is receiving yet."""
+        allowed = self.pollers.allowed(self.model.env.now, backlog=bool(self.waiting))
+        while self.pollers.busy < allowed and self.receiving * self.mapping.batch_size < len(self.waiting):
+            self.pollers.busy += 1
+            self.receiving += 1
+            self.model.env.process(self._run())
+
+    def _run(self) -> Process:
+        model, began = self.model, self.model.env.now
+        yield model.env.timeout(model.setup.times.receive)
+        if len(self.waiting) < self.mapping.batch_size and self.mapping.window_seconds:
+            yield model.env.timeout(self.mapping.window_seconds)
+        self.receiving -= 1
+        batch = [self.waiting.popleft() for _ in range(min(self.mapping.batch_size, len(self.waiting)))]
+        if batch:
+            accepted = yield from model.invoke(self.reaction, lambda: self._handle(batch))
+            if not accepted:
+                model.env.process(self._again(batch))
+        self.pollers.busy_seconds += model.env.now - began
+        self.pollers.busy -= 1
+        self._start()
+
+    def _again(self, batch: Sequence[tuple[OrderRun, PreparedCall]]) -> Process:
+        yield self.model.env.timeout(RETRY_SECONDS)
+        self.waiting.extend(batch)
+        self._start()
+
+    def _handle(self, batch: Sequence[tuple[OrderRun, PreparedCall]]) -> Process:
+        model = self.model
+        if self.reaction == FULFILMENT:
+            try:
+                yield from model.run_joint(FULFILMENT, batch)
+            except Failed:
+                for one in batch:
+                    yield from model.run_joint(FULFILMENT, [one])
+        for order, prepared in batch:
+            if self.reaction != FULFILMENT:
+                yield from model.run_plain(order, prepared)
+            model.done(order, prepared)

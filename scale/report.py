@@ -1,0 +1,384 @@
+"""Run every profile in every setup, store the figures, and render docs/scale.md and docs/quotas.md.
+
+The pages are rendered from the stored figures (scale/results.json). The file also has a digest of all that the figures depend on: a test
+fails if the traces, the deployed numbers, the limits or the model changed since.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
+from math import ceil
+from pathlib import Path
+from typing import Any
+
+from docs import markdown
+from scale import limits, setups
+from scale.demand import per_order
+from scale.deployment import Deployment
+from scale.limits import LIMITS, NEW_ACCOUNT, REGION, SEEN
+from scale.model import COPIES, EFFECTS, FULFILMENT, ServiceTimes, Setup
+from scale.profiles import LINES_MIX, OUTAGE, POPULARITY, PRODUCTS, PROFILES, Profile
+from scale.recorder import TRACES
+from scale.runs import COPIED, FULL_ITEM, FULL_VERSIONED, ORDER, Run, Search, run_profile
+
+FOLDER = Path(__file__).parent
+RESULTS = FOLDER / "results.json"
+DOCS = FOLDER.parent / "docs"
+SEARCHED = ("steady", "flash", "company")
+AIMS = {
+    ("steady", "tuned"): 300,
+    ("steady", "raised"): 2_000,
+    ("flash", "tuned"): 300,
+    ("flash", "raised"): 1_000,
+}
+BEFORE = {"steady": 20, "flash": 30}
+STARTS = {"deployed": 100.0, "tuned": 200.0, "raised": 1_300.0}
+"""The first rate that a search tries."""
+LARGE = 10_000
+"""The orders a second of the last section."""
+SOURCES = ("demand", "deployment", "limits", "model", "profiles", "recorder", "resources", "runs", "setups")
+EVENTS_PER_REQUEST = 4
+"""Of a PutEvents request, on average, in the model's runs at 2,000 orders a second."""
+Results = dict[str, Any]
+PROFILE_BY_NAME: Mapping[str, Profile] = {profile.name: profile for profile in PROFILES}
+
+
+def digest(deployment: Deployment) -> str:
+    """Return a digest of everything that the figures depend on."""
+    texts = [TRACES.read_text(encoding="utf-8"), repr(deployment)]
+    texts += [(FOLDER / f"{name}.py").read_text(encoding="utf-8") for name in SOURCES]
+    return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16]
+
+
+# computing ------------------------------------------------------------------------------------------------------------
+def compute(deployment: Deployment, progress: Callable[[str], None] = lambda text: None) -> Results:
+    """Return all figures. Takes some minutes. `progress`: is called with a line for each finished profile."""
+    rows: list[Results] = []
+    every = setups.setups(deployment)
+    tasks = [(deployment, column, name) for column in every for name in SEARCHED]
+    with ProcessPoolExecutor(2) as pool:
+        for found in pool.map(search_profile, *zip(*tasks, strict=True)):
+            rows += found
+            for row in found:
+                progress(describe_row(row))
+    steady = next(row for row in rows if (row["column"], row["profile"]) == ("deployed", "steady"))
+    same = {name: steady[name] for name in ("column", "effect", "rate", "limit", "what")}
+    for name, seconds in (("day", 60.0), ("outage", OUTAGE[1] + 60)):
+        run = run_profile(every["deployed"], PROFILE_BY_NAME[name], 0.8 * steady["rate"], seconds)
+        rows.append({**same, "profile": name, **_delays(run), "left": len(run.model.pending[ORDER])})
+        progress(describe_row(rows[-1]))
+    few = replace(every["deployed"], limits={**limits.defaults(), **NEW_ACCOUNT})
+    run = run_profile(few, PROFILE_BY_NAME["steady"], 1, 120)
+    new_account: Results = {
+        "refused": run.model.lambdas.refused,
+        "lost": sum(run.model.lost.values()),
+        "orders": run.model.orders,
+    }
+    new_account["p99"] = round(run.percentiles(ORDER)[1], 2)
+    return {"digest": digest(deployment), "rows": rows, "new_account": new_account}
+
+
+def search_profile(deployment: Deployment, column: str, name: str) -> list[Results]:
+    """Return the rows of a profile in one setup."""
+    search = Search(setups.setups(deployment)[column], PROFILE_BY_NAME[name])
+    effects = (ORDER,) if name == "company" else (ORDER, COPIED)
+    return [_search_row(search, column, effect, STARTS[column]) for effect in effects]
+
+
+def _search_row(search: Search, column: str, effect: str, start: float) -> Results:
+    found = search.ceiling(effect, start)
+    limit = {"limit": found.limit.limit, "what": found.limit.what}
+    return {
+        "column": column,
+        "profile": search.profile.name,
+        "effect": effect,
+        "rate": found.rate,
+        "at_80_rate": found.at_80.rate,
+        **limit,
+        **_delays(found.at_80),
+    }
+
+
+def _delays(run: Run) -> Results:
+    effects = [name for name in (*EFFECTS.values(), "answer to POST /orders") if run.model.effects[name]]
+    return {"at_80": {name: [round(value, 2) for value in run.percentiles(name)] for name in effects}}
+
+
+def describe_row(row: Results) -> str:
+    """Return one line about a row: the ceiling, what bounds it, the delays at 80 % of it, and what lifts it."""
+    delays = ", ".join(f"{name} {p50:g}/{p99:g} s" for name, (p50, p99) in row["at_80"].items())
+    return (
+        f"{row['column']}, {PROFILE_BY_NAME[row['profile']].title}, {row['effect']}: {row['rate']:g} orders a second, "
+        f"then {row['what']} ({row['limit']}). p50/p99 at 80 %: {delays}. Lifted by: {lifted_by(row['limit'])}."
+    )
+
+
+LIFTED_BY_NUMBERS = {
+    "max-concurrency": "more invoice lanes, larger batches and more memory of fulfilment (the series is one item)",
+    "stage-requests": "the setting `requests_per_second`",
+    "stage-webhooks": "the setting `webhooks_per_second`",
+    "customer-writes": "the setting `customer_writes_per_minute`",
+}
+
+
+def lifted_by(limit: str) -> str:
+    return LIFTED_BY_NUMBERS.get(limit) or limits.BY_ID[limit].lifted_by
+
+
+def mails_per_order() -> float:
+    return per_order()["mails"]
+
+
+# the pages ------------------------------------------------------------------------------------------------------------
+def load_results() -> Results:
+    found: Results = json.loads(RESULTS.read_text(encoding="utf-8"))
+    return found
+
+
+def render_scale(results: Results, deployment: Deployment) -> str:
+    """Return docs/scale.md."""
+    return _page("Scale", "scale/results.json", _scale_sections(results, deployment))
+
+
+def render_quotas(deployment: Deployment) -> str:
+    """Return docs/quotas.md."""
+    return _page("Quotas to ask for", "scale/limits.py", _quota_sections(deployment))
+
+
+def _page(title: str, source: str, parts: Iterator[str]) -> str:
+    return markdown.render_page(title, source, parts).replace("`make docs` (python -m docs.generate)", "`make scale`")
+
+
+def find_row(results: Results, column: str, profile: str, effect: str = ORDER) -> Results:
+    found: Results = next(
+        row for row in results["rows"] if (row["column"], row["profile"], row["effect"]) == (column, profile, effect)
+    )
+    return found
+
+
+def _delay(row: Results, effect: str) -> str:
+    return " / ".join(f"{value:g}" for value in row["at_80"][effect]) if effect in row["at_80"] else "-"
+
+
+def _scale_sections(results: Results, deployment: Deployment) -> Iterator[str]:
+    yield f"""
+How many orders a second the deployed shop takes, and what it meets first. These are figures of a model, not of AWS:
+nothing was measured there. The model ([scale/model.py](../scale/model.py)) passes orders through the requests that the
+real handlers sent on the local engine ([scale/traces.json](../scale/traces.json)), and knows AWS's published limits
+([quotas.md](quotas.md)) of the region {REGION}. [Decision 77](decisions/0077-scale-is-a-model-of-recorded-requests.md) says what it
+assumes and leaves out. `make scale` computes everything again, in a few minutes, with the same result.
+"""
+    yield "## Aims"
+    yield "Orders a second, from the order to its invoice and shipment. p99: seconds at 80 % of that rate."
+    yield markdown.render_table(
+        ("", "estimate before", *(setups.TITLES[column] for column in setups.TITLES)), list(_aim_rows(results))
+    )
+    yield f"The columns differ in numbers and quotas, not in code, except for the invoice lanes:\n{_lanes_note()}"
+    yield "## The first limit of each profile"
+    yield """
+The rate is the highest at which the effect follows the orders: its delay does not grow, p99 is at most 10 seconds, and
+of 1,000 orders at most two are refused. Copies and totals are the order in the customer's list, its sales, and the
+totals of product and minute. They may lag without delaying the parcel, so they have rates of their own.
+"""
+    for column, title in setups.TITLES.items():
+        yield f"### {title[0].upper()}{title[1:]}"
+        rows = [row for row in results["rows"] if row["column"] == column]
+        yield markdown.render_table(
+            ("profile", "effect", "orders a second", "first limit", "lifted by"), [_limit_row(row) for row in rows]
+        )
+        yield "Seconds at 80 % of the rate, p50 / p99:"
+        yield markdown.render_table(
+            ("profile", "of the rate for", *EFFECTS.values(), "answer to an order"),
+            [
+                (PROFILE_BY_NAME[row["profile"]].title, row["effect"],
+                 *(_delay(row, name) for name in (*EFFECTS.values(), "answer to POST /orders")))
+                for row in rows
+            ],
+        )  # fmt: skip
+    outage = find_row(results, "deployed", "outage")
+    yield f"""
+**A day with its peak** is the steady mix in a minute, from a third to the peak of 80 % of the steady rate and back, with
+Lambda cold in the morning. A table on demand follows: a day's slope is far below twice the previous peak in 30 minutes.
+
+**A minute without the bus**: no event is lost, because the stream keeps the records. At the end of the outage
+{0.8 * outage["rate"] * 60:,.0f} orders waited for their invoice, {outage["left"]:,} a minute later: at 80 % of the rate there is
+little room to catch up, so the delay lasts until fewer orders come. p99 is that of all orders of the run.
+"""
+    yield "## Mails, and new accounts"
+    yield from _mail_sections(results)
+    yield "## Numbers to change first"
+    yield "None of them is set yet. They need no other code, and the second column above has all of them:"
+    yield markdown.render_table(
+        ("where", "what", "value", "why"), [(f"{n.where}", n.what, n.value, n.why) for n in setups.NUMBERS]
+    )
+    yield f"""
+For the third column also `warm_write_units` and more shards ({", ".join(f"`{key}`: {number}" for key, number in setups.MORE_SHARDS.items())}),
+`requests_per_second` and `webhooks_per_second` above today's quota (a constant of stacks/stage.py), and
+`customer_writes_per_minute` for the company. Raise what is read before what is written
+([settings.md](settings.md#fixed-values-and-their-reasons)); a list costs a request for each shard.
+"""
+    yield f"## {LARGE:,} orders a second"
+    yield from _large_sections(results)
+    yield "## Assumptions"
+    yield from _assumption_sections(results, deployment)
+
+
+def _lanes_note() -> str:
+    return (
+        f"the shop has one series of invoice numbers today. {setups.INVOICE_LANES} lanes are "
+        f"{setups.INVOICE_LANES} series, each with a queue of its own."
+    )
+
+
+def _aim_rows(results: Results) -> Iterator[tuple[str, ...]]:
+    for profile in ("steady", "flash"):
+        cells = []
+        for column in setups.TITLES:
+            row = find_row(results, column, profile)
+            aim = AIMS.get((profile, column))
+            reached = "" if aim is None else f" (aim {aim:,}: {'reached' if row['rate'] >= aim else 'missed'})"
+            cells.append(f"{row['rate']:,.0f}{reached}, p99 {row['at_80'][ORDER][1]:g} s")
+        yield PROFILE_BY_NAME[profile].title, f"about {BEFORE[profile]}", *cells
+
+
+def _limit_row(row: Results) -> tuple[str, ...]:
+    limit = row["limit"]
+    link = f"[{limit}](quotas.md#limits)" if limit in limits.BY_ID else limit
+    return (
+        PROFILE_BY_NAME[row["profile"]].title, row["effect"], f"{row['rate']:,.0f}" if row["rate"] >= 10 else f"{row['rate']:g}",
+        f"{row['what']}: {link}", lifted_by(limit),
+    )  # fmt: skip
+
+
+def _mail_sections(results: Results) -> Iterator[str]:
+    per, default, new = mails_per_order(), limits.defaults(), NEW_ACCOUNT
+    yield f"""
+An order causes {per:g} mails. They wait in their queue while SES refuses them, so they delay no parcel; but a queue keeps
+a message for four days. The backlog is that of one hour at 100 orders a second.
+"""
+    rows = []
+    for title, rate, daily in (
+        ("SES in the sandbox (only verified recipients)", new["ses-rate"], new["ses-day"]),
+        ("SES after production access", default["ses-rate"], default["ses-day"]),
+        ("SES raised", limits.raised()["ses-rate"], limits.raised()["ses-day"]),
+    ):
+        backlog = max(0.0, 100 * per - rate) * 3_600
+        a_day = f"{daily / per:,.0f}"
+        rows.append(
+            (title, f"{rate:,g} a second, {daily:,.0f} a day", f"{rate / per:,.2f}", a_day, f"{backlog:,.0f} mails")
+        )
+    yield markdown.render_table(("quota", "value", "orders a second", "orders a day", "backlog"), rows)
+    found, concurrency = results["new_account"], NEW_ACCOUNT["lambda-concurrency"]
+    yield f"""
+A new account may have {concurrency:g} concurrent invocations in all
+([AWS]({limits.BY_ID["lambda-concurrency"].link})). An order needs {per_order()["lambda-seconds"]:.1f} seconds of invocations, so
+at most {concurrency / per_order()["lambda-seconds"]:.1f} orders a second. Readers and workers start at the same time, so
+already at one order a second Lambda refused {found["refused"]:,} invocations for {found["orders"]} orders, {found["lost"]} of them
+requests to the API (503). The others are delivered again: p99 from the order to its invoice was {found["p99"]:g} s.
+"""
+
+
+def needs(orders: float) -> Mapping[str, float]:
+    """Return what so many orders a second of the steady mix need of each quota."""
+    per = per_order()
+    busiest = max(per[f"written {where}"] for where in ("table", "GSI1", "GSI2", "GSI3"))
+    return {
+        "table-write": orders * busiest,
+        "table-read": orders * per["read table"],
+        "put-events": orders * per["events"] / EVENTS_PER_REQUEST,
+        "bus-targets": orders * per["messages"],
+        "lambda-concurrency": orders * per["lambda-seconds"],
+        "api-throttle": orders * per["api requests"],
+        "ses-rate": orders * per["mails"],
+        "ses-day": orders * per["mails"] * 86_400 / 3,
+    }
+
+
+def _large_sections(results: Results) -> Iterator[str]:
+    found = needs(LARGE)
+    cell = find_row(results, "raised", "steady")["rate"]
+    cells = ceil(LARGE / cell)
+    per = per_order()
+    hottest = {key.removeprefix("key "): units for key, units in per.items() if key.startswith("key ")}
+    yield f"""
+A shop of {LARGE:,} orders a second needs, in one region: {found["table-write"]:,.0f} write units a second in the table,
+{found["bus-targets"]:,.0f} events to targets, {found["lambda-concurrency"]:,.0f} concurrent invocations, and
+{found["ses-rate"]:,.0f} mails a second. One table with raised quotas takes {cell:,.0f} orders a second, then
+{find_row(results, "raised", "steady")["what"]}. So it takes:
+
+- **{cells} tables**, one for each region or tenant, each with its stream, bus, queues and invoice lanes. An order belongs to
+  one table by its customer, and its products' stock is divided among the tables. Nothing in an order's life crosses them.
+- **More readers**: each table's stream has two readers for each shard. With {cells} tables, {2 * cells} mappings read
+  {ceil(found["table-write"] / 1_000):,} shards; no shard gets a third.
+- **Accounts**: the quotas of EventBridge and Lambda are those of an account in a region. One account for each table keeps
+  each below what docs/quotas.md asks for.
+- If all were one table, the busiest shared keys would need so many shards:
+"""
+    yield markdown.render_table(
+        ("key", "write units of an order", f"shards at {LARGE:,} orders a second"),
+        [(f"`{key}`", f"{units:g}", f"{ceil(LARGE * units / 1_000)}") for key, units in sorted(hottest.items())],
+    )
+
+
+def _assumption_sections(results: Results, deployment: Deployment) -> Iterator[str]:
+    times = ServiceTimes()
+    mix = ", ".join(f"{share:.0%} have {lines} line{'s' * (lines != '1')}" for lines, share in LINES_MIX.items())
+    yield f"""
+- Of the orders of the steady mix, {mix}. They are of {PRODUCTS:,} products; that of rank n is ordered
+  n<sup>-{POPULARITY}</sup> times as often as the first. Each order is of another customer, except in the company's profile.
+- Each order is placed, paid at once, viewed, dispatched, delivered and archived; in a sale, the last three come later.
+  Views of products are answered by CloudFront's cache and are not in the model.
+- AWS publishes no service times. Assumed: a read {times.read * 1000:g} ms, a write {times.write * 1000:g} ms, a transaction
+  {times.transaction * 1000:g} ms, PutEvents {times.put_events * 1000:g} ms, a mail {times.send_mail * 1000:g} ms, an event from the bus to
+  a queue {times.bus * 1000:g} ms, each at least three quarters of that, with an exponential rest. A request costs
+  {times.processor_request * 1000:g} ms and an invocation {times.processor_call * 1000:g} ms of a full processor, as
+  [measured on a laptop](performance.md); a function with less memory has a share of a processor.
+- A transaction occupies its items for its whole time. Above {FULL_ITEM:.0%} of the time an item counts as full; a total,
+  whose version all lanes read before, above {FULL_VERSIONED:.0%}, because a change in between fails the transaction, too.
+- A table has a stream shard for each partition: {Setup(deployment, limits.defaults()).stream_shards} at the default quota.
+- Records, batches and retries as in [local.md](local.md); {deployment.readers[COPIES].parallelization} parallel batches of a shard.
+- `make scale ARGS=laptop` compares the model with the shop of this machine: without limits of AWS, with the processor time of
+  one order measured there.
+- `{results["digest"]}` is the digest of the traces, numbers and code that these figures are from.
+"""
+
+
+def _quota_sections(deployment: Deployment) -> Iterator[str]:
+    two_thousand = needs(AIMS["steady", "raised"])
+    yield f"""
+What to ask AWS for before the shop takes {AIMS["steady", "raised"]:,} orders a second in {REGION}, and every limit that
+[the model](scale.md) knows. Values as published on {SEEN}; compare them with the Service Quotas console of your account.
+"""
+    yield "## Quotas to ask for"
+    yield markdown.render_table(
+        ("service", "quota", "default", "ask for", "why: the need of the steady mix"),
+        [
+            (one.service, f"[{one.what}]({one.link})", f"{one.value:,.0f}", f"{one.raised:,.0f}",
+             f"{two_thousand[one.id]:,.0f} {one.unit}" if one.id in two_thousand else "")
+            for one in LIMITS
+            if one.kind == "quota" and one.raised is not None
+        ],
+    )  # fmt: skip
+    yield f"""
+The need is that of {AIMS["steady", "raised"]:,} orders a second; the figure to ask for has room for uneven load. Mails:
+the need of a day assumes a mean of a third of the peak. Write and read units apply to the table and to each index. A new
+account has less: {NEW_ACCOUNT["lambda-concurrency"]:g} concurrent invocations, and SES in its sandbox with
+{NEW_ACCOUNT["ses-day"]:g} mails a day ([production access]({limits.SES}/request-production-access.html)).
+"""
+    yield "## Limits"
+    yield markdown.render_table(
+        ("id", "service", "limit", "value", "kind", "lifted by", "other regions"),
+        [
+            (f"`{one.id}`", one.service, f"[{one.what}]({one.link})", f"{one.value:,g} {one.unit}", one.kind, one.lifted_by,
+             one.other_regions)
+            for one in LIMITS
+        ],
+    )  # fmt: skip
+    yield f"""
+The settings of the shop that bound it, too: `requests_per_second` ({deployment.requests_per_second:,g} in prod),
+`webhooks_per_second` ({deployment.webhooks_per_second:,g}), `customer_writes_per_minute`
+({deployment.customer_writes_per_minute:g}), `parallelization`, and the concurrency of {FULFILMENT}
+({deployment.queues[FULFILMENT].max_concurrency}). [settings.md](settings.md) explains them.
+"""

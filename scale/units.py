@@ -1,0 +1,77 @@
+"""The capacity units of a request, by DynamoDB's published rules, for the table and each index.
+
+https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/read-write-operations.html
+https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/CapacityUnitCalculations.html
+"""
+
+from collections.abc import Iterator, Mapping
+from math import ceil
+from typing import Any
+
+from functions.model.table import INDEX_PROJECTIONS, key_schema, projection
+
+Item = Mapping[str, Any]
+"""An item in DynamoDB JSON."""
+WRITE_UNIT_BYTES, READ_UNIT_BYTES = 1024, 4096
+
+
+def item_bytes(item: Item) -> int:
+    """Return the size of an item: its attribute names and values."""
+    return sum(len(name.encode()) + _value_bytes(value) for name, value in item.items())
+
+
+def _value_bytes(value: Mapping[str, Any]) -> int:
+    ((tag, found),) = value.items()
+    if tag == "S":
+        return len(found.encode())
+    if tag == "N":
+        digits = found.lstrip("-").replace(".", "").strip("0")
+        return ceil(len(digits) / 2) + 1 + int(found.startswith("-"))
+    if tag == "M":
+        return 3 + sum(1 + len(name.encode()) + _value_bytes(one) for name, one in found.items())
+    if tag == "L":
+        return 3 + sum(1 + _value_bytes(one) for one in found)
+    if tag == "SS":
+        return sum(len(one.encode()) for one in found)
+    if tag in ("NULL", "BOOL"):
+        return 1
+    raise ValueError(f"no item of the shop has an attribute of type {tag}")
+
+
+def read_units(size: int, *, consistent: bool) -> float:
+    """Return the units of a read of this many bytes: one for each 4 KB that begins, half if it is eventual."""
+    return max(1, ceil(size / READ_UNIT_BYTES)) * (1 if consistent else 0.5)
+
+
+def written_units(before: Item | None, after: Item | None, *, transaction: bool) -> float:
+    """Return the units of a write in the table: of the larger image, twice in a transaction."""
+    size = max(item_bytes(image) for image in (before or {}, after or {}))
+    return max(1, ceil(size / WRITE_UNIT_BYTES)) * (2 if transaction else 1)
+
+
+def index_writes(before: Item | None, after: Item | None) -> Iterator[tuple[str, Item, float]]:
+    """Yield the writes in the indexes that follow a write: the index, the item with the index key, and the units.
+
+    An item that enters, leaves or changes costs one write. If its key changes, it costs two: a deletion and a put.
+    """
+    for index in INDEX_PROJECTIONS:
+        was, now = (_projected(index, image) for image in (before, after))
+        if was == now:
+            continue
+        keys = [name["AttributeName"] for name in key_schema(index.lower())]
+        if was and now and all(was[key] == now[key] for key in keys):
+            yield index, now, max(map(_index_units, (was, now)))
+        else:
+            yield from ((index, image, _index_units(image)) for image in (was, now) if image)
+
+
+def _projected(index: str, image: Item | None) -> Item | None:
+    keys = [name["AttributeName"] for name in key_schema(index.lower())]
+    if image is None or not all(key in image for key in keys):
+        return None
+    kept = projection(index).get("NonKeyAttributes")
+    return image if kept is None else {name: image[name] for name in ("PK", "SK", *keys, *kept) if name in image}
+
+
+def _index_units(image: Item) -> float:
+    return float(max(1, ceil(item_bytes(image) / WRITE_UNIT_BYTES)))

@@ -1,0 +1,29 @@
+"""The deployment that the model is asked about, and a small run of it."""
+
+from dataclasses import replace
+
+import pytest
+
+from scale import limits
+from scale.deployment import Deployment, read_deployment
+from scale.model import Setup
+from tests.stacks.conftest import ON_CALL, VALIDATED, synthesize
+
+
+@pytest.fixture(scope="session")
+def deployment() -> Deployment:
+    """The facts of the template that the tests of the stack read."""
+    return read_deployment(synthesize("orderstream-prod", stage="prod", alarm_address=ON_CALL, **VALIDATED).body)
+
+
+@pytest.fixture
+def deployed(deployment: Deployment) -> Setup:
+    """As deployed, with the default quotas."""
+    return Setup(deployment, limits.defaults())
+
+
+def with_limits(setup: Setup, **values: float) -> Setup:
+    """Return the setup with other values of limits, whose ids are written with "_" for "-"."""
+    changed = {name.replace("_", "-"): value for name, value in values.items()}
+    assert changed.keys() <= setup.limits.keys()
+    return replace(setup, limits={**setup.limits, **changed})

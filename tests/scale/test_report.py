@@ -1,0 +1,41 @@
+"""docs/scale.md and docs/quotas.md are rendered from stored figures, which belong to the present code and numbers."""
+
+from pathlib import Path
+
+import pytest
+
+from scale import limits, report
+from scale.deployment import Deployment
+from scale.runs import ORDER, run_profile
+from scale.setups import setups
+
+
+def test_the_pages_equal_the_stored_figures(deployment: Deployment) -> None:
+    results = report.load_results()
+    pages = {"scale.md": report.render_scale(results, deployment), "quotas.md": report.render_quotas(deployment)}
+    stale = [name for name, text in pages.items() if (report.DOCS / name).read_text(encoding="utf-8") != text]
+    if stale:
+        pytest.fail(f"{', '.join(stale)} is stale: run `make scale ARGS=page`", pytrace=False)
+
+
+def test_the_stored_figures_belong_to_the_present_traces_numbers_and_model(deployment: Deployment) -> None:
+    if report.load_results()["digest"] != report.digest(deployment):
+        pytest.fail("scale/results.json is stale: run `make scale`", pytrace=False)
+
+
+def test_a_run_gives_the_stored_figures_again(deployment: Deployment) -> None:
+    row = report.find_row(report.load_results(), "deployed", "flash")
+    run = run_profile(setups(deployment)["deployed"], report.PROFILE_BY_NAME["flash"], row["at_80_rate"])
+    assert [round(value, 2) for value in run.percentiles(ORDER)] == row["at_80"][ORDER]
+
+
+def test_every_limit_is_on_the_page_with_its_link() -> None:
+    page = Path(report.DOCS / "quotas.md").read_text(encoding="utf-8")
+    for limit in limits.LIMITS:
+        assert f"`{limit.id}`" in page
+        assert f"]({limit.link})" in page
+
+
+def test_every_row_names_what_lifts_its_limit() -> None:
+    for row in report.load_results()["rows"]:
+        assert report.lifted_by(row["limit"])
