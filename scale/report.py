@@ -349,7 +349,8 @@ def _quota_sections(deployment: Deployment) -> Iterator[str]:
     two_thousand = needs(AIMS["steady", "raised"])
     yield f"""
 What to ask AWS for before the shop takes {AIMS["steady", "raised"]:,} orders a second in {REGION}, and every limit that
-[the model](scale.md) knows. Values as published on {SEEN}; compare them with the Service Quotas console of your account.
+[the model](scale.md) knows. Values as known on {SEEN}. AWS changes them: compare them with the linked pages and with the Service
+Quotas console of your account.
 """
     yield "## Quotas to ask for"
     yield markdown.render_table(
