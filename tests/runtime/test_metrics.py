@@ -399,8 +399,8 @@ def test_redriven_documents_and_their_marks_are_not_in_the_backlog(harness: Shop
     for key in (*keys, f"redriven/{keys[0]}", f"redriven/{keys[3]}", "redriven/parked/long/gone.json"):
         clients.client("s3").put_object(Bucket="failures", Key=key, Body=b"{}")
     found = backlog_metrics.handler({}, None)
-    nobody = {"UnmatchedPayments": 0, "OrdersStalled": 0, "LapseBacklog": 0, "LapseLag": 0}
-    assert found == {"ParkedWaiting": 1, "ArchiveMismatches": 1, "FailedBatchesWaiting": 1, **nobody}
+    nothing_waits = {"UnmatchedPayments": 0, "OrdersStalled": 0, "LapseBacklog": 0, "LapseLag": 0}
+    assert found == {"ParkedWaiting": 1, "ArchiveMismatches": 1, "FailedBatchesWaiting": 1, **nothing_waits}
     assert {name: line[name] for line in told.lines for name in found} == found
 
 

@@ -222,8 +222,8 @@ def put_claim_without_condition(row: Any, item: Any, **refused: Any) -> Write[An
 
 
 def put_with_new_change_id(row: Any, item: Any, **refused: Any) -> Write[Any]:
-    anew = replace(item, change_id=new_delivery_id()) if row is t.ACTIVITY else item
-    return writes.put_if_absent(row, anew, **refused)
+    entry = replace(item, change_id=new_delivery_id()) if row is t.ACTIVITY else item
+    return writes.put_if_absent(row, entry, **refused)
 
 
 def put_if_absent(row: Any, copy: Any) -> Write[Any]:
