@@ -57,6 +57,8 @@ gone."""
 STEPS = ("placed", "paid", "dispatched", "delivered", "archived")
 DETAILED_LINES = 5
 """The lines of the order that is looked at more closely."""
+MAX_RATIOS = {1: 0.88, 5: 0.80, 20: 0.75}
+"""What was aimed at, by the number of lines. Decision 69 says what bounds the rest."""
 UNITS = ("read", "written")
 COPIES = {row.type for row in ROWS_BY_TYPE.values() if row.kind in ("snapshot", "log")}
 Used = Mapping[tuple[str, str], Counter[str]]
@@ -95,7 +97,7 @@ class LifePair:
 
 def lives(engine: Engine, queues: dict[str, str], lines: int) -> LifePair:
     """The same life twice. Raises AssertionError where not the same has come of it."""
-    customer_id = f"ann-{next(pair.numbers)}"
+    customer_id = "ann-1"  # of the same length in each run, because units depend on sizes
     with pair.open_our_shop(engine, queues) as shop:
         ours = live(shop, customer_id, lines)
     with pair.open_usual_shop(engine, queues) as other:
@@ -163,7 +165,7 @@ def burst_figures(engine: Engine, queues: dict[str, str]) -> Iterator[Figure]:
 def live_together(shop: BenchShop) -> Used:
     """The lives of a burst of orders of the same products, each of another customer. Each step is one for all of them:
     its records are one batch. Raises AssertionError if an order is not archived at the end."""
-    view, meter, name = outcome.view_of(shop), shop.meter, f"ann-{next(pair.numbers)}"
+    view, meter, name = outcome.view_of(shop), shop.meter, "ann-1"
     ids = [f"p{number:02}-{name}" for number in range(DETAILED_LINES)]
     quantities, amount = dict.fromkeys(ids, QUANTITY), PRICE * QUANTITY * DETAILED_LINES
     shop.open(f"other-{name}", ids)
@@ -200,8 +202,7 @@ def _of_life(lines: int, both: LifePair) -> Iterator[Figure]:
     ours, usual = both.ours, both.usual
     called = f"an order's whole life, {lines} line{'s' * (lines > 1)}"
     floor = sum(minimum_units(lines, ours.order).values())
-    half = 0.5 if lines == DETAILED_LINES else None
-    yield Figure(called, "units", exact(ours.units()), exact(usual.units()), exact(floor), max_ratio=half)
+    yield Figure(called, "units", exact(ours.units()), exact(usual.units()), exact(floor), max_ratio=MAX_RATIOS[lines])
     yield Figure(f"{called}: written", "units", exact(ours.units("written")), exact(usual.units("written")))
     yield Figure(f"{called}: read", "units", exact(ours.units("read")), exact(usual.units("read")))
     yield Figure(f"{called}: requests", "requests", exact(ours.units("requests")), exact(usual.units("requests")))
