@@ -29,7 +29,7 @@ def build_app() -> App:
     app = App(context=flags)
     merged = app.node.get_all_context()
     settings = stage.read_settings(merged)
-    stack = OrdersStack(app, f"orderstream-{settings.name}", stage=settings, code=_lambda_code(laptop))
+    stack = OrdersStack(app, f"orderstream-{settings.name}", stage=settings, code=_lambda_code(laptop, settings.trim))
     if settings.firewall:
         FirewallStack(app, f"orderstream-{settings.name}-firewall", stage=settings)
     if settings.protect and settings.sender.endswith(".example"):
@@ -46,12 +46,12 @@ def build_app() -> App:
     return app
 
 
-def _lambda_code(laptop: bool) -> lambda_.Code:
+def _lambda_code(laptop: bool, trim: bool) -> lambda_.Code:
     """Return the code bundle that all Lambdas share.
 
     Because the bundle is shared, the Lambdas that write items and those that read the stream have the same version.
     """
-    folder, digest = bundle.build_bundle(source_only=laptop)
+    folder, digest = bundle.build_bundle(source_only=laptop, trim=trim)
     return lambda_.Code.from_asset(str(folder), asset_hash=digest, asset_hash_type=AssetHashType.CUSTOM)
 
 

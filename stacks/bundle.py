@@ -29,8 +29,8 @@ BOTOCORE_SERVICES = ("cognito-idp", "dynamodb", "events", "s3", "secretsmanager"
 UNUSED_FILES = (
     "*.dist-info",
     "bin",
-    "boto3/data",
-    "boto3/examples",
+    "boto3",
+    "s3transfer",
     "botocore/data/*/*/examples-1.json",
     "**/tests",
     "**/*.pyi",
@@ -39,7 +39,7 @@ UNUSED_FILES = (
 )
 """Files that are removed from the bundle, because no import needs them.
 
-The packages boto3.docs and botocore.docs are kept, because boto3 and botocore import them.
+The functions use botocore, which boto3 installs. functions/skipped_imports.py needs modules of botocore.docs.
 """
 MAX_BUNDLES = 8
 LAMBDA_TASK_ROOT = "/var/task"  # Lambda unpacks the bundle here; source paths in compiled files start with this path
@@ -63,14 +63,17 @@ def current_target() -> BundleTarget:
     return BundleTarget("{}.{}".format(*sys.version_info), f"{machine}-{system}")
 
 
-def build_bundle(source_only: bool = False, target: BundleTarget = LAMBDA_TARGET) -> tuple[Path, str]:
+def build_bundle(
+    source_only: bool = False, target: BundleTarget = LAMBDA_TARGET, *, trim: bool = True
+) -> tuple[Path, str]:
     """Return the folder with the bundle to deploy, and a hash of its inputs. Build the bundle if it is not cached.
 
-    `source_only`: leave out the packages, for a Python that has them installed. Several processes may call this
+    `source_only`: leave out the packages, for a Python that has them installed. `trim`: leave out UNUSED_FILES, the
+    data of other services, and documentation. Several processes may call this
     function at the same time. Raises RuntimeError if uv cannot install the packages.
     """
     compiler = None if source_only else find_python(target)
-    digest = _digest(source_only, target, compiled=compiler is not None)
+    digest = _digest(source_only, target, compiled=compiler is not None, trim=trim)
     folder = BUNDLES / digest
     if folder.exists():
         os.utime(folder)
@@ -83,7 +86,8 @@ def build_bundle(source_only: bool = False, target: BundleTarget = LAMBDA_TARGET
             )
             if not source_only:
                 _install(temporary, target)
-                _trim(temporary)
+                if trim:
+                    _trim(temporary)
             if compiler:
                 _compile(temporary, compiler, target)
             temporary.chmod(0o755)
@@ -112,9 +116,9 @@ def find_python(target: BundleTarget) -> str | None:
     return None
 
 
-def _digest(source_only: bool, target: BundleTarget, compiled: bool) -> str:
+def _digest(source_only: bool, target: BundleTarget, compiled: bool, trim: bool) -> str:
     """Return a hash of all inputs of a bundle, including this file. The same inputs give the same hash everywhere."""
-    digest = hashlib.sha256(f"{source_only} {compiled} {target}".encode())
+    digest = hashlib.sha256(f"{source_only} {compiled} {trim} {target}".encode())
     for file in (Path(__file__), *_inputs()):
         content = file.read_bytes()
         digest.update(f"{file.relative_to(PROJECT).as_posix()} {len(content)}\n".encode() + content)

@@ -203,6 +203,7 @@ class Stage:
     `restored_stream`: The stream ARN of a restored table. The stack then uses this table instead of its own table
     (docs/runbooks/restore-table.md). Configure billing, class and indexes on the restored table itself.
     `snap_start`: Lambda starts the API function from a snapshot of its loaded code. Each published version costs money.
+    `trim`: Files of packages that no Lambda needs are left out of the bundle, so that it starts sooner.
     `shift`: How a new version of the API function takes over: all requests at once, or ten percent more each minute,
     with a rollback as soon as its alarms are raised.
     `replica_regions`: Regions for table replicas. Always rejected, and the error message gives the reason.
@@ -266,6 +267,7 @@ class Stage:
     backup_copy_vault: str = ""
     restored_stream: str = ""
     snap_start: bool = False
+    trim: bool = True
     shift: str = _choice_setting("all-at-once", "linear")
     replica_regions: tuple[str, ...] = ()
     firewall: bool = False

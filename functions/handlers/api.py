@@ -21,7 +21,6 @@ from functions.api.http.context import (
     limit_writes,
     order_id_field,
 )
-from functions.api.routes import imports
 from functions.model.public_routes import CACHED_ROUTES
 from functions.runtime import clients, observability
 from functions.runtime.environment import ApiEnvironment, load_environment
@@ -58,11 +57,11 @@ def _handle_request(event: dict[str, Any], context: Any, line: dict[str, Any]) -
     caller = None if route.key in PUBLIC_ROUTES else authenticate_caller(event)
     if caller and caller.groups:  # only the shop's staff have groups; never log a customer's id
         line["staff_id"] = caller.id
-    line |= order_id_field(route.path_parameters(request.path).get("order_id"))
+    line |= order_id_field((route.path_parameters(request.path) or {}).get("order_id"))
     app.context |= {"caller": caller, "line": line}
     limit_writes(route, caller)
-    if route.key == imports.IMPORT_ROUTE:
-        app.context["file"], event = guard.extract_file(event, imports.MEDIA_TYPES, imports.MAX_FILE_BYTES)
+    if upload := guard.UPLOADS.get(route.key):
+        app.context["file"], event = guard.extract_file(event, *upload)
     response = app.resolve(guard.sanitize_body(event), context)
     if route.key in CACHED_ROUTES:
         seconds = load_environment(ApiEnvironment).public_cache_seconds

@@ -8,7 +8,7 @@ import uuid
 from functools import cache
 from typing import Any
 
-import boto3
+import botocore.session
 from botocore.config import Config
 
 from functions.dynamodb.capacity import ConsumedCapacityCounter
@@ -30,9 +30,18 @@ CLIENT_CONFIG = Config(
 
 
 @cache
+def session() -> botocore.session.Session:
+    """Return the session that all clients share: their credentials, and the data of the services."""
+    return botocore.session.get_session()
+
+
+@cache
 def client(service: str) -> Any:
-    """Return the boto3 client of an AWS service. The first call creates the client, later calls use the cache."""
-    made = boto3.client(service, config=client_config(service))  # type: ignore[call-overload]  # the name is no literal
+    """Return the client of an AWS service. The first call creates the client, later calls use the cache.
+
+    boto3 would create the same client, but takes a tenth of a cold start to import what only its resources need.
+    """
+    made = session().create_client(service, config=client_config(service))
     if service == "dynamodb":
         capacity_units.instrument(made)
     return made

@@ -5,7 +5,7 @@ from typing import Any
 
 from functions.api.app import app
 from functions.api.http.context import PUBLIC_ROUTES
-from functions.api.routes.imports import IMPORT_ROUTE
+from functions.api.http.guard import IMPORT_ROUTE
 from functions.shop.fulfilment import fulfil_order
 from functions.shop.refund_processing import process_refund
 from tests.support.http_client import (

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from functions.api.routes.imports import IMPORT_ROUTE
+from functions.api.http.guard import IMPORT_ROUTE
 from functions.model.retention import COMMAND_DAYS, DAYS_BY_COMMAND
 from tests.api.every_route import IDEMPOTENT_ROUTES, call_route
 from tests.support.http_client import ANN, STAFF, WAREHOUSE, ApiHarness, HandlerResponse, payment_event, post_webhook

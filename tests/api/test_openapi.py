@@ -13,10 +13,10 @@ from functions.api.app import app
 from functions.api.http import docs_page
 from functions.api.http.context import PUBLIC_ROUTES
 from functions.api.http.fields import COUNTRY_CODES, RequestModel
-from functions.api.http.guard import METHODS_WITH_BODY, UploadedFile
+from functions.api.http.guard import IMPORT_ROUTE, METHODS_WITH_BODY, UploadedFile
 from functions.api.http.openapi import document
-from functions.api.http.router import ApiResolver
-from functions.api.routes.imports import IMPORT_ROUTE, parse_lines
+from functions.api.http.router import ApiResolver, Route, Router
+from functions.api.routes.imports import parse_lines
 from functions.handlers.api import handler
 from functions.model.public_routes import CACHED_ROUTES
 from functions.shop.imports import ParsedLine
@@ -193,12 +193,15 @@ class NewNote(RequestModel):
 
 
 def test_a_body_without_an_example_is_shown_without_one() -> None:
-    bare = ApiResolver()
+    router = Router()
 
-    @bare.post("/notes")
+    @router.post("/notes")
     def add(body: NewNote) -> None:
         """Add a note."""
 
+    bare = ApiResolver([Route("POST", "/notes", "notes")])
+    bare.include_router(router)
+    bare.handlers |= router.handlers
     page = docs_page.render_page(bare)
     assert "<code>POST /notes</code>" in page
     assert "--data-binary @FILE" in page

@@ -1,10 +1,14 @@
 """The deployed bundle: one folder, small, complete, and equal for equal inputs."""
 
+import json
 import re
 import subprocess
 import sys
+import threading
 import zipfile
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -35,7 +39,7 @@ def test_the_bundle_holds_our_source_and_every_package_it_is_locked_to(built: Pa
     assert {Path("api/routes/templates/invoice.html"), Path("mails/templates/order_notification.txt")} <= ours
     locked = set(re.findall(r"^([\w-]+)==", bundle.REQUIREMENTS.read_text(), re.MULTILINE))
     modules = {"jinja2", "markupsafe", "dateutil", "six", "typing_extensions", "typing_inspection", "pydantic_core"}
-    wanted = {name.replace("-", "_") for name in locked} - {"python_dateutil"} | modules
+    wanted = {name.replace("-", "_") for name in locked} - {"python_dateutil", *bundle.UNUSED_FILES} | modules
     assert not [name for name in wanted if not (built / name).is_dir() and not (built / f"{name}.py").is_file()]
 
 
@@ -56,19 +60,92 @@ def test_the_bundle_is_compiled_where_lambdas_python_is_at_hand(built: Path) -> 
         assert head[4:] == (1).to_bytes(4, "little"), "used unchecked: neither time nor source is compared (PEP 552)"
 
 
-def test_the_clients_that_functions_make_can_be_made_from_the_bundle_alone(built: Path) -> None:
+CALLS: dict[str, tuple[str, dict[str, Any]]] = {
+    "cognito-idp": ("admin_get_user", {"UserPoolId": "pool_1", "Username": "ann"}),
+    "dynamodb": ("get_item", {"TableName": "it", "Key": {"PK": {"S": "1"}}}),
+    "events": ("put_events", {"Entries": [{"Source": "it", "DetailType": "OrderPlaced", "Detail": "{}"}]}),
+    "s3": ("list_objects_v2", {"Bucket": "archive"}),
+    "secretsmanager": ("get_secret_value", {"SecretId": "pepper"}),
+    "sesv2": ("send_email", {"Content": {"Simple": {"Subject": {"Data": "a"}, "Body": {"Text": {"Data": "b"}}}}}),
+    "sqs": ("send_message", {"QueueUrl": "http://queue", "MessageBody": "{}"}),
+}
+"""An operation of each service that the functions use."""
+PROGRAM = """
+import importlib, json, sys
+sys.path.insert(0, sys.argv[1])
+from functions.runtime import clients
+import botocore
+assert botocore.__file__.startswith(sys.argv[1])
+for name in json.loads(sys.argv[2]):
+    importlib.import_module(f"functions.handlers.{name}")
+importlib.import_module("functions.api.app").app.load_all()
+for service, (operation, arguments) in json.loads(sys.argv[3]).items():
+    answer = getattr(clients.client(service), operation)(**arguments)
+    print(service, answer["ResponseMetadata"]["HTTPStatusCode"])
+"""
+
+
+class AnyService(BaseHTTPRequestHandler):
+    """Stands for AWS: it accepts each request, with an empty answer of S3 (XML) or of another service (JSON)."""
+
+    def do_POST(self) -> None:
+        self._accept()
+
+    def do_GET(self) -> None:
+        self._accept()
+
+    def _accept(self) -> None:
+        self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        body = b"{}" if self.command == "POST" else b"<ListBucketResult></ListBucketResult>"
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: Any) -> None:
+        """Print nothing."""
+
+
+def test_each_function_starts_and_calls_each_service_from_the_bundle_alone() -> None:
+    """A file that is left out, or an import that is skipped, would fail here. The bundle is that of this machine."""
     source = "\n".join(file.read_text() for file in bundle.SOURCE.rglob("*.py"))
-    made = set(re.findall(r'\bclient\(\s*"([\w-]+)"', source))
-    assert made == set(bundle.BOTOCORE_SERVICES)
-    program = (
-        f"import sys; sys.path.insert(0, {str(built)!r})\n"
-        "import boto3\n"
-        f"assert boto3.__file__.startswith({str(built)!r})\n"
-        f"for name in {sorted(made)!r}: boto3.client(name, region_name='eu-central-1')\n"
-    )
-    # Neither this test's packages (-S) nor its environment (-I), and nothing written into the bundle (-B).
-    ran = subprocess.run([sys.executable, "-I", "-S", "-B", "-c", program], capture_output=True, text=True, check=False)
+    assert set(re.findall(r'\bclient\(\s*"([\w-]+)"', source)) == set(bundle.BOTOCORE_SERVICES) == set(CALLS)
+    folder, _ = bundle.build_bundle(target=bundle.current_target())
+    handlers = [file.stem for file in (bundle.SOURCE / "handlers").glob("[a-z]*.py")]
+    with ThreadingHTTPServer(("127.0.0.1", 0), AnyService) as aws:
+        threading.Thread(target=aws.serve_forever, daemon=True).start()
+        # Neither this test's packages (-S) nor its environment (-I), and nothing written into the bundle (-B).
+        command = [
+            sys.executable,
+            "-I",
+            "-S",
+            "-B",
+            "-c",
+            PROGRAM,
+            str(folder),
+            json.dumps(handlers),
+            json.dumps(CALLS),
+        ]
+        environment = {
+            "AWS_ACCESS_KEY_ID": "key",
+            "AWS_SECRET_ACCESS_KEY": "secret",
+            "AWS_DEFAULT_REGION": "eu-central-1",
+            "AWS_ENDPOINT_URL": f"http://127.0.0.1:{aws.server_port}",
+            "AWS_LAMBDA_FUNCTION_NAME": "it",
+        }
+        ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        aws.shutdown()
     assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.splitlines() == [f"{service} 200" for service in CALLS]
+
+
+def test_a_bundle_that_is_not_trimmed_has_every_file_of_its_packages() -> None:
+    target = bundle.current_target()
+    trimmed, whole = (bundle.build_bundle(target=target, trim=trim)[0] for trim in (True, False))
+    files = {file.relative_to(whole) for file in whole.rglob("*") if file.suffix != ".pyc"}
+    left_out = files - {file.relative_to(trimmed) for file in trimmed.rglob("*")}
+    assert Path("boto3/session.py") in left_out
+    assert {file.parts[0] for file in left_out} >= {"boto3", "botocore", "s3transfer"}
 
 
 def test_an_existing_bundle_is_reused(built: Path) -> None:

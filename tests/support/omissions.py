@@ -13,6 +13,7 @@ from typing import Any
 from docs.pages import settings
 from functions.api.app import app
 from functions.api.http import openapi, problems
+from functions.api.http.router import Route
 from functions.mails import order_notifications, product_alerts
 from functions.model import copies, errors, metrics, patterns, reactions, totals
 from functions.model import table as t
@@ -26,6 +27,7 @@ from tests.handlers import test_import_budgets
 from tests.model import test_request_units, test_table
 from tests.support.places import place_in, place_of
 from tests.support.recorded import Recorded
+from tests.support.route_table import TABLE, declared_routes
 from tests.support.samples import SAMPLES
 
 RUNBOOKS_WITHOUT_ALARM = {"region-move", "restore-table", "rotate-secrets"}
@@ -98,14 +100,18 @@ def _derived_rows() -> Iterator[str]:
 
 # the API --------------------------------------------------------------------------------------------------------------
 def _routes() -> Iterator[str]:
+    for method, path, module in declared_routes():
+        if Route(method, path, module) not in app.known_routes:
+            yield f"functions/api/routes/{module}.py: {TABLE} lacks {method} {path}: run `make record`"
     document = openapi.document(app)
     schemas: dict[str, Any] = document["components"]["schemas"]
     for route in app.known_routes:
         operation = document["paths"].get(route.path, {}).get(route.method.lower())
         if operation is None:  # the description itself
             continue
-        at = place_of(route.handler)
-        if not inspect.getdoc(route.handler):
+        handler = app.handlers[route.key]
+        at = place_of(handler)
+        if not inspect.getdoc(handler):
             yield f"{at}: {route.key} has no docstring: the API's documentation shows its first sentence"
         for content in operation.get("requestBody", {}).get("content", {}).values():
             name = content["schema"].get("$ref", "").rpartition("/")[2]

@@ -1,13 +1,14 @@
 """The field types that API requests and answers share, and the base classes of the pydantic models."""
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Generic, Self, TypeVar
 
 from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.openapi.params import Header
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
-from functions.shop import idempotency
+if TYPE_CHECKING:
+    from functions.shop.idempotency import IdempotentResult
 
 T = TypeVar("T")
 NO_CONTROL_CHARACTERS = r"^[^\x00-\x1f\x7f-\x9f]*$"
@@ -121,7 +122,7 @@ class ResponseModel(BaseModel):
         return cls.model_validate(item)
 
 
-def command_response(outcome: idempotency.IdempotentResult, model: type[ResponseModel]) -> Response[Any]:
+def command_response(outcome: "IdempotentResult", model: type[ResponseModel]) -> Response[Any]:
     """Return the HTTP response of a command that has an idempotency key.
 
     The status is 201 for the first request with a key. A repeated request gets the status 200 and the result of the

@@ -14,6 +14,15 @@ from typing import Any, NoReturn
 from functions.api.http.problems import BodyTooLarge, MalformedRequest, UnsupportedMediaType, field_path
 
 MAX_BODY_BYTES = 64 * 1024
+IMPORT_ROUTE = "POST /products:import"
+NDJSON, CSV = "application/x-ndjson", "text/csv"
+MAX_FILE_BYTES = 1024 * 1024
+"""The maximum size of an import file.
+
+The file must fit into one DynamoDB transaction (4 MB at most) and, as base64, into one Lambda event (6 MB at most).
+"""
+UPLOADS = {IMPORT_ROUTE: ((NDJSON, CSV), MAX_FILE_BYTES)}
+"""The media types and the most bytes of the files that routes take. All other bodies are JSON."""
 MAX_DEPTH = 32
 MAX_NUMBER_DIGITS = 30
 METHODS_WITH_BODY = {"POST", "PUT", "PATCH"}

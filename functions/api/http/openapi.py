@@ -6,7 +6,7 @@ The Powertools router generates a document. This module adds which routes need a
 
 import inspect
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 
@@ -59,39 +59,42 @@ def document_json(app: ApiResolver) -> str:
 
 
 def document(app: ApiResolver) -> dict[str, Any]:
-    """Build the OpenAPI document (version 3.1) and return it as a dict."""
+    """Build the OpenAPI document (version 3.1) and return it as a dict. Paths are sorted by module, schemas by name."""
+    app.load_all()
     found: dict[str, Any] = json.loads(
         app.get_openapi_json_schema(title=TITLE, version=VERSION, description=DESCRIPTION)
     )
     schemas = found["components"]["schemas"]
     found["components"] = {
-        "schemas": {name: schema for name, schema in schemas.items() if name not in UNUSED_SCHEMAS}
+        "schemas": {name: schema for name, schema in sorted(schemas.items()) if name not in UNUSED_SCHEMAS}
         | {"Problem": PROBLEM_SCHEMA},
         "securitySchemes": {"token": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"}},
     }
     found["security"] = [{"token": []}]
     found["tags"] = []
+    described: dict[str, Any] = {}
     for route in app.known_routes:
         if operation := found["paths"].get(route.path, {}).get(route.method.lower()):
-            found["paths"][route.path][route.method.lower()] = _describe_operation(operation, route)
-            module = inspect.getmodule(route.handler)
+            handler = app.handlers[route.key]
+            operations = described.setdefault(route.path, {})
+            operations[route.method.lower()] = _describe_operation(operation, route, handler)
+            module = inspect.getmodule(handler)
             tag = {"name": _tag(route), "description": (module.__doc__ or "") if module else ""}
             if tag not in found["tags"]:
                 found["tags"].append(tag)
-    return found
+    return found | {"paths": described}
 
 
 def _tag(route: Route) -> str:
     """Return the OpenAPI tag of a route: the tag of its module in PUBLISHED_TAGS, or else the module's name."""
-    module = route.handler.__module__.rpartition(".")[2]
-    return PUBLISHED_TAGS.get(module, module)
+    return PUBLISHED_TAGS.get(route.module, route.module)
 
 
-def _describe_operation(operation: dict[str, Any], route: Route) -> dict[str, Any]:
-    summary, _, more = (inspect.getdoc(route.handler) or "").partition("\n\n")
+def _describe_operation(operation: dict[str, Any], route: Route, handler: Callable[..., Any]) -> dict[str, Any]:
+    summary, _, more = (inspect.getdoc(handler) or "").partition("\n\n")
     described = {
         **operation,
-        "operationId": route.handler.__name__,
+        "operationId": handler.__name__,
         "tags": [_tag(route)],
         "summary": " ".join(summary.split()),
     }

@@ -1,9 +1,10 @@
-"""Extend the Powertools router: find the route of a request, and reject unknown query parameters and body fields."""
+"""Extend the Powertools router: find the route of a request, import its module, and reject unknown input."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from importlib import import_module
+from typing import Any, cast
 
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 from aws_lambda_powertools.event_handler.api_gateway import Router as Undecided
@@ -13,76 +14,110 @@ from functions.api.http.guard import METHODS_WITH_BODY
 from functions.api.http.problems import MalformedRequest, MethodNotAllowed, RouteNotFound
 
 INVALID_PATH = ("path", "contains a character that is not allowed in ids")
+ROUTE_MODULES = "functions.api.routes"
 
 
 @dataclass(frozen=True)
 class Route:
-    """A route of the API: its method, such as GET, its path, such as /orders/{order_id}, and its handler function.
+    """A route of the API: its method, such as GET, and its path, such as /orders/{order_id}.
 
-    `pattern`: a regular expression that matches the paths of requests to this route.
+    `module`: the name of the module in functions/api/routes that declares it.
     """
 
     method: str
     path: str
-    pattern: re.Pattern[str]
-    handler: Callable[..., Any]
+    module: str
 
     @property
     def key(self) -> str:
         """Return the route key as API Gateway writes it, such as "GET /orders/{order_id}"."""
         return f"{self.method} {self.path}"
 
-    def path_parameters(self, path: str) -> Mapping[str, str]:
-        """Return the parameters in the path of a request to this route, such as {"order_id": ...}."""
-        found = self.pattern.fullmatch(path)
-        return found.groupdict() if found else {}
+    def path_parameters(self, path: str) -> dict[str, str] | None:
+        """Return the parameters in the path of a request, such as {"order_id": ...}; None if the path is of no request
+        to this route.
+        """
+        names, values = self.path.split("/"), path.split("/")
+        if len(names) != len(values):
+            return None
+        found = {}
+        for name, value in zip(names, values, strict=True):
+            if name.startswith("{") and value:
+                found[name[1:-1]] = value
+            elif name != value:
+                return None
+        return found
 
 
 class Router(Undecided):
-    """Collects the routes of one module in functions/api/routes."""
+    """Collects the routes of a module in functions/api/routes. `handlers`: their functions, by the key of the route."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-
-
-class ApiResolver(APIGatewayHttpResolver):
-    """The Powertools resolver with validation of the input. `known_routes`: all routes of the API."""
-
-    def __init__(self) -> None:
-        super().__init__(enable_validation=True, response_validation_error_http_code=500, debug=False)
-        self.known_routes: list[Route] = []
-        self.use(middlewares=[_reject_unknown_input])
-        self.exception_handler(Exception)(_reraise)
-        self.not_found(_reject_path)
+        self.handlers: dict[str, Callable[..., Any]] = {}
 
     def route(self, rule: str, method: Any, *arguments: Any, **settings: Any) -> Callable[[Any], Any]:
-        """Register a route with the resolver and add it to `known_routes`."""
+        """Register a route and add its function to `handlers`."""
         register = super().route(rule, method, *arguments, **settings)
 
         def remember(answer: Callable[..., Any]) -> Any:
             path = re.sub(r"<(\w+)>", r"{\1}", rule)
-            pattern = re.compile(re.sub(r"<(\w+)>", r"(?P<\1>[^/]+)", rule))
             methods = [method] if isinstance(method, str) else method
-            self.known_routes += [Route(name.upper(), path, pattern, answer) for name in methods]
+            self.handlers |= {f"{name.upper()} {path}": answer for name in methods}
             return register(answer)
 
         return remember
 
+    @property
+    def app(self) -> "ApiResolver":
+        """The resolver that answers with these routes."""
+        return cast("ApiResolver", self.api_resolver)
+
+
+class ApiResolver(APIGatewayHttpResolver):
+    """The Powertools resolver with validation of the input.
+
+    `known_routes`: all routes of the API. A module with routes is imported with the first request to one of them,
+    because all of them together take a third of a cold start. `handlers`: the functions of the routes of the imported
+    modules, by the key of the route.
+    """
+
+    def __init__(self, routes: Sequence[Route]) -> None:
+        super().__init__(enable_validation=True, response_validation_error_http_code=500, debug=False)
+        self.known_routes = routes
+        self.handlers: dict[str, Callable[..., Any]] = {}
+        self.use(middlewares=[_reject_unknown_input])
+        self.exception_handler(Exception)(_reraise)
+        self.not_found(_reject_path)
+
     def find_route(self, method: str, path: str) -> Route:
-        """Return the route of a request.
+        """Return the route of a request, and import its module.
 
         Raises RouteNotFound if no route has this path, MethodNotAllowed if the path has no such method, and
         MalformedRequest if the path ends with a newline.
         """
-        there = [route for route in self.known_routes if route.pattern.fullmatch(path)]
+        there = [route for route in self.known_routes if route.path_parameters(path) is not None]
         if not there:
             raise RouteNotFound
         if path.endswith("\n"):  # Powertools would ignore this newline, because its patterns end with $: reject it here
             raise MalformedRequest(INVALID_PATH)
         for route in there:
             if route.method == method:
+                self.load(route)
                 return route
         raise MethodNotAllowed(sorted(route.method for route in there))
+
+    def load(self, route: Route) -> None:
+        """Import the module of a route, and register all its routes with Powertools."""
+        if route.key not in self.handlers:
+            router: Router = import_module(f"{ROUTE_MODULES}.{route.module}").router
+            self.include_router(router)
+            self.handlers |= router.handlers
+
+    def load_all(self) -> None:
+        """Import the modules of all routes, to describe them."""
+        for route in self.known_routes:
+            self.load(route)
 
 
 def _reraise(error: Exception) -> Response[Any]:

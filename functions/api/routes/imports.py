@@ -11,7 +11,7 @@ from pydantic import ConfigDict, Field, ValidationError
 
 from functions.api.http.context import SignedIn, shop
 from functions.api.http.fields import Id, IdempotencyKey, Listed, ResponseModel
-from functions.api.http.guard import REPLACEMENT_CHARACTER, UploadedFile, parse_json_object
+from functions.api.http.guard import CSV, NDJSON, REPLACEMENT_CHARACTER, UploadedFile, parse_json_object
 from functions.api.http.paging import Cursor, Limit, ListRequest, paginate
 from functions.api.http.problems import (
     MAX_FIELD_LENGTH,
@@ -29,14 +29,6 @@ from functions.shop import imports
 from functions.shop.imports import ParsedLine
 
 router = Router()
-IMPORT_ROUTE = "POST /products:import"
-NDJSON, CSV = "application/x-ndjson", "text/csv"
-MEDIA_TYPES = (NDJSON, CSV)
-MAX_FILE_BYTES = 1024 * 1024
-"""The maximum size of an import file.
-
-The file must fit into one DynamoDB transaction (4 MB at most) and, as base64, into one Lambda event (6 MB at most).
-"""
 MAX_LINE_BYTES = 4096
 
 

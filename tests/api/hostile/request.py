@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from functions.api.http.context import PUBLIC_ROUTES
-from functions.api.routes.imports import IMPORT_ROUTE
+from functions.api.http.guard import IMPORT_ROUTE
 from tests.api.every_route import BODIES, IDEMPOTENT_ROUTES, QUERIES, STAFF_ROUTES, WAREHOUSE_ROUTES
 from tests.support.http_client import (
     ANN,

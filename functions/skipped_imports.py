@@ -1,0 +1,78 @@
+"""Skip the modules that third-party packages import and a Lambda never uses. They take a sixth of a cold start.
+
+`install` is called before the first of these packages is imported. No package is changed: a skipped module is imported
+as an empty one. Each name that another module imports from it is `Unused`. Without `install`, all works the same, but
+starts later. tests/stacks/test_bundle.py imports each Lambda from a bundle, and calls each service.
+"""
+
+import sys
+from collections.abc import Sequence
+from importlib.machinery import ModuleSpec, PathFinder
+from types import ModuleType
+from typing import Any, Self
+
+RESOLVERS, EVENTS = "aws_lambda_powertools.event_handler", "aws_lambda_powertools.utilities.data_classes"
+EMPTY_PACKAGES = frozenset({"aws_lambda_powertools", "botocore.docs", "urllib3.http2"})
+"""Packages whose own code only imports more: logger, metrics and tracer; writers of documentation; HTTP/2.
+
+The modules in these packages can be imported.
+"""
+SKIPPED_MODULES = frozenset(
+    {
+        # botocore gives each method of a client a docstring, which is written only if somebody reads it
+        "botocore.docs.docstring",
+        # Powertools imports its resolvers for AppSync, Bedrock, function URLs and VPC Lattice beside that for HTTP APIs
+        f"{RESOLVERS}.appsync",
+        f"{RESOLVERS}.bedrock_agent",
+        f"{RESOLVERS}.bedrock_agent_function",
+        f"{RESOLVERS}.events_appsync.appsync_events",
+        f"{RESOLVERS}.http_resolver",
+        f"{RESOLVERS}.lambda_function_url",
+        f"{RESOLVERS}.vpc_lattice",
+    }
+)
+USED_EVENTS = frozenset(f"{EVENTS}.{name}" for name in ("api_gateway_proxy_event", "common", "shared_functions"))
+"""Powertools has a class for the events of each AWS service, and imports all of them. The API uses one."""
+
+
+def is_skipped(name: str) -> bool:
+    """Return whether the module with this name is imported as an empty one."""
+    return name in SKIPPED_MODULES or (name.rpartition(".")[0] == EVENTS and name not in USED_EVENTS)
+
+
+class Unused(str):
+    """Stands for a class of a skipped module. It is an empty text, because botocore makes docstrings of one."""
+
+    __slots__ = ()
+
+    def __new__(cls, *_arguments: Any, **_named: Any) -> Self:
+        return super().__new__(cls)
+
+
+class SkippedImports:
+    """Finds the skipped modules, and runs nothing for them (a finder and a loader of `sys.meta_path`)."""
+
+    @staticmethod
+    def find_spec(name: str, path: Sequence[str] | None = None, _target: ModuleType | None = None) -> ModuleSpec | None:
+        """Return how to import a skipped module; None for all others, which Python then finds itself."""
+        if name not in EMPTY_PACKAGES and not is_skipped(name):
+            return None
+        found = PathFinder.find_spec(name, path)
+        if found is not None:
+            found.loader = SkippedImports  # type: ignore[assignment]  # it has a loader's methods
+        return found
+
+    @staticmethod
+    def create_module(_spec: ModuleSpec) -> None:
+        """Let Python create the module."""
+
+    @staticmethod
+    def exec_module(module: ModuleType) -> None:
+        """Run nothing. A skipped module has any name."""
+        if is_skipped(module.__name__):
+            module.__getattr__ = lambda _name: Unused  # type: ignore[method-assign]
+
+
+def install() -> None:
+    """Skip the modules from now on. Those that are imported already stay as they are."""
+    sys.meta_path.insert(0, SkippedImports)
