@@ -12,11 +12,12 @@ import random
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextvars import copy_context
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from functools import partial
+from functools import cache, partial
+from threading import local
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from botocore.exceptions import ClientError
@@ -53,16 +54,41 @@ class QueryPage(Generic[T]):
     after: str | None = None
 
 
+class _Worker(local):
+    """Whether the current thread belongs to the pool of `run_parallel`."""
+
+    is_worker = False
+
+
+_worker = _Worker()
+
+
+@cache
+def _thread_pool() -> ThreadPoolExecutor:
+    """Return the threads that all calls of this process share. To start threads for each call would take longer."""
+    return ThreadPoolExecutor(MAX_THREADS, initializer=partial(setattr, _worker, "is_worker", True))
+
+
 def run_parallel(calls: Sequence[Callable[[], T]]) -> list[T]:
     """Run independent calls in threads, and return their results in the order of the calls.
 
     If calls raise errors, all others still run, and the first error is raised. The calls see the context variables of
-    the caller, so that their log lines and metrics name the invocation.
+    the caller, so that their log lines and metrics name the invocation. If one of the calls runs more calls, these run
+    one after the other: if all threads waited for others, nothing would go on.
     """
     if len(calls) < 2:
         return [ask() for ask in calls]
-    with ThreadPoolExecutor(min(len(calls), MAX_THREADS)) as threads:
-        return [answer.result() for answer in [threads.submit(copy_context().run, ask) for ask in calls]]
+    if _worker.is_worker:
+        answers: list[Future[T]] = [Future() for _ in calls]
+        for answer, ask in zip(answers, calls, strict=True):
+            try:
+                answer.set_result(ask())
+            except Exception as error:  # noqa: BLE001  raised below, after the other calls
+                answer.set_exception(error)
+    else:
+        answers = [_thread_pool().submit(copy_context().run, ask) for ask in calls]
+        wait(answers)
+    return [answer.result() for answer in answers]
 
 
 def _raise_error(_: Image, error: Unreadable) -> None:
