@@ -8,6 +8,7 @@ starts later. tests/stacks/test_bundle.py imports each Lambda from a bundle, and
 import sys
 from collections.abc import Sequence
 from importlib.machinery import ModuleSpec, PathFinder
+from importlib.util import LazyLoader
 from types import ModuleType
 from typing import Any, Self
 
@@ -31,6 +32,8 @@ SKIPPED_MODULES = frozenset(
         f"{RESOLVERS}.vpc_lattice",
     }
 )
+LAZY_MODULES = frozenset({"dateutil.parser", "jmespath"})
+"""Modules that botocore imports for some responses only: they run when something of them is used."""
 USED_EVENTS = frozenset(f"{EVENTS}.{name}" for name in ("api_gateway_proxy_event", "common", "shared_functions"))
 """Powertools has a class for the events of each AWS service, and imports all of them. The API uses one."""
 
@@ -55,11 +58,12 @@ class SkippedImports:
     @staticmethod
     def find_spec(name: str, path: Sequence[str] | None = None, _target: ModuleType | None = None) -> ModuleSpec | None:
         """Return how to import a skipped module; None for all others, which Python then finds itself."""
-        if name not in EMPTY_PACKAGES and not is_skipped(name):
+        if name not in EMPTY_PACKAGES and name not in LAZY_MODULES and not is_skipped(name):
             return None
         found = PathFinder.find_spec(name, path)
-        if found is not None:
-            found.loader = SkippedImports  # type: ignore[assignment]  # it has a loader's methods
+        if found is not None and found.loader is not None:
+            lazy: Any = LazyLoader(found.loader) if name in LAZY_MODULES else SkippedImports
+            found.loader = lazy
         return found
 
     @staticmethod
