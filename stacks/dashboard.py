@@ -90,7 +90,11 @@ class Dashboard(Construct):
                 "Effects",
                 [self._metric_by_dimension(m.EFFECTS_ACCEPTED), self._metric_by_dimension(m.EFFECTS_DUPLICATE)],
             ),
-            (_graph_widget, "Parked", [self._metric_by_dimension(m.PARKED)]),
+            (
+                _graph_widget,
+                "Parked, and continued by a message to the own queue",
+                [self._metric_by_dimension(m.PARKED), self._metric_by_dimension(m.CONTINUED)],
+            ),
         ]
 
     def _units(self) -> WidgetRow:

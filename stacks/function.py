@@ -8,6 +8,7 @@ from typing import Any
 from aws_cdk import Duration, Stack
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from functions.model.lambdas import lambda_name
@@ -95,6 +96,17 @@ class ShopFunction(Construct):
         """Add environment variables whose values are not known before the function is created."""
         for name, value in more.items():
             self.function.add_environment(name.upper(), value)
+
+    def allow_continuing(self, queue: sqs.IQueue) -> None:
+        """Allow the function to send messages to the queue that it reads, so that they continue its work.
+
+        Lambda stops a function in such a loop after 16 calls unless RecursiveLoop is Allow. The function must limit the
+        number of its messages itself. https://docs.aws.amazon.com/lambda/latest/dg/invocation-recursion.html
+        """
+        self.grant("sqs:SendMessage", on=queue.queue_arn)
+        self.add_environment(queue_url=queue.queue_url)
+        resource: Any = self.function.node.default_child
+        resource.recursive_loop = "Allow"
 
     def grant(self, *actions: str, on: str | list[str], because: str = "") -> None:
         """Allow the function these actions on these resources. `because`: the reason for a wildcard, for cdk-nag."""

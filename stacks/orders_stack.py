@@ -247,8 +247,7 @@ class OrdersStack(Stack):
             worker.grant("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes", on=queue.queue_arn)
             worker.grant("sqs:ChangeMessageVisibility", on=queue.queue_arn)
             if reaction.continues_itself:
-                worker.grant("sqs:SendMessage", on=queue.queue_arn)
-                worker.add_environment(queue_url=queue.queue_url)
+                worker.allow_continuing(queue)
             self.allow_parking(worker)
             self.runbook_resources.mappings[worker.lambda_name] = made.mapping_id
             workers.append(worker)

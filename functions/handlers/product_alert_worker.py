@@ -17,6 +17,7 @@ from typing import Any
 from functions.adapters.mailer import send_mail
 from functions.dynamodb.errors import Permanent
 from functions.mails.product_alerts import render_alert
+from functions.model import metrics
 from functions.model.entities import Customer, Product
 from functions.model.events import ReceivedEvent
 from functions.model.retention import PRODUCT_ALERTS_TIMEOUT_SECONDS
@@ -36,6 +37,13 @@ from functions.shop.product_alerts import (
 )
 from functions.shop.shop import Shop
 
+MAX_PAGES = 10_000
+"""After this number of pages, a chain of messages ends: a million followers, if a page has 100.
+
+Lambda stops a function that calls itself through a queue after 16 calls. The stack turns that off for this function
+(RecursiveLoop), and then Lambda counts nothing. So the function counts the pages itself.
+https://docs.aws.amazon.com/lambda/latest/dg/invocation-recursion.html
+"""
 MAX_FAILURES_PER_PAGE = 5
 """After this number of failed mails in a page of followers, the Lambda stops. The retry sends the remaining mails."""
 
@@ -56,7 +64,8 @@ def alert_followers(
 ) -> None:
     """Send the mails about an event to one page of followers, then send the queue message for the next page.
 
-    Raises Permanent if the page position in the message is malformed. Raises PageIncomplete or another error if the
+    Raises Permanent if the position or number of the page in the message is malformed, or if the chain has MAX_PAGES
+    pages. Raises PageIncomplete or another error if the
     message must be delivered again.
     """
     latest_start = latest_mail_start(shop, PRODUCT_ALERTS_TIMEOUT_SECONDS)
@@ -65,15 +74,19 @@ def alert_followers(
     after = body.get("after")
     if after is not None and not isinstance(after, str):
         raise Permanent("the page position `after` must be text")
+    number = body.get("page", 1)
+    if not isinstance(number, int) or not 1 <= number <= MAX_PAGES:
+        raise Permanent(f"the number of the page must be 1 to {MAX_PAGES}")
     page = get_follower_page(shop, event, after, environment.page_size)
     mails = 0
     if page is not None:
         mails = _send_alerts(shop, environment, event, page.product, page.followers, latest_start)
         if page.after is not None:
-            following = json.dumps({"detail": body["detail"], "after": page.after})
+            following = json.dumps({"detail": body["detail"], "after": page.after, "page": number + 1})
             clients.client("sqs").send_message(QueueUrl=environment.queue_url, MessageBody=following)
+            observability.add_metric(metrics.CONTINUED)
         mark_page_notified(shop, page)
-    said = {"news": event.name, "product_id": event.data.product_id, "mails": mails}
+    said = {"news": event.name, "product_id": event.data.product_id, "mails": mails, "page": number}
     more = page is not None and page.after is not None
     observability.log_effect("product_alerts_sent", shop, event, effect=event.id if mails else None, more=more, **said)
 

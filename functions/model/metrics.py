@@ -50,6 +50,7 @@ EFFECTS_ACCEPTED         = MetricDefinition("EffectsAccepted", "Count", "events 
 EFFECTS_DUPLICATE        = MetricDefinition("EffectsDuplicate", "Count", "duplicate events, and events without an effect", dimensions=("function",))
 EFFECTS_FAILED           = MetricDefinition("EffectsFailed",   "Count", "failed attempts, which are retried", dimensions=("function",), also_total=True)
 OUT_OF_TIME      = MetricDefinition("OutOfTime",       "Count", "invocations that stopped before their timeout and left work for the next one", dimensions=("function",))
+CONTINUED        = MetricDefinition("Continued",       "Count", "messages that a function sent to the queue that it reads, to continue its work", dimensions=("function",))
 PARKED           = MetricDefinition("Parked",          "Count", "records and messages that were parked", dimensions=("function",))
 
 PARKED_WAITING   = MetricDefinition("ParkedWaiting",   "Count", "parked records and messages that are not redriven yet", is_gauge=True)

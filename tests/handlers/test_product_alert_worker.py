@@ -474,14 +474,33 @@ def test_mails_keep_the_pace_that_the_provider_allows(shop: ShopHarness, monkeyp
     assert sum(paused) > 1.0, "the second is due after half a second, the third after one; the sleep is simulated"
 
 
-def test_a_message_for_no_page_is_parked(shop: ShopHarness) -> None:
+@pytest.mark.parametrize("wrong", [{"after": 7}, {"page": 0}, {"page": "2"}, {"page": notices.MAX_PAGES + 1}])
+def test_a_message_for_no_page_is_parked(shop: ShopHarness, wrong: dict[str, Any]) -> None:
     receive(shop, "first")
     (first,) = messages(shop)
     body = json.loads(first["body"])
-    assert handle({**first, "body": json.dumps({**body, "after": 7})}) == []
+    assert handle({**first, "body": json.dumps({**body, **wrong})}) == []
     (parked,) = shop.objects("failures").values()
     assert json.loads(parked)["reader"] == "product_alert"
     assert told(shop).total() == 0
+
+
+def test_each_page_has_a_number_and_the_last_one_causes_no_other(
+    shop: ShopHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Lambda does not count the calls of a chain that it is told to let run, so the function does."""
+    monkeypatch.setattr(notices, "MAX_PAGES", 2)
+    receive(shop, "first")
+    waiting, numbers = messages(shop), []
+    while waiting:
+        message = waiting.pop()
+        numbers.append(json.loads(message["body"]).get("page", 1))
+        assert handle(message) == []
+        waiting = shop.take_messages("product_alert")
+    assert numbers == [1, 2, 3]
+    (parked,) = shop.objects("failures").values()
+    assert json.loads(parked)["reader"] == "product_alert"
+    assert told(shop).total() == 6, "two pages of three followers"
 
 
 def test_the_environment_has_the_page_size_and_the_queue_url(shop: ShopHarness) -> None:

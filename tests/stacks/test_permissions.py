@@ -251,6 +251,19 @@ def test_only_notices_send_messages_and_only_to_themselves(dev: SynthesizedTempl
     }  # fmt: skip
 
 
+def test_lambda_lets_those_functions_call_themselves_that_may_send_to_the_queue_they_read(
+    dev: SynthesizedTemplate,
+) -> None:
+    """It stops any other function after 16 calls, because a message that it sent comes back to it."""
+    functions = dev.properties("AWS::Lambda::Function")
+    let = {module for module in MODULES if functions[dev.function(module)].get("RecursiveLoop") == "Allow"}
+    queues = {module: dev.mapping(module)["EventSourceArn"] for module in MODULES if module.endswith("_worker")}
+    assert let == {
+        module for module, queue in queues.items() if queue in allowed(dev, module).get("sqs:SendMessage", [])
+    }
+    assert let == {"product_alert_worker"}
+
+
 def test_each_secret_is_readable_only_by_its_users(dev: SynthesizedTemplate) -> None:
     readers = {
         resource["Ref"].removeprefix("Secrets")[:6]: module
