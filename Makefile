@@ -102,7 +102,12 @@ predeploy: installed ## check whether one deploy can change the indexes; if not,
 	$(cdk) synth --quiet --context stage=$(STAGE)
 	$(python) -m ops indexes --stack orderstream-$(STAGE) --template build/cdk.out/orderstream-$(STAGE).template.json
 
-deploy: predeploy ## deploy STAGE (dev) with your AWS credentials
+deploy: predeploy ## deploy STAGE (dev) with your AWS credentials; repeat it if it fails
+	@first=$$($(python) -m ops first-deploy --stack orderstream-$(STAGE)) || exit 1; \
+	if [ -n "$$first" ]; then \
+	  echo "This is the first deploy of $(STAGE). Protections against deletion follow when everything exists."; \
+	  $(cdk) deploy --all --context stage=$(STAGE) --context first_deploy=true $(ARGS) || exit 1; \
+	fi
 	$(cdk) deploy --all --context stage=$(STAGE) $(ARGS)
 
 diff: installed ## show the changes that a deploy of STAGE (dev) would make; creates no change set

@@ -34,7 +34,7 @@ class FirewallStack(Stack):
     def __init__(self, scope: Construct, id: str, *, stage: Stage) -> None:
         description = f"The firewall of {stage.shop_name} ({stage.name})"
         super().__init__(
-            scope, id, description=description, env={"region": REGION}, termination_protection=stage.protect
+            scope, id, description=description, env={"region": REGION}, termination_protection=stage.has_protections
         )
         limit = waf.CfnWebACL.RateBasedStatementProperty(
             limit=MAX_REQUESTS_PER_ADDRESS,

@@ -51,7 +51,7 @@ class Identity(Construct):
             mfa_second_factor=cognito.MfaSecondFactor(otp=True, sms=False),
             account_recovery=cognito.AccountRecovery.EMAIL_ONLY,
             feature_plan=cognito.FeaturePlan.ESSENTIALS,
-            deletion_protection=stage.protect,
+            deletion_protection=stage.has_protections,
             removal_policy=stage.removal_policy,
         )
         for group, means in GROUPS.items():

@@ -57,7 +57,7 @@ https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html
 class OrdersStack(Stack):
     def __init__(self, scope: Construct, id: str, *, stage: Stage, code: lambda_.Code) -> None:
         description = f"Orderstream: {stage.shop_name} ({stage.name})"
-        super().__init__(scope, id, description=description, termination_protection=stage.protect)
+        super().__init__(scope, id, description=description, termination_protection=stage.has_protections)
         check_declarations()
         self.stage, self.code = stage, code
 

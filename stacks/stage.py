@@ -134,6 +134,8 @@ class Stage:
     """The settings of one deployment.
 
     `protect`: Data is kept when the stack is deleted, and has deletion protection.
+    `first_deploy`: Protections against deletion stay off, so that a first deploy that fails can be repeated. `make
+    deploy` sets it for a stage that does not exist yet, and switches them on after it succeeded.
     `shop_name`: The name of the shop in mails and on invoices.
     `sender`: The sender address of mails. SES must have verified this address or its domain.
     `shipping`: The shipping price of an order for each currency, in minor units (EUR:490 means 4.90 euros). For other
@@ -222,6 +224,7 @@ class Stage:
 
     name: str
     protect: bool
+    first_deploy: bool = False
     shop_name: str = "Orderstream"
     sender: str = "orders@shop.example"
     cors_origins: tuple[str, ...] = ()
@@ -306,10 +309,18 @@ class Stage:
 
     @property
     def removal_policy(self) -> "RemovalPolicy":
-        """The fate of a resource with data when the stack is deleted: kept if `protect` is set, else deleted."""
+        """The fate of a resource with data when the stack is deleted: kept if `protect` is set, else deleted.
+
+        It is deleted, too, if the deploy that creates it fails: it is empty, and would be in the way of the next one.
+        """
         from aws_cdk import RemovalPolicy  # noqa: PLC0415  reading settings must not start the CDK's Node
 
-        return RemovalPolicy.RETAIN if self.protect else RemovalPolicy.DESTROY
+        return RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE if self.protect else RemovalPolicy.DESTROY
+
+    @property
+    def has_protections(self) -> bool:
+        """Whether the stack, the table and the user pool have protection against deletion."""
+        return self.protect and not self.first_deploy
 
     def __post_init__(self) -> None:
         for one in fields(self):

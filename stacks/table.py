@@ -41,7 +41,7 @@ class OrdersTable(Construct):
                 point_in_time_recovery_enabled=True
             ),
             contributor_insights_specification=_contributor_insights() if stage.contributor_insights else None,
-            deletion_protection=stage.protect,
+            deletion_protection=stage.has_protections,
             removal_policy=stage.removal_policy,
         )
         # The L2 construct takes a customer managed key only if synth knows the region. The L1 resource always takes it.

@@ -3,7 +3,7 @@
 import json
 import re
 import subprocess
-from dataclasses import fields
+from dataclasses import fields, replace
 from os import environ
 from typing import Any
 
@@ -31,6 +31,7 @@ SETTINGS: dict[str, object] = {
     "monthly_backup_days": 0,
     "backup_copy_vault": "arn:aws:backup:eu-west-1:111122223333:backup-vault:copies",
     "snap_start": True,
+    "first_deploy": True,
     "firewall": True,
     "spared_addresses": ["203.0.113.0/24", "2001:db8::/32", "198.51.100.7/32"],
     "web_acl": "arn:aws:wafv2:us-east-1:111122223333:global/webacl/name/id",
@@ -148,8 +149,16 @@ def test_prod_is_backed_up_each_day_for_35_days_and_each_month_for_a_year_and_de
     chosen = prod.only_properties("AWS::Backup::BackupSelection")["BackupSelection"]
     assert chosen["Resources"] == [{"Fn::GetAtt": [table, "Arn"]}]
     (vault,) = prod.resources("AWS::Backup::BackupVault").values()
-    assert vault["DeletionPolicy"] == "Retain"
+    assert vault["DeletionPolicy"] == "RetainExceptOnCreate"
     assert vault["Properties"]["EncryptionKeyArn"] == {"Fn::GetAtt": [key, "Arn"]}
+
+
+def test_a_first_deploy_leaves_protections_against_deletion_off(other: SynthesizedTemplate) -> None:
+    assert not OTHER.has_protections
+    assert replace(OTHER, first_deploy=False).has_protections
+    (replica,) = other.only_properties("AWS::DynamoDB::GlobalTable")["Replicas"]
+    assert replica["DeletionProtectionEnabled"] is False
+    assert other.only_properties("AWS::Cognito::UserPool")["DeletionProtection"] == "INACTIVE"
 
 
 def test_each_backup_is_copied_to_the_vault_that_the_stage_names(other: SynthesizedTemplate) -> None:

@@ -417,16 +417,24 @@ def test_the_webhook_has_two_live_secrets_and_the_pepper_is_one_text(dev: Synthe
     assert not dev.resources("AWS::SecretsManager::RotationSchedule")
 
 
-@pytest.mark.parametrize(("stage", "fate"), [("dev", "Delete"), ("prod", "Retain")])
-def test_dev_deletes_its_data_and_prod_retains_it(
-    templates: dict[str, SynthesizedTemplate], stage: str, fate: str
+@pytest.mark.parametrize(
+    ("stage", "deleted", "replaced"), [("dev", "Delete", "Delete"), ("prod", "RetainExceptOnCreate", "Retain")]
+)
+def test_dev_deletes_its_data_and_prod_retains_it_except_after_a_failed_creation(
+    templates: dict[str, SynthesizedTemplate], stage: str, deleted: str, replaced: str
 ) -> None:
     for resource_type in HOLDING_DATA:
         resources = templates[stage].resources(resource_type)
         assert resources
         for id, resource in resources.items():
-            assert resource.get("DeletionPolicy", "Delete") == fate, id
-            assert resource.get("UpdateReplacePolicy", "Delete") == fate, id
+            assert resource.get("DeletionPolicy", "Delete") == deleted, id
+            assert resource.get("UpdateReplacePolicy", "Delete") == replaced, id
+
+
+def test_no_resource_of_prod_stays_when_its_creation_fails(prod: SynthesizedTemplate) -> None:
+    """It would be in the way of the second attempt."""
+    fates = {resource.get("DeletionPolicy", "Delete") for resource in prod.body["Resources"].values()}
+    assert fates == {"Delete", "RetainExceptOnCreate"}
 
 
 def test_prod_cannot_be_deleted_by_mistake(dev: SynthesizedTemplate, prod: SynthesizedTemplate) -> None:

@@ -1,0 +1,55 @@
+"""The `first-deploy` command: say whether a stack was ever deployed successfully.
+
+If the first deploy of a stack fails, CloudFormation deletes what it created. Deletion protection and termination
+protection would prevent that, and the remains would be in the way of the next attempt. So `make deploy` switches the
+protections on only after everything exists.
+
+https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-attribute-deletionpolicy.html
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+import boto3
+from botocore.exceptions import BotoCoreError, ClientError
+
+from ops import targets
+
+NEVER_CREATED = {"REVIEW_IN_PROGRESS", "CREATE_FAILED", "ROLLBACK_COMPLETE", "ROLLBACK_FAILED", "DELETE_COMPLETE"}
+"""The states of a stack whose creation did not succeed.
+
+https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/view-stack-events.html
+"""
+
+
+def command(commands: targets.Subparsers) -> None:
+    parser = commands.add_parser(
+        "first-deploy",
+        help="say whether a stack was never deployed successfully",
+        description="Prints yes if the stack does not exist, or if its first deploy failed. Otherwise prints nothing.",
+    )
+    parser.add_argument("--stack", required=True, help="the name of the stack, such as orderstream-prod")
+    parser.add_argument("--region", help="the AWS region (default: as configured)")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> None:
+    """Print yes if the next deploy of the stack is its first. Exits with a sentence if AWS does not say."""
+    try:
+        if is_first_deploy(args.stack, args.region):
+            print("yes")
+    except (BotoCoreError, ClientError) as error:
+        sys.exit(f"Cannot find out whether {args.stack} exists: {error}")
+
+
+def is_first_deploy(stack: str, region: str | None) -> bool:
+    """Return whether the stack does not exist, or was never created completely."""
+    try:
+        (found,) = boto3.client("cloudformation", region_name=region).describe_stacks(StackName=stack)["Stacks"]
+    except ClientError as error:
+        if "does not exist" in str(error):
+            return True
+        raise
+    return found["StackStatus"] in NEVER_CREATED

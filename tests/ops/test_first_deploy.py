@@ -1,0 +1,54 @@
+"""`python -m ops first-deploy`: `make deploy` protects a stack after it exists."""
+
+from collections.abc import Callable
+from typing import Any
+
+import boto3
+import pytest
+from botocore.exceptions import ClientError, EndpointConnectionError
+
+from ops.__main__ import main
+from ops.commands import first_deploy
+
+STACK = "orderstream-prod"
+ABSENT = ClientError(
+    {"Error": {"Code": "ValidationError", "Message": f"Stack with id {STACK} does not exist"}}, "DescribeStacks"
+)
+DENIED = ClientError({"Error": {"Code": "AccessDenied", "Message": "You may not"}}, "DescribeStacks")
+
+
+@pytest.fixture
+def said(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """What the command prints if CloudFormation gives this status of the stack, or this error."""
+
+    def said(status: str | Exception) -> str:
+        class CloudFormation:
+            def describe_stacks(self, **asked: str) -> dict[str, Any]:
+                assert asked == {"StackName": STACK}
+                if isinstance(status, Exception):
+                    raise status
+                return {"Stacks": [{"StackStatus": status}]}
+
+        monkeypatch.setattr(boto3, "client", lambda *_, **__: CloudFormation())
+        main(["first-deploy", "--stack", STACK])
+        return capsys.readouterr().out
+
+    return said
+
+
+@pytest.mark.parametrize("status", [ABSENT, *sorted(first_deploy.NEVER_CREATED)])
+def test_a_stack_that_was_never_created_completely_is_deployed_for_the_first_time(
+    said: Callable[..., str], status: str | Exception
+) -> None:
+    assert said(status) == "yes\n"
+
+
+@pytest.mark.parametrize("status", ["CREATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE", "UPDATE_ROLLBACK_FAILED"])
+def test_a_stack_that_exists_is_not_even_if_a_later_deploy_failed(said: Callable[..., str], status: str) -> None:
+    assert said(status) == ""
+
+
+@pytest.mark.parametrize("error", [DENIED, EndpointConnectionError(endpoint_url="https://cloudformation")])
+def test_if_aws_does_not_say_it_the_deploy_stops_with_a_sentence(said: Callable[..., str], error: Exception) -> None:
+    with pytest.raises(SystemExit, match=f"Cannot find out whether {STACK} exists: .*(You may not|Could not connect)"):
+        said(error)
