@@ -61,7 +61,7 @@ class ShopApi(Construct):
             acknowledge(public, {"AwsSolutions-APIG4": reason})
             if route == WEBHOOK_ROUTE:
                 webhook = public
-        log = LogGroup(self, "AccessLog", stage=stage)
+        log = LogGroup(self, "AccessLog", stage=stage, vended_by="apis")
         deployed = apigateway.CfnStage(
             self,
             "Stage",

@@ -2,6 +2,7 @@
 
 from typing import cast
 
+from aws_cdk import Aws, Fn, Stack
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
@@ -9,8 +10,18 @@ from stacks.stage import Stage
 
 
 class LogGroup(logs.LogGroup):
-    def __init__(self, scope: Construct, id: str, *, stage: Stage) -> None:
-        super().__init__(scope, id, removal_policy=stage.removal_policy)
+    """`vended_by`: the service that writes the log, such as apis; None for a function.
+
+    The names of such log groups begin with /aws/vendedlogs. Otherwise each of them makes the account's policy for log
+    delivery longer, which has a limit. The stack's id makes the name another one after each creation of the stack: the
+    log group of a deleted stack stays.
+    https://docs.aws.amazon.com/AmazonCloudWatch/latest/logs/AWS-logs-infrastructure-V2-CloudWatchLogs.html
+    """
+
+    def __init__(self, scope: Construct, id: str, *, stage: Stage, vended_by: str | None = None) -> None:
+        unique = Fn.select(2, Fn.split("/", Aws.STACK_ID))
+        name = f"/aws/vendedlogs/{vended_by}/{Stack.of(scope).stack_name}-{unique}" if vended_by else None
+        super().__init__(scope, id, log_group_name=name, removal_policy=stage.removal_policy)
         # The L2 construct takes the retention only as an enum value. The L1 resource takes a number of days, which is
         # the form of the setting.
         cast(logs.CfnLogGroup, self.node.default_child).retention_in_days = stage.log_retention_days

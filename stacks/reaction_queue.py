@@ -78,6 +78,7 @@ class ReactionQueue(Construct):
             max_batching_window=Duration.seconds(reaction.batch_window_seconds),
             max_concurrency=reaction.concurrency,
             report_batch_item_failures=True,
+            metrics_config=lambda_.MetricsConfig(metrics=[lambda_.MetricType.EVENT_COUNT]),
         )
         acknowledge(
             mapping,

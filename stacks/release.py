@@ -56,7 +56,7 @@ class Release(Construct):
         if not self._shifts:
             return
         application = codedeploy.LambdaApplication(self, "Application")
-        group = codedeploy.CfnDeploymentGroup
+        group, role = codedeploy.CfnDeploymentGroup, self._role()
         shifting = group(
             self,
             "Group",
@@ -72,8 +72,9 @@ class Release(Construct):
                 enabled=True,
                 events=["DEPLOYMENT_FAILURE", "DEPLOYMENT_STOP_ON_ALARM", "DEPLOYMENT_STOP_ON_REQUEST"],
             ),
-            service_role_arn=self._role().role_arn,
+            service_role_arn=role.role_arn,
         )
+        shifting.node.add_dependency(role)  # with its policy, which CodeDeploy needs for the first shift
         self.alias.node.add_dependency(shifting)
         alias = cast(lambda_.CfnAlias, self.alias.node.default_child)
         alias.cfn_options.update_policy = CfnUpdatePolicy(

@@ -67,6 +67,7 @@ class StreamReader(Construct):
             filter_criteria=mapping.FilterCriteriaProperty(
                 filters=[mapping.FilterProperty(pattern=pattern) for pattern in patterns]
             ),
+            metrics_config=mapping.MetricsConfigProperty(metrics=["EventCount"]),
             destination_config=mapping.DestinationConfigProperty(
                 on_failure=mapping.OnFailureProperty(destination=failures_arn)
             ),

@@ -203,6 +203,9 @@ def test_prod_shifts_the_api_to_a_new_version_bit_by_bit_and_back_when_it_answer
     assert group["AlarmConfiguration"]["Enabled"] is True
     assert "DEPLOYMENT_STOP_ON_ALARM" in group["AutoRollbackConfiguration"]["Events"]
     assert group_id in alias["DependsOn"], "the alarms that stop it exist before it begins"
+    (role,) = [id for id, it in prod.resources("AWS::IAM::Role").items() if "codedeploy" in str(it)]
+    (policy,) = [id for id, it in prod.properties("AWS::IAM::Policy").items() if {"Ref": role} in it["Roles"]]
+    assert policy in prod.resources("AWS::CodeDeploy::DeploymentGroup")[group_id]["DependsOn"]
     alarms = prod.properties("AWS::CloudWatch::Alarm")
     brakes = [alarms[it["Name"]["Ref"]] for it in group["AlarmConfiguration"]["Alarms"]]
     (api,) = prod.resources("AWS::ApiGatewayV2::Api")

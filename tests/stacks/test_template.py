@@ -84,6 +84,11 @@ def test_the_table_can_be_restored_and_is_encrypted_with_the_shops_own_rotating_
     assert dev.only_properties("AWS::KMS::Key")["EnableKeyRotation"] is True
 
 
+def test_every_mapping_counts_the_events_that_it_filters_and_drops(dev: SynthesizedTemplate) -> None:
+    mappings = dev.properties("AWS::Lambda::EventSourceMapping").values()
+    assert all(mapping["MetricsConfig"] == {"Metrics": ["EventCount"]} for mapping in mappings)
+
+
 # the stream's readers -------------------------------------------------------------------------------------------------
 def test_f29_two_functions_read_the_stream_and_no_more(dev: SynthesizedTemplate) -> None:
     mappings = dev.properties("AWS::Lambda::EventSourceMapping").values()
@@ -108,6 +113,7 @@ def test_a_reader_loses_no_record_and_its_batching_window_is_short(
         "FunctionResponseTypes": ["ReportBatchItemFailures"],
         "BisectBatchOnFunctionError": True,
         "MaximumRetryAttempts": -1,
+        "MetricsConfig": {"Metrics": ["EventCount"]},
         "MaximumRecordAgeInSeconds": 12 * 60 * 60,
         "DestinationConfig": {"OnFailure": {"Destination": {"Fn::GetAtt": [failures, "Arn"]}}},
     }
@@ -363,6 +369,10 @@ def test_the_access_log_has_no_personal_data_and_the_api_is_throttled(dev: Synth
     assert "$context.requestId" in log
     assert not [word for word in ("sourceIp", "userAgent", "claims", ".path", "principalId") if word in log]
     assert stage["DefaultRouteSettings"] == {"ThrottlingRateLimit": 50, "ThrottlingBurstLimit": 100}
+    (log_id, _) = stage["AccessLogSettings"]["DestinationArn"]["Fn::GetAtt"]
+    name = dev.properties("AWS::Logs::LogGroup")[log_id]["LogGroupName"]["Fn::Join"][1]
+    assert name[0] == "/aws/vendedlogs/apis/orderstream-dev-"
+    assert name[1] == {"Fn::Select": [2, {"Fn::Split": ["/", {"Ref": "AWS::StackId"}]}]}
 
 
 def test_webhooks_of_the_provider_have_a_throttle_of_their_own(
