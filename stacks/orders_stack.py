@@ -254,9 +254,8 @@ class OrdersStack(Stack):
         return workers
 
     def create_fulfilment_worker(self) -> ShopFunction:
-        worker = self.create_function(
-            "fulfilment_worker", env.FulfilmentEnvironment(**self.table_environment), no_dead_letters=NO_DLQ_QUEUE
-        )
+        environment = env.FulfilmentEnvironment(**self.table_environment, invoice_lanes=self.stage.invoice_lanes)
+        worker = self.create_function("fulfilment_worker", environment, no_dead_letters=NO_DLQ_QUEUE)
         worker.grant("dynamodb:GetItem", "dynamodb:Query", on=self.table.arn)
         worker.grant("dynamodb:PutItem", "dynamodb:UpdateItem", on=self.table.arn)
         return worker

@@ -158,6 +158,10 @@ class Stage:
     entry: 50 for `copies_reader`, 100 for `event_publisher`, and what model/reactions.py declares for a queue.
     `concurrency`: How many invocations may process a queue at the same time, as `fulfilment:4`. Without an entry, what
     model/reactions.py declares.
+    `invoice_lanes`: How many series of invoice numbers a year has: 2026-00000001, 2026-B-00000001, 2026-C-00000001 and
+    so on. Each series has no gaps. One batch at a time takes numbers of a series, so more series allow more invoices a
+    second. The setting can be changed at any time. Ask your accountant before you use several series
+    (docs/decisions/0079-each-invoice-lane-has-a-series-of-its-own.md).
     `import_lines_per_second`: The maximum number of imported products per second. A product takes about 6 write units.
     `lapse_lanes`: How many unpaid orders each run of `order_deadlines` ends at the same time. Four runs start each
     minute. With 16 lanes, they follow about 500 unpaid orders a second. With two lines each, these consume 4,500 write
@@ -243,6 +247,7 @@ class Stage:
     batch_size: tuple[str, ...] = ()
     batch_window_seconds: tuple[str, ...] = ()
     concurrency: tuple[str, ...] = ()
+    invoice_lanes: int = _integer_setting(1, 1, 26)
     import_lines_per_second: int = _integer_setting(50, 20, 1_000)
     lapse_lanes: int = _integer_setting(16, 1, 32)
     requests_per_second: int = _integer_setting(50, 1, 10_000)

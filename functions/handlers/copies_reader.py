@@ -7,7 +7,8 @@ over several items, such as a product's rating. It is safe to apply a stream rec
 - The amount that an item adds to a total is stored. The total changes only by the difference from the stored amount.
 """
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -19,6 +20,7 @@ from functions.dynamodb.table import Table
 from functions.dynamodb.writes import (
     Write,
     WriteConflict,
+    conflict_if_busy,
     delete_if_older,
     put_if_absent,
     put_if_newer,
@@ -189,11 +191,16 @@ def count_records(shop: Shop, batch: StreamBatch, counted: Sequence[CountedRecor
 
 
 def _fold(counted: Sequence[CountedRecord]) -> Iterator[list[CountedRecord]]:
-    """Group the records whose contributions fit into one transaction. Drop all but the latest of each source item."""
+    """Group the records whose contributions fit into one transaction. Drop all but the latest of each source item.
+
+    Records that change the same total share a group if they fit, so that few transactions change a busy total, such as
+    the units of the best-selling product.
+    """
     latest = {contribution.source_id: (record, contribution) for record, contribution in counted}
+    uses = Counter(where for _, contribution in latest.values() for where in contribution.contributions)
     group: list[CountedRecord] = []
     keys: set[str] = set()
-    for record, contribution in latest.values():
+    for record, contribution in sorted(latest.values(), key=lambda one: _busiest_total(one[1], uses)):
         more = keys | contribution.contributions.keys()
         if group and len(group) + 1 + len(more) > MAX_FOLDED_ITEMS:
             yield group
@@ -202,6 +209,11 @@ def _fold(counted: Sequence[CountedRecord]) -> Iterator[list[CountedRecord]]:
         keys = more
     if group:
         yield group
+
+
+def _busiest_total(contribution: ContributionChange, uses: Mapping[str, int]) -> tuple[int, str]:
+    """Return the sort key of a contribution: the one whose total the most records of the batch change comes first."""
+    return min((-uses[where], where) for where in contribution.contributions)
 
 
 def _update(shop: Shop, contributions: Sequence[ContributionChange]) -> None:
@@ -253,8 +265,10 @@ def total_writes(shop: Shop, *contributions: ContributionChange) -> list[Write[A
             current[where] = after
             planned[where] = (row, mark if row is CONTRIBUTION else stored.get(where), after)
     return [
-        put_if_absent(row, replace(after, version=1))
-        if before is None
-        else update(row, before, replace(after, version=before.version + 1))
+        conflict_if_busy(
+            put_if_absent(row, replace(after, version=1))
+            if before is None
+            else update(row, before, replace(after, version=before.version + 1))
+        )
         for row, before, after in planned.values()
     ]

@@ -16,14 +16,14 @@ from functions.shop.shop import Shop
 
 
 @queue_handler(FulfilmentEnvironment)
-def handler(batch: MessageBatch, shop: Shop, _environment: FulfilmentEnvironment) -> None:
+def handler(batch: MessageBatch, shop: Shop, environment: FulfilmentEnvironment) -> None:
     """Lambda entry point: issue the invoice and request the shipment of each paid order."""
-    batch.apply_together(lambda paid: fulfil_paid_orders(shop, paid))
+    batch.apply_together(lambda paid: fulfil_paid_orders(shop, paid, environment.invoice_lanes))
 
 
-def fulfil_paid_orders(shop: Shop, events: Sequence[ReceivedEvent]) -> None:
+def fulfil_paid_orders(shop: Shop, events: Sequence[ReceivedEvent], lanes: int) -> None:
     """Issue the invoices of paid orders, request their shipments, and log the ids of both for each event."""
-    done = fulfil_orders(shop, [event.data.order_id for event in events])
+    done = fulfil_orders(shop, [event.data.order_id for event in events], lanes)
     for event in events:
         fulfilment = done.pop(event.data.order_id, None)  # of two events about one order, one has the effect
         shipment_id = fulfilment.shipment.shipment_id if fulfilment else None

@@ -88,8 +88,14 @@ class EventPublisherEnvironment:
 
 @entity
 class FulfilmentEnvironment:
+    """The environment of the Lambda that fulfils orders.
+
+    `invoice_lanes`: how many series of invoice numbers a year has.
+    """
+
     table_name: str
     failures_bucket: str
+    invoice_lanes: int = 1
 
 
 @entity

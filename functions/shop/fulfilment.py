@@ -2,17 +2,22 @@
 
 One transaction stores the invoice with the next number of its series, the shipment, and the order as FULFILLING. So an
 order has its invoice exactly once, no number is missing, and an order that is cancelled at the same time gets neither.
-All invoices of a year take their numbers from one item, the InvoiceSeries. DynamoDB runs one transaction at a time on
-an item. So the orders of a batch share one transaction, and take the number once.
+All invoices of a series take their numbers from one item, the InvoiceSeries. DynamoDB runs one transaction at a time on
+an item. So the orders of a batch share one transaction and take their numbers from one series. With several lanes
+(the setting `invoice_lanes`), a year has a series for each lane, and batches of different lanes do not wait for each
+other. An order gets one invoice whichever series its number is from, because the transaction changes the order under
+its version. So the number of lanes can change at any time
+(docs/decisions/0079-each-invoice-lane-has-a-series-of-its-own.md).
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import count
 from typing import Any
 
 from functions.dynamodb.writes import Write, put_if_absent
-from functions.model.entities import Invoice, Order, Payment, Refund, Shipment
+from functions.model.entities import Invoice, Order, Payment, Refund, Shipment, hash_to_bucket
 from functions.model.patterns import ORDER_ITEM_COLLECTION
 from functions.model.states import apply_order_command
 from functions.model.table import INVOICE, ORDER, PAYMENT, REFUND, SHIPMENT
@@ -50,16 +55,21 @@ def fulfil_order(shop: Shop, order_id: str) -> Fulfilment | None:
     return fulfil_orders(shop, [order_id]).get(order_id)
 
 
-def fulfil_orders(shop: Shop, order_ids: Sequence[str]) -> dict[str, Fulfilment]:
+def fulfil_orders(shop: Shop, order_ids: Sequence[str], lanes: int = 1) -> dict[str, Fulfilment]:
     """Fulfil several paid orders with one transaction: all or none. Return what was done, by order id. Safe to repeat.
 
     An order that does not exist or is not PAID is left out. Raises Impossible if DynamoDB accepts no such transaction,
     because an order is too large. At most 24 orders fit into one transaction.
+
+    `lanes`: how many series of invoice numbers a year has. All numbers are from one series: the first order's id
+    selects it. After a conflict, the next attempt takes the next series.
     """
-    return retry_on_conflict(shop, partial(_fulfil, shop, tuple(dict.fromkeys(order_ids))))
+    ids = tuple(dict.fromkeys(order_ids))
+    attempts = count(hash_to_bucket(ids[0], lanes))
+    return retry_on_conflict(shop, lambda: _fulfil(shop, ids, next(attempts) % lanes))
 
 
-def _fulfil(shop: Shop, order_ids: Sequence[str]) -> dict[str, Fulfilment]:
+def _fulfil(shop: Shop, order_ids: Sequence[str], lane: int) -> dict[str, Fulfilment]:
     reads = [partial(_read_paid_order, shop, order_id) for order_id in order_ids]
     paid_orders = [found for found in shop.table.run_concurrently(reads) if found]
     if not paid_orders:
@@ -68,7 +78,7 @@ def _fulfil(shop: Shop, order_ids: Sequence[str]) -> dict[str, Fulfilment]:
     writes: list[Write[Any]] = []
     numbers: list[str] = []
     if missing:  # read the series last, because all orders change it
-        numbers, write = take_numbers(shop, len(missing))
+        numbers, write = take_numbers(shop, len(missing), lane)
         writes.append(write)
     next_number = iter(numbers)
     done: dict[str, Fulfilment] = {}

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from functions.dynamodb.table import QueryPage
-from functions.dynamodb.writes import Write, put_if_absent, update
+from functions.dynamodb.writes import Write, conflict_if_busy, put_if_absent, update
 from functions.model.entities import (
     REFUND_REASONS_OUTSIDE_ORDER,
     Invoice,
@@ -53,19 +53,23 @@ def allocate_payments(order: Order, payments: Iterable[Payment], refunds: Iterab
             yield Paid(payment_id=payment.payment_id, amount=counted, method=payment.method)
 
 
-def take_numbers(shop: Shop, count: int) -> tuple[list[str], Write[InvoiceSeries]]:
-    """Return the next invoice numbers of this year, and the conditional write that takes them.
+def take_numbers(shop: Shop, count: int, lane: int = 0) -> tuple[list[str], Write[InvoiceSeries]]:
+    """Return the next invoice numbers of a series of this year, and the conditional write that takes them.
 
-    The numbers have no gaps if the invoices with these numbers are stored in the same transaction as this write.
+    Each lane has a series of its own: "2026" for lane 0, "2026-B" for lane 1, and so on until "2026-Z" for lane 25. The
+    numbers have no gaps if the invoices with these numbers are stored in the same transaction as this write. The write
+    raises WriteConflict if another transaction takes numbers of the series.
     """
     now = shop.now_instant()
-    series = now[:4]
+    series = f"{now[:4]}-{chr(ord('A') + lane)}" if lane else now[:4]
     stored = shop.table.get(INVOICE_SERIES_BY_NAME, series=series)
     before = stored.last if stored else 0
     numbers = [f"{series}-{number:08}" for number in range(before + 1, before + count + 1)]
     if stored is None:
-        return numbers, put_if_absent(INVOICE_SERIES, InvoiceSeries(series=series, last=count, created_at=now))
-    return numbers, update(INVOICE_SERIES, stored, replace(stored, last=before + count, version=stored.version + 1))
+        write = put_if_absent(INVOICE_SERIES, InvoiceSeries(series=series, last=count, created_at=now))
+    else:
+        write = update(INVOICE_SERIES, stored, replace(stored, last=before + count, version=stored.version + 1))
+    return numbers, conflict_if_busy(write)
 
 
 def build_invoice(shop: Shop, number: str, order: Order, payments: tuple[Paid, ...]) -> Invoice:

@@ -429,10 +429,32 @@ CHECKED_MUTANTS = (
         "the last number is read before the orders",
         edit_code(
             fulfilment._fulfil,
-            ("    reads = [", "    taken = take_numbers(shop, len(order_ids))\n    reads = ["),
-            ("numbers, write = take_numbers(shop, len(missing))", "numbers, write = taken"),
+            ("    reads = [", "    taken = take_numbers(shop, len(order_ids), lane)\n    reads = ["),
+            ("numbers, write = take_numbers(shop, len(missing), lane)", "numbers, write = taken"),
         ),
         test_fulfilment.test_a_worker_reads_the_last_number_after_its_orders_so_that_it_is_seldom_outdated,
+    ),
+    CheckedMutant(
+        "every lane reads the first series",
+        edit_code(
+            invoices.take_numbers, ("INVOICE_SERIES_BY_NAME, series=series", "INVOICE_SERIES_BY_NAME, series=now[:4]")
+        ),
+        test_fulfilment.test_each_lane_has_a_series_of_its_own_without_gaps,
+    ),
+    CheckedMutant(
+        "the numbers of every lane have the name of the first series",
+        edit_code(invoices.take_numbers, ('f"{series}-{number:08}"', 'f"{now[:4]}-{number:08}"')),
+        test_fulfilment.test_each_lane_has_a_series_of_its_own_without_gaps,
+    ),
+    CheckedMutant(
+        "a batch waits for a busy series",
+        edit_code(fulfilment.fulfil_orders, ("next(attempts) % lanes", "hash_to_bucket(ids[0], lanes)")),
+        test_fulfilment.test_a_batch_takes_the_next_series_if_its_own_is_busy,
+    ),
+    CheckedMutant(
+        "a busy series is asked again for the same numbers",
+        edit_code(invoices.take_numbers, ("conflict_if_busy(write)", "write")),
+        test_fulfilment.test_a_batch_takes_the_next_series_if_its_own_is_busy,
     ),
     CheckedMutant(
         "refunds are read before payments",
@@ -595,7 +617,7 @@ CHECKED_MUTANTS = (
     # The next faults concern the totals of a batch.
     CheckedMutant(
         "a batch counts two changes of an order",
-        edit_code(copies_reader._fold, ("in latest.values():", "in counted:")),
+        edit_code(copies_reader._fold, ("sorted(latest.values()", "sorted(counted")),
         test_totals.test_of_two_changes_of_an_order_in_a_batch_the_later_counts,
     ),
     CheckedMutant(

@@ -1,9 +1,13 @@
 """Fulfilment: the orders of a batch share one transaction, and each has one invoice with the next number."""
 
+import os
+from types import SimpleNamespace
 from typing import Any
+from unittest import mock
 
 from functions.handlers import event_publisher, fulfilment_worker
-from functions.model.entities import Address
+from functions.model.entities import Address, hash_to_bucket
+from functions.runtime import clients
 from functions.shop import erasure, orders, payments
 from tests.mutants.items import number, stored_items, stored_order, text
 from tests.support.client_faults import fail_calls, record_calls, run_before_call
@@ -61,6 +65,43 @@ def test_a_worker_reads_the_last_number_after_its_orders_so_that_it_is_seldom_ou
     ):
         assert handle(messages[2]) == []
     assert len(writes) == 2
+
+
+TWO_LANES = {"INVOICE_LANES": "2"}
+
+
+@mock.patch.dict(os.environ, TWO_LANES)
+def test_each_lane_has_a_series_of_its_own_without_gaps(harness: ShopHarness) -> None:
+    _, messages = pay_orders(harness, 10)
+    for message in messages:
+        assert handle(message) == []
+    by_series: dict[str, list[int]] = {}
+    for invoice in stored_items(harness, "Invoice"):
+        series, _, digits = text(invoice, "invoice_id")[4:].rpartition("-")
+        by_series.setdefault(series, []).append(int(digits))
+    assert sorted(by_series) == ["", "-B"]
+    assert all(sorted(own) == list(range(1, len(own) + 1)) for own in by_series.values())
+
+
+@mock.patch.dict(os.environ, TWO_LANES)
+def test_a_batch_takes_the_next_series_if_its_own_is_busy(harness: ShopHarness) -> None:
+    (order_id,), messages = pay_orders(harness, 1)
+    replies = [{"CancellationReasons": [{"Code": "TransactionConflict"}, *[{"Code": "None"}] * 3]}]
+
+    def cancel_first(**_: Any) -> Any:
+        if not replies:
+            return None
+        error = {"Error": {"Code": "TransactionCanceledException", "Message": "busy"}, **replies.pop()}
+        return SimpleNamespace(status_code=400, headers={}), {**error, "ResponseMetadata": {"HTTPStatusCode": 400}}
+
+    events = clients.client("dynamodb").meta.events
+    events.register_first("before-call.dynamodb.TransactWriteItems", cancel_first)
+    try:
+        assert handle(*messages) == []
+    finally:
+        events.unregister("before-call.dynamodb.TransactWriteItems", cancel_first)
+    (invoice,) = stored_items(harness, "Invoice")
+    assert ("-B-" in text(invoice, "invoice_id")) == (hash_to_bucket(order_id, 2) == 0)
 
 
 def test_a_batch_with_two_messages_about_an_order_is_one_transaction(harness: ShopHarness) -> None:

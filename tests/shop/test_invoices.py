@@ -8,7 +8,17 @@ from typing import Any, get_args
 import pytest
 
 from functions.dynamodb.writes import put_if_absent
-from functions.model.entities import SOLD_STATUSES, Discounted, Invoice, Line, Order, OrderStatus, Paid, TaxLine
+from functions.model.entities import (
+    SOLD_STATUSES,
+    Discounted,
+    Invoice,
+    Line,
+    Order,
+    OrderStatus,
+    Paid,
+    TaxLine,
+    hash_to_bucket,
+)
 from functions.model.errors import NotAllowed, NotFound
 from functions.model.patterns import INVOICES_OF_ORDER, PAYMENTS_OF_ORDER
 from functions.model.table import INVOICE
@@ -323,6 +333,83 @@ def test_every_year_has_a_series_of_its_own_by_the_time_of_greenwich(shop: Shop,
     clock.now += timedelta(milliseconds=1)
     assert issue(shop, orders[1]) == "2027-00000001"
     assert issue(shop, orders[2]) == "2027-00000002"
+
+
+# lanes ------------------------------------------------------------------------------------------------------------
+def fulfil_with_lanes(shop: Shop, lanes: int, *orders: Order) -> list[str]:
+    """Fulfil a batch, and return the numbers of its invoices."""
+    return sorted(one.invoice_id for one in fulfil_orders(shop, [order.order_id for order in orders], lanes).values())
+
+
+def issued_by_series(shop: Shop, orders: Iterable[Order]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for number in issued(shop, orders):
+        found.setdefault(number.rpartition("-")[0], []).append(number)
+    return found
+
+
+def test_two_lanes_each_have_numbers_without_gaps_when_batches_run_at_once(shop: Shop, wire: WireTap) -> None:
+    orders = paid_orders(shop, 18)
+    wire.reply_next("TransactWriteItems", *[transaction_cancelled_reply("TransactionConflict", *["None"] * 9)] * 4)
+    batches = [orders[start : start + 3] for start in range(0, 18, 3)]
+    given = run_in_threads(4, lambda batch: fulfil_with_lanes(shop, 2, *batch), [*batches, *batches])
+    found = issued_by_series(shop, orders)
+    assert sorted(found) == ["2026", "2026-B"]
+    assert found == {series: numbers(series, len(own)) for series, own in found.items()}
+    assert sorted(number for batch in given for number in batch) == sorted(
+        number for own in found.values() for number in own
+    )
+
+
+def test_a_batch_takes_all_its_numbers_from_the_series_of_its_first_order(shop: Shop) -> None:
+    orders = paid_orders(shop, 8)
+    by_lane = sorted(orders, key=lambda order: -hash_to_bucket(order.order_id, 26))
+    lane = hash_to_bucket(by_lane[0].order_id, 26)
+    assert lane > 0
+    assert fulfil_with_lanes(shop, 26, *by_lane) == numbers(f"2026-{chr(ord('A') + lane)}", 8)
+
+
+def test_a_batch_leaves_a_busy_series_for_the_next_one(shop: Shop, wire: WireTap) -> None:
+    (order,) = paid_orders(shop, 1)
+    wire.clear()
+    wire.reply_next("TransactWriteItems", transaction_cancelled_reply("TransactionConflict", *["None"] * 3))
+    first = hash_to_bucket(order.order_id, 2)
+    assert fulfil_with_lanes(shop, 2, order) == numbers(["2026-B", "2026"][first], 1)
+    assert wire.operations == ["Query", "GetItem", "TransactWriteItems"] * 2, "the busy series is not asked again"
+
+
+def test_fewer_lanes_leave_no_gap_and_more_lanes_continue_each_series(shop: Shop) -> None:
+    orders = paid_orders(shop, 30)
+    for number, order in enumerate(orders):
+        fulfil_with_lanes(shop, (3, 1, 3)[number // 10], order)
+    found = issued_by_series(shop, orders)
+    assert sorted(found) == ["2026", "2026-B", "2026-C"]
+    assert found == {series: numbers(series, len(own)) for series, own in found.items()}
+    assert len(found["2026"]) > 10
+
+
+def test_an_order_gets_one_invoice_from_two_workers_with_different_lanes(
+    shop: Shop, rival: Shop, wire: WireTap
+) -> None:
+    orders = paid_orders(shop, 6)
+    order = next(order for order in orders if hash_to_bucket(order.order_id, 2) == 1)
+    wire.reply_next("TransactWriteItems", run_before_sending(lambda: fulfil_with_lanes(rival, 1, order)))
+    assert fulfil_with_lanes(shop, 2, order) == []
+    assert issued_by_series(shop, [order]) == {"2026": ["2026-00000001"]}
+    others = [one for one in orders if one is not order]
+    fulfil_with_lanes(shop, 2, *sorted(others, key=lambda one: -hash_to_bucket(one.order_id, 2)))
+    assert all(own == numbers(series, len(own)) for series, own in issued_by_series(shop, orders).items())
+
+
+def test_each_lane_begins_a_new_series_with_the_year(shop: Shop, clock: ManualClock) -> None:
+    orders = paid_orders(shop, 12)
+    for year, some in (("2026", orders[:6]), ("2027", orders[6:])):
+        clock.now = datetime(int(year), 12, 31, 23, 59, 59, tzinfo=UTC)
+        for order in some:
+            fulfil_with_lanes(shop, 2, order)
+        found = issued_by_series(shop, some)
+        assert found == {series: numbers(series, len(own)) for series, own in found.items()}
+        assert sorted(found) == [year, f"{year}-B"]
 
 
 # reading ----------------------------------------------------------------------------------------------------------

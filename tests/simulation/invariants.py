@@ -217,7 +217,7 @@ def imports_add_up(world: Simulation, book: Ledger) -> Iterator[str]:
 
 
 def invoices_have_no_gaps(world: Simulation, book: Ledger) -> Iterator[str]:
-    """Check that each sold order has one invoice, and that the invoice numbers of a year start at 1 and have no gaps.
+    """Check that each sold order has one invoice, and that the numbers of each series start at 1 and have no gaps.
 
     An order is sold when it is fully paid. The invoice must match the order's total and payments. If a sold order is
     cancelled, it keeps its invoice. An order that was never sold must have no invoice.
@@ -239,11 +239,11 @@ def invoices_have_no_gaps(world: Simulation, book: Ledger) -> Iterator[str]:
                 yield f"invoice {invoice.invoice_id} is over {invoice.total}, paid with {paid}, of {owned.order.total}"
             if any(amount > amounts.get(id, 0) for id, amount in paid.items()):
                 yield f"invoice {invoice.invoice_id} shows other payments than its order's"
-    for series in world.table.of_type("InvoiceSeries"):
-        year, last = series["series"]["S"], int(series["last"]["N"])
-        own = sorted(number for number in numbers if number.startswith(f"{year}-"))
-        if own != [f"{year}-{n:08}" for n in range(1, last + 1)]:
-            yield f"the series {year} is at {last}, its invoices are {own}"
+    last = {one["series"]["S"]: int(one["last"]["N"]) for one in world.table.of_type("InvoiceSeries")}
+    for series in sorted({*last, *(number.rpartition("-")[0] for number in numbers)}):
+        own = sorted(number for number in numbers if number.rpartition("-")[0] == series)
+        if own != [f"{series}-{n:08}" for n in range(1, last.get(series, 0) + 1)]:
+            yield f"the series {series} is at {last.get(series, 0)}, its invoices are {own}"
 
 
 def parcels_hold_what_was_ordered(world: Simulation, book: Ledger) -> Iterator[str]:

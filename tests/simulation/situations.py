@@ -44,7 +44,12 @@ def paid_on_a_leap_day(world: Simulation, book: Ledger) -> int:
 
 
 def runs_with_invoices_of_two_years(world: Simulation, book: Ledger) -> int:
-    return int(len(world.table.of_type("InvoiceSeries")) > 1)
+    return int(len({series["series"]["S"][:4] for series in world.table.of_type("InvoiceSeries")}) > 1)
+
+
+def runs_with_two_series_of_a_year(world: Simulation, book: Ledger) -> int:
+    years = [series["series"]["S"][:4] for series in world.table.of_type("InvoiceSeries")]
+    return int(len({*years}) < len(years))
 
 
 def orders_with_five_payments(world: Simulation, book: Ledger) -> int:
@@ -95,6 +100,7 @@ SITUATIONS: dict[str, Situation] = {
             paid_on_the_last_day_of_a_month,
             paid_on_a_leap_day,
             runs_with_invoices_of_two_years,
+            runs_with_two_series_of_a_year,
             orders_with_five_payments,
             payments_with_two_disputes,
             imports_of_several_parts,

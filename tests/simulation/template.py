@@ -231,7 +231,7 @@ def choose_deployment(choose: Any, *, fierce: bool) -> StackModel:
     `choose(values, name)` is called for each changed setting, and returns one of the values.
     """
     own, lanes = choose(DEPLOYMENT_SETTINGS, "settings"), choose((1, 1, 4), "parallelization")
-    own = own | {"PAGE_SIZE": choose(PAGE_SIZES, "page size")}
+    own = own | {"PAGE_SIZE": choose(PAGE_SIZES, "page size"), "INVOICE_LANES": choose(("1", "3"), "invoice lanes")}
     own |= {} if fierce else choose(WRITE_LIMITS, "write limit")
     functions = {
         name: replace(one, environment={key: own.get(key, value) for key, value in one.environment.items()})

@@ -53,7 +53,10 @@ class Invoice:
 
 @entity
 class InvoiceSeries:
-    """A series of invoice numbers without gaps. `last`: the last number issued."""
+    """A series of invoice numbers without gaps. `last`: the last number issued.
+
+    `series`: the year, or the year and the letter of a lane: "2026", "2026-B".
+    """
 
     series: str
     last: int

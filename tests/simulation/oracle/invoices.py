@@ -1,5 +1,6 @@
 """The book of invoices: one for each sold order, numbered without gaps, with the included tax."""
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 
@@ -50,11 +51,17 @@ def _wrong_parts(order: OrderRecord, invoice: Item) -> Iterator[str]:
 
 
 def invoice_numbers_have_no_gaps(books: Books) -> Iterator[str]:
-    """Check that the invoices of each year are numbered from 1 without gaps and duplicates."""
+    """Check that the invoices of each series are numbered from 1 without gaps and duplicates.
+
+    A year has the series "2026", and with several lanes also "2026-B" to "2026-Z".
+    """
     numbers: dict[str, list[str]] = defaultdict(list)
     for item in books.of_type("Invoice"):
-        numbers[item["issued_at"][:4]].append(item["invoice_id"])
-    for year, issued in numbers.items():
+        series, _, _ = item["invoice_id"].rpartition("-")
+        if not re.fullmatch(rf"{item['issued_at'][:4]}(-[B-Z])?", series):
+            yield f"invoice {item['invoice_id']} was issued at {item['issued_at']}"
+        numbers[series].append(item["invoice_id"])
+    for series, issued in numbers.items():
         books.count_premise("the invoice numbers of a year were checked")
-        if sorted(issued) != [f"{year}-{n:08}" for n in range(1, len(issued) + 1)]:
-            yield f"the invoices of {year} are {sorted(issued)}"
+        if sorted(issued) != [f"{series}-{n:08}" for n in range(1, len(issued) + 1)]:
+            yield f"the invoices of {series} are {sorted(issued)}"
