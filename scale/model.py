@@ -220,6 +220,14 @@ def waiting_seconds(function: str, requests: Sequence[Request], times: ServiceTi
     return sum(seconds)
 
 
+def units_of(keys: Iterable[KeyUse]) -> Mapping[str, float]:
+    """Return the units of a request's keys, by table and index."""
+    units: Counter[str] = Counter()
+    for use in keys:
+        units[use.where] += use.units * use.items  # type: ignore[assignment]
+    return units
+
+
 def is_versioned(request: Request) -> bool:
     """Return whether a request is a transaction whose items several orders of a batch share."""
     return request.transaction and any(use.type in VERSIONED for use in request.keys)
@@ -308,9 +316,10 @@ class Model:
 
     # the table --------------------------------------------------------------------------------------------------------
     def items_of(self, order: OrderRun, use: KeyUse, attempt: int = 0) -> list[Hashable]:
-        """Return the shared items of a use: one for each product, or the shard, lane or customer of the order.
+        """Return the shared items of a use: one for each product, or the shard, invoice lane or customer of the order.
 
-        `attempt`: how often a stock part was busy, so that the order takes another one (shop/stock.py).
+        `attempt`: how often a stock part or a series of invoice numbers was busy, so that the next attempt takes
+        another one (shop/stock.py, shop/invoices.py).
         """
         if use.type == "Stock":
             parts = self.deployment.stock_parts
@@ -319,7 +328,7 @@ class Model:
         if use.type in PRODUCT_TYPES:
             return [(use.type, product) for product in order.buyer.products]
         if use.type == "InvoiceSeries":
-            return [(use.type, order.number % self.deployment.invoice_lanes)]
+            return [(use.type, (crc32(b"%d" % order.number) + attempt) % self.deployment.invoice_lanes)]
         if "{shard}" in use.partition:
             return [(use.type, order.number % self.deployment.shards[list_of(use.partition)])]
         return [(use.partition, order.buyer.customer)]
@@ -397,7 +406,9 @@ class Model:
             wait += self.mail_wait()
         yield from self.work(prepared.call.function, len(prepared.plain), prepared.seconds + wait)
         if prepared.stock:
-            yield from self.transact(partial(self.stock_items, order, prepared), prepared.stock, None)
+            yield from self.transact(
+                partial(self.stock_items, order, prepared), units_of(prepared.stock.keys), {}, None
+            )
 
     def stock_items(self, order: OrderRun, prepared: PreparedCall, attempt: int) -> list[Hashable]:
         return [item for use in prepared.stock_uses for item in self.items_of(order, use, attempt)]
@@ -423,23 +434,22 @@ class Model:
         return wait
 
     def transact(
-        self, items: Callable[[int], Sequence[Hashable]], request: Request, read: Callable[[], Process] | None
+        self,
+        items: Callable[[int], Sequence[Hashable]],
+        written: Mapping[str, float],
+        read: Mapping[str, float],
+        read_items: Callable[[], Process] | None,
     ) -> Process:
         """Run a transaction on shared items until it is accepted.
 
-        `items`: the items of an attempt. `read`: reads their versions before each attempt.
-        A refused attempt is billed like an accepted one. Raises Failed after PATIENCE_SECONDS.
+        `items`: the items of an attempt. `written`, `read`: the units of an attempt. A refused attempt is billed, too.
+        `read_items`: reads the items before each attempt, and returns when. Raises Failed after PATIENCE_SECONDS.
         """
         began, attempt = self.env.now, 0
         while True:
-            read_at = self.env.now if read else None
-            if read:
-                yield from read()
-            units: Counter[str] = Counter()
-            for use in request.keys:
-                units[use.where] += use.units * use.items  # type: ignore[assignment]
-            if attempt:  # the accepted attempt is billed with the units of its call
-                self.take_units({"table": units["table"]}, {})
+            read_at = (yield from read_items()) if read_items else None
+            if attempt:  # the first attempt is billed with its invocation
+                self.take_units(written, read)
             hold = self.varied(self.setup.times.transaction)
             if self.locks.begin(items(attempt), self.env.now, hold, read_at):
                 yield self.env.timeout(hold)
@@ -454,9 +464,7 @@ class Model:
         """Run the transaction that the orders of a batch share, after the reads for it."""
         if not members:
             return
-        first = members[0][1].transaction
-        assert first is not None
-        shared: set[tuple[str, Hashable]] = set()
+        shared: dict[tuple[str, Hashable], tuple[OrderRun, KeyUse]] = {}
         written: Counter[str] = Counter()
         read: Counter[str] = Counter()
         wait = 0.0
@@ -464,29 +472,38 @@ class Model:
             assert prepared.transaction is not None
             prepared.used = True
             for use in prepared.transaction.keys:
+                owner = members[0][0] if use.type == "InvoiceSeries" else order  # a batch has one series
                 every: list[Hashable] = [None]
                 new = every
                 if use.type in VERSIONED:  # written once for all orders
-                    every = self.items_of(order, use)
+                    every = self.items_of(owner, use)
                     new = [item for item in every if (use.where, item) not in shared]
-                    shared |= {(use.where, item) for item in new}
+                    shared |= {(use.where, item): (owner, use) for item in new}
                 written[use.where] += use.units * use.items * len(new) / len(every)  # type: ignore[assignment]
                 if is_shared(use, customer=order.buyer.customer is not None):
                     some = new if use.type in VERSIONED else None
-                    wait = max(wait, self.take_shared(order, use, some))
+                    wait = max(wait, self.take_shared(owner, use, some))
             for use in (use for one in prepared.reads for use in one.keys):
                 read[use.where] += use.units * use.items  # type: ignore[assignment]
         wait += self.take_units(written, read)
-        items = [item for where, item in shared if where == "table"]
         times = self.setup.times
 
-        def read_versions() -> Process:
+        def read_items() -> Process:
+            if function == FULFILMENT:  # the orders at the same time, before the series
+                yield from self.work(function, len(members), times.read)
+            read_at = self.env.now
             yield from self.work(function, 2, times.read)
+            return read_at
 
-        if function == FULFILMENT:  # reads the orders at the same time, before the series
-            yield from self.work(function, len(members), times.read)
+        def items(attempt: int) -> list[Hashable]:
+            found = [(item, *shared[where, item]) for where, item in shared if where == "table"]
+            return [
+                self.items_of(owner, use, attempt)[0] if use.type == "InvoiceSeries" else item
+                for item, owner, use in found
+            ]
+
         yield from self.work(function, 0, wait)
-        yield from self.transact(lambda _: items, first, read_versions)
+        yield from self.transact(items, written, read, read_items)
 
     def invoke(self, function: str, run: Callable[[], Process]) -> Process:
         """Run an invocation. Returns False if Lambda refuses it, or if it fails and must be delivered again."""
@@ -547,12 +564,10 @@ class Model:
             elif call.trigger == "OrderPaid":
                 self.pending[EFFECTS[FULFILMENT]][order.number, call.trigger] = order.began["placed"]
 
-    def queue(self, reaction: str, order: OrderRun) -> "Queue":
-        lanes = self.deployment.invoice_lanes if reaction == FULFILMENT else 1
-        name = f"{reaction} {order.number % lanes}" if lanes > 1 else reaction
-        if name not in self.queues:
-            self.queues[name] = Queue(self, reaction)
-        return self.queues[name]
+    def queue(self, reaction: str) -> "Queue":
+        if reaction not in self.queues:
+            self.queues[reaction] = Queue(self, reaction)
+        return self.queues[reaction]
 
     def done(self, order: OrderRun, prepared: PreparedCall) -> None:
         """Note the effect of an invocation, and put its own stream records into the lanes."""
@@ -581,7 +596,7 @@ class Model:
                 if effect := EFFECTS.get(reaction) if call.step != "archived" else None:
                     began = order.began["placed" if reaction == FULFILMENT else call.step]
                     self.pending[effect][order.number, call.trigger] = began
-                self.queue(reaction, order).put(order, prepared)
+                self.queue(reaction).put(order, prepared)
 
     def publish(self, members: Sequence[tuple[OrderRun, PreparedCall]]) -> Process:
         """Publish the events of a batch, at most ten with a request. Raises Failed while the bus refuses them."""
@@ -666,23 +681,32 @@ def fold(
     counted: Sequence[tuple[OrderRun, PreparedCall]], model: Model
 ) -> Iterable[list[tuple[OrderRun, PreparedCall]]]:
     """Group the records whose totals fit into one transaction, as copies_reader does."""
-    group: list[tuple[OrderRun, PreparedCall]] = []
-    keys: set[Hashable] = set()
-    for order, prepared in counted:
-        assert prepared.transaction is not None
-        mine = {
+    keys_of = [
+        {
             key
             for use in prepared.transaction.keys
             if use.type in VERSIONED and use.where == "table"
             for key in model.items_of(order, use)
         }
-        if group and len(group) + 1 + len(keys | mine) > MAX_FOLDED_ITEMS:
+        for order, prepared in counted
+        if prepared.transaction
+    ]
+    uses = Counter(key for keys in keys_of for key in keys)
+    group: list[tuple[OrderRun, PreparedCall]] = []
+    together: set[Hashable] = set()
+    for keys, one in sorted(zip(keys_of, counted, strict=True), key=lambda each: busiest(each[0], uses)):
+        if group and len(group) + 1 + len(together | keys) > MAX_FOLDED_ITEMS:
             yield group
-            group, keys = [], set()
-        group.append((order, prepared))
-        keys |= mine
+            group, together = [], set()
+        group.append(one)
+        together |= keys
     if group:
         yield group
+
+
+def busiest(keys: Iterable[Any], uses: Mapping[Any, int]) -> tuple[int, str]:
+    """Return the sort key of a record: its total that most records of the batch change comes first."""
+    return min((-uses[key], str(key)) for key in keys)
 
 
 class Queue:

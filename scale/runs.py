@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import sqrt
 
-from scale.model import COPIES, EFFECTS, FULFILMENT, PUBLISHER, Model, Setup
+from scale.model import COPIES, EFFECTS, FULFILMENT, PUBLISHER, VERSIONED, Model, Setup
 from scale.profiles import Profile, arrivals
 from scale.resources import RateLimit, percentile
 
@@ -14,8 +14,9 @@ MEASURED = (ORDER, COPIED, MAILED)
 FULL_ITEM = 0.6
 """An item whose transactions take this share of the time is full: with random arrivals, most others are refused."""
 FULL_VERSIONED = 0.3
-"""The same for a total: it is read before, by all lanes, and if it changes in between, the transaction fails, too."""
-TOTALS = ("('Metric'", "('BestSeller'")
+"""The same for a total or a series of invoice numbers: it is read before, and if it changes in between, the transaction
+fails, too."""
+VERSIONED_ITEMS = tuple(f"('{name}'" for name in VERSIONED)
 MAX_GROWTH = 0.05
 """If more than this share of the effects is left over, orders come faster than the effect follows."""
 MAX_LOST = 0.002
@@ -23,7 +24,7 @@ FULL, NOT_FULL = 1.02, 0.5
 """A rate up to the first is not exceeded, because orders come by chance. Invocations that are not refused count at most
 as the second, because the most at one moment says little."""
 MAX_SECONDS = 10.0
-ORDERS, SHORTEST, LONGEST = 1_000, 4.0, 200.0
+ORDERS, SHORTEST, LONGEST = 1_000, 6.0, 200.0
 """A run has about so many orders, but lasts at least and at most so many simulated seconds."""
 
 
@@ -109,7 +110,7 @@ class Run:
             for key, bucket in sorted(hot.buckets.items(), key=lambda one: -one[1].used)[:3]:
                 yield load(limit, describe_key(key), bucket, key_effects(str(key)))
         for item, held in model.locks.held.most_common(5):
-            full = FULL_VERSIONED if str(item).startswith(TOTALS) else FULL_ITEM
+            full = FULL_VERSIONED if str(item).startswith(VERSIONED_ITEMS) else FULL_ITEM
             yield Load("item-transaction", describe_key(item), held / seconds / full, key_effects(str(item)))
         yield load("put-events", "all events", model.put_events, (ORDER, MAILED))
         yield load("bus-targets", "all events", model.targets, (ORDER, MAILED))
