@@ -35,7 +35,7 @@ class Deployment:
     """`memory_mb`: by function. `shards`: over how many partitions a key is spread, by the template of the key.
 
     `requests_per_second`: the throttle of the stage, without the webhooks. `invoice_lanes`: how many series of invoice
-    numbers a year has. `stock_parts`: of the product of a flash sale.
+    numbers a year has. `stock_parts`: of each product.
     """
 
     readers: Mapping[str, StreamMapping]

@@ -17,6 +17,8 @@ _WEIGHTS = list(accumulate((rank + 1) ** -POPULARITY for rank in range(PRODUCTS)
 VIEWS = "GET /orders/{order_id}"
 DISPATCHED = "POST /orders/{order_id}/shipments/{shipment_id}/dispatched"
 DELIVERED = "POST /orders/{order_id}/shipments/{shipment_id}/delivered"
+SALE_PARTS, BEST_SELLER_PARTS = 40, 4
+"""The stock parts of a product that staff made ready for a sale, and of the products that sell best all year."""
 OUTAGE = (5.0, 65.0)
 """From when to when the bus refuses all events, in seconds."""
 
@@ -61,23 +63,46 @@ class Profile:
     prepare: Callable[[Setup], Setup] = lambda setup: setup
 
 
+def with_parts(setup: Setup, parts: int) -> Setup:
+    """Return the setup with at least so many stock parts of each product. Only products that sell fast need them."""
+    return replace(setup, deployment=replace(setup.deployment, stock_parts=max(parts, setup.deployment.stock_parts)))
+
+
+def prepare_mix(setup: Setup) -> Setup:
+    return with_parts(setup, BEST_SELLER_PARTS)
+
+
+def prepare_day(setup: Setup) -> Setup:
+    """Return the setup of a morning: Lambda is cold."""
+    return replace(prepare_mix(setup), grown=False)
+
+
+def prepare_sale(setup: Setup) -> Setup:
+    """Return the setup with a product that staff made ready for the sale. Lambda is cold."""
+    return replace(with_parts(setup, SALE_PARTS), grown=False)
+
+
+def prepare_outage(setup: Setup) -> Setup:
+    return replace(prepare_mix(setup), outage=OUTAGE)
+
+
 PROFILES = (
-    Profile("steady", "a steady mix", steady_buyer),
+    Profile("steady", "a steady mix", steady_buyer, prepare=prepare_mix),
     Profile(
         "flash",
         "a flash sale of one product",
         flash_buyer,
         whole_life=False,
-        prepare=lambda setup: replace(setup, grown=False),
+        prepare=prepare_sale,
     ),
-    Profile("company", "a company that orders 10,000 times", company_buyer, even=True),
-    Profile("day", "a day with its peak", steady_buyer, rate=day, prepare=lambda setup: replace(setup, grown=False)),
+    Profile("company", "a company that orders 10,000 times", company_buyer, even=True, prepare=prepare_mix),
+    Profile("day", "a day with its peak", steady_buyer, rate=day, prepare=prepare_day),
     Profile(
         "outage",
         "a minute without the region's bus",
         steady_buyer,
         whole_life=False,
-        prepare=lambda setup: replace(setup, outage=OUTAGE),
+        prepare=prepare_outage,
     ),
 )
 

@@ -19,7 +19,7 @@ from scale.demand import per_order
 from scale.deployment import Deployment
 from scale.limits import LIMITS, NEW_ACCOUNT, REGION, SEEN
 from scale.model import COPIES, EFFECTS, FULFILMENT, ServiceTimes, Setup
-from scale.profiles import LINES_MIX, OUTAGE, POPULARITY, PRODUCTS, PROFILES, Profile
+from scale.profiles import BEST_SELLER_PARTS, LINES_MIX, OUTAGE, POPULARITY, PRODUCTS, PROFILES, SALE_PARTS, Profile
 from scale.recorder import TRACES
 from scale.runs import COPIED, FULL_ITEM, FULL_VERSIONED, ORDER, Run, Search, run_profile
 
@@ -28,13 +28,13 @@ RESULTS = FOLDER / "results.json"
 DOCS = FOLDER.parent / "docs"
 SEARCHED = ("steady", "flash", "company")
 AIMS = {
-    ("steady", "tuned"): 300,
+    ("steady", "deployed"): 300,
     ("steady", "raised"): 2_000,
-    ("flash", "tuned"): 300,
+    ("flash", "deployed"): 300,
     ("flash", "raised"): 1_000,
 }
 BEFORE = {"steady": 20, "flash": 30}
-STARTS = {"deployed": 100.0, "tuned": 200.0, "raised": 1_300.0}
+STARTS = {"deployed": 200.0, "raised": 1_300.0}
 """The first rate that a search tries."""
 LARGE = 10_000
 """The orders a second of the last section."""
@@ -116,7 +116,7 @@ def describe_row(row: Results) -> str:
 
 
 LIFTED_BY_NUMBERS = {
-    "max-concurrency": "more invoice lanes, larger batches and more memory of fulfilment (the series is one item)",
+    "max-concurrency": "more `invoice_lanes`, then a higher `concurrency` of fulfilment (a series is one item)",
     "stage-requests": "the setting `requests_per_second`",
     "stage-webhooks": "the setting `webhooks_per_second`",
     "customer-writes": "the setting `customer_writes_per_minute`",
@@ -175,7 +175,10 @@ assumes and leaves out. `make scale` computes everything again, in a few minutes
     yield markdown.render_table(
         ("", "estimate before", *(setups.TITLES[column] for column in setups.TITLES)), list(_aim_rows(results))
     )
-    yield f"The columns differ in numbers and quotas, not in code, except for the invoice lanes:\n{_lanes_note()}"
+    yield """
+The columns differ in numbers and quotas, not in code. The first is prod as stacks/stage.py deploys it, with one series of
+invoice numbers a year. Staff gave stock parts (`parts`) to the products that sell best, and to the product of the sale.
+"""
     yield "## The first limit of each profile"
     yield """
 The rate is the highest at which the effect follows the orders: its delay does not grow, p99 is at most 10 seconds, and
@@ -208,13 +211,11 @@ little room to catch up, so the delay lasts until fewer orders come. p99 is that
 """
     yield "## Mails, and new accounts"
     yield from _mail_sections(results)
-    yield "## Numbers to change first"
-    yield "None of them is set yet. They need no other code, and the second column above has all of them:"
-    yield markdown.render_table(
-        ("where", "what", "value", "why"), [(f"{n.where}", n.what, n.value, n.why) for n in setups.NUMBERS]
-    )
+    yield "## Numbers of prod"
+    yield "The model chose these numbers. A smaller shop may lower them: each batch waits for its window."
+    yield markdown.render_table(("where", "what", "value", "why"), list(_numbers(deployment)))
     yield f"""
-For the third column also `warm_write_units` and more shards ({", ".join(f"`{key}`: {number}" for key, number in setups.MORE_SHARDS.items())}),
+For the second column also `invoice_lanes` ({setups.INVOICE_LANES}) with a `concurrency` of {FULFILMENT} of {setups.LANE_CONCURRENCY}, `warm_write_units` and more shards ({", ".join(f"`{key}`: {number}" for key, number in setups.MORE_SHARDS.items())}),
 `requests_per_second` and `webhooks_per_second` above today's quota (a constant of stacks/stage.py), and
 `customer_writes_per_minute` for the company. Raise what is read before what is written
 ([settings.md](settings.md#fixed-values-and-their-reasons)); a list costs a request for each shard.
@@ -225,11 +226,47 @@ For the third column also `warm_write_units` and more shards ({", ".join(f"`{key
     yield from _assumption_sections(results, deployment)
 
 
-def _lanes_note() -> str:
-    return (
-        f"the shop has one series of invoice numbers today. {setups.INVOICE_LANES} lanes are "
-        f"{setups.INVOICE_LANES} series, each with a queue of its own."
-    )
+def _numbers(deployment: Deployment) -> Iterator[tuple[str, ...]]:
+    """Yield the numbers that decide how many orders prod takes: where each is, what it is, its value, and why."""
+    copies, fulfilment = deployment.readers[COPIES], deployment.queues[FULFILMENT]
+    yield (
+        "the setting `memory_mb`", f"{FULFILMENT}, {COPIES}", f"{deployment.memory_mb[FULFILMENT]:,}",
+        "a function with 512 MB has 29 % of a processor, so a request takes as long as its answer",
+    )  # fmt: skip
+    yield (
+        "the settings `batch_size`, `batch_window_seconds`", FULFILMENT,
+        f"{fulfilment.batch_size} orders, {fulfilment.window_seconds:g} s",
+        "more orders share the one transaction that may change a series of invoice numbers",
+    )  # fmt: skip
+    yield (
+        "the setting `concurrency`", FULFILMENT, f"{fulfilment.max_concurrency}",
+        "while one worker's transaction changes the series, the others read the orders of their batches",
+    )  # fmt: skip
+    yield (
+        "the setting `invoice_lanes`", "series of invoice numbers", f"{deployment.invoice_lanes}",
+        ("one is enough for the aim; several are a decision of the accountant "
+         "([decision 79](decisions/0079-each-invoice-lane-has-a-series-of-its-own.md))"),
+    )  # fmt: skip
+    yield (
+        "the settings `batch_size`, `batch_window_seconds`", COPIES,
+        f"{copies.batch_size} records, {copies.window_seconds:g} s",
+        "more paid orders share a transaction of totals, so the best-selling product is written less often",
+    )  # fmt: skip
+    yield (
+        "the setting `parallelization`", "both readers", f"{copies.parallelization}",
+        "each parallel batch has a transaction of totals of its own; the copies of a batch are sent at the same time anyway",
+    )  # fmt: skip
+    yield (
+        "METRIC_SHARDS in functions/model/entities/sharding.py", "sales of a minute",
+        f"{deployment.shards['METRIC#{shard}']}",
+        ("each transaction of totals writes to the items of the minute; with few, transactions wait for each other. A list "
+         "of minutes costs a request and at least half a read unit for each"),
+    )  # fmt: skip
+    yield (
+        "the product's `parts`, which staff set", "stock parts of a best seller, and of the product of a sale",
+        f"{BEST_SELLER_PARTS}, {SALE_PARTS}",
+        "one transaction at a time on an item: some 30 orders a second for each part",
+    )  # fmt: skip
 
 
 def _aim_rows(results: Results) -> Iterator[tuple[str, ...]]:
@@ -335,10 +372,11 @@ def _assumption_sections(results: Results, deployment: Deployment) -> Iterator[s
   a queue {times.bus * 1000:g} ms, each at least three quarters of that, with an exponential rest. A request costs
   {times.processor_request * 1000:g} ms and an invocation {times.processor_call * 1000:g} ms of a full processor, as
   [measured on a laptop](performance.md); a function with less memory has a share of a processor.
-- A transaction occupies its items for its whole time. Above {FULL_ITEM:.0%} of the time an item counts as full; a total,
-  whose version all lanes read before, above {FULL_VERSIONED:.0%}, because a change in between fails the transaction, too.
+- A transaction occupies its items for its whole time. Above {FULL_ITEM:.0%} of the time an item counts as full; a total or a
+  series of invoice numbers, whose version is read before, above {FULL_VERSIONED:.0%}, because a change in between fails the
+  transaction, too.
 - A table has a stream shard for each partition: {Setup(deployment, limits.defaults()).stream_shards} at the default quota.
-- Records, batches and retries as in [local.md](local.md); {deployment.readers[COPIES].parallelization} parallel batches of a shard.
+- Records, batches and retries as in [local.md](local.md); {deployment.readers[COPIES].parallelization} parallel batch{"es" * (deployment.readers[COPIES].parallelization > 1)} of a shard.
 - `make scale ARGS=laptop` compares the model with the shop of this machine: without limits of AWS, with the processor time of
   one order measured there.
 - `{results["digest"]}` is the digest of the traces, numbers and code that these figures are from.

@@ -20,12 +20,16 @@ VERSIONED_ITEMS = tuple(f"('{name}'" for name in VERSIONED)
 MAX_GROWTH = 0.05
 """If more than this share of the effects is left over, orders come faster than the effect follows."""
 MAX_LOST = 0.002
+COUNTS, COUNTED_SECONDS = 16, 2.0
+"""How often, and over how many seconds, the waiting effects are counted. A batch of copies is collected for as long."""
 FULL, NOT_FULL = 1.02, 0.5
 """A rate up to the first is not exceeded, because orders come by chance. Invocations that are not refused count at most
 as the second, because the most at one moment says little."""
 MAX_SECONDS = 10.0
-ORDERS, SHORTEST, LONGEST = 1_000, 6.0, 200.0
-"""A run has about so many orders, but lasts at least and at most so many simulated seconds."""
+ORDERS, MOST_ORDERS = 1_000, 15_000
+SHORTEST, LONGEST = 12.0, 200.0
+"""A run has at least ORDERS, and lasts at least SHORTEST simulated seconds unless these are more than MOST_ORDERS. So
+batches of copies, which are collected for two seconds, come in several waves."""
 
 
 @dataclass(frozen=True)
@@ -46,13 +50,14 @@ class Load:
 class Run:
     """A finished run. `rate`: orders a second.
 
-    `waiting`: how many effects waited after two thirds of it. `before`: what each rate limit had given until then.
+    `waiting`: how many effects waited after two thirds of it, and at its end, on average of some moments before.
+    `before`: what each rate limit had given after two thirds.
     """
 
     model: Model
     rate: float
     seconds: float
-    waiting: Mapping[str, int]
+    waiting: Mapping[str, tuple[float, float]]
     before: Mapping[int, float]
 
     def _all(self, effect: str) -> Iterator[tuple[float, float]]:
@@ -74,7 +79,7 @@ class Run:
     def is_left_behind(self, effect: str) -> bool:
         """Return whether effects are requested faster than they happen, beyond what chance explains."""
         asked = sum(began > self.seconds * 2 / 3 for began, _ in self._all(effect))
-        now, before = len(self.model.pending[effect]), self.waiting[effect]
+        before, now = self.waiting[effect]
         return now - before > MAX_GROWTH * asked + 3 * sqrt(before)
 
     def holds(self, effect: str) -> bool:
@@ -156,14 +161,26 @@ def describe_key(key: object) -> str:
 
 def run_profile(setup: Setup, profile: Profile, rate: float, seconds: float = 0, seed: int = 1) -> Run:
     """Run a profile at this rate. `seconds`: of simulated time; 0 if the number of orders decides."""
-    seconds = seconds or min(LONGEST, max(SHORTEST, ORDERS / rate))
+    seconds = seconds or min(LONGEST, max(min(SHORTEST, MOST_ORDERS / rate), ORDERS / rate))
     model = Model(profile.prepare(setup), seed)
     model.env.process(arrivals(model, profile, rate, seconds))
-    model.env.run(seconds * 2 / 3)
-    waiting = {effect: len(model.pending[effect]) for effect in MEASURED}
+    first = run_and_count(model, seconds * 2 / 3)
     before = {id(bucket): bucket.used for bucket in model.rate_limits()}
-    model.env.run(seconds)
+    last = run_and_count(model, seconds)
+    waiting = {effect: (first[effect], last[effect]) for effect in MEASURED}
     return Run(model, rate, seconds, waiting, before)
+
+
+def run_and_count(model: Model, until: float) -> Mapping[str, float]:
+    """Run until a time. Return how many effects waited on average of the last seconds: batches come in waves."""
+    counts: dict[str, list[int]] = {effect: [] for effect in MEASURED}
+    for step in range(COUNTS):
+        at = until - COUNTED_SECONDS * (COUNTS - 1 - step) / COUNTS
+        if at > model.env.now:
+            model.env.run(at)
+            for effect, found in counts.items():
+                found.append(len(model.pending[effect]))
+    return {effect: sum(found) / len(found) for effect, found in counts.items()}
 
 
 @dataclass(frozen=True)

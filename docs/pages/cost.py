@@ -232,9 +232,8 @@ This adds {VIEWS_PER_ORDER} reads of products and orders for each placed order (
     )
     yield f"""
 A month without any order costs {idle_month_cost() + tracing_cost(0):.2f}. Ten million orders a day are 116 a second.
-The table shows their cost; a deployment with default settings cannot process them. Invoice numbers have no gaps, so
-at most two functions issue invoices at a time, and the request limits of a stage are far lower
-([settings](settings.md)).
+The table shows their cost; a deployment with default settings cannot process them: two functions issue all invoices,
+and the request limits are far lower ([settings](settings.md)). [Scale](scale.md) says what prod can process.
 """
     yield "## Assumptions and omissions"
     yield f"""

@@ -7,7 +7,7 @@ from dataclasses import Field, fields
 from typing import Any
 
 from docs import markdown
-from functions.model.entities import METRIC_SHARDS, SALE_SHARDS
+from functions.model.entities import METRIC_SHARDS, SALE_SHARDS, STATUS_SHARDS
 from stacks.stage import LOG_RETENTION_DAYS, STAGES, Stage
 
 
@@ -63,11 +63,12 @@ to the context in `cdk.json`. Synth rejects invalid values with a message that n
     yield "`protect` depends only on the stage: the protection of data cannot be switched off."
     yield "## Fixed values, and their reasons"
     yield f"""
-- **Shards** of queues, feeds and totals ({METRIC_SHARDS.written}) and of a product's sales ({SALE_SHARDS.written}), in
-  functions/model/entities/sharding.py. An item's shard is calculated from its id and is part of its key. Each list has
-  two numbers: how many shards are read, and how many are written. To raise them without a gap, raise `read` and
-  deploy, then raise `written` and deploy. A query costs one request for each shard that is read. The numbers must
-  always be the same in all functions, so they are constants in their shared code.
+- **Shards** of queues and feeds ({STATUS_SHARDS.written}), of the sales of a minute ({METRIC_SHARDS.written}) and of a
+  product's sales ({SALE_SHARDS.written}), in functions/model/entities/sharding.py. An item's
+  shard is calculated from its id and is part of its key. Each list has two numbers: how many shards are read, and how
+  many are written. To raise them without a gap, raise `read` and deploy, then raise `written` and deploy. A query costs
+  one request for each shard that is read. The numbers must always be the same in all functions, so they are constants
+  in their shared code.
 - **Stock parts** of a product, and parts of a discount code. Each product and code has its own number (`parts` in the
   request that creates it), because hot items depend on the product, not on the deployment. The number of stock parts
   can be [changed while people buy](operations.md#a-product-that-sells-too-fast).

@@ -629,6 +629,19 @@ CHECKED_MUTANTS = (
         test_totals.test_of_two_changes_of_an_order_in_a_batch_the_later_counts,
     ),
     CheckedMutant(
+        "orders are counted in the order of the stream",
+        edit_code(
+            copies_reader._fold,
+            ("sorted(latest.values(), key=lambda one: _busiest_total(one[1], uses))", "latest.values()"),
+        ),
+        test_totals.test_the_orders_of_the_best_selling_product_of_a_batch_share_a_transaction,
+    ),
+    CheckedMutant(
+        "a busy total is sent again",
+        patch_attribute(copies_reader, "conflict_if_busy", lambda write: write),
+        test_totals.test_totals_that_another_transaction_changes_are_read_again_and_not_sent_again,
+    ),
+    CheckedMutant(
         "the orders of a batch replace each other in a total",
         edit_code(copies_reader.total_writes, ("            current[where] = after\n", "")),
         test_totals.test_several_orders_of_a_product_in_a_batch_all_count,

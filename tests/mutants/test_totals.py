@@ -1,8 +1,13 @@
 """Totals: the records of a batch share one transaction, and each order counts once, whatever is counted with it."""
 
+import json
+from types import SimpleNamespace
+from typing import Any
 from unittest import mock
 
 from functions.handlers import copies_reader
+from functions.model import entities
+from functions.runtime import clients
 from functions.shop import cancellation
 from tests.mutants.items import number, stored_items, text
 from tests.support.client_faults import fail_calls, record_calls, run_before_call
@@ -95,6 +100,58 @@ def test_the_copies_of_a_batch_are_written_although_nothing_can_be_counted(harne
         assert count(harness) == 2
     assert sorted(number(sale, "quantity") for sale in stored_items(harness, "Sale")) == [1, 2]
     assert [text(summary, "status") for summary in stored_items(harness, "OrderSummary")] == ["PAID", "PAID"]
+
+
+def test_the_orders_of_the_best_selling_product_of_a_batch_share_a_transaction(harness: ShopHarness) -> None:
+    """Mugs and pots are ordered in turns. Each transaction holds three orders, and all mugs fit into one."""
+    harness.open_shop(available=100)
+    for order in range(3):
+        pay_order(harness, f"mug-{order}", mug=1)
+        if order < 2:
+            pay_order(harness, f"pot-{order}", pot=1)
+    with (
+        mock.patch.object(copies_reader, "MAX_FOLDED_ITEMS", 7),
+        mock.patch.object(entities, "METRIC_SHARDS", entities.Shards(64, 64)),
+        record_calls("dynamodb", "TransactWriteItems") as writes,
+    ):
+        assert count(harness) == 0
+    products = [
+        {key["PK"]["S"] for item in write["TransactItems"] if (key := key_of(item))["PK"]["S"].startswith("PRODUCT#")}
+        for write in writes
+    ]
+    assert products == [{"PRODUCT#mug"}, {"PRODUCT#pot"}]
+    assert units(harness) == {"mug": 3, "pot": 2}
+
+
+def key_of(item: dict[str, Any]) -> dict[str, Any]:
+    """Return the attributes of a transaction's item that have its key."""
+    found: dict[str, Any] = item["Put"]["Item"] if "Put" in item else item["Update"]["Key"]
+    return found
+
+
+def test_totals_that_another_transaction_changes_are_read_again_and_not_sent_again(harness: ShopHarness) -> None:
+    harness.open_shop(available=100)
+    pay_order(harness, "key-1", mug=1)
+    sent: list[object] = []
+
+    def cancel_first(params: dict[str, Any], **_: Any) -> Any:
+        items = json.loads(params["body"])["TransactItems"]
+        sent.append(params)
+        if len(sent) > 1:
+            return None
+        reasons = [{"Code": "TransactionConflict"}] * len(items)
+        error = {"Error": {"Code": "TransactionCanceledException", "Message": "busy"}, "CancellationReasons": reasons}
+        return SimpleNamespace(status_code=400, headers={}), {**error, "ResponseMetadata": {"HTTPStatusCode": 400}}
+
+    events = clients.client("dynamodb").meta.events
+    events.register_first("before-call.dynamodb.TransactWriteItems", cancel_first)
+    try:
+        with record_calls("dynamodb", "BatchGetItem") as reads:
+            assert count(harness) == 0
+    finally:
+        events.unregister("before-call.dynamodb.TransactWriteItems", cancel_first)
+    assert (len(sent), len(reads)) == (2, 2)
+    assert units(harness) == {"mug": 1}
 
 
 def test_a_transaction_of_several_orders_has_no_more_items_than_allowed(harness: ShopHarness) -> None:

@@ -87,10 +87,11 @@ def item_transaction(setup: Setup) -> None:
     assert hold_item(100) > 0.5, "one item must fail: its transactions wait for each other"
     assert hold_item(100, items=40) < 0.1
     one, forty = (replace(setup, deployment=replace(setup.deployment, stock_parts=parts)) for parts in (1, 40))
-    failing = small_run(one, 90, FLASH)
+    sale = replace(FLASH, prepare=lambda setup: setup)  # staff did not make the product ready
+    failing = small_run(one, 90, sale)
     assert not failing.holds(ORDER), "one stock item takes some 30 orders a second"
     assert failing.first_limit(ORDER).limit == "item-transaction"
-    assert small_run(forty, 90, FLASH).holds(ORDER)
+    assert small_run(forty, 90, sale).holds(ORDER)
 
 
 def transaction_items(setup: Setup) -> None:

@@ -12,7 +12,7 @@ from scale.model import COPIES, FULFILMENT, Buyer, Model, OrderRun, PreparedCall
 from scale.profiles import PROFILES
 from scale.recorder import KeyUse, load_traces
 from scale.runs import COPIED, ORDER, run_profile
-from scale.setups import NUMBERS, enlarge, setups, tune
+from scale.setups import setups
 
 STEADY, FLASH = PROFILES[:2]
 
@@ -94,15 +94,25 @@ def units(request: object) -> Counter[str]:
 
 def test_a_fuller_setup_takes_more(deployment: Deployment) -> None:
     every = setups(deployment)
-    assert [run_profile(every[name], STEADY, 260, 4).holds(ORDER) for name in ("deployed", "tuned")] == [False, True]
+    assert [run_profile(every[name], STEADY, 500, 4).holds(ORDER) for name in ("deployed", "raised")] == [False, True]
 
 
-def test_the_changed_numbers_are_those_that_the_page_lists(deployment: Deployment) -> None:
-    tuned, large = tune(deployment), enlarge(deployment)
-    changed = [name for name in vars(tuned) if vars(tuned)[name] != vars(deployment)[name]]
-    assert sorted(changed) == ["memory_mb", "queues", "readers", "shards", "stock_parts"]
-    assert len(NUMBERS) == len(changed)
-    assert large.invoice_lanes == 8
+def test_the_batches_of_fulfilment_use_all_series_and_leave_a_busy_one(deployment: Deployment) -> None:
+    setup = Setup(replace(deployment, invoice_lanes=4), setups(deployment)["raised"].limits)
+    run = run_profile(setup, STEADY, 100, 4)
+    assert {item[1] for item in run.model.locks.held if item[0] == "InvoiceSeries"} == {0, 1, 2, 3}  # type: ignore[index]
+    model, use = run.model, next(one for one in load_traces()["1"].calls if one.function == FULFILMENT)
+    (series,) = {
+        key for one in use.requests for key in one.keys if key.type == "InvoiceSeries" and key.action != "Read"
+    }
+    lanes = [model.items_of(OrderRun(7, Buyer(load_traces()["1"], (0,))), series, attempt)[0] for attempt in range(4)]
+    assert len({*lanes}) == 4
+
+
+def test_prod_takes_300_orders_a_second_with_its_copies(deployed: Setup) -> None:
+    for profile in (STEADY, FLASH):
+        run = run_profile(deployed, profile, 300, 8)
+        assert (run.holds(ORDER), run.holds(COPIED)) == (True, True)
 
 
 def test_the_laptop_is_bounded_by_its_processors_and_batches_save_some(deployment: Deployment) -> None:

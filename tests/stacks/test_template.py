@@ -463,7 +463,13 @@ def test_stages_differ_in_settings_alone(dev: SynthesizedTemplate, prod: Synthes
     assert {name.split("::")[1] for name in more - one} == {
         "Backup", "CodeDeploy", "IAM", "Lambda", "SNS",
     }, "backups, the shift of the api, an address for alarms: see test_settings"  # fmt: skip
-    assert prod.mapping("copies_reader")["ParallelizationFactor"] == 4
+    copies, fulfilment = prod.mapping("copies_reader"), prod.mapping("fulfilment_worker")
+    assert (copies["BatchSize"], copies["MaximumBatchingWindowInSeconds"], copies["ParallelizationFactor"]) == (
+        200,
+        2,
+        1,
+    )
+    assert (fulfilment["BatchSize"], fulfilment["ScalingConfig"]) == (20, {"MaximumConcurrency": 3})
 
 
 # the whole ------------------------------------------------------------------------------------------------------------
