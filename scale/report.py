@@ -168,7 +168,7 @@ How many orders a second the deployed shop takes, and what it meets first. These
 nothing was measured there. The model ([scale/model.py](../scale/model.py)) passes orders through the requests that the
 real handlers sent on the local engine ([scale/traces.json](../scale/traces.json)), and knows AWS's published limits
 ([quotas.md](quotas.md)) of the region {REGION}. [Decision 77](decisions/0077-scale-is-a-model-of-recorded-requests.md) says what it
-assumes and leaves out. `make scale` computes everything again, in a few minutes, with the same result.
+assumes and leaves out. `make scale` computes everything again, in 10 to 25 minutes, with the same result.
 """
     yield "## Aims"
     yield "Orders a second, from the order to its invoice and shipment. p99: seconds at 80 % of that rate."
