@@ -208,8 +208,8 @@ def without_condition(make: Callable[..., Write[Any]]) -> Callable[..., Write[An
     return made
 
 
-def leave_out_a_number(shop: Any, count: int) -> tuple[list[str], Write[Any]]:
-    numbers, write = _TAKE_NUMBERS(shop, count + 1)
+def leave_out_a_number(shop: Any, count: int, lane: int) -> tuple[list[str], Write[Any]]:
+    numbers, write = _TAKE_NUMBERS(shop, count + 1, lane)
     return numbers[1:], write
 
 
