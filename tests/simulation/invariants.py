@@ -56,7 +56,7 @@ from functions.model.table import (
 from functions.model.timelines import OrderEvent, merge_timeline
 from functions.shop.erasure import SETTLE_PERIOD
 from functions.shop.product_alerts import derive_alert_id
-from tests.simulation.faults import DAY, HOUR, MINUTE
+from tests.simulation.faults import DAY, HOUR, MAX_REPLICA_LAG_SECONDS, MINUTE
 from tests.simulation.ledger import Ledger, OrderAggregate, RecordedChange
 from tests.simulation.money_invariants import (
     discounts_add_up,
@@ -588,9 +588,9 @@ def _addresses_of(world: Simulation, customer_id: str, mail: SentMail) -> set[st
 
     The Lambda first reads the address and then sends the mail. The time in between is at most the Lambda's timeout. If
     the customer changes the address in this time, the old and the new address are both right. The same holds for the
-    time in which a late request was on its way.
+    time in which a late request was on its way, and for the time that an eventually consistent read lags.
     """
-    late_seconds = MAX_LATE_SECONDS if landed_late(mail) else 0.0
+    late_seconds = MAX_REPLICA_LAG_SECONDS + (MAX_LATE_SECONDS if landed_late(mail) else 0.0)
     looked = mail.at - world.template.functions[mail.sender.name].timeout_seconds - late_seconds
     found: set[str] = set()
     for written, image in world.table.history[f"CUSTOMER#{customer_id}", "PROFILE"]:
