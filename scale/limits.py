@@ -4,8 +4,9 @@
 `value`: the default in REGION. `raised`: the value that docs/quotas.md asks for, or the changed setting; None if the
 default is enough for the aims, or cannot be raised. `lifted_by`: what to do when the limit is met.
 
-All values were compared with the linked pages on SEEN. They may have changed: compare them with the Service Quotas
-console of your account, which also shows what a new account has less.
+On SEEN, these values were compared with AWS's pages: the quotas of API Gateway, of EventBridge in REGION and of a table,
+a new table's throughput and its growth, and how Lambda scales with requests and queues. The others are widely known and
+were not compared. Values change: the Service Quotas console shows those of your account, and what a new account has less.
 """
 
 from collections.abc import Mapping

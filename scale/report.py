@@ -38,7 +38,7 @@ STARTS = {"deployed": 200.0, "raised": 1_300.0}
 """The first rate that a search tries."""
 LARGE = 10_000
 """The orders a second of the last section."""
-SOURCES = ("demand", "deployment", "limits", "model", "profiles", "recorder", "resources", "runs", "setups")
+SOURCES = ("demand", "deployment", "model", "profiles", "recorder", "resources", "runs", "setups")
 EVENTS_PER_REQUEST = 4
 """Of a PutEvents request, on average, in the model's runs at 2,000 orders a second."""
 Results = dict[str, Any]
@@ -47,7 +47,11 @@ PROFILE_BY_NAME: Mapping[str, Profile] = {profile.name: profile for profile in P
 
 def digest(deployment: Deployment) -> str:
     """Return a digest of everything that the figures depend on."""
-    texts = [TRACES.read_text(encoding="utf-8"), repr(deployment)]
+    texts = [
+        TRACES.read_text(encoding="utf-8"),
+        repr(deployment),
+        repr([(one.id, one.value, one.raised) for one in LIMITS]),
+    ]
     texts += [(FOLDER / f"{name}.py").read_text(encoding="utf-8") for name in SOURCES]
     return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16]
 

@@ -413,8 +413,12 @@ class Stage:
             raise InvalidSetting(f"{which} has a name twice: {', '.join(names)}")
 
     def _check_batches(self) -> None:
-        """Raise InvalidSetting if a queue has a batch that Lambda does not accept."""
+        """Raise InvalidSetting if Lambda does not accept the batch of a queue, or its function cannot process it at once."""
         for reaction in map(self.tuned, QUEUES):
+            if reaction.batch_size > reaction.largest_batch:
+                raise InvalidSetting(
+                    f"batch_size of {reaction.name} is {reaction.batch_size}: use at most {reaction.largest_batch}"
+                )
             if reaction.batch_size > MAX_BATCH_WITHOUT_WINDOW and not reaction.batch_window_seconds:
                 raise InvalidSetting(
                     f"batch_size of {reaction.name} is {reaction.batch_size}: a batch of more than "

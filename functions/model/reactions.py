@@ -22,6 +22,7 @@ class Reaction:
     the effect of the Lambda, in words.
     `idempotent_by`: why a second delivery of an event does not repeat the effect, as a text for the documentation.
     `function`: the Lambda's module in functions/handlers; None if a system outside AWS Lambda processes the queue.
+    `largest_batch`: the largest batch that the Lambda can process at once.
     `concurrency`: how many invocations for the queue may run at the same time; None means no limit.
     `continues_itself`: whether the Lambda may send messages to its own queue, to continue a long task.
     """
@@ -33,6 +34,7 @@ class Reaction:
     function: str | None = None
     batch_size: int = 10
     batch_window_seconds: int = 0
+    largest_batch: int = 10_000
     concurrency: int | None = None
     continues_itself: bool = False
 
@@ -61,6 +63,7 @@ REACTIONS = (
         # The orders of a batch share one transaction. Workers wait for each other, because all take invoice numbers
         # from one item, or from one of each of the `invoice_lanes`. 2 is the lowest value that AWS allows.
         concurrency=2,
+        largest_batch=24,  # orders: each takes four of the 100 items of a transaction, and the series one
     ),
     Reaction(
         "order_notification",

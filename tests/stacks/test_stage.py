@@ -108,6 +108,10 @@ def test_context_of_the_cdk_itself_is_ignored() -> None:
         ({"memory_mb": "api:128,api:256"}, "memory_mb has a name twice: api, api"),
         ({"batch_size": "api:5"}, "batch_size has 'api:5': use the form copies_reader:1, with copies_reader"),
         (
+            {"batch_size": "fulfilment:25", "batch_window_seconds": "fulfilment:1"},
+            "batch_size of fulfilment is 25: use at most 24",
+        ),
+        (
             {"batch_size": "fulfilment:11"},
             "batch_size of fulfilment is 11: a batch of more than 10 messages needs batch_window_seconds of at least 1",
         ),
