@@ -413,7 +413,7 @@ class Stage:
             raise InvalidSetting(f"{which} has a name twice: {', '.join(names)}")
 
     def _check_batches(self) -> None:
-        """Raise InvalidSetting if Lambda does not accept the batch of a queue, or its function cannot process it at once."""
+        """Raise InvalidSetting if Lambda does not accept the batch of a queue, or its function cannot process it."""
         for reaction in map(self.tuned, QUEUES):
             if reaction.batch_size > reaction.largest_batch:
                 raise InvalidSetting(
