@@ -22,12 +22,12 @@ def queues(engine: Engine) -> Iterator[dict[str, str]]:
 
 
 @pytest.fixture(scope="module")
-def both(engine: Engine, queues: dict[str, str]) -> life.LifePair:
+def both(engine: Engine, queues: dict[str, str]) -> life.Lives:
     """The life of one order in each shop; each life includes the comparison of the results."""
     return life.lives(engine, queues, LINES)
 
 
-def test_an_order_ends_in_the_same_state_in_the_usual_shop_as_in_ours(both: life.LifePair) -> None:
+def test_an_order_ends_in_the_same_state_in_the_usual_shop_as_in_ours(both: life.Lives) -> None:
     state = both.usual.state
     assert state == both.ours.state
     assert state.remaining == ["invoice", "stub"]
@@ -48,7 +48,7 @@ def test_an_order_ends_in_the_same_state_in_the_usual_shop_as_in_ours(both: life
     assert state.best_sellers == state.stock_taken == {id: 2 * sold for id, sold in state.sales.items()}
 
 
-def test_a_life_asks_for_as_many_units_as_the_bench_says(both: life.LifePair) -> None:
+def test_a_life_asks_for_as_many_units_as_the_bench_says(both: life.Lives) -> None:
     ours, usual = both.ours, both.usual
     assert (ours.units("written"), ours.units("read")) == (107, 18), "docs/cost.md's has shorter names"
     assert (usual.units("written"), usual.units("read")) == (145, 12)
@@ -56,7 +56,7 @@ def test_a_life_asks_for_as_many_units_as_the_bench_says(both: life.LifePair) ->
     assert sum(ours.units(step=step) for step in life.STEPS) == ours.units()
 
 
-def test_the_units_above_the_minimum_of_the_key_table_are_documented_exactly(both: life.LifePair) -> None:
+def test_the_units_above_the_minimum_of_the_key_table_are_documented_exactly(both: life.Lives) -> None:
     parts = life.minimum_units(LINES, both.ours.order)
     read = sum(units for part, units in parts.items() if "read" in part)
     written = sum(parts.values()) - read
@@ -74,7 +74,7 @@ def test_orders_of_a_burst_share_totals_and_numbers(engine: Engine, queues: dict
     assert figures["units"].is_reached
 
 
-def test_placing_needs_half_the_writes_and_requests_of_the_conventional_implementation(both: life.LifePair) -> None:
+def test_placing_needs_half_the_writes_and_requests_of_the_conventional_implementation(both: life.Lives) -> None:
     ours, usual = (each.used["placed", "api"] for each in (both.ours, both.usual))
     assert (ours["written"], usual["written"]) == (3 + 2 * LINES, 2 * (3 + 2 * LINES))
     assert (ours["requests"], usual["requests"]) == (2, 4)
