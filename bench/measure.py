@@ -22,10 +22,10 @@ class Spread:
 
 @dataclass(frozen=True)
 class Figure:
-    """One measured thing in three columns; None where there is no such way. `unit`: of all three.
+    """One measured thing in four columns; None where there is no such way. `unit`: of all four.
 
-    `usual`: as the published designs do it. `floor`: the least that is known of. `most`: which part of the usual way's
-    ours may be; `at_most`: what ours itself may be.
+    `usual`: as the published designs do it. `floor`: the least that is known of. `max_ratio`: which part of the usual
+    way's ours may be; `max_value`: what ours itself may be. `promising`: the usual way with the same promises.
     """
 
     what: str
@@ -35,11 +35,19 @@ class Figure:
     floor: Spread | None = None
     max_ratio: float | None = None
     max_value: float | None = None
+    promising: Spread | None = None
 
     @property
     def ratio(self) -> float | None:
         """Ours, as a part of the usual way's."""
         return self.ours.median / self.usual.median if self.ours and self.usual else None
+
+    @property
+    def promising_ratio(self) -> float | None:
+        """Ours, as a part of the usual way's with the same promises."""
+        return (
+            self.ours.median / self.promising.median if self.ours and self.promising and self.promising.median else None
+        )
 
     @property
     def is_reached(self) -> bool | None:

@@ -2,7 +2,7 @@
 
 Ours and the usual way: a real event of an HTTP API through the API's real handler, to the answer. The floor: the body
 read as JSON, one BatchGetItem and one TransactWriteItems with a bare boto3 client, the order one item, nothing checked.
-The engine is another process, so what it does is not counted.
+This floor is frozen: it does not change with our code. The engine is another process, so what it does is not counted.
 """
 
 import hashlib

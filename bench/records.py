@@ -7,7 +7,8 @@ with nobody reading the stream; then each reader is given, batch by batch and in
 own stream, all of it for the first time. Each batch is a round, the first does not count.
 
 - `copies_reader`: an order's summary, its customer's activity and sales, totals. The floor sends what ours wrote,
-  request by request, with a bare boto3 client to an empty table: nothing is decoded, read or decided.
+  request by request, with a bare boto3 client to an empty table: nothing is decoded, read or decided. So this floor
+  follows our writes; the other floors are frozen.
   Three quarters of ours and more are those requests: each copy goes by itself, under its own condition, where the usual
   way has one BatchWriteItem without any for the logs, between the two requests of its idempotency.
   Each request to a table on AWS takes some milliseconds. So 300 more records are copied with requests that take 5 ms

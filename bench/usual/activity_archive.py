@@ -9,6 +9,7 @@ import os
 from typing import Any
 
 import boto3
+from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from bench.usual.log import logger, metrics
@@ -26,9 +27,10 @@ firehose: Any = boto3.client("firehose")
 
 
 @logger.inject_lambda_context
-@metrics.log_metrics(raise_on_empty_metrics=False)
+@metrics.log_metrics
 def handler(event: dict[str, Any], context: LambdaContext) -> Any:  # noqa: ARG001  Lambda gives it
     """Lambda entry point: a batch of stream records. It comes again as a whole if Firehose does not take all of it."""
+    metrics.add_metric(name="Records", unit=MetricUnit.Count, value=len(event["Records"]))
     lines = [{"Data": json.dumps(record["dynamodb"]["OldImage"]) + "\n"} for record in event["Records"]]
     answer = firehose.put_record_batch(DeliveryStreamName=os.environ["DELIVERY_STREAM"], Records=lines)
     if answer["FailedPutCount"]:

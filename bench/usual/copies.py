@@ -47,7 +47,7 @@ def copy_guarded(record: DynamoDBRecord) -> None:
         return
     lines = lines_of(order_id)
     for line in lines:
-        of_sale = {f":{name}": value for name, value in sale(line).items() if name not in line}
+        of_sale = {f":{name}": value for name, value in sale(line).items() if name.startswith("GSI")}
         unless_done(
             table.update_item,
             Key=key(line["PK"], line["SK"]),

@@ -8,16 +8,15 @@ payment provider publishes. Where two parts keep a promise, the one that takes f
   (https://docs.aws.amazon.com/powertools/python/latest/utilities/idempotency/#adjusting-expiration-window). A crash
   between the effect and its record places no second order, because the order's id is made of the key
   (https://aws.amazon.com/builders-library/making-retries-safe-with-idempotent-APIs/).
-- A late or repeated stream record changes no copy: each copy is a conditional write instead of a part of BatchWriteItem,
-  which has no conditions
+- A late or repeated stream record changes no copy: each copy is a conditional write instead of a part of a
+  BatchWriteItem, which has no conditions
   (https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchWriteItem.html). So copies need no record of
   idempotency.
 - Each paid order is counted once, also after a crash: the mark that it is counted is in the transaction of the totals
   (the Builders' Library, as above: the token and the changes are recorded together).
-- Nothing is deleted before it is archived: the items of an order have no `ttl`. A small item with a `ttl` starts the
-  archive
-  (https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/time-to-live-ttl-streams.html). It stores the object,
-  replaces the order under a condition, and deletes the items that the object has.
+- Nothing of an order is deleted before it is archived: its items have no `ttl`. A small item with a `ttl` starts the
+  archive (https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/time-to-live-ttl-streams.html). The archive
+  stores the object, replaces the order under a condition, and deletes the items that the object has.
 - Money that fits no order is kept for the staff: the payment is stored in a queue of its own when the transaction is
   cancelled by its conditions
   (https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html).
