@@ -6,9 +6,13 @@ records; the usual way's are all its real handlers. Another order of the same pr
 shop, products have their place among the best sellers, and it moves. At the end both must have come to the same: what
 is listed, found by each index, counted, mailed, left and archived (bench/outcome.py).
 
-The floor is frozen: its rule (`minimum_units`) does not change with our code. It is the least of this key table: what its copies, indexes and mails need by the published rules, if each is
-written once, nothing is done twice, and nothing is read to detect a repetition. Other designs have other floors. Two of
-them would be lower, each together with the one before it:
+The usual way with the same promises needs no idempotency around its copies, and pays for deleting what it has archived:
+each line, with its entries in two indexes, and each entry of the timeline.
+
+The floor is the least of this key table: what its copies, indexes and mails need by the published rules, if each is
+written once, nothing is done twice, and nothing is read to detect a repetition. Its rule is frozen: it does not change
+with our code (`minimum_units`). Other designs have other floors. Two of them would be lower, each together with the one
+before it:
 
 - DynamoDB deletes for nothing at a `ttl`, as in the usual way. What it deletes before it is archived is lost: here an
   order's items are deleted by whoever has kept them.
@@ -38,7 +42,7 @@ from math import ceil
 from typing import Any
 
 from bench import outcome, pair
-from bench.measure import Figure, Spread, exact
+from bench.measure import WAYS, Figure, Spread, exact
 from bench.outcome import OrderOutcome
 from bench.pair import PRICE, BenchShop, Sent
 from bench.usual.items import deserialize
@@ -210,20 +214,19 @@ def live_together(shop: BenchShop) -> Used:
     return dict(meter.used)
 
 
-def _figure(what: str, unit: str, columns: Sequence[Spread], **more: Any) -> Figure:
-    """`columns`: of ours, of the usual way, and of the usual way with the same promises."""
-    ours, usual, promising = columns
-    return Figure(what, unit, ours, usual, promising=promising, **more)
+def _figure(what: str, unit: str, columns: Sequence[Spread], **aims: float | None) -> Figure:
+    """`columns`: of each of WAYS, in their order; the floor only if there is one."""
+    return Figure.of(what, unit, dict(zip(WAYS, columns, strict=False)), **aims)
 
 
 def _of_life(lines: int, lived: Lives) -> Iterator[Figure]:
     called = f"an order's whole life, {lines} line{'s' * (lines > 1)}"
     floor = sum(minimum_units(lines).values())
 
-    def figure(what: str, unit: str, measure: Callable[[Life], float], **more: Any) -> Figure:
-        return _figure(f"{called}{what}", unit, [exact(measure(life)) for life in lived.ways], **more)
+    def figure(what: str, unit: str, measure: Callable[[Life], float], *least: Spread, **aims: float | None) -> Figure:
+        return _figure(f"{called}{what}", unit, [*(exact(measure(life)) for life in lived.ways), *least], **aims)
 
-    yield figure("", "units", Life.units, floor=exact(floor), max_ratio=MAX_RATIOS[lines])
+    yield figure("", "units", Life.units, exact(floor), max_ratio=MAX_RATIOS[lines])
     yield figure(": written", "units", lambda life: life.units("written"))
     yield figure(": read", "units", lambda life: life.units("read"))
     yield figure(": requests", "requests", lambda life: life.units("requests"))
@@ -284,9 +287,19 @@ def least_order(lines: int) -> dict[str, Any]:
     at, order_id = "2026-11-24T12:00:00.000Z", "g4xouvh65duoz5hu2sws4jhtyq"
     line = {"name": "Blue p00-ann-1", "price": PRICE, "quantity": QUANTITY}
     return {
-        **{"PK": f"ORDER#{order_id}", "SK": "ORDER", "GSI2PK": "STATUS#PENDING#0", "GSI2SK": f"{at}#{order_id}"},
-        **{"type": "Order", "order_id": order_id, "customer_id": "ann-1", "status": "PENDING", "currency": "EUR"},
-        **{"placed_at": at, "updated_at": at, "total": PRICE * QUANTITY * lines, "address": pair.HOME},
+        "PK": f"ORDER#{order_id}",
+        "SK": "ORDER",
+        "GSI2PK": "STATUS#PENDING#0",
+        "GSI2SK": f"{at}#{order_id}",
+        "type": "Order",
+        "order_id": order_id,
+        "customer_id": "ann-1",
+        "status": "PENDING",
+        "currency": "EUR",
+        "placed_at": at,
+        "updated_at": at,
+        "total": PRICE * QUANTITY * lines,
+        "address": pair.HOME,
         "lines": {f"p{number:02}-ann-1": line for number in range(lines)},
     }
 
@@ -342,10 +355,10 @@ def _of_placing(lines: int, both: Lives) -> Iterator[Figure]:
     called = f"placing an order, {lines} line{'s' * (lines > 1)}"
     least = {"written": 3 + 2 * lines, "read": (1 + lines) / 2, "requests": 2}
     for kind, floor in least.items():
-        columns = [exact(life.used["placed", "api"][kind]) for life in both.ways]
+        columns = [*(exact(life.used["placed", "api"][kind]) for life in both.ways), exact(floor)]
         most = None if kind == "read" else floor
         unit = "requests" if kind == "requests" else "units"
-        yield _figure(f"{called}: {kind}", unit, columns, floor=exact(floor), max_value=most)
+        yield _figure(f"{called}: {kind}", unit, columns, max_value=most)
 
 
 def _of_checks(engine: Engine, queues: dict[str, str]) -> Iterator[Figure]:
@@ -394,7 +407,7 @@ def deduplication_figures(engine: Engine, queues: dict[str, str]) -> Iterator[Fi
             ("requests", [exact(cost.requests) for cost in costs]),
             ("units", [exact(cost.units) for cost in costs]),
         ):
-            yield _figure(called, unit, spent, floor=exact(0), max_ratio=most)
+            yield _figure(called, unit, [*spent, exact(0)], max_ratio=most)
     rejected = [way["dispatched"].rejected_kilobytes for way in (ours, usual, promising)]
     again = "the same change comes again: rejected writes"
     yield _figure(again, "requests", [exact(len(each)) for each in rejected])

@@ -164,10 +164,10 @@ def _write(header: Mapping[str, Any], lines: list[dict[str, Any]]) -> None:
 
 @app.post("/payments/events")
 def post_payment(event: PaymentEvent) -> dict[str, Any]:
-    if SAME:
-        check_signature(app.current_event.headers.get("stripe-signature", ""), app.current_event.body or "")
     paid = event.data.object
     metrics.add_metric(name="PaymentsTaken", unit=MetricUnit.Count, value=1)
+    if SAME:
+        check_signature(app.current_event.headers.get("stripe-signature", ""), app.current_event.body or "")
     return dict(take_payment(event={"id": event.id, "paid": paid.model_dump()}))
 
 
