@@ -164,18 +164,19 @@ BURST_RATIO = 0.65
 def burst_figures(engine: Engine, queues: dict[str, str]) -> Iterator[Figure]:
     """Of one order of a burst, on average."""
     with pair.open_our_shop(engine, queues) as shop:
-        ours = live_together(shop)
-    with pair.open_usual_shop(engine, queues) as other:
-        usual = live_together(other)
-    with pair.open_usual_shop(engine, queues, same_promises=True) as another:
-        promising = live_together(another)
+        bursts = [live_together(shop)]
+    for same_promises in (False, True):
+        with pair.open_usual_shop(engine, queues, same_promises) as other:
+            bursts.append(live_together(other))
     called = f"an order's whole life, {DETAILED_LINES} lines, with {BURST - 1} others at once"
     for what, kinds, most in (("", UNITS, BURST_RATIO), (": requests", ("requests",), None)):
-        columns = [
-            exact(round(sum(one[kind] for one in used.values() for kind in kinds) / BURST, 2))
-            for used in (ours, usual, promising)
-        ]
+        columns = [exact(of_one_order(used, kinds)) for used in bursts]
         yield _figure(f"{called}{what}", "requests" if what else "units", columns, max_ratio=most)
+
+
+def of_one_order(burst: Used, kinds: Sequence[str]) -> float:
+    """On average."""
+    return round(sum(used[kind] for used in burst.values() for kind in kinds) / BURST, 2)
 
 
 def live_together(shop: BenchShop) -> Used:

@@ -25,11 +25,11 @@ SUMMARY = {
     "Capacity units of an order of 20 lines": "an order's whole life, 20 lines",
     "Price of the units of a million orders of 5 lines": "an order's whole life, 5 lines: its units in money",
     "Requests to the table for an order of 5 lines": "an order's whole life, 5 lines: requests",
-    "First answer of an API that has to start, slowest kind of request": "`api`, at its slowest",
+    "First answer of an API that has to start, slowest kind of request": "`api`",
     "Copying a change to all the places that show it": "copies_reader, a record: time",
     "Placing an order of 5 lines, computing time": "POST /orders, 5 lines: processor",
 }
-"""The figures that the page begins with, by what they are in plain words."""
+"""The figures that the page begins with, by what they are in plain words: the first whose name begins like this."""
 INTRODUCTION = """
 **Ours** is measured beside the **usual** way, written by us as AWS's samples and the published single-table designs
 have it, doing the same work (bench/usual: boto3's resource, TypeDeserializer, Powertools' resolver, batch processor and
@@ -76,8 +76,9 @@ def render_page(sections: Sequence[Section]) -> str:
 
 def render_summary(sections: Sequence[Section]) -> str:
     """The table for readers who do not know the parts. It leaves out what was not measured."""
-    found = {figure.what.partition(": POST")[0]: figure for section in sections for figure in section.figures}
-    rows = [[words, *_summary_cells(found[what])] for words, what in SUMMARY.items() if what in found]
+    figures = [figure for section in sections for figure in section.figures]
+    found = {words: [it for it in figures if it.what.startswith(what)] for words, what in SUMMARY.items()}
+    rows = [[words, *_summary_cells(matching[0])] for words, matching in found.items() if matching]
     return markdown.render_table(("", *HEAD[1:4], *HEAD[5:]), rows)
 
 
