@@ -83,10 +83,11 @@ def render_summary(sections: Sequence[Section]) -> str:
 
 
 def _summary_cells(figure: Figure) -> tuple[str, ...]:
-    """Medians alone."""
+    """Medians alone; measured times with three digits."""
     unit = figure.unit.partition(" per ")[0]
-    ways = (each and exact(float(f"{each.median:.4g}")) for each in (figure.ours, figure.usual, figure.promising))
-    return (*(_format_spread(each, unit) for each in ways), *_cells(figure)[5:])
+    ways = (figure.ours, figure.usual, figure.promising)
+    medians = (each and (each if each.low == each.high else exact(float(f"{each.median:.3g}"))) for each in ways)
+    return (*(_format_spread(each, unit) for each in medians), *_cells(figure)[5:])
 
 
 def render_aims(sections: Sequence[Section]) -> str:

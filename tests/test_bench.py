@@ -211,10 +211,10 @@ def test_a_missed_target_is_shown(figure: Figure, reached: bool | None, told: tu
 def test_the_page_begins_with_figures_for_readers_who_do_not_know_the_parts() -> None:
     page = report.PAGE.read_text(encoding="utf-8")
     assert [what for what in report.SUMMARY.values() if f"| {what}" not in page] == []
-    figure = Figure("`api`", "ms", spread([1, 2, 3.14159]), exact(4), promising=exact(8), max_ratio=0.75)
+    figure = Figure("`api`", "ms", spread([1, 2.3333, 3]), exact(4), promising=exact(8), max_ratio=0.75)
     shown = [cell.strip() for cell in report.render_summary([report.Section("", "", [figure])]).split("|")]
     assert shown[-8:-1] == [next(words for words, what in report.SUMMARY.items() if what == "`api`"),
-        "2 ms", "4 ms", "8 ms", "50%", "25%", "≤ 75% reached"]  # fmt: skip
+        "2.33 ms", "4 ms", "8 ms", "58%", "29%", "≤ 75% reached"]  # fmt: skip
 
 
 def test_a_spread_is_shown_as_the_median_and_its_quartiles() -> None:

@@ -52,8 +52,8 @@ def keep_order(image: dict[str, Any], order: dict[str, Any]) -> None:
 def move_order(order_id: str) -> None:
     """One object; then a stub replaces the order, if it is as it was read; then the items in the object are deleted.
 
-    Every command writes an item of an order together with the order, so none is written after the stub. Raises
-    RuntimeError if the copies of the order's last change are not there yet.
+    Every command changes an item of an order together with the order, so none is changed after the stub. Money that
+    fits no order stays in its queue. Raises RuntimeError if the copies of the order's last change are not there yet.
     """
     found = table.query(KeyConditionExpression=Key("PK").eq(f"o#{order_id}"), ConsistentRead=True)["Items"]
     order = next(item for item in found if item["PK"] == item["SK"])
@@ -69,7 +69,7 @@ def move_order(order_id: str) -> None:
         )
     with table.batch_writer() as batch:
         for item in found:
-            if item["entity"] not in ("order", "stub", "invoice"):
+            if item["entity"] not in ("order", "stub", "invoice") and item.get("status") != "UNMATCHED":
                 batch.delete_item(Key=key(item["PK"], item["SK"]))
 
 
