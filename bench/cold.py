@@ -11,6 +11,8 @@ Our API imports the routes of a module with its first request, so each kind of r
 with POST /orders of the usual way, which imports all its routes. Who registers is looked up in Cognito, by another
 client: this start has nothing to compare with.
 
+"Processor" is how long the process ran until its answer, which says more than its time on a machine with other work.
+
 Lambda gives a function a share of a processor by its memory: a whole one at 1,769 MB, 58 % at 1,024 MB (the API), 29 %
 at 512 MB (the readers). "At ... MB" is a real throttle: the process is stopped (SIGSTOP) when it has used its share of
 20 ms, and continued in time (SIGCONT). "From its event on" throttles only what follows the first event: others have
@@ -232,6 +234,7 @@ class MeasuredFunction:
     event: Mapping[str, Any]
     environment: Mapping[str, str]
     seconds: list[float] = field(default_factory=list)
+    processor_seconds: list[float] = field(default_factory=list)
 
     def start(self, port: int, share: float = 1, since_event: bool = False) -> None:
         """Start it once, and note how long it took until it had its answer. Raises RuntimeError where it had none.
@@ -260,16 +263,28 @@ class MeasuredFunction:
                     started.handed.wait(PATIENCE_SECONDS)
                 throttle(process, share, started.answered)
             answered = started.answered.wait(PATIENCE_SECONDS)
+            ran = processor_seconds(process)
             process.kill()
             said = process.stdout.read() if process.stdout else b""
         if not answered or started.failure:
             raise RuntimeError(f"{self.name} did not start: {started.failure or said.decode(errors='replace')[-2000:]}")
         self.seconds.append(started.answered_at - began)
+        self.processor_seconds.append(ran)
 
     @property
-    def milliseconds(self) -> list[float]:
-        """Of all starts but the first, which may have found nothing in the machine's memory."""
-        return [seconds * 1000 for seconds in self.seconds[1:]]
+    def took(self) -> Spread:
+        """Milliseconds of all starts but the first, which may have found nothing in the machine's memory."""
+        return spread(self.seconds[1:]).scaled(1000)
+
+    @property
+    def ran(self) -> Spread:
+        """The milliseconds of the processor, of the same starts."""
+        return spread(self.processor_seconds[1:]).scaled(1000)
+
+
+def processor_seconds(process: "subprocess.Popen[bytes]") -> float:
+    """How long another process has run, by its processor's clock as clock_getcpuclockid(3) makes it on Linux."""
+    return time.clock_gettime((~process.pid << 3) | 2)
 
 
 def throttle(process: "subprocess.Popen[bytes]", share: float, done: threading.Event) -> None:
@@ -278,12 +293,11 @@ def throttle(process: "subprocess.Popen[bytes]", share: float, done: threading.E
     When it has used its quota of a period it is stopped until it has a whole quota again. What it did not use by then
     is lost; what it used too much is taken off.
     """
-    clock = (~process.pid << 3) | 2  # its processor's clock, as clock_getcpuclockid(3) makes it on Linux
     quota, began = share * PERIOD_SECONDS, time.perf_counter()
-    left, at, used, stopped = quota, began, time.clock_gettime(clock), False
+    left, at, used, stopped = quota, began, processor_seconds(process), False
     while not done.wait(LOOK_SECONDS) and process.poll() is None and at < began + PATIENCE_SECONDS:
         before, used_before = at, used
-        at, used = time.perf_counter(), time.clock_gettime(clock)
+        at, used = time.perf_counter(), processor_seconds(process)
         left = min(left + share * (at - before), quota) - (used - used_before)
         if (left >= quota) if stopped else (left <= 0):
             stopped = not stopped
@@ -322,12 +336,12 @@ def figures(engine: Engine) -> list[Figure]:
             for way in (*nouns.values(), *mine.values(), *theirs.values(), *traced.values(), bare, alone):
                 way.start(port)
         registering = nouns.pop(REGISTERING)
-        slowest = max(nouns, key=lambda noun: spread(nouns[noun].milliseconds).median)
+        slowest = max(nouns, key=lambda noun: nouns[noun].took.median)
         mine["api"] = nouns[slowest]
         throttled = _throttled(port, mine, theirs)
 
     def took(way: MeasuredFunction | None) -> Spread | None:
-        return spread(way.milliseconds) if way else None
+        return way.took if way else None
 
     def row(what: str, name: str, way: MeasuredFunction) -> Figure:
         return Figure(what, "ms", took(way), took(theirs.get(name)), took(bare), MAX_RATIOS.get(name))
@@ -336,6 +350,7 @@ def figures(engine: Engine) -> list[Figure]:
     rows += [row(f"`api`, {noun}", "api", way) for noun, way in nouns.items() if noun != slowest]
     rows.append(Figure(f"`api`, {REGISTERING}, which asks Cognito first", "ms", took(registering)))
     rows += [row(f"`{name}`", name, way) for name, way in sorted(mine.items()) if name != "api"]
+    rows += [Figure(f"`{name}`: processor", "ms", mine[name].ran, theirs[name].ran, bare.ran) for name in MEMORY_MB]
     rows += throttled
     rows += [Figure(f"`{name}`, the usual way with Tracer", "ms", usual=took(way)) for name, way in traced.items()]
     return [*rows, Figure("boto3 alone", "ms", floor=took(alone))]
@@ -344,7 +359,7 @@ def figures(engine: Engine) -> list[Figure]:
 def _throttled(port: int, mine: Mapping[str, MeasuredFunction], theirs: Mapping[str, MeasuredFunction]) -> list[Figure]:
     """The starts of some functions with their share of a processor: from the start, and from the event on."""
     ways = {
-        (name, since_event): (replace(mine[name], seconds=[]), replace(theirs[name], seconds=[]))
+        (name, since_event): tuple(replace(way, seconds=[], processor_seconds=[]) for way in (mine[name], theirs[name]))
         for since_event in (False, True)
         for name in MEMORY_MB
     }
@@ -355,7 +370,7 @@ def _throttled(port: int, mine: Mapping[str, MeasuredFunction], theirs: Mapping[
     rows = []
     for (name, since_event), both in ways.items():
         what = f"`{name}` at {MEMORY_MB[name]:,} MB{', from its event on' * since_event}"
-        took = dict(zip(WAYS, (spread(way.milliseconds) for way in both), strict=False))
+        took = dict(zip(WAYS, (way.took for way in both), strict=False))
         rows.append(Figure.of(what, "ms", took, max_ratio=None if since_event else MAX_RATIOS[name]))
     return rows
 
