@@ -30,7 +30,7 @@ from functions.model.table import ORDER
 from local.dynamodb_engine import Engine
 from tests.support.samples import moment, order
 
-TIMES, ROUNDS = 400, 31
+TIMES, ROUNDS = 200, 31
 Way = Callable[[], object]
 _deserialize = TypeDeserializer().deserialize
 

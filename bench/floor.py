@@ -1,4 +1,7 @@
-"""Functions that ask for one item of the table, without any SDK and with boto3's: nothing that asks starts sooner."""
+"""Functions that ask for one item of the table, without any SDK and with boto3's: nothing that asks starts sooner.
+
+This floor of a start is frozen, like that of an order's life: it does not change with our code.
+"""
 
 import hashlib
 import hmac

@@ -1,5 +1,5 @@
 """Growth: what every access pattern asks for, and how long it takes, among 1,000, 10,000 and 100,000 other items; three
-of them among a million, too.
+of them among a million, too, with `--million`.
 
 The items around lie in the same partitions and indexes, before and behind what is asked for (those of
 tests/model/test_request_units.py; recorded_units.json has each pattern's units and requests). The bench fails where a
@@ -7,8 +7,7 @@ pattern asks for any other at any size. The table has no stream here.
 
 Milliseconds are the local engine's, one question after the other, each asked once before: medians with the quartiles
 around them of one pattern's questions; of all patterns, the pattern in the middle with those a quarter from either end.
-AWS's differ, but not by size. `make bench` alone stops at 100,000; `make bench ARGS="--only growth --million"` goes on,
-and so does what writes this page.
+AWS's differ, but not by size. `make bench ARGS="--only growth --million"` goes on after 100,000.
 """
 
 import itertools

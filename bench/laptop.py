@@ -27,7 +27,7 @@ from local.dynamodb_engine import Engine
 from tests.laptop.conftest import LaptopShop
 
 PACED, PACE_SECONDS = 100, 0.5
-BURST, CLIENTS = 400, 8
+BURST, CLIENTS = 250, 8
 WARM_UP_ORDERS = 12
 ENDS = {"placed": ("POST /orders", "OrderPlaced"), "paid": ("POST /payments/events", "OrderPaid")}
 """The request, and the change that its last effects follow."""

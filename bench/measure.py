@@ -20,12 +20,15 @@ class Spread:
         return Spread(self.median * factor, self.low * factor, self.high * factor)
 
 
+WAYS = ("ours", "usual", "promising", "floor")
+
+
 @dataclass(frozen=True)
 class Figure:
-    """One measured thing in three columns; None where there is no such way. `unit`: of all three.
+    """One measured thing in four columns; None where there is no such way. `unit`: of all four.
 
-    `usual`: as the published designs do it. `floor`: the least that is known of. `most`: which part of the usual way's
-    ours may be; `at_most`: what ours itself may be.
+    `usual`: as the published designs do it. `floor`: the least that is known of. `max_ratio`: which part of the usual
+    way's ours may be; `max_value`: what ours itself may be. `promising`: the usual way with the same promises.
     """
 
     what: str
@@ -35,11 +38,24 @@ class Figure:
     floor: Spread | None = None
     max_ratio: float | None = None
     max_value: float | None = None
+    promising: Spread | None = None
+
+    @classmethod
+    def of(cls, what: str, unit: str, ways: Mapping[str, Spread], **aims: float | None) -> "Figure":
+        """`ways`: "ours", "usual", "promising" and "floor", as far as they were measured."""
+        ours, usual, promising, floor = map(ways.get, WAYS)
+        return cls(what, unit, ours, usual, floor, promising=promising, **aims)
 
     @property
     def ratio(self) -> float | None:
         """Ours, as a part of the usual way's."""
         return self.ours.median / self.usual.median if self.ours and self.usual else None
+
+    @property
+    def promising_ratio(self) -> float | None:
+        """Ours, as a part of the usual way's with the same promises."""
+        other = self.promising
+        return self.ours.median / other.median if self.ours and other and other.median else None
 
     @property
     def is_reached(self) -> bool | None:
@@ -71,6 +87,8 @@ def side_by_side(
     this number of rounds after a first one that does not count. `clock`: a clock of the processor leaves out the work
     of other processes."""
     taken: dict[str, list[float]] = {name: [] for name in ways}
+    gc.collect()
+    gc.freeze()  # or each collection below would look at all that this process has loaded, which takes longer than work
     for number in range(rounds + 1):
         for name, work in ways.items():
             gc.collect()
@@ -82,4 +100,5 @@ def side_by_side(
             gc.enable()
             if number:
                 taken[name].append(took)
+    gc.unfreeze()
     return {name: spread(values) for name, values in taken.items()}

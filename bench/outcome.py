@@ -307,10 +307,7 @@ def _lines_of(found: Mapping[str, list[dict[str, Any]]]) -> Iterator[tuple[str, 
 
 def _lines(name: str, content: bytes) -> Iterator[Any]:
     """The images of an object of activity."""
-    if name.endswith(".gz"):
-        yield from map(json.loads, gzip.decompress(content).splitlines())
-    else:
-        yield from json.loads(content)["items"]
+    yield from map(json.loads, (gzip.decompress(content) if name.endswith(".gz") else content).splitlines())
 
 
 def _decode_binary_values(image: Mapping[str, Any]) -> dict[str, Any]:

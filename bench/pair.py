@@ -12,10 +12,13 @@ import io
 import json
 import logging
 import os
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cache
 from itertools import count
 from types import ModuleType
 from typing import Any, Protocol
@@ -38,7 +41,7 @@ from local.event_source_mappings.filters import FilterCriteria
 from stacks import filters
 from tests.api.conftest import VARIABLES as API_VARIABLES
 from tests.support.harness import PEPPER, READERS, STAFF, WAREHOUSE, WORKERS, ShopHarness, aws_surroundings, run_shop
-from tests.support.http_client import JSON, Token, http_event, payment_event
+from tests.support.http_client import JSON, WEBHOOK_SECRETS, Token, http_event, payment_event, stripe_signature
 
 HOME = {"name": "Ann Ash", "street": "1 Elm Row", "postcode": "1010", "city": "Wien", "country": "AT"}
 PRICE = 1250
@@ -51,10 +54,16 @@ SURROUNDED_BY = {
     "AWS_DEFAULT_REGION": REGION,
     "METRICS_NAMESPACE": "bench",
     "AWS_EC2_METADATA_DISABLED": "true",
+    "DELIVERY_STREAM": "activity",
+    "WEBHOOK_SECRET": "provider-webhook",
 }
-USUAL, IDEMPOTENCY = "usual", "usual-idempotency"
+USUAL = {False: "usual", True: "promising"}
+"""The tables of the usual way, and of the usual way with the same promises."""
+IDEMPOTENCY = "{}-idempotency"
 LOGGERS = ("orderstream", "orderstream.counts", "usual")
-MODULES = ("api", "copies", "publish", "fulfilment", "notifications", "archive", "items", "once", "table")
+READER_MODULES = {"copies_reader": "copies", "event_publisher": "publish", "activity_archive": "activity_archive"}
+WORKER_MODULES = {"fulfilment": "fulfilment", "order_notification": "notifications", "archive": "archive"}
+MODULES = ("api", *READER_MODULES.values(), *WORKER_MODULES.values(), "items", "once", "table")
 """The modules of bench.usual. They make their clients when they are imported."""
 numbers = count(1)
 Handler = Callable[[dict[str, Any], Any], Any]
@@ -260,20 +269,24 @@ class UsualShop:
 
     @property
     def readers(self) -> Mapping[str, tuple[Handler, FilterCriteria]]:
-        readers = {"copies_reader": self.modules["copies"], "event_publisher": self.modules["publish"]}
+        readers = {name: self.modules[module] for name, module in READER_MODULES.items()}
         return {name: (it.handler, FilterCriteria(tuple(map(json.dumps, it.FILTERS)))) for name, it in readers.items()}
 
     @property
     def workers(self) -> Mapping[str, Handler]:
-        named = {"fulfilment": "fulfilment", "order_notification": "notifications", "archive": "archive"}
-        return {name: self.modules[module].handler for name, module in named.items()}
+        return {name: self.modules[module].handler for name, module in WORKER_MODULES.items()}
 
     @property
     def clients(self) -> Sequence[Any]:
         return [self.modules["table"].client, self.modules["once"].client]
 
-    def ask(self, path: str, body: Any = None, *, token: Token | None = None, key: str | None = None) -> Any:
-        return send_request(self.modules["api"].handler, request("POST", path, body, token=token, key=key))
+    def ask(
+        self, path: str, body: Any = None, *, token: Token | None = None, key: str | None = None, signed: bool = False
+    ) -> Any:
+        asked = request("POST", path, body, token=token, key=key)
+        if signed:
+            asked["headers"]["stripe-signature"] = stripe_signature(asked["body"], datetime.now(UTC))
+        return send_request(self.modules["api"].handler, asked)
 
     def open(self, customer_id: str, product_ids: Sequence[str]) -> None:
         customer = {"entity": "customer", "customer_id": customer_id, "name": "Ann Ash"}
@@ -290,7 +303,7 @@ class UsualShop:
 
     def pay(self, order_id: str, amount: int) -> None:
         body = payment_event(order_id, amount, id=f"evt_{order_id}", payment_id=f"pi_{order_id}")
-        assert self.ask("/payments/events", body)["status"] == "CAPTURED"
+        assert self.ask("/payments/events", body, signed=True)["status"] == "CAPTURED"
 
     def fulfil(self, order_id: str) -> None:
         body = json.dumps({"detail": {"id": order_id, "type": "OrderPaid", "data": {"order_id": order_id}}})
@@ -375,16 +388,20 @@ def open_our_shop(engine: Engine, queues: dict[str, str]) -> Iterator[OurShop]:
 
 
 @contextmanager
-def open_usual_shop(engine: Engine, queues: dict[str, str]) -> Iterator[UsualShop]:
+def open_usual_shop(engine: Engine, queues: dict[str, str], same_promises: bool = False) -> Iterator[UsualShop]:
     """Open an empty conventional shop. Its modules are bound to one table, so the table is created again."""
+    table = USUAL[same_promises]
+    idempotency = IDEMPOTENCY.format(table)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("IDEMPOTENCY_TABLE", IDEMPOTENCY)
-        with run_shop(engine, queues, USUAL, patch) as harness:
-            shop = UsualShop(harness, modules())
+        patch.setenv("IDEMPOTENCY_TABLE", idempotency)
+        patch.setenv("PROMISES", "same" if same_promises else "")
+        with run_shop(engine, queues, table, patch) as harness:
+            create_outside()
+            shop = UsualShop(harness, modules(same_promises))
             assert shop.clients[0].meta.endpoint_url == engine.endpoint, "one engine for each process"
             for name, asked_for in (
-                (USUAL, shop.modules["table"].create_table_request(USUAL)),
-                (IDEMPOTENCY, shop.modules["once"].create_table_request(IDEMPOTENCY)),
+                (table, shop.modules["table"].create_table_request(table)),
+                (idempotency, shop.modules["once"].create_table_request(idempotency)),
             ):
                 with contextlib.suppress(engine.dynamodb().exceptions.ResourceNotFoundException):
                     engine.dynamodb().delete_table(TableName=name)
@@ -394,9 +411,28 @@ def open_usual_shop(engine: Engine, queues: dict[str, str]) -> Iterator[UsualSho
                 yield shop
 
 
-def modules() -> dict[str, ModuleType]:
-    """The usual way's: imported where its environment is there, as Lambda does it."""
-    return {name: importlib.import_module(f"bench.usual.{name}") for name in MODULES}
+def create_outside() -> None:
+    """Create what the usual way needs beside the tables, the queues and the buckets: a secret, and its Firehose."""
+    boto3.client("secretsmanager").create_secret(
+        Name=SURROUNDED_BY["WEBHOOK_SECRET"], SecretString=WEBHOOK_SECRETS["current"]
+    )
+    firehose, name = boto3.client("firehose"), SURROUNDED_BY["DELIVERY_STREAM"]
+    if name not in firehose.list_delivery_streams()["DeliveryStreamNames"]:
+        bucket = {"RoleARN": "arn:aws:iam::123456789012:role/firehose", "BucketARN": "arn:aws:s3:::archive"}
+        firehose.create_delivery_stream(
+            DeliveryStreamName=name, ExtendedS3DestinationConfiguration={**bucket, "Prefix": "activity/"}
+        )
+
+
+@cache
+def modules(same_promises: bool) -> dict[str, ModuleType]:
+    """The usual way's: imported where its environment is there, as Lambda does it. Those of the usual way with the same
+    promises are modules of their own."""
+    for name in [name for name in sys.modules if name.startswith("bench.usual.")]:
+        del sys.modules[name]
+    found = {name: importlib.import_module(f"bench.usual.{name}") for name in MODULES}
+    assert found["copies"].SAME is same_promises
+    return found
 
 
 @contextmanager

@@ -4,7 +4,10 @@ Powertools' idempotency makes sure that an order and its payment are created onc
 payment. A change of an order's state has a condition, and is in one transaction with the items that belong to it.
 """
 
+import hashlib
+import hmac
 import json
+import time
 import uuid
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -14,21 +17,27 @@ from aws_lambda_powertools.event_handler.exceptions import BadRequestError, Serv
 from aws_lambda_powertools.event_handler.openapi.params import Header, Path
 from aws_lambda_powertools.logging import correlation_paths
 from aws_lambda_powertools.metrics import MetricUnit
-from aws_lambda_powertools.utilities.idempotency import IdempotencyConfig, idempotent_function
+from aws_lambda_powertools.utilities.idempotency import idempotent_function
 from aws_lambda_powertools.utilities.typing import LambdaContext
 from pydantic import BaseModel, Field
 
-from bench.usual.items import OWNED, RETENTION, key, now, queue, ttl_after
+from bench.usual.items import RETENTION, key, now, owned, queue, ttl_after
 from bench.usual.log import logger, metrics
-from bench.usual.once import persistence
+from bench.usual.once import config, persistence
+from bench.usual.promises import SAME, fetch_webhook_secret
 from bench.usual.table import client, dynamodb, put, table, update
 
 MOST_WRITES = 100
 """TransactWriteItems takes no more; an order of 50 products would have 101."""
 
+KEYS = uuid.UUID("6f1cf8f4-5a0e-4b06-9a3c-3a4a3f0b5f43")
+"""The namespace of ids that are made of idempotency keys."""
+TOLERANCE_SECONDS = 300
+
 app = APIGatewayHttpResolver(enable_validation=True)
-placing = IdempotencyConfig(event_key_jmespath="[customer_id, key]", payload_validation_jmespath="body")
-paying = IdempotencyConfig(event_key_jmespath="id")
+placing = config(event_key_jmespath="[customer_id, key]", payload_validation_jmespath="body")
+paying = config(event_key_jmespath="id")
+secret = fetch_webhook_secret() if SAME else ""
 
 
 class OrderLineModel(BaseModel):
@@ -61,7 +70,7 @@ class EventDataModel(BaseModel):
 
 
 class PaymentEvent(BaseModel):
-    """A payment event of the provider. Its signature is left out, because no measurement would check it."""
+    """A payment event of the provider."""
 
     id: str
     type: str
@@ -94,7 +103,7 @@ def place(request: dict[str, Any]) -> dict[str, Any]:
     products = {item["product_id"]: item for item in found if item["entity"] == "product"}
     if len(products) < len(wanted) or len(found) == len(products):
         raise BadRequestError("there is no such product, or nobody has registered")
-    order_id, at = uuid.uuid4().hex, now()
+    order_id, at = (uuid.uuid5(KEYS, f"{customer_id} {request['key']}") if SAME else uuid.uuid4()).hex, now()
     priced = {id: {"name": products[id]["name"], "price": int(products[id]["price"])} for id in wanted}
     header = {
         **key(f"o#{order_id}"),
@@ -121,7 +130,7 @@ def place(request: dict[str, Any]) -> dict[str, Any]:
             "customer_id": customer_id,
             "product_id": id,
             "placed_at": at,
-            "ttl": ttl_after(OWNED),
+            **owned(),
             "quantity": quantity,
             **priced[id],
         }
@@ -157,7 +166,17 @@ def _write(header: Mapping[str, Any], lines: list[dict[str, Any]]) -> None:
 def post_payment(event: PaymentEvent) -> dict[str, Any]:
     paid = event.data.object
     metrics.add_metric(name="PaymentsTaken", unit=MetricUnit.Count, value=1)
+    if SAME:
+        check_signature(app.current_event.headers.get("stripe-signature", ""), app.current_event.body or "")
     return dict(take_payment(event={"id": event.id, "paid": paid.model_dump()}))
+
+
+def check_signature(header: str, body: str) -> None:
+    """Raise BadRequestError if the provider has not signed this body in the last minutes."""
+    given = dict(part.partition("=")[::2] for part in header.split(","))
+    signed = hmac.new(secret.encode(), f"{given.get('t')}.{body}".encode(), hashlib.sha256).hexdigest()
+    if not hmac.compare_digest(signed, given.get("v1", "")) or abs(time.time() - int(given["t"])) > TOLERANCE_SECONDS:
+        raise BadRequestError("the signature is wrong or old")
 
 
 @idempotent_function(data_keyword_argument="event", config=paying, persistence_store=persistence())
@@ -174,13 +193,22 @@ def take_payment(event: dict[str, Any]) -> dict[str, Any]:
         "amount": paid["amount"],
         "currency": paid["currency"].upper(),
         "created_at": at,
-        "ttl": ttl_after(OWNED),
+        **owned(),
     }
     expected = "#status = :before AND #total = :amount AND currency = :currency"
     more = {"paid_at": at, "amount": paid["amount"], "currency": payment["currency"]}
     moved = _moved(order_id, "PENDING", "PAID", at, also=", paid_at = :paid_at", expected=expected, **more)
-    _transact([put(payment), moved])
-    return {"payment_id": paid["id"], "status": "CAPTURED"}
+    try:
+        _transact([put(payment), moved])
+    except CancelledError as error:
+        if not SAME or set(error.codes) - {"None", "ConditionalCheckFailed"}:
+            raise
+        payment |= {"status": "UNMATCHED", "GSI2PK": queue("UNMATCHED", order_id), "GSI2SK": at}
+        try:
+            table.put_item(Item=payment, ConditionExpression="attribute_not_exists(PK)")
+        except client.exceptions.ConditionalCheckFailedException:  # stored by an attempt that crashed afterwards
+            payment = table.get_item(Key=key(payment["PK"], payment["SK"]), ConsistentRead=True)["Item"]
+    return {"payment_id": paid["id"], "status": payment["status"]}
 
 
 @app.post("/orders/<order_id>/shipments/<shipment_id>/dispatch")
@@ -222,7 +250,7 @@ def post_delivery(
         after="DELIVERED",
         at=at,
     )
-    _transact([there, _closed(order_id, "SHIPPED", "DELIVERED", at)])
+    _transact([there, *_closed(order_id, "SHIPPED", "DELIVERED", at)])
     metrics.add_metric(name="OrdersDelivered", unit=MetricUnit.Count, value=1)
     return {"shipment_id": shipment_id, "status": "DELIVERED"}
 
@@ -238,7 +266,7 @@ def post_cancel(order_id: Annotated[str, Path(max_length=64)]) -> dict[str, Any]
         update(key(f"p#{line['product_id']}", "w#1"), "SET available = available + :back", None, back=line["quantity"])
         for line in lines
     ]
-    _transact([_closed(order_id, "PENDING", "CANCELLED", now()), *back])
+    _transact([*_closed(order_id, "PENDING", "CANCELLED", now()), *back])
     metrics.add_metric(name="OrdersCancelled", unit=MetricUnit.Count, value=1)
     return {"order_id": order_id, "status": "CANCELLED"}
 
@@ -252,18 +280,29 @@ def _moved(
     return update(key(f"o#{order_id}"), expression, expected, before=before, after=after, at=at, queue=there, **more)
 
 
-def _closed(order_id: str, before: str, after: str, at: str) -> dict[str, Any]:
-    expression = "SET #status = :after, updated_at = :at, #ttl = :ends REMOVE GSI2PK, GSI2SK"
-    values = {"before": before, "after": after, "at": at, "ends": ttl_after(RETENTION)}
-    return update(key(f"o#{order_id}"), expression, "#status = :before", **values)
+def _closed(order_id: str, before: str, after: str, at: str) -> list[dict[str, Any]]:
+    """Of a transaction: the order leaves its queue, and its end is set: its own `ttl`, or that of an item beside it."""
+    ends = {"ttl": ttl_after(RETENTION)}
+    expression = f"SET #status = :after, updated_at = :at{'' if SAME else ', #ttl = :ttl'} REMOVE GSI2PK, GSI2SK"
+    values = {"before": before, "after": after, "at": at, **({} if SAME else ends)}
+    closed = update(key(f"o#{order_id}"), expression, "#status = :before", **values)
+    expiry = put({**key(f"o#{order_id}", "expiry"), "entity": "expiry", "order_id": order_id, **ends})
+    return [closed, expiry] if SAME else [closed]
+
+
+class CancelledError(ServiceError):
+    """A transaction was cancelled, with a code for each of its writes."""
+
+    def __init__(self, codes: list[str]) -> None:
+        super().__init__(409, f"not as it is now: {json.dumps(codes)}")
+        self.codes = codes
 
 
 def _transact(writes: list[dict[str, Any]]) -> None:
     try:
         client.transact_write_items(TransactItems=writes)
     except client.exceptions.TransactionCanceledException as error:
-        codes = [reason["Code"] for reason in error.response["CancellationReasons"]]
-        raise ServiceError(409, f"not as it is now: {json.dumps(codes)}") from error
+        raise CancelledError([reason["Code"] for reason in error.response["CancellationReasons"]]) from error
 
 
 @logger.inject_lambda_context(correlation_id_path=correlation_paths.API_GATEWAY_HTTP)

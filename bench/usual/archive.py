@@ -1,8 +1,9 @@
-"""The worker of the conventional shop that archives the items that DynamoDB deleted at their `ttl`. It deletes nothing
+"""The worker of the conventional shop that archives the orders that DynamoDB deleted at their `ttl`. It deletes nothing
 itself.
 
 It reads an order's items after the order itself has gone. DynamoDB may have deleted some of them before, in any order,
-and these are missing in the object. Our shop loses none: it deletes an order's items after they are archived.
+and these are missing in the object. Our shop loses none: it deletes an order's items after they are archived. So does
+this one with the same promises.
 """
 
 import json
@@ -20,6 +21,7 @@ from botocore.exceptions import ClientError
 
 from bench.usual.items import deserialize, key, now
 from bench.usual.log import logger, metrics
+from bench.usual.promises import SAME
 from bench.usual.table import table
 
 ARCHIVE_BUCKET = os.environ["ARCHIVE_BUCKET"]
@@ -30,26 +32,56 @@ _serializer = TypeSerializer()
 
 
 def archive_record(record: SQSRecord) -> None:
-    """Archive an entry of activity, or an order with its items, each as an object with its own name."""
+    """Archive an order with its items."""
     told = json.loads(record.body)["detail"]
-    image = told["image"]
-    item = deserialize(image)
-    if told["type"] == "OrderExpired":
-        keep_order(image, item)
+    if SAME:
+        move_order(told["data"]["order_id"])
     else:
-        _object(f"activity/day={item['at'][:10]}/{told['id']}.json", [image])
+        keep_order(told["image"], deserialize(told["image"]))
 
 
 def keep_order(image: dict[str, Any], order: dict[str, Any]) -> None:
     """One object; then a stub takes the order's place. A second time changes neither."""
     order_id = order["order_id"]
     owned = table.query(KeyConditionExpression=Key("PK").eq(f"o#{order_id}"))["Items"]
-    images = [{name: _serializer.serialize(value) for name, value in item.items()} for item in owned]
     object_key = f"orders/{order_id}.json"
-    _object(object_key, [image, *images])
+    _object(object_key, [image, *map(_image, owned)])
+    table.put_item(Item=_stub(order, object_key))
+
+
+def move_order(order_id: str) -> None:
+    """One object; then a stub replaces the order, if it is as it was read; then the items in the object are deleted.
+
+    Every command changes an item of an order together with the order, so none is changed after the stub. Money that
+    fits no order stays in its queue. Raises RuntimeError if the copies of the order's last change are not there yet.
+    """
+    found = table.query(KeyConditionExpression=Key("PK").eq(f"o#{order_id}"), ConsistentRead=True)["Items"]
+    order = next(item for item in found if item["PK"] == item["SK"])
+    if order["entity"] == "order":
+        if not any(item["entity"] == "timeline" and item["at"] == order["updated_at"] for item in found):
+            raise RuntimeError("the copies of the order are behind")
+        object_key = f"orders/{order_id}/{order['updated_at']}.json"
+        _object(object_key, list(map(_image, found)))
+        table.put_item(
+            Item=_stub(order, object_key),
+            ConditionExpression="updated_at = :read",
+            ExpressionAttributeValues={":read": order["updated_at"]},
+        )
+    with table.batch_writer() as batch:
+        for item in found:
+            if item["entity"] not in ("order", "stub", "invoice") and item.get("status") != "UNMATCHED":
+                batch.delete_item(Key=key(item["PK"], item["SK"]))
+
+
+def _stub(order: dict[str, Any], object_key: str) -> dict[str, Any]:
+    """What remains of an archived order."""
     shown = ("order_id", "customer_id", "status", "placed_at", "updated_at", "currency", "total", "GSI1PK", "GSI1SK")
-    stub = {**key(f"o#{order_id}"), "entity": "stub", "object_key": object_key, "archived_at": now()}
-    table.put_item(Item={**{name: order[name] for name in shown}, **stub})
+    stub = {**key(order["PK"]), "entity": "stub", "object_key": object_key, "archived_at": now()}
+    return {**{name: order[name] for name in shown}, **stub}
+
+
+def _image(item: dict[str, Any]) -> dict[str, Any]:
+    return {name: _serializer.serialize(value) for name, value in item.items()}
 
 
 def _object(name: str, images: list[Any]) -> None:

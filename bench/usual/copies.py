@@ -1,42 +1,87 @@
 """The usual way's reader that keeps an order's timeline, its customer's activity, the sales of its products, totals."""
 
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
 from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.batch import BatchProcessor, EventType, process_partial_response
 from aws_lambda_powertools.utilities.data_classes.dynamo_db_stream_event import DynamoDBRecord
-from aws_lambda_powertools.utilities.idempotency import IdempotencyConfig, idempotent_function
+from aws_lambda_powertools.utilities.idempotency import idempotent_function
 from aws_lambda_powertools.utilities.typing import LambdaContext
 from boto3.dynamodb.conditions import Key
 
-from bench.usual.items import OWNED, deserialize, event_name_of, key, queue, ttl_after
+from bench.usual.items import deserialize, event_name_of, key, owned, queue, ttl_after
 from bench.usual.log import logger, metrics
-from bench.usual.once import persistence
-from bench.usual.table import client, table, update
+from bench.usual.once import config, persistence
+from bench.usual.promises import REMEMBERED, SAME
+from bench.usual.table import client, put, table, update
 
 ACTIVITY, METRIC = timedelta(days=90), timedelta(days=30)
 FILTERS = [{"eventName": ["INSERT", "MODIFY"], "dynamodb": {"NewImage": {"entity": {"S": ["order"]}}}}]
 """Which records it is called for (Lambda developer guide, "Using event filtering with a DynamoDB event source")."""
 
 stream = BatchProcessor(event_type=EventType.DynamoDBStreams)
-once_a_record = IdempotencyConfig(event_key_jmespath="eventID")
+once_a_record = config(event_key_jmespath="eventID")
 
 
 @idempotent_function(data_keyword_argument="record", config=once_a_record, persistence_store=persistence())
 def copy(record: DynamoDBRecord) -> None:
     """Write the copies of a changed order. Sums are added in one transaction, so that they are added once."""
     order = deserialize(record.raw_event["dynamodb"]["NewImage"])
+    lines = lines_of(order["order_id"]) if order["status"] == "PAID" else []
+    with table.batch_writer() as batch:
+        for item in (*logs(order), *(sale(line) for line in lines)):
+            batch.put_item(Item=item)
+    if lines:
+        client.transact_write_items(TransactItems=totals(order, lines))
+
+
+def copy_guarded(record: DynamoDBRecord) -> None:
+    """Write the copies of a changed order, each under its own condition. The totals have a mark that they are added."""
+    order = deserialize(record.raw_event["dynamodb"]["NewImage"])
+    order_id = order["order_id"]
+    for item in logs(order):
+        unless_done(table.put_item, Item=item, ConditionExpression="attribute_not_exists(PK)")
+    if order["status"] != "PAID":
+        return
+    lines = lines_of(order_id)
+    for line in lines:
+        of_sale = {f":{name}": value for name, value in sale(line).items() if name.startswith("GSI")}
+        unless_done(
+            table.update_item,
+            Key=key(line["PK"], line["SK"]),
+            UpdateExpression=f"SET {', '.join(f'{name[1:]} = {name}' for name in of_sale)}",
+            ConditionExpression="attribute_exists(PK) AND attribute_not_exists(GSI1PK)",
+            ExpressionAttributeValues=of_sale,
+        )
+    mark = {**key(f"counted#{order_id}"), "entity": "counted", "ttl": ttl_after(REMEMBERED)}
+    unless_done(client.transact_write_items, TransactItems=[*totals(order, lines), put(mark)])
+
+
+def unless_done(write: Callable[..., Any], **request: Any) -> None:
+    """Send a conditional write. If its condition fails, an earlier delivery of the record has sent it."""
+    try:
+        write(**request)
+    except client.exceptions.ConditionalCheckFailedException:
+        return
+    except client.exceptions.TransactionCanceledException as error:
+        if error.response["CancellationReasons"][-1]["Code"] != "ConditionalCheckFailed":
+            raise
+
+
+def logs(order: dict[str, Any]) -> list[dict[str, Any]]:
+    """The change in the order's timeline and in its customer's activity."""
     order_id, at, event = order["order_id"], order["updated_at"], event_name_of(order)
     told = {"order_id": order_id, "customer_id": order["customer_id"], "at": at, "event": event}
     day = at[:10]
-    logs = [
+    return [
         {
             **key(f"o#{order_id}", f"t#{at}#{event}"),
             "entity": "timeline",
             **told,
             "status": order["status"],
-            "ttl": ttl_after(OWNED),
+            **owned(),
         },
         {
             **key(f"c#{order['customer_id']}", f"a#{at}#{order_id}#{event}"),
@@ -47,12 +92,6 @@ def copy(record: DynamoDBRecord) -> None:
             "ttl": ttl_after(ACTIVITY),
         },
     ]
-    lines = lines_of(order_id) if order["status"] == "PAID" else []
-    with table.batch_writer() as batch:
-        for item in (*logs, *(sale(line) for line in lines)):
-            batch.put_item(Item=item)
-    if lines:
-        client.transact_write_items(TransactItems=totals(order, lines))
 
 
 def lines_of(order_id: str) -> list[dict[str, Any]]:
@@ -107,4 +146,5 @@ def handler(event: dict[str, Any], context: LambdaContext) -> Any:
     """Lambda entry point: a batch of stream records."""
     metrics.add_metric(name="Records", unit=MetricUnit.Count, value=len(event["Records"]))
     once_a_record.register_lambda_context(context)
-    return process_partial_response(event=event, record_handler=copy, processor=stream, context=context)
+    written = copy_guarded if SAME else copy
+    return process_partial_response(event=event, record_handler=written, processor=stream, context=context)

@@ -6,17 +6,17 @@ from typing import Any
 from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.batch import BatchProcessor, EventType, process_partial_response
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
-from aws_lambda_powertools.utilities.idempotency import IdempotencyConfig, idempotent_function
+from aws_lambda_powertools.utilities.idempotency import idempotent_function
 from aws_lambda_powertools.utilities.typing import LambdaContext
 from boto3.dynamodb.conditions import Key
 
-from bench.usual.items import OWNED, key, now, queue, ttl_after
+from bench.usual.items import key, now, owned, queue
 from bench.usual.log import logger, metrics
-from bench.usual.once import persistence
+from bench.usual.once import config, persistence
 from bench.usual.table import client, put, table, update
 
 queued = BatchProcessor(event_type=EventType.SQS)
-once_an_event = IdempotencyConfig(event_key_jmespath="powertools_json(body).detail.id")
+once_an_event = config(event_key_jmespath="powertools_json(body).detail.id")
 
 
 @idempotent_function(data_keyword_argument="record", config=once_an_event, persistence_store=persistence())
@@ -62,7 +62,7 @@ def invoice(record: SQSRecord) -> None:
         "quantities": {line["product_id"]: line["quantity"] for line in lines},
         "created_at": at,
         "updated_at": at,
-        "ttl": ttl_after(OWNED),
+        **owned(),
     }
     writes = [
         update(

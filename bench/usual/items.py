@@ -6,6 +6,8 @@ from typing import Any
 
 from boto3.dynamodb.types import TypeDeserializer
 
+from bench.usual.promises import SAME
+
 SHARDS = 10
 RETENTION = timedelta(days=395)
 """How long an order stays after it has ended."""
@@ -24,6 +26,11 @@ def now() -> str:
 
 def ttl_after(after: timedelta) -> int:
     return int((datetime.now(UTC) + after).timestamp())
+
+
+def owned() -> dict[str, int]:
+    """Return the attributes with which an order's items expire: none, if the archive deletes them."""
+    return {} if SAME else {"ttl": ttl_after(OWNED)}
 
 
 def key(partition: str, sort: str | None = None) -> dict[str, str]:

@@ -9,13 +9,13 @@ import boto3
 from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.batch import BatchProcessor, EventType, process_partial_response
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
-from aws_lambda_powertools.utilities.idempotency import IdempotencyConfig, idempotent_function
+from aws_lambda_powertools.utilities.idempotency import idempotent_function
 from aws_lambda_powertools.utilities.typing import LambdaContext
 from boto3.dynamodb.conditions import Key
 
 from bench.usual.items import key, now, ttl_after
 from bench.usual.log import logger, metrics
-from bench.usual.once import persistence
+from bench.usual.once import config, persistence
 from bench.usual.table import dynamodb, table
 
 SENDER = os.environ["SENDER"]
@@ -29,7 +29,7 @@ SUBJECTS = {
 
 mails: Any = boto3.client("sesv2")
 queued = BatchProcessor(event_type=EventType.SQS)
-once_an_event = IdempotencyConfig(event_key_jmespath="powertools_json(body).detail.id")
+once_an_event = config(event_key_jmespath="powertools_json(body).detail.id")
 
 
 @idempotent_function(data_keyword_argument="record", config=once_an_event, persistence_store=persistence())

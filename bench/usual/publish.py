@@ -24,11 +24,11 @@ FILTERS = [
     },
     {
         "eventName": ["REMOVE"],
-        "dynamodb": {"OldImage": {"entity": {"S": ["order", "activity"]}}},
+        "dynamodb": {"OldImage": {"entity": {"S": ["order", "expiry"]}}},
         "userIdentity": EXPIRED,
     },
 ]
-"""Which records it is called for; of items that DynamoDB deleted, an order's header and entries of activity."""
+"""Which records it is called for; of items that DynamoDB deleted, those with which an order ends."""
 
 events: Any = boto3.client("events")
 stream = BatchProcessor(event_type=EventType.DynamoDBStreams)
@@ -57,7 +57,7 @@ def publish_record(record: DynamoDBRecord) -> None:
 def event_of(item: dict[str, Any], gone: bool) -> str:
     entity = item["entity"]
     if gone:
-        return "OrderExpired" if entity == "order" else "ActivityExpired"
+        return "OrderExpired"
     if entity in ("order", "stub"):
         return event_name_of({"status": "ARCHIVED"} if entity == "stub" else item)
     return EVENT_NAMES[entity] + (item["status"].capitalize() if entity == "shipment" else "")

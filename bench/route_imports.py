@@ -1,0 +1,47 @@
+"""Print how long the import of each module of routes takes after that of the API's handler.
+
+`python -m bench.route_imports` prints milliseconds of the processor, in processes of their own, from the bundle.
+bench/cold.py starts the API with a request to each of the slowest.
+"""
+
+import os
+import statistics
+import subprocess
+import sys
+
+from bench import COMPARED
+from functions.api.route_table import ROUTES
+from stacks.bundle import build_bundle, current_target
+from tests.api.conftest import VARIABLES as API_VARIABLES
+from tests.conftest import FAKE_AWS_ENVIRONMENT
+from tests.support.harness import VARIABLES
+
+TIMES = 5
+CODE = """
+import importlib, sys, time
+sys.path[:0] = sys.argv[2].split(':')
+import functions.handlers.api
+began = time.process_time()
+importlib.import_module(f'functions.api.routes.{sys.argv[1]}')
+print((time.process_time() - began) * 1000)
+"""
+
+
+def import_milliseconds(module: str, path: str) -> float:
+    """The median of several imports of a module of routes."""
+    environment = {**FAKE_AWS_ENVIRONMENT, **VARIABLES, **API_VARIABLES, "PATH": os.environ["PATH"]}
+    environment |= {"TABLE_NAME": "none", "AWS_LAMBDA_FUNCTION_NAME": "api"}
+    command = [sys.executable, "-I", "-S", "-B", "-c", CODE, module, path]
+    printed = [subprocess.run(command, env=environment, check=True, capture_output=True) for _ in range(TIMES)]
+    return statistics.median(float(each.stdout) for each in printed)
+
+
+def main() -> None:
+    path = f"{build_bundle(target=current_target())[0]}:{COMPARED}"
+    took = {module: import_milliseconds(module, path) for module in dict.fromkeys(module for *_, module in ROUTES)}
+    for module in sorted(took, key=took.__getitem__, reverse=True):
+        print(f"{took[module]:6.1f} ms  {module}")
+
+
+if __name__ == "__main__":
+    main()
