@@ -85,7 +85,7 @@ PROBES = (
     _query("A22e", "account with all its items", consistent=True),
     _query("A23", "best sellers of a month, best first", partitions=4),
     _query("A23b", "units sold of a product, by month"),
-    _query("A24", "sales totals, minute by minute", partitions=4),
+    _query("A24", "sales totals, minute by minute", partitions=8),
     _query("A25", "notifications sent to a customer"),
     _query("A25b", "notifications for an order"),
     _query("A26", "all items in a customer's partition", consistent=True),
