@@ -1,7 +1,7 @@
 # Everything is installed into this folder: .venv, node_modules, build/ (output of tools), .local/ (the local shop).
 # Needs Python 3.11 or newer and make. Node comes with a Python package, and npm is always run by that Node.
 .DEFAULT_GOAL := help
-.PHONY: help setup installed up test record thorough laptop rehearse browser picture simulate mutants outage followers hostile extending bench scale sbom audit check synth predeploy deploy diff demo docs load reset locks clean
+.PHONY: help setup installed up test record thorough laptop rehearse browser picture simulate mutants outage followers hostile extending bench scale cost sbom audit check synth predeploy deploy diff demo docs load reset locks clean
 
 STAGE ?= dev
 ARGS ?=
@@ -119,6 +119,9 @@ docs: installed ## regenerate the generated pages of docs/
 
 scale: installed ## model the deployed shop under load: orders a second, the first limit, what lifts it; ARGS=record after a change of requests
 	$(python) -m scale $(ARGS)
+
+cost: installed ## print what STAGE (dev) costs in a month, by line; ARGS="-c tracing=true --orders 5000"
+	@$(python) -m cost --stage $(STAGE) $(ARGS)
 
 sbom: installed ## write the software bill of materials (CycloneDX) to build/sbom
 	$(python) -m tools.sbom

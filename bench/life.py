@@ -46,7 +46,7 @@ from bench.measure import WAYS, Figure, Spread, exact
 from bench.outcome import OrderOutcome
 from bench.pair import PRICE, BenchShop, Sent
 from bench.usual.items import deserialize
-from docs.pages.cost import load_prices
+from cost.bill import load_prices
 from functions.model.table import ROWS_BY_TYPE
 from local.dynamodb_engine import Engine
 from tests.shop.test_units import MORE, furnish

@@ -18,6 +18,9 @@ from stacks.nag_suppressions import acknowledge, acknowledge_wildcard
 from stacks.stage import Stage
 
 PYTHON_VERSION_REASON = "The bundle's wheels and the tests use Python 3.13. Python 3.14 needs a separate release."
+NO_TRACES_REASON = (
+    "The logs connect a request with everything that it causes. A stage that wants traces sets `tracing`."
+)
 
 USE_KEY_ACTIONS = (
     "kms:Decrypt",
@@ -73,7 +76,7 @@ class ShopFunction(Construct):
             environment=env.to_variables(environment) | env.to_variables(everywhere),
             timeout=Duration.seconds(timeout_seconds),
             memory_size=stage.number_for("memory_mb", self.lambda_name, memory_mb),
-            tracing=lambda_.Tracing.ACTIVE,
+            tracing=lambda_.Tracing.ACTIVE if stage.tracing else lambda_.Tracing.DISABLED,
             log_group=log,
             logging_format=lambda_.LoggingFormat.JSON,
             system_log_level_v2=lambda_.SystemLogLevel.WARN,
@@ -86,11 +89,13 @@ class ShopFunction(Construct):
                 "AwsSolutions-L1": PYTHON_VERSION_REASON,
                 "Serverless-LambdaLatestVersion": PYTHON_VERSION_REASON,
                 "Serverless-LambdaDLQ": no_dead_letters,
+                **({} if stage.tracing else {"Serverless-LambdaTracing": NO_TRACES_REASON}),
             },
         )
-        acknowledge_wildcard(
-            self, "*", "X-Ray's two write actions do not support resources (IAM service authorization reference)."
-        )
+        if stage.tracing:
+            acknowledge_wildcard(
+                self, "*", "X-Ray's two write actions do not support resources (IAM service authorization reference)."
+            )
 
     def add_environment(self, **more: str) -> None:
         """Add environment variables whose values are not known before the function is created."""

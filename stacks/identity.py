@@ -50,7 +50,8 @@ class Identity(Construct):
             mfa=cognito.Mfa.OPTIONAL,
             mfa_second_factor=cognito.MfaSecondFactor(otp=True, sms=False),
             account_recovery=cognito.AccountRecovery.EMAIL_ONLY,
-            feature_plan=cognito.FeaturePlan.ESSENTIALS,
+            # Cognito bills each active user by plan. Only the sign-in pages need the more expensive one.
+            feature_plan=cognito.FeaturePlan.ESSENTIALS if stage.page else cognito.FeaturePlan.LITE,
             deletion_protection=stage.has_protections,
             removal_policy=stage.removal_policy,
         )

@@ -150,6 +150,8 @@ class Stage:
     `assumed_delivered_days`: After this number of days, a shipped order counts as delivered without a confirmation.
     `return_window_days`: How many days after the delivery goods can be returned.
     `log_retention_days`: How many days logs are kept.
+    `tracing`: Whether X-Ray records traces of the Lambdas: one a second, and 5% of all others. A trace only has
+    Lambda's own segments. The logs connect a request with everything that it causes, with or without traces.
     `parallelization`: The number of concurrent batches per stream shard. Records of one item stay in order.
     `memory_mb`: The memory of a Lambda, as `copies_reader:1024,api:1769`; `*` names all others. A Lambda gets processor
     time in proportion to it: a whole processor with 1,769 MB. Without an entry: 1,024 for the API, 512 for the others.
@@ -203,8 +205,9 @@ class Stage:
     `table_class`: STANDARD_INFREQUENT_ACCESS has cheaper storage and more expensive reads and writes. The command
     `python -m ops capacity` prints which class is cheaper.
     `daily_backup_days`, `monthly_backup_days`: How many days AWS Backup keeps the daily backups, and the backups of the
-    first day of a month. 0: no backups of this kind. Point-in-time recovery (35 days) is always on. Backups keep erased
-    data until they expire.
+    first day of a month. 0: no backups of this kind. Point-in-time recovery (35 days) is always on. Each backup is a
+    full copy, and costs two fifths of what the table's storage costs (`make cost`). Backups keep erased data until they
+    expire.
     `backup_copy_vault`: The ARN of a vault in another region or account. Each backup is copied to it.
     `restored_stream`: The stream ARN of a restored table. The stack then uses this table instead of its own table
     (docs/runbooks/restore-table.md). Configure billing, class and indexes on the restored table itself.
@@ -242,6 +245,7 @@ class Stage:
     return_window_days: int = _integer_setting(30, 0, 365)
     retention_days: int = _integer_setting(365, 1, 10 * 365)
     log_retention_days: int = _integer_setting(14, 1, 3653)
+    tracing: bool = False
     parallelization: int = _integer_setting(1, 1, 10)
     memory_mb: tuple[str, ...] = ()
     batch_size: tuple[str, ...] = ()
@@ -555,8 +559,7 @@ STAGES: Mapping[str, Stage] = {
             burst_webhooks=1_000,
             customer_writes_per_minute=60,
             unpaid_orders_per_customer=20,
-            daily_backup_days=35,
-            monthly_backup_days=365,
+            monthly_backup_days=95,
             shift="linear",
         ),
     )

@@ -53,13 +53,14 @@ and with a declaration it is exported and erased without any other code.
     yield markdown.bullet_list(f"**{row.type}**: {_names(row)}. {row.purpose.capitalize()}." for row in kept)
     yield "It stays in the table when its order is archived, and after an erasure. An export includes it."
     yield "## Outside the table"
-    yield """
+    yield f"""
 - The archive in S3 has the items of closed orders. An erasure rewrites these objects, and an export reads them. It also
   has expired activity entries: ids only, the same changes as in each order's timeline. An export does not read them.
 - The failure store keeps records that could not be processed for 30 days. A running erasure removes the
   customer's personal attributes from them.
-- Backups and point-in-time recovery keep old data for up to 35 days. After a table is restored, staff erase again the
-  customers who were erased after the restore point ([step 9](runbooks/restore-table.md)).
+- Point-in-time recovery keeps old data for 35 days, and backups for as long as the [settings](settings.md) say: in prod
+  for {STAGES["prod"].monthly_backup_days} days. After a table is restored, staff erase again the customers who were
+  erased after the restore point ([step 9](runbooks/restore-table.md)).
 - Events, queues, logs, keys and metrics have no personal attributes. The user pool has the sign-in: its operator
   deletes the user after the event `CustomerErased`.
 """

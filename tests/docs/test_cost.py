@@ -1,6 +1,7 @@
-"""docs/cost.md: its requests equal those of a real order's life, and its prices equal a manual calculation."""
+"""The cost of a stage: its usage equals that of a real order's life, and its bill equals a manual calculation."""
 
 import io
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -8,12 +9,25 @@ from typing import Any
 
 import pytest
 
-from docs.pages import cost
+from cost import usage
+from cost.__main__ import main
+from cost.bill import APART, PRICED, bill, find_unpriced, load_month, load_resources, total, yearly_growth
+from docs.pages import cost as page
 from functions.dynamodb.capacity import READ_OPERATIONS
+from functions.handlers import backlog_metrics, customer_erasure, order_deadlines
+from functions.model.table import INDEX_PROJECTIONS
 from functions.runtime import clients
 from functions.runtime.log import log, metrics_logger
+from local.event_source_mappings.filters import FilterCriteria
+from stacks.filters import build_copies_patterns, build_publisher_patterns
+from tests.stacks.test_settings import SETTINGS
 from tests.support.client_faults import record_calls
 from tests.support.harness import READERS, WORKERS, ShopHarness
+
+FILTERS = {
+    "copies_reader": FilterCriteria(tuple(build_copies_patterns())),
+    "event_publisher": FilterCriteria(tuple(build_publisher_patterns())),
+}
 
 
 class Meter:
@@ -47,11 +61,12 @@ def meter(harness: ShopHarness) -> Iterator[Meter]:
 
 
 def settle(harness: ShopHarness, meter: Meter) -> None:
-    """Deliver until nothing is left; a call for each batch."""
+    """Deliver until nothing is left; a call for each batch. A reader gets only what its filters accept."""
     while True:
         records = harness.new_records()
-        for name, reader in READERS.items() if records else ():
-            meter.call(name, partial(reader.handler, {"Records": records}, None))
+        for name, reader in READERS.items():
+            if accepted := [record for record in records if FILTERS[name].matches(record)]:
+                meter.call(name, partial(reader.handler, {"Records": accepted}, None))
         messages = {name: harness.take_messages(name) for name in WORKERS}
         for name, batch in messages.items():
             if batch:
@@ -74,7 +89,7 @@ def life(harness: ShopHarness) -> dict[str, Callable[[], Any]]:
     }
 
 
-def lived(harness: ShopHarness, meter: Meter) -> dict[str, cost.LifeStep]:
+def lived(harness: ShopHarness, meter: Meter) -> dict[str, usage.LifeStep]:
     """The requests of each step, up to the archive after the retention."""
     harness.open_shop()
     harness.process_all()
@@ -82,20 +97,20 @@ def lived(harness: ShopHarness, meter: Meter) -> dict[str, cost.LifeStep]:
     return found | {"archived": step(harness, meter, lambda: harness.advance_days(days=396))}
 
 
-def step(harness: ShopHarness, meter: Meter, act: Callable[[], Any]) -> cost.LifeStep:
+def step(harness: ShopHarness, meter: Meter, act: Callable[[], Any]) -> usage.LifeStep:
     meter.used.clear()
     mails, objects = len(harness.sent_mails()), len(harness.objects("archive"))
     with record_calls("events", "PutEvents") as calls:
         act()
         settle(harness, meter)
     used = {
-        name: cost.Usage(
+        name: usage.Usage(
             calls=int(one["calls"]), read=one["read"], written=one["written"], messages=int(one["messages"])
         )
         for name, one in meter.used.items()
         if +one
     }
-    return cost.LifeStep(
+    return usage.LifeStep(
         usage=used,
         events=sum(len(call["Entries"]) for call in calls),
         mails=len(harness.sent_mails()) - mails,
@@ -104,7 +119,7 @@ def step(harness: ShopHarness, meter: Meter, act: Callable[[], Any]) -> cost.Lif
 
 
 def test_an_orders_life_makes_the_requests_that_the_page_lists(harness: ShopHarness, meter: Meter) -> None:
-    assert lived(harness, meter) == cost.ORDER_LIFE
+    assert lived(harness, meter) == usage.ORDER_LIFE
 
 
 def test_a_call_leaves_no_more_in_the_log_than_the_page_says(
@@ -117,30 +132,85 @@ def test_a_call_leaves_no_more_in_the_log_than_the_page_says(
     calls = sum(one.calls for name, one in used if name != "api")  # the api is not called here, but its command runs
     lines = told.getvalue().splitlines()
     beside = 26  # of each line CloudWatch counts so many bytes more (PutLogEvents)
-    assert 0.75 * cost.LOG_BYTES < sum(len(line) + beside for line in lines) / calls <= cost.LOG_BYTES
+    assert 0.75 * usage.LOG_BYTES < sum(len(line) + beside for line in lines) / calls <= usage.LOG_BYTES
 
 
-def test_an_order_that_was_delivered_takes_no_more_room_than_the_page_says(harness: ShopHarness, meter: Meter) -> None:
-    acts = life(harness)
+def test_the_items_of_an_order_are_as_large_as_the_page_says_and_stay_for_as_long(
+    harness: ShopHarness, meter: Meter
+) -> None:
     harness.open_shop()
     harness.process_all()
-    before = room(harness)
-    for act in acts.values():
+    before = scan(harness)
+    for act in life(harness).values():
         act()
         harness.process_all()
-    assert 0.85 * cost.STORED_BYTES < room(harness) - before <= cost.STORED_BYTES
+    delivered = [item for key, item in scan(harness).items() if key not in before]
+    archive_order(harness)
+    kept = [item for key, item in scan(harness).items() if key not in before and "ttl" not in item]
+    for name, stored in usage.ORDER_STORAGE.items():
+        assert_close(name, (stored.table, stored.indexes), bytes_of(delivered, name))
+        remains = "ArchivedOrder" if name == "Order" else name
+        assert_close(name, stored.kept, bytes_of(kept, remains))
+        ends = {int(item["ttl"]["N"]) for item in delivered if item["type"]["S"] == name and "ttl" in item}
+        if stored.days is not None and name != "Contribution":
+            days = {(end - harness.now().timestamp()) / 86_400 + 396 for end in ends}
+            assert all(abs(one - stored.days) < 1 for one in days), f"{name} expires after {days} days"
+    shared = {"BestSeller", "InvoiceSeries"}
+    assert {item["type"]["S"] for item in delivered} == usage.ORDER_STORAGE.keys() | shared
 
 
-def room(harness: ShopHarness) -> int:
-    """The bytes of all items and of their index entries (developer guide, "DynamoDB item sizes and formats")."""
+def archive_order(harness: ShopHarness) -> None:
+    harness.advance_days(days=396)
+    harness.process_all()
+
+
+def assert_close(name: str, stated: tuple[int, int], measured: tuple[int, int]) -> None:
+    """Fail unless each stated number of bytes is the measured one, rounded up."""
+    for stating, measuring in zip(stated, measured, strict=True):
+        assert measuring <= stating <= measuring * 1.05 + 10, f"cost/usage.py: {name} has {measured} bytes"
+
+
+def test_events_and_objects_are_as_large_as_the_page_says(harness: ShopHarness, meter: Meter) -> None:
+    with record_calls("events", "PutEvents") as calls:
+        lived(harness, meter)
+    beside = 300  # version, id, source, account, time, region, resources and detail-type, which EventBridge adds
+    details = [entry["Detail"] for call in calls for entry in call["Entries"]]
+    sizes = [len(detail) + beside for detail in details if "order_id" in detail]
+    assert 0.8 * usage.EVENT_BYTES < sum(sizes) / len(sizes) <= usage.EVENT_BYTES
+    objects = sum(len(body) for body in harness.objects("archive").values())
+    assert 0.8 * usage.ARCHIVED_BYTES < objects <= usage.ARCHIVED_BYTES
+
+
+def test_a_scheduled_run_without_work_reads_as_much_as_the_page_says(harness: ShopHarness, meter: Meter) -> None:
+    scheduled = {"order_deadlines": order_deadlines, "backlog_metrics": backlog_metrics}
+    events = {"order_deadlines": {"group": 0, "groups": 4}}
+    for name, module in {**scheduled, "customer_erasure": customer_erasure}.items():
+        event = {"time": harness.now().isoformat(), **events.get(name, {})}
+        meter.call(name, partial(module.handler, event, None))
+    assert {name: one["read"] for name, one in meter.used.items()} == usage.SCHEDULED_READS
+    assert load_month(0).scheduled.keys() == usage.SCHEDULED_READS.keys()
+
+
+def scan(harness: ShopHarness) -> dict[tuple[str, str], dict[str, Any]]:
     pages = harness.shop.table.client.get_paginator("scan").paginate(TableName=harness.shop.table.name)
-    return sum(bytes_of(item) for page in pages for item in page["Items"])
+    return {(item["PK"]["S"], item["SK"]["S"]): item for page in pages for item in page["Items"]}
 
 
-def bytes_of(item: dict[str, Any]) -> int:
-    whole = sum(len(name) + size(value) for name, value in item.items())
-    indexes = [name for name in ("GSI1PK", "GSI2PK", "GSI3PK") if name in item]
-    return whole + len(indexes) * (whole + 100)
+def bytes_of(items: list[dict[str, Any]], name: str) -> tuple[int, int]:
+    """The bytes of the items of a type in the table and in indexes (developer guide, "DynamoDB item sizes")."""
+    table = indexes = 0
+    for item in (item for item in items if item["type"]["S"] == name):
+        table += attributes_size(item)
+        for index, projected in INDEX_PROJECTIONS.items():
+            if f"{index}PK" in item:
+                keys = {"PK", "SK", f"{index}PK", f"{index}SK"}
+                held = item if projected is None else {it: item[it] for it in item if it in {*projected, *keys}}
+                indexes += attributes_size(held) + 100
+    return table, indexes
+
+
+def attributes_size(item: dict[str, Any]) -> int:
+    return sum(len(name) + size(value) for name, value in item.items())
 
 
 def size(value: dict[str, Any]) -> int:
@@ -152,42 +222,104 @@ def size(value: dict[str, Any]) -> int:
     return 1 if kind in ("BOOL", "NULL") else len(str(held).encode())
 
 
-# By hand, from the life and from the prices of us-east-1 of 2026-08-31, for a million orders:
-#   units read: placed 2+1+1, paid 1.5+2+2+1, dispatched 0.5+1, delivered 0.5+1,
-#     archived 2.5 = 4+6.5+1.5+1.5+2.5 = 16 * 0.125 = 2.00
-#   units written: 7+4+2, 8+18+12+2, 7+3+2, 8+3+2, 1+5 = 13+40+12+13+6 = 84 * 0.625 = 52.50
-#   Lambda: 6, 9, 6, 6, 7 = 34 calls * 0.20 = 6.80; 4 of the api at 1 GB, 30 others at 0.5 GB, 0.05 s each:
-#     0.2 + 0.75 = 0.95 GB s * 13.3334 = 12.66673
-#   4 requests * 1.00; 1+5+2+2+7 = 17 events * 1.00; 1+3+1+1+6 = 12 messages * 3 * 0.40 = 14.40
-#   4 mails * 100 = 400; 2 objects * 5 = 10; logs: 34 calls * 1,000 bytes = 31.664968 GB * 0.50 = 15.832484
-LIFE_OF_A_MILLION = 2.00 + 52.50 + 6.80 + 12.66673 + 4.00 + 17.00 + 14.40 + 400.00 + 10.00 + 15.832484
-#   looks: 20 * (1.00 + 0.20 + 0.05 * 13.3334 + 0.5 * 0.125 + 0.931323 GB * 0.50) = 20 * (1.2625 + 0.66667 + 0.465661)
-LOOKS_OF_A_MILLION = 47.896626
-#   13 KB for 395 days of 365 / 12 a month: 12.397766 GB * 12.986301 months * (0.25 + 0.20) = 72.450507
-STORED_OF_A_MILLION = 72.450507
-#   standing: 7 * 5 * 3 * 43,800 = 4.599 M polls * 0.40 = 1.8396;
-#   43,800 calls: * 0.20 / M = 0.00876; * 0.025 GB s * 0.0000133334 = 0.0146001; * 2 units * 0.125 / M = 0.01095;
-#     * 1,000 bytes = 0.0407919 GB * 0.50 = 0.0203960
-STANDING = 1.8396 + 0.00876 + 0.0146001 + 0.01095 + 0.0203960
-#   traces: 34 calls and 20 looks an order, and 1,440 calls a day; 86,400 a day, and a twentieth of the others, in
-#     365 / 12 days at 5.00 / M: 55,440 * 30.416667 = 1.6863 M; (86,400 + 265,752) * 30.416667 = 10.71129 M;
-#     (86,400 + 26,995,752) * 30.416667 = 823.74879 M
-TRACED = {1_000: 8.4315, 100_000: 53.55645, 10_000_000: 4_118.74395}
+# By hand, from the life and from the prices of us-east-1 of 2026-08-31, for a million orders in prod:
+BY_HAND = {
+    # units read: placed 2+1+1, paid 1.5+2+2+1, dispatched 0.5+1, delivered 0.5+1, archived 2.5 = 16; 20 looks at 0.5
+    "read units": (16 + 10) * 0.125,
+    # units written: 7+4+2, 8+18+12+2, 7+3+2, 8+3+2, 1+5 = 13+40+12+13+6
+    "write units": 84 * 0.625,
+    # calls: 4, 7, 4, 4, 4 = 23, and 20 looks; 24 of the API at 1 GB, 19 others at 0.5 GB, 0.05 s each
+    "invocations": 43 * 0.20,
+    "GB-seconds": (24 * 1 + 19 * 0.5) * 0.05 * 13.3334,
+    "requests": 24 * 1.00,
+    "events": (1 + 5 + 2 + 2 + 7) * 1.00,
+    "requests of messages": (1 + 3 + 1 + 1 + 6) * 3 * 0.40,
+    "objects written": 2 * 5.00,
+    "GB of logs written": 43 * 1_000 / 1.073741824 / 1_000 * 0.50,
+    "mails": 4 * 100.00,
+}
 
 
-def test_the_cost_of_an_order_equals_the_manual_calculation() -> None:
-    assert sum(sum(cost.step_cost(step).values()) for step in cost.ORDER_LIFE.values()) * 1e6 == pytest.approx(
-        LIFE_OF_A_MILLION
-    )
-    assert cost.browsing_cost() * 1e6 == pytest.approx(LOOKS_OF_A_MILLION, abs=1e-4)
-    assert cost.storage_cost() * 1e6 == pytest.approx(STORED_OF_A_MILLION, abs=1e-4)
+def test_the_cost_of_a_million_orders_equals_the_manual_calculation() -> None:
+    lines = {line.what: line.amount for line in page.lines_of_a_million()}
+    assert {name: lines[name] for name in BY_HAND} == pytest.approx(BY_HAND)
 
 
-@pytest.mark.parametrize("orders_a_day", [1_000, 100_000, 10_000_000])
-def test_the_cost_of_a_month_is_its_orders_plus_the_fixed_costs(orders_a_day: int) -> None:
-    millions = orders_a_day * 365 / 12 / 1_000_000
-    by_hand = millions * (LIFE_OF_A_MILLION + LOOKS_OF_A_MILLION + STORED_OF_A_MILLION) + STANDING
-    by_hand += TRACED[orders_a_day]
-    assert cost.tracing_cost(orders_a_day) == pytest.approx(TRACED[orders_a_day])
-    assert cost.month_cost(orders_a_day) == pytest.approx(by_hand, rel=1e-6)
-    assert f"| {orders_a_day:,} | {by_hand:,.2f} |" in cost.render_page()
+def test_storage_and_backups_equal_the_manual_calculation() -> None:
+    lines = {line.what: line for line in page.lines_of_a_million()}
+    kept, activity, mails, sales = 750 + 620 + 420 + 350 + 140 + 280 + 150 + 170, 1_730 * 90, 1_580 * 180, 490 * 400
+    table = (kept * 395 + activity + mails + sales + 380 * 90 + 160 * 30) / (365 / 12) * 1e6 / (1 << 30)
+    indexes = ((1_450 + 520) * 395 + 2_230 * 90) / (365 / 12) * 1e6 / (1 << 30)
+    assert lines["GB in the table"].amount == pytest.approx(table * 0.25)
+    assert lines["GB in the indexes"].amount == pytest.approx(indexes * 0.25)
+    assert lines["GB with point-in-time recovery"].amount == pytest.approx(table * 0.20)
+    assert lines["GB in backups (monthly)"].amount == pytest.approx(table * 0.10 * 95 / (365 / 12))
+
+
+def test_a_month_without_orders_costs_what_stands_in_the_template() -> None:
+    standing = {
+        "read units": (4 * 43_800 * 1 + 8_760 * 6.5 + 730 * 2) * 0.125 / 1e6,
+        "polls of queues": 7 * 5 * 3 * 43_800 * 0.40 / 1e6,
+        "metrics of alarms": 51 * 0.10,
+        "dashboards": 3.00,
+        "keys": 1.00,
+        "secrets": 3 * 0.40,
+        "metrics": 86 * 0.30,
+        "rules of contributor insights": 2 * 4 * 0.50,
+        "mails": 0,
+    }
+    lines = {line.what: line.amount for line in bill(load_month(0, stage="prod"))}
+    assert {name: lines[name] for name in standing} == pytest.approx(standing)
+
+
+def test_the_bill_grows_with_the_settings() -> None:
+    def costs(**settings: object) -> dict[str, float]:
+        found: dict[str, float] = {}
+        for line in bill(load_month(1_000, **settings)):
+            found[line.service] = found.get(line.service, 0) + line.amount
+        return found
+
+    few, many = costs(), costs(**SETTINGS)
+    assert many.keys() - few.keys() == {"AWS Backup", "X-Ray", "CloudFront", "WAF"}
+    # two copies of 35 daily backups
+    (stored,) = [line for line in bill(load_month(1_000, **SETTINGS)) if line.service == "AWS Backup"]
+    assert stored.quantity == pytest.approx(load_month(1_000, **SETTINGS).stored[0] * 35 * 2)
+
+
+def test_a_restored_orders_stub_and_invoice_cost_more_each_year() -> None:
+    by_hand = 12 * ((480 + 620 + 140 + 240 + 150) * 0.45 + 1_450 * 0.25 + 4_000 * 0.023) * 1e6 / (1 << 30)
+    assert total(yearly_growth(load_month(1e6 / (365 / 12), stage="prod"))) == pytest.approx(by_hand)
+
+
+@pytest.mark.parametrize("context", [{}, {"stage": "prod"}, SETTINGS], ids=["dev", "prod", "all settings"])
+def test_every_resource_of_the_template_has_a_price_or_is_free(context: dict[str, object]) -> None:
+    if unpriced := list(find_unpriced(load_resources(context))):
+        pytest.fail("\n".join(unpriced), pytrace=False)
+
+
+def test_a_resource_without_a_price_is_named() -> None:
+    assert list(find_unpriced(["AWS::IAM::Role", "AWS::Kinesis::Stream", *PRICED])) == [
+        "cost/bill.py: AWS::Kinesis::Stream has no price: add it to PRICED, or to FREE with the reason"
+    ]
+
+
+def test_make_cost_prints_the_bill_of_the_page(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["cost", "--stage", "prod", "--orders", "1000"])
+    main()
+    printed = capsys.readouterr().out.splitlines()
+    expected = bill(page.month("prod", 1_000))
+    assert printed[0] == "prod, 1,000 orders a day"
+    assert [line.split()[-1] for line in printed[1:-5]] == [f"{line.amount:,.2f}" for line in expected]
+    assert printed[-4].split()[-1] == f"{total(expected, without=APART):,.2f}"
+
+
+def test_make_cost_rejects_an_unknown_setting(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["cost", "-c", "daily_backup_day=7"])
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    assert stopped.value.code == 2
+    assert capsys.readouterr().err.endswith("daily_backup_day is not a setting: did you mean daily_backup_days?\n")

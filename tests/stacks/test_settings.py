@@ -28,6 +28,8 @@ SETTINGS: dict[str, object] = {
     "batch_window_seconds": ["fulfilment:1"],
     "concurrency": ["fulfilment:8"],
     "table_class": "STANDARD_INFREQUENT_ACCESS",
+    "tracing": True,
+    "daily_backup_days": 35,
     "monthly_backup_days": 0,
     "backup_copy_vault": "arn:aws:backup:eu-west-1:111122223333:backup-vault:copies",
     "snap_start": True,
@@ -136,14 +138,13 @@ def test_throttled_keys_are_reported_if_the_stage_enables_it(
 
 
 # backups --------------------------------------------------------------------------------------------------------------
-def test_prod_is_backed_up_each_day_for_35_days_and_each_month_for_a_year_and_dev_is_not(
+def test_prod_is_backed_up_each_month_for_three_months_and_dev_is_not(
     dev: SynthesizedTemplate, prod: SynthesizedTemplate
 ) -> None:
     assert not [id for id, it in dev.body["Resources"].items() if it["Type"].startswith("AWS::Backup::")]
     rules = prod.only_properties("AWS::Backup::BackupPlan")["BackupPlan"]["BackupPlanRule"]
     assert [(it["RuleName"], it["ScheduleExpression"], it["Lifecycle"]["DeleteAfterDays"]) for it in rules] == [
-        ("Daily", "cron(0 3 * * ? *)", 35),
-        ("Monthly", "cron(0 3 1 * ? *)", 365),
+        ("Monthly", "cron(0 3 1 * ? *)", 95),
     ]
     (table,), (key,) = prod.resources(TABLE), prod.resources("AWS::KMS::Key")
     chosen = prod.only_properties("AWS::Backup::BackupSelection")["BackupSelection"]
@@ -163,9 +164,26 @@ def test_a_first_deploy_leaves_protections_against_deletion_off(other: Synthesiz
 
 def test_each_backup_is_copied_to_the_vault_that_the_stage_names(other: SynthesizedTemplate) -> None:
     (rule,) = other.only_properties("AWS::Backup::BackupPlan")["BackupPlan"]["BackupPlanRule"]
+    assert (rule["RuleName"], rule["ScheduleExpression"]) == ("Daily", "cron(0 3 * * ? *)")
     (copy,) = rule["CopyActions"]
     assert copy["DestinationBackupVaultArn"] == "arn:aws:backup:eu-west-1:111122223333:backup-vault:copies"
     assert copy["Lifecycle"]["DeleteAfterDays"] == rule["Lifecycle"]["DeleteAfterDays"] == 35
+
+
+# traces and users -----------------------------------------------------------------------------------------------------
+def test_functions_are_traced_only_if_the_stage_wants_it(dev: SynthesizedTemplate, other: SynthesizedTemplate) -> None:
+    def traced(template: SynthesizedTemplate) -> set[Any]:
+        found = template.properties("AWS::Lambda::Function").values()
+        return {it.get("TracingConfig", {}).get("Mode") for it in found if it["Handler"].startswith("functions.")}
+
+    assert (traced(dev), traced(other)) == ({None}, {"Active"})
+
+
+def test_only_a_stage_with_the_page_pays_for_cognitos_sign_in_pages(
+    dev: SynthesizedTemplate, paged: SynthesizedTemplate
+) -> None:
+    plans = [it.only_properties("AWS::Cognito::UserPool")["UserPoolTier"] for it in (dev, paged)]
+    assert plans == ["LITE", "ESSENTIALS"]
 
 
 # releases -------------------------------------------------------------------------------------------------------------

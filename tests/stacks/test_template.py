@@ -287,10 +287,10 @@ def test_effects_and_commands_are_remembered_for_90_days() -> None:
 
 # the functions --------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("module", MODULES)
-def test_a_function_is_traced_and_logs_json_into_its_own_group(dev: SynthesizedTemplate, module: str) -> None:
+def test_a_function_logs_json_into_its_own_group_and_is_not_traced(dev: SynthesizedTemplate, module: str) -> None:
     function = dev.properties("AWS::Lambda::Function")[dev.function(module)]
     assert (function["Runtime"], function["Architectures"]) == ("python3.13", ["arm64"])
-    assert function["TracingConfig"] == {"Mode": "Active"}
+    assert "TracingConfig" not in function
     assert function["LoggingConfig"]["LogFormat"] == "JSON"
     group = function["LoggingConfig"]["LogGroup"]["Ref"]
     assert dev.properties("AWS::Logs::LogGroup")[group]["RetentionInDays"] == 14

@@ -1,0 +1,369 @@
+"""The bill of a month: each resource of a synthesized template with its price, for a number of orders.
+
+Each type of resource is in PRICED, with the function that yields its lines, or in FREE. Any other type raises
+UnpricedResource, so that no new resource is forgotten.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from cost import usage
+from functions.model.lambdas import lambda_name_of_handler
+from stacks import PROJECT
+from stacks.stage import Stage, read_settings
+from stacks.synth_cache import get_assembly
+
+PRICES = PROJECT / "ops" / "prices.json"
+MILLION = 1_000_000
+GIGABYTE = 1 << 30
+APART = ("SES", "Cognito")
+"""Services that cost far more than all others. Totals are also given without them."""
+
+
+def load_prices() -> Mapping[str, Any]:
+    found: Mapping[str, Any] = json.loads(PRICES.read_text(encoding="utf-8"))
+    return found
+
+
+class UnpricedResource(LookupError):
+    """A template has resources of a type that is neither in PRICED nor in FREE. The text has a line for each type."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of a bill. `quantity`: in a month, in the unit that AWS bills. `price`: of one, in dollars."""
+
+    service: str
+    what: str
+    quantity: float
+    price: float
+
+    @property
+    def amount(self) -> float:
+        return self.quantity * self.price
+
+
+@dataclass(frozen=True)
+class Month:
+    """What a bill is computed from: the settings, the resources by type, the orders of the month, and the prices."""
+
+    stage: Stage
+    resources: Mapping[str, Mapping[str, Mapping[str, Any]]]
+    orders: float
+    prices: Mapping[str, Any] = field(default_factory=load_prices)
+
+    def price(self, name: str) -> float:
+        return float(self.prices["others"][name])
+
+    def life(self, kind: str) -> float:
+        """Return the sum of a kind of usage over the lives of all orders of the month."""
+        return self.orders * sum(step.total(kind) for step in usage.ORDER_LIFE.values())
+
+    @cached_property
+    def views(self) -> float:
+        return self.orders * usage.VIEWS_PER_ORDER
+
+    @cached_property
+    def functions(self) -> Mapping[str, Mapping[str, Any]]:
+        """The functions of the shop by name. Functions of the CDK run only during a deploy, and are left out."""
+        found = self.resources.get("AWS::Lambda::Function", {}).values()
+        ours = [one for one in found if str(one.get("Handler")).startswith("functions.")]
+        return {lambda_name_of_handler(one["Handler"]): one for one in ours}
+
+    @cached_property
+    def scheduled(self) -> Mapping[str, float]:
+        """The scheduled runs in the month, by function."""
+        ids = self.resources.get("AWS::Lambda::Function", {})
+        runs: dict[str, float] = {}
+        for rule in self.resources.get("AWS::Events::Rule", {}).values():
+            if found := re.fullmatch(r"rate\((\d+) (minute|hour|day)s?\)", rule.get("ScheduleExpression", "")):
+                minutes = int(found[1]) * {"minute": 1, "hour": 60, "day": 24 * 60}[found[2]]
+                for target in rule["Targets"]:
+                    name = lambda_name_of_handler(ids[target["Arn"]["Fn::GetAtt"][0]]["Handler"])
+                    runs[name] = runs.get(name, 0) + usage.MINUTES_A_MONTH / minutes
+        return runs
+
+    @cached_property
+    def calls(self) -> Mapping[str, float]:
+        """The invocations in the month, by function."""
+        steps = usage.ORDER_LIFE.values()
+        life = {
+            name: self.orders * sum(step.usage[name].calls for step in steps if name in step.usage)
+            for name in self.functions
+        }
+        return {
+            name: number + self.scheduled.get(name, 0) + (self.views if name == "api" else 0)
+            for name, number in life.items()
+        }
+
+    @cached_property
+    def stored(self) -> tuple[float, float]:
+        """The gigabytes in the table and in its indexes, when as many orders are archived as are placed."""
+        days = usage.days_until_archived(self.stage)
+        sizes = [one.byte_days(days) for one in usage.ORDER_STORAGE.values()]
+        a_day = self.orders / usage.MONTH_DAYS / GIGABYTE
+        return a_day * sum(table for table, _ in sizes), a_day * sum(indexes for _, indexes in sizes)
+
+
+Lines = Iterator[Line]
+Resources = Mapping[str, Mapping[str, Any]]
+
+
+def table_lines(month: Month, tables: Resources) -> Lines:
+    for table in tables.values():
+        (replica,) = table["Replicas"]
+        prices = month.prices["table_classes"][replica.get("TableClass", "STANDARD")]
+        scheduled = sum(runs * usage.SCHEDULED_READS[name] for name, runs in month.scheduled.items())
+        units = {"read": month.life("read") + month.views / 2 + scheduled, "write": month.life("written")}
+        for way, number in units.items():
+            if table["BillingMode"] == "PROVISIONED":
+                hours = _provisioned_hours(month.stage, way, number)
+                yield Line("DynamoDB", f"{way} unit hours", hours, prices[f"{way}_unit_hour"])
+            else:
+                yield Line("DynamoDB", f"{way} units", number, prices[f"{way}_million"] / MILLION)
+        in_table, in_indexes = month.stored
+        yield Line("DynamoDB", "GB in the table", in_table, prices["gigabyte_month"])
+        yield Line("DynamoDB", "GB in the indexes", in_indexes, prices["gigabyte_month"])
+        if replica["PointInTimeRecoverySpecification"]["PointInTimeRecoveryEnabled"]:
+            yield Line("DynamoDB", "GB with point-in-time recovery", in_table, month.price("recovery_gigabyte_month"))
+        watched = [replica, *replica["GlobalSecondaryIndexes"]] if "GlobalSecondaryIndexes" in replica else [replica]
+        rules = 2 * sum(bool(one.get("ContributorInsightsSpecification", {}).get("Enabled")) for one in watched)
+        if rules:
+            yield Line("DynamoDB", "rules of contributor insights", rules, month.price("insights_rule_month"))
+
+
+def _provisioned_hours(stage: Stage, way: str, units: float) -> float:
+    """Return the provisioned unit hours: the mean load at the target utilization, at least the minimums."""
+    mean = units / usage.HOURS_A_MONTH / 3600 / (stage.utilization / 100)
+    least = sum(stage.capacity_range(f"{way}_units", target)[0] for target in ("table", "GSI1", "GSI2", "GSI3"))
+    return max(mean, least) * usage.HOURS_A_MONTH
+
+
+def backup_lines(month: Month, plans: Resources) -> Lines:
+    in_table, _ = month.stored
+    for plan in plans.values():
+        for rule in plan["BackupPlan"]["BackupPlanRule"]:
+            every = 1 if rule["ScheduleExpression"].split()[2] == "*" else usage.MONTH_DAYS
+            copies = rule["Lifecycle"]["DeleteAfterDays"] / every
+            stored = in_table * copies * (1 + len(rule["CopyActions"]))
+            what = f"GB in backups ({rule['RuleName'].lower()})"
+            yield Line("AWS Backup", what, stored, month.price("backup_gigabyte_month"))
+
+
+def function_lines(month: Month, _: Resources) -> Lines:
+    calls = sum(month.calls.values())
+    seconds = sum(
+        number * usage.CALL_SECONDS * month.functions[name]["MemorySize"] / 1024 for name, number in month.calls.items()
+    )
+    yield Line("Lambda", "invocations", calls, month.price("lambda_request_million") / MILLION)
+    yield Line("Lambda", "GB-seconds", seconds, month.price("lambda_gigabyte_second"))
+    traced = sum(
+        number
+        for name, number in month.calls.items()
+        if month.functions[name].get("TracingConfig", {}).get("Mode") == "Active"
+    )
+    if not traced:
+        return
+    first = min(traced, usage.TRACES_PER_SECOND * usage.DAY_SECONDS * usage.MONTH_DAYS)
+    traces = first + usage.TRACED_SHARE * (traced - first)
+    yield Line("X-Ray", "traces", traces, month.price("trace_million") / MILLION)
+
+
+def version_lines(month: Month, versions: Resources) -> Lines:
+    starts = [one for one in month.functions.values() if "SnapStart" in one]
+    if starts:
+        gigabyte_seconds = sum(one["MemorySize"] for one in starts) / 1024 * usage.HOURS_A_MONTH * 3600 * len(versions)
+        yield Line("Lambda", "GB-seconds of snapshots", gigabyte_seconds, month.price("snapshot_gigabyte_second"))
+
+
+def mapping_lines(month: Month, mappings: Resources) -> Lines:
+    queues = sum("StartingPosition" not in one for one in mappings.values())
+    polls = queues * usage.POLLERS * usage.POLLS_A_MINUTE * usage.MINUTES_A_MONTH
+    yield Line("SQS", "polls of queues", polls, month.price("queue_request_million") / MILLION)
+
+
+def queue_lines(month: Month, _: Resources) -> Lines:
+    requests = month.life("messages") * usage.REQUESTS_PER_MESSAGE
+    yield Line("SQS", "requests of messages", requests, month.price("queue_request_million") / MILLION)
+
+
+def _events(month: Month) -> float:
+    return month.orders * sum(step.events for step in usage.ORDER_LIFE.values())
+
+
+def bus_lines(month: Month, _: Resources) -> Lines:
+    yield Line("EventBridge", "events", _events(month), month.price("event_million") / MILLION)
+
+
+def bus_archive_lines(month: Month, archives: Resources) -> Lines:
+    archived = _events(month) * usage.EVENT_BYTES / GIGABYTE
+    for archive in archives.values():
+        stored = archived / usage.MONTH_DAYS * archive["RetentionDays"]
+        yield Line("EventBridge", "GB archived", archived, month.price("event_archive_gigabyte"))
+        yield Line("EventBridge", "GB in the archive", stored, month.price("event_archive_gigabyte_month"))
+
+
+def _requests(month: Month) -> float:
+    steps = usage.ORDER_LIFE.values()
+    return month.views + month.orders * sum(step.usage["api"].calls for step in steps if "api" in step.usage)
+
+
+def api_lines(month: Month, _: Resources) -> Lines:
+    yield Line("API Gateway", "requests", _requests(month), month.price("api_request_million") / MILLION)
+    if "AWS::CloudFront::Distribution" not in month.resources:
+        sent = _requests(month) * usage.ANSWER_BYTES / GIGABYTE
+        yield Line("API Gateway", "GB sent to clients", sent, month.price("transfer_gigabyte"))
+
+
+def log_lines(month: Month, _: Resources) -> Lines:
+    written = sum(month.calls.values()) * usage.LOG_BYTES / GIGABYTE
+    stored = written / usage.MONTH_DAYS * month.stage.log_retention_days
+    yield Line("CloudWatch", "GB of logs written", written, month.price("log_gigabyte"))
+    yield Line("CloudWatch", "GB of logs kept", stored, month.price("log_gigabyte_month"))
+    yield Line("CloudWatch", "metrics", usage.CUSTOM_METRICS, month.price("metric_month"))
+
+
+def alarm_lines(month: Month, alarms: Resources) -> Lines:
+    metrics = sum(len([one for one in it.get("Metrics", [{}]) if "Expression" not in one]) for it in alarms.values())
+    yield Line("CloudWatch", "metrics of alarms", metrics, month.price("alarm_month"))
+
+
+def bucket_lines(month: Month, _: Resources) -> Lines:
+    objects = month.orders * sum(step.objects for step in usage.ORDER_LIFE.values())
+    yield Line("S3", "objects written", objects, month.price("object_put_thousand") / 1000)
+
+
+def user_lines(month: Month, pools: Resources) -> Lines:
+    users = month.orders * usage.USERS_PER_ORDER
+    for pool in pools.values():
+        below = 0.0
+        for limit, price in month.prices["active_user_months"][pool["UserPoolTier"]]:
+            in_step = max(0.0, (users if limit is None else min(users, limit)) - below)
+            below += in_step
+            yield Line("Cognito", f"active users at {price}", in_step, price)
+
+
+def key_lines(month: Month, keys: Resources) -> Lines:
+    yield Line("KMS", "keys", len(keys), month.price("key_month"))
+    yield Line("KMS", "requests", usage.KEY_REQUESTS, month.price("key_request_ten_thousand") / 10_000)
+
+
+def front_lines(month: Month, _: Resources) -> Lines:
+    requests = _requests(month)
+    yield Line("CloudFront", "requests", requests, month.price("front_request_ten_thousand") / 10_000)
+    sent = requests * usage.ANSWER_BYTES / GIGABYTE
+    yield Line("CloudFront", "GB sent to clients", sent, month.price("front_gigabyte"))
+
+
+def firewall_lines(month: Month, firewalls: Resources) -> Lines:
+    rules = sum(len(one["Rules"]) for one in firewalls.values())
+    yield Line("WAF", "web ACLs", len(firewalls), month.price("firewall_month"))
+    yield Line("WAF", "rules", rules, month.price("firewall_rule_month"))
+    yield Line("WAF", "requests", _requests(month), month.price("firewall_request_million") / MILLION)
+
+
+def _count_lines(service: str, what: str, price: str) -> Callable[[Month, Resources], Lines]:
+    """Return a function that yields one line: the number of the resources, each at a monthly price."""
+    return lambda month, found: iter([Line(service, what, len(found), month.price(price))])
+
+
+PRICED: Mapping[str, Callable[[Month, Resources], Lines]] = {
+    "AWS::DynamoDB::GlobalTable": table_lines,
+    "AWS::Backup::BackupPlan": backup_lines,
+    "AWS::Lambda::Function": function_lines,
+    "AWS::Lambda::Version": version_lines,
+    "AWS::ApiGatewayV2::Api": api_lines,
+    "AWS::Events::EventBus": bus_lines,
+    "AWS::Events::Archive": bus_archive_lines,
+    "AWS::SQS::Queue": queue_lines,
+    "AWS::Lambda::EventSourceMapping": mapping_lines,
+    "AWS::S3::Bucket": bucket_lines,
+    "AWS::Logs::LogGroup": log_lines,
+    "AWS::CloudWatch::Alarm": alarm_lines,
+    "AWS::CloudWatch::Dashboard": _count_lines("CloudWatch", "dashboards", "dashboard_month"),
+    "AWS::KMS::Key": key_lines,
+    "AWS::SecretsManager::Secret": _count_lines("Secrets Manager", "secrets", "secret_month"),
+    "AWS::CloudFront::Distribution": front_lines,
+    "AWS::WAFv2::WebACL": firewall_lines,
+    "AWS::Cognito::UserPool": user_lines,
+}
+"""The types of resources that cost money, in the order of the bill."""
+FREE: Mapping[str, str] = {
+    "AWS::ApiGatewayV2::(Authorizer|Integration|Route|Stage)": "a part of an API, which is billed by requests",
+    "AWS::Backup::(BackupSelection|BackupVault)": "only the stored backups are billed",
+    "AWS::CloudFront::(CachePolicy|OriginAccessControl|ResponseHeadersPolicy)": "a part of a distribution",
+    "AWS::CloudFront::Function": "it runs only for the folders of the page: 0.10 for a million visits",
+    "AWS::CodeDeploy::.*": "deployments of Lambda functions are free",
+    "AWS::Cognito::(ManagedLoginBranding|UserPoolClient|UserPoolDomain|UserPoolGroup)": "users are billed",
+    "AWS::Events::Rule": "deliveries to queues and functions of the account are free, and so are schedules",
+    "AWS::IAM::.*": "free",
+    "AWS::Lambda::(Alias|EventInvokeConfig|LayerVersion|Permission)": "free",
+    "AWS::Logs::QueryDefinition": "only its runs are billed, by the logs that they read: 0.005 for a GB",
+    "AWS::S3::BucketPolicy": "free",
+    "AWS::WAFv2::IPSet": "a part of a web ACL",
+    "AWS::SNS::(Topic|TopicPolicy)": "it carries the mails of alarms: 0.02 for a thousand",
+    "AWS::SQS::QueuePolicy": "free",
+    "Custom::.*": "it runs only during a deploy",
+}
+"""The types of resources without a line, as patterns, each with the reason."""
+
+
+def load_resources(context: Mapping[str, object]) -> dict[str, dict[str, Mapping[str, Any]]]:
+    """Return the properties of all resources that a deploy with this context creates, by type and logical id.
+
+    The templates come from the cache. Raises InvalidSetting if a setting is wrong.
+    """
+    found: dict[str, dict[str, Mapping[str, Any]]] = {}
+    for file in sorted(get_assembly({"laptop": "true", **context}).glob("*.template.json")):
+        for id, resource in json.loads(file.read_text(encoding="utf-8"))["Resources"].items():
+            found.setdefault(resource["Type"], {})[id] = resource.get("Properties", {})
+    return found
+
+
+def find_unpriced(types: Iterable[str]) -> Iterator[str]:
+    """Yield one sentence for each type of resource that is neither in PRICED nor in FREE."""
+    for one in sorted(types):
+        if one not in PRICED and not any(re.fullmatch(free, one) for free in FREE):
+            yield f"cost/bill.py: {one} has no price: add it to PRICED, or to FREE with the reason"
+
+
+def bill(month: Month) -> list[Line]:
+    """Return the lines of a month. Raises UnpricedResource."""
+    if unpriced := list(find_unpriced(month.resources)):
+        raise UnpricedResource("\n".join(unpriced))
+    lines = [
+        line
+        for kind, price in PRICED.items()
+        if kind in month.resources
+        for line in price(month, month.resources[kind])
+    ]
+    mails = month.orders * sum(step.mails for step in usage.ORDER_LIFE.values())
+    return [*lines, Line("SES", "mails", mails, month.price("mail_thousand") / 1000)]
+
+
+def load_month(orders_a_day: float, **context: object) -> Month:
+    """Return the month of a stage with these settings. `context`: as on the CDK's command line."""
+    stage = read_settings({**json.loads((PROJECT / "cdk.json").read_text())["context"], **context})
+    return Month(stage, load_resources(context), orders_a_day * usage.MONTH_DAYS)
+
+
+def yearly_growth(month: Month) -> list[Line]:
+    """Return what a month costs more after each further year: archived orders leave objects and some items for ever."""
+    prices, orders = month.prices["table_classes"][month.stage.table_class], month.orders * 12
+    kept = [one.kept for one in usage.ORDER_STORAGE.values()]
+    table, indexes = (orders * sum(sizes) / GIGABYTE for sizes in zip(*kept, strict=True))
+    objects = orders * usage.ARCHIVED_BYTES / GIGABYTE
+    return [
+        Line("DynamoDB", "GB in the table", table, prices["gigabyte_month"]),
+        Line("DynamoDB", "GB in the indexes", indexes, prices["gigabyte_month"]),
+        Line("DynamoDB", "GB with point-in-time recovery", table, month.price("recovery_gigabyte_month")),
+        Line("S3", "GB of objects", objects, month.price("object_gigabyte_month")),
+    ]
+
+
+def total(lines: Iterable[Line], *, without: tuple[str, ...] = ()) -> float:
+    return sum(line.amount for line in lines if line.service not in without)

@@ -1,0 +1,149 @@
+"""The AWS usage of an order from placement to archive, and of a shop without orders.
+
+The usage is declared here as data; tests/docs/test_cost.py measures a real order and compares.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from functions.model import retention
+from stacks.stage import Stage
+
+
+@dataclass(frozen=True)
+class Usage:
+    """The usage of a function in one step: invocations, read units, write units, and received messages."""
+
+    calls: int = 0
+    read: float = 0
+    written: float = 0
+    messages: int = 0
+
+
+@dataclass(frozen=True)
+class LifeStep:
+    """The AWS usage of one step in the life of an order, including all its reactions."""
+
+    usage: Mapping[str, Usage]
+    events: int = 0
+    mails: int = 0
+    objects: int = 0
+
+    def total(self, kind: str) -> float:
+        return sum(float(getattr(one, kind)) for one in self.usage.values())
+
+
+@dataclass(frozen=True)
+class Stored:
+    """The bytes of an order's items of one type, in the table and in its indexes, and for how many days they stay.
+
+    `days`: None if the items stay until their order is archived. `kept`: how many of the bytes (table, indexes) stay
+    after that, for ever.
+    """
+
+    table: int
+    indexes: int = 0
+    days: int | None = None
+    kept: tuple[int, int] = (0, 0)
+
+    def byte_days(self, retention_days: int) -> tuple[int, int]:
+        days = retention_days if self.days is None else self.days
+        return self.table * days, self.indexes * days
+
+
+# fmt: off
+ORDER_LIFE: Mapping[str, LifeStep] = {
+    "placed": LifeStep(events=1, mails=1, usage={
+        "api": Usage(calls=1, read=2, written=7),
+        "copies_reader": Usage(calls=1, read=1, written=4),
+        "event_publisher": Usage(calls=1),
+        "order_notification": Usage(calls=1, read=1, written=2, messages=1),
+    }),
+    "paid": LifeStep(events=5, mails=1, usage={
+        "api": Usage(calls=1, read=1.5, written=8),
+        "copies_reader": Usage(calls=2, read=2, written=18),
+        "event_publisher": Usage(calls=2),
+        "fulfilment": Usage(calls=1, read=2, written=12, messages=1),
+        "order_notification": Usage(calls=1, read=1, written=2, messages=1),
+        "warehouse": Usage(messages=1),
+    }),
+    "dispatched": LifeStep(events=2, mails=1, usage={
+        "api": Usage(calls=1, read=0.5, written=7),
+        "copies_reader": Usage(calls=1, written=3),
+        "event_publisher": Usage(calls=1),
+        "order_notification": Usage(calls=1, read=1, written=2, messages=1),
+    }),
+    "delivered": LifeStep(events=2, mails=1, usage={
+        "api": Usage(calls=1, read=0.5, written=8),
+        "copies_reader": Usage(calls=1, written=3),
+        "event_publisher": Usage(calls=1),
+        "order_notification": Usage(calls=1, read=1, written=2, messages=1),
+    }),
+    "archived": LifeStep(events=7, objects=2, usage={
+        "copies_reader": Usage(calls=1, written=1),
+        "event_publisher": Usage(calls=2),
+        "archive": Usage(calls=1, read=2.5, written=5, messages=6),
+    }),
+}
+"""The life of an order of two products in one parcel.
+
+The records of a step are one batch, as in low traffic. A reader is invoked only for records that its filters accept.
+"""
+ORDER_STORAGE: Mapping[str, Stored] = {
+    "Order": Stored(750, kept=(480, 0)),
+    "Invoice": Stored(620, 1_450, kept=(620, 1_450)),
+    "Shipment": Stored(420, 520),
+    "Payment": Stored(350),
+    "PaymentClaim": Stored(140, kept=(140, 0)),
+    "OrderSummary": Stored(280, kept=(240, 0)),
+    "OrderNumber": Stored(150, kept=(150, 0)),
+    "Expiry": Stored(170),
+    "Sale": Stored(490, days=retention.SALE_DAYS),
+    "Notification": Stored(1_580, days=retention.NOTIFICATION_DAYS),
+    "Activity": Stored(1_730, 2_230, days=retention.ACTIVITY_DAYS),
+    "Contribution": Stored(380, days=30 + retention.SEASON_OPEN_DAYS),
+    "Metric": Stored(160, days=retention.METRIC_DAYS),
+}
+"""The items of a delivered order, by type. Without items that many orders share: totals of products, invoice series."""
+# fmt: on
+SCHEDULED_READS: Mapping[str, float] = {"order_deadlines": 1, "backlog_metrics": 6.5, "customer_erasure": 2}
+"""The read units of one run of a scheduled function that finds no work."""
+
+CALL_SECONDS = 0.05
+"""The assumed duration of an invocation."""
+LOG_BYTES = 1_000
+"""The log output of an invocation: its own line, its metrics, and for a request the line of the access log."""
+EVENT_BYTES = 750
+"""An event on the bus: its fields, and what EventBridge adds to them."""
+ARCHIVED_BYTES = 4_000
+"""The archive objects of an order: its items, and its activity."""
+ANSWER_BYTES = 2_000
+"""The assumed size of an answer of the API."""
+VIEWS_PER_ORDER = 20
+"""The assumed number of reads of products, baskets and orders for each placed order; half a unit each."""
+USERS_PER_ORDER = 1
+"""The assumed number of users that sign in within a month, for each order of the month."""
+REQUESTS_PER_MESSAGE = 3
+"""Send, receive and delete."""
+POLLERS, POLLS_A_MINUTE = 5, 3
+"""Lambda polls a queue with so many pollers, although it is empty: long polls of 20 seconds.
+
+https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html
+"""
+TRACES_PER_SECOND, TRACED_SHARE = 1, 0.05
+"""The default sampling rule of X-Ray: one trace per second, and this share of all other traces."""
+CUSTOM_METRICS = 86
+"""The metrics that a busy shop writes (docs/observability.md)."""
+KEY_REQUESTS = 114_000
+"""The assumed requests to the key in a month: DynamoDB asks it every five minutes for each of 13 functions."""
+HOURS_A_MONTH = 730
+MINUTES_A_MONTH = HOURS_A_MONTH * 60
+MONTH_DAYS = HOURS_A_MONTH / 24
+DAY_SECONDS = 24 * 60 * 60
+VOLUMES = (1_000, 100_000, 10_000_000)
+"""Orders a day."""
+
+
+def days_until_archived(stage: Stage) -> int:
+    """Return for how many days a delivered order stays in the table."""
+    return stage.retention_days + stage.return_window_days
