@@ -127,8 +127,12 @@ def event_schema(event: EventContract) -> dict[str, Any]:
         "version": {"type": "integer", "description": "the version of the item, raised by each change"},
         "data": {"description": "the fields of this event", **_data_schema(event.data)},
     }
-    if event.includes_image:
-        parts["image"] = {"type": "object", "description": "the complete expired item, as typed DynamoDB JSON"}
+    if event.is_joined:
+        parts["images"] = {
+            "type": "array",
+            "items": {"type": "object"},
+            "description": "the complete expired items of a day, as typed DynamoDB JSON; the other fields are the first's",
+        }
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": event.name,
@@ -170,6 +174,6 @@ def example_event(event: EventContract) -> dict[str, Any]:
         "version": 1 if kind.event_name == "INSERT" else 2,
         "data": {name: known[name] for name in typing.get_type_hints(event.data)},
     }
-    if event.includes_image:
-        body["image"] = event.row.encode(event.row.entity(**{name: known[name] for name in event.row.fields}))
+    if event.is_joined:
+        body["images"] = [event.row.encode(event.row.entity(**{name: known[name] for name in event.row.fields}))]
     return body

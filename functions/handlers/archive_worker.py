@@ -148,7 +148,7 @@ def _decode_binary_values(value: dict[str, Any]) -> dict[str, Any]:
 
 def archive_activity(bucket: str, events: Sequence[ReceivedEvent]) -> None:
     """Write expired activity entries of one day to one S3 object: one JSON line for each entry, sorted by id."""
-    images = {event.id: event.image for event in events}
+    images = {image["change_id"]["S"]: image for event in events for image in event.images}
     lines = b"".join(object_store.to_canonical_json(images[id]) + b"\n" for id in sorted(images))
     digest = hashlib.sha256(lines).hexdigest()
     day = events[0].data.at[:10]

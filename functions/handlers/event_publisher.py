@@ -4,6 +4,9 @@ The events of one item are published in order. In one PutEvents call, the bus co
 the second. So a call never contains two events of the same item. If the bus rejects an event, the following events of
 the item wait until a retry succeeds. The Lambda checks the result of each entry, because PutEvents returns status 200
 even if it rejected some entries.
+
+Expired activity entries of one day are joined to one event, because each event and each message costs money. Such an
+entry has no other event, so the order per item is kept.
 """
 
 import json
@@ -20,6 +23,8 @@ from functions.runtime.log import log
 from functions.runtime.time_limit import TimeLimit
 
 MAX_ENTRIES_PER_CALL = 10
+MAX_JOINED_EVENTS = 20
+"""How many events are joined. Ten joined events of at most 1 KB for each item stay below the 256 KB of a call."""
 PERMANENT_ERROR_CODES = {"MalformedDetail", "InvalidArgument", "NotAuthorizedForDetailTypeException"}
 """If PutEvents rejects an entry with one of these codes, a retry fails too (EventBridge API, PutEventsResultEntry)."""
 
@@ -39,17 +44,27 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
         TimeLimit(context).is_reached,
     )
     published: list[dict[str, Any]] = []
-    pending: dict[tuple[str, ...], tuple[Record, dict[str, Any]]] = {}
+    pending: dict[tuple[str, ...], list[tuple[Record, dict[str, Any]]]] = {}
 
     def flush() -> None:
-        published.extend(_publish_entries(batch, list(pending.values())))
+        entries = [
+            (
+                [record for record, _ in found],
+                to_put_events_entry(environment.bus_name, events.join_events([detail for _, detail in found])),
+            )
+            for found in pending.values()
+        ]
+        published.extend(_publish_entries(batch, entries))
         pending.clear()
 
     def prepare(record: Record) -> None:
         change = changes.parse_change(record)
         detail = events.build_event_detail(change) if change else None
         if detail:
-            pending[item_key_of(record)] = (record, to_put_events_entry(environment.bus_name, detail))
+            key = events.join_key(detail) or item_key_of(record)
+            if len(pending.get(key, ())) == MAX_JOINED_EVENTS:
+                flush()
+            pending.setdefault(key, []).append((record, detail))
 
     for record in batch.ready_records():
         if item_key_of(record) in pending or len(pending) == MAX_ENTRIES_PER_CALL:
@@ -68,27 +83,29 @@ def to_put_events_entry(bus_name: str, detail: Mapping[str, Any]) -> dict[str, A
     return {"EventBusName": bus_name, "Source": events.EVENT_SOURCE, "DetailType": detail["type"], "Detail": text}
 
 
-def _publish_entries(batch: StreamBatch, entries: list[tuple[Record, dict[str, Any]]]) -> list[dict[str, Any]]:
+def _publish_entries(batch: StreamBatch, entries: list[tuple[list[Record], dict[str, Any]]]) -> list[dict[str, Any]]:
     """Publish entries with one PutEvents call, and return a summary of each published event for the log.
 
-    If the bus rejects an entry because of a permanent error, its stream record is parked (stored in the failure store).
-    After any other error, the record is marked for retry.
+    If the bus rejects an entry because of a permanent error, its stream records are parked (stored in the failure
+    store). After any other error, the records are marked for retry.
     """
     if not entries:
         return []
     try:
         results = clients.client("events").put_events(Entries=[entry for _, entry in entries])["Entries"]
     except Exception as error:  # noqa: BLE001  after any error the records must be retried, not lost
-        for record, _ in entries:
-            batch.retry_record(record, error)
+        for records, _ in entries:
+            for record in records:
+                batch.retry_record(record, error)
         return []
     taken = []
-    for (record, entry), result in zip(entries, results, strict=True):
-        code = result.get("ErrorCode")
-        if code in PERMANENT_ERROR_CODES:
-            batch.park_record(record, Permanent(code))
-        elif code:
-            batch.retry_record(record, EntryFailed(code))
+    for (records, entry), result in zip(entries, results, strict=True):
+        if code := result.get("ErrorCode"):
+            for record in records:
+                if code in PERMANENT_ERROR_CODES:
+                    batch.park_record(record, Permanent(code))
+                else:
+                    batch.retry_record(record, EntryFailed(code))
         else:
             detail = json.loads(entry["Detail"])
             about = {"event": detail["type"], "event_id": detail["id"], "order_id": detail["data"].get("order_id")}

@@ -6,8 +6,9 @@ needs a name or an address reads the item. The bus may deliver events out of ord
 the event with the higher `version` describes the later change.
 """
 
+import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
@@ -136,7 +137,9 @@ class EventContract:
     """The contract of an event: its name, its item type, its fields and its schema version.
 
     `row`: the declaration of the item type that the event is about (a row of model/table.py). `data`: the class with the
-    event's fields. `includes_image`: whether the event contains the whole item in DynamoDB's JSON.
+    event's fields. `is_joined`: whether one event may stand for several items of the same day. It then contains the
+    whole items, as `images` in DynamoDB's JSON, and its other fields are those of the first item. `former_schema`: an
+    earlier schema version that consumers still read, because queues and archives contain such events.
     """
 
     name: str
@@ -144,7 +147,8 @@ class EventContract:
     data: type[Any]
     description: str
     schema: int = 1
-    includes_image: bool = False
+    is_joined: bool = False
+    former_schema: int | None = None
 
     @cached_property
     def fields(self) -> tuple[str, ...]:
@@ -214,7 +218,7 @@ EVENTS = (
     EventContract("ShipmentDelivered",    t.SHIPMENT,        ShipmentData, "a shipment was delivered"),
     EventContract("ShipmentCancelled",    t.SHIPMENT,        ShipmentData, "a shipment was cancelled before it was sent"),
     EventContract("ImportPartQueued",     t.IMPORT_PART,     ImportPartData, "a part of an import is ready to be written"),
-    EventContract("ActivityExpired",      t.ACTIVITY,        ActivityData, "the retention of an activity entry ended; it must be archived", includes_image=True),
+    EventContract("ActivityExpired",      t.ACTIVITY,        ActivityData, "the retention of activity entries of one day ended; they must be archived", schema=2, is_joined=True, former_schema=1),
     EventContract("StockReplenished",     t.STOCK,           StockData,    "a stock part of a product was empty and is available again"),
     EventContract("PriceDropped",         t.PRODUCT,         PriceData,    "the price of a product dropped"),
 )
@@ -226,8 +230,8 @@ def build_event_detail(change: Change) -> dict[str, Any] | None:
     """Return the event for a change as a JSON object, or None if no event is declared for the change.
 
     The object is {"id": change id, "type": event name, "schema": schema version of the event, "time": time of the
-    change, "version": version of the changed item, "data": {field: value}}. If the event includes the whole item,
-    the object also has "image": the item with DynamoDB type tags, such as {"order_id": {"S": "o1"}}.
+    change, "version": version of the changed item, "data": {field: value}}. If events of its type are joined, the object
+    also has "images": a list with the item, with DynamoDB type tags, such as {"order_id": {"S": "o1"}}.
     """
     event = EVENTS_BY_NAME.get(change.name)
     if event is None:
@@ -240,7 +244,24 @@ def build_event_detail(change: Change) -> dict[str, Any] | None:
         "version": change.version,
         "data": {name: _json(getattr(change.item, name)) for name in event.fields},
     }
-    return body | ({"image": change.image} if event.includes_image else {})
+    return body | ({"images": [change.image]} if event.is_joined else {})
+
+
+def join_key(detail: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Return the same key for all events that may be joined: the type, and the day of their items. None: it stays alone.
+
+    The day of an item is the day of its field `at`.
+    """
+    return (detail["type"], detail["data"]["at"][:10]) if EVENTS_BY_NAME[detail["type"]].is_joined else None
+
+
+def join_events(details: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """Return one event for several events with the same key. The id of the joined event is a hash of their ids."""
+    if len(details) == 1:
+        return details[0]
+    ids = " ".join(detail["id"] for detail in details)
+    images = [image for detail in details for image in detail["images"]]
+    return {**details[0], "id": hashlib.sha256(ids.encode()).hexdigest()[:32], "images": images}
 
 
 def _json(value: Any) -> Any:
@@ -252,7 +273,7 @@ class ReceivedEvent:
     """An event as a consumer receives it.
 
     `id`: the id of the change. `version`: the item's version after the change. `data`: an instance of the event's data
-    class, such as OrderData. `image`: the whole item in DynamoDB's JSON; None if the event does not include it.
+    class, such as OrderData. `images`: the whole items in DynamoDB's JSON; empty if the event does not include them.
     `attempt`: 1 for the first delivery by SQS, 2 for the second.
     """
 
@@ -261,7 +282,7 @@ class ReceivedEvent:
     at: Instant
     version: int
     data: Any
-    image: Image | None
+    images: tuple[Image, ...] = ()
     attempt: int = 1
 
 
@@ -270,14 +291,14 @@ def parse_event_detail(detail: Any) -> ReceivedEvent:
     event = EVENTS_BY_NAME.get(str(detail.get("type"))) if isinstance(detail, Mapping) else None
     if event is None:
         raise NotReadable("the event has an unknown type")
-    if detail.get("schema") != event.schema:
+    if detail.get("schema") not in (event.schema, event.former_schema or event.schema):
         raise UnknownSchema(f"{event.name} of schema {detail.get('schema')}; this code knows {event.schema}")
     try:
         sent_data = detail["data"]  # an older event may lack a field that was added later: the field gets its default
         data = event.data(**{name: sent_data[name] for name in event.fields if name in sent_data})
-        return ReceivedEvent(
-            detail["id"], event.name, detail["time"], int(detail["version"]), data, detail.get("image")
-        )
+        # An activity entry of schema 1 has a single image.
+        images = tuple(dict(image) for image in detail.get("images") or [detail["image"]]) if event.is_joined else ()
+        return ReceivedEvent(detail["id"], event.name, detail["time"], int(detail["version"]), data, images)
     except (LookupError, TypeError, ValueError) as error:
         raise NotReadable(f"{event.name}: {type(error).__name__}: {error}") from error
 

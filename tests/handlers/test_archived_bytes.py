@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from functions.dynamodb.keys import Instant
+from functions.handlers import event_publisher
 from functions.handlers.archive_worker import parse_archive, serialize_archive
 from functions.model.entities import Order
 from tests.support.archiving import (
@@ -92,6 +93,9 @@ def test_unknown_attributes_are_archived_and_restored_too(harness: ShopHarness) 
     assert_archived(harness, order_id, before)
 
 
+PAID = {"S": "OrderPaid"}
+
+
 # activity -------------------------------------------------------------------------------------------------------------
 @pytest.fixture
 def two_days(harness: ShopHarness) -> list[Image]:
@@ -142,13 +146,33 @@ def test_activity_that_comes_again_makes_no_second_object(harness: ShopHarness, 
 def test_activity_redelivered_in_another_batch_is_archived_twice_with_the_same_ids(
     harness: ShopHarness, two_days: list[Image]
 ) -> None:
-    messages = expire_everything(harness)
-    run_archive(*messages)
-    run_archive(next(message for message in messages if '"OrderPaid"' in message["body"]))
+    run_archive(*expire_everything(harness))
+    paid = [record for record in harness.all_records if record["dynamodb"].get("OldImage", {}).get("event") == PAID]
+    assert event_publisher.handler({"Records": paid}, None) == {"batchItemFailures": []}
+    assert run_archive(*harness.take_messages("archive")) == []
     texts = [gzip.decompress(body) for body in archived_objects(harness, "activity/").values()]
     ids = [json.loads(line)["change_id"]["S"] for text in texts for line in text.splitlines()]
     assert len(ids) == len(two_days) + 1
     assert set(ids) == {image["change_id"]["S"] for image in two_days}
+
+
+def test_activity_that_a_former_version_published_is_archived(harness: ShopHarness, two_days: list[Image]) -> None:
+    expire_everything(harness)
+    details = [
+        {
+            "id": image["change_id"]["S"],
+            "type": "ActivityExpired",
+            "schema": 1,
+            "time": image["at"]["S"],
+            "version": 1,
+            "data": {name: image[name]["S"] for name in ("customer_id", "at", "change_id")},
+            "image": image,
+        }
+        for image in two_days
+    ]
+    messages = [{"messageId": one["id"], "body": json.dumps({"detail": one})} for one in details]
+    assert run_archive(*messages) == []
+    assert by_id([image for day in lines(harness).values() for image in day]) == by_id(two_days)
 
 
 def test_activity_of_one_day_that_cannot_be_written_holds_back_no_other_day(

@@ -3,6 +3,7 @@
 import json
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -183,6 +184,56 @@ def test_f14_only_an_expiry_by_dynamodb_is_an_orders_expiry(harness: ShopHarness
     bus = onto(Bus())
     handle(removed)
     assert [(detail["type"], detail["data"]["order_id"]) for detail in bus.taken] == [("OrderExpired", by_time)]
+
+
+# joined events --------------------------------------------------------------------------------------------------------
+@pytest.fixture
+def expired(harness: ShopHarness) -> list[Record]:
+    """The records of 24 activity entries, of one day, that DynamoDB deleted because of their ttl."""
+    harness.clock_offset = timedelta(hours=12 - datetime.now(UTC).hour)
+    harness.open_shop(available=50)
+    for number in range(12):
+        cancellation.cancel_order(harness.shop, ANN, harness.place_order(f"key-{number}", mug=1))
+    harness.process_all()
+    harness.advance_days(91)
+    found = [record for record in harness.new_records() if type_of(record) == "Activity"]
+    assert len(found) == 24
+    return found
+
+
+def test_activity_entries_that_expire_together_are_events_of_twenty(
+    expired: list[Record], onto: Callable[[Bus], Bus]
+) -> None:
+    bus = onto(Bus())
+    assert handle(expired) == []
+    assert [len(detail["images"]) for detail in bus.taken] == [20, 4]
+    assert [image for detail in bus.taken for image in detail["images"]] == [
+        record["dynamodb"]["OldImage"] for record in expired
+    ]
+    assert len({detail["id"] for detail in bus.taken}) == len(bus.taken)
+    for detail in bus.taken:
+        assert {image["at"]["S"][:10] for image in detail["images"]} == {detail["data"]["at"][:10]}
+
+
+@pytest.mark.parametrize("code", ["ThrottlingException", "MalformedDetail"])
+def test_if_a_joined_event_is_rejected_each_of_its_records_is_sent_again_or_parked(
+    harness: ShopHarness, expired: list[Record], onto: Callable[[Bus], Bus], code: str
+) -> None:
+    bus = onto(Bus(lambda entry: code if len(json.loads(entry["Detail"])["images"]) == 20 else None))
+    first, parked = expired[:20], code == "MalformedDetail"
+    assert handle(expired) == ([] if parked else numbers(*first))
+    assert len(harness.objects("failures")) == (20 if parked else 0)
+    bus.refuse = lambda entry: None
+    handle(first)
+    published = [image for detail in bus.taken for image in detail["images"]]
+    assert sorted(image["change_id"]["S"] for image in published) == sorted(
+        record["dynamodb"]["OldImage"]["change_id"]["S"] for record in expired
+    )
+
+
+def test_joined_events_of_full_size_fit_into_one_call() -> None:
+    largest = 1_200  # an image with a customer id of 128 characters, as JSON
+    assert event_publisher.MAX_ENTRIES_PER_CALL * event_publisher.MAX_JOINED_EVENTS * largest < 256 * 1024
 
 
 # rejected entries -----------------------------------------------------------------------------------------------------

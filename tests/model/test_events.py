@@ -54,7 +54,7 @@ def test_an_event_is_its_contract_and_comes_back_as_it_was_sent(event: EventCont
         "time",
         "version",
         "data",
-        *(["image"] if event.includes_image else []),
+        *(["images"] if event.is_joined else []),
     }
     assert (body["id"], body["type"], body["time"], body["version"]) == (change.id, event.name, AT, change.item.version)
     assert body["data"].keys() == get_type_hints(event.data).keys()
@@ -62,7 +62,7 @@ def test_an_event_is_its_contract_and_comes_back_as_it_was_sent(event: EventCont
 
     back = parse_event_detail(body)
     assert (back.id, back.name, back.at, back.version, back.data) == (change.id, event.name, AT, body["version"], data)
-    assert back.image == (change.image if event.includes_image else None)
+    assert back.images == ((change.image,) if event.is_joined else ())
 
 
 @pytest.mark.parametrize("event", EVENTS, ids=lambda event: event.name)

@@ -448,7 +448,7 @@ def overwrite_object(bucket: str, key: str, body: bytes, content_type: str) -> b
 
 
 def archive_one_line(bucket: str, events: Sequence[Any]) -> None:
-    _ACTIVITY(bucket, events[:1])
+    _ACTIVITY(bucket, [replace(events[0], images=events[0].images[:1])])
 
 
 _ACTIVITY = archive_worker.archive_activity
