@@ -131,7 +131,7 @@ def event_schema(event: EventContract) -> dict[str, Any]:
         parts["images"] = {
             "type": "array",
             "items": {"type": "object"},
-            "description": "the complete expired items of a day, as typed DynamoDB JSON; the other fields are the first's",
+            "description": "the expired items of a day, as typed DynamoDB JSON; the other fields are the first's",
         }
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

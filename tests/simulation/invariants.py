@@ -474,15 +474,18 @@ def every_change_is_told(world: Simulation, book: Ledger) -> Iterator[str]:
     - The sequence is not checked for events that an operator's tool published, or for stream records that an event
       source mapping discarded after its last retry.
     """
-    published: dict[str, int] = {}
+    published: dict[str, int] = {}  # an event that stands for several items is found by their keys
     for number, event in enumerate(world.bus.published):
+        for image in event["detail"].get("images", ()):
+            published.setdefault(f"{image['PK']['S']} {image['SK']['S']}", number)
         published.setdefault(event["detail"].get("id"), number)
     lost_up_to = world.readers["event_publisher"].lost_up_to
     latest: dict[str, int] = {}
     for one in book.changes:
         if not one.is_published:
             continue
-        place, item = published.get(one.change.id), str(one.record["dynamodb"]["Keys"])
+        keys = one.record["dynamodb"]["Keys"]
+        place, item = published.get(one.change.id, published.get(f"{keys['PK']['S']} {keys['SK']['S']}")), str(keys)
         book.count_premise()
         if place is None:
             personal = one.change.name in ("OrderReaddressed", "CustomerRenamed")
