@@ -228,9 +228,10 @@ BY_HAND = {
     "read units": (16 + 10) * 0.125,
     # units written: 7+4+2, 8+18+12+2, 7+3+2, 8+3+2, 1+5 = 13+40+12+13+6
     "write units": 84 * 0.625,
-    # calls: 4, 7, 4, 4, 4 = 23, and 20 looks; 24 of the API at 1 GB, 19 others at 0.5 GB, 0.05 s each
+    # calls: 4, 7, 4, 4, 4 = 23, and 20 looks, 0.05 s each: 24 of the API at 1 GB, 6 of the reader of copies and one of
+    # fulfilment at 1,769 MB, 12 others at 0.5 GB
     "invocations": 43 * 0.20,
-    "GB-seconds": (24 * 1 + 19 * 0.5) * 0.05 * 13.3334,
+    "GB-seconds": (24 * 1 + 7 * 1_769 / 1_024 + 12 * 0.5) * 0.05 * 13.3334,
     "requests": 24 * 1.00,
     "events": (1 + 5 + 2 + 2 + 3) * 1.00,
     "requests of messages": (1 + 3 + 1 + 1 + 2) * 3 * 0.40,
