@@ -29,6 +29,10 @@ PERMANENT_ERROR_CODES = {"MalformedDetail", "InvalidArgument", "NotAuthorizedFor
 """If PutEvents rejects an entry with one of these codes, a retry fails too (EventBridge API, PutEventsResultEntry)."""
 
 
+_Prepared = tuple[Record, dict[str, Any], dict[str, Any]]
+"""A record, its event, and the entry of this event alone."""
+
+
 class EntryFailed(Exception):
     """The event bus rejected an entry of a PutEvents call. A retry may succeed."""
 
@@ -44,17 +48,10 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
         TimeLimit(context).is_reached,
     )
     published: list[dict[str, Any]] = []
-    pending: dict[tuple[str, ...], list[tuple[Record, dict[str, Any]]]] = {}
+    pending: dict[tuple[str, ...], list[_Prepared]] = {}
 
     def flush() -> None:
-        entries = [
-            (
-                [record for record, _ in found],
-                to_put_events_entry(environment.bus_name, events.join_events([detail for _, detail in found])),
-            )
-            for found in pending.values()
-        ]
-        published.extend(_publish_entries(batch, entries))
+        published.extend(_publish_entries(batch, [_join(environment.bus_name, found) for found in pending.values()]))
         pending.clear()
 
     def prepare(record: Record) -> None:
@@ -64,7 +61,10 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
             key = events.join_key(detail) or item_key_of(record)
             if len(pending.get(key, ())) == MAX_JOINED_EVENTS:
                 flush()
-            pending.setdefault(key, []).append((record, detail))
+            entry = to_put_events_entry(
+                environment.bus_name, detail
+            )  # here, so that an error concerns this record alone
+            pending.setdefault(key, []).append((record, detail, entry))
 
     for record in batch.ready_records():
         if item_key_of(record) in pending or len(pending) == MAX_ENTRIES_PER_CALL:
@@ -81,6 +81,14 @@ def to_put_events_entry(bus_name: str, detail: Mapping[str, Any]) -> dict[str, A
     """Return the PutEvents entry of an event. `detail`: the event from events.build_event_detail."""
     text = json.dumps(detail, separators=(",", ":"))
     return {"EventBusName": bus_name, "Source": events.EVENT_SOURCE, "DetailType": detail["type"], "Detail": text}
+
+
+def _join(bus_name: str, prepared: list[_Prepared]) -> tuple[list[Record], dict[str, Any]]:
+    """Return the records and the entry of one event, or of several events that are joined to one."""
+    records = [record for record, _, _ in prepared]
+    if len(prepared) == 1:
+        return records, prepared[0][2]
+    return records, to_put_events_entry(bus_name, events.join_events([detail for _, detail, _ in prepared]))
 
 
 def _publish_entries(batch: StreamBatch, entries: list[tuple[list[Record], dict[str, Any]]]) -> list[dict[str, Any]]:

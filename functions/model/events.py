@@ -257,8 +257,6 @@ def join_key(detail: Mapping[str, Any]) -> tuple[str, str] | None:
 
 def join_events(details: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
     """Return one event for several events with the same key. The id of the joined event is a hash of their ids."""
-    if len(details) == 1:
-        return details[0]
     ids = " ".join(detail["id"] for detail in details)
     images = [image for detail in details for image in detail["images"]]
     return {**details[0], "id": hashlib.sha256(ids.encode()).hexdigest()[:32], "images": images}
