@@ -31,7 +31,7 @@ from tests.support.scale import many
 QUICK = (1,)
 FOUND = (111, 295, 1357, 5065, 5070, 6274, 6329)
 """Seeds that have found an error of the shop."""
-FOUND_IN_SIMULATION = (1136, 5819, 5999, 6637)
+FOUND_IN_SIMULATION = (289, 968, 1136, 5819, 5999, 6637)
 """Seeds that have failed because an invariant, the simulated operator, or the simulation itself was wrong."""
 
 
