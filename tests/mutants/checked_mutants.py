@@ -58,7 +58,7 @@ from functions.shop import (
 from functions.shop.shop import Caller, Shop, decide_with_eventual_reads
 from ops import migration
 from ops.commands import migrate, restore
-from ops.repair import copy_checks
+from ops.repair import copy_checks, total_checks
 from ops.scan import sweep
 from tests.mutants import (
     test_access,
@@ -1020,6 +1020,16 @@ CHECKED_MUTANTS = (
             ('" AND ".join(["attribute_exists(PK)", *as_read])', '" OR ".join(["attribute_not_exists(PK)", *as_read])'),
         ),
         test_migrations.test_a_migration_creates_no_item_that_was_deleted_at_the_same_time,
+    ),
+    CheckedMutant(
+        "a repair moves the sales of orders that were counted before shards were added",
+        edit_code(total_checks._without_shard, ("key is None or", "True or")),
+        test_totals.test_a_check_after_shards_were_added_changes_no_total,
+    ),
+    CheckedMutant(
+        "a repair leaves sales in a shard that no query reads",
+        edit_code(total_checks._without_shard, ('or int(key["shard"]) >= entities.METRIC_SHARDS.read', "")),
+        test_totals.test_a_check_after_shards_were_removed_moves_their_sales_into_shards_that_queries_read,
     ),
     CheckedMutant(
         "a repair writes the summary first",

@@ -9,6 +9,7 @@ from functions.handlers import copies_reader
 from functions.model import entities
 from functions.runtime import clients
 from functions.shop import cancellation
+from ops.commands.drift import DriftCheck
 from tests.mutants.items import number, stored_items, text
 from tests.support.client_faults import fail_calls, record_calls, run_before_call
 from tests.support.harness import ANN, ShopHarness
@@ -167,3 +168,25 @@ def test_a_transaction_of_several_orders_has_no_more_items_than_allowed(harness:
     assert max(sizes) <= 6
     assert len(sizes) < 4, "some orders share a transaction"
     assert units(harness) == {"mug": 10, "pot": 4}
+
+
+def check_with_shards(harness: ShopHarness, shards: int) -> set[str]:
+    """Check and repair with this number of shards of a minute. Return the shards that have sales afterwards."""
+    harness.open_shop(available=100)
+    for number_of_order in range(6):
+        pay_order(harness, f"key-{number_of_order}", mug=1)
+    assert count(harness) == 0
+    with mock.patch.object(entities, "METRIC_SHARDS", entities.Shards(shards, shards)):
+        DriftCheck(harness.shop, pause_seconds=0, repair=True).check_all()
+    assert sales(harness) == (6, 6, 6 * 1250)
+    return {text(minute, "shard") for minute in stored_items(harness, "Metric") if number(minute, "orders")}
+
+
+def test_a_check_after_shards_were_added_changes_no_total(harness: ShopHarness) -> None:
+    assert all(int(shard) < entities.METRIC_SHARDS.written for shard in check_with_shards(harness, 64))
+
+
+def test_a_check_after_shards_were_removed_moves_their_sales_into_shards_that_queries_read(
+    harness: ShopHarness,
+) -> None:
+    assert check_with_shards(harness, 1) == {"0"}

@@ -15,6 +15,7 @@ import pytest
 from functions.dynamodb.codec import Image
 from functions.dynamodb.table import Table
 from functions.handlers import copies_reader
+from functions.model import entities
 from functions.model.entities import ArchivedOrder, Order
 from functions.model.patterns import ORDER_BY_ID
 from functions.model.table import ROWS_BY_TYPE
@@ -519,6 +520,20 @@ def test_a_missing_contribution_is_written_together_with_its_totals(harness: Sho
     assert kinds >= {"contribution missing", "total missing", "snapshot missing", "snapshot wrong", "log missing"}
     units = [image["units"]["N"] for image in everything(harness.shop.table).values() if "units" in image]
     assert units == ["2", "2"]
+
+
+@pytest.mark.parametrize(("shards", "wrong"), [(64, False), (1, True)])
+def test_amounts_in_another_shard_are_correct_while_queries_read_that_shard(
+    harness: ShopHarness, monkeypatch: pytest.MonkeyPatch, shards: int, wrong: bool
+) -> None:
+    """A release changes the number of shards of the sales of a minute."""
+    harness.open_shop()
+    for number in range(6):
+        harness.pay_order(harness.place_order(f"order {number}", mug=1), f"evt-{number}", f"pi-{number}")
+    harness.process_all(("copies_reader",))
+    monkeypatch.setattr(entities, "METRIC_SHARDS", entities.Shards(shards, shards))
+    assert ("contribution wrong" in {one.kind for one in looked(harness, repair=True).discrepancies.values()}) is wrong
+    assert looked(harness).discrepancies == {}
 
 
 def test_an_unreadable_order_is_named_and_blocks_no_other(harness: ShopHarness) -> None:
