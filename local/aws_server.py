@@ -43,6 +43,7 @@ from local.browser_guard import rejection_reason
 from local.deploy import API_ID, describe_deployed_stack
 from local.forked_workers import fork_workers
 from local.function_output import save_function_output
+from local.loop_guard import remember_chain, stop_loops
 from local.shop_client import STACK_NAME, TOKEN_CACHE_SECONDS
 
 Scope = MutableMapping[str, Any]
@@ -84,6 +85,7 @@ class LocalAwsServer:
             await self._serve_public(scope, receive, send)
         elif self._has_key(scope["path"]):
             prefix = 1 + len(self._address.key)
+            remember_chain(_headers(scope))
             await ministack(_with_path(scope, lambda path: path[prefix:]), receive, send)
         else:
             detail = "The key in the URL is missing or wrong. `python -m local env` prints the URL of this start."
@@ -320,6 +322,7 @@ def main(directory: Path) -> None:
     save_function_output(directory)
     fork_workers()
     _limit_batches()
+    stop_loops()
     _finish_invocations_before_updates()
     server: Any = LocalAwsServer(aws)
     config = Config()

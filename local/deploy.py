@@ -186,6 +186,7 @@ def deploy(
     stack = replace(_describe_stack(client, name, template), changed=changed, created=before is None)
     _create_event_archives(aws, stack)
     _verify_sender_addresses(aws, stack)
+    _set_loop_detection(aws, stack)
     return stack
 
 
@@ -302,6 +303,20 @@ def _create_event_archives(aws: LocalAws, stack: DeployedStack) -> None:
                 EventSourceArn=client.describe_event_bus(Name=bus)["Arn"],
                 EventPattern=pattern,
                 RetentionDays=properties.get("RetentionDays", 0),
+            )
+
+
+def _set_loop_detection(aws: LocalAws, stack: DeployedStack) -> None:
+    """Set which functions may invoke themselves through a queue (RecursiveLoop). Safe to repeat.
+
+    This calls the Lambda API, because ministack's CloudFormation ignores the property.
+    """
+    client = boto3.client("lambda", **aws.client_options)
+    for id, resource in stack.template["Resources"].items():
+        if resource["Type"] == "AWS::Lambda::Function":
+            client.put_function_recursion_config(
+                FunctionName=stack.resources[id],
+                RecursiveLoop=resource["Properties"].get("RecursiveLoop", "Terminate"),
             )
 
 

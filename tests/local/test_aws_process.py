@@ -25,7 +25,7 @@ from local.shop_client import STACK_NAME
 from tests.support.forged_tokens import invalid_tokens, read_pool_key, resign_token
 
 HANDLER = """
-import json, os, time, boto3
+import json, os, time, boto3, botocore.session
 
 def api(event, context):
     print(event["routeKey"])
@@ -60,6 +60,15 @@ def worker(event, context):
             Destination={"ToAddresses": ["alice@example.com"]},
             Content={"Simple": {"Subject": {"Data": order_id}, "Body": {"Text": {"Data": "Thank you"}}}},
         )
+    return {"batchItemFailures": []}
+
+def continuing_worker(event, context):
+    for record in event["Records"]:
+        number = int(record["body"])
+        boto3.client("s3").put_object(Bucket=os.environ["BUCKET"], Key=f"{os.environ['RUN']}/{number}", Body=b"")
+        if number < 20:
+            sqs = botocore.session.get_session().create_client("sqs")  # as functions/runtime/clients.py does
+            sqs.send_message(QueueUrl=os.environ["QUEUE"], MessageBody=str(number + 1))
     return {"batchItemFailures": []}
 """
 
@@ -506,6 +515,37 @@ def test_a_deploy_that_fails_names_the_resource(shop: Shop) -> None:
     broken["Resources"]["Broken"] = {"Type": "AWS::SQS::Nothing"}
     with pytest.raises(DeployFailed, match="AWS::SQS::Nothing"):
         deploy.deploy(shop.aws, STACK_NAME, broken, shop.source)
+
+
+@pytest.mark.parametrize(("recursive_loop", "invocations"), [(None, 16), ("Allow", 20)])
+def test_a_function_that_continues_through_its_queue_is_stopped_after_16_invocations_unless_loops_are_allowed(
+    shop: Shop, recursive_loop: str | None, invocations: int
+) -> None:
+    looping = template()
+    worker, run = function("handler.continuing_worker"), f"run-{recursive_loop}"
+    worker["Properties"]["Timeout"] = 5
+    worker["Properties"]["Environment"]["Variables"] |= {"QUEUE": {"Ref": "Chain"}, "RUN": run}
+    if recursive_loop:
+        worker["Properties"]["RecursiveLoop"] = recursive_loop
+    redrive = {"deadLetterTargetArn": {"Fn::GetAtt": ["Dead", "Arn"]}, "maxReceiveCount": 1}
+    mapping = {"EventSourceArn": {"Fn::GetAtt": ["Chain", "Arn"]}, "FunctionName": {"Ref": "Continuing"}}
+    looping["Resources"] |= {
+        "Dead": {"Type": "AWS::SQS::Queue"},
+        "Chain": {"Type": "AWS::SQS::Queue", "Properties": {"VisibilityTimeout": 5, "RedrivePolicy": redrive}},
+        "Continuing": worker,
+        "ChainMapping": {"Type": "AWS::Lambda::EventSourceMapping", "Properties": mapping},
+    }
+    stack = deploy.deploy(shop.aws, STACK_NAME, looping, shop.source)
+    sqs = boto3.client("sqs", **shop.aws.client_options)
+    sqs.send_message(QueueUrl=stack.resources["Chain"], MessageBody="1")
+
+    def dead_letters() -> list[str]:
+        found = sqs.receive_message(QueueUrl=stack.resources["Dead"], VisibilityTimeout=0).get("Messages", [])
+        return [message["Body"] for message in found]
+
+    wait_for(lambda: f"{run}/20" in shop.objects() or dead_letters(), 60)
+    assert len([key for key in shop.objects() if key.startswith(run)]) == invocations
+    assert dead_letters() == ([] if recursive_loop else ["17"])
 
 
 def test_a_killed_shop_returns_to_its_saved_state_but_keeps_its_objects(shop: Shop) -> None:

@@ -1,0 +1,48 @@
+"""Stops functions that invoke themselves through a queue, as Lambda does.
+
+Lambda counts how often a function runs in a chain of messages. After about 16 runs it does not start the function
+again, unless its setting RecursiveLoop is Allow (https://docs.aws.amazon.com/lambda/latest/dg/invocation-recursion.html).
+The message then stays in its queue until it becomes a dead letter.
+
+ministack (the emulator of AWS) counts direct invocations only: a function sends the length of its chain with each
+request to AWS, and ministack loses it in SQS. This module keeps it in the message. It counts all functions of a chain
+together.
+"""
+
+from collections.abc import Mapping
+from contextvars import ContextVar
+from typing import Any
+
+from ministack.core import lambda_runtime  # type: ignore[import-untyped]
+from ministack.services import lambda_svc, sqs  # type: ignore[import-untyped]
+
+CHAIN_HEADER = lambda_runtime.INVOKE_DEPTH_HEADER.lower()
+"""The header with the number of invocations in the chain, in the requests of functions."""
+CHAIN_ATTRIBUTE = "InvocationsInChain"
+"""Where a message keeps the number. Consumers do not see it."""
+_sent_in_chain: ContextVar[int] = ContextVar("sent_in_chain", default=0)
+
+
+def remember_chain(headers: Mapping[str, str]) -> None:
+    """Note the chain of the request that is handled from now on. `headers`: its headers, by lower-case name."""
+    chain = headers.get(CHAIN_HEADER, "")
+    _sent_in_chain.set(int(chain) if chain.isdecimal() else 0)
+
+
+def stop_loops() -> None:
+    """Make ministack count invocations through SQS, too, and stop chains that are too long."""
+    build, run = sqs._build_send_sys_attrs, lambda_svc._run_sqs_batch
+
+    def build_with_chain(*arguments: Any) -> dict[str, Any]:
+        return {**build(*arguments), CHAIN_ATTRIBUTE: _sent_in_chain.get()}
+
+    def run_unless_loop(mapping: Any, function: Mapping[str, Any], event: Any, batch: Any, *rest: Any) -> None:
+        chain = 1 + max(message["sys"].get(CHAIN_ATTRIBUTE, 0) for message in batch)
+        if lambda_svc._recursive_loop_drop(mapping["FunctionName"], function, chain) is None:
+            token = lambda_svc._invoke_depth.set(chain)
+            try:
+                run(mapping, function, event, batch, *rest)
+            finally:
+                lambda_svc._invoke_depth.reset(token)
+
+    sqs._build_send_sys_attrs, lambda_svc._run_sqs_batch = build_with_chain, run_unless_loop
