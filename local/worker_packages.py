@@ -8,8 +8,11 @@ this module, because each worker process has different environment variables.
 
 import gc
 import importlib
+import os
+from typing import Any
 
 import boto3
+from ministack.core.lambda_runtime import INVOKE_DEPTH_ENV, INVOKE_DEPTH_HEADER  # type: ignore[import-untyped]
 
 PACKAGES = (
     "aws_lambda_powertools.event_handler.middlewares.openapi_validation",
@@ -25,10 +28,17 @@ PACKAGES = (
 
 SERVICES = ("cognito-idp", "dynamodb", "events", "s3", "secretsmanager", "sesv2", "sqs")
 
+
+def add_chain_header(params: dict[str, Any], **_: Any) -> None:
+    """Send the length of the chain of invocations, as all other sessions do in ministack (local/loop_guard.py)."""
+    params["headers"].setdefault(INVOKE_DEPTH_HEADER, os.environ.get(INVOKE_DEPTH_ENV, "0"))
+
+
 for package in PACKAGES:
     importlib.import_module(package)
 boto3.setup_default_session()
 assert boto3.DEFAULT_SESSION is not None
+boto3.DEFAULT_SESSION.events.register("before-call", add_chain_header)
 descriptions = boto3.DEFAULT_SESSION._session.get_component("data_loader")
 for service in SERVICES:
     for part in ("service-2", "endpoint-rule-set-1"):
