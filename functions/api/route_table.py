@@ -70,6 +70,7 @@ ROUTES = (
     ("GET", "/products/{product_id}", "products"),
     ("GET", "/products/{product_id}/stock", "products"),
     ("POST", "/products/{product_id}/receipts", "products"),
+    ("POST", "/products/{product_id}/write-offs", "products"),
     ("POST", "/orders/{order_id}/refunds", "refunds"),
     ("POST", "/orders/{order_id}/payments/{payment_id}/refund", "refunds"),
     ("POST", "/orders/{order_id}/refunds/{refund_id}/retry", "refunds"),

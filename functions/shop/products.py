@@ -1,4 +1,4 @@
-"""Products and their stock: create and change products, add received goods.
+"""Products and their stock: create and change products, add received goods, write off lost goods.
 
 The stock of a product that sells very fast is split over several items, called stock parts. Then many orders can
 reserve pieces at the same time without conflicts on one item.
@@ -6,7 +6,7 @@ reserve pieces at the same time without conflicts on one item.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 from functions.dynamodb.table import QueryPage
 from functions.dynamodb.writes import Write, adjust, put_if_absent, update
@@ -17,7 +17,7 @@ from functions.model.patterns import CATEGORY_BY_PATH, PRODUCT_BY_ID, PRODUCTS_O
 from functions.model.table import PRODUCT, stock_key, stock_row
 from functions.shop.idempotency import IdempotentResult, run_idempotently
 from functions.shop.shop import Caller, Shop, retry_on_conflict
-from functions.shop.stock import get_stock_levels, sum_up_stock
+from functions.shop.stock import get_stock_levels, sum_up_stock, write_off
 from functions.shop.stock_parts import create_parts, spread_stock, with_part_count
 
 
@@ -177,6 +177,29 @@ def receive_stock(shop: Shop, caller: Caller, key: str, product_id: str, quantit
         return list(add_stock(get_product(shop, product_id), quantity)), body
 
     return run_idempotently(shop, caller.id, key, "receive_stock", body, decide)
+
+
+WriteOffReason = Literal["DAMAGED", "EXPIRED", "LOST", "MISCOUNTED", "STOLEN"]
+
+
+def write_off_stock(
+    shop: Shop, caller: Caller, key: str, product_id: str, quantity: int, reason: WriteOffReason
+) -> IdempotentResult:
+    """Remove pieces from the stock of a product that cannot be sold, or are not there. Only staff may call it.
+
+    Pieces that orders have reserved are not removed. `key`: the idempotency key. A repeated call with the same key does
+    not remove the quantity twice. The result is {"product_id", "quantity", "reason"}; it is kept with the key. Raises
+    NotFound, OutOfStock if fewer pieces are available, IdempotencyKeyReused, NotAllowed.
+    """
+    caller.require_group("staff")
+    body = {"product_id": product_id, "quantity": quantity, "reason": reason}
+
+    def decide(shop: Shop) -> tuple[list[Write[Stock]], dict[str, Any]]:
+        product = get_product(shop, product_id)
+        levels = get_stock_levels(shop, {product_id: product}, consistent=True)[product_id]
+        return list(write_off(product_id, levels, quantity)), body
+
+    return run_idempotently(shop, caller.id, key, "write_off_stock", body, decide)
 
 
 def get_product(shop: Shop, product_id: str) -> Product:

@@ -113,7 +113,7 @@ def assign_available_parts(shop: Shop, order: Order, products: Mapping[str, Prod
     for id, line in order.lines.items():
         there = min(line.quantity, levels[id].available)
         held = {part: max(0, available) for part, available in levels[id].by_part.items()}
-        shares = _choose_fewest_shares(held, there, _first_part(order, products[id]))
+        shares = choose_fewest_shares(held, there, _first_part(order, products[id]))
         if sum(shares.values()) < there:
             raise WriteConflict(STOCK.type)
         missing = line.quantity - there
@@ -157,7 +157,7 @@ def sum_up_stock(parts: Iterable[Stock]) -> StockLevels:
     return StockLevels({part.part: part.available for part in parts}, sum(part.moved or 0 for part in parts))
 
 
-def _choose_fewest_shares(held: Shares, wanted: int, first: int) -> dict[int, int]:
+def choose_fewest_shares(held: Shares, wanted: int, first: int) -> dict[int, int]:
     """Return how many pieces to take from each stock part, so that as few parts as possible are used.
 
     Stock parts are the items that share a product's stock. `held`: the available pieces in each part. If all parts
@@ -227,6 +227,30 @@ def restock(order: Order, quantities: Mapping[str, int]) -> Iterator[Write[Stock
         parts = order.lines[id].quantity_by_stock_part
         if quantity:
             yield _add_to_part(id, int(max(parts, key=lambda part: parts[part])), quantity)
+
+
+def write_off(product_id: str, levels: StockLevels, quantity: int) -> Iterator[Write[Stock]]:
+    """Yield the writes that remove pieces of a product that are not there, from as few stock parts as possible.
+
+    Stock parts are the items that share a product's stock. `levels`: their stock as it was read. A part then never
+    received these pieces, so that the sum of what it received, moved and gave to orders stays right. Raises OutOfStock
+    if fewer pieces are available: orders have the others. A write raises WriteConflict if the part has fewer pieces
+    than were read.
+    """
+    if quantity > levels.available:
+        raise OutOfStock({product_id: levels.available})
+    held = {part: max(0, available) for part, available in levels.by_part.items()}
+    shares = choose_fewest_shares(held, quantity, 0)
+    if sum(shares.values()) < quantity:
+        raise WriteConflict(STOCK.type)
+    for part, share in shares.items():
+        yield adjust(
+            stock_row(part),
+            stock_key(product_id, part),
+            add={"available": -share, "received": -share},
+            at_least={"available": share},
+            condition_error=lambda found: WriteConflict(STOCK.type),
+        )
 
 
 def _add_to_part(product_id: str, part: int, quantity: int) -> Write[Stock]:

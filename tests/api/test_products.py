@@ -89,9 +89,16 @@ def test_a_change_of_nothing_is_malformed(api: ApiHarness) -> None:
     assert list(api.call("PATCH", "/products/mug", STAFF, {"currency": "USD"}).field_errors) == ["currency"]
 
 
-@pytest.mark.parametrize(("method", "path"), [("GET", ""), ("GET", "/stock"), ("PATCH", ""), ("POST", "/receipts")])
+@pytest.mark.parametrize(
+    ("method", "path"), [("GET", ""), ("GET", "/stock"), ("PATCH", ""), ("POST", "/receipts"), ("POST", "/write-offs")]
+)
 def test_a_product_there_is_not_is_not_found(api: ApiHarness, method: str, path: str) -> None:
-    body = {"PATCH": {"price": 1}, "POST": {"quantity": 1}}.get(method)
+    bodies: dict[str, Any] = {
+        "PATCH": {"price": 1},
+        "POST/receipts": {"quantity": 1},
+        "POST/write-offs": {"quantity": 1, "reason": "LOST"},
+    }
+    body = bodies.get(method + path)
     refused = api.call(method, f"/products/cup{path}", STAFF, body, key="k")
     assert (refused.status, refused.problem_type, refused.body["what"]) == (404, "not-found", "product")
 
@@ -118,6 +125,31 @@ def test_goods_that_come_in_need_a_key(api: ApiHarness) -> None:
 def test_goods_come_in_by_the_piece(api: ApiHarness, quantity: Any) -> None:
     refused = api.call("POST", "/products/mug/receipts", STAFF, {"quantity": quantity}, key="k")
     assert list(refused.field_errors) == ["quantity"]
+
+
+def test_damaged_goods_are_written_off_once_for_each_key(api: ApiHarness) -> None:
+    lost = {"quantity": 3, "reason": "DAMAGED"}
+    first, again = (api.call("POST", "/products/mug/write-offs", STAFF, lost, key="shelf-4") for _ in range(2))
+    assert (first.status, again.status, again.headers["idempotent-replayed"]) == (201, 200, "true")
+    assert first.body == again.body == {"product_id": "mug", **lost}
+    assert api.call("GET", "/products/mug/stock").body["available"] == 7
+    misused = api.call("POST", "/products/mug/write-offs", STAFF, {**lost, "reason": "LOST"}, key="shelf-4")
+    assert misused.problem_type == "key-reused"
+
+
+def test_goods_that_orders_have_reserved_are_not_written_off(api: ApiHarness) -> None:
+    api.place_order(mug=4)
+    refused = api.call("POST", "/products/mug/write-offs", STAFF, {"quantity": 7, "reason": "LOST"}, key="k")
+    assert (refused.status, refused.problem_type, refused.body["short"]) == (409, "out-of-stock", {"mug": 6})
+    assert api.call("GET", "/products/mug/stock").body["available"] == 6
+    assert api.call("POST", "/products/mug/write-offs", STAFF, {"quantity": 6, "reason": "LOST"}, key="k").status == 201
+
+
+@pytest.mark.parametrize(
+    ("body", "field"), [({"quantity": 0, "reason": "LOST"}, "quantity"), ({"quantity": 1, "reason": "gone"}, "reason")]
+)
+def test_a_write_off_has_a_quantity_and_a_known_reason(api: ApiHarness, body: dict[str, Any], field: str) -> None:
+    assert list(api.call("POST", "/products/mug/write-offs", STAFF, body, key="k").field_errors) == [field]
 
 
 def test_stock_in_parts_is_shown_as_one(bare: ApiHarness) -> None:

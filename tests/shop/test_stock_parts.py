@@ -307,3 +307,25 @@ def test_threads_buy_all_there_is_while_the_number_changes(shop: Shop, rival: Sh
                 resize(rival, next(sizes))
         sold = [one.result() for one in buyers]
     assert (sum(sold), total(shop)) == (60, 0)
+
+
+def test_lost_pieces_are_written_off_from_the_parts_that_have_them(shop: Shop) -> None:
+    create_stocked_product(shop, "cup", 7, parts=3)
+    products.write_off_stock(shop, STAFF, "k", "cup", 6, "LOST")
+    assert sorted(available_by_part(shop, "cup")) == [0, 0, 1]
+    assert sum(part.received for part in get_stock(shop, "cup")) == 1
+
+
+def test_a_piece_that_is_sold_while_it_is_written_off_is_not_removed_twice(
+    shop: Shop, rival: Shop, wire: WireTap
+) -> None:
+    create_stocked_product(shop, "cup", 2, parts=1)
+
+    def buy() -> None:
+        place_order_as(rival, ANN, "order", cup=1)
+
+    wire.reply_next("TransactWriteItems", run_before_sending(buy))
+    with pytest.raises(OutOfStock) as refused:
+        products.write_off_stock(shop, STAFF, "k", "cup", 2, "STOLEN")
+    assert refused.value.short == {"cup": 1}
+    assert available_by_part(shop, "cup") == [1]

@@ -461,7 +461,7 @@ class SimulatedTraffic:
         kind = self.chance.choice((*kinds, "transfer"), name, "kind")
         sub = customer.sub
         acts: dict[str, Callable[[], None]] = {
-            "receipt": lambda: self._receive(product, self.chance.randint(1, 9, name, "pieces"), f"receipt-{number}"),
+            "receipt": lambda: self._receive_and_count(product, number, name),
             "price": lambda: self._expect(200, STAFF, "PATCH", f"/products/{product}", {"price": 100 + number}),
             "settings": lambda: self._expect(
                 200, customer, "PUT", f"/customers/{sub}/settings/notifications",
@@ -653,6 +653,18 @@ class SimulatedTraffic:
         else:
             self.known.maybe_received[product] += pieces
             self._check_status(said, (), "receiving stock")
+
+    def _receive_and_count(self, product: str, number: int, name: str) -> None:
+        """Receive goods. Sometimes staff then find that pieces are damaged, and write them off."""
+        self._receive(product, self.chance.randint(1, 9, name, "pieces"), f"receipt-{number}")
+        if self.chance.happens(0.5, name, "damaged"):
+            pieces = self.chance.randint(1, 3, name, "damaged pieces")
+            body = {"quantity": pieces, "reason": "DAMAGED"}
+            said = self.people.call(STAFF, "POST", f"/products/{product}/write-offs", body, f"damaged-{number}")
+            self.known.received[product] -= pieces
+            if said is None or said.status not in (200, 201):  # a write may come late
+                self.known.maybe_received[product] += pieces
+                self._check_status(said, (409,), "writing stock off")
 
     def _issue(self, path: str, amount: int, key: str) -> None:
         said = self.people.call(STAFF, "POST", path, {"amount": amount, "currency": "EUR"}, key)

@@ -22,9 +22,10 @@ from functions.api.http.paging import Cursor, Limit, ListRequest, paginate
 from functions.api.http.problems import problem_responses
 from functions.api.http.router import Router
 from functions.model.entities import DEFAULT_CATALOG, ROOT_CATEGORY
-from functions.model.errors import AlreadyExists, NotAllowed, UnknownCategory
+from functions.model.errors import AlreadyExists, NotAllowed, OutOfStock, UnknownCategory
 from functions.model.money import Currency
 from functions.model.patterns import PRODUCTS_OF_CATEGORY
+from functions.runtime.log import log
 from functions.shop import products
 
 router = Router()
@@ -97,6 +98,14 @@ class Receipt(RequestModel):
     model_config = ConfigDict(json_schema_extra={"examples": [{"quantity": 100}]})
 
 
+class WriteOff(RequestModel):
+    """Pieces that cannot be sold or are not there, and why. Pieces that orders have reserved stay."""
+
+    quantity: Annotated[int, Field(ge=1, le=1_000_000)]
+    reason: products.WriteOffReason
+    model_config = ConfigDict(json_schema_extra={"examples": [{"quantity": 3, "reason": "DAMAGED"}]})
+
+
 class ProductAnswer(ResponseModel):
     """A product. `price`: in minor units (cents). `parts`: the number of table items that share its stock."""
 
@@ -139,6 +148,12 @@ class ReceiptAnswer(ResponseModel):
 
     product_id: str
     quantity: int
+
+
+class WriteOffAnswer(ReceiptAnswer):
+    """The quantity that was removed from stock, and why."""
+
+    reason: str
 
 
 @router.post(
@@ -208,3 +223,15 @@ def receive_stock(caller: SignedIn, product_id: Id, key: IdempotencyKey, receipt
     done = products.receive_stock(shop(), caller, key, product_id, receipt.quantity)
     status, headers = (200, {"Idempotent-Replayed": "true"}) if done.replayed else (201, {})
     return Response(status, "application/json", ReceiptAnswer.model_validate(done.result), headers=headers)
+
+
+@router.post(
+    "/products/<product_id>/write-offs", status_code=201, openapi_extensions=problem_responses(NotAllowed, OutOfStock)
+)
+def write_off_stock(caller: SignedIn, product_id: Id, key: IdempotencyKey, lost: WriteOff) -> Response[WriteOffAnswer]:
+    """Remove damaged or missing goods from stock, once for each Idempotency-Key. For staff."""
+    done = products.write_off_stock(shop(), caller, key, product_id, lost.quantity, lost.reason)
+    if not done.replayed:
+        log.info("stock_written_off", extra=done.result)
+    status, headers = (200, {"Idempotent-Replayed": "true"}) if done.replayed else (201, {})
+    return Response(status, "application/json", WriteOffAnswer.model_validate(done.result), headers=headers)

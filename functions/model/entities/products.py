@@ -94,9 +94,10 @@ class Stock:
     """A stock part: the whole stock of a product, or one part of it.
 
     A product's stock can be split over several Stock items, so that no item is written too often. `part`: the number of
-    this item, from 0. `received`: the total quantity that this item ever received. `available`: the quantity that can
-    still be ordered. `moved`: the quantity that was moved here from other parts of the product, less the quantity that
-    was moved away; None stands for 0. Over all parts of a product, the sum of `moved` is 0.
+    this item, from 0. `received`: the total quantity that this item ever received, less what was written off (lost or
+    damaged). `available`: the quantity that can still be ordered. `moved`: the quantity that was moved here from other
+    parts of the product, less the quantity that was moved away; None stands for 0. Over all parts of a product, the sum
+    of `moved` is 0.
     """
 
     product_id: str

@@ -1,4 +1,4 @@
-"""The book of stock: received pieces are in the stock or in an order."""
+"""The book of stock: received pieces are in the stock or in an order, or were written off."""
 
 import json
 from collections import Counter, defaultdict
@@ -51,7 +51,10 @@ def each_stock_item_adds_up(books: Books) -> Iterator[str]:
 
 
 def receipts_are_counted_once(books: Books) -> Iterator[str]:
-    """Check for each product that the received pieces are those of the receipts and imports, each counted once."""
+    """Check for each product that the received pieces are those of the receipts and imports, each counted once.
+
+    Pieces that were written off (lost or damaged) are subtracted, each once, too.
+    """
     least: Counter[str] = Counter()
     most: Counter[str] = Counter()
     receipts = [
@@ -61,6 +64,10 @@ def receipts_are_counted_once(books: Books) -> Iterator[str]:
     for (product, quantity), request in [*receipts, *_imported(books)]:
         least[product] += quantity * request.succeeded
         most[product] += quantity * (request.succeeded or request.is_uncertain)
+    for (product,), request in books.asked("POST", "/products/([^/]+)/write-offs"):
+        least[product] -= request.body["quantity"] * (request.succeeded or request.is_uncertain)
+        most[product] -= request.body["quantity"] * request.succeeded
+        books.count_premise("pieces were written off", request.succeeded)
     for product, pieces in _sum_stock(books, "received").items():
         books.count_premise("the receipts of a product were summed up")
         if not least[product] <= pieces <= most[product]:
