@@ -203,5 +203,5 @@ def _example_items(table: Table, customer_id: str | None) -> Iterator[Any]:
             continue
         yield from query_notifications_of_order(table, order, MAX_EXAMPLES).items
     yield from table.query(
-        PRODUCTS_OF_CATEGORY, catalog=e.DEFAULT_CATALOG, category=e.ROOT_CATEGORY, limit=MAX_EXAMPLES
+        PRODUCTS_OF_CATEGORY, catalog=e.DEFAULT_CATALOG, offered_in=e.ROOT_CATEGORY, limit=MAX_EXAMPLES
     ).items

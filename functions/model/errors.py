@@ -7,9 +7,11 @@ ShopError
 ├── CommandRejected                       the command is valid, but the current data does not allow it
 │   ├── NotRegistered                     the caller has no customer profile yet
 │   ├── AlreadyExists(what)               an item with this id exists already
+│   ├── NotEmpty(what)                    what is to be deleted still has products, subcategories or members
 │   ├── EmailTaken                        another customer uses this e-mail address
 │   ├── InAnotherCompany(company_id)      the customer is already in another company
 │   ├── UnknownProducts(product_ids)      no products with these ids exist
+│   ├── Discontinued(product_ids)         these products are not sold any more
 │   ├── UnknownCategory(field, path)      a product's category, or the parent of the new one, does not exist
 │   ├── NotBought                         the product to review was not delivered with the caller's order
 │   ├── MixedCurrencies(currencies)       the products of an order have prices in several currencies
@@ -69,6 +71,14 @@ class AlreadyExists(CommandRejected):
         self.what = what
 
 
+class NotEmpty(CommandRejected):
+    """`what`: what must be moved or removed first, such as "products"."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"it still has {what}")
+        self.what = what
+
+
 class EmailTaken(CommandRejected):
     def __init__(self) -> None:
         super().__init__("another customer uses this e-mail address")
@@ -85,6 +95,12 @@ class InAnotherCompany(CommandRejected):
 class UnknownProducts(CommandRejected):
     def __init__(self, product_ids: tuple[str, ...]) -> None:
         super().__init__(f"unknown products: {', '.join(product_ids)}")
+        self.product_ids = product_ids
+
+
+class Discontinued(CommandRejected):
+    def __init__(self, product_ids: tuple[str, ...]) -> None:
+        super().__init__(f"not sold any more: {', '.join(product_ids)}")
         self.product_ids = product_ids
 
 

@@ -68,7 +68,7 @@ COMPANY = Row(
 PRODUCT = Row(
     e.Product,
     "PRODUCT#{product_id} / PRODUCT",
-    gsi1="CATEGORY#{catalog}#{category} / PRODUCT#{product_id}",
+    gsi1="CATEGORY#{catalog}#{offered_in} / PRODUCT#{product_id}",
     owner=NOBODY,
 )
 CATEGORY = Row(

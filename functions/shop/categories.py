@@ -1,4 +1,4 @@
-"""Product categories: create, rename and list them. Each catalogue has one tree of categories.
+"""Product categories: create, rename, delete and list them. Each catalogue has one tree of categories.
 
 A path such as /kitchen/mugs/ identifies a category. The root path "/" exists in every catalogue, even if the
 table has no item for it.
@@ -7,10 +7,10 @@ table has no item for it.
 from dataclasses import replace
 
 from functions.dynamodb.table import QueryPage
-from functions.dynamodb.writes import Write, check_exists, put_if_absent, update
+from functions.dynamodb.writes import Write, check_exists, delete, put_if_absent, update
 from functions.model.entities import DEFAULT_CATALOG, ROOT_CATEGORY, Category, ancestor_paths
-from functions.model.errors import AlreadyExists, NotFound, UnknownCategory
-from functions.model.patterns import CATEGORY_BY_PATH, CHILD_CATEGORIES, DESCENDANT_CATEGORIES
+from functions.model.errors import AlreadyExists, NotEmpty, NotFound, UnknownCategory
+from functions.model.patterns import CATEGORY_BY_PATH, CHILD_CATEGORIES, DESCENDANT_CATEGORIES, PRODUCTS_OF_CATEGORY
 from functions.model.table import CATEGORY
 from functions.shop.shop import Caller, Shop, retry_on_conflict
 
@@ -51,6 +51,26 @@ def rename_category(shop: Shop, caller: Caller, path: str, name: str, catalog: s
         return after
 
     return retry_on_conflict(shop, attempt)
+
+
+def delete_category(shop: Shop, caller: Caller, path: str, catalog: str = DEFAULT_CATALOG) -> None:
+    """Delete a category that has no subcategories and lists no products. Only staff may call it.
+
+    Discontinued products do not count, because no category lists them. A product or a subcategory that is created at
+    the same moment stays below the missing category. It is still listed by this path, and creating the category again
+    completes it. Raises NotEmpty, NotAllowed, and NotFound, also if the command is repeated.
+    """
+    caller.require_group("staff")
+
+    def attempt() -> None:
+        found = get_category(shop, path, catalog)
+        if shop.table.query(DESCENDANT_CATEGORIES, catalog=catalog, path=path, limit=1).items:
+            raise NotEmpty("subcategories")
+        if shop.table.query(PRODUCTS_OF_CATEGORY, catalog=catalog, offered_in=path, limit=1).items:
+            raise NotEmpty("products")
+        shop.table.write(delete(CATEGORY, found))
+
+    retry_on_conflict(shop, attempt)
 
 
 def get_category(shop: Shop, path: str, catalog: str = DEFAULT_CATALOG) -> Category:

@@ -5,9 +5,9 @@ A customer is a member of at most one company. A customer whose data was erased 
 
 from dataclasses import dataclass, replace
 
-from functions.dynamodb.writes import check_exists, put_if_absent, update
+from functions.dynamodb.writes import check_exists, delete, put_if_absent, update
 from functions.model.entities import Company, Customer
-from functions.model.errors import AlreadyExists, InAnotherCompany, NotFound
+from functions.model.errors import AlreadyExists, InAnotherCompany, NotEmpty, NotFound
 from functions.model.patterns import COMPANY_BY_ID, COMPANY_WITH_MEMBERS, CUSTOMER_BY_ID
 from functions.model.table import COMPANY, CUSTOMER
 from functions.shop.customers import get_customer
@@ -36,6 +36,25 @@ def rename_company(shop: Shop, caller: Caller, company_id: str, name: str) -> Co
         return after
 
     return retry_on_conflict(shop, attempt)
+
+
+def delete_company(shop: Shop, caller: Caller, company_id: str) -> None:
+    """Delete a company that has no members. Only staff may call it.
+
+    The index that lists the members is eventually consistent. So a customer who joined a moment ago may stay a member
+    of the deleted company, until staff remove this customer. Raises NotEmpty, NotAllowed, and NotFound, also if the
+    command is repeated.
+    """
+    caller.require_group("staff")
+
+    def attempt() -> None:
+        found = _get_company(shop, company_id)
+        listed = shop.table.query(COMPANY_WITH_MEMBERS, company_id=company_id, limit=2).items
+        if any(isinstance(item, Customer) for item in listed):
+            raise NotEmpty("members")
+        shop.table.write(delete(COMPANY, found))
+
+    retry_on_conflict(shop, attempt)
 
 
 def add_member(shop: Shop, caller: Caller, company_id: str, customer_id: str) -> Customer:

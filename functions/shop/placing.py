@@ -19,6 +19,7 @@ from functions.model.entities import (
     Product,
 )
 from functions.model.errors import (
+    Discontinued,
     IdempotencyKeyReused,
     InvalidInput,
     MixedCurrencies,
@@ -99,7 +100,7 @@ def place_order(
     pieces that are not in stock. The order line reports these pieces as backordered. An order with a total of 0 is PAID
     at once.
 
-    Raises NotRegistered, UnknownProducts, MixedCurrencies, PriceChanged, DiscountNotValid, OutOfStock,
+    Raises NotRegistered, UnknownProducts, Discontinued, MixedCurrencies, PriceChanged, DiscountNotValid, OutOfStock,
     TooManyUnpaidOrders, IdempotencyKeyReused, InvalidInput, TableBusy.
     """
     order_id = derive_order_id(shop, caller.id, key)
@@ -221,6 +222,8 @@ def _build_order(
     """Return a new order with the current prices and shipping costs, without a discount. Nothing is written."""
     if unknown := tuple(id for id in lines if id not in products):
         raise UnknownProducts(unknown)
+    if ended := tuple(id for id in lines if products[id].discontinued):
+        raise Discontinued(ended)
     currencies = tuple(sorted({product.currency for product in products.values()}))
     if len(currencies) > 1:
         raise MixedCurrencies(currencies)

@@ -168,7 +168,7 @@ def _get_product_if_still_true(shop: Shop, event: ReceivedEvent, *, is_new: bool
     back-in-stock event counts as true only if the product was completely out of stock before the event.
     """
     product = shop.table.get(PRODUCT_BY_ID, product_id=event.data.product_id)
-    if product is None:
+    if product is None or product.discontinued:
         return None
     if event.name == "PriceDropped":
         is_true = product.currency == event.data.currency and product.price <= event.data.price

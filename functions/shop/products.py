@@ -87,10 +87,14 @@ def check_category(shop: Shop, product: Product, before: Product | None = None) 
     """Raise UnknownCategory if a product is put into a category that does not exist. The root path always exists.
 
     `before`: the stored product; if the category stays the same, nothing is read. The category is not a condition of
-    the write: nothing deletes a category, and the lines of an import would conflict on it (docs/decisions/0060).
+    the write: the lines of an import would conflict on it (docs/decisions/0060).
     """
     place = {"catalog": product.catalog, "path": product.category}
-    stays = before is not None and (before.catalog, before.category) == (product.catalog, product.category)
+    stays = before is not None and (before.catalog, before.category, before.discontinued) == (
+        product.catalog,
+        product.category,
+        product.discontinued,
+    )
     if product.category != ROOT_CATEGORY and not stays and shop.table.get(CATEGORY_BY_PATH, **place) is None:
         raise UnknownCategory("category", product.category)
 
@@ -128,8 +132,12 @@ def update_product(
     category: str | None = None,
     catalog: str | None = None,
     parts: int | None = None,
+    discontinued: bool | None = None,
 ) -> Product:
     """Change the given attributes of a product; None leaves an attribute unchanged. Only staff may call it.
+
+    `discontinued`: True ends the sale of the product, False starts it again. A discontinued product is in no category,
+    its followers get no mails, and new orders with it are rejected. Orders that contain it go on, and its stock stays.
 
     `parts`: the number of items that share the stock. After the write, the stock is spread evenly over them (see
     stock_parts.py). Safe to repeat: repeat the command if it was interrupted after the write, or raised TableBusy. If
@@ -147,6 +155,7 @@ def update_product(
             backorder=before.backorder if backorder is None else backorder,
             category=before.category if category is None else category,
             catalog=before.catalog if catalog is None else catalog,
+            discontinued=before.discontinued if discontinued is None else discontinued,
         )
         if parts is not None:
             wanted = with_part_count(wanted, parts)
@@ -218,7 +227,7 @@ def list_products_in_category(
     `category`: the path of the category; products of its subcategories are not included. Anyone may call it. The reads
     of the index and the stock are eventually consistent, so the latest changes may be missing.
     """
-    found = shop.table.query(PRODUCTS_OF_CATEGORY, catalog=catalog, category=category, limit=limit, after=after)
+    found = shop.table.query(PRODUCTS_OF_CATEGORY, catalog=catalog, offered_in=category, limit=limit, after=after)
     levels = get_stock_levels(shop, {product.product_id: product for product in found.items}, consistent=False)
     return QueryPage(
         tuple(ProductWithStock(product, levels[product.product_id].available) for product in found.items), found.after

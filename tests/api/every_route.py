@@ -54,6 +54,7 @@ QUERIES: dict[str, dict[str, str]] = {
     "GET /activity": {"day": "2026-11-21"},
     "GET /categories": {"path_": "/mugs/"},
     "PATCH /categories": {"path_": "/mugs/"},
+    "DELETE /categories": {"path_": "/mugs/"},
     "GET /shipments": {"carrier": "DHL", "tracking_number": "42"},
 }
 IDEMPOTENT_ROUTES = {
@@ -78,6 +79,7 @@ STAFF_ROUTES = {
     "GET /customers",
     "POST /companies",
     "PATCH /companies/{company_id}",
+    "DELETE /companies/{company_id}",
     "PUT /companies/{company_id}/members/{customer_id}",
     "DELETE /companies/{company_id}/members/{customer_id}",
     "POST /products",
@@ -91,6 +93,7 @@ STAFF_ROUTES = {
     "GET /products/{product_id}/followers",
     "POST /categories",
     "PATCH /categories",
+    "DELETE /categories",
     "POST /discounts",
     "GET /discounts/{code}",
     "POST /discounts/{code}/end",

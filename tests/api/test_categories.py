@@ -97,6 +97,26 @@ def test_a_category_gets_another_name(bare: ApiHarness) -> None:
     assert list(bare.call("PATCH", "/categories", STAFF, {}, path_="/kitchen/").field_errors) == ["name"]
 
 
+def test_a_category_is_deleted_when_it_has_no_subcategories_and_lists_no_products(bare: ApiHarness) -> None:
+    grow(bare, "/kitchen/", "/kitchen/mugs/", "/kitchens/")
+    cup = {"product_id": "cup", "name": "Cup", "price": 700, "currency": "EUR", "category": "/kitchen/mugs/"}
+    assert bare.call("POST", "/products", STAFF, cup).status == 201
+
+    def delete(path: str) -> Any:
+        said = bare.call("DELETE", "/categories", STAFF, path_=path)
+        return said.body["what"] if said.status == 409 else said.body if said.status == 200 else said.problem_type
+
+    assert (delete("/kitchen/"), delete("/kitchen/mugs/")) == ("subcategories", "products")
+    bare.call("PATCH", "/products/cup", STAFF, {"discontinued": True})
+    assert delete("/kitchen/mugs/") == {"catalog": "main", "path": "/kitchen/mugs/"}
+    assert delete("/kitchen/mugs/") == "not-found"
+    assert delete("/kitchen/") == {"catalog": "main", "path": "/kitchen/"}
+    resumed = bare.call("PATCH", "/products/cup", STAFF, {"discontinued": False})
+    assert resumed.problem_type == "unknown-category"
+    moved = bare.call("PATCH", "/products/cup", STAFF, {"discontinued": False, "category": "/kitchens/"})
+    assert moved.body["category"] == "/kitchens/"
+
+
 def test_a_category_is_created_once_and_only_in_an_existing_parent(bare: ApiHarness) -> None:
     grow(bare, "/kitchen/")
     again = bare.call("POST", "/categories", STAFF, {"path": "/kitchen/", "name": "Another"})

@@ -41,6 +41,17 @@ def test_staff_rename_a_company(acme: ApiHarness) -> None:
     assert acme.call("PATCH", "/companies/nothing", STAFF, {"name": "Acme"}).problem_type == "not-found"
 
 
+def test_a_company_is_deleted_when_it_has_no_members_any_more(acme: ApiHarness) -> None:
+    refused = acme.call("DELETE", "/companies/initech", STAFF)
+    assert (refused.status, refused.problem_type, refused.body["what"]) == (409, "not-empty", "members")
+    acme.call("DELETE", "/companies/initech/members/carol", STAFF)
+    assert acme.call("DELETE", "/companies/initech", STAFF).body == {"company_id": "initech"}
+    assert acme.call("GET", "/companies/initech", STAFF).problem_type == "not-found"
+    assert acme.call("DELETE", "/companies/initech", STAFF).problem_type == "not-found"
+    assert acme.call("PUT", "/companies/initech/members/carol", STAFF).problem_type == "not-found"
+    assert acme.call("PUT", "/companies/acme/members/carol", STAFF).status == 200
+
+
 @pytest.mark.parametrize("body", [{}, {"name": ""}, {"name": "  "}, {"name": 5}, {"name": "a\nb"}, {"name": "x" * 201}])
 def test_a_companys_name_is_one_line_of_text(acme: ApiHarness, body: Any) -> None:
     assert list(acme.call("PATCH", "/companies/acme", STAFF, body).field_errors) == ["name"]

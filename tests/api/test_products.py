@@ -172,7 +172,7 @@ def test_a_category_is_a_path_of_plain_names_and_is_stored_unchanged_in_a_key(te
     else:
         assert good
         partition, _ = PRODUCT.templates("gsi1")
-        assert partition.render({"catalog": "main", "category": text}) == f"CATEGORY#main#{text}"
+        assert partition.render({"catalog": "main", "offered_in": text}) == f"CATEGORY#main#{text}"
         key = CATEGORY.encode(replace(SAMPLES[CATEGORY], path=text))
         assert all(len(key[name]["S"]) <= 1024 for name in ("SK", "GSI1SK") if name in key)
 
@@ -214,6 +214,21 @@ def test_a_product_moves_from_one_category_to_the_other(api: ApiHarness) -> None
     assert (listed(api), listed(api, category="/kitchen/")) == (["pot"], ["mug"])
     assert list(api.call("PATCH", "/products/mug", STAFF, {"category": "kitchen"}).field_errors) == ["category"]
     assert listed(api, category="/kitchen/") == ["mug"]
+
+
+def test_a_discontinued_product_is_in_no_category_and_in_no_new_order_until_it_is_sold_again(api: ApiHarness) -> None:
+    before = api.place_order("before", mug=1).body["order_id"]
+    ended = api.call("PATCH", "/products/mug", STAFF, {"discontinued": True}).body
+    assert (ended["discontinued"], ended["category"]) == (True, "/")
+    assert listed(api) == ["pot"]
+    refused = api.place_order("after", mug=1, pot=1)
+    assert (refused.status, refused.problem_type, refused.body["product_ids"]) == (409, "discontinued", ["mug"])
+    assert api.call("GET", "/products/mug").body["discontinued"] is True
+    assert api.call("POST", f"/orders/{before}/cancel", ANN).body["status"] == "CANCELLED"
+    assert api.call("GET", "/products/mug/stock").body["available"] == 10
+    api.call("PATCH", "/products/mug", STAFF, {"discontinued": False})
+    assert listed(api) == ["mug", "pot"]
+    assert api.place_order("after", mug=1, pot=1).status == 201
 
 
 def test_a_product_is_refused_in_a_category_that_does_not_exist(api: ApiHarness) -> None:

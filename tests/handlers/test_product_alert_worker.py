@@ -121,6 +121,15 @@ def test_when_the_price_drops_followers_get_a_mail_with_the_current_price(shop: 
     assert "https://elm.example/mug" in shop.sent_mails()[0].body
 
 
+def test_followers_of_a_discontinued_product_get_no_mail(shop: ShopHarness) -> None:
+    costs(shop, 990)
+    products.update_product(shop.shop, STAFF, "mug", discontinued=True)
+    work(shop)
+    receive(shop, "first")
+    work(shop)
+    assert shop.sent_mails() == []
+
+
 def test_a_higher_price_a_new_name_or_more_stock_sends_no_mail(shop: ShopHarness) -> None:
     receive(shop, "first")
     shop.new_records()  # lost

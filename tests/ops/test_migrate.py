@@ -85,7 +85,7 @@ def run(shop: Shop, ordered: PlannedMigration = FIRST, **settings: Any) -> Sweep
 
 
 def listed(shop: Shop) -> list[str]:
-    page = shop.table.query(PRODUCTS_OF_CATEGORY, catalog="main", category="/kitchen/", limit=100)
+    page = shop.table.query(PRODUCTS_OF_CATEGORY, catalog="main", offered_in="/kitchen/", limit=100)
     return [product.product_id for product in page.items]
 
 

@@ -171,6 +171,8 @@ PROBLEM_TYPES: Mapping[type[Exception], ProblemType] = {
     errors.UnknownCategory:  ProblemType(409, "unknown-category", "The category does not exist", ("field", "path")),
     errors.NotBought:        ProblemType(409, "not-bought", "Only customers who received the product can review it"),
     errors.MixedCurrencies:  ProblemType(409, "mixed-currencies", "All products of an order must have the same currency", ("currencies",)),
+    errors.NotEmpty:         ProblemType(409, "not-empty", "Move or remove what it contains first", ("what",)),
+    errors.Discontinued:     ProblemType(409, "discontinued", "Some products are not sold any more", ("product_ids",)),
     errors.OutOfStock:       ProblemType(409, "out-of-stock", "There is not enough stock", ("short",)),
     errors.PriceChanged:     ProblemType(409, "price-changed", "A price changed", ("changed",)),
     errors.DiscountNotValid: ProblemType(409, "discount-not-valid", "The discount code is not valid for this order", ("code", "why")),

@@ -14,7 +14,7 @@ from functions.api.http.paging import Cursor, Limit, ListRequest, paginate
 from functions.api.http.problems import problem_responses
 from functions.api.http.router import Router
 from functions.model.entities import DEFAULT_CATALOG, ROOT_CATEGORY
-from functions.model.errors import AlreadyExists, NotAllowed, NotFound, UnknownCategory
+from functions.model.errors import AlreadyExists, NotAllowed, NotEmpty, NotFound, UnknownCategory
 from functions.model.patterns import CHILD_CATEGORIES, DESCENDANT_CATEGORIES
 from functions.shop import categories
 
@@ -57,6 +57,13 @@ class CategoryAnswer(ResponseModel):
     version: int
 
 
+class DeletedCategory(ResponseModel):
+    """The category that was deleted."""
+
+    catalog: str
+    path: str
+
+
 class CategoryWithAncestors(CategoryAnswer):
     """A category and all its ancestors, starting with the topmost ancestor."""
 
@@ -79,6 +86,15 @@ def rename_category(
 ) -> CategoryAnswer:
     """Change a category's name. For staff."""
     return CategoryAnswer.of(categories.rename_category(shop(), caller, path, change.name, catalog))
+
+
+@router.delete("/categories", openapi_extensions=problem_responses(NotAllowed, NotEmpty, NotFound))
+def delete_category(
+    caller: SignedIn, path: CategoryPathQuery, catalog: CatalogQuery = DEFAULT_CATALOG
+) -> DeletedCategory:
+    """Delete a category that has no subcategories and lists no products. For staff."""
+    categories.delete_category(shop(), caller, path, catalog)
+    return DeletedCategory(catalog=catalog, path=path)
 
 
 @router.get("/categories", openapi_extensions=problem_responses(NotFound))

@@ -10,7 +10,7 @@ from functions.api.http.fields import Id, Name, RequestModel, ResponseModel
 from functions.api.http.paging import Cursor, Limit, ListRequest
 from functions.api.http.problems import problem_responses
 from functions.api.http.router import Router
-from functions.model.errors import AlreadyExists, InAnotherCompany, NotAllowed
+from functions.model.errors import AlreadyExists, InAnotherCompany, NotAllowed, NotEmpty
 from functions.model.patterns import COMPANY_WITH_MEMBERS
 from functions.shop import companies
 
@@ -56,6 +56,12 @@ class Membership(ResponseModel):
     company_id: str | None
 
 
+class DeletedCompany(ResponseModel):
+    """The company that was deleted."""
+
+    company_id: str
+
+
 class CompanyPage(ResponseModel):
     """A company with its members, sorted by id. If there are several pages, only the first page has the company."""
 
@@ -76,6 +82,13 @@ def create_company(caller: SignedIn, new: NewCompany) -> Response[CompanyAnswer]
 def rename_company(caller: SignedIn, company_id: Id, change: CompanyName) -> CompanyAnswer:
     """Change a company's name. For staff."""
     return CompanyAnswer.of(companies.rename_company(shop(), caller, company_id, change.name))
+
+
+@router.delete("/companies/<company_id>", openapi_extensions=problem_responses(NotAllowed, NotEmpty))
+def delete_company(caller: SignedIn, company_id: Id) -> DeletedCompany:
+    """Delete a company that has no members. For staff."""
+    companies.delete_company(shop(), caller, company_id)
+    return DeletedCompany(company_id=company_id)
 
 
 @router.get("/companies/<company_id>")

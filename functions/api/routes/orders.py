@@ -35,6 +35,7 @@ from functions.api.routes.order_responses import (
 from functions.model import entities as e
 from functions.model import metrics
 from functions.model.errors import (
+    Discontinued,
     DiscountNotValid,
     InvalidInput,
     MixedCurrencies,
@@ -133,6 +134,7 @@ class PlacerAnswer(ResponseModel):
     openapi_extensions=problem_responses(
         NotRegistered,
         UnknownProducts,
+        Discontinued,
         MixedCurrencies,
         PriceChanged,
         DiscountNotValid,

@@ -73,7 +73,8 @@ class ProductChange(RequestModel):
     """The fields of a product to change. Omitted fields do not change. Existing orders keep their prices.
 
     `parts`: the number of table items that share the stock of the product. The stock is spread evenly over them while
-    people buy. If the answer is 503, or if there is no answer, send the same request again.
+    people buy. If the answer is 503, or if there is no answer, send the same request again. `discontinued`: true ends
+    the sale of the product. It is then in no category, and no new order may contain it.
     """
 
     name: Name | None = None
@@ -82,12 +83,13 @@ class ProductChange(RequestModel):
     category: CategoryPath | None = None
     catalog: CatalogId | None = None
     parts: StockParts | None = None
-    model_config = ConfigDict(json_schema_extra={"examples": [{"price": 1390}, {"parts": 20}]})
+    discontinued: bool | None = None
+    model_config = ConfigDict(json_schema_extra={"examples": [{"price": 1390}, {"parts": 20}, {"discontinued": True}]})
 
     @model_validator(mode="after")
     def _check_not_empty(self) -> Self:
         if all(value is None for _, value in self):
-            raise ValueError("set at least one of name, price, backorder, category, catalog and parts")
+            raise ValueError("set at least one of name, price, backorder, category, catalog, parts and discontinued")
         return self
 
 
@@ -114,6 +116,7 @@ class ProductAnswer(ResponseModel):
     price: int
     currency: str
     backorder: bool
+    discontinued: bool
     category: str
     catalog: str
     parts: Annotated[int, Field(validation_alias=AliasChoices("active_part_count", "parts"))]
@@ -179,7 +182,10 @@ def create_product(caller: SignedIn, new: NewProduct) -> Response[ProductAnswer]
 
 @router.patch("/products/<product_id>", openapi_extensions=problem_responses(NotAllowed, UnknownCategory))
 def update_product(caller: SignedIn, product_id: Id, change: ProductChange) -> ProductAnswer:
-    """Change a product's name, price, category, catalogue, backorder setting or number of stock parts. For staff."""
+    """Change a product: its name, price, category, catalogue, backorder setting, number of stock parts, or its sale.
+
+    For staff.
+    """
     changed = products.update_product(shop(), caller, product_id, **dict(change))
     return ProductAnswer.of(changed)
 

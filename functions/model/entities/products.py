@@ -34,7 +34,8 @@ class Product:
     others. `separate_parts_created`: how many separate parts were ever created; they are never deleted.
 
     `backorder`: whether the product can be ordered when out of stock. If so, only part 0 is active, and its available
-    quantity may be negative until more stock arrives.
+    quantity may be negative until more stock arrives. `discontinued`: whether the product is not sold any more. It is
+    kept for its orders, returns and reviews, but no new order may contain it.
     """
 
     product_id: str
@@ -49,7 +50,16 @@ class Product:
     catalog: str = DEFAULT_CATALOG
     separate_parts: int | None = None
     separate_parts_created: int | None = None
+    discontinued: bool = False
     version: int = 1
+
+    @property
+    def offered_in(self) -> str | None:
+        """The category, as part of the key of the index that lists the products of a category.
+
+        None if the product is discontinued. The product is then not in the index.
+        """
+        return None if self.discontinued else self.category
 
     @property
     def active_parts(self) -> tuple[int, ...]:
