@@ -17,6 +17,7 @@ CustomerOrErased = e.Customer | e.ErasedCustomer
 # fmt: off
 CUSTOMER_BY_ID   = Get[e.Customer](      id="A1",   description="customer by id",                                             rows=(t.CUSTOMER,))
 CUSTOMER_BY_EMAIL   = Get[e.EmailClaim](    id="A2",   description="customer id by e-mail address (A1 then reads the customer)", rows=(t.EMAIL_CLAIM,))
+CUSTOMERS        = Query[e.Customer](    id="A2b",  description="all customers by registration, newest first",               rows=(t.CUSTOMER,), index="gsi3")
 CUSTOMER_OVERVIEW   = Query[Any](           id="A3",   description="customer page: profile, settings and newest orders",         rows=(t.SETTINGS, t.CUSTOMER, t.ERASED_CUSTOMER, t.ORDER_SUMMARY))
 CUSTOMER_SETTINGS   = Query[e.Settings](    id="A4",   description="settings of a customer",                                     rows=(t.SETTINGS,), newest_first=False)
 CUSTOMER_SETTINGS_BY_NAME  = Get[e.Settings](      id="A4b",  description="one group of settings of a customer",                        rows=(t.SETTINGS,))
@@ -24,6 +25,7 @@ CUSTOMER_ACTIVITY   = Query[e.Activity](    id="A5",   description="activity of 
 ACTIVITY_BY_DAY  = Query[e.Activity](    id="A5b",  description="activity of all customers on a day, newest first",           rows=(t.ACTIVITY,), index="gsi2", shards=e.ACTIVITY_SHARDS.read)
 COMPANY_WITH_MEMBERS   = Query[CompanyOrMember](id="A6",  description="a company and all its members",                              rows=(t.COMPANY, t.CUSTOMER), index="gsi1", newest_first=False)
 COMPANY_BY_ID  = Get[e.Company](       id="A6b",  description="company by id",                                              rows=(t.COMPANY,))
+COMPANIES        = Query[e.Company](     id="A6c",  description="all companies",                                              rows=(t.COMPANY,), index="gsi3", newest_first=False)
 PRODUCT_BY_ID   = Get[e.Product](       id="A7",   description="product by id",                                              rows=(t.PRODUCT,))
 PRODUCTS_OF_CATEGORY  = Query[e.Product](     id="A7b",  description="products in a category",                                     rows=(t.PRODUCT,), index="gsi1", newest_first=False)
 CATEGORY_BY_PATH   = Get[e.Category](      id="A8",   description="category by path",                                           rows=(t.CATEGORY,))
@@ -57,6 +59,7 @@ INVOICES_OF_CUSTOMER  = Query[e.Invoice](     id="A20",  description="invoices o
 SHIPMENTS_OF_ORDER  = Query[e.Shipment](    id="A21",  description="shipments of an order",                                      rows=(t.SHIPMENT,), newest_first=False, consistent=True)
 SHIPMENT_BY_TRACKING_NUMBER = Query[e.Shipment](    id="A21b", description="shipment by tracking number",                                rows=(t.SHIPMENT,), index="gsi1")
 DISCOUNT_BY_CODE  = Get[e.Discount](      id="A22",  description="discount by code",                                           rows=(t.DISCOUNT,))
+DISCOUNTS        = Query[e.Discount](    id="A22f", description="all discount codes",                                         rows=(t.DISCOUNT,), index="gsi3", newest_first=False)
 ACCOUNT_BY_ID = Get[e.Account](       id="A22b", description="gift card or store credit account, with its balance",        rows=(t.ACCOUNT,))
 ENTRIES_OF_ACCOUNT = Query[e.Entry](       id="A22c", description="ledger entries of an account, newest first",                 rows=(t.ENTRY,))
 ACCOUNTS_OF_CUSTOMER = Query[e.Account](     id="A22d", description="accounts of a customer",                                     rows=(t.ACCOUNT,), index="gsi1")

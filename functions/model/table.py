@@ -20,6 +20,7 @@ CUSTOMER = Row(
     e.Customer,
     "CUSTOMER#{customer_id} / PROFILE",
     gsi1="COMPANY#{company_id} / CUSTOMER#{customer_id}",
+    gsi3="CUSTOMERS / {created_at}#{customer_id}",
     owner="customer_id",
     personal=("name", "email", "email_hash"),
     purpose="to know who orders, and where to send mails",
@@ -62,6 +63,7 @@ COMPANY = Row(
     e.Company,
     "COMPANY#{company_id} / COMPANY",
     gsi1="COMPANY#{company_id} / COMPANY",
+    gsi3="COMPANIES / COMPANY#{company_id}",
     owner=NOBODY,
 )
 # Sorted by id, not by name, because a name may contain characters that a key must not contain.
@@ -134,6 +136,7 @@ FOLLOW = Row(
 DISCOUNT = Row(
     e.Discount,
     "DISCOUNT#{code} / DISCOUNT",
+    gsi3="DISCOUNTS / DISCOUNT#{code}",
     owner=NOBODY,
 )
 REDEMPTION_POOL = Row(

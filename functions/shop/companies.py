@@ -5,10 +5,11 @@ A customer is a member of at most one company. A customer whose data was erased 
 
 from dataclasses import dataclass, replace
 
+from functions.dynamodb.table import QueryPage
 from functions.dynamodb.writes import check_exists, delete, put_if_absent, update
 from functions.model.entities import Company, Customer
 from functions.model.errors import AlreadyExists, InAnotherCompany, NotEmpty, NotFound
-from functions.model.patterns import COMPANY_BY_ID, COMPANY_WITH_MEMBERS, CUSTOMER_BY_ID
+from functions.model.patterns import COMPANIES, COMPANY_BY_ID, COMPANY_WITH_MEMBERS, CUSTOMER_BY_ID
 from functions.model.table import COMPANY, CUSTOMER
 from functions.shop.customers import get_customer
 from functions.shop.shop import Caller, Shop, retry_on_conflict
@@ -36,6 +37,12 @@ def rename_company(shop: Shop, caller: Caller, company_id: str, name: str) -> Co
         return after
 
     return retry_on_conflict(shop, attempt)
+
+
+def list_companies(shop: Shop, caller: Caller, limit: int, after: str | None) -> QueryPage[Company]:
+    """Return all companies, sorted by id (access pattern A6c). Only staff may call it. Raises NotAllowed."""
+    caller.require_group("staff")
+    return shop.table.query(COMPANIES, limit=limit, after=after)
 
 
 def delete_company(shop: Shop, caller: Caller, company_id: str) -> None:

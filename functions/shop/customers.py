@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from functions.dynamodb.table import QueryPage
 from functions.dynamodb.writes import Write, WriteConflict, check_unchanged, delete_if_held_by, put_if_absent, update
 from functions.model.entities import Customer, EmailClaim, ErasedCustomer, OrderSummary, Settings, SettingsName
 from functions.model.errors import AlreadyExists, EmailTaken, NotAllowed, NotFound, NotRegistered, WrongState
@@ -14,6 +15,7 @@ from functions.model.patterns import (
     CUSTOMER_OVERVIEW,
     CUSTOMER_SETTINGS,
     CUSTOMER_SETTINGS_BY_NAME,
+    CUSTOMERS,
 )
 from functions.model.table import CUSTOMER, EMAIL_CLAIM, SETTINGS
 from functions.shop.shop import Caller, Shop, retry_on_conflict
@@ -131,6 +133,17 @@ def get_customer(shop: Shop, caller: Caller, customer_id: str) -> Customer:
     if found is None:
         raise NotFound("customer")
     return found
+
+
+def list_customers(
+    shop: Shop, caller: Caller, since: str, until: str, limit: int, after: str | None
+) -> QueryPage[Customer]:
+    """Return the customers who registered from `since` until just before `until`, newest first (access pattern A2b).
+
+    Erased customers are not listed. Only staff may call it. The index is eventually consistent. Raises NotAllowed.
+    """
+    caller.require_group("staff")
+    return shop.table.query(CUSTOMERS, since=since, until=until, limit=limit, after=after)
 
 
 def get_customer_by_email(shop: Shop, caller: Caller, email: str) -> Customer:

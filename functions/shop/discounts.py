@@ -12,12 +12,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from functions.dynamodb.keys import Instant
+from functions.dynamodb.table import QueryPage
 from functions.dynamodb.writes import Write, adjust, put_if_absent, update
 from functions.model import pricing
 from functions.model.entities import Discount, Discounted, Order, RedemptionPool, hash_to_bucket
 from functions.model.errors import AlreadyExists, DiscountNotValid, InvalidInput, NotFound
 from functions.model.money import Currency, format_amount
-from functions.model.patterns import DISCOUNT_BY_CODE, REDEMPTION_POOL_BY_CODE
+from functions.model.patterns import DISCOUNT_BY_CODE, DISCOUNTS, REDEMPTION_POOL_BY_CODE
 from functions.model.table import DISCOUNT, REDEMPTION_POOL
 from functions.shop.shop import Caller, Shop, retry_on_conflict
 
@@ -123,6 +124,12 @@ def end_discount(shop: Shop, caller: Caller, code: str) -> DiscountUsage:
         return after
 
     return _get_usage(shop, retry_on_conflict(shop, attempt))
+
+
+def list_discounts(shop: Shop, caller: Caller, limit: int, after: str | None) -> QueryPage[Discount]:
+    """Return all discount codes, sorted by code (access pattern A22f). Only staff may call it. Raises NotAllowed."""
+    caller.require_group("staff")
+    return shop.table.query(DISCOUNTS, limit=limit, after=after)
 
 
 def get_discount_usage(shop: Shop, caller: Caller, code: str) -> DiscountUsage:

@@ -45,6 +45,7 @@ SAMPLE_VALUES: Mapping[str, Any] = {  # for these fields, a value generated from
     "event": "OrderPlaced",
     "ttl": 2**33,
     "valid_until": None,  # None: the item is valid without an end date
+    "discontinued": False,
 }
 
 

@@ -50,7 +50,6 @@ BODIES: dict[str, Any] = {
     "POST /orders/{order_id}/returns": {"lines": [{"product_id": "mug", "quantity": 1, "restock": True}]},
 }
 QUERIES: dict[str, dict[str, str]] = {
-    "GET /customers": {"email": "ann@example.com"},
     "GET /activity": {"day": "2026-11-21"},
     "GET /categories": {"path_": "/mugs/"},
     "PATCH /categories": {"path_": "/mugs/"},
@@ -77,6 +76,8 @@ STAFF_ROUTES = {
     "GET /imports/{import_id}/rejected",
     "GET /activity",
     "GET /customers",
+    "GET /companies",
+    "GET /discounts",
     "POST /companies",
     "PATCH /companies/{company_id}",
     "DELETE /companies/{company_id}",

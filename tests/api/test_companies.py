@@ -41,6 +41,13 @@ def test_staff_rename_a_company(acme: ApiHarness) -> None:
     assert acme.call("PATCH", "/companies/nothing", STAFF, {"name": "Acme"}).problem_type == "not-found"
 
 
+def test_staff_list_all_companies_page_by_page(acme: ApiHarness) -> None:
+    first = acme.call("GET", "/companies", STAFF, limit=1).body
+    rest = acme.call("GET", "/companies", STAFF, limit=5, cursor=first["cursor"]).body
+    assert [one["company_id"] for one in first["items"] + rest["items"]] == ["acme", "initech"]
+    assert acme.call("GET", "/companies", ANN).problem_type == "not-allowed"
+
+
 def test_a_company_is_deleted_when_it_has_no_members_any_more(acme: ApiHarness) -> None:
     refused = acme.call("DELETE", "/companies/initech", STAFF)
     assert (refused.status, refused.problem_type, refused.body["what"]) == (409, "not-empty", "members")

@@ -98,6 +98,15 @@ def test_a_code_is_ended_and_stays_ended(api: ApiHarness) -> None:
     assert place(api, "SPRING").problem_type == "discount-not-valid"
 
 
+def test_staff_list_all_codes_page_by_page(api: ApiHarness) -> None:
+    for code in ("SPRING", "AUTUMN", "WINTER"):
+        api.call("POST", "/discounts", STAFF, {"code": code, "percent": 10})
+    first = api.call("GET", "/discounts", STAFF, limit=2).body
+    rest = api.call("GET", "/discounts", STAFF, limit=2, cursor=first["cursor"]).body
+    assert [one["code"] for one in first["items"] + rest["items"]] == ["AUTUMN", "SPRING", "WINTER"]
+    assert "left" not in first["items"][0]
+
+
 @pytest.mark.parametrize(("method", "path"), [("GET", "/discounts/none"), ("POST", "/discounts/none/end")])
 def test_a_code_there_is_not_is_not_found(api: ApiHarness, method: str, path: str) -> None:
     refused = api.call(method, path, STAFF)

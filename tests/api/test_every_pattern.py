@@ -16,6 +16,7 @@ from tests.support.http_client import ANN, STAFF, ApiHarness
 
 ROWS = {f"A{number}" for number in range(1, 27)}
 MORE: tuple[tuple[str, dict[str, str]], ...] = (
+    ("/customers", {"email": "ann@example.com"}),
     ("/orders", {"status": "PENDING"}),
     ("/orders", {"number": "PUEW472M"}),
     ("/orders", {"status": "PENDING", "order": "oldest"}),

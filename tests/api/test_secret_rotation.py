@@ -85,7 +85,7 @@ def test_a_new_pepper_invalidates_values_made_with_the_old_one(
     cursor = api.call("GET", "/orders", STAFF, status="PENDING", limit=1).body["cursor"]
     another_pepper()
     assert api.call("POST", "/gift-cards/balance", ANN, {"code": code}).status == 404, "a card's money is not found"
-    assert api.call("GET", "/customers", STAFF, email="ann@example.com").status == 404, (
+    assert api.call("GET", "/customers", STAFF, email="ann@example.com").body["items"] == [], (
         "nor is an address, so that another may claim it"
     )
     assert api.call("GET", "/orders", STAFF, status="PENDING", limit=1, cursor=cursor).status == 400

@@ -68,6 +68,8 @@ def asked_for() -> Iterator[tuple[Row[Any], Any]]:
         yield t.REDEMPTION_POOL, replace(SAMPLES[t.REDEMPTION_POOL], part=10 + n)
         yield t.ENTRY, replace(ENTRY, version=50_000 + n)
         yield t.ACCOUNT, replace(ACCOUNT, account_id=f"z{n}")
+        yield t.COMPANY, replace(SAMPLES[t.COMPANY], company_id=f"b{n}")
+        yield t.DISCOUNT, replace(SAMPLES[t.DISCOUNT], code=f"B{n}")
         yield t.BEST_SELLER, replace(BEST_SELLER, season=f"2027-{n:02}")
     for shard in range(e.STATUS_SHARDS.read):
         for n in range(6):
@@ -85,7 +87,9 @@ def around() -> Iterator[tuple[Row[Any], Any]]:
     """Yield endless neighbours of the requested items, in every partition and index that a pattern reads."""
     for n in count():
         before, behind, id = moment(-1 - n), moment(1000 + n), f"x{n:06}"
-        yield t.CUSTOMER, replace(CUSTOMER, customer_id=f"z{id}")
+        yield t.CUSTOMER, replace(CUSTOMER, customer_id=f"z{id}", created_at=behind if n % 2 else before)
+        yield t.COMPANY, replace(SAMPLES[t.COMPANY], company_id=f"z{id}")
+        yield t.DISCOUNT, replace(SAMPLES[t.DISCOUNT], code=f"Z{n:06}")
         yield t.ORDER_SUMMARY, replace(SUMMARY, order_id=id, placed_at=before)
         yield t.PRODUCT, replace(PRODUCT, product_id=id, category="/kitchen/" if n % 2 else "/kitchen/mugs/")
         yield t.CATEGORY, replace(CATEGORY, path=f"/garden/{id}/" if n % 2 else f"/kitchen/mugs{id}/")
@@ -168,6 +172,9 @@ CALLS: dict[Get[Any] | Query[Any], Call] = {
     p.INVOICES_OF_ORDER: Call(asked={"limit": 1}),
     p.INVOICE_BY_ID: Call(asked={"limit": 1}),
     p.INVOICES_OF_CUSTOMER: Call(asked={"limit": 5, **RANGE}),
+    p.CUSTOMERS: Call(asked={"limit": 5, **RANGE}),
+    p.COMPANIES: Call(asked={"limit": 5}),
+    p.DISCOUNTS: Call(asked={"limit": 5}),
     p.SHIPMENTS_OF_ORDER: Call(asked={"limit": 1}),
     p.SHIPMENT_BY_TRACKING_NUMBER: Call(asked={}),
     p.SALES_BY_MINUTE: Call(asked={"limit": 5, **RANGE}),

@@ -168,9 +168,9 @@ def test_a_command_costs_the_units_of_its_items_and_their_indexes(shop: Shop, wi
     assert units == expected
 
 
-def test_a_customer_costs_two_items(shop: Shop, wire: WireTap) -> None:
+def test_a_customer_costs_two_items_and_a_place_in_the_list_of_customers(shop: Shop, wire: WireTap) -> None:
     requests, units = spent(wire, lambda: customers.register_customer(shop, Caller("eve"), "eve@example.com", "Eve"))
-    assert (requests, units) == (["TransactWriteItems"], {"TransactWriteItems": 4})
+    assert (requests, units) == (["TransactWriteItems"], {"TransactWriteItems": 5})
 
 
 def test_the_first_choice_also_checks_its_customer_and_a_later_one_costs_one_write(shop: Shop, wire: WireTap) -> None:

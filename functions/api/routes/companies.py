@@ -6,12 +6,12 @@ from aws_lambda_powertools.event_handler import Response
 from pydantic import ConfigDict
 
 from functions.api.http.context import SignedIn, resolve_customer_id, shop
-from functions.api.http.fields import Id, Name, RequestModel, ResponseModel
-from functions.api.http.paging import Cursor, Limit, ListRequest
+from functions.api.http.fields import Id, Listed, Name, RequestModel, ResponseModel
+from functions.api.http.paging import Cursor, Limit, ListRequest, paginate
 from functions.api.http.problems import problem_responses
 from functions.api.http.router import Router
 from functions.model.errors import AlreadyExists, InAnotherCompany, NotAllowed, NotEmpty
-from functions.model.patterns import COMPANY_WITH_MEMBERS
+from functions.model.patterns import COMPANIES, COMPANY_WITH_MEMBERS
 from functions.shop import companies
 
 router = Router()
@@ -76,6 +76,16 @@ def create_company(caller: SignedIn, new: NewCompany) -> Response[CompanyAnswer]
     company = companies.create_company(shop(), caller, new.company_id, new.name)
     where = {"Location": f"/companies/{company.company_id}"}
     return Response(201, "application/json", CompanyAnswer.of(company), headers=where)
+
+
+@router.get("/companies", openapi_extensions=problem_responses(NotAllowed))
+def list_companies(caller: SignedIn, limit: Limit = 20, cursor: Cursor = None) -> Listed[CompanyAnswer]:
+    """List all companies, sorted by id. For staff. Changes are visible after a moment."""
+    return paginate(
+        ListRequest(caller, COMPANIES, (), cursor),
+        lambda after: companies.list_companies(shop(), caller, limit, after),
+        CompanyAnswer.of,
+    )
 
 
 @router.patch("/companies/<company_id>", openapi_extensions=problem_responses(NotAllowed))

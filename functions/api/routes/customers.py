@@ -12,15 +12,23 @@ from pydantic import ConfigDict, Field, model_validator
 from functions.adapters import object_store
 from functions.api.http.context import SignedIn, resolve_customer_id, shop
 from functions.api.http.fields import Email, Id, Listed, Name, RequestModel, ResponseModel
-from functions.api.http.paging import Cursor, Limit, ListRequest, WholeNumber, paginate
+from functions.api.http.paging import Cursor, Limit, ListRequest, Since, Until, WholeNumber, check_time_range, paginate
 from functions.api.http.problems import EmailNotVerified, Unauthenticated, problem_responses
 from functions.api.http.router import Router
 from functions.api.routes.order_responses import OrderInList
 from functions.dynamodb.codec import Image
 from functions.dynamodb.errors import TableBusy
 from functions.model.entities import ArchivedOrder, Settings
-from functions.model.errors import AlreadyExists, EmailTaken, NotAllowed, NotFound, NotRegistered, WrongState
-from functions.model.patterns import CUSTOMER_ITEM_COLLECTION, ORDERS_OF_CUSTOMER
+from functions.model.errors import (
+    AlreadyExists,
+    EmailTaken,
+    InvalidInput,
+    NotAllowed,
+    NotFound,
+    NotRegistered,
+    WrongState,
+)
+from functions.model.patterns import CUSTOMER_ITEM_COLLECTION, CUSTOMERS, ORDERS_OF_CUSTOMER
 from functions.runtime import clients, environment
 from functions.shop import customers, data_export, erasure
 from functions.shop.shop import Caller
@@ -176,10 +184,34 @@ def _fetch_verified_email(caller: Caller, authorization: str) -> str:
     return str(known["email"])
 
 
-@router.get("/customers", openapi_extensions=problem_responses(NotAllowed, NotFound))
-def customer_by_email(caller: SignedIn, email: Email) -> CustomerAnswer:
-    """Find a customer by e-mail address. Upper and lower case do not matter. For staff."""
-    return CustomerAnswer.of(customers.get_customer_by_email(shop(), caller, email))
+@router.get("/customers", openapi_extensions=problem_responses(NotAllowed))
+def list_customers(
+    caller: SignedIn,
+    email: Annotated[Email | None, Query(description="Only the customer with this e-mail address.")] = None,
+    since: Since = None,
+    until: Until = None,
+    limit: Limit = 20,
+    cursor: Cursor = None,
+) -> Listed[CustomerAnswer]:
+    """List the customers by registration, newest first, or find a customer by e-mail address. For staff.
+
+    Upper and lower case of an address do not matter. New customers and changes are visible after a moment, but an
+    address finds its customer at once.
+    """
+    low, high = check_time_range(since, until)
+    if email is not None:
+        if since or until or cursor:
+            raise InvalidInput("email", "cannot be combined with from, to and cursor")
+        try:
+            found = [CustomerAnswer.of(customers.get_customer_by_email(shop(), caller, email))]
+        except NotFound:
+            found = []
+        return Listed(items=found, cursor=None)
+    return paginate(
+        ListRequest(caller, CUSTOMERS, (low, high), cursor),
+        lambda after: customers.list_customers(shop(), caller, low, high, limit, after),
+        CustomerAnswer.of,
+    )
 
 
 @router.get("/customers/<customer_id>")

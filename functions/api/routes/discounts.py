@@ -6,13 +6,14 @@ from aws_lambda_powertools.event_handler import Response
 from pydantic import ConfigDict, Field
 
 from functions.api.http.context import SignedIn, shop
-from functions.api.http.fields import DiscountCode, Price, RequestModel, ResponseModel
-from functions.api.http.paging import Timestamp
+from functions.api.http.fields import DiscountCode, Listed, Price, RequestModel, ResponseModel
+from functions.api.http.paging import Cursor, Limit, ListRequest, Timestamp, paginate
 from functions.api.http.problems import problem_responses
 from functions.api.http.router import Router
 from functions.dynamodb.keys import Instant
 from functions.model.errors import AlreadyExists, NotAllowed
 from functions.model.money import Currency
+from functions.model.patterns import DISCOUNTS
 from functions.shop import discounts
 from functions.shop.discounts import MAX_PARTS, DiscountUsage
 
@@ -55,8 +56,8 @@ class NewDiscount(RequestModel):
     )
 
 
-class DiscountAnswer(ResponseModel):
-    """A discount code. `left`: how often the code can still be redeemed, or null if there is no limit."""
+class DiscountInList(ResponseModel):
+    """A discount code in a list."""
 
     code: str
     percent: int
@@ -65,16 +66,20 @@ class DiscountAnswer(ResponseModel):
     minimum: int
     currency: str | None
     limit: int | None
-    left: int | None
     created_at: str
     updated_at: str
     version: int
 
+
+class DiscountAnswer(DiscountInList):
+    """A discount code. `left`: how often the code can still be redeemed, or null if there is no limit."""
+
+    left: int | None
+
     @classmethod
-    def of(cls, standing: DiscountUsage) -> Self:
-        """Return the answer for a discount code. `standing`: the code, and the number of redemptions that are left."""
-        shown = {name: getattr(standing.discount, name) for name in cls.model_fields if name != "left"}
-        return cls(**shown, left=standing.left)
+    def from_usage(cls, usage: DiscountUsage) -> Self:
+        """Return the answer for a discount code. `usage`: the code, and the number of redemptions that are left."""
+        return cls(**DiscountInList.of(usage.discount).model_dump(), left=usage.left)
 
 
 @router.post("/discounts", status_code=201, openapi_extensions=problem_responses(NotAllowed, AlreadyExists))
@@ -93,16 +98,26 @@ def create_discount(caller: SignedIn, new: NewDiscount) -> Response[DiscountAnsw
         parts=new.parts,
     )
     where = {"Location": f"/discounts/{made.discount.code}"}
-    return Response(201, "application/json", DiscountAnswer.of(made), headers=where)
+    return Response(201, "application/json", DiscountAnswer.from_usage(made), headers=where)
+
+
+@router.get("/discounts", openapi_extensions=problem_responses(NotAllowed))
+def list_discounts(caller: SignedIn, limit: Limit = 20, cursor: Cursor = None) -> Listed[DiscountInList]:
+    """List all discount codes, sorted by code. For staff. Changes are visible after a moment."""
+    return paginate(
+        ListRequest(caller, DISCOUNTS, (), cursor),
+        lambda after: discounts.list_discounts(shop(), caller, limit, after),
+        DiscountInList.of,
+    )
 
 
 @router.get("/discounts/<code>", openapi_extensions=problem_responses(NotAllowed))
 def discount(caller: SignedIn, code: DiscountCode) -> DiscountAnswer:
     """Show a discount code and how often the code can still be redeemed. For staff."""
-    return DiscountAnswer.of(discounts.get_discount_usage(shop(), caller, code))
+    return DiscountAnswer.from_usage(discounts.get_discount_usage(shop(), caller, code))
 
 
 @router.post("/discounts/<code>/end", openapi_extensions=problem_responses(NotAllowed))
 def end_discount(caller: SignedIn, code: DiscountCode) -> DiscountAnswer:
     """End a discount code. Orders that already use the code keep their discount. Safe to repeat. For staff."""
-    return DiscountAnswer.of(discounts.end_discount(shop(), caller, code))
+    return DiscountAnswer.from_usage(discounts.end_discount(shop(), caller, code))

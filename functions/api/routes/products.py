@@ -17,6 +17,7 @@ from functions.api.http.fields import (
     Price,
     RequestModel,
     ResponseModel,
+    command_response,
 )
 from functions.api.http.paging import Cursor, Limit, ListRequest, paginate
 from functions.api.http.problems import problem_responses
@@ -226,9 +227,7 @@ def stock_of_product(product_id: Id) -> StockAnswer:
 @router.post("/products/<product_id>/receipts", status_code=201, openapi_extensions=problem_responses(NotAllowed))
 def receive_stock(caller: SignedIn, product_id: Id, key: IdempotencyKey, receipt: Receipt) -> Response[ReceiptAnswer]:
     """Add received goods to stock, once for each Idempotency-Key. For staff."""
-    done = products.receive_stock(shop(), caller, key, product_id, receipt.quantity)
-    status, headers = (200, {"Idempotent-Replayed": "true"}) if done.replayed else (201, {})
-    return Response(status, "application/json", ReceiptAnswer.model_validate(done.result), headers=headers)
+    return command_response(products.receive_stock(shop(), caller, key, product_id, receipt.quantity), ReceiptAnswer)
 
 
 @router.post(
@@ -239,5 +238,4 @@ def write_off_stock(caller: SignedIn, product_id: Id, key: IdempotencyKey, lost:
     done = products.write_off_stock(shop(), caller, key, product_id, lost.quantity, lost.reason)
     if not done.replayed:
         log.info("stock_written_off", extra=done.result)
-    status, headers = (200, {"Idempotent-Replayed": "true"}) if done.replayed else (201, {})
-    return Response(status, "application/json", WriteOffAnswer.model_validate(done.result), headers=headers)
+    return command_response(done, WriteOffAnswer)

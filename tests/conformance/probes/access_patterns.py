@@ -39,6 +39,7 @@ def _query(pattern: str, description: str, *, partitions: int = 1, consistent: b
 PROBES = (
     _get("A1", "customer by id"),
     _get("A2", "customer id by e-mail address (A1 then reads the customer)"),
+    _query("A2b", "all customers by registration, newest first"),
     _query("A3", "customer page: profile, settings and newest orders"),
     _query("A4", "settings of a customer"),
     _get("A4b", "one group of settings of a customer"),
@@ -46,6 +47,7 @@ PROBES = (
     _query("A5b", "activity of all customers on a day, newest first", partitions=4),
     _query("A6", "a company and all its members"),
     _get("A6b", "company by id"),
+    _query("A6c", "all companies"),
     _get("A7", "product by id"),
     _query("A7b", "products in a category"),
     _get("A8", "category by path"),
@@ -79,6 +81,7 @@ PROBES = (
     _query("A21", "shipments of an order", consistent=True),
     _query("A21b", "shipment by tracking number"),
     _get("A22", "discount by code"),
+    _query("A22f", "all discount codes"),
     _get("A22b", "gift card or store credit account, with its balance"),
     _query("A22c", "ledger entries of an account, newest first"),
     _query("A22d", "accounts of a customer"),
