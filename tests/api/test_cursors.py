@@ -28,6 +28,7 @@ OTHER_VALUES = {
     "path": "/other/",
     "season": "2020-01",
     "day": "2020-01-01",
+    "email": "bob@example.com",
 }
 """For each filter of a list: another valid value."""
 
@@ -152,10 +153,7 @@ def test_a_cursor_is_refused_for_another_caller_resource_or_filter(
             other = {**world, name: "other"}
             assert is_refused(one.call(api, other, cursor=cursor)), f"another {name}"
         elif name not in ("limit", "cursor"):
-            changed: dict[str, Any] = {
-                name: OTHER_VALUES[name],
-                "email": "bob@example.com",
-            }
+            changed: dict[str, Any] = {name: OTHER_VALUES[name]}
             response = one.call(api, world, cursor=cursor, **changed)
             excluded = response.field_errors.keys() & EXCLUSIVE.get(one.route, set())
             assert is_refused(response) or excluded, f"another {name}"
