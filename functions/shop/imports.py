@@ -9,11 +9,12 @@ message is delivered again, the worker resumes at the next line. No line is writ
 import gzip
 import json
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
 from typing import Any, Literal
 
-from functions.dynamodb.errors import Impossible, Permanent
+from functions.dynamodb.errors import Impossible, Permanent, TableBusy
 from functions.dynamodb.keys import Instant, InvalidKeyValue
 from functions.dynamodb.table import QueryPage
 from functions.dynamodb.writes import Write, WriteConflict, put_if_absent, update
@@ -25,7 +26,7 @@ from functions.model.table import IMPORT, IMPORT_LINES, IMPORT_PART, PRODUCT
 from functions.shop.idempotency import IdempotentResult, run_idempotently
 from functions.shop.products import add_stock, check_backorder_parts, check_category, create_stock
 from functions.shop.shop import Caller, Shop
-from functions.shop.stock_parts import with_part_count
+from functions.shop.stock_parts import spread_stock, with_part_count
 
 MAX_LINES = 5_000
 LINES_PER_PART = 125
@@ -156,41 +157,58 @@ def write_part(
     lines = _unpack_lines(import_lines)
     while part is not None and part.status == "QUEUED":
         wait()
-        part, is_retry = _write_next_line(shop, part, lines[part.done], is_retry), False
+        part, is_retry = _write_next_line(shop, part, lines[part.done], is_retry, wait), False
     return part
 
 
 LineOutcome = Literal["written", "unchanged"] | Rejected
 
 
-def _write_next_line(shop: Shop, part: ImportPart, line: ParsedLine, is_retry: bool) -> ImportPart | None:
+@dataclass(frozen=True)
+class LinePlan:
+    """What to write for a line. `resizes`: whether it changes the number of items that share the product's stock."""
+
+    writes: Sequence[Write[Any]]
+    outcome: LineOutcome
+    resizes: bool = False
+
+
+def _write_next_line(
+    shop: Shop, part: ImportPart, line: ParsedLine, is_retry: bool, wait: Callable[[], None]
+) -> ImportPart | None:
     """Write the next line of an import part, count the line in the import part, and return the import part.
 
     An import part is a group of lines of the file. If another worker changed the import part first, this call writes
     nothing. Then it returns the stored import part, or None if the import part has expired.
+
+    If the line changes the number of stock items, the stock is spread over them after the write. If that is
+    interrupted, the pieces stay where they are, and can be ordered there.
     """
     backoff = shop.table.new_backoff()
-    writes, outcome = _plan_line(shop, line)
+    plan = _plan_line(shop, line)
     while True:
-        after = _count_line(part, outcome, is_retry, shop.now_instant())
+        after = _count_line(part, plan.outcome, is_retry, shop.now_instant())
         try:
-            shop.table.write(update(IMPORT_PART, part, after), *writes)
+            shop.table.write(update(IMPORT_PART, part, after), *plan.writes)
         except Impossible:
             # DynamoDB will never accept this transaction, for example because an item is too large. The transaction
             # counts the line in the import part, and `writes` stores the product and its stock. If `writes` is empty,
             # the product cannot be the cause, so raise the error.
-            if not writes:
+            if not plan.writes:
                 raise
             # The product may be the cause, so reject the line. The next attempt of this loop does not write the
             # product. It only counts the line as rejected.
-            writes, outcome = [], Rejected(line=line.number, field="line", why="cannot be stored")
+            plan = LinePlan([], Rejected(line=line.number, field="line", why="cannot be stored"))
         except WriteConflict as changed:
             if changed.item_type == IMPORT_PART.type:
                 return shop.table.get(IMPORT_PART_BY_NUMBER, import_id=part.import_id, part=part.part)
             is_retry = True
             backoff.wait()
-            writes, outcome = _plan_line(shop, line)
+            plan = _plan_line(shop, line)
         else:
+            if plan.resizes:
+                with suppress(TableBusy):
+                    spread_stock(shop, line.product["product_id"], wait)
             return after
 
 
@@ -210,50 +228,38 @@ def _count_line(part: ImportPart, outcome: LineOutcome, is_retry: bool, now: Ins
     )
 
 
-def _plan_line(shop: Shop, line: ParsedLine) -> tuple[list[Write[Any]], LineOutcome]:
-    """Read the stored product of a line. Return the writes for the line, and its outcome, for example "written"."""
+def _plan_line(shop: Shop, line: ParsedLine) -> LinePlan:
+    """Read the stored product of a line. Return what to write for the line."""
     try:
         before = shop.table.get(PRODUCT_BY_ID, product_id=line.product["product_id"])
-        writes = _create_product(shop, line) if before is None else _update_product(shop, before, line)
+        return _plan_new_product(shop, line) if before is None else _plan_change(shop, before, line)
     except InvalidKeyValue as error:
-        return [], Rejected(
-            line=line.number,
-            field=error.name,
-            why="must not be empty, too long, or contain '#' or unprintable characters",
-        )
+        why = "must not be empty, too long, or contain '#' or unprintable characters"
+        return LinePlan([], Rejected(line=line.number, field=error.name, why=why))
     except (InvalidInput, UnknownCategory) as error:
-        return [], Rejected(line=line.number, field=error.field, why=error.why)
-    return writes, "written" if writes else "unchanged"
+        return LinePlan([], Rejected(line=line.number, field=error.field, why=error.why))
 
 
-def _create_product(shop: Shop, line: ParsedLine) -> list[Write[Any]]:
+def _plan_new_product(shop: Shop, line: ParsedLine) -> LinePlan:
     now = shop.now_instant()
     fields = {**line.product}
     parts = fields.pop("parts", 1)
     product = with_part_count(Product(**fields, created_at=now, updated_at=now), parts)
     check_backorder_parts(product)
     check_category(shop, product)
-    return [put_if_absent(PRODUCT, product), *create_stock(product, line.quantity)]
+    return LinePlan([put_if_absent(PRODUCT, product), *create_stock(product, line.quantity)], "written")
 
 
-IMMUTABLE_FIELDS = {"currency": "currency", "parts": "active_part_count"}
-"""Fields of a line that an import may not change, and the attributes of the product to compare them with.
-
-Existing orders use the currency. `parts` is the number of items that share the product's stock. After a change of this
-number, stock is moved between the items, which an import does not do.
-"""
-
-
-def _update_product(shop: Shop, before: Product, line: ParsedLine) -> list[Write[Any]]:
+def _plan_change(shop: Shop, before: Product, line: ParsedLine) -> LinePlan:
     """Return the writes for an existing product. Fields that the line does not contain stay unchanged.
 
-    Raises InvalidInput if the line changes an immutable field, and UnknownCategory.
+    Raises InvalidInput if the line changes the currency, which existing orders use, and UnknownCategory.
     """
-    for name, attribute in IMMUTABLE_FIELDS.items():
-        stored = getattr(before, attribute)
-        if line.product.get(name, stored) != stored:
-            raise InvalidInput(name, f"is {stored} for this product and cannot be changed by an import")
+    if line.product.get("currency", before.currency) != before.currency:
+        raise InvalidInput("currency", f"is {before.currency} for this product and cannot be changed by an import")
     wanted = replace(before, **{name: value for name, value in line.product.items() if name != "parts"})
+    if "parts" in line.product:
+        wanted = with_part_count(wanted, line.product["parts"])
     check_backorder_parts(wanted)
     check_category(shop, wanted, before)
     writes: list[Write[Any]] = []
@@ -261,7 +267,8 @@ def _update_product(shop: Shop, before: Product, line: ParsedLine) -> list[Write
         writes.append(
             update(PRODUCT, before, replace(wanted, updated_at=shop.now_instant(), version=before.version + 1))
         )
-    return [*writes, *add_stock(before, line.quantity)]
+    writes += add_stock(wanted, line.quantity, before)
+    return LinePlan(writes, "written" if writes else "unchanged", wanted.active_parts != before.active_parts)
 
 
 # read the progress of an import ---------------------------------------------------------------------------------------

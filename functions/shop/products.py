@@ -104,10 +104,16 @@ def create_stock(product: Product, quantity: int) -> Iterator[Write[Stock]]:
     return create_parts(product, None, _split_evenly(product, quantity))
 
 
-def add_stock(product: Product, quantity: int) -> Iterator[Write[Stock]]:
-    """Yield the writes that add `quantity` pieces to a product's stock, spread evenly over its active stock items."""
-    for part, share in _split_evenly(product, quantity).items():
-        if share:
+def add_stock(product: Product, quantity: int, before: Product | None = None) -> Iterator[Write[Stock]]:
+    """Yield the writes that add `quantity` pieces to a product's stock, spread evenly over its active stock items.
+
+    `before`: the stored product, if the same transaction changes the number of its stock items. New items are created.
+    """
+    existing = (before or product).all_parts
+    shares = _split_evenly(product, quantity)
+    yield from create_parts(product, before or product, shares)
+    for part, share in shares.items():
+        if share and part in existing:
             yield adjust(
                 stock_row(part),
                 stock_key(product.product_id, part),
@@ -164,7 +170,7 @@ def update_product(
         if wanted == before:
             return before
         after = replace(wanted, updated_at=shop.now_instant(), version=before.version + 1)
-        shop.table.write(update(PRODUCT, before, after), *create_parts(after, before, {}))
+        shop.table.write(update(PRODUCT, before, after), *add_stock(after, 0, before))
         return after
 
     changed = retry_on_conflict(shop, attempt)

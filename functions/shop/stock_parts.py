@@ -8,7 +8,7 @@ Each transaction takes pieces from a part only if they are still there. So a res
 sold twice or lost, and the pieces in every part can be ordered. The same command again completes it.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
@@ -71,8 +71,10 @@ def create_parts(product: Product, before: Product | None, shares: Mapping[int, 
             yield put_if_absent(stock_row(part), made)
 
 
-def spread_stock(shop: Shop, product_id: str) -> None:
+def spread_stock(shop: Shop, product_id: str, wait: Callable[[], None] = lambda: None) -> None:
     """Move the pieces of a product until its active parts have equal quantities and all others are empty.
+
+    `wait` is called before each move, to limit the rate.
 
     Safe to repeat, and to end at any point. Buyers may take pieces meanwhile, so some pieces may stay where they are.
     They can be ordered there. Raises NotFound, and TableBusy if the time is over before the last move.
@@ -87,6 +89,7 @@ def spread_stock(shop: Shop, product_id: str) -> None:
         for move in plan_moves(levels.by_part, product.active_parts):
             if shop.now() > end:
                 raise TableBusy
+            wait()
             try:
                 shop.table.write(*_move_pieces(product_id, move))
             except PartOutOfStock:
