@@ -99,7 +99,7 @@ synth: installed ## synthesize the templates of STAGE (dev) into build/cdk.out; 
 	@echo "The templates are in build/cdk.out. Next, with AWS credentials: make deploy STAGE=$(STAGE)"
 
 predeploy: installed ## check whether one deploy can change the indexes; if not, print the deploys that are needed
-	$(cdk) synth --quiet --context stage=$(STAGE)
+	$(cdk) synth --quiet --context stage=$(STAGE) $(ARGS)
 	$(python) -m ops indexes --stack orderstream-$(STAGE) --template build/cdk.out/orderstream-$(STAGE).template.json
 
 deploy: predeploy ## deploy STAGE (dev) with your AWS credentials; repeat it if it fails

@@ -17,7 +17,9 @@ def main() -> None:
 
     folder = Path(os.environ.get(synth_cache.OUTPUT_VARIABLE) or PROJECT / "build" / "cdk.out")
     try:
-        synth_cache.copy_assembly(folder, synth_cache.context_from_environment())
+        context = synth_cache.context_from_environment()
+        stage.check_complete(context)
+        synth_cache.copy_assembly(folder, context)
     except stage.InvalidSetting as wrong:
         sys.exit(f"{wrong}.")
     except synth_cache.SynthFailed as failed:

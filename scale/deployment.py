@@ -7,6 +7,7 @@ from typing import Any
 
 from functions.model import entities as e
 from functions.model.lambdas import lambda_name_of_handler
+from stacks.stage import EXAMPLE_STAGES
 from stacks.synth_cache import load_template
 
 STAGE = "prod"
@@ -65,7 +66,9 @@ def list_of(partition: str) -> str:
 
 def load_deployment() -> Deployment:
     """Read the template of STAGE, which is synthesized unless it is in the cache."""
-    return read_deployment(load_template(f"orderstream-{STAGE}", {"laptop": "true", "stage": STAGE}))
+    return read_deployment(
+        load_template(f"orderstream-{STAGE}", {"laptop": "true", "stage": STAGE, "stages": EXAMPLE_STAGES})
+    )
 
 
 def read_deployment(template: Mapping[str, Any]) -> Deployment:

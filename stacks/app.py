@@ -32,10 +32,6 @@ def build_app() -> App:
     stack = OrdersStack(app, f"orderstream-{settings.name}", stage=settings, code=_lambda_code(laptop, settings.trim))
     if settings.firewall:
         FirewallStack(app, f"orderstream-{settings.name}-firewall", stage=settings)
-    if settings.protect and settings.sender.endswith(".example"):
-        Annotations.of(stack).add_warning_v2(
-            "orderstream:sender", "the sender address is an example: set sender to a verified address"
-        )
     if not laptop and not bundle.find_python(bundle.LAMBDA_TARGET):
         Annotations.of(stack).add_warning_v2(
             "orderstream:compiled",

@@ -1,21 +1,25 @@
 """The settings of a deployment: everything that differs between stages or shops, typed and checked.
 
-`-c stage=dev` (the default) or `-c stage=prod` selects a stage. `-c NAME=VALUE` changes a single setting; the values of
-a list are separated by commas. An invalid setting is rejected at synth, with a message that names it.
+`-c stage=NAME` (default: dev) selects a stage, whose settings are in stages/NAME.toml. `-c NAME=VALUE` changes a single
+setting; the values of a list are separated by commas. An invalid setting is rejected at synth, with a message that
+names it, and its file.
 """
 
 import math
 import re
-from collections.abc import Mapping
+import tomllib
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
 from ipaddress import ip_network
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from functions.model.lambdas import lambda_name
 from functions.model.money import parse_amounts
 from functions.model.reactions import HANDLERS, REACTIONS, Reaction
 from functions.model.table import INDEX_PROJECTIONS
+from stacks import PROJECT
 
 if TYPE_CHECKING:
     from aws_cdk import RemovalPolicy
@@ -542,7 +546,7 @@ class Stage:
 STAGES: Mapping[str, Stage] = {
     stage.name: stage
     for stage in (
-        Stage(name="dev", protect=False, shipping=("EUR:490",), tax_rate=2_000),
+        Stage(name="dev", protect=False),
         Stage(
             name="prod",
             protect=True,
@@ -564,13 +568,41 @@ STAGES: Mapping[str, Stage] = {
         ),
     )
 }
+"""The default settings of the stages dev and prod. Each other stage is like one of them.
+
+They do not have what only the team can know. Its values are in the files of stages/.
+"""
 
 
-OTHER_CONTEXT_KEYS = {"stage", "laptop", "cli-telemetry"}
+# settings of a stage --------------------------------------------------------------------------------------------------
+STAGES_FOLDER = "stages"
+"""The folder of the stages' files. The context value `stages` names another folder."""
+EXAMPLE_STAGES = "docs/stages"
+"""Complete files of both stages. The tests and the generated docs use them, so they do not depend on your files."""
+OTHER_CONTEXT_KEYS = {"stage", "stages", "laptop", "cli-telemetry"}
 """Keys that the CDK context may contain, although they are not settings.
 
 Keys with a colon or a slash are always allowed, because they belong to the CDK.
 """
+SETTINGS = tuple(one.name for one in fields(Stage) if one.name not in ("name", "protect"))
+FILE_SETTINGS = tuple(name for name in SETTINGS if name != "first_deploy")
+"""The settings that a file may have: `first_deploy` applies only to one deploy."""
+STAGE_NAME = r"[a-z][a-z0-9-]{0,19}"
+EXAMPLE_HOST = r"(.*\.)?example(\.(com|net|org))?(:\d+)?"
+"""The names that are reserved for examples (https://www.rfc-editor.org/rfc/rfc2606)."""
+
+
+@dataclass(frozen=True)
+class StageFile:
+    """The settings of a stage's file. `shown_path`: the path for messages. `values`: the settings, checked in type.
+
+    `like`: the stage of STAGES that gives the settings that the file does not have, and decides about protection.
+    """
+
+    name: str
+    shown_path: str
+    like: Stage
+    values: Mapping[str, Any]
 
 
 def read_settings(context: Mapping[str, object]) -> Stage:
@@ -578,20 +610,94 @@ def read_settings(context: Mapping[str, object]) -> Stage:
 
     Raises InvalidSetting if a setting is unknown or its value is wrong.
     """
-    name = context.get("stage") or "dev"
-    if not isinstance(name, str) or name not in STAGES:
-        raise InvalidSetting(f"stage is {name!r}: it must be one of {', '.join(STAGES)}")
-    stage = STAGES[name]
-    own = [one.name for one in fields(stage) if one.name not in ("name", "protect")]
-    if unknown := sorted(key for key in context.keys() - {*own, *OTHER_CONTEXT_KEYS} if not re.search("[:/]", key)):
-        near = get_close_matches(unknown[0], own, 1)
-        raise InvalidSetting(f"{unknown[0]} is not a setting" + (f": did you mean {near[0]}?" if near else ""))
+    file = _read_file(context)
+    if unknown := sorted(
+        key for key in context.keys() - {*SETTINGS, *OTHER_CONTEXT_KEYS} if not re.search("[:/]", key)
+    ):
+        raise InvalidSetting(_unknown_setting(unknown[0], SETTINGS))
     changed = {
-        setting: _parse_value(setting, given, getattr(stage, setting))
-        for setting in own
+        setting: _parse_value(setting, given, getattr(file.like, setting))
+        for setting in SETTINGS
         if (given := context.get(setting)) is not None
     }
-    return replace(stage, **changed)
+    try:
+        return replace(file.like, name=file.name, **{**file.values, **changed})
+    except InvalidSetting as wrong:
+        setting = str(wrong).partition(" ")[0]  # each message begins with the name of its setting
+        if setting in file.values and setting not in changed:
+            raise InvalidSetting(f"{file.shown_path}: {wrong}") from None
+        raise
+
+
+def check_complete(context: Mapping[str, object]) -> None:
+    """Raise InvalidSetting if the context's stage is protected, and a setting with no safe default is not set.
+
+    The error has a sentence for each of these settings. Raises the errors of `read_settings`, too.
+    """
+    stage, file = read_settings(context), _read_file(context)
+    given = {*file.values, *(name for name, value in context.items() if value is not None)}
+    if stage.protect and (missing := list(_find_missing(stage, given))):
+        raise InvalidSetting(".\n".join(f"{file.shown_path}: {sentence}" for sentence in missing))
+
+
+def _find_missing(stage: Stage, given: set[str]) -> Iterator[str]:
+    """Yield a sentence for each setting that has no value for a shop with real customers."""
+    if not parse_amounts(",".join(stage.shipping)):
+        yield 'set shipping, the price for each currency, such as ["EUR:490"]; use ["EUR:0"] if shipping is free'
+    if "tax_rate" not in given:
+        yield "set tax_rate, such as 2000 for 20 %; use 0 if prices include no tax"
+    if re.fullmatch(EXAMPLE_HOST, stage.sender.partition("@")[2]):
+        yield f"set sender to an address that SES has verified; {stage.sender} is an example"
+    if re.fullmatch(EXAMPLE_HOST, stage.product_url.split("/")[2]):
+        yield f"set product_url to the page of a product, with {{product_id}}; {stage.product_url} is an example"
+    if not stage.alarm_address:
+        yield "set alarm_address to the address of the people who get the alarms"
+
+
+def _read_file(context: Mapping[str, object]) -> StageFile:
+    """Return the settings of the file of the context's stage. Raises InvalidSetting if the file is missing or wrong."""
+    folder = str(context.get("stages") or STAGES_FOLDER)
+    name = context.get("stage") or "dev"
+    names = sorted(path.stem for path in (PROJECT / folder).glob("*.toml") if re.fullmatch(STAGE_NAME, path.stem))
+    if not isinstance(name, str) or name not in names:
+        raise InvalidSetting(
+            f"stage is {name!r}: it must be one of {', '.join(names)} (add {folder}/NAME.toml for another stage)"
+        )
+    shown = f"{folder}/{name}.toml"
+    try:
+        values = tomllib.loads(Path(PROJECT, shown).read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InvalidSetting(f"{shown}: {error}") from None
+    like = values.pop("like", name)
+    if like != name and name in STAGES:
+        raise InvalidSetting(f"{shown}: remove like: {name} cannot be like another stage")
+    if not isinstance(like, str) or like not in STAGES:
+        raise InvalidSetting(f'{shown}: set like to "dev" or "prod", the stage that gives all other settings')
+    for setting, value in values.items():
+        if setting not in FILE_SETTINGS:
+            raise InvalidSetting(f"{shown}: {_unknown_setting(setting, FILE_SETTINGS)}")
+        values[setting] = _check_type(f"{shown}: {setting}", value, getattr(STAGES[like], setting))
+    return StageFile(name, shown, STAGES[like], values)
+
+
+def _unknown_setting(name: str, known: tuple[str, ...]) -> str:
+    near = get_close_matches(name, known, 1)
+    return f"{name} is not a setting" + (f": did you mean {near[0]}?" if near else "")
+
+
+def _check_type(where: str, value: object, default: object) -> Any:
+    """Return a value of a file in the type of its setting. Raises InvalidSetting if the value has another type.
+
+    `where`: the file and the setting, for the message.
+    """
+    if isinstance(default, tuple):
+        if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+            raise InvalidSetting(f'{where} is {value!r}: it must be a list of texts, such as ["one", "two"]')
+        return tuple(value)
+    if type(value) is not type(default):
+        wanted = {bool: "true or false", int: "a whole number", str: "a text in quotes"}[type(default)]
+        raise InvalidSetting(f"{where} is {value!r}: it must be {wanted}")
+    return value
 
 
 def _parse_value(setting: str, given: object, default: object) -> Any:

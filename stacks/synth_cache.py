@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -53,8 +54,8 @@ def get_assembly(context: Mapping[str, object]) -> Path:
     Do not change the folder, because other processes use it too. Raises stage.InvalidSetting if a setting is wrong,
     before the CDK starts. Raises SynthFailed if the synthesis fails.
     """
-    stage.read_settings({**json.loads((PROJECT / "cdk.json").read_text())["context"], **context})
-    folder = CACHE / _digest(context)
+    settings = stage.read_settings({**json.loads((PROJECT / "cdk.json").read_text())["context"], **context})
+    folder = CACHE / _digest(context, settings)
     CACHE.mkdir(parents=True, exist_ok=True)
     with folder.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # the lock ends when the file is closed, also if the process is killed
@@ -118,9 +119,10 @@ def _inputs(context: Mapping[str, object]) -> tuple[str, ...]:
     return LAPTOP_INPUTS if is_laptop(context) else (*INPUTS, "functions")
 
 
-def _digest(context: Mapping[str, object]) -> str:
+def _digest(context: Mapping[str, object], settings: stage.Stage) -> str:
     """Return a hash of all inputs that the assembly depends on."""
-    digest = hashlib.sha256(json.dumps(dict(context), sort_keys=True).encode())
+    others = {key: value for key, value in context.items() if key not in {*stage.SETTINGS, "stage", "stages"}}
+    digest = hashlib.sha256(json.dumps({**others, **asdict(settings)}, sort_keys=True).encode())
     # The bundle is compiled only if a Python of Lambda's version is installed. So the assembly also depends on this.
     if not is_laptop(context):
         digest.update(str(bundle.find_python(bundle.LAMBDA_TARGET) is not None).encode())

@@ -8,10 +8,10 @@ from cost import usage
 from cost.bill import APART, GIGABYTE, Line, Month, bill, load_month, load_prices, total, yearly_growth
 from docs import markdown
 from functions.model import retention
-from stacks.stage import STAGES
+from stacks.stage import EXAMPLE_STAGES, STAGES
 
-CONTEXTS: Mapping[str, Mapping[str, object]] = {"dev": {}, "prod": {"stage": "prod"}}
-"""The CDK context of each stage without overrides."""
+CONTEXTS: Mapping[str, Mapping[str, object]] = {stage: {"stage": stage, "stages": EXAMPLE_STAGES} for stage in STAGES}
+"""The CDK context of each stage. It does not depend on the files in stages/."""
 MILLION = 1_000_000
 
 

@@ -41,10 +41,28 @@ def format_value(value: Any) -> str:
 
 def _sections() -> Iterator[str]:
     yield """
-`-c stage=dev` (the default) or `-c stage=prod` selects a stage. `-c NAME=VALUE` overrides one setting. Separate the
-values of a list with commas. With make:
-`make deploy STAGE=prod ARGS="-c sender=shop@your.domain -c retention_days=730"`. To set values permanently, add them
-to the context in `cdk.json`. Synth rejects invalid values with a message that names the setting.
+The settings of a stage are in its file, [stages/dev.toml](../stages/dev.toml) or
+[stages/prod.toml](../stages/prod.toml). The files are yours: commit your values there. All make targets read them. The
+table shows the values of a setting that the file does not have:
+
+```toml
+sender = "shop@your.domain"
+retention_days = 730
+tracing = true
+shipping = ["EUR:490", "CHF:590"]
+```
+
+`-c NAME=VALUE` overrides one setting for one command, on every stage-dependent target (`synth`, `predeploy`, `diff`,
+`deploy`, `cost`): `make diff STAGE=prod ARGS="-c retention_days=730"`. Separate the values of a list with commas there.
+Invalid values and unknown settings are rejected with a sentence that names the file and the setting.
+
+**prod is not synthesized before it has** `shipping`, `tax_rate`, `sender`, `product_url` and `alarm_address`. Their
+defaults would sell without shipping costs and tax, send no mails, and tell nobody about alarms. Free shipping is
+`shipping = ["EUR:0"]`, and no tax is `tax_rate = 0`. [docs/stages/prod.toml](stages/prod.toml) is an example. The tests
+and the generated pages use it, so they do not depend on your files: `-c stages=docs/stages` selects that folder.
+
+For another stage, add a file, such as `stages/staging.toml`. It must have `like = "prod"` or `like = "dev"`: the stage
+that gives all other settings, and `protect`. `make deploy STAGE=staging` creates its stack, `orderstream-staging`.
 """
     told = setting_descriptions()
     yield markdown.render_table(
@@ -60,7 +78,7 @@ to the context in `cdk.json`. Synth rejects invalid values with a message that n
             if one.name != "name"
         ],
     )
-    yield "`protect` depends only on the stage: the protection of data cannot be switched off."
+    yield "`protect` depends only on the stage, or on the stage that it is like: data protection cannot be switched off."
     yield "## Fixed values, and their reasons"
     yield f"""
 - **Shards** of queues and feeds ({STATUS_SHARDS.written}), of the sales of a minute ({METRIC_SHARDS.written}) and of a
@@ -134,7 +152,7 @@ The page of `make up` shows the internals of the local shop, and users sign in w
 `page`, CloudFront serves the same files without these parts, at `/page/` beside the API, and users sign in with
 Cognito ([reasons](decisions/0040-the-page-signs-in-as-a-public-client.md)):
 
-1. `make deploy STAGE=prod ARGS="-c page=my-shop"`. The output is `PageUrl`. The prefix must be unique in the region.
+1. Set `page = "my-shop"` and deploy. The output is `PageUrl`. The prefix must be unique in the region.
    If it is taken, the deploy fails and is rolled back. The first deploy takes some minutes longer, because of
    CloudFront.
 2. Register on the page as a customer does. To make a user a member of the staff, add them to the group:

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, Request, sync_playwright
 
 from local.shop_client import PROJECT
-from tests.laptop.conftest import LaptopShop
+from tests.laptop.conftest import EXAMPLE, LaptopShop
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage")
@@ -25,7 +25,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture(scope="session")
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LaptopShop]:
-    running = LaptopShop(tmp_path_factory.mktemp("browser") / "state", "--no-warehouse")
+    running = LaptopShop(tmp_path_factory.mktemp("browser") / "state", *EXAMPLE, "--no-warehouse")
     try:
         print(f"ready after {running.start():.1f} s")
         yield running

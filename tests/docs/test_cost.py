@@ -20,6 +20,7 @@ from functions.runtime import clients
 from functions.runtime.log import log, metrics_logger
 from local.event_source_mappings.filters import FilterCriteria
 from stacks.filters import build_copies_patterns, build_publisher_patterns
+from stacks.stage import EXAMPLE_STAGES
 from tests.stacks.test_settings import SETTINGS
 from tests.support.client_faults import record_calls
 from tests.support.harness import READERS, WORKERS, ShopHarness
@@ -269,7 +270,7 @@ def test_a_month_without_orders_costs_what_stands_in_the_template() -> None:
         "rules of contributor insights": 2 * 4 * 0.50,
         "mails": 0,
     }
-    lines = {line.what: line.amount for line in bill(load_month(0, stage="prod"))}
+    lines = {line.what: line.amount for line in bill(load_month(0, **page.CONTEXTS["prod"]))}
     assert {name: lines[name] for name in standing} == pytest.approx(standing)
 
 
@@ -289,10 +290,10 @@ def test_the_bill_grows_with_the_settings() -> None:
 
 def test_a_restored_orders_stub_and_invoice_cost_more_each_year() -> None:
     by_hand = 12 * ((480 + 620 + 140 + 240 + 150) * 0.45 + 1_450 * 0.25 + 4_200 * 0.023) * 1e6 / (1 << 30)
-    assert total(yearly_growth(load_month(1e6 / (365 / 12), stage="prod"))) == pytest.approx(by_hand)
+    assert total(yearly_growth(load_month(1e6 / (365 / 12), **page.CONTEXTS["prod"]))) == pytest.approx(by_hand)
 
 
-@pytest.mark.parametrize("context", [{}, {"stage": "prod"}, SETTINGS], ids=["dev", "prod", "all settings"])
+@pytest.mark.parametrize("context", [*page.CONTEXTS.values(), SETTINGS], ids=["dev", "prod", "all settings"])
 def test_every_resource_of_the_template_has_a_price_or_is_free(context: dict[str, object]) -> None:
     if unpriced := list(find_unpriced(load_resources(context))):
         pytest.fail("\n".join(unpriced), pytrace=False)
@@ -307,7 +308,7 @@ def test_a_resource_without_a_price_is_named() -> None:
 def test_make_cost_prints_the_bill_of_the_page(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(sys, "argv", ["cost", "--stage", "prod", "--orders", "1000"])
+    monkeypatch.setattr(sys, "argv", ["cost", "--stage", "prod", "-c", f"stages={EXAMPLE_STAGES}", "--orders", "1000"])
     main()
     printed = capsys.readouterr().out.splitlines()
     expected = bill(page.month("prod", 1_000))

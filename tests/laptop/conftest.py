@@ -13,9 +13,14 @@ import pytest
 
 from local import processes
 from local.shop_client import PROJECT, RunningShop, find
+from stacks.stage import EXAMPLE_STAGES
 
 START = (sys.executable, "-m", "local")
 READY_SECONDS = 60
+
+
+EXAMPLE = ("-c", f"stages={EXAMPLE_STAGES}")
+"""The arguments of a shop that does not depend on the files in stages/."""
 
 
 class LaptopShop:
@@ -95,7 +100,7 @@ def own_laptop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LaptopShop]
 @contextmanager
 def _started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LaptopShop]:
     # No test needs the default pace of imports, which saves the costs of a table on AWS.
-    shop = LaptopShop(tmp_path_factory.mktemp("laptop") / "state", "-c", "import_lines_per_second=1000")
+    shop = LaptopShop(tmp_path_factory.mktemp("laptop") / "state", *EXAMPLE, "-c", "import_lines_per_second=1000")
     try:
         print(f"ready after {shop.start():.1f} s")
         yield shop

@@ -10,7 +10,7 @@ import pytest
 from local import demo, processes
 from local.demo import DemoClients
 from local.shop_client import PROJECT
-from tests.laptop.conftest import START, LaptopShop
+from tests.laptop.conftest import EXAMPLE, START, LaptopShop
 
 pytestmark = [pytest.mark.laptop, pytest.mark.usefixtures("loopback_only")]
 
@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.laptop, pytest.mark.usefixtures("loopback_only")]
 @pytest.fixture(scope="module")
 def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LaptopShop]:
     """A shop that has sold something and was stopped."""
-    shop = LaptopShop(tmp_path_factory.mktemp("own") / "state")
+    shop = LaptopShop(tmp_path_factory.mktemp("own") / "state", *EXAMPLE)
     shop.start()
     try:
         sell(shop)

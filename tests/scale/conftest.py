@@ -7,13 +7,13 @@ import pytest
 from scale import limits
 from scale.deployment import Deployment, read_deployment
 from scale.model import Setup
-from tests.stacks.conftest import ON_CALL, VALIDATED, synthesize
+from tests.stacks.conftest import VALIDATED, synthesize
 
 
 @pytest.fixture(scope="session")
 def deployment() -> Deployment:
     """The facts of the template that the tests of the stack read."""
-    return read_deployment(synthesize("orderstream-prod", stage="prod", alarm_address=ON_CALL, **VALIDATED).body)
+    return read_deployment(synthesize("orderstream-prod", stage="prod", **VALIDATED).body)
 
 
 @pytest.fixture

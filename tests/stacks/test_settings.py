@@ -12,13 +12,13 @@ import pytest
 from functions.model.public_routes import ORIGIN_SECRET_HEADER, PUBLIC_ROUTES
 from functions.model.table import INDEX_PROJECTIONS
 from stacks import PROJECT
-from stacks.stage import STAGES, Stage, read_settings
+from stacks.stage import EXAMPLE_STAGES, STAGES, Stage, read_settings
 from tests.stacks.conftest import VALIDATED, SynthesizedTemplate, as_list, synthesize
 
 TABLE = "AWS::DynamoDB::GlobalTable"
 SETTINGS: dict[str, object] = {
     "stage": "prod",
-    "sender": "orders@shop.test",
+    "stages": EXAMPLE_STAGES,
     "billing": "provisioned",
     "read_units": ["table:10-400", "*:5-100"],
     "write_units": ["*:5-50", "GSI2:1-20"],

@@ -1,21 +1,138 @@
 """The settings of a deployment: chosen by context, one by one where wanted, and refused with a sentence."""
 
+import json
 import os
+import re
 import subprocess
 import sys
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from stacks import PROJECT
-from stacks.stage import STAGES, InvalidSetting, Stage, read_settings
+from stacks.stage import (
+    EXAMPLE_STAGES,
+    STAGES,
+    STAGES_FOLDER,
+    InvalidSetting,
+    Stage,
+    check_complete,
+    read_settings,
+)
 
 RESTORED = "arn:aws:dynamodb:eu-central-1:111122223333:table/restored/stream/2026-11-21T09:30:00.000"
 
 
-def test_a_deployment_is_dev_unless_it_says_otherwise() -> None:
-    assert read_settings({}) == STAGES["dev"]
-    assert read_settings({"stage": "prod"}) == STAGES["prod"]
+def write_file(folder: Path, name: str, text: str) -> dict[str, object]:
+    """Write the file of a stage. Return the context that selects the stage."""
+    (folder / f"{name}.toml").write_text(text)
+    return {"stages": str(folder), "stage": name}
+
+
+def test_a_deployment_is_dev_unless_it_says_otherwise(tmp_path: Path) -> None:
+    write_file(tmp_path, "dev", "")
+    assert read_settings({"stages": str(tmp_path)}) == STAGES["dev"]
+    assert read_settings(write_file(tmp_path, "prod", "")) == STAGES["prod"]
+
+
+def test_the_file_of_a_stage_changes_its_settings_and_the_command_line_changes_both(tmp_path: Path) -> None:
+    context = write_file(tmp_path, "prod", 'retention_days = 30\nshipping = ["EUR:490"]\ntracing = true\n')
+    stage = read_settings({**context, "retention_days": "40"})
+    assert stage == replace(STAGES["prod"], retention_days=40, shipping=("EUR:490",), tracing=True)
+
+
+def test_a_stage_of_any_name_is_like_dev_or_prod(tmp_path: Path) -> None:
+    stage = read_settings(write_file(tmp_path, "staging", 'like = "prod"\nretention_days = 30\n'))
+    assert stage == replace(STAGES["prod"], name="staging", retention_days=30)
+    assert stage.protect
+    assert not read_settings(write_file(tmp_path, "mine", 'like = "dev"\n')).protect
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "sentence"),
+    [
+        ("prod", "retention_days = '30'", "retention_days is '30': it must be a whole number"),
+        ("prod", "retention_days = true", "retention_days is True: it must be a whole number"),
+        ("prod", "retention_days = 0", "retention_days is 0: it must be from 1 to 3650"),
+        ("prod", "tracing = 1", "tracing is 1: it must be true or false"),
+        ("prod", "sender = 1", "sender is 1: it must be a text in quotes"),
+        ("prod", "shipping = 'EUR:490'", "shipping is 'EUR:490': it must be a list of texts, such as"),
+        ("prod", "shipping = [490]", "shipping is \\[490\\]: it must be a list of texts"),
+        ("prod", "page = {a = 1}", "page is {'a': 1}: it must be a text in quotes"),
+        ("prod", "biling = 'provisioned'", "biling is not a setting: did you mean billing"),
+        ("prod", "protect = false", "protect is not a setting"),
+        ("prod", "first_deploy = true", "first_deploy is not a setting"),
+        ("prod", "page = ", "Invalid value"),
+        ("prod", "like = 'dev'", "remove like: prod cannot be like another stage"),
+        ("staging", "", 'set like to "dev" or "prod"'),
+        ("staging", "like = 'mine'", 'set like to "dev" or "prod"'),
+        ("staging", "like = ['dev']", 'set like to "dev" or "prod"'),
+    ],
+)
+def test_a_wrong_file_is_refused_with_a_sentence_that_names_it(
+    tmp_path: Path, name: str, text: str, sentence: str
+) -> None:
+    with pytest.raises(InvalidSetting, match=f"{name}.toml: {sentence}"):
+        read_settings(write_file(tmp_path, name, text))
+
+
+def test_a_wrong_override_is_not_blamed_on_the_file(tmp_path: Path) -> None:
+    context = write_file(tmp_path, "prod", "retention_days = 30")
+    with pytest.raises(InvalidSetting, match=r"^retention_days is 0"):
+        read_settings({**context, "retention_days": "0"})
+
+
+@pytest.mark.parametrize("name", ["../dev", "Dev", "dev.toml", "/dev"])
+def test_a_stage_is_only_ever_a_file_of_its_folder(name: str) -> None:
+    with pytest.raises(InvalidSetting, match="it must be one of dev, prod"):
+        read_settings({"stage": name})
+
+
+def test_a_protected_stage_is_not_synthesized_before_its_shop_is_described(tmp_path: Path) -> None:
+    context = write_file(tmp_path, "prod", "")
+    with pytest.raises(InvalidSetting) as refused:
+        check_complete(context)
+    sentences = str(refused.value).split(".\n")
+    file = tmp_path / "prod.toml"
+    named = ("shipping", "tax_rate", "sender", "product_url", "alarm_address")
+    assert len(sentences) == len(named)
+    assert all(said.startswith(f"{file}: set {name}") for said, name in zip(sentences, named, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "named"),
+    [
+        ({"shipping": ""}, "set shipping"),
+        ({"tax_rate": None}, "set tax_rate"),
+        ({"sender": "orders@my.example.com"}, "set sender"),
+        ({"product_url": "https://shop.example:80/{product_id}"}, "set product_url"),
+        ({"alarm_address": ""}, "set alarm_address"),
+    ],
+)
+def test_each_missing_description_is_refused(tmp_path: Path, wrong: dict[str, object], named: str) -> None:
+    complete: dict[str, object] = {
+        "shipping": "EUR:0",
+        "tax_rate": "0",
+        "sender": "orders@counterexample.com",
+        "product_url": "https://shop.test/{product_id}",
+        "alarm_address": "oncall@shop.test",
+    }
+    context = write_file(tmp_path, "prod", "") | complete
+    check_complete(context)
+    with pytest.raises(InvalidSetting, match=named):
+        check_complete(context | wrong)
+    check_complete(write_file(tmp_path, "mine", 'like = "dev"') | {"shipping": None})
+
+
+@pytest.mark.parametrize("folder", [STAGES_FOLDER, EXAMPLE_STAGES])
+def test_the_files_of_the_repository_can_be_read(folder: str) -> None:
+    files = [path.stem for path in (PROJECT / folder).glob("*.toml")]
+    assert {"dev", "prod"} <= {*files}
+    for name in files:
+        read_settings({"stages": folder, "stage": name})
+    check_complete({"stages": EXAMPLE_STAGES, "stage": "prod"})
 
 
 def test_dev_deletes_its_data_and_prod_protects_it() -> None:
@@ -36,7 +153,7 @@ def test_any_setting_accepts_its_json_value() -> None:
 
 def test_context_of_the_cdk_itself_is_ignored() -> None:
     context = {"@aws-cdk/core:flag": True, "aws:cdk:bundling-stacks": ["**"], "cli-telemetry": False, "laptop": "true"}
-    assert read_settings(context) == STAGES["dev"]
+    assert read_settings(context) == read_settings({})
 
 
 @pytest.mark.parametrize(
@@ -198,4 +315,21 @@ def test_a_wrong_setting_is_refused_in_one_sentence_before_the_cdk_starts() -> N
     environment = {**os.environ, "CDK_CONTEXT_JSON": '{"stage": "unknown"}', "JSII_NODE": "/nowhere"}
     command = [sys.executable, str(PROJECT / "app.py")]
     ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert (ended.returncode, ended.stderr.strip()) == (1, "stage is 'unknown': it must be one of dev, prod.")
+    assert ended.returncode == 1
+    assert re.fullmatch("stage is 'unknown': it must be one of dev, prod.*\\.\n", ended.stderr)
+
+
+def test_synth_of_prod_prints_what_is_missing(tmp_path: Path) -> None:
+    context = write_file(tmp_path, "prod", 'shipping = ["EUR:490"]\nsender = "orders@shop.test"\n')
+    environment = {**os.environ, "CDK_CONTEXT_JSON": json.dumps(context), "JSII_NODE": "/nowhere"}
+    command = [sys.executable, str(PROJECT / "app.py")]
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    example = "https://shop.example/products/{product_id} is an example"
+    assert (ended.returncode, ended.stderr.splitlines()) == (
+        1,
+        [
+            f"{tmp_path}/prod.toml: set tax_rate, such as 2000 for 20 %; use 0 if prices include no tax.",
+            f"{tmp_path}/prod.toml: set product_url to the page of a product, with {{product_id}}; {example}.",
+            f"{tmp_path}/prod.toml: set alarm_address to the address of the people who get the alarms.",
+        ],
+    )
