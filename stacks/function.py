@@ -75,6 +75,7 @@ class ShopFunction(Construct):
             role=self.role,
             environment=env.to_variables(environment) | env.to_variables(everywhere),
             timeout=Duration.seconds(timeout_seconds),
+            reserved_concurrent_executions=stage.number_for("reserved_concurrency", self.lambda_name) or None,
             memory_size=stage.number_for("memory_mb", self.lambda_name, memory_mb),
             tracing=lambda_.Tracing.ACTIVE if stage.tracing else lambda_.Tracing.DISABLED,
             log_group=log,

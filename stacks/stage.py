@@ -103,20 +103,22 @@ MAX_BATCH_WITHOUT_WINDOW = 10
 class NamedNumbers:
     """The allowed values of a setting with a number for each name: for "*" and these names, from lowest to highest.
 
-    0 is allowed, too: AWS's default. `because`: why there is no lower number, for the error message.
+    `zero`: whether 0 is allowed, too: AWS's default. `because`: why there is no lower number, for the error message.
     """
 
     names: tuple[str, ...]
     lowest: int
     highest: int
     because: str = ""
+    zero: bool = True
 
 
 NAMED_NUMBERS = {
     "memory_mb": NamedNumbers(LAMBDAS, 128, 10_240),
     "batch_size": NamedNumbers(BATCHED, 1, 10_000),
     "batch_window_seconds": NamedNumbers(BATCHED, 1, 300),
-    "concurrency": NamedNumbers(tuple(reaction.name for reaction in QUEUES), 2, 1_000),
+    "concurrency": NamedNumbers(tuple(reaction.name for reaction in QUEUES), 2, 1_000, zero=False),
+    "reserved_concurrency": NamedNumbers(LAMBDAS, 1, 10_000),
     "warm_read_units": NamedNumbers(CAPACITY_TARGETS, 12_000, 9_999_999, ", which a new table has, or 0"),
     "warm_write_units": NamedNumbers(CAPACITY_TARGETS, 4_000, 9_999_999, ", which a new table has, or 0"),
 }
@@ -164,6 +166,10 @@ class Stage:
     entry: 50 for `copies_reader`, 100 for `event_publisher`, and what model/reactions.py declares for a queue.
     `concurrency`: How many invocations may process a queue at the same time, as `fulfilment:4`. Without an entry, what
     model/reactions.py declares.
+    `reserved_concurrency`: How many concurrent invocations of the account only this Lambda may use, as `api:100`. It is
+    also the most that it may use: a stream reader needs its shards times `parallelization`, and the Lambda of a queue
+    needs its `concurrency`. The account keeps at least 100 for all Lambdas without an entry
+    (https://docs.aws.amazon.com/lambda/latest/dg/configuration-concurrency.html). 0 or no entry: no reservation.
     `invoice_lanes`: How many series of invoice numbers a year has: 2026-00000001, 2026-B-00000001, 2026-C-00000001 and
     so on. Each series has no gaps. One batch at a time takes numbers of a series, so more series allow more invoices a
     second. The setting can be changed at any time. Ask your accountant before you use several series
@@ -255,6 +261,7 @@ class Stage:
     batch_size: tuple[str, ...] = ()
     batch_window_seconds: tuple[str, ...] = ()
     concurrency: tuple[str, ...] = ()
+    reserved_concurrency: tuple[str, ...] = ()
     invoice_lanes: int = _integer_setting(1, 1, 26)
     import_lines_per_second: int = _integer_setting(50, 20, 1_000)
     lapse_lanes: int = _integer_setting(16, 1, 32)
@@ -312,12 +319,12 @@ class Stage:
 
     def tuned(self, reaction: Reaction) -> Reaction:
         """Return a reaction with the batches and the concurrency that the settings give its queue."""
-        concurrency = self.number_for("concurrency", reaction.name, reaction.concurrency or 0)
+        concurrency = self.number_for("concurrency", reaction.name, reaction.concurrency)
         return replace(
             reaction,
             batch_size=self.number_for("batch_size", reaction.name, reaction.batch_size),
             batch_window_seconds=self.number_for("batch_window_seconds", reaction.name, reaction.batch_window_seconds),
-            concurrency=concurrency or None,
+            concurrency=concurrency,
         )
 
     @property
@@ -351,6 +358,7 @@ class Stage:
         for which, numbers in NAMED_NUMBERS.items():
             self._check_named_numbers(which, numbers)
         self._check_batches()
+        self._check_reservations()
         try:
             parse_amounts(",".join(self.shipping))
         except ValueError as error:
@@ -412,7 +420,7 @@ class Stage:
                     f"{', '.join(allowed.names)} or *"
                 )
             number = int(found[2])
-            if number and number < allowed.lowest:
+            if number < allowed.lowest and (number or not allowed.zero):
                 raise InvalidSetting(f"{which} has {one!r}: use at least {allowed.lowest}{allowed.because}")
             if number > allowed.highest:
                 raise InvalidSetting(f"{which} has {one!r}: use at most {allowed.highest}")
@@ -431,6 +439,16 @@ class Stage:
                 raise InvalidSetting(
                     f"batch_size of {reaction.name} is {reaction.batch_size}: a batch of more than "
                     f"{MAX_BATCH_WITHOUT_WINDOW} messages needs batch_window_seconds of at least 1"
+                )
+
+    def _check_reservations(self) -> None:
+        """Raise InvalidSetting if a Lambda has less reserved concurrency than its mapping uses."""
+        needed = {reaction.name: ("concurrency", self.tuned(reaction).concurrency) for reaction in QUEUES}
+        needed |= dict.fromkeys(("copies_reader", "event_publisher"), ("parallelization", self.parallelization))
+        for name, (setting, number) in needed.items():
+            if 0 < (reserved := self.number_for("reserved_concurrency", name)) < number:
+                raise InvalidSetting(
+                    f"reserved_concurrency of {name} is {reserved}: use at least {number}, its {setting}, or 0"
                 )
 
     def _check_arns(self) -> None:

@@ -78,7 +78,7 @@ that gives all other settings, and `protect`. `make deploy STAGE=staging` create
             if one.name != "name"
         ],
     )
-    yield "`protect` depends only on the stage, or on the stage that it is like: data protection cannot be switched off."
+    yield "`protect` depends only on the stage, or on the stage that it is like. It cannot be switched off."
     yield "## Fixed values, and their reasons"
     yield f"""
 - **Shards** of queues and feeds ({STATUS_SHARDS.written}), of the sales of a minute ({METRIC_SHARDS.written}) and of a

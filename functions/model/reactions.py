@@ -23,7 +23,8 @@ class Reaction:
     `idempotent_by`: why a second delivery of an event does not repeat the effect, as a text for the documentation.
     `function`: the Lambda's module in functions/handlers; None if a system outside AWS Lambda processes the queue.
     `largest_batch`: the largest batch that the Lambda can process at once.
-    `concurrency`: how many invocations for the queue may run at the same time; None means no limit.
+    `concurrency`: how many invocations for the queue may run at the same time. Without a limit, a full queue would use
+    up the concurrency of the account, which the API and the stream readers need, too.
     `continues_itself`: whether the Lambda may send messages to its own queue, to continue a long task.
     """
 
@@ -35,7 +36,7 @@ class Reaction:
     batch_size: int = 10
     batch_window_seconds: int = 0
     largest_batch: int = 10_000
-    concurrency: int | None = None
+    concurrency: int = 10
     continues_itself: bool = False
 
     def check(self) -> None:
@@ -119,6 +120,7 @@ REACTIONS = (
         function="archive_worker",
         batch_window_seconds=5,
         batch_size=100,
+        concurrency=20,
     ),
     Reaction(
         "import",

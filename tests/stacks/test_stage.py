@@ -234,6 +234,16 @@ def test_context_of_the_cdk_itself_is_ignored() -> None:
         ),
         ({"batch_window_seconds": "archive:301"}, "batch_window_seconds has 'archive:301': use at most 300"),
         ({"concurrency": "fulfilment:1"}, "concurrency has 'fulfilment:1': use at least 2"),
+        ({"concurrency": "fulfilment:0"}, "concurrency has 'fulfilment:0': use at least 2"),
+        ({"reserved_concurrency": "queue:1"}, "reserved_concurrency has 'queue:1': use the form api:1, with api"),
+        (
+            {"concurrency": "fulfilment:8", "reserved_concurrency": "fulfilment:7"},
+            "reserved_concurrency of fulfilment is 7: use at least 8, its concurrency, or 0",
+        ),
+        (
+            {"parallelization": "3", "reserved_concurrency": "copies_reader:2"},
+            "reserved_concurrency of copies_reader is 2: use at least 3, its parallelization, or 0",
+        ),
         ({"warm_read_units": "15000"}, "warm_read_units has '15000': use the form table:12000, with table, GSI1"),
         ({"warm_write_units": "GSI9:5000"}, "warm_write_units has 'GSI9:5000': use the form table:4000"),
         ({"warm_write_units": "table:3999"}, "warm_write_units has 'table:3999': use at least 4000, which a new"),
