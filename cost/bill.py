@@ -302,6 +302,7 @@ FREE: Mapping[str, str] = {
     "AWS::Events::Rule": "deliveries to queues and functions of the account are free, and so are schedules",
     "AWS::IAM::.*": "free",
     "AWS::Lambda::(Alias|EventInvokeConfig|LayerVersion|Permission)": "free",
+    "AWS::Logs::Delivery(Destination|Source)?": "only the log of failed deliveries is billed: 0.50 for a GB",
     "AWS::Logs::QueryDefinition": "only its runs are billed, by the logs that they read: 0.005 for a GB",
     "AWS::S3::BucketPolicy": "free",
     "AWS::WAFv2::IPSet": "a part of a web ACL",

@@ -86,6 +86,10 @@ ADAPTATIONS = (
         "AWS::Events::Archive", "not supported as a resource: created through the API after the deploy", _omit
     ),
     TemplateAdaptation("AWS::Backup::BackupSelection", "not supported; the local shop needs no backups", _omit),
+    *(
+        TemplateAdaptation(f"AWS::Logs::{kind}", "not supported; the local bus has no log", _omit)
+        for kind in ("Delivery", "DeliveryDestination", "DeliverySource")
+    ),
     TemplateAdaptation("AWS::Logs::QueryDefinition", "not supported; the local log is a file", _omit),
     TemplateAdaptation(
         "AWS::CloudWatch::Alarm", "metric math is not supported (alarms on one metric are created)", _omit_metric_math

@@ -68,7 +68,7 @@ class ArchiveBucket(Construct):
         acknowledge(
             bucket,
             {
-                "AwsSolutions-S1": "CloudTrail records who reads the objects; access logs are best effort.",
+                "AwsSolutions-S1": "Only a trail of data events records who reads the objects: docs/threat-model.md.",
                 "CloudFormation-Validate::W9003": "The CDK writes a size as a number, which CloudFormation accepts.",
             },
         )

@@ -42,5 +42,5 @@ class FailureStore(Construct):
         self.redriven_arn = f"{self.arn}/redriven/*"
         acknowledge(
             bucket,
-            {"AwsSolutions-S1": "CloudTrail records who reads the objects; access logs are best effort."},
+            {"AwsSolutions-S1": "Only a trail of data events records who reads the objects: docs/threat-model.md."},
         )

@@ -66,7 +66,7 @@ class OrdersStack(Stack):
         self.failures = FailureStore(self, "Failures", stage=stage, key=self.key)
         self.archive_bucket = ArchiveBucket(self, "Archived", stage=stage, key=self.key)
         self.secrets = ShopSecrets(self, "Secrets", stage=stage, key=self.key)
-        self.bus = ShopEventBus(self, "Bus")
+        self.bus = ShopEventBus(self, "Bus", stage=stage)
         if stage.daily_backup_days or stage.monthly_backup_days:
             backups = Backups(self, "Backups", stage=stage, table=self.table, key=self.key)
             self.add_outputs(BackupVault=backups.vault_name)

@@ -176,7 +176,7 @@ def test_the_queue_of_a_reaction_has_the_settings_of_the_model(dev: SynthesizedT
     assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
     assert mapping["BatchSize"] == reaction.batch_size
     assert mapping["MaximumBatchingWindowInSeconds"] == reaction.batch_window_seconds
-    assert mapping.get("ScalingConfig", {}).get("MaximumConcurrency") == reaction.concurrency
+    assert mapping["ScalingConfig"]["MaximumConcurrency"] == reaction.concurrency
     queue = dev.properties("AWS::SQS::Queue")[mapping["EventSourceArn"]["Fn::GetAtt"][0]]
     function = dev.properties("AWS::Lambda::Function")[dev.function(module)]
     assert queue["VisibilityTimeout"] >= 6 * function["Timeout"] + reaction.batch_window_seconds
@@ -373,6 +373,27 @@ def test_the_access_log_has_no_personal_data_and_the_api_is_throttled(dev: Synth
     name = dev.properties("AWS::Logs::LogGroup")[log_id]["LogGroupName"]["Fn::Join"][1]
     assert name[0] == "/aws/vendedlogs/apis/orderstream-dev-"
     assert name[1] == {"Fn::Select": [2, {"Fn::Split": ["/", {"Ref": "AWS::StackId"}]}]}
+
+
+def test_the_bus_logs_its_errors_without_details_of_events(dev: SynthesizedTemplate) -> None:
+    ((bus, properties),) = dev.properties("AWS::Events::EventBus").items()
+    assert properties["LogConfig"] == {"IncludeDetail": "NONE", "Level": "ERROR"}
+    source = dev.only_properties("AWS::Logs::DeliverySource")
+    assert source == {
+        "Name": "orderstream-dev-bus",
+        "LogType": "ERROR_LOGS",
+        "ResourceArn": {"Fn::GetAtt": [bus, "Arn"]},
+    }
+    ((id, destination),) = dev.properties("AWS::Logs::DeliveryDestination").items()
+    (delivery,) = dev.resources("AWS::Logs::Delivery").values()
+    assert delivery["Properties"] == {
+        "DeliverySourceName": source["Name"],
+        "DeliveryDestinationArn": {"Fn::GetAtt": [id, "Arn"]},
+    }
+    assert {*dev.resources("AWS::Logs::DeliverySource")} <= {*delivery["DependsOn"]}
+    (log, _) = destination["DestinationResourceArn"]["Fn::GetAtt"]
+    name = dev.properties("AWS::Logs::LogGroup")[log]["LogGroupName"]["Fn::Join"][1]
+    assert name[0] == "/aws/vendedlogs/events/orderstream-dev-"
 
 
 def test_webhooks_of_the_provider_have_a_throttle_of_their_own(
