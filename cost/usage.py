@@ -132,7 +132,7 @@ https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html
 """
 TRACES_PER_SECOND, TRACED_SHARE = 1, 0.05
 """The default sampling rule of X-Ray: one trace per second, and this share of all other traces."""
-CUSTOM_METRICS = 86
+CUSTOM_METRICS = 87
 """The metrics that a busy shop writes (docs/observability.md)."""
 KEY_REQUESTS = 114_000
 """The assumed requests to the key in a month: DynamoDB asks it every five minutes for each of 13 functions."""

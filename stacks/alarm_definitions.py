@@ -34,6 +34,29 @@ The worker of "import" writes large product imports. The worker of "product_aler
 
 
 @dataclass(frozen=True, kw_only=True)
+class ErrorRate:
+    """The rate of an alarm, in percent of all requests. The alarm's metric is the number of errors.
+
+    `requests`: the metric of AWS with the number of requests. `floor`: if a period has fewer requests, the rate is
+    computed from this number, so that a few errors in a quiet hour raise no alarm.
+    `expected`: the metric of Orderstream with the number of errors that do not count.
+    """
+
+    requests: str
+    floor: int
+    expected: MetricDefinition | None = None
+
+    @property
+    def expression(self) -> str:
+        """The rate as an expression of CloudWatch, with the metrics `errors`, `requests` and `expected`.
+
+        https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/using-metric-math.html
+        """
+        errors = "FILL(errors, 0) - FILL(expected, 0)" if self.expected else "FILL(errors, 0)"
+        return f"100 * ({errors}) / IF(FILL(requests, 0) < {self.floor}, {self.floor}, requests)"
+
+
+@dataclass(frozen=True, kw_only=True)
 class AlarmDefinition:
     """An alarm: its condition, its meaning and its runbook.
 
@@ -47,6 +70,7 @@ class AlarmDefinition:
     `is_level`: whether the metric is a gauge (a current level). If data is missing, an alarm with `above` on a gauge
     keeps its state, and an alarm with `above` on any other metric is not raised. An alarm with `below` is raised if
     data is missing.
+    `rate`: compare the rate of errors, in percent, with the limit, instead of their number.
     `stops_release`: whether the alarm stops and rolls back the release of a new version of the API function.
     """
 
@@ -62,6 +86,7 @@ class AlarmDefinition:
     function: str = ""
     minutes: int = 5
     periods: int = 1
+    rate: ErrorRate | None = None
     stops_release: bool = False
 
     def __post_init__(self) -> None:
@@ -168,20 +193,30 @@ ALARMS: tuple[AlarmDefinition, ...] = (
     ),
     AlarmDefinition(
         name="api-5xx",
-        description="The API answers with 5xx errors",
+        description="The API answers more than 2 % of all requests with 5xx errors",
         metric="AWS/ApiGateway 5xx",
         statistic="Sum",
-        above=5,
+        above=2,
+        rate=ErrorRate(requests="AWS/ApiGateway Count", floor=250, expected=metrics.BUSY_ANSWERS),
         runbook="api-5xx",
         for_each="api",
         stops_release=True,
     ),
     AlarmDefinition(
+        name="api-busy",
+        description="The API answers requests with 503 busy, because the table throttles them or orders conflict",
+        metric=metrics.BUSY_ANSWERS,
+        statistic="Sum",
+        above=20,
+        runbook="throttling",
+    ),
+    AlarmDefinition(
         name="api-crashes",
-        description="The API function fails without a response: it cannot start, crashes, or times out",
+        description="More than 2 % of the API function's calls have no response: it cannot start, crashes or times out",
         metric="AWS/Lambda Errors",
         statistic="Sum",
         above=2,
+        rate=ErrorRate(requests="AWS/Lambda Invocations", floor=100),
         minutes=1,
         runbook="api-5xx",
         for_each="api's function",

@@ -13,7 +13,7 @@ from aws_cdk import aws_sns_subscriptions as subscriptions
 from constructs import Construct
 
 from functions.model.metrics import MetricDefinition
-from stacks.alarm_definitions import ALARMS, DIMENSIONS, AlarmDefinition, AlarmTarget
+from stacks.alarm_definitions import ALARMS, DIMENSIONS, AlarmDefinition, AlarmTarget, ErrorRate
 from stacks.nag_suppressions import acknowledge
 from stacks.stage import Stage
 
@@ -46,7 +46,7 @@ class Alarms(Construct):
                 self.rollback_alarms += [made] if alarm.stops_release else []
 
     def _create_alarm(
-        self, alarm: AlarmDefinition, name: str, metric: cloudwatch.Metric, action: actions.SnsAction
+        self, alarm: AlarmDefinition, name: str, metric: cloudwatch.IMetric, action: actions.SnsAction
     ) -> cloudwatch.Alarm:
         made = cloudwatch.Alarm(
             self,
@@ -101,7 +101,7 @@ def _threshold_arguments(alarm: AlarmDefinition) -> dict[str, Any]:
 
 def _alarm_metrics(
     scope: Construct, alarm: AlarmDefinition, places: MonitoredResources
-) -> Iterator[tuple[str, cloudwatch.Metric]]:
+) -> Iterator[tuple[str, cloudwatch.IMetric]]:
     """Yield the name and the metric of each alarm to create for a definition.
 
     If the definition has no `for_each`, this is one alarm. Otherwise it is one alarm for each resource of the kind
@@ -119,10 +119,23 @@ def _alarm_metrics(
         if name not in alarm.excluded:
             alone = len(places[alarm.for_each]) == 1
             dimensions = {DIMENSIONS[alarm.for_each]: resource}
-            yield (
-                alarm.name if alone else f"{alarm.name}-{name}",
-                aws_metric(alarm.metric, dimensions, alarm.statistic, alarm.minutes),
-            )
+            metric: cloudwatch.IMetric = aws_metric(alarm.metric, dimensions, alarm.statistic, alarm.minutes)
+            if alarm.rate:
+                metric = _error_rate(scope, alarm.rate, metric, dimensions, alarm.minutes)
+            yield alarm.name if alone else f"{alarm.name}-{name}", metric
+
+
+def _error_rate(
+    scope: Construct, rate: ErrorRate, errors: cloudwatch.IMetric, dimensions: Mapping[str, str], minutes: int
+) -> cloudwatch.IMetric:
+    expected = {"expected": shop_metric(scope, rate.expected, "Sum", minutes)} if rate.expected else {}
+    requests = aws_metric(rate.requests, dimensions, "Sum", minutes)
+    return cloudwatch.MathExpression(
+        expression=rate.expression,
+        using_metrics={"errors": errors, "requests": requests, **expected},
+        period=Duration.minutes(minutes),
+        label="errors, % of the requests",
+    )
 
 
 def shop_metric(

@@ -21,6 +21,8 @@ from functions.api.http.context import (
     limit_writes,
     order_id_field,
 )
+from functions.dynamodb.errors import TableBusy
+from functions.model import metrics
 from functions.model.public_routes import CACHED_ROUTES
 from functions.runtime import clients, observability
 from functions.runtime.environment import ApiEnvironment, load_environment
@@ -40,6 +42,8 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     except Exception as error:  # noqa: BLE001  every error must become an HTTP response
         problem_type, response = problems.to_problem_response(error, line["request_id"])
         line["problem"] = problem_type.slug
+        if problem_type is problems.PROBLEM_TYPES[TableBusy]:
+            observability.add_metric(metrics.BUSY_ANSWERS)
         if problem_type.status == 500:
             line["fault"] = problems.describe_fault(error)
     response["headers"] = {**DEFAULT_HEADERS, **response["headers"]}

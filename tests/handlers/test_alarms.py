@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 from unittest import mock
@@ -36,6 +37,7 @@ from tests.support.alarm_model import (
     EmittedMetrics,
     alarm_state,
     capture_metrics,
+    error_rate,
     run_command,
     runbook_commands,
 )
@@ -313,7 +315,9 @@ def faulty_api(scene: Scene, alarm: AlarmDefinition) -> Story:
     """The provider's secret was stored as plain text, not as JSON: its webhooks cannot be checked."""
     harness, api = scene.harness, ApiHarness(scene.harness.shop)
     order_id = harness.place_order(mug=1)
-    scene.values[alarm.metric] = lambda: [float(status >= 500) for status in scene.statuses]  # type: ignore[index]
+    assert alarm.rate
+    rate = partial(error_rate, alarm.rate.expression, requests=20)
+    scene.values[alarm.metric] = lambda: [rate(sum(status >= 500 for status in scene.statuses))]  # type: ignore[index]
 
     def webhook() -> None:
         scene.statuses.append(post_webhook(api, payment_event(order_id, 1250)).status)
@@ -334,7 +338,9 @@ def crashing(scene: Scene, alarm: AlarmDefinition) -> Story:
     """A deploy removed a variable of every function: the api fails at each call, and answers nothing."""
     harness, crashed = scene.harness, list[float]()
     api = ApiHarness(harness.shop)
-    scene.values[alarm.metric] = lambda: crashed  # type: ignore[index]
+    assert alarm.rate
+    rate = partial(error_rate, alarm.rate.expression, requests=20)
+    scene.values[alarm.metric] = lambda: [rate(sum(crashed))]  # type: ignore[index]
 
     def call() -> None:
         environment.load_environment.cache_clear()
@@ -356,8 +362,8 @@ def crashing(scene: Scene, alarm: AlarmDefinition) -> Story:
         call()
 
 
-def throttled(scene: Scene, alarm: AlarmDefinition) -> Story:
-    """A limit was set to the table's units: it rejects the writes of copies for longer than their retries."""
+def skip_pauses(scene: Scene) -> None:
+    """Let the shops of all functions retry without waiting: instead, the clock advances."""
     harness, wired = scene.harness, clients.create_shop
 
     def passing(seconds: float) -> None:
@@ -368,6 +374,12 @@ def throttled(scene: Scene, alarm: AlarmDefinition) -> Story:
         return replace(made, table=replace(made.table, sleep=passing, clock=harness.now))
 
     scene.patch.setattr(clients, "create_shop", shop)
+
+
+def throttled(scene: Scene, alarm: AlarmDefinition) -> Story:
+    """A limit was set to the table's units: it rejects the writes of copies for longer than their retries."""
+    harness = scene.harness
+    skip_pauses(scene)
     yield
     for number in range(4):
         harness.place_order(str(number), mug=1)
@@ -378,6 +390,20 @@ def throttled(scene: Scene, alarm: AlarmDefinition) -> Story:
     given_up(scene.late)
     yield
     assert not failing(READERS["copies_reader"].handler({"Records": scene.late}, None), scene.late)
+
+
+def busy(scene: Scene, alarm: AlarmDefinition) -> Story:
+    """A limit was set to the table's units: it rejects orders for longer than their retries."""
+    skip_pauses(scene)
+    context.shop.cache_clear()
+    api = ApiHarness(scene.harness.shop)
+    assert api.place_order("first").status == 201
+    yield
+    scene.trouble.enter_context(fail_calls("dynamodb", "TransactWriteItems", "ThrottlingException"))
+    assert {api.place_order(str(number)).problem_type for number in range(21)} == {"busy"}
+    given_up(scene.harness.new_records())
+    yield
+    assert api.place_order("0").status == 201
 
 
 def not_lapsing(scene: Scene, alarm: AlarmDefinition) -> Story:
@@ -490,6 +516,7 @@ STORIES: Mapping[str, Callable[[Scene, AlarmDefinition], Story]] = {
     "unmatched-payment": unmatched,
     "api-5xx": faulty_api,
     "api-crashes": crashing,
+    "api-busy": busy,
     "throttling": throttled,
     "lapse-backlog": not_lapsing,
     "archive-mismatch": mismatching,

@@ -20,7 +20,7 @@ from functions.shop import payments
 from functions.shop.shop import Shop
 from stacks import synth_cache
 from tests.mutants.items import stored_order
-from tests.support.alarm_model import capture_metrics
+from tests.support.alarm_model import capture_metrics, error_rate
 from tests.support.archiving import archive_key, create_delivered_order, expire_everything, run_archive
 from tests.support.client_faults import fail_calls
 from tests.support.harness import READERS, ShopHarness
@@ -39,13 +39,27 @@ AWS_METRICS = {
     "stream-lag-1-hour": ("AWS/Lambda IteratorAge", [50 * MINUTE * 1000], [70 * MINUTE * 1000]),
     "stream-lag-6-hours": ("AWS/Lambda IteratorAge", [5 * HOUR * 1000], [7 * HOUR * 1000]),
     "dead-letters-not-empty": ("AWS/SQS ApproximateNumberOfMessagesVisible", [0], [0, 1]),
-    "api-5xx": ("AWS/ApiGateway 5xx", [0, 1, 1], [1] * 10),
-    "api-crashes": ("AWS/Lambda Errors", [0, 1], [1] * 5),
     "backlog-monitor-silent": ("AWS/Lambda Invocations", [1, 1, 1], [0]),
 }
 """The alarms on metrics of AWS, by the first part of their names.
 
 Each has its metric, the values of a good period, and the values of a bad period.
+"""
+RATES = {
+    "api-5xx": (
+        ("AWS/ApiGateway 5xx", "AWS/ApiGateway Count"),
+        [(5, 5, 0), (5, 250, 0), (1_000, 60_000, 0), (90, 1_000, 80)],
+        [(6, 6, 0), (30, 1_000, 5)],
+    ),
+    "api-crashes": (
+        ("AWS/Lambda Errors", "AWS/Lambda Invocations"),
+        [(2, 2, 0), (200, 18_000, 0)],
+        [(3, 3, 0), (400, 18_000, 0)],
+    ),
+}
+"""The alarms on a rate of errors: the metrics of errors and of requests, good periods, and bad periods.
+
+A period has a number of errors, of requests, and of errors that are answers "busy".
 """
 SLOW = ("slow-copies_reader", "slow-fulfilment", "slow-order_notification")
 OWN_ALARMS = {
@@ -55,6 +69,7 @@ OWN_ALARMS = {
     "parked-not-empty",
     "unmatched-payment",
     "throttling",
+    "api-busy",
     "lapse-backlog",
     "lapse-lag",
     "archive-mismatch",
@@ -86,7 +101,7 @@ def raised_by(act: Callable[[], object]) -> set[str]:
     return {
         name
         for name, alarm in alarms().items()
-        if alarm["MetricName"] in values and is_raised(alarm, values[alarm["MetricName"]])
+        if alarm.get("MetricName") in values and is_raised(alarm, values[alarm["MetricName"]])
     }
 
 
@@ -174,7 +189,7 @@ def test_throttled_requests_raise_an_alarm_if_there_are_more_than_20(harness: Sh
 
 # the metrics of AWS ---------------------------------------------------------------------------------------------------
 def test_each_alarm_on_a_metric_of_aws_has_its_threshold_in_the_unit_of_the_metric(harness: ShopHarness) -> None:
-    found = alarms()
+    found = {name: alarm for name, alarm in alarms().items() if name not in RATES}
     names = {name: next((stem for stem in AWS_METRICS if name.startswith(stem)), "") for name in found}
     assert {name for name, stem in names.items() if not stem} == OWN_ALARMS
     assert set(names.values()) == {*AWS_METRICS, ""}
@@ -188,8 +203,28 @@ def test_each_alarm_on_a_metric_of_aws_has_its_threshold_in_the_unit_of_the_metr
     assert wrong == []
 
 
+def test_each_alarm_on_errors_compares_their_rate_and_a_busy_answer_is_no_error(harness: ShopHarness) -> None:
+    for name, ((errors, requests), good, bad) in RATES.items():
+        alarm = alarms()[name]
+        read = {one["Id"]: one["MetricStat"]["Metric"] for one in alarm["Metrics"] if "MetricStat" in one}
+        named = {id: f"{metric['Namespace']} {metric['MetricName']}" for id, metric in read.items()}
+        assert named == {"errors": errors, "requests": requests} | (
+            {"expected": "orderstream-dev BusyAnswers"} if "expected" in named else {}
+        )
+        (rate,) = (one["Expression"] for one in alarm["Metrics"] if "Expression" in one)
+        raised = COMPARISONS[alarm["ComparisonOperator"]]
+        assert not any(raised(error_rate(rate, *period), alarm["Threshold"]) for period in good), name
+        assert all(raised(error_rate(rate, *period), alarm["Threshold"]) for period in bad), name
+
+
 def test_each_alarm_is_evaluated_every_5_minutes_but_for_crashes_and_silence(harness: ShopHarness) -> None:
-    seconds = {name: alarm["Period"] * alarm["EvaluationPeriods"] for name, alarm in alarms().items()}
+    def period(alarm: dict[str, Any]) -> int:
+        (seconds,) = {one["MetricStat"]["Period"] for one in alarm.get("Metrics", ()) if "MetricStat" in one} or {
+            alarm.get("Period")
+        }
+        return int(seconds)
+
+    seconds = {name: period(alarm) * alarm["EvaluationPeriods"] for name, alarm in alarms().items()}
     assert seconds == dict.fromkeys(seconds, 300) | {
         "api-crashes": 60,
         **dict.fromkeys(("backlog-monitor-silent", *SLOW), 900),

@@ -34,12 +34,22 @@ def made(template: SynthesizedTemplate, alarm: AlarmDefinition) -> dict[str, Any
     return {name.removeprefix(stem).removeprefix("-"): it for name, it in found.items() if name.startswith(stem)}
 
 
+def errors_of(properties: dict[str, Any], alarm: AlarmDefinition) -> dict[str, Any]:
+    """The metric of an alarm's errors, of all that its rate is made of, as an alarm without a rate has it."""
+    assert alarm.rate
+    read = {one["Id"]: one["MetricStat"] for one in properties["Metrics"] if "MetricStat" in one}
+    assert [one["Expression"] for one in properties["Metrics"] if "Expression" in one] == [alarm.rate.expression]
+    assert read["requests"]["Metric"]["Dimensions"] == read["errors"]["Metric"]["Dimensions"]
+    return {**read["errors"]["Metric"], "Statistic": read["errors"]["Stat"], "Period": read["errors"]["Period"]}
+
+
 @pytest.mark.parametrize("alarm", ALARMS, ids=lambda alarm: alarm.name)
 def test_every_declared_alarm_exists_for_all_its_resources(dev: SynthesizedTemplate, alarm: AlarmDefinition) -> None:
     found = made(dev, alarm)
     assert found.keys() == (PLACES[alarm.for_each] - alarm.excluded if alarm.for_each else {""})
     (topic,) = dev.resources("AWS::SNS::Topic")
-    for it in found.values():
+    for properties in found.values():
+        it = properties | (errors_of(properties, alarm) if alarm.rate else {})
         limit, compared, without = (alarm.above, "GreaterThan", "ignore" if alarm.is_level else "notBreaching")
         if alarm.below is not None:
             limit, compared, without = alarm.below, "LessThan", "breaching"

@@ -27,6 +27,7 @@ SETTINGS: dict[str, object] = {
     "batch_size": ["copies_reader:200", "fulfilment:24"],
     "batch_window_seconds": ["fulfilment:1"],
     "concurrency": ["fulfilment:8"],
+    "reserved_concurrency": ["api:100", "fulfilment:8"],
     "table_class": "STANDARD_INFREQUENT_ACCESS",
     "tracing": True,
     "daily_backup_days": 35,
@@ -105,6 +106,13 @@ def test_memory_batches_and_concurrency_of_a_lambda_are_settings(other: Synthesi
     assert fulfilment["ScalingConfig"] == {"MaximumConcurrency": 8}
     queue = other.properties("AWS::SQS::Queue")[fulfilment["EventSourceArn"]["Fn::GetAtt"][0]]
     assert queue["VisibilityTimeout"] == 6 * 60 + 1
+    functions = {
+        it["Handler"].split(".")[2]: it
+        for it in other.properties("AWS::Lambda::Function").values()
+        if "Handler" in it and it["Handler"].startswith("functions.")
+    }
+    reserved = {name: it.get("ReservedConcurrentExecutions") for name, it in functions.items()}
+    assert reserved == dict.fromkeys(functions) | {"api": 100, "fulfilment_worker": 8}
 
 
 def reading(of: Any) -> tuple[int, int, int]:
@@ -228,7 +236,8 @@ def test_prod_shifts_the_api_to_a_new_version_bit_by_bit_and_back_when_it_answer
     brakes = [alarms[it["Name"]["Ref"]] for it in group["AlarmConfiguration"]["Alarms"]]
     (api,) = prod.resources("AWS::ApiGatewayV2::Api")
     function = prod.function("api")
-    assert [(it["MetricName"], it["Dimensions"][0]["Value"]["Ref"]) for it in brakes] == [
+    errors = [one["MetricStat"]["Metric"] for it in brakes for one in it["Metrics"] if one["Id"] == "errors"]
+    assert [(it["MetricName"], it["Dimensions"][0]["Value"]["Ref"]) for it in errors] == [
         ("5xx", api),
         ("Errors", function),
     ], "5xx answers count, and requests without an answer"

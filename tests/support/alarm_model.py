@@ -87,6 +87,13 @@ def alarm_state(alarm: AlarmDefinition, values: Sequence[float], before: str = "
     return "ALARM" if is_raised else "OK"
 
 
+def error_rate(expression: str, errors: float, requests: float, expected: float = 0) -> float:
+    """Return the value of an alarm's metric math expression, as CloudWatch would compute it, in a period with data."""
+    functions = {"FILL": lambda value, default: value, "IF": lambda condition, yes, no: yes if condition else no}
+    values = {"errors": errors, "requests": requests, "expected": expected}
+    return float(eval(expression, functions, values))  # noqa: S307  the expression is in stacks/alarm_definitions.py
+
+
 # runbooks -------------------------------------------------------------------------------------------------------------
 STAFF_TOKEN = "staff"
 
