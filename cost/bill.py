@@ -293,8 +293,9 @@ PRICED: Mapping[str, Callable[[Month, Resources], Lines]] = {
 }
 """The types of resources that cost money, in the order of the bill."""
 FREE: Mapping[str, str] = {
-    "AWS::ApiGatewayV2::(Authorizer|Integration|Route|Stage)": "a part of an API, which is billed by requests",
+    "AWS::ApiGatewayV2::(ApiMapping|Authorizer|DomainName|Integration|Route|Stage)": "requests of the API are billed",
     "AWS::Backup::(BackupSelection|BackupVault)": "only the stored backups are billed",
+    "AWS::Budgets::Budget": "only budgets with actions are billed",
     "AWS::CloudFront::(CachePolicy|OriginAccessControl|ResponseHeadersPolicy)": "a part of a distribution",
     "AWS::CloudFront::Function": "it runs only for the folders of the page: 0.10 for a million visits",
     "AWS::CodeDeploy::.*": "deployments of Lambda functions are free",

@@ -231,13 +231,23 @@ def _create_table(engine: Engine, aws: LocalAws, stack: DeployedStack) -> LocalA
     return aws
 
 
+SETTINGS_OF_AWS = {
+    **dict.fromkeys(("page", "web_acl", "domain", "certificate", "permissions_boundary", "backup_copy_vault"), ""),
+    **dict.fromkeys(("monthly_budget", "daily_backup_days", "monthly_backup_days", "backup_lock_days"), "0"),
+    "firewall": "false",
+    "front_secret_version": "",
+    "restored_stream": "",
+}
+"""The settings that the file of dev may have for AWS, and that the local shop cannot use, with their defaults."""
+
+
 def synthesize_template(settings: Mapping[str, str] | None = None) -> dict[str, Any]:
     """Return the CDK template of the stack with these settings, from a cache if the settings and code are unchanged.
 
     Raises processes.ProcessFailed if a setting is invalid or the CDK fails.
     """
     try:
-        return synth_cache.load_template(STACK_NAME, {"laptop": "true", **(settings or {})})
+        return synth_cache.load_template(STACK_NAME, {"laptop": "true", **SETTINGS_OF_AWS, **(settings or {})})
     except stage.InvalidSetting as wrong:
         raise processes.ProcessFailed(f"The stack cannot be synthesized: {wrong}.") from None
     except synth_cache.SynthFailed as failed:

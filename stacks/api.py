@@ -36,7 +36,7 @@ ACCESS_LOG = {
 class ShopApi(Construct):
     """The HTTP API and its routes.
 
-    `url`: the endpoint of the API. `api_id`: the id of the API, which is a dimension of its CloudWatch metrics.
+    `url`: the address of the API. `api_id`: the id of the API, which is a dimension of its CloudWatch metrics.
     `function`: the Lambda function or alias that the API calls.
     """
 
@@ -85,6 +85,28 @@ class ShopApi(Construct):
         deployed.node.add_dependency(webhook)  # API Gateway rejects settings of a route that does not exist yet
         self.url: str = api.api_endpoint
         self.api_id: str = api.api_id
+        self._stage = deployed
+
+    def use_domain(self, domain: str, certificate: str) -> str:
+        """Let clients reach the API at its own domain. Return the name to which the domain's DNS record must point."""
+        names = apigateway.CfnDomainName
+        name = apigateway.CfnDomainName(
+            self,
+            "Domain",
+            domain_name=domain,
+            domain_name_configurations=[
+                names.DomainNameConfigurationProperty(
+                    certificate_arn=certificate, endpoint_type="REGIONAL", security_policy="TLS_1_2"
+                )
+            ],
+        )
+        mapping = apigateway.CfnApiMapping(
+            self, "Mapping", api_id=self.api_id, domain_name=name.ref, stage=self._stage.ref
+        )
+        mapping.node.add_dependency(self._stage)
+        self.url = f"https://{domain}"
+        target: str = name.attr_regional_domain_name
+        return target
 
 
 def _cors_options(stage: Stage) -> apigateway.CorsPreflightOptions:

@@ -26,7 +26,14 @@ class Backups(Construct):
 
     def __init__(self, scope: Construct, id: str, *, stage: Stage, table: OrdersTable, key: kms.IKey) -> None:
         super().__init__(scope, id)
-        vault = backup.BackupVault(self, "Vault", encryption_key=key, removal_policy=stage.removal_policy)
+        lock = backup.LockConfiguration(min_retention=Duration.days(stage.backup_lock_days))
+        vault = backup.BackupVault(
+            self,
+            "Vault",
+            encryption_key=key,
+            removal_policy=stage.removal_policy,
+            lock_configuration=lock if stage.backup_lock_days else None,
+        )
         plan = backup.BackupPlan(self, "Plan", backup_vault=vault)
         for name, day, days in (("Daily", "*", stage.daily_backup_days), ("Monthly", "1", stage.monthly_backup_days)):
             if days:

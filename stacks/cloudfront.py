@@ -6,6 +6,7 @@ A firewall can protect the distribution. AWS WAF cannot protect an HTTP API dire
 from typing import Any
 
 from aws_cdk import Aws, Duration, SecretValue, Stack
+from aws_cdk import aws_certificatemanager as acm
 from aws_cdk import aws_cloudfront as cloudfront
 from aws_cdk import aws_cloudfront_origins as origins
 from constructs import Construct
@@ -22,7 +23,7 @@ https://docs.aws.amazon.com/AmazonCloudFront/latest/DeveloperGuide/HTTPStatusCod
 
 
 class ApiDistribution(Construct):
-    """The CloudFront distribution. `url`: its address, where clients reach the API.
+    """The CloudFront distribution. `url`: where clients reach the API. `target`: the name that AWS gave it.
 
     CloudFront caches only answers of the public paths, for as long as the API allows with Cache-Control. Behaviors
     match a path and not a method, so these paths have private routes, too. The API forbids to cache their answers, and
@@ -51,6 +52,7 @@ class ApiDistribution(Construct):
             self,
             "Distribution",
             comment=f"{stage.shop_name} ({stage.name})",
+            **self._domain_settings(stage),
             web_acl_id=stage.web_acl or None,
             http_version=cloudfront.HttpVersion.HTTP2_AND_3,
             default_behavior=cloudfront.BehaviorOptions(
@@ -61,7 +63,8 @@ class ApiDistribution(Construct):
                 cloudfront.ErrorResponse(http_status=status, ttl=Duration.seconds(0)) for status in CACHED_ERRORS
             ],
         )
-        self.url = f"https://{distribution.distribution_domain_name}"
+        self.target: str = distribution.distribution_domain_name
+        self.url = f"https://{stage.domain or self.target}"
         acknowledge(
             distribution,
             {
@@ -71,6 +74,15 @@ class ApiDistribution(Construct):
                 "AwsSolutions-CFR4": "CloudFront's default domain does not allow a choice of the TLS version.",
             },
         )
+
+    def _domain_settings(self, stage: Stage) -> dict[str, Any]:
+        if not stage.domain:
+            return {}
+        return {
+            "domain_names": [stage.domain],
+            "certificate": acm.Certificate.from_certificate_arn(self, "Certificate", stage.certificate),
+            "minimum_protocol_version": cloudfront.SecurityPolicyProtocol.TLS_V1_2_2021,
+        }
 
     def _cache_policy(self, stage: Stage) -> cloudfront.CachePolicy:
         """Return the policy of the public paths: the API decides what is cached, and for how long.

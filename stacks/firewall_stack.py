@@ -6,7 +6,7 @@ from aws_cdk import CfnOutput, Stack
 from aws_cdk import aws_wafv2 as waf
 from constructs import Construct
 
-from stacks.stage import Stage
+from stacks.stage import Stage, cost_tags
 
 REGION = "us-east-1"
 MAX_REQUESTS_PER_ADDRESS = 2_000
@@ -34,7 +34,12 @@ class FirewallStack(Stack):
     def __init__(self, scope: Construct, id: str, *, stage: Stage) -> None:
         description = f"The firewall of {stage.shop_name} ({stage.name})"
         super().__init__(
-            scope, id, description=description, env={"region": REGION}, termination_protection=stage.has_protections
+            scope,
+            id,
+            description=description,
+            env={"region": REGION},
+            termination_protection=stage.has_protections,
+            tags=cost_tags(stage),
         )
         limit = waf.CfnWebACL.RateBasedStatementProperty(
             limit=MAX_REQUESTS_PER_ADDRESS,

@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 from aws_cdk import CfnOutput, SecretValue, Stack
+from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
@@ -21,6 +22,7 @@ from stacks.alarms import Alarms
 from stacks.api import ShopApi
 from stacks.archive_bucket import ArchiveBucket
 from stacks.backups import Backups
+from stacks.budget import MonthlyBudget
 from stacks.bus import ShopEventBus
 from stacks.cloudfront import ApiDistribution
 from stacks.construct_ids import function_id, reaction_id
@@ -42,7 +44,7 @@ from stacks.page import ShopPage
 from stacks.reaction_queue import ReactionQueue
 from stacks.schedule import MAX_TARGETS, Schedule
 from stacks.secrets import ShopSecrets
-from stacks.stage import Stage
+from stacks.stage import Stage, cost_tags
 from stacks.stream_reader import StreamReader
 from stacks.switch_outputs import RunbookResources, output_prefix
 from stacks.table import OrdersTable
@@ -57,8 +59,17 @@ https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html
 class OrdersStack(Stack):
     def __init__(self, scope: Construct, id: str, *, stage: Stage, code: lambda_.Code) -> None:
         description = f"Orderstream: {stage.shop_name} ({stage.name})"
-        super().__init__(scope, id, description=description, termination_protection=stage.has_protections)
+        super().__init__(
+            scope,
+            id,
+            description=description,
+            termination_protection=stage.has_protections,
+            tags=cost_tags(stage),
+        )
         check_declarations()
+        if stage.permissions_boundary:
+            boundary = iam.ManagedPolicy.from_managed_policy_arn(self, "Boundary", stage.permissions_boundary)
+            iam.PermissionsBoundary.of(self).apply(boundary)
         self.stage, self.code = stage, code
 
         self.key = EncryptionKey(self, "Key", stage=stage)
@@ -86,6 +97,8 @@ class OrdersStack(Stack):
             *self.create_scheduled_functions(),
         ]
         operators = self.create_operator_role()
+        if stage.monthly_budget:
+            MonthlyBudget(self, "Budget", stage=stage)
         alarms = Alarms(self, "Alarms", stage=stage, key=self.key, places=self.monitored)
         if self.api_release:
             self.api_release.deploy_after(functions[1:])
@@ -149,12 +162,14 @@ class OrdersStack(Stack):
             front = ApiDistribution(
                 self, "Front", stage=self.stage, api_id=http.api_id, secret=self.create_origin_secret(api)
             )
-            self.add_outputs(FrontUrl=front.url)
+            self.add_outputs(FrontUrl=front.url, **({"DomainTarget": front.target} if self.stage.domain else {}))
             api.add_environment(public_url=front.url)
             if self.stage.page:
                 page = ShopPage(self, "Page", stage=self.stage, front=front, identity=identity)
                 self.add_outputs(PageUrl=page.url)
         else:
+            if self.stage.domain:
+                self.add_outputs(DomainTarget=http.use_domain(self.stage.domain, self.stage.certificate))
             api.add_environment(public_url=http.url)
         self.add_outputs(
             ApiUrl=http.url,

@@ -197,6 +197,12 @@ class Stage:
     `alarm_address`: The e-mail address for alarms. Its owner must confirm the subscription. Empty: no mails.
     `operators`: The ARNs of the roles and users that may assume the operator role. Users need MFA. For a role, require
     MFA in its own trust policy. Empty: all principals that the account's IAM policies allow, with MFA.
+    `monthly_budget`: The budget of the account for a month, in US dollars. AWS mails the `alarm_address` if the costs
+    are above 80 % of it, or will probably exceed it. It stops nothing. 0: no budget.
+    `permissions_boundary`: The ARN of an IAM policy that all roles of the stack get as their permissions boundary.
+    `domain`, `certificate`: The address of the API and the page, such as shop.your.domain, and the ARN of its
+    certificate. With CloudFront (`page` or `web_acl`) the certificate must be in us-east-1, else in the region of the
+    stack. Set the DNS record of the domain to the output `DomainTarget`. Empty: the addresses of AWS.
     `billing`: The capacity mode of the table and its indexes: on-demand, or provisioned with autoscaling.
     `read_units`, `write_units`: The minimum and maximum of provisioned units per second, as `table:5-400,GSI1:5-100`.
     The entry `*` applies to the table and all indexes without their own entry. Both settings apply only with
@@ -219,6 +225,8 @@ class Stage:
     full copy, and costs two fifths of what the table's storage costs (`make cost`). Backups keep erased data until they
     expire.
     `backup_copy_vault`: The ARN of a vault in another region or account. Each backup is copied to it.
+    `backup_lock_days`: The vault is locked: only users with a permission to remove the lock can delete a backup in its
+    first days. All backups must be kept at least this long. 0: no lock.
     `restored_stream`: The stream ARN of a restored table. The stack then uses this table instead of its own table
     (docs/runbooks/restore-table.md). Configure billing, class and indexes on the restored table itself.
     `snap_start`: Lambda starts the API function from a snapshot of its loaded code. Each published version costs money.
@@ -275,6 +283,10 @@ class Stage:
     public_cache_seconds: int = _integer_setting(10, 0, 3_600)
     operators: tuple[str, ...] = ()
     alarm_address: str = ""
+    monthly_budget: int = _integer_setting(0, 0, 9_999_999)
+    permissions_boundary: str = ""
+    domain: str = ""
+    certificate: str = ""
     billing: str = _choice_setting("on-demand", "provisioned")
     read_units: tuple[str, ...] = ("*:5-1000",)
     write_units: tuple[str, ...] = ("*:5-1000",)
@@ -288,6 +300,7 @@ class Stage:
     daily_backup_days: int = _integer_setting(0, 0, 365)
     monthly_backup_days: int = _integer_setting(0, 0, 10 * 365)
     backup_copy_vault: str = ""
+    backup_lock_days: int = _integer_setting(0, 0, 365)
     restored_stream: str = ""
     snap_start: bool = False
     trim: bool = True
@@ -368,6 +381,7 @@ class Stage:
         self._check_table()
         self._check_arns()
         self._check_cloudfront()
+        self._check_account()
         self._check_throttles()
 
     def _check_table(self) -> None:
@@ -384,6 +398,11 @@ class Stage:
         if self.backup_copy_vault and not any(kept):
             raise InvalidSetting(
                 "backup_copy_vault is set, but no backups are made: set daily_backup_days or monthly_backup_days"
+            )
+        if self.backup_lock_days > min([days for days in kept if days], default=0):
+            raise InvalidSetting(
+                f"backup_lock_days is {self.backup_lock_days}: all backups must be kept at least this long, so raise "
+                "daily_backup_days and monthly_backup_days, or set those that make no backups to 0"
             )
         if 0 < kept[1] <= kept[0]:
             raise InvalidSetting(f"monthly_backup_days is {kept[1]}: it must exceed daily_backup_days ({kept[0]})")
@@ -506,6 +525,32 @@ class Stage:
                 f"letters, digits and hyphens, no hyphen first or last, and without {', '.join(RESERVED_DOMAIN_WORDS)}"
             )
 
+    def _check_account(self) -> None:
+        """Raise InvalidSetting if a setting of costs, permissions or the domain is wrong."""
+        if self.monthly_budget and not self.alarm_address:
+            raise InvalidSetting("monthly_budget is set, but nobody gets its mails: set alarm_address, too")
+        if self.permissions_boundary and not re.fullmatch(
+            r"arn:aws[\w-]*:iam::(\d{12}|aws):policy/[\w+=,.@/-]+", self.permissions_boundary
+        ):
+            raise InvalidSetting(
+                f"permissions_boundary is {self.permissions_boundary!r}: it must be the ARN of a policy, such as "
+                "arn:aws:iam::111122223333:policy/boundary"
+            )
+        if self.domain and not re.fullmatch(r"([a-z0-9-]+\.)+[a-z]{2,}", self.domain):
+            raise InvalidSetting(f"domain is {self.domain!r}: use the form shop.your.domain, in lower case")
+        if bool(self.domain) != bool(self.certificate):
+            given, other = ("domain", "certificate") if self.domain else ("certificate", "domain")
+            raise InvalidSetting(f"{given} is set, but {other} is not: set both or none")
+        region = "us-east-1" if self.page or self.web_acl else r"[a-z]+(-[a-z]+)+-\d"
+        if self.certificate and not re.fullmatch(
+            rf"arn:aws[\w-]*:acm:{region}:\d{{12}}:certificate/[\w-]+", self.certificate
+        ):
+            where = "in us-east-1, for CloudFront" if self.page or self.web_acl else "in the region of the stack"
+            raise InvalidSetting(
+                f"certificate is {self.certificate!r}: it must be the ARN of a certificate {where}, such as "
+                "arn:aws:acm:us-east-1:111122223333:certificate/2f6b5c0e-9f0e-4a54-8f0a-5d1c1f3f7b11"
+            )
+
     def _check_throttles(self) -> None:
         """Raise InvalidSetting if the throttles exceed the quota of the account, or a customer's burst is too small."""
         for quota, name, webhooks in (
@@ -590,6 +635,14 @@ STAGES: Mapping[str, Stage] = {
 
 They do not have what only the team can know. Its values are in the files of stages/.
 """
+
+
+def cost_tags(stage: Stage) -> dict[str, str]:
+    """Return the tags of all resources of a stage, by which AWS can divide the costs of the account.
+
+    https://docs.aws.amazon.com/awsaccountbilling/latest/aboutv2/cost-alloc-tags.html
+    """
+    return {"orderstream-stage": stage.name}
 
 
 # settings of a stage --------------------------------------------------------------------------------------------------

@@ -93,7 +93,6 @@ that gives all other settings, and `protect`. `make deploy STAGE=staging` create
 - **Retention** of queues, failures and effect markers (functions/model/retention.py). A marker must be kept longer than
   its message can be redelivered. Synth checks this.
 - **The readers of the stream**: two, the maximum for a shard.
-- **A custom domain name** for CloudFront: it needs a certificate in us-east-1 and an owner of the domain.
 """
     yield "## Throttles and limits"
     yield """
@@ -170,6 +169,39 @@ bucket, which contains only the page.
 The page was not tested on AWS. [A test](../tests/browser/test_page_on_aws.py) uses the page in a browser, with
 substitutes for CloudFront and Cognito that reject the same requests. [Other tests](../tests/stacks/test_settings.py)
 check the template.
+"""
+    yield "## The account"
+    yield """
+Quotas and the first deploy belong to the account, not to a stage. What a stage sets in its account:
+
+- **Costs.** All resources have the tag `orderstream-stage` with the name of the stage. Activate it once as a cost
+  allocation tag in the billing console. `monthly_budget` counts all costs of the account, because a budget for a tag
+  counts nothing before that.
+- **A domain.** Request a certificate for it in AWS Certificate Manager, in us-east-1 if there is a `page` or a `web_acl`,
+  and confirm it. Set `domain` and `certificate`, and deploy. Then let the DNS record (CNAME, or an alias in Route 53)
+  point to the output `DomainTarget`, and give the new address to the payment provider. The addresses of AWS still work,
+  but the page's sign-in works only at the new one.
+- **A permissions boundary.** With `permissions_boundary`, no role of the stack can do more than this policy allows, even
+  if a later deploy grants more. It must allow the actions of [permissions](permissions.md). If only roles with a
+  boundary may be created in the account, bootstrap the CDK with it, too: `cdk bootstrap
+  --custom-permissions-boundary NAME` ([AWS](https://docs.aws.amazon.com/cdk/v2/guide/customize-permissions-boundaries.html)).
+- **A role for deploys.** [ci](ci.md#access-from-github-to-aws) shows it: it may only assume the roles of the bootstrap.
+"""
+    yield "## Backups that an intruder cannot delete"
+    yield """
+The vault of the stack is in the account of the shop, so an administrator of this account can delete its backups.
+
+- `backup_lock_days` locks the vault in governance mode: a backup cannot be deleted before it has this age, except by
+  users who may also remove the lock (`backup:DeleteBackupVaultLockConfiguration`). Deny this action to everyone in a
+  policy of the organization. The stack does not use the compliance mode, in which no user, and not AWS either, can
+  remove the lock or delete the vault: a wrong number would be paid for until its end
+  ([AWS](https://docs.aws.amazon.com/aws-backup/latest/devguide/vault-lock.html)).
+- `backup_copy_vault` can be a vault in another account of the organization, to which the shop's administrators have no
+  access. Once: allow cross-account backup in the organization's management account; turn on AWS Backup's advanced
+  features for DynamoDB in the shop's account; create the vault with a KMS key of its own, which the shop's account may
+  use; and allow the shop's account `backup:CopyIntoBackupVault` in the vault's policy
+  ([AWS](https://docs.aws.amazon.com/aws-backup/latest/devguide/create-cross-account-backup.html)). To restore, copy the
+  backup back, and follow [restoring](runbooks/restore-table.md). We did not try this on AWS.
 """
     yield "## Measurements"
     yield """

@@ -32,6 +32,11 @@ SETTINGS: dict[str, object] = {
     "tracing": True,
     "daily_backup_days": 35,
     "monthly_backup_days": 0,
+    "backup_lock_days": 14,
+    "monthly_budget": 500,
+    "permissions_boundary": "arn:aws:iam::111122223333:policy/boundary",
+    "domain": "shop.test",
+    "certificate": "arn:aws:acm:us-east-1:111122223333:certificate/front",
     "backup_copy_vault": "arn:aws:backup:eu-west-1:111122223333:backup-vault:copies",
     "snap_start": True,
     "first_deploy": True,
@@ -41,6 +46,7 @@ SETTINGS: dict[str, object] = {
     "page": "my-shop",
     "front_secret_version": "2f6b5c0e-9f0e-4a54-8f0a-5d1c1f3f7b11",
 }
+CERTIFICATE = "arn:aws:acm:eu-central-1:111122223333:certificate/api"
 OTHER = read_settings(SETTINGS)
 """A stage that sets everything that dev and prod leave alone."""
 PAGE_ALONE = read_settings({"page": "my-shop"})
@@ -53,6 +59,7 @@ def others() -> dict[str, SynthesizedTemplate]:
         "orders": synthesize("orderstream-prod", **SETTINGS, **VALIDATED),
         "firewall": synthesize("orderstream-prod-firewall", **SETTINGS, **VALIDATED),
         "page": synthesize("orderstream-dev", page="my-shop", **VALIDATED),
+        "domain": synthesize("orderstream-dev", domain="api.shop.test", certificate=CERTIFICATE, **VALIDATED),
     }
 
 
@@ -160,6 +167,59 @@ def test_prod_is_backed_up_each_month_for_three_months_and_dev_is_not(
     (vault,) = prod.resources("AWS::Backup::BackupVault").values()
     assert vault["DeletionPolicy"] == "RetainExceptOnCreate"
     assert vault["Properties"]["EncryptionKeyArn"] == {"Fn::GetAtt": [key, "Arn"]}
+
+
+def test_a_locked_vault_keeps_each_backup_for_some_days(prod: SynthesizedTemplate, other: SynthesizedTemplate) -> None:
+    assert "LockConfiguration" not in prod.only_properties("AWS::Backup::BackupVault")
+    assert other.only_properties("AWS::Backup::BackupVault")["LockConfiguration"] == {"MinRetentionDays": 14}
+
+
+# the account ----------------------------------------------------------------------------------------------------------
+def test_the_budget_mails_the_alarm_address_before_and_when_it_is_used_up(
+    prod: SynthesizedTemplate, other: SynthesizedTemplate
+) -> None:
+    assert not prod.resources("AWS::Budgets::Budget")
+    budget = other.only_properties("AWS::Budgets::Budget")
+    assert budget["Budget"]["BudgetLimit"] == {"Amount": 500, "Unit": "USD"}
+    said = [
+        (it["Notification"]["NotificationType"], it["Notification"]["Threshold"], it["Subscribers"])
+        for it in budget["NotificationsWithSubscribers"]
+    ]
+    people = [{"Address": "oncall@shop.test", "SubscriptionType": "EMAIL"}]
+    assert said == [("ACTUAL", 80, people), ("FORECASTED", 100, people)]
+
+
+def test_all_roles_have_the_permissions_boundary(prod: SynthesizedTemplate, other: SynthesizedTemplate) -> None:
+    assert not [it for it in prod.properties("AWS::IAM::Role").values() if "PermissionsBoundary" in it]
+    boundaries = [it.get("PermissionsBoundary") for it in other.properties("AWS::IAM::Role").values()]
+    assert boundaries == [SETTINGS["permissions_boundary"]] * len(boundaries)
+
+
+def test_all_resources_of_a_stage_have_its_cost_tag(others: dict[str, SynthesizedTemplate]) -> None:
+    for template, stage in (("orders", "prod"), ("firewall", "prod"), ("page", "dev")):
+        file = others[template].file
+        artifacts = json.loads((file.parent / "manifest.json").read_text())["artifacts"]
+        tags = artifacts[file.name.removesuffix(".template.json")]["properties"]["tags"]
+        assert tags == {"orderstream-stage": stage}
+
+
+def test_a_domain_is_of_cloudfront_if_it_is_in_front_and_else_of_the_api(
+    other: SynthesizedTemplate, others: dict[str, SynthesizedTemplate]
+) -> None:
+    config = other.only_properties("AWS::CloudFront::Distribution")["DistributionConfig"]
+    assert config["Aliases"] == ["shop.test"]
+    assert config["ViewerCertificate"]["AcmCertificateArn"] == SETTINGS["certificate"]
+    assert config["ViewerCertificate"]["MinimumProtocolVersion"] == "TLSv1.2_2021"
+    assert other.body["Outputs"]["FrontUrl"]["Value"] == "https://shop.test"
+    assert not other.resources("AWS::ApiGatewayV2::DomainName")
+    alone = others["domain"]
+    ((id, name),) = alone.properties("AWS::ApiGatewayV2::DomainName").items()
+    assert name["DomainName"] == "api.shop.test"
+    (wanted,) = name["DomainNameConfigurations"]
+    assert (wanted["CertificateArn"], wanted["SecurityPolicy"]) == (CERTIFICATE, "TLS_1_2")
+    assert alone.only_properties("AWS::ApiGatewayV2::ApiMapping")["DomainName"] == {"Ref": id}
+    outputs = {name: alone.body["Outputs"][name]["Value"] for name in ("ApiUrl", "DomainTarget")}
+    assert outputs == {"ApiUrl": "https://api.shop.test", "DomainTarget": {"Fn::GetAtt": [id, "RegionalDomainName"]}}
 
 
 def test_a_first_deploy_leaves_protections_against_deletion_off(other: SynthesizedTemplate) -> None:
@@ -299,7 +359,7 @@ def test_cloudfront_is_in_front_of_the_api_with_the_firewall_of_the_stage(
     behaviour = config["DefaultCacheBehavior"]
     assert (behaviour["CachePolicyId"], behaviour["OriginRequestPolicyId"]) == (caching_disabled, all_but_the_host)
     assert "POST" in behaviour["AllowedMethods"]
-    assert distribution in str(other.body["Outputs"]["FrontUrl"])
+    assert distribution in str(other.body["Outputs"]["DomainTarget"])
 
 
 def test_cloudfront_caches_the_public_paths_alone_for_as_long_as_the_api_says(
@@ -418,7 +478,8 @@ def test_the_page_is_served_beside_the_api_from_a_bucket_that_cloudfront_alone_r
         (allowed,) = [it for it in policy if it["Effect"] == "Allow"]
         assert (allowed["Principal"], allowed["Action"]) == ({"Service": "cloudfront.amazonaws.com"}, "s3:GetObject")
         assert {"Ref": distribution} in allowed["Condition"]["StringEquals"]["AWS:SourceArn"]["Fn::Join"][1]
-        assert distribution in str(template.body["Outputs"]["PageUrl"])
+        host = "https://shop.test" if template is other else distribution
+        assert host in str(template.body["Outputs"]["PageUrl"])
 
 
 def test_a_firewall_is_a_setting_of_its_own(paged: SynthesizedTemplate) -> None:

@@ -23,6 +23,7 @@ from stacks.stage import (
 )
 
 RESTORED = "arn:aws:dynamodb:eu-central-1:111122223333:table/restored/stream/2026-11-21T09:30:00.000"
+CERTIFICATE = "arn:aws:acm:eu-central-1:111122223333:certificate/2f6b5c0e"
 
 
 def write_file(folder: Path, name: str, text: str) -> dict[str, object]:
@@ -250,6 +251,21 @@ def test_context_of_the_cdk_itself_is_ignored() -> None:
         ({"warm_read_units": "GSI1:11999"}, "warm_read_units has 'GSI1:11999': use at least 12000"),
         ({"warm_read_units": "*:15000,*:16000"}, "warm_read_units has a name twice"),
         ({"restored_stream": RESTORED, "warm_write_units": "*:5000"}, "warm_write_units is set, but the restored"),
+        ({"monthly_budget": "100"}, "monthly_budget is set, but nobody gets its mails: set alarm_address, too"),
+        ({"permissions_boundary": "boundary"}, "permissions_boundary is 'boundary': it must be the ARN of a policy"),
+        ({"domain": "https://a.test", "certificate": "a"}, "domain is 'https://a.test': use the form shop.your.domain"),
+        ({"domain": "shop.test"}, "domain is set, but certificate is not: set both or none"),
+        ({"certificate": CERTIFICATE}, "certificate is set, but domain is not: set both or none"),
+        ({"domain": "shop.test", "certificate": "mine"}, "certificate is 'mine': .* in the region of the stack"),
+        (
+            {"domain": "shop.test", "certificate": CERTIFICATE, "page": "shop"},
+            "certificate is '.*': it must be the ARN of a certificate in us-east-1, for CloudFront",
+        ),
+        ({"backup_lock_days": "7"}, "backup_lock_days is 7: all backups must be kept at least this long"),
+        (
+            {"backup_lock_days": "31", "daily_backup_days": "30", "monthly_backup_days": "60"},
+            "backup_lock_days is 31: all backups must be kept at least this long",
+        ),
         ({"lapse_lanes": "33"}, "lapse_lanes is 33: it must be from 1 to 32"),
         ({"daily_backup_days": "366"}, "daily_backup_days is 366: it must be from 0 to 365"),
         (
