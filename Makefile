@@ -1,10 +1,11 @@
 # Everything is installed into this folder: .venv, node_modules, build/ (output of tools), .local/ (the local shop).
 # Needs Python 3.11 or newer and make. Node comes with a Python package, and npm is always run by that Node.
 .DEFAULT_GOAL := help
-.PHONY: help setup installed up test record thorough laptop rehearse browser picture simulate mutants outage followers hostile extending bench scale cost sbom audit check synth predeploy deploy diff demo docs load reset locks clean
+.PHONY: help setup installed up test record thorough laptop rehearse browser picture simulate mutants outage followers hostile extending bench scale cost sbom audit check synth predeploy review deploy import diff demo docs load reset locks clean
 
 STAGE ?= dev
 ARGS ?=
+ALLOW ?=
 SEEDS ?= 1-500
 FOLLOWERS ?= 10000
 HOSTILE ?= 9000
@@ -98,9 +99,14 @@ synth: installed ## synthesize the templates of STAGE (dev) into build/cdk.out; 
 	$(cdk) synth --quiet --context stage=$(STAGE) $(ARGS)
 	@echo "The templates are in build/cdk.out. Next, with AWS credentials: make deploy STAGE=$(STAGE)"
 
-predeploy: installed ## check whether one deploy can change the indexes; if not, print the deploys that are needed
+predeploy: installed ## check that a deploy replaces nothing that is retained, and changes at most one index; ALLOW="ID ID"
 	$(cdk) synth --quiet --context stage=$(STAGE) $(ARGS)
 	$(python) -m ops indexes --stack orderstream-$(STAGE) --template build/cdk.out/orderstream-$(STAGE).template.json
+	$(python) -m ops review --stack orderstream-$(STAGE) --template build/cdk.out/orderstream-$(STAGE).template.json $(ALLOW:%=--allow %)
+
+review: predeploy ## let CloudFormation plan the deploy of STAGE (dev) as a change set, and check that; deploys nothing
+	$(cdk) deploy --all --method prepare-change-set --change-set-name orderstream-review --context stage=$(STAGE) $(ARGS)
+	$(python) -m ops review --stack orderstream-$(STAGE) --change-set orderstream-review $(ALLOW:%=--allow %)
 
 deploy: predeploy ## deploy STAGE (dev) with your AWS credentials; repeat it if it fails
 	@first=$$($(python) -m ops first-deploy --stack orderstream-$(STAGE)) || exit 1; \
@@ -109,6 +115,9 @@ deploy: predeploy ## deploy STAGE (dev) with your AWS credentials; repeat it if 
 	  $(cdk) deploy --all --context stage=$(STAGE) --context first_deploy=true $(ARGS) || exit 1; \
 	fi
 	$(cdk) deploy --all --context stage=$(STAGE) $(ARGS)
+
+import: installed ## make retained resources of a deleted stack part of a new one (docs/runbooks/orphaned-stack.md)
+	$(cdk) import orderstream-$(STAGE) --context stage=$(STAGE) --context first_deploy=true $(ARGS)
 
 diff: installed ## show the changes that a deploy of STAGE (dev) would make; creates no change set
 	$(cdk) diff --all --method template --context stage=$(STAGE) $(ARGS)

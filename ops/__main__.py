@@ -26,6 +26,7 @@ from ops.commands import (
     query,
     replay,
     restore,
+    review,
     workbench,
 )
 
@@ -37,6 +38,7 @@ TOOLS = (
     migrate,
     indexes,
     first_deploy,
+    review,
     hot_keys,
     capacity,
     failures,

@@ -1,0 +1,153 @@
+"""The `review` command: refuse a deploy that would replace or remove a resource that is retained.
+
+A retained resource holds data. If a deploy replaces it, CloudFormation creates an empty one in its place, and the shop
+continues without its data. If a deploy removes it from the stack, it stays, but nothing uses it. An event source
+mapping is also reviewed: a new mapping reads its stream or queue from another position.
+
+The command compares the template with that of the deployed stack. With `--change-set`, it reads what CloudFormation
+says instead:
+https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/using-cfn-updating-stacks-changesets-view.html
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import boto3
+from botocore.exceptions import BotoCoreError, ClientError
+
+from ops import targets
+
+ALSO_CREATE_ONLY = {
+    "AWS::Cognito::UserPool": ("AliasAttributes", "UsernameAttributes", "UsernameConfiguration"),
+    "AWS::DynamoDB::GlobalTable": ("KeySchema", "LocalSecondaryIndexes"),
+}
+"""Properties that can be set only at creation, although CloudFormation's schemas do not say so, by resource type."""
+MAPPING = "AWS::Lambda::EventSourceMapping"
+LOG_GROUP = "AWS::Logs::LogGroup"
+"""A log group is retained so that its old lines can be read. A new one in its place does no harm."""
+
+Resources = Mapping[str, Mapping[str, Any]]
+
+
+def create_only_properties(resource_type: str) -> set[str]:
+    """Return the properties whose change replaces a resource, from CloudFormation's schema of its type."""
+    from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER  # type: ignore[import-untyped]  # noqa: PLC0415  slow
+
+    schema = PROVIDER_SCHEMA_MANAGER.get_resource_schema("eu-central-1", resource_type).schema
+    declared = (path.split("/")[2] for path in schema.get("createOnlyProperties") or ())
+    return {*declared, *ALSO_CREATE_ONLY.get(resource_type, ())}
+
+
+def retained_resources(resources: Resources) -> dict[str, Mapping[str, Any]]:
+    """Return the resources of a template that no deploy may replace or remove, by logical id."""
+    return {
+        id: resource
+        for id, resource in resources.items()
+        if resource["Type"] == MAPPING
+        or (resource.get("DeletionPolicy", "Delete") != "Delete" and resource["Type"] != LOG_GROUP)
+    }
+
+
+def review_templates(deployed: Resources, wanted: Resources) -> Iterator[tuple[str, str]]:
+    """Yield the logical id of each retained resource that a deploy would replace or remove, and a sentence about it."""
+    for id, before in retained_resources(deployed).items():
+        after = wanted.get(id)
+        if after is None:
+            yield id, f"{id} ({before['Type']}) would be removed from the stack."
+        elif reason := _replacement_reason(before, after):
+            yield id, f"{id} ({before['Type']}) would be replaced by an empty one, because of {reason}."
+
+
+def _replacement_reason(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
+    """Return why CloudFormation would replace a resource, or "" if it would not."""
+    if before["Type"] != after["Type"]:
+        return f"its new type {after['Type']}"
+    old, new = before.get("Properties", {}), after.get("Properties", {})
+    changed = [name for name in sorted(create_only_properties(before["Type"])) if old.get(name) != new.get(name)]
+    return f"the new value of {', '.join(changed)}" if changed else ""
+
+
+def review_change_set(deployed: Resources, changes: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
+    """Yield the same for the changes of a change set. A replacement that is only possible counts, too."""
+    retained = retained_resources(deployed)
+    for change in (one["ResourceChange"] for one in changes if "ResourceChange" in one):
+        id = change["LogicalResourceId"]
+        if id not in retained:
+            continue
+        if change["Action"] == "Remove":
+            yield id, f"{id} ({change['ResourceType']}) would be removed from the stack."
+        elif change.get("Replacement", "False") != "False":
+            names = sorted(
+                {one["Target"].get("Name") or one["Target"]["Attribute"] for one in change.get("Details", ())}
+            )
+            why = f", because of a change of {', '.join(names)}" if names else ""
+            yield id, f"{id} ({change['ResourceType']}) would be replaced by an empty one{why}."
+
+
+# the command ----------------------------------------------------------------------------------------------------------
+def command(commands: targets.Subparsers) -> None:
+    parser = commands.add_parser(
+        "review",
+        help="check before a deploy that it replaces and removes nothing that is retained",
+        description="Compares a template, or a change set, with the deployed stack. Exits with 1 if the deploy would "
+        "replace or remove a resource that holds data, or an event source mapping.",
+    )
+    parser.add_argument("--stack", required=True, help="the name of the stack, such as orderstream-prod")
+    parser.add_argument("--region", help="the AWS region (default: as configured)")
+    compared = parser.add_mutually_exclusive_group(required=True)
+    compared.add_argument("--template", type=Path, metavar="FILE", help="the template to deploy")
+    compared.add_argument("--change-set", metavar="NAME", help="a change set of the stack, as `make review` creates it")
+    parser.add_argument(
+        "--allow", action="append", default=[], metavar="ID", help="a logical id that may be replaced or removed"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> None:
+    """Print what the deploy would replace or remove. Exits with 1 if that is not allowed, or if AWS does not say."""
+    client = boto3.client("cloudformation", region_name=args.region)
+    try:
+        deployed = _deployed_resources(client, args.stack)
+        if args.change_set:
+            found = dict(review_change_set(deployed, _changes(client, args.stack, args.change_set)))
+        else:
+            template = json.loads(args.template.read_text(encoding="utf-8"))
+            found = dict(review_templates(deployed, template["Resources"]))
+    except (BotoCoreError, ClientError, OSError, ValueError) as error:
+        sys.exit(f"Cannot review the deploy of {args.stack}: {error}")
+    print("\n".join(found.values()) or "Nothing that is retained is replaced or removed.")
+    if refused := sorted(found.keys() - {*args.allow}):
+        ids = " ".join(refused)
+        sys.exit(f'Refused: see docs/upgrades.md#the-stack. To do it nevertheless: make deploy ... ALLOW="{ids}"')
+
+
+def _deployed_resources(client: Any, stack: str) -> Resources:
+    """Return the resources of the deployed template. They are empty if the stack does not exist or has no template."""
+    try:
+        body: Any = client.get_template(StackName=stack)["TemplateBody"]
+    except ClientError as error:
+        if "does not exist" in str(error):
+            return {}
+        raise
+    template = json.loads(body or "{}") if isinstance(body, str) else body
+    found: Resources = template.get("Resources", {})
+    return found
+
+
+def _changes(client: Any, stack: str, name: str) -> Iterator[Mapping[str, Any]]:
+    """Yield the changes of a change set. Raises ValueError if CloudFormation could not create it."""
+    asked = {"StackName": stack, "ChangeSetName": name}
+    while True:
+        page = client.describe_change_set(**asked)
+        if page["Status"] == "FAILED" and "contain changes" not in (why := page.get("StatusReason", "no reason")):
+            raise ValueError(f"the change set {name} failed: {why}")
+        yield from page.get("Changes", ())
+        if not page.get("NextToken"):
+            return
+        asked["NextToken"] = page["NextToken"]

@@ -1,0 +1,175 @@
+"""`python -m ops review`: no deploy replaces or removes what is retained, unless it is named."""
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+from botocore.exceptions import ClientError
+
+from ops.__main__ import main
+from ops.commands import review
+
+STACK = "orderstream-test"
+KEPT = {"DeletionPolicy": "RetainExceptOnCreate", "UpdateReplacePolicy": "Retain"}
+DEPLOYED: dict[str, Any] = {
+    "Files": {"Type": "AWS::S3::Bucket", "Properties": {"BucketName": "files-of-the-test"}, **KEPT},
+    "Queue": {"Type": "AWS::SQS::Queue", "Properties": {"QueueName": "queue", "DelaySeconds": 5}, **KEPT},
+    "Log": {"Type": "AWS::Logs::LogGroup", "Properties": {"LogGroupName": "log"}, **KEPT},
+    "Page": {"Type": "AWS::S3::Bucket", "Properties": {"BucketName": "page-of-the-test"}},
+}
+
+
+class CloudFormation:
+    """CloudFormation with the deployed stack. The CDK deploys a template as JSON, which boto3 parses."""
+
+    def get_template(self, StackName: str) -> dict[str, Any]:  # noqa: N803  boto3's name
+        if StackName != STACK:
+            said = f"Stack with id {StackName} does not exist"
+            raise ClientError({"Error": {"Code": "ValidationError", "Message": said}}, "GetTemplate")
+        return {"TemplateBody": {"Resources": DEPLOYED}}
+
+
+@pytest.fixture
+def stack(monkeypatch: pytest.MonkeyPatch) -> CloudFormation:
+    made = CloudFormation()
+    monkeypatch.setattr(boto3, "client", lambda *_, **__: made)
+    return made
+
+
+@pytest.fixture
+def wanted(tmp_path: Path) -> Path:
+    return tmp_path / "template.json"
+
+
+def deploy(file: Path, resources: dict[str, Any], *options: str) -> None:
+    file.write_text(json.dumps({"Resources": resources}))
+    main(["review", "--stack", STACK, "--template", str(file), *options])
+
+
+def changed(id: str, **properties: Any) -> dict[str, Any]:
+    resources = copy.deepcopy(DEPLOYED)
+    resources[id]["Properties"] |= properties
+    return resources
+
+
+def without(*ids: str) -> dict[str, Any]:
+    return {id: it for id, it in DEPLOYED.items() if id not in ids}
+
+
+@pytest.mark.parametrize(
+    "resources",
+    [
+        DEPLOYED,
+        changed("Queue", DelaySeconds=9),
+        DEPLOYED | {"More": {"Type": "AWS::SQS::Queue"}},
+        changed("Page", BucketName="another"),
+        without("Page", "Log"),
+    ],
+    ids=["nothing", "in place", "a new one", "replaced without data", "removed without data"],
+)
+def test_a_deploy_that_keeps_all_data_is_accepted(
+    stack: CloudFormation, wanted: Path, resources: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    deploy(wanted, resources)
+    assert capsys.readouterr().out == "Nothing that is retained is replaced or removed.\n"
+
+
+@pytest.mark.parametrize(
+    ("resources", "sentence"),
+    [
+        (without("Files"), "Files (AWS::S3::Bucket) would be removed from the stack."),
+        (
+            changed("Files", BucketName="another"),
+            "Files (AWS::S3::Bucket) would be replaced by an empty one, because of the new value of BucketName.",
+        ),
+        (
+            DEPLOYED | {"Queue": {"Type": "AWS::SNS::Topic"}},
+            "Queue (AWS::SQS::Queue) would be replaced by an empty one, because of its new type AWS::SNS::Topic.",
+        ),
+    ],
+    ids=["removed", "replaced", "of another type"],
+)
+def test_a_deploy_that_loses_data_is_refused_unless_it_is_allowed(
+    stack: CloudFormation, wanted: Path, resources: dict[str, Any], sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    id = sentence.split(maxsplit=1)[0]
+    with pytest.raises(SystemExit, match=f'ALLOW="{id}"'):
+        deploy(wanted, resources)
+    assert capsys.readouterr().out == f"{sentence}\n"
+    deploy(wanted, resources, "--allow", id)
+    assert capsys.readouterr().out == f"{sentence}\n"
+
+
+def test_a_mapping_keeps_its_position_also_if_it_is_not_retained() -> None:
+    deployed = {"Mapping": {"Type": "AWS::Lambda::EventSourceMapping", "Properties": {"EventSourceArn": "one"}}}
+    moved = copy.deepcopy(deployed)
+    moved["Mapping"]["Properties"]["EventSourceArn"] = "two"  # type: ignore[index]
+    assert not dict(review.review_templates(deployed, deployed))
+    assert [*dict(review.review_templates(deployed, moved))] == ["Mapping"]
+
+
+def test_the_first_deploy_has_nothing_to_lose(
+    stack: CloudFormation, wanted: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wanted.write_text(json.dumps({"Resources": DEPLOYED}))
+    main(["review", "--stack", "orderstream-new", "--template", str(wanted)])
+    assert "Nothing that is retained" in capsys.readouterr().out
+
+
+CHANGES = [
+    {"Action": "Modify", "LogicalResourceId": "Queue", "ResourceType": "AWS::SQS::Queue", "Replacement": "False"},
+    {"Action": "Remove", "LogicalResourceId": "Log", "ResourceType": "AWS::Logs::LogGroup"},
+    {
+        "Action": "Modify",
+        "LogicalResourceId": "Files",
+        "ResourceType": "AWS::S3::Bucket",
+        "Replacement": "Conditional",
+        "Details": [{"Target": {"Attribute": "Properties", "Name": "BucketName"}}, {"Target": {"Attribute": "Tags"}}],
+    },
+]
+
+
+class ChangeSets(CloudFormation):
+    """CloudFormation with a change set of two pages."""
+
+    def __init__(self, status: str = "CREATE_COMPLETE", why: str = "") -> None:
+        self.status, self.why = status, why
+
+    def describe_change_set(self, **asked: str) -> dict[str, Any]:
+        last = "NextToken" in asked
+        page = [{"ResourceChange": change} for change in (CHANGES[1:] if last else CHANGES[:1])]
+        found = {"Status": self.status, "StatusReason": self.why, "Changes": page}
+        return found if last else found | {"NextToken": "more"}
+
+
+def test_what_cloudformation_may_replace_is_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(boto3, "client", lambda *_, **__: ChangeSets())
+    with pytest.raises(SystemExit, match='ALLOW="Files"'):
+        main(["review", "--stack", STACK, "--change-set", "review"])
+    why = "because of a change of BucketName, Tags"
+    assert capsys.readouterr().out == f"Files (AWS::S3::Bucket) would be replaced by an empty one, {why}.\n"
+
+
+def test_a_change_set_that_failed_is_reported_unless_it_is_empty(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(boto3, "client", lambda *_, **__: ChangeSets("FAILED", "Transform failed"))
+    with pytest.raises(SystemExit, match=r"Cannot review the deploy of .*: the change set review failed: Transform"):
+        main(["review", "--stack", STACK, "--change-set", "review"])
+    said = "The submitted information didn't contain changes."
+    monkeypatch.setattr(boto3, "client", lambda *_, **__: ChangeSets("FAILED", said))
+    with pytest.raises(SystemExit, match='ALLOW="Files"'):
+        main(["review", "--stack", STACK, "--change-set", "review"])
+
+
+def test_without_permission_the_deploy_stops_with_a_sentence(wanted: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Denied:
+        def get_template(self, **_: str) -> None:
+            raise ClientError({"Error": {"Code": "AccessDenied", "Message": "You may not"}}, "GetTemplate")
+
+    monkeypatch.setattr(boto3, "client", lambda *_, **__: Denied())
+    with pytest.raises(SystemExit, match=r"Cannot review the deploy of .*You may not"):
+        deploy(wanted, DEPLOYED)
