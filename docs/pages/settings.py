@@ -177,12 +177,12 @@ Quotas and the first deploy belong to the account, not to a stage. What a stage 
 - **Costs.** All resources have the tag `orderstream-stage` with the name of the stage. Activate it once as a cost
   allocation tag in the billing console. `monthly_budget` counts all costs of the account, because a budget for a tag
   counts nothing before that.
-- **A domain.** Request a certificate for it in AWS Certificate Manager, in us-east-1 if there is a `page` or a `web_acl`,
-  and confirm it. Set `domain` and `certificate`, and deploy. Then let the DNS record (CNAME, or an alias in Route 53)
-  point to the output `DomainTarget`, and give the new address to the payment provider. The addresses of AWS still work,
-  but the page's sign-in works only at the new one.
-- **A permissions boundary.** With `permissions_boundary`, no role of the stack can do more than this policy allows, even
-  if a later deploy grants more. It must allow the actions of [permissions](permissions.md). If only roles with a
+- **A domain.** Request a certificate for it in AWS Certificate Manager, in us-east-1 if there is a `page` or a
+  `web_acl`, and confirm it. Set `domain` and `certificate`, and deploy. Then let the DNS record (CNAME, or an alias in
+  Route 53) point to the output `DomainTarget`, and give the new address to the payment provider. The addresses of AWS
+  still work, but the page's sign-in works only at the new one.
+- **A permissions boundary.** With `permissions_boundary`, no role of the stack can do more than this policy allows,
+  even if a later deploy grants more. It must allow the actions of [permissions](permissions.md). If only roles with a
   boundary may be created in the account, bootstrap the CDK with it, too: `cdk bootstrap
   --custom-permissions-boundary NAME` ([AWS](https://docs.aws.amazon.com/cdk/v2/guide/customize-permissions-boundaries.html)).
 - **A role for deploys.** [ci](ci.md#access-from-github-to-aws) shows it: it may only assume the roles of the bootstrap.

@@ -30,7 +30,13 @@ from tests.support.recorded import Recorded
 from tests.support.route_table import TABLE, declared_routes
 from tests.support.samples import SAMPLES
 
-RUNBOOKS_WITHOUT_ALARM = {"region-move", "restore-table", "rotate-secrets"}
+RUNBOOKS_WITHOUT_ALARM = {
+    "orphaned-stack",
+    "region-move",
+    "restore-table",
+    "rotate-secrets",
+    "update-rollback-failed",
+}
 MAIL_TEXTS = {
     "order_notification": ("functions/mails/order_notifications.py", "NOTIFICATION_TEXTS", order_notifications),
     "product_alert": ("functions/mails/product_alerts.py", "ALERT_TEXTS", product_alerts),
