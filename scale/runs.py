@@ -139,7 +139,8 @@ class Run:
             yield Load("parallelization", f"the lanes of {reader}", busy / seconds / number, effects)
         for name, queue in model.queues.items():
             effects = (ORDER,) if queue.reaction == FULFILMENT else (MAILED,)
-            limit = "max-concurrency" if queue.mapping.max_concurrency else "queue-maximum"
+            is_mapping = queue.pollers.maximum == queue.mapping.max_concurrency
+            limit = "max-concurrency" if is_mapping else "queue-maximum"
             share = queue.pollers.busy_seconds / seconds / queue.pollers.maximum
             yield Load(limit, f"the queue {name}", share, effects)
 

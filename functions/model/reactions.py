@@ -86,6 +86,7 @@ REACTIONS = (
         effect="sends a mail to the customer, unless their settings turn it off",
         idempotent_by="a Notification item that is claimed before the mail is sent",
         function="order_notification_worker",
+        concurrency=200,
     ),
     Reaction(
         "product_alert",
