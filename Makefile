@@ -1,7 +1,7 @@
 # Everything is installed into this folder: .venv, node_modules, build/ (output of tools), .local/ (the local shop).
 # Needs Python 3.11 or newer and make. Node comes with a Python package, and npm is always run by that Node.
 .DEFAULT_GOAL := help
-.PHONY: help setup installed up test record thorough laptop rehearse browser picture simulate mutants outage followers hostile extending bench scale cost sbom audit check synth predeploy review deploy import diff demo docs load reset locks clean
+.PHONY: help setup installed up test record thorough laptop rehearse browser picture simulate mutants outage followers hostile extending bench scale cost sbom audit check synth preflight predeploy review deploy import diff demo docs load reset locks clean
 
 STAGE ?= dev
 ARGS ?=
@@ -98,6 +98,10 @@ check: installed ## run the checks: lint, format, types, import contracts, and f
 synth: installed ## synthesize the templates of STAGE (dev) into build/cdk.out; needs no credentials
 	$(cdk) synth --quiet --context stage=$(STAGE) $(ARGS)
 	@echo "The templates are in build/cdk.out. Next, with AWS credentials: make deploy STAGE=$(STAGE)"
+
+preflight: installed ## check what the account lacks for STAGE (dev) and its orders, before a deploy; ARGS="--orders 50"
+	$(cdk) synth --quiet --context stage=$(STAGE)
+	$(python) -m ops preflight --stack orderstream-$(STAGE) --template build/cdk.out/orderstream-$(STAGE).template.json $(ARGS)
 
 predeploy: installed ## check that a deploy replaces nothing that is retained, and changes at most one index; ALLOW="ID ID"
 	$(cdk) synth --quiet --context stage=$(STAGE) $(ARGS)

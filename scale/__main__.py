@@ -2,7 +2,7 @@
 
 `record`: record the requests of an order's life again, into scale/traces.json.
 `laptop`: compare the model's prediction for this machine with the running shop.
-`page`: only render docs/scale.md and docs/quotas.md from the stored figures.
+`page`: only render docs/scale.md, docs/quotas.md and ops/order_needs.json from the stored figures.
 """
 
 import argparse
@@ -35,13 +35,10 @@ def main() -> None:
     if command == "compute":
         results = report.compute(deployment, lambda line: print(line, flush=True))
         report.RESULTS.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
-    pages = {
-        "scale.md": report.render_scale(report.load_results(), deployment),
-        "quotas.md": report.render_quotas(deployment),
-    }
-    for name, text in pages.items():
-        (report.DOCS / name).write_text(text, encoding="utf-8")
-    print(f"Written: {', '.join(f'docs/{name}' for name in pages)}, after {time.monotonic() - began:.0f} s.")
+    files = report.render_files(deployment)
+    for path, text in files.items():
+        path.write_text(text, encoding="utf-8")
+    print(f"Written: {', '.join(path.name for path in files)}, after {time.monotonic() - began:.0f} s.")
 
 
 if __name__ == "__main__":

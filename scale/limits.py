@@ -2,7 +2,8 @@
 
 `kind`: a "hard" limit cannot be raised, a "quota" is raised by a request to AWS, and a "setting" belongs to the shop.
 `value`: the default in REGION. `raised`: the value that docs/quotas.md asks for, or the changed setting; None if the
-default is enough for the aims, or cannot be raised. `lifted_by`: what to do when the limit is met.
+default is enough for the aims, or cannot be raised. `lifted_by`: what to do when the limit is met. `quota`: the service
+and the code of the quota in Service Quotas, for a quota that orders use.
 
 On SEEN, these values were compared with AWS's pages: the quotas of API Gateway, of EventBridge in REGION and of a table,
 a new table's throughput and its growth, and how Lambda scales with requests and queues. The others are widely known and
@@ -35,6 +36,7 @@ class Limit:
     lifted_by: str
     raised: float | None = None
     other_regions: str = ""
+    quota: tuple[str, str] | None = None
 
 
 LIMITS: tuple[Limit, ...] = (
@@ -66,11 +68,13 @@ LIMITS: tuple[Limit, ...] = (
         "table-write", "DynamoDB", "write units of a table, and of each index", 40_000, "units a second", "quota",
         f"{DYNAMODB}/ServiceQuotas.html#default-limits-throughput",
         "the quota of table-level write throughput", raised=200_000,
+        quota=("dynamodb", "L-AB614373"),
     ),
     Limit(
         "table-read", "DynamoDB", "read units of a table, and of each index", 40_000, "units a second", "quota",
         f"{DYNAMODB}/ServiceQuotas.html#default-limits-throughput",
         "the quota of table-level read throughput", raised=120_000,
+        quota=("dynamodb", "L-CF0CBE56"),
     ),
     Limit(
         "initial-write", "DynamoDB", "write units that a new table takes at once", 4_000, "units a second", "setting",
@@ -115,6 +119,7 @@ LIMITS: tuple[Limit, ...] = (
     Limit(
         "lambda-concurrency", "Lambda", "invocations at the same time", 1_000, "invocations", "quota",
         f"{LAMBDA}/gettingstarted-limits.html", "the quota of concurrent executions", raised=10_000,
+        quota=("lambda", "L-B99A9384"),
     ),
     Limit(
         "lambda-start", "Lambda", "new execution environments of a function in 10 seconds", 1_000, "environments",
@@ -127,25 +132,30 @@ LIMITS: tuple[Limit, ...] = (
     Limit(
         "put-events", "EventBridge", "PutEvents requests", 2_400, "requests a second", "quota", EVENTBRIDGE,
         "the quota of PutEvents", raised=20_000, other_regions="10,000 in us-east-1, us-west-2 and eu-west-1",
+        quota=("events", "L-9B653E91"),
     ),
     Limit(
         "bus-targets", "EventBridge", "events sent to targets; above it, they are delayed", 4_500, "events a second",
         "quota", EVENTBRIDGE, "the quota of invocations", raised=40_000,
         other_regions="18,750 in us-east-1, us-west-2 and eu-west-1; 750 to 2,250 in most others",
+        quota=("events", "L-5540C5E3"),
     ),
     Limit(
         "ses-rate", "SES", "mails of an account out of the sandbox", 14, "mails a second", "quota", f"{SES}/quotas.html",
         "the quota of the sending rate", raised=8_000,
+        quota=("ses", "L-CDEF9B6B"),
     ),
     Limit(
         "ses-day", "SES", "mails of an account out of the sandbox", 50_000, "mails a day", "quota",
         f"{SES}/quotas.html", "the quota of the daily sending", raised=250_000_000,
+        quota=("ses", "L-804C8AE8"),
     ),
     Limit(
         "api-throttle", "API Gateway", "requests to all APIs of an account", 10_000, "requests a second", "quota",
         "https://docs.aws.amazon.com/apigateway/latest/developerguide/limits.html",
         "the throttle quota of the account, then `requests_per_second`", raised=20_000,
         other_regions="2,500 in eu-south-1, eu-south-2, eu-central-2 and others",
+        quota=("apigateway", "L-8A5B8E43"),
     ),
 )  # fmt: skip
 BY_ID: Mapping[str, Limit] = {limit.id: limit for limit in LIMITS}

@@ -20,12 +20,15 @@ from scale.deployment import Deployment
 from scale.limits import LIMITS, NEW_ACCOUNT, REGION, SEEN
 from scale.model import COPIES, EFFECTS, FULFILMENT, ServiceTimes, Setup
 from scale.profiles import BEST_SELLER_PARTS, LINES_MIX, OUTAGE, POPULARITY, PRODUCTS, PROFILES, SALE_PARTS, Profile
-from scale.recorder import TRACES
+from scale.recorder import TRACES, load_traces
 from scale.runs import COPIED, FULL_ITEM, FULL_VERSIONED, ORDER, Run, Search, run_profile
 
 FOLDER = Path(__file__).parent
 RESULTS = FOLDER / "results.json"
 DOCS = FOLDER.parent / "docs"
+ORDER_NEEDS = FOLDER.parent / "ops" / "order_needs.json"
+"""What an order needs of each quota, for `python -m ops preflight`, which cannot import the model."""
+QUOTAS_CONSOLE = "https://console.aws.amazon.com/servicequotas/home/services"
 SEARCHED = ("steady", "flash", "company")
 AIMS = {
     ("steady", "deployed"): 300,
@@ -141,6 +144,15 @@ def load_results() -> Results:
     return found
 
 
+def render_files(deployment: Deployment) -> dict[Path, str]:
+    """Return every file that is generated from the stored figures, by its path."""
+    return {
+        DOCS / "scale.md": render_scale(load_results(), deployment),
+        DOCS / "quotas.md": render_quotas(deployment),
+        ORDER_NEEDS: render_order_needs(),
+    }
+
+
 def render_scale(results: Results, deployment: Deployment) -> str:
     """Return docs/scale.md."""
     return _page("Scale", "scale/results.json", _scale_sections(results, deployment))
@@ -149,6 +161,27 @@ def render_scale(results: Results, deployment: Deployment) -> str:
 def render_quotas(deployment: Deployment) -> str:
     """Return docs/quotas.md."""
     return _page("Quotas to ask for", "scale/limits.py", _quota_sections(deployment))
+
+
+def render_order_needs() -> str:
+    """Return ops/order_needs.json: what one order a second needs of each quota that orders use.
+
+    `api_seconds`: how long the requests of one order occupy the API's function, with one full processor.
+    """
+    per, times = needs(1), ServiceTimes()
+    api_seconds = sum(
+        share
+        * (times.processor_call + sum(times.processor_request + times.of(one) * one.times for one in call.requests))
+        for lines, share in LINES_MIX.items()
+        for call in load_traces()[lines].calls
+        if call.function == "api"
+    )
+    quotas = {
+        one.id: {"quota": one.quota, "unit": one.unit, "per_order": round(per[one.id], 4)}
+        for one in LIMITS
+        if one.quota
+    }
+    return json.dumps({"api_seconds": round(api_seconds, 4), "quotas": quotas}, indent=1) + "\n"
 
 
 def _page(title: str, source: str, parts: Iterator[str]) -> str:
@@ -387,8 +420,12 @@ def _assumption_sections(results: Results, deployment: Deployment) -> Iterator[s
 """
 
 
+def _orders(number: float) -> str:
+    return f"{number:,.0f}" if number >= 10 else f"{number:.2g}"
+
+
 def _quota_sections(deployment: Deployment) -> Iterator[str]:
-    two_thousand = needs(AIMS["steady", "raised"])
+    one_order, two_thousand = needs(1), needs(AIMS["steady", "raised"])
     yield f"""
 What to ask AWS for before the shop takes {AIMS["steady", "raised"]:,} orders a second in {REGION}, and every limit that
 [the model](scale.md) knows. Values as known on {SEEN}. AWS changes them: compare them with the linked pages and with the Service
@@ -396,15 +433,26 @@ Quotas console of your account.
 """
     yield "## Quotas to ask for"
     yield markdown.render_table(
-        ("service", "quota", "default", "ask for", "why: the need of the steady mix"),
+        (
+            "service", "quota", "default", "orders a second at the default", "ask for", "why: the need of the steady mix",
+            "where to ask",
+        ),
         [
-            (one.service, f"[{one.what}]({one.link})", f"{one.value:,.0f}", f"{one.raised:,.0f}",
-             f"{two_thousand[one.id]:,.0f} {one.unit}" if one.id in two_thousand else "")
+            (one.service, f"[{one.what}]({one.link})", f"{one.value:,.0f}", _orders(one.value / one_order[one.id]),
+             f"{one.raised:,.0f}", f"{two_thousand[one.id]:,.0f} {one.unit}",
+             f"[{one.quota[1]}]({QUOTAS_CONSOLE}/{one.quota[0]}/quotas/{one.quota[1]})")
             for one in LIMITS
-            if one.kind == "quota" and one.raised is not None
+            if one.quota and one.raised is not None
         ],
     )  # fmt: skip
     yield f"""
+The orders a second are the default divided by what an order of the steady mix needs, if nothing else used the quota. Other
+limits of the shop may come first ([scale.md](scale.md)). To raise a quota, follow its code to the Service Quotas console of
+the account's region, or run `aws service-quotas request-service-quota-increase --service-code dynamodb --quota-code
+L-AB614373 --desired-value 200000`. AWS answers within days. SES raises its quotas only after
+[production access]({limits.SES}/request-production-access.html). `make preflight STAGE=prod ARGS="--orders 50"` compares the quotas
+of an account with the need of so many orders a second ([how](first-deploy.md)).
+
 The need is that of {AIMS["steady", "raised"]:,} orders a second; the figure to ask for has room for uneven load. Mails:
 the need of a day assumes a mean of a third of the peak. Write and read units apply to the table and to each index. A new
 account has less: {NEW_ACCOUNT["lambda-concurrency"]:g} concurrent invocations, and SES in its sandbox with

@@ -11,9 +11,8 @@ from scale.setups import setups
 
 
 def test_the_pages_equal_the_stored_figures(deployment: Deployment) -> None:
-    results = report.load_results()
-    pages = {"scale.md": report.render_scale(results, deployment), "quotas.md": report.render_quotas(deployment)}
-    stale = [name for name, text in pages.items() if (report.DOCS / name).read_text(encoding="utf-8") != text]
+    files = report.render_files(deployment)
+    stale = [path.name for path, text in files.items() if path.read_text(encoding="utf-8") != text]
     if stale:
         pytest.fail(f"{', '.join(stale)} is stale: run `make scale ARGS=page`", pytrace=False)
 
@@ -34,6 +33,17 @@ def test_every_limit_is_on_the_page_with_its_link() -> None:
     for limit in limits.LIMITS:
         assert f"`{limit.id}`" in page
         assert f"]({limit.link})" in page
+
+
+def test_every_quota_says_how_many_orders_a_second_its_default_takes_and_where_to_raise_it() -> None:
+    page = Path(report.DOCS / "quotas.md").read_text(encoding="utf-8")
+    asked = [one for one in limits.LIMITS if one.kind == "quota"]
+    assert asked == [one for one in limits.LIMITS if one.quota]
+    for limit in asked:
+        assert limit.quota is not None
+        (row,) = [line for line in page.splitlines() if f"/{limit.quota[0]}/quotas/{limit.quota[1]})" in line]
+        orders = float(row.split(" | ")[3].replace(",", ""))
+        assert orders * report.needs(1)[limit.id] == pytest.approx(limit.value, rel=0.05)
 
 
 def test_every_row_names_what_lifts_its_limit() -> None:

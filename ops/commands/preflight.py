@@ -1,0 +1,477 @@
+"""The `preflight` command: check before a deploy what an account lacks for a stage and a number of orders a second.
+
+The checks only read. What the stage needs is computed from its synthesized template, and from the needs of an order
+(ops/order_needs.json, which `make scale` writes). If the credentials do not allow a question, the table names the
+action that AWS refused. A quota that nobody could read is never guessed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from math import ceil
+from pathlib import Path
+from typing import Any
+
+import boto3
+from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError
+
+from ops import targets
+from ops.commands.indexes import TABLE_TYPES
+
+ORDER_NEEDS = Path(__file__).parent.parent / "order_needs.json"
+OK, CHANGE, ASK_AWS, NOT_ALLOWED, NO_ANSWER = "ok", "change", "ask AWS", "not allowed to ask", "no answer"
+FAILED = (CHANGE, ASK_AWS)
+ACCESS_DENIED = {"AccessDenied", "AccessDeniedException", "AuthorizationError", "UnauthorizedOperation"}
+IAM_PREFIXES = {"sesv2": "ses", "service-quotas": "servicequotas"}
+"""The prefix of a service's actions in IAM, where it is not the name of its boto3 client."""
+PARTITION_WRITE_UNITS = 1_000
+NEW_TABLE_UNITS = {"WriteUnitsPerSecond": 4_000, "ReadUnitsPerSecond": 12_000}
+"""What a new table with on-demand billing takes at once.
+
+https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/warm-throughput.html
+"""
+FIRST_POLLERS = 5
+"""The batches that Lambda processes at the same time from a queue without a maximum, when its load begins.
+
+https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html
+"""
+UNRESERVED_CONCURRENCY = 100
+"""The concurrency that an account must leave to functions without a reservation, if it reserves any.
+
+https://docs.aws.amazon.com/lambda/latest/dg/configuration-concurrency.html
+"""
+QUOTAS = {
+    "ses-rate": "SES: rate of mails",
+    "ses-day": "SES: mails of a day",
+    "table-write": "DynamoDB: write units of a table",
+    "table-read": "DynamoDB: read units of a table",
+    "put-events": "EventBridge: PutEvents requests",
+    "bus-targets": "EventBridge: events sent to targets",
+    "api-throttle": "API Gateway: requests to all APIs",
+}
+"""The quotas that are compared with the need of the orders. SES says its own; Service Quotas knows the others."""
+STUCK_STACKS = {"ROLLBACK_FAILED", "DELETE_FAILED", "UPDATE_ROLLBACK_FAILED"}
+"""The states of a stack that a person must end before a deploy."""
+GUIDE = "see docs/first-deploy.md"
+
+
+class NotAllowed(Exception):
+    """The credentials may not ask a question. The message is the name of the action."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One row of the table: what was checked, what was found, what the stage needs, the verdict, and what to do."""
+
+    what: str
+    found: str
+    needed: str
+    verdict: str = OK
+    action: str = ""
+
+
+@dataclass(frozen=True)
+class Preflight:
+    """A stage that is about to be deployed into an account.
+
+    `template`: its synthesized template. `orders`: the orders a second that it must take. `client`: returns a boto3
+    client for a service.
+    """
+
+    stack: str
+    template: Mapping[str, Any]
+    orders: float
+    client: Callable[[str], Any]
+    needs: Mapping[str, Any] = field(default_factory=lambda: json.loads(ORDER_NEEDS.read_text(encoding="utf-8")))
+
+    def ask(self, service: str, operation: str, **parameters: Any) -> Any:
+        """Return the answer of AWS. Raises NotAllowed if the credentials do not allow the question."""
+        try:
+            return getattr(self.client(service), operation)(**parameters)
+        except ClientError as error:
+            if error.response["Error"]["Code"] in ACCESS_DENIED:
+                raise NotAllowed(f"{IAM_PREFIXES.get(service, service)}:{error.operation_name}") from None
+            raise
+
+    def ask_or_none(self, service: str, operation: str, *codes: str, **parameters: Any) -> Any:
+        """Return the answer of AWS, or None if it is one of these error codes, which say that something is missing."""
+        try:
+            return self.ask(service, operation, **parameters)
+        except ClientError as error:
+            if error.response["Error"]["Code"] in codes:
+                return None
+            raise
+
+    def properties(self, *resource_types: str) -> list[dict[str, Any]]:
+        """Return the properties of all resources of these types in the template."""
+        found = self.template["Resources"].values()
+        return [one.get("Properties", {}) for one in found if one["Type"] in resource_types]
+
+    @cached_property
+    def deployed(self) -> Mapping[str, Any] | None:
+        """The description of the stack, or None if it does not exist."""
+        try:
+            (stack,) = self.ask("cloudformation", "describe_stacks", StackName=self.stack)["Stacks"]
+        except ClientError as error:
+            if "does not exist" in str(error):
+                return None
+            raise
+        return dict(stack)
+
+    @property
+    def outputs(self) -> Mapping[str, str]:
+        return {one["OutputKey"]: one["OutputValue"] for one in (self.deployed or {}).get("Outputs", ())}
+
+    @property
+    def is_protected(self) -> bool:
+        """Whether the stage keeps its data when it is deleted."""
+        found = self.template["Resources"].values()
+        return any(one["Type"] in TABLE_TYPES and one.get("UpdateReplacePolicy") == "Retain" for one in found)
+
+    def need(self, quota: str) -> float:
+        """Return what the stated orders a second need of a quota."""
+        return float(self.orders * self.needs["quotas"][quota]["per_order"])
+
+
+# the account and the stack --------------------------------------------------------------------------------------------
+def check_bootstrap(stage: Preflight) -> Iterator[Finding]:
+    """Check that the account and region are prepared for the CDK, in the version that the template asserts."""
+    (assertion,) = stage.template["Rules"]["CheckBootstrapVersion"]["Assertions"]
+    too_old, _ = assertion["Assert"]["Fn::Not"][0]["Fn::Contains"]
+    needed = max(map(int, too_old)) + 1
+    name = stage.template["Parameters"]["BootstrapVersion"]["Default"]
+    answer = stage.ask_or_none("ssm", "get_parameter", "ParameterNotFound", Name=name)
+    found = int(answer["Parameter"]["Value"]) if answer else 0
+    yield Finding(
+        "CDK bootstrap",
+        f"version {found}" if found else "not bootstrapped",
+        f"version {needed}",
+        *((OK,) if found >= needed else (CHANGE, f"bootstrap the account and region: {GUIDE}")),
+    )
+
+
+def check_stack(stage: Preflight) -> Iterator[Finding]:
+    """Check that the stack is in a state from which it can be deployed."""
+    status = stage.deployed["StackStatus"] if stage.deployed else "not deployed yet"
+    if status.endswith("_IN_PROGRESS") and status != "REVIEW_IN_PROGRESS":
+        yield Finding("stack", status, "no change in progress", CHANGE, "wait until the change is complete")
+    elif status in STUCK_STACKS:
+        yield Finding(
+            "stack", status, "a complete stack", CHANGE, "complete or delete it in the CloudFormation console"
+        )
+    else:
+        yield Finding("stack", status, "")
+
+
+def check_names(stage: Preflight) -> Iterator[Finding]:
+    """Check that no other stack has a fixed name of the template. A sign-in domain of another account is not seen."""
+    own = _own_names(stage)
+    taken = [f"{what} {name}" for what, name in _existing_names(stage) if name not in own]
+    yield Finding(
+        "names",
+        f"taken: {', '.join(taken)}" if taken else "free",
+        "free",
+        *((CHANGE, "delete what an earlier stack left behind, or choose another name") if taken else ()),
+    )
+
+
+def _own_names(stage: Preflight) -> set[str]:
+    """Return the physical names of the resources that the stack has."""
+    names: set[str] = set()
+    page: dict[str, Any] = {"NextToken": ""} if stage.deployed else {}
+    while "NextToken" in page:
+        token = {"NextToken": page["NextToken"]} if page["NextToken"] else {}
+        page = stage.ask("cloudformation", "list_stack_resources", StackName=stage.stack, **token)
+        names |= {one.get("PhysicalResourceId", "") for one in page["StackResourceSummaries"]}
+    return names
+
+
+def _existing_names(stage: Preflight) -> Iterator[tuple[str, str]]:
+    """Yield the kind and the name of each resource of the template whose fixed name exists in the account."""
+    for one in stage.properties("AWS::Events::EventBus"):
+        name = one["Name"]
+        if stage.ask_or_none("events", "describe_event_bus", "ResourceNotFoundException", Name=name):
+            yield "event bus", name
+    wanted = {one["BackupVaultName"] for one in stage.properties("AWS::Backup::BackupVault")}
+    if wanted:  # AWS Backup refuses a question about a vault that does not exist, so list the vaults
+        vaults = stage.ask("backup", "list_backup_vaults", MaxResults=1000)["BackupVaultList"]
+        yield from (("backup vault", name) for name in wanted & {one["BackupVaultName"] for one in vaults})
+    for one in stage.properties("AWS::Cognito::UserPoolDomain"):
+        domain = one["Domain"]
+        missing = "ResourceNotFoundException"
+        found = stage.ask_or_none("cognito-idp", "describe_user_pool_domain", missing, Domain=domain)
+        if found and found.get("DomainDescription"):
+            yield "sign-in domain", domain
+    names = [one["AlarmName"] for one in stage.properties("AWS::CloudWatch::Alarm")]
+    for first in range(0, len(names), 100):
+        found = stage.ask("cloudwatch", "describe_alarms", AlarmNames=names[first : first + 100], MaxRecords=100)
+        yield from (("alarm", one["AlarmName"]) for one in found["MetricAlarms"])
+
+
+def check_alarms(stage: Preflight) -> Iterator[Finding]:
+    """Check that a protected stage mails its alarms, and that the owner of the address has confirmed it."""
+    wanted = {one["Endpoint"] for one in stage.properties("AWS::SNS::Subscription") if one["Protocol"] == "email"}
+    needed = "a confirmed address" if stage.is_protected else ""
+    if not wanted:
+        advice = (CHANGE, "set alarm_address (docs/settings.md)") if stage.is_protected else ()
+        yield Finding("alarms", "no address: alarms tell nobody", needed, *advice)
+        return
+    topic = stage.outputs.get("AlarmsTopic")
+    if topic is None:
+        yield Finding("alarms", ", ".join(wanted), needed, OK, "after the deploy, confirm the mail from AWS")
+        return
+    listed = stage.ask("sns", "list_subscriptions_by_topic", TopicArn=topic)["Subscriptions"]
+    confirmed = {one["Endpoint"] for one in listed if one["SubscriptionArn"].startswith("arn:")}
+    known = {one["Endpoint"] for one in listed}
+    for address in sorted(wanted):
+        if address in confirmed or address not in known:  # an address that is new with this deploy gets a mail then
+            yield Finding("alarms", address, needed, OK, "" if address in confirmed else "confirm the mail from AWS")
+        else:
+            yield Finding("alarms", f"{address} is not confirmed", needed, CHANGE, "confirm the mail from AWS")
+
+
+# mails ----------------------------------------------------------------------------------------------------------------
+def check_ses_account(stage: Preflight) -> Iterator[Finding]:
+    """Check that SES sends to every address, and that its rate and its daily quota are enough for the orders."""
+    account = stage.ask("sesv2", "get_account")
+    in_sandbox = not account["ProductionAccessEnabled"]
+    yield Finding(
+        "SES sandbox",
+        "in the sandbox: mails only to verified addresses" if in_sandbox else "production access",
+        "production access",
+        *((ASK_AWS, f"request production access: {GUIDE}") if in_sandbox else ()),
+    )
+    status = account.get("EnforcementStatus", "HEALTHY")
+    works = account["SendingEnabled"] and status != "SHUTDOWN"
+    yield Finding(
+        "SES sending",
+        f"{'enabled' if account['SendingEnabled'] else 'disabled'}, {status}",
+        "enabled",
+        *(() if works else (ASK_AWS, "read SES's reputation page, and answer the case of AWS")),
+    )
+    quota = account["SendQuota"]
+    yield _compare_quota(stage, "ses-rate", quota["MaxSendRate"])
+    yield _compare_quota(stage, "ses-day", quota["Max24HourSend"])
+
+
+def check_sender(stage: Preflight) -> Iterator[Finding]:
+    """Check that SES has verified the sender, or its domain, and that mails are signed with DKIM."""
+    functions = [one.get("Environment", {}).get("Variables", {}) for one in stage.properties("AWS::Lambda::Function")]
+    for sender in sorted({one["SENDER"] for one in functions if "SENDER" in one}):
+        if sender.endswith(".example"):
+            yield Finding("sender", sender, "a verified address", CHANGE, "set sender (docs/settings.md)")
+            continue
+        for name in (sender, sender.partition("@")[2]):
+            if identity := stage.ask_or_none("sesv2", "get_email_identity", "NotFoundException", EmailIdentity=name):
+                yield from _judge_identity(name, identity)
+                break
+        else:
+            yield Finding("sender", f"{sender}: unknown to SES", "verified", CHANGE, f"verify its domain: {GUIDE}")
+
+
+def _judge_identity(name: str, identity: Mapping[str, Any]) -> Iterator[Finding]:
+    verified = identity.get("VerifiedForSendingStatus", False)
+    yield Finding(
+        "sender",
+        f"{name}: {'verified' if verified else 'not verified'}",
+        "verified",
+        *(() if verified else (CHANGE, f"set the DNS records that SES shows for it: {GUIDE}")),
+    )
+    dkim = identity.get("DkimAttributes", {}).get("Status", "NOT_STARTED")
+    yield Finding(
+        "DKIM",
+        f"{name}: {dkim}",
+        "SUCCESS",
+        *(() if dkim == "SUCCESS" else (CHANGE, f"set the DNS records of its domain: {GUIDE}")),
+    )
+
+
+# throughput -----------------------------------------------------------------------------------------------------------
+def check_lambda_concurrency(stage: Preflight) -> Iterator[Finding]:
+    """Check that the account may run as many invocations at the same time as the stage needs."""
+    found = stage.ask("lambda", "get_account_settings")["AccountLimit"]["ConcurrentExecutions"]
+    parts = concurrency_of(stage)
+    needed = sum(parts.values())
+    yield Finding(
+        "Lambda concurrency",
+        f"{found:,}",
+        f"{needed:,}: {', '.join(f'{number} {what}' for what, number in parts.items())}",
+        *(() if found >= needed else (ASK_AWS, _request(stage, "lambda-concurrency"))),
+    )
+
+
+def concurrency_of(stage: Preflight) -> dict[str, int]:
+    """Return how many invocations the stage needs at the same time, by their cause.
+
+    A reader has an invocation for each shard and parallel batch. A table has a shard for each 1,000 write units.
+    """
+    units = max(stage.need("table-write"), *(units for units in _table_units(stage, "WriteUnitsPerSecond")), 0)
+    shards = ceil(units / PARTITION_WRITE_UNITS)
+    mappings = stage.properties("AWS::Lambda::EventSourceMapping")
+    streams = [one["ParallelizationFactor"] for one in mappings if "ParallelizationFactor" in one]
+    queues = [
+        one.get("ScalingConfig", {}).get("MaximumConcurrency", FIRST_POLLERS)
+        for one in mappings
+        if "ParallelizationFactor" not in one
+    ]
+    rules = [one for one in stage.properties("AWS::Events::Rule") if "ScheduleExpression" in one]
+    parts = {
+        "API": ceil(stage.orders * stage.needs["api_seconds"]),
+        "stream readers": shards * sum(streams),
+        "queues": sum(queues),
+        "schedules": sum(len(one["Targets"]) for one in rules),
+    }
+    functions = stage.properties("AWS::Lambda::Function")
+    if reserved := sum(one.get("ReservedConcurrentExecutions", 0) for one in functions):
+        parts = {"reserved": reserved, "without a reservation": max(UNRESERVED_CONCURRENCY, sum(parts.values()))}
+    return parts
+
+
+def check_quota(stage: Preflight, quota: str) -> Iterator[Finding]:
+    """Compare a quota of Service Quotas with the need of the orders. If it was never raised, its default applies."""
+    service, code = stage.needs["quotas"][quota]["quota"]
+    names = {"ServiceCode": service, "QuotaCode": code}
+    answer = stage.ask_or_none("service-quotas", "get_service_quota", "NoSuchResourceException", **names)
+    if answer is None:
+        answer = stage.ask("service-quotas", "get_aws_default_service_quota", **names)
+    yield _compare_quota(stage, quota, answer["Quota"]["Value"])
+
+
+def _compare_quota(stage: Preflight, quota: str, found: float) -> Finding:
+    needed = stage.need(quota)
+    unit = stage.needs["quotas"][quota]["unit"]
+    enough = found < 0 or found >= needed  # SES says -1 if there is no limit
+    action = () if enough else (ASK_AWS, _request(stage, quota))
+    said = f"{found:,g}" if found >= 0 else "no limit"
+    return Finding(QUOTAS[quota], said, f"{needed:,.0f} {unit}", *action)
+
+
+def _request(stage: Preflight, quota: str) -> str:
+    service, code = stage.needs["quotas"][quota]["quota"]
+    return f"request a higher quota: {service} {code} in Service Quotas (docs/quotas.md)"
+
+
+def check_api_throttle(stage: Preflight) -> Iterator[Finding]:
+    """Check that the stage's own rate limit of the API lets the orders through."""
+    for one in stage.properties("AWS::ApiGatewayV2::Stage"):
+        found, needed = one["DefaultRouteSettings"]["ThrottlingRateLimit"], stage.need("api-throttle")
+        yield Finding(
+            "the stage's rate limit of the API",
+            f"{found:,g}",
+            f"{needed:,.0f} requests a second",
+            *(() if found >= needed else (CHANGE, "raise requests_per_second (docs/settings.md)")),
+        )
+
+
+def check_table_throughput(stage: Preflight) -> Iterator[Finding]:
+    """Check that the table, or a new one, takes the orders at once, without time to adapt."""
+    for name, quota, setting in (
+        ("WriteUnitsPerSecond", "table-write", "warm_write_units"),
+        ("ReadUnitsPerSecond", "table-read", "warm_read_units"),
+    ):
+        for found in _table_units(stage, name):
+            needed = stage.need(quota)
+            yield Finding(
+                f"the table's {quota.partition('-')[2]} units at once",
+                f"{found:,g}",
+                f"{needed:,.0f} units a second",
+                *(() if found >= needed else (CHANGE, f"set {setting} (docs/settings.md)")),
+            )
+
+
+def _table_units(stage: Preflight, name: str) -> Iterator[float]:
+    """Yield the units a second that the table with on-demand billing takes at once after the deploy."""
+    for one in stage.properties(*TABLE_TYPES):
+        if one.get("BillingMode") != "PAY_PER_REQUEST":
+            continue
+        units = one.get("WarmThroughput", {}).get(name, NEW_TABLE_UNITS[name])
+        if table := stage.outputs.get("TableName"):
+            described = stage.ask("dynamodb", "describe_table", TableName=table)["Table"]
+            units = max(units, described.get("WarmThroughput", {}).get(name, 0))
+        yield units
+
+
+Check = Callable[[Preflight], Iterator[Finding]]
+CHECKS: Sequence[tuple[str, Check]] = (
+    ("CDK bootstrap", check_bootstrap),
+    ("stack", check_stack),
+    ("names", check_names),
+    ("alarms", check_alarms),
+    ("SES", check_ses_account),
+    ("sender", check_sender),
+    ("Lambda concurrency", check_lambda_concurrency),
+    ("the table's units at once", check_table_throughput),
+    ("the stage's rate limit of the API", check_api_throttle),
+    *((QUOTAS[quota], partial(check_quota, quota=quota)) for quota in QUOTAS if not quota.startswith("ses-")),
+)
+"""Every check with the name of its row if AWS does not answer."""
+
+
+def run_checks(stage: Preflight) -> Iterator[Finding]:
+    """Run every check. A question that AWS does not answer is a row of its own, and the other checks go on."""
+    for name, check in CHECKS:
+        try:
+            yield from check(stage)
+        except NotAllowed as action:
+            yield Finding(name, str(action), "", NOT_ALLOWED, "allow the action, or look in the console")
+        except NoCredentialsError:
+            raise
+        except (BotoCoreError, ClientError) as error:
+            yield Finding(name, str(error), "", NO_ANSWER, "look in the console")
+
+
+# the command ----------------------------------------------------------------------------------------------------------
+def command(commands: targets.Subparsers) -> None:
+    parser = commands.add_parser(
+        "preflight",
+        help="check before a deploy what an account lacks for a stage and its orders",
+        description="Compares an account with a synthesized template and a number of orders a second. Prints a table, "
+        "and exits with 1 if the deploy or the orders would fail. Changes nothing.",
+    )
+    parser.add_argument("--stack", required=True, help="the name of the stack, such as orderstream-prod")
+    parser.add_argument("--template", type=Path, metavar="FILE", required=True, help="the template to deploy")
+    parser.add_argument(
+        "--orders", type=targets.positive_number, default=1.0, help="orders a second at the peak (default: 1)"
+    )
+    parser.add_argument("--local", action="store_true", help="ask the local AWS of the shop on this machine")
+    parser.add_argument("--region", help="the AWS region (default: as configured)")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> None:
+    """Print the table. Exits with 1 if a verdict is "change" or "ask AWS", or if the template cannot be read."""
+    try:
+        template = json.loads(args.template.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        sys.exit(f"Cannot read the template: {error}. Run make preflight, which writes it.")
+    client = args.find_local_target().client if args.local else partial(boto3.client, region_name=args.region)
+    stage = Preflight(args.stack, template, args.orders, client)
+    account = client("sts").get_caller_identity()["Account"]
+    region = client("lambda").meta.region_name
+    print(f"{stage.stack} in account {account}, {region}, for {stage.orders:g} orders a second\n")
+    findings = list(run_checks(stage))
+    print("\n".join(render_table(findings)))
+    failed = [sum(one.verdict == verdict for one in findings) for verdict in FAILED]
+    unknown = sum(one.verdict in (NOT_ALLOWED, NO_ANSWER) for one in findings)
+    print(f"\n{failed[0]} to change, {failed[1]} to ask AWS for, {unknown} unknown. Nothing was changed.")
+    if any(failed):
+        sys.exit(1)
+
+
+def render_table(findings: Sequence[Finding]) -> Iterator[str]:
+    """Yield the lines of the table. What to do follows its row, because it is a sentence."""
+    rows = [
+        ("verdict", "what", "found", "needed"),
+        *((one.verdict, one.what, one.found, one.needed) for one in findings),
+    ]
+    widths = [max(len(row[column]) for row in rows) for column in range(3)]
+    for row, action in zip(rows, ["", *(one.action for one in findings)], strict=True):
+        line = "  ".join(text.ljust(width) for text, width in zip(row, [*widths, 0], strict=True))
+        yield line.rstrip()
+        if action:
+            yield f"{'':{widths[0]}}  -> {action}"

@@ -1,0 +1,340 @@
+"""`python -m ops preflight`: says before a deploy what an account lacks, and changes nothing.
+
+moto answers what it knows. The account's answers that it lacks are made up: CloudFormation, the limits of SES and of
+Lambda, and Service Quotas.
+"""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+from botocore.client import BaseClient
+from botocore.exceptions import ClientError, NoCredentialsError
+from moto import mock_aws
+
+from ops.__main__ import main
+from ops.commands import preflight
+from ops.commands.preflight import CHANGE, NO_ANSWER, NOT_ALLOWED, OK, Finding, Preflight
+from tests.conftest import PROJECT
+from tests.stacks.conftest import ON_CALL, SynthesizedTemplate, synthesize, templates
+
+__all__ = ["templates"]
+
+STACK, SENDER = "orderstream-prod", "orders@mugs.test"
+READS = ("Describe", "Get", "List")
+DEFAULT_QUOTAS = {"L-AB614373": 40_000, "L-CF0CBE56": 40_000, "L-9B653E91": 2_400, "L-5540C5E3": 4_500}
+ABSENT = ("ValidationError", f"Stack with id {STACK} does not exist")
+
+
+@pytest.fixture(scope="module")
+def prod() -> SynthesizedTemplate:
+    settings = {"stage": "prod", "alarm_address": ON_CALL, "sender": SENDER, "page": "mug-shop"}
+    return synthesize(STACK, **settings)
+
+
+class Account:
+    """An account of moto that is ready for prod. `answers`: what it says instead of moto, by operation.
+
+    A pair of strings is an error: its code and its message. `asked`: every operation that was called.
+    """
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        quota = {"MaxSendRate": 500.0, "Max24HourSend": 20_000_000.0, "SentLast24Hours": 1.0}
+        self.answers: dict[str, Any] = {
+            "DescribeStacks": ABSENT,
+            "GetAccount": {
+                "ProductionAccessEnabled": True,
+                "SendingEnabled": True,
+                "EnforcementStatus": "HEALTHY",
+                "SendQuota": quota,
+            },
+            "GetEmailIdentity": {"VerifiedForSendingStatus": True, "DkimAttributes": {"Status": "SUCCESS"}},
+            "GetAccountSettings": {"AccountLimit": {"ConcurrentExecutions": 1_000}},
+            "GetServiceQuota": ("NoSuchResourceException", "never raised"),
+            "GetAWSDefaultServiceQuota": lambda asked: {
+                "Quota": {"Value": DEFAULT_QUOTAS.get(asked["QuotaCode"], 10_000)}
+            },
+        }
+        boto3.client("ssm").put_parameter(Name="/cdk-bootstrap/hnb659fds/version", Value="28", Type="String")
+
+    def deploy(self, status: str = "UPDATE_COMPLETE", own: tuple[str, ...] = (), **outputs: str) -> None:
+        """Let the stack exist with this status, these outputs, and resources of these names."""
+        listed = [{"OutputKey": key, "OutputValue": value} for key, value in outputs.items()]
+        self.answers["DescribeStacks"] = {"Stacks": [{"StackStatus": status, "Outputs": listed}]}
+        pages = [{"StackResourceSummaries": [{"PhysicalResourceId": name}]} for name in own or ("",)]
+        for number, page in enumerate(pages[:-1]):
+            page["NextToken"] = str(number + 1)  # type: ignore[assignment]
+        self.answers["ListStackResources"] = lambda asked: pages[int(asked.get("NextToken", 0))]
+
+
+@pytest.fixture
+def account(monkeypatch: pytest.MonkeyPatch) -> Iterator[Account]:
+    call_moto = BaseClient._make_api_call  # type: ignore[attr-defined]
+
+    def call(client: BaseClient, operation: str, asked: dict[str, Any]) -> Any:
+        found.asked.append(operation)
+        answer = found.answers.get(operation)
+        if answer is None:
+            return call_moto(client, operation, asked)
+        if isinstance(answer, tuple):
+            raise ClientError({"Error": {"Code": answer[0], "Message": answer[1]}}, operation)
+        return answer(asked) if callable(answer) else answer
+
+    with mock_aws():
+        found = Account()
+        monkeypatch.setattr(BaseClient, "_make_api_call", call)
+        yield found
+
+
+def stage_of(template: dict[str, Any], orders: float = 50) -> Preflight:
+    return Preflight(STACK, template, orders, lambda service: boto3.client(service))  # type: ignore[call-overload]
+
+
+def check(template: SynthesizedTemplate, orders: float = 50) -> dict[str, Finding]:
+    """The findings by their first column, which is never twice the same."""
+    rows = list(preflight.run_checks(stage_of(template.body, orders)))
+    found = {row.what: row for row in rows}
+    assert len(found) == len(rows)
+    return found
+
+
+def failures(template: SynthesizedTemplate, orders: float = 50) -> dict[str, str]:
+    return {what: row.verdict for what, row in check(template, orders).items() if row.verdict != OK}
+
+
+def test_an_account_that_is_ready_passes_and_nothing_is_changed(account: Account, prod: SynthesizedTemplate) -> None:
+    assert failures(prod) == {}
+    assert account.asked
+    assert [name for name in account.asked if not name.startswith(READS)] == []
+
+
+def test_every_action_is_on_the_page_of_the_first_deploy(account: Account, prod: SynthesizedTemplate) -> None:
+    account.deploy(AlarmsTopic=boto3.client("sns").create_topic(Name="alarms")["TopicArn"], TableName="t")
+    account.answers["DescribeTable"] = {"Table": {}}
+    account.asked.clear()
+    assert failures(prod) == {}
+    page = (PROJECT / "docs/first-deploy.md").read_text(encoding="utf-8")
+    assert [name for name in account.asked if f":{name}`" not in page] == []
+
+
+def test_the_command_prints_one_table_and_ends_with_0_or_1(
+    account: Account, prod: SynthesizedTemplate, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["preflight", "--stack", STACK, "--template", str(prod.file), "--orders", "50"]
+    main(command)
+    said = capsys.readouterr().out
+    assert said.startswith(f"{STACK} in account 123456789012, eu-central-1, for 50 orders a second\n")
+    assert said.endswith("\n0 to change, 0 to ask AWS for, 0 unknown. Nothing was changed.\n")
+    account.answers["GetAccountSettings"] = {"AccountLimit": {"ConcurrentExecutions": 10}}
+    account.answers["GetEmailIdentity"] = ("NotFoundException", "none")
+    with pytest.raises(SystemExit) as ended:
+        main(command)
+    assert ended.value.code == 1
+    said = capsys.readouterr().out
+    assert "  -> request a higher quota: lambda L-B99A9384 in Service Quotas (docs/quotas.md)\n" in said
+    assert said.endswith("\n1 to change, 1 to ask AWS for, 0 unknown. Nothing was changed.\n")
+
+
+def test_the_table_is_a_row_for_each_finding_and_its_action_below() -> None:
+    rows = [
+        Finding("names", "free", "free"),
+        Finding("stack", "DELETE_FAILED", "a complete stack", CHANGE, "delete it"),
+    ]
+    assert list(preflight.render_table(rows)) == [
+        "verdict  what   found          needed",
+        "ok       names  free           free",
+        "change   stack  DELETE_FAILED  a complete stack",
+        "         -> delete it",
+    ]
+
+
+def test_a_question_that_is_not_allowed_is_said_with_its_action_and_is_no_failure(
+    account: Account, prod: SynthesizedTemplate, capsys: pytest.CaptureFixture[str]
+) -> None:
+    account.answers["GetAccount"] = account.answers["GetServiceQuota"] = ("AccessDeniedException", "no")
+    account.answers["DescribeAlarms"] = ("AccessDenied", "no")
+    found = check(prod)
+    refused = {what: row.found for what, row in found.items() if row.verdict == NOT_ALLOWED}
+    assert refused["SES"] == "ses:GetAccount"
+    assert refused["names"] == "cloudwatch:DescribeAlarms"
+    assert refused["EventBridge: PutEvents requests"] == "servicequotas:GetServiceQuota"
+    assert set(failures(prod).values()) == {NOT_ALLOWED}
+    main(["preflight", "--stack", STACK, "--template", str(prod.file)])
+    assert "0 to change, 0 to ask AWS for, 7 unknown" in capsys.readouterr().out
+
+
+def test_a_question_without_an_answer_does_not_end_the_others_and_missing_credentials_do(
+    account: Account, prod: SynthesizedTemplate
+) -> None:
+    account.answers["GetAccountSettings"] = ("ServiceException", "try later")
+    assert failures(prod) == {"Lambda concurrency": NO_ANSWER}
+
+    def no_credentials(_: object) -> None:
+        raise NoCredentialsError
+
+    account.answers["GetAccountSettings"] = no_credentials
+    with pytest.raises(NoCredentialsError):
+        check(prod)
+
+
+# the account and the stack --------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(("version", "verdict"), [(None, CHANGE), ("5", CHANGE), ("6", OK)])
+def test_the_bootstrap_must_have_the_version_that_the_template_asserts(
+    account: Account, prod: SynthesizedTemplate, version: str | None, verdict: str
+) -> None:
+    name = "/cdk-bootstrap/hnb659fds/version"
+    boto3.client("ssm").delete_parameter(Name=name)
+    if version:
+        boto3.client("ssm").put_parameter(Name=name, Value=version, Type="String")
+    assert check(prod)["CDK bootstrap"].verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("status", "verdict"),
+    [
+        ("REVIEW_IN_PROGRESS", OK),
+        ("ROLLBACK_COMPLETE", OK),
+        ("UPDATE_COMPLETE", OK),
+        ("UPDATE_IN_PROGRESS", CHANGE),
+        ("UPDATE_ROLLBACK_FAILED", CHANGE),
+    ],
+)
+def test_a_stack_that_changes_or_is_stuck_cannot_be_deployed(
+    account: Account, prod: SynthesizedTemplate, status: str, verdict: str
+) -> None:
+    account.deploy(status)
+    assert check(prod)["stack"].verdict == verdict
+
+
+def test_names_that_an_earlier_stack_left_behind_are_taken_and_those_of_the_stack_are_not(
+    account: Account, prod: SynthesizedTemplate
+) -> None:
+    (bus,) = prod.properties("AWS::Events::EventBus").values()
+    vault = prod.only_properties("AWS::Backup::BackupVault")["BackupVaultName"]
+    alarm = "orderstream-prod-throttling"
+    boto3.client("events").create_event_bus(Name=bus["Name"])
+    boto3.client("backup").create_backup_vault(BackupVaultName=vault)
+    pool = boto3.client("cognito-idp").create_user_pool(PoolName="other")["UserPool"]["Id"]
+    boto3.client("cognito-idp").create_user_pool_domain(Domain="mug-shop", UserPoolId=pool)
+    boto3.client("cloudwatch").put_metric_alarm(
+        AlarmName=alarm, EvaluationPeriods=1, ComparisonOperator="GreaterThanThreshold", Threshold=1, MetricName="m",
+        Namespace="n", Period=60, Statistic="Sum",
+    )  # fmt: skip
+    found = check(prod)["names"]
+    assert found.verdict == CHANGE
+    assert found.found == (
+        f"taken: event bus {bus['Name']}, backup vault {vault}, sign-in domain mug-shop, alarm {alarm}"
+    )
+    account.deploy(own=(bus["Name"], vault, "mug-shop", alarm))
+    assert check(prod)["names"].verdict == OK
+
+
+def test_alarms_of_a_protected_stage_need_a_confirmed_address(
+    account: Account, prod: SynthesizedTemplate, templates: dict[str, SynthesizedTemplate]
+) -> None:
+    assert check(prod)["alarms"].action == "after the deploy, confirm the mail from AWS"
+    sns = boto3.client("sns")
+    topic = sns.create_topic(Name="alarms")["TopicArn"]
+    account.deploy(AlarmsTopic=topic)
+    account.answers["ListSubscriptionsByTopic"] = {
+        "Subscriptions": [{"Endpoint": ON_CALL, "SubscriptionArn": "PendingConfirmation"}]
+    }
+    assert check(prod)["alarms"].verdict == CHANGE
+    del account.answers["ListSubscriptionsByTopic"]
+    sns.subscribe(TopicArn=topic, Protocol="email", Endpoint=ON_CALL)
+    assert check(prod)["alarms"] == Finding("alarms", ON_CALL, "a confirmed address")
+    assert check(templates["dev"])["alarms"].verdict == OK
+    silent = json.loads(json.dumps(prod.body).replace("AWS::SNS::Subscription", "AWS::SNS::Other"))
+    assert check(SynthesizedTemplate(prod.file, silent))["alarms"].verdict == CHANGE
+
+
+# mails ----------------------------------------------------------------------------------------------------------------
+def test_the_sandbox_its_rate_and_its_daily_quota_are_asked_for(account: Account, prod: SynthesizedTemplate) -> None:
+    account.answers["GetAccount"] = {
+        "ProductionAccessEnabled": False,
+        "SendingEnabled": True,
+        "EnforcementStatus": "HEALTHY",
+        "SendQuota": {"MaxSendRate": 1.0, "Max24HourSend": 200.0},
+    }
+    rows = [row for row in check(prod).values() if row.verdict != OK]
+    assert [(row.what, row.found, row.needed) for row in rows] == [
+        ("SES sandbox", "in the sandbox: mails only to verified addresses", "production access"),
+        ("SES: rate of mails", "1", "200 mails a second"),
+        ("SES: mails of a day", "200", "5,760,000 mails a day"),
+    ]
+    assert {row.verdict for row in rows} == {"ask AWS"}
+
+
+@pytest.mark.parametrize(("enabled", "status"), [(False, "HEALTHY"), (True, "SHUTDOWN")])
+def test_an_account_that_may_not_send_is_reported(
+    account: Account, prod: SynthesizedTemplate, enabled: bool, status: str
+) -> None:
+    account.answers["GetAccount"] |= {"SendingEnabled": enabled, "EnforcementStatus": status}
+    assert failures(prod) == {"SES sending": "ask AWS"}
+
+
+def test_the_sender_or_its_domain_must_be_verified_and_signed(
+    account: Account, prod: SynthesizedTemplate, templates: dict[str, SynthesizedTemplate]
+) -> None:
+    ses = boto3.client("sesv2")
+    del account.answers["GetEmailIdentity"]
+    assert check(prod)["sender"].found == f"{SENDER}: unknown to SES"
+    ses.create_email_identity(EmailIdentity="mugs.test")
+    found = check(prod)
+    assert found["sender"].found.startswith("mugs.test: ")
+    account.answers["GetEmailIdentity"] = {
+        "VerifiedForSendingStatus": False,
+        "DkimAttributes": {"Status": "PENDING"},
+    }
+    assert failures(prod) == {"sender": CHANGE, "DKIM": CHANGE}
+    assert check(templates["dev"])["sender"].action == "set sender (docs/settings.md)"
+
+
+# throughput -----------------------------------------------------------------------------------------------------------
+def test_the_concurrency_is_that_of_the_template_and_a_new_account_has_too_little(
+    account: Account, prod: SynthesizedTemplate
+) -> None:
+    mappings = prod.properties("AWS::Lambda::EventSourceMapping").values()
+    factor = sum(one.get("ParallelizationFactor", 0) for one in mappings)
+    queues = [one for one in mappings if "ParallelizationFactor" not in one]
+    maxima = [one.get("ScalingConfig", {}).get("MaximumConcurrency", 5) for one in queues]
+    parts = preflight.concurrency_of(stage_of(prod.body))
+    assert parts == {"API": 7, "stream readers": 4 * factor, "queues": sum(maxima), "schedules": 6}
+    assert preflight.concurrency_of(stage_of(prod.body, 200))["stream readers"] == 14 * factor
+    account.answers["GetAccountSettings"] = {"AccountLimit": {"ConcurrentExecutions": sum(parts.values()) - 1}}
+    assert failures(prod) == {"Lambda concurrency": "ask AWS"}
+
+
+def test_a_reservation_leaves_a_hundred_invocations_to_the_others(account: Account, prod: SynthesizedTemplate) -> None:
+    body = json.loads(json.dumps(prod.body))
+    body["Resources"][prod.function("api")]["Properties"]["ReservedConcurrentExecutions"] = 40
+    parts = preflight.concurrency_of(stage_of(body, 1))
+    assert parts == {"reserved": 40, "without a reservation": 100}
+
+
+def test_a_raised_quota_counts_instead_of_its_default_and_too_low_a_quota_is_asked_for(
+    account: Account, prod: SynthesizedTemplate
+) -> None:
+    assert failures(prod, orders=600)["EventBridge: PutEvents requests"] == "ask AWS"
+    account.answers["GetServiceQuota"] = {"Quota": {"Value": 1e6}}
+    found = failures(prod, orders=600)
+    assert [what for what in found if what.startswith(("EventBridge", "DynamoDB", "API Gateway"))] == []
+
+
+def test_the_settings_of_the_stage_must_let_the_orders_through(account: Account, prod: SynthesizedTemplate) -> None:
+    found = failures(prod, orders=500)
+    assert found["the table's write units at once"] == CHANGE
+    assert found["the stage's rate limit of the API"] == CHANGE
+    assert "the table's read units at once" not in found
+    account.deploy(TableName="t")
+    account.answers["DescribeTable"] = {"Table": {"WarmThroughput": {"WriteUnitsPerSecond": 40_000}}}
+    assert "the table's write units at once" not in failures(prod, orders=500)
+
+
+def test_a_template_that_cannot_be_read_is_reported_in_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(SystemExit, match=r"^Cannot read the template: .* Run make preflight"):
+        main(["preflight", "--stack", STACK, "--template", str(tmp_path / "none.json")])
