@@ -1,7 +1,7 @@
 # Everything is installed into this folder: .venv, node_modules, build/ (output of tools), .local/ (the local shop).
 # Needs Python 3.11 or newer and make. Node comes with a Python package, and npm is always run by that Node.
 .DEFAULT_GOAL := help
-.PHONY: help setup installed up test record thorough laptop rehearse browser picture simulate mutants outage followers hostile extending bench scale cost sbom audit check synth preflight predeploy review deploy import diff demo docs load reset locks clean
+.PHONY: help setup installed up test record thorough laptop rehearse browser picture simulate mutants outage followers hostile extending bench scale cost sbom audit check synth preflight predeploy review deploy smoke import diff demo docs load reset locks clean
 
 STAGE ?= dev
 ARGS ?=
@@ -31,7 +31,7 @@ up: installed ## start the shop on this machine and print its activity
 	@$(python) -m functions.model.declarations
 	$(python) -m local up $(ARGS)
 
-demo: installed ## run typical orders in the running shop, from request to archive
+demo: installed ## run typical orders from request to archive, in a shop of their own on this machine
 	$(python) -m local demo $(ARGS)
 
 load: installed ## place many orders in the running shop and measure; ARGS="--orders 600 --clients 16 --rate 40"
@@ -119,6 +119,10 @@ deploy: predeploy ## deploy STAGE (dev) with your AWS credentials; repeat it if 
 	  $(cdk) deploy --all --context stage=$(STAGE) --context first_deploy=true $(ARGS) || exit 1; \
 	fi
 	$(cdk) deploy --all --context stage=$(STAGE) $(ARGS)
+
+# `make smoke` without a stage never uses an account.
+smoke: installed ## run typical orders in the deployed STAGE and check every effect; without STAGE, in a local shop
+	$(python) -m $(if $(filter file,$(origin STAGE)),local smoke,ops smoke --stack orderstream-$(STAGE)) $(ARGS)
 
 import: installed ## make retained resources of a deleted stack part of a new one (docs/runbooks/orphaned-stack.md)
 	$(cdk) import orderstream-$(STAGE) --context stage=$(STAGE) --context first_deploy=true $(ARGS)

@@ -14,14 +14,18 @@ from botocore.exceptions import BotoCoreError, ClientError
 from urllib3.exceptions import HTTPError
 
 from local import demo, expiry, load_test, users, warehouse
-from local.api_client import UnexpectedResponse
 from local.aws_process import FunctionFailed, shell_environment
 from local.deploy import DeployFailed
 from local.dynamodb_engine import EngineNotInstalled
+from local.own_shop import run_own_shop
 from local.processes import ProcessFailed
 from local.shop_client import STATE_FOLDER, RunningShop, find
+from local.shop_target import local_target
 from local.state_checks import DamagedState, UnusableFolder
 from local.up import API_PORT, PAGE_PORT, PROVIDER_PORT, reset_state, run_shop
+from ops.api_client import UnexpectedResponse
+from ops.commands.smoke import run_smoke
+from ops.stories import EffectMissing
 
 REPORTED_ERRORS = (
     EngineNotInstalled,
@@ -30,7 +34,7 @@ REPORTED_ERRORS = (
     FunctionFailed,
     DamagedState,
     UnusableFolder,
-    demo.EffectMissing,
+    EffectMissing,
     UnexpectedResponse,
 )
 """For these errors, `python -m local` prints only the message, without a traceback. The exit code is 1."""
@@ -65,7 +69,8 @@ def main() -> None:
         metavar="NAME=VALUE",
         help="a deployment setting (docs/settings.md); repeatable",
     )
-    commands.add_parser("demo", help="run typical orders, print each step, and fail if an effect does not arrive")
+    commands.add_parser("demo", help="run typical orders in a shop of its own, and fail if an effect does not arrive")
+    commands.add_parser("smoke", help="run the orders of `make smoke` in a shop of its own, as in a deployed stage")
     loading = commands.add_parser("load", help="place many orders, measure speed and delay, and check each effect")
     loading.add_argument("--orders", type=parse_positive_int, default=600, help="default: %(default)s")
     loading.add_argument("--clients", type=parse_positive_int, default=16, help="default: %(default)s")
@@ -112,8 +117,8 @@ def run_command(arguments: argparse.Namespace) -> None:
         case "reset":
             reset_state(arguments.state)
             print("State deleted. Next: make up")
-        case "demo":
-            demo.run_demo(require_running_shop(arguments.state))
+        case "demo" | "smoke":
+            run_stories_in_own_shop(as_stage=arguments.command == "smoke")
         case "load":
             load_test.run_load_test(
                 require_running_shop(arguments.state), arguments.orders, arguments.clients, arguments.rate
@@ -130,6 +135,15 @@ def run_command(arguments: argparse.Namespace) -> None:
             print_warehouse_requests(require_running_shop(arguments.state))
         case "mail":
             print_mails(require_running_shop(arguments.state))
+
+
+def run_stories_in_own_shop(*, as_stage: bool) -> None:
+    """Run the demo in a new shop. `as_stage`: use the shop as `make smoke` uses a deployed stage."""
+    with run_own_shop(*(["--no-warehouse"] if as_stage else [])) as shop:
+        if as_stage:
+            run_smoke(local_target(shop), shop.api_url)
+        else:
+            demo.run_demo(shop)
 
 
 def parse_setting(text: str) -> tuple[str, str]:

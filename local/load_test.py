@@ -25,8 +25,9 @@ from datetime import datetime
 from typing import Any
 
 from local import activity_log, processes
-from local.demo import ADDRESS, DemoClients, EffectMissing
+from local.demo import DemoClients
 from local.shop_client import RunningShop
+from ops.stories import ADDRESS, EffectMissing
 
 STALL_TIMEOUT_SECONDS = 120
 """The load test gives up if no side effect of an order, such as a mail, occurs for this time."""

@@ -24,7 +24,6 @@ from functions.dynamodb.errors import Unreadable
 from functions.dynamodb.keys import InvalidKeyValue
 from local import payment_provider, users
 from local.activity_log import ActivityLog
-from local.api_client import ApiClient
 from local.backlog import BacklogMonitor
 from local.chaos import Chaos
 from local.http_server import (
@@ -43,6 +42,7 @@ from local.page_queries import PageQueries
 from local.queues import StackQueues
 from local.shop_client import TOKEN_CACHE_SECONDS, RunningShop
 from local.supervisor import ProcessSupervisor
+from ops.api_client import ApiClient
 
 MAIL_POLICY = "default-src 'none'; style-src 'unsafe-inline'; sandbox; frame-ancestors 'self'"
 FORWARDED_REQUEST_HEADERS = ("Authorization", "Content-Type", "Idempotency-Key", "Accept")

@@ -15,10 +15,10 @@ from local import activity_log, backlog, processes, users
 from local import aws_process as local_aws
 from local import deploy as local_deploy
 from local import dynamodb_engine as local_engine
-from local.api_client import ApiClient
 from local.aws_process import LocalAws
 from local.deploy import DeployedStack
 from local.dynamodb_engine import Engine
+from ops.api_client import ApiClient
 from ops.targets import ConsumerLag
 
 PROJECT = Path(__file__).parent.parent

@@ -35,5 +35,5 @@ def local_target(shop: RunningShop) -> ShopTarget:
             return shop.engine.dynamodb()
         return boto3.client(service, **shop.aws.client_options)  # type: ignore[call-overload]
 
-    outputs = {**shop.stack.outputs, "TableName": shop.table_name}
+    outputs = {**shop.stack.outputs, "StackName": shop_client.STACK_NAME, "TableName": shop.table_name}
     return ShopTarget(outputs, cache(client), shop.stack.resource_names, shop.order_activity, shop.consumer_lags)

@@ -281,7 +281,7 @@ To place a first order, run this in another terminal:
   curl -s $PROVIDER/v1/payment_intents -d amount=2990 -d currency=eur -d "metadata[order_id]=$ORDER"
   as alice $API/orders/$ORDER/whole
 
-  make demo                               runs typical orders, from request to archive
+  make demo                               runs typical orders in a shop of their own
   {python} mail          prints all sent mails
   {python} advance 400d  expires everything that is due within 400 days
 

@@ -27,8 +27,8 @@ from typing import Any, Literal
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
-from local.api_client import ApiClient
 from local.aws_process import LocalAws
+from ops.api_client import ApiClient
 
 RETRYABLE_ERRORS = (ClientError, BotoCoreError, OSError, RuntimeError)
 CARRIER = "dhl"

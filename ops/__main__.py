@@ -28,6 +28,7 @@ from ops.commands import (
     replay,
     restore,
     review,
+    smoke,
     workbench,
 )
 
@@ -41,6 +42,7 @@ TOOLS = (
     first_deploy,
     review,
     preflight,
+    smoke,
     hot_keys,
     capacity,
     failures,

@@ -348,7 +348,11 @@ def _compare_quota(stage: Preflight, quota: str, found: float) -> Finding:
     enough = found < 0 or found >= needed  # SES says -1 if there is no limit
     action = () if enough else (ASK_AWS, _request(stage, quota))
     said = f"{found:,g}" if found >= 0 else "no limit"
-    return Finding(QUOTAS[quota], said, f"{needed:,.0f} {unit}", *action)
+    return Finding(QUOTAS[quota], said, f"{_number(needed)} {unit}", *action)
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
 
 
 def _request(stage: Preflight, quota: str) -> str:
@@ -363,7 +367,7 @@ def check_api_throttle(stage: Preflight) -> Iterator[Finding]:
         yield Finding(
             "the stage's rate limit of the API",
             f"{found:,g}",
-            f"{needed:,.0f} requests a second",
+            f"{_number(needed)} requests a second",
             *(() if found >= needed else (CHANGE, "raise requests_per_second (docs/settings.md)")),
         )
 
@@ -379,7 +383,7 @@ def check_table_throughput(stage: Preflight) -> Iterator[Finding]:
             yield Finding(
                 f"the table's {quota.partition('-')[2]} units at once",
                 f"{found:,g}",
-                f"{needed:,.0f} units a second",
+                f"{_number(needed)} units a second",
                 *(() if found >= needed else (CHANGE, f"set {setting} (docs/settings.md)")),
             )
 
@@ -436,7 +440,7 @@ def command(commands: targets.Subparsers) -> None:
     parser.add_argument("--stack", required=True, help="the name of the stack, such as orderstream-prod")
     parser.add_argument("--template", type=Path, metavar="FILE", required=True, help="the template to deploy")
     parser.add_argument(
-        "--orders", type=targets.positive_number, default=1.0, help="orders a second at the peak (default: 1)"
+        "--orders", type=targets.positive_number, default=0.1, help="orders a second at the peak (default: 0.1)"
     )
     parser.add_argument("--local", action="store_true", help="ask the local AWS of the shop on this machine")
     parser.add_argument("--region", help="the AWS region (default: as configured)")

@@ -26,9 +26,10 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page
 
 from local import activity_log, processes
-from local.api_client import ApiClient
-from local.demo import DemoClients, wait_until
+from local.demo import DemoClients
 from local.dynamodb_engine import REGION
+from ops.api_client import ApiClient
+from ops.stories import wait_until
 from tests.browser.conftest import FLAGS, NAMES
 from tests.browser.hostile import PAGE, listening_sockets, serve, write_certificate
 from tests.laptop.conftest import LaptopShop

@@ -12,9 +12,10 @@ from typing import Any
 
 import urllib3
 
-from local.api_client import ApiClient, UnexpectedResponse
-from local.demo import ADDRESS, DemoClients, EffectMissing
+from local.demo import DemoClients
 from local.shop_client import RunningShop
+from ops.api_client import ApiClient, UnexpectedResponse
+from ops.stories import ADDRESS, EffectMissing
 
 STOCK = 5_000
 CUSTOMERS, MAX_PAUSE_SECONDS = 3, 5.0

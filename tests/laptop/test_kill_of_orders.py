@@ -14,7 +14,8 @@ import pytest
 import urllib3
 
 from local import load_test
-from local.demo import ADDRESS, DemoClients, EffectMissing
+from local.demo import DemoClients
+from ops.stories import ADDRESS, EffectMissing
 from tests.laptop.conftest import LaptopShop
 
 pytestmark = [pytest.mark.laptop, pytest.mark.usefixtures("loopback_only")]

@@ -13,7 +13,8 @@ import pytest
 import urllib3
 
 from functions.model.patterns import PATTERNS
-from local.demo import ADDRESS, DemoClients
+from local.demo import DemoClients
+from ops.stories import ADDRESS
 from tests.laptop.conftest import LaptopShop
 
 pytestmark = [pytest.mark.laptop, pytest.mark.usefixtures("loopback_only")]

@@ -4,6 +4,7 @@ Takes about a minute, so it is not among the default tests: `make laptop` runs i
 """
 
 import subprocess
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -15,7 +16,11 @@ from functions.model.table import FOLLOW
 from local import demo, load_test, shop_client
 from local.demo import DemoClients
 from local.shop_client import PROJECT
+from local.shop_target import local_target
+from ops import stories
 from ops.__main__ import main
+from ops.commands.smoke import run_smoke
+from stacks import synth_cache
 from tests.laptop.conftest import START, LaptopShop
 
 pytestmark = [pytest.mark.laptop, pytest.mark.usefixtures("loopback_only")]
@@ -24,6 +29,43 @@ READY_AGAIN_SECONDS = 15
 
 def test_the_demo_completes_every_story(laptop: LaptopShop) -> None:
     demo.run_demo(laptop.shop())
+
+
+def test_the_demo_and_smoke_run_in_a_shop_of_their_own_and_leave_the_running_one_alone(laptop: LaptopShop) -> None:
+    before = len(DemoClients(laptop.shop()).staff.get("/products?limit=100")["items"])
+    for command, said in (("demo", "Next: docs/extending.md"), ("smoke", "The customer is erased, and the users are")):
+        done = subprocess.run(
+            [*START, "--state", str(laptop.state), command], cwd=PROJECT, capture_output=True, text=True, check=False
+        )
+        assert (done.returncode, said in done.stdout) == (0, True), done.stdout + done.stderr
+    assert len(DemoClients(laptop.shop()).staff.get("/products?limit=100")["items"]) == before
+
+
+def test_smoke_fails_if_the_shop_does_not_accept_a_payment(
+    laptop: LaptopShop, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shop = local_target(laptop.shop())
+    wrong = shop.client("secretsmanager").create_secret(Name="wrong", SecretString='{"current": "wrong"}')
+    target = replace(shop, outputs={**shop.outputs, "WebhookSecret": wrong["ARN"]})
+    with pytest.raises(stories.EffectMissing, match="Not every effect arrived:\nPOST /payments/events answered 400"):
+        run_smoke(target, laptop.shop().api_url)
+    assert "The customer is erased, and the users are deleted." in capsys.readouterr().out
+    products = DemoClients(laptop.shop()).staff.get("/products?catalog=smoke&limit=100")["items"]
+    assert [one["available"] for one in products] == [0] * len(products) != []
+
+
+def test_preflight_asks_the_local_aws_and_finds_only_the_example_sender(
+    laptop: LaptopShop, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(shop_client, "find", laptop.shop)
+    template = synth_cache.get_assembly({"laptop": "true"}) / "orderstream-dev.template.json"
+    with pytest.raises(SystemExit) as ended:
+        main(["preflight", "--local", "--stack", "orderstream-dev", "--template", str(template)])
+    assert ended.value.code == 1
+    said = capsys.readouterr().out
+    verdicts = [line[:9].strip() for line in said.splitlines()[2:-2] if line[:9].strip()]
+    assert verdicts == ["verdict", *["ok"] * 8, "change", *["ok"] * 4, *["no answer"] * 5]
+    assert said.endswith("\n1 to change, 0 to ask AWS for, 5 unknown. Nothing was changed.\n")
 
 
 def test_after_the_demo_and_another_look_ahead_nothing_has_drifted(
@@ -55,7 +97,7 @@ def test_followers_get_mails_page_by_page(laptop: LaptopShop) -> None:
         sent = [one["event"] for one in found if one["product_id"] == product_id and one["status"] == "SENT"]
         return sent.count("PriceDropped") == 1  # she may have followed before the first stock was published
 
-    assert demo.wait_until("her mail", told)
+    assert stories.wait_until("her mail", told)
 
 
 @pytest.mark.parametrize("command", ["up", "reset"])

@@ -21,11 +21,11 @@ import boto3
 import pytest
 
 from functions.model.table import EXPIRY
-from local.demo import ADDRESS
 from local.queues import StackQueues
 from local.shop_client import PROJECT, RunningShop
 from local.shop_target import local_target
 from ops.commands.migrate import load_migrations, load_state
+from ops.stories import ADDRESS
 from tests.laptop.conftest import LaptopShop
 from tests.laptop.previous_version import API, LOCK_SECONDS, Version, current_version, handlers, previous_version
 from tests.laptop.shoppers import PlacedOrder, Shoppers

@@ -13,9 +13,9 @@ from functions.api.http import context
 from functions.runtime import clients, environment, secrets
 from functions.shop import cancellation, shipments
 from local import warehouse
-from local.api_client import ApiClient, ApiResponse
 from local.dynamodb_engine import REGION
 from local.warehouse import LocalWarehouse, first_parcel_quantities
+from ops.api_client import ApiClient, ApiResponse
 from tests.support.harness import ANN, STAFF, ShopHarness
 from tests.support.http_client import WAREHOUSE, Token, http_event, invoke_api
 
