@@ -86,12 +86,13 @@ class StoryClients:
         self.staff.post(f"/products/{product_id}/receipts", {"quantity": quantity}, key=uuid.uuid4().hex)
         return product_id
 
-    def write_off_stock(self) -> None:
-        """Write off what is left of all created products, so that nobody can order them."""
+    def discontinue_products(self) -> None:
+        """End the sale of all created products."""
         for product_id in self._product_ids:
-            if quantity := self.available_stock(product_id):
-                body = {"quantity": quantity, "reason": "MISCOUNTED"}
-                self.staff.post(f"/products/{product_id}/write-offs", body, key=uuid.uuid4().hex)
+            path = f"/products/{product_id}"
+            answer = self.staff.call("PATCH", path, {"discontinued": True})
+            if answer.status != 200:
+                raise UnexpectedResponse(f"PATCH {path} answered {answer.status}: {answer.body}")
 
     def place_order(self, *products: str, quantity: int, api: ApiClient | None = None) -> dict[str, Any]:
         """Place an order for `quantity` pieces of each product id, and return the order.

@@ -4,9 +4,9 @@ The stories use the public API, with users, products and mail addresses of their
 mailbox simulator, which accepts mails also in the sandbox and does not count them for the account's reputation:
 https://docs.aws.amazon.com/ses/latest/dg/send-an-email-from-console.html#send-email-simulator
 
-At the end, the shop's erasure removes the personal data of the customer, the users are deleted, and the stock is
-written off. What stays, because the shop has no way to delete it: the orders, their invoices, the credit of a gift
-card, and the products without stock, which are in a catalog of their own.
+At the end, the shop's erasure removes the personal data of the customer, the users are deleted, and the products are
+discontinued. What stays, because the shop has no way to delete it: the orders, their invoices, the credit of a gift
+card, and the discontinued products.
 """
 
 from __future__ import annotations
@@ -201,11 +201,11 @@ def run_smoke(shop: ShopTarget, api_url: str) -> None:
             people = StoryClients(stage)
             with _noted(missing):
                 run_stories(people)
-            people.write_off_stock()
+            people.discontinue_products()
     finally:
         left = list(stage.clean_up())
         print("\n".join(left or ["The customer is erased, and the users are deleted."]))
-    print("The orders, their invoices and the products of the catalog smoke stay.")
+    print("The orders, their invoices and the discontinued products stay.")
     if missing:
         raise EffectMissing("\n".join(missing))
 

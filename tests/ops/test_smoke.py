@@ -67,7 +67,7 @@ def test_a_missing_protection_fails_the_run_although_all_effects_arrive(
     shop: ShopTarget, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(smoke, "missing_protections", lambda shop: ["the table's deletion protection"])
-    monkeypatch.setattr(smoke, "StoryClients", lambda stage: SimpleNamespace(write_off_stock=lambda: None))
+    monkeypatch.setattr(smoke, "StoryClients", lambda stage: SimpleNamespace(discontinue_products=lambda: None))
     monkeypatch.setattr(smoke, "run_stories", lambda people: None)
     with pytest.raises(EffectMissing, match=r"^the table's deletion protection is off: run make deploy again$"):
         smoke.run_smoke(shop, API)
