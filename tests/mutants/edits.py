@@ -78,7 +78,7 @@ def edit_template(edit: Callable[[dict[str, Any]], None]) -> Plant:
 def scale_thresholds(metric: str, factor: float, resources: dict[str, Any], attribute: str = "Threshold") -> None:
     """Multiply the threshold, or another numeric attribute, of each alarm on this metric in a template by `factor`."""
     for resource in resources.values():
-        if resource["Type"] == "AWS::CloudWatch::Alarm" and resource["Properties"]["MetricName"] == metric:
+        if resource["Type"] == "AWS::CloudWatch::Alarm" and resource["Properties"].get("MetricName") == metric:
             resource["Properties"][attribute] *= factor
 
 
