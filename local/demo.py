@@ -1,4 +1,4 @@
-"""Tells the stories of ops/stories.py in a local shop, whose clock can be advanced: the demo."""
+"""Runs the stories of ops/stories.py in a local shop, whose clock can be advanced: the demo."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import urllib3
 from local import expiry, schedules
 from local.shop_client import RunningShop
 from ops.api_client import ApiClient
-from ops.stories import EffectMissing, StoryClients, StoryTarget, run_stories
+from ops.stories import EffectMissing, StoryClients, StoryClock, StoryTarget, run_stories
 
 
 def run_demo(shop: RunningShop) -> None:
@@ -20,13 +20,28 @@ def run_demo(shop: RunningShop) -> None:
     print("Next: docs/extending.md")
 
 
+class LaptopClock(StoryClock):
+    """The clock of a local shop."""
+
+    def __init__(self, shop: RunningShop) -> None:
+        self.shop = shop
+        self._s3 = boto3.client("s3", **shop.aws.client_options)
+
+    def advance(self, by: timedelta) -> int:
+        return advance(self.shop, by)
+
+    def is_archived(self, order: dict[str, Any]) -> bool:
+        prefix = f"orders/day={order['placed_at'][:10]}/{order['order_id']}/"
+        bucket = self.shop.stack.outputs["ArchiveBucket"]
+        return bool(self._s3.list_objects_v2(Bucket=bucket, Prefix=prefix).get("Contents"))
+
+
 class LaptopTarget(StoryTarget):
     """A local shop, with its payment provider and its warehouse."""
 
     def __init__(self, shop: RunningShop) -> None:
-        self.shop = shop
+        self.shop, self.clock = shop, LaptopClock(shop)
         self._pool = urllib3.PoolManager()
-        self._s3 = boto3.client("s3", **shop.aws.client_options)
 
     def api_client(self, user: str) -> ApiClient:
         return self.shop.api_client(user)
@@ -46,14 +61,6 @@ class LaptopTarget(StoryTarget):
 
     def ship(self, order_id: str) -> None:
         """Do nothing: the local warehouse dispatches and delivers."""
-
-    def advance(self, by: timedelta) -> int:
-        return advance(self.shop, by)
-
-    def is_archived(self, order: dict[str, Any]) -> bool:
-        prefix = f"orders/day={order['placed_at'][:10]}/{order['order_id']}/"
-        bucket = self.shop.stack.outputs["ArchiveBucket"]
-        return bool(self._s3.list_objects_v2(Bucket=bucket, Prefix=prefix).get("Contents"))
 
 
 class DemoClients(StoryClients):

@@ -528,7 +528,7 @@ class Stage:
     def _check_account(self) -> None:
         """Raise InvalidSetting if a setting of costs, permissions or the domain is wrong."""
         if self.monthly_budget and not self.alarm_address:
-            raise InvalidSetting("monthly_budget is set, but nobody gets its mails: set alarm_address, too")
+            raise InvalidSetting("monthly_budget is set, but its mails have no address: set alarm_address, too")
         if self.permissions_boundary and not re.fullmatch(
             r"arn:aws[\w-]*:iam::(\d{12}|aws):policy/[\w+=,.@/-]+", self.permissions_boundary
         ):

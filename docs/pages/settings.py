@@ -57,7 +57,7 @@ shipping = ["EUR:490", "CHF:590"]
 Invalid values and unknown settings are rejected with a sentence that names the file and the setting.
 
 **prod is not synthesized before it has** `shipping`, `tax_rate`, `sender`, `product_url` and `alarm_address`. Their
-defaults would sell without shipping costs and tax, send no mails, and tell nobody about alarms. Free shipping is
+defaults would sell without shipping costs and tax, send no mails of orders, and no mails of alarms. Free shipping is
 `shipping = ["EUR:0"]`, and no tax is `tax_rate = 0`. [docs/stages/prod.toml](stages/prod.toml) is an example. The tests
 and the generated pages use it, so they do not depend on your files: `-c stages=docs/stages` selects that folder.
 

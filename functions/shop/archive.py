@@ -178,7 +178,7 @@ def _missing_derivations(shop: Shop, order: Order, images: Sequence[Image], expi
     # A summary only gets later versions, so an eventually consistent read can only show too early a version.
     derived = shop.table.batch_get([summary, *marks], consistent=bool(marks))
     counted = {mark.source: mark.amounts for mark in derived if isinstance(mark, Contribution)}
-    missing = [one.source_id for one in expected if counted.get(one.source_id) != one.amounts]
+    missing = [one.source_id for one in expected if not one.matches(counted.get(one.source_id, {}))]
     is_copied = any(isinstance(item, OrderSummary) and item.version == order.version for item in derived)
     return [
         *(() if is_copied else (f"copies of version {order.version} are missing",)),

@@ -2,7 +2,7 @@
 
 The checks only read. What the stage needs is computed from its synthesized template, and from the needs of an order
 (ops/order_needs.json, which `make scale` writes). If the credentials do not allow a question, the table names the
-action that AWS refused. A quota that nobody could read is never guessed.
+action that AWS refused. A quota that could not be read is never guessed.
 """
 
 from __future__ import annotations
@@ -219,7 +219,7 @@ def check_alarms(stage: Preflight) -> Iterator[Finding]:
     needed = "a confirmed address" if stage.is_protected else ""
     if not wanted:
         advice = (CHANGE, "set alarm_address (docs/settings.md)") if stage.is_protected else ()
-        yield Finding("alarms", "no address: alarms tell nobody", needed, *advice)
+        yield Finding("alarms", "no address: alarms send no mails", needed, *advice)
         return
     topic = stage.outputs.get("AlarmsTopic")
     if topic is None:

@@ -48,7 +48,7 @@ class StageTarget(StoryTarget):
     """
 
     timeout_seconds, pause_seconds = 120.0, 0.5
-    can_refund_cards = can_advance = False
+    can_refund_cards = False
 
     def __init__(self, shop: ShopTarget, api_url: str) -> None:
         self.run_id = uuid.uuid4().hex[:8]

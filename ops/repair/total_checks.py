@@ -28,7 +28,7 @@ from functions.dynamodb.codec import Image
 from functions.dynamodb.errors import Unreadable
 from functions.dynamodb.keys import Instant, Row, to_instant
 from functions.dynamodb.writes import Write, WriteConflict
-from functions.model import entities, totals
+from functions.model import totals
 from functions.model.entities import Contribution
 from functions.model.retention import EFFECT_DAYS, SEASON_OPEN_DAYS
 from functions.model.table import ARCHIVED_ORDER, BEST_SELLER, CONTRIBUTION, METRIC, ORDER, RETURN, REVIEW
@@ -131,9 +131,8 @@ def _is_contribution_current(contribution: Image | None, todo: totals.Contributi
 
     A contribution is an item that records how much one order, return or review (its source item) adds to totals. It is
     correct if it has the amounts in `todo`, which the source item must add now. It may have been written for an earlier
-    version of the source item, because not every change of the source item changes the amounts. So its sales of a
-    minute may be in a shard of before: when METRIC_SHARDS is raised, items that do not change keep their shards. It is
-    wrong if it was written for a later version, or for a deleted item that had the same key.
+    version of the source item, because not every change of the source item changes the amounts. It is wrong if it was
+    written for a later version, or for a deleted item that had the same key.
     """
     if contribution is None:
         return False
@@ -144,23 +143,7 @@ def _is_contribution_current(contribution: Image | None, todo: totals.Contributi
         {name: value for name, value in image.items() if name not in free}
         for image in (CONTRIBUTION.current_form(contribution), _contribution_image(todo, contribution))
     )
-    amounts = {_without_shard(where): dict(one) for where, one in read_amounts(contribution).items()}
-    return (
-        same_item
-        and found == wanted
-        and amounts == {_without_shard(where): dict(one) for where, one in todo.amounts.items()}
-    )
-
-
-def _without_shard(where: str) -> str:
-    """Return the key of a total. If queries read its shard, the key of the sales of a minute has no shard.
-
-    `where`: the key as "PK / SK".
-    """
-    key = match_key(METRIC, _parse_key(where))
-    if key is None or int(key["shard"]) >= entities.METRIC_SHARDS.read:
-        return where
-    return " ".join(("MINUTE", key["minute"], key["currency"]))
+    return same_item and found == wanted and todo.matches(read_amounts(contribution))
 
 
 def _contribution_image(todo: totals.ContributionChange, found: Image | None) -> Image:

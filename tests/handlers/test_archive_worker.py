@@ -12,6 +12,7 @@ from functions.dynamodb import table
 from functions.dynamodb.writes import update
 from functions.handlers import copies_reader, event_publisher
 from functions.handlers.archive_worker import parse_archive, serialize_archive
+from functions.model import entities
 from functions.model.entities import ArchivedOrder, Order
 from functions.model.errors import IdempotencyKeyReused
 from functions.model.table import PAYMENT
@@ -23,6 +24,7 @@ from functions.shop.shop import Shop
 from local.expiry import KEPT_TYPES, expire_until
 from tests.support.archiving import (
     Image,
+    Message,
     archive_key,
     archived_objects,
     assert_archived,
@@ -241,6 +243,34 @@ def test_returns_and_refunds_lie_in_the_archive_with_their_order(harness: ShopHa
     assert_archived(harness, order_id, before, "PARTIALLY_RETURNED")
 
 
+def expire_now(harness: ShopHarness, order_id: str) -> Message:
+    """Let an order expire while the totals of its month are open. Return the message for the archive."""
+    harness.shop.table.client.update_item(
+        TableName=harness.shop.table.name,
+        Key={"PK": {"S": f"ORDER#{order_id}"}, "SK": {"S": "EXPIRY"}},
+        UpdateExpression="SET #ttl = :soon",
+        ExpressionAttributeNames={"#ttl": "ttl"},
+        ExpressionAttributeValues={":soon": {"N": str(int(harness.now().timestamp()))}},
+    )
+    harness.advance_days(days=0.01)
+    expire_until(harness.engine, harness.shop.table.name, harness.now())
+    event_publisher.handler({"Records": harness.new_records()}, None)
+    (message,) = order_messages(harness.take_messages("archive"))
+    return message
+
+
+def test_an_order_that_was_counted_before_shards_were_added_is_archived(
+    harness: ShopHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its amounts stay in their former shard, and the totals of the month are still open."""
+    order_id = create_delivered_order(harness)
+    former = entities.METRIC_SHARDS.of(order_id)
+    monkeypatch.setattr(entities, "METRIC_SHARDS", entities.Shards(64, 64))
+    assert entities.METRIC_SHARDS.of(order_id) != former
+    assert run_archive(expire_now(harness, order_id)) == []
+    assert isinstance(orders.get_order(harness.shop, STAFF, order_id), ArchivedOrder)
+
+
 @pytest.mark.parametrize("uncounted", ["Order", "Return"])
 def test_an_order_with_an_amount_that_no_total_includes_yet_is_archived_after_it_does(
     harness: ShopHarness, monkeypatch: pytest.MonkeyPatch, uncounted: str
@@ -256,19 +286,8 @@ def test_an_order_with_an_amount_that_no_total_includes_yet_is_archived_after_it
         patched.setattr(copies_reader, "update_totals", update_others)
         order_id = create_delivered_order(harness)
         set_refund(harness, order_id, take_back(harness, order_id, mug=1, to="credit"), "SUCCEEDED")
-    key = {"PK": {"S": f"ORDER#{order_id}"}, "SK": {"S": "EXPIRY"}}
-    harness.shop.table.client.update_item(
-        TableName=harness.shop.table.name,
-        Key=key,
-        UpdateExpression="SET #ttl = :soon",
-        ExpressionAttributeNames={"#ttl": "ttl"},
-        ExpressionAttributeValues={":soon": {"N": str(int(harness.now().timestamp()))}},
-    )
     before = order_partition(harness, order_id)
-    harness.advance_days(days=0.01)
-    expire_until(harness.engine, harness.shop.table.name, harness.now())
-    event_publisher.handler({"Records": harness.new_records()}, None)
-    (message,) = order_messages(harness.take_messages("archive"))
+    message = expire_now(harness, order_id)
     assert run_archive(message) == [message["messageId"]]
     assert_not_archived(harness, order_id, before)
     copies_reader.handler({"Records": harness.all_records}, None)

@@ -95,12 +95,12 @@ def test_followers_get_mails_page_by_page(laptop: LaptopShop) -> None:
         shop.engine.dynamodb().put_item(TableName=shop.table_name, Item=FOLLOW.encode(follow))
     people.staff.call("PATCH", f"/products/{product_id}", {"price": 990})
 
-    def told() -> bool:
+    def is_mailed() -> bool:
         found = people.alice.get("/customers/me/notifications?limit=100")["items"]
         sent = [one["event"] for one in found if one["product_id"] == product_id and one["status"] == "SENT"]
         return sent.count("PriceDropped") == 1  # she may have followed before the first stock was published
 
-    assert stories.wait_until("her mail", told)
+    assert stories.wait_until("the mail", is_mailed)
 
 
 @pytest.mark.parametrize("command", ["up", "reset"])

@@ -1,4 +1,4 @@
-"""`python -m ops smoke`: what it checks besides the stories, which tests/laptop tells in a running shop."""
+"""`python -m ops smoke`: what it checks beside the stories. tests/laptop runs the stories in a shop."""
 
 import json
 from collections.abc import Iterator
@@ -197,17 +197,17 @@ def test_a_warehouse_that_was_faster_is_no_error(shop: ShopTarget, status: int, 
 def test_a_story_that_fails_does_not_stop_the_others_and_is_reported_at_the_end(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    told: list[str] = []
+    ran: list[str] = []
 
     def failing(people: object) -> None:
-        told.append("failing")
+        ran.append("failing")
         stories.wait_until("the invoice", lambda: None, timeout_seconds=0)
 
     def working(people: object) -> None:
-        told.append("working")
+        ran.append("working")
 
     monkeypatch.setattr(stories, "STORIES", (failing, working))
     with pytest.raises(EffectMissing, match=r"^Not every effect arrived:\nthe invoice did not arrive within 0 s$"):
         stories.run_stories(None)  # type: ignore[arg-type]
-    assert told == ["failing", "working"]
+    assert ran == ["failing", "working"]
     assert "FAILED: the invoice did not arrive" in capsys.readouterr().out
