@@ -1,7 +1,7 @@
 # Everything is installed into this folder: .venv, node_modules, build/ (output of tools), .local/ (the local shop).
 # Needs Python 3.11 or newer and make. Node comes with a Python package, and npm is always run by that Node.
 .DEFAULT_GOAL := help
-.PHONY: help setup installed up test record thorough laptop rehearse browser picture simulate mutants outage followers hostile extending bench scale cost sbom audit check synth preflight predeploy review deploy smoke import diff demo docs load reset locks clean
+.PHONY: help setup installed up test record thorough laptop rehearse browser picture simulate mutants outage followers hostile extending bench scale cost sbom audit check synth preflight predeploy review deploy smoke import diff demo docs load seed reset locks clean
 
 STAGE ?= dev
 ARGS ?=
@@ -9,6 +9,7 @@ ALLOW ?=
 SEEDS ?= 1-500
 FOLLOWERS ?= 10000
 HOSTILE ?= 9000
+ORDERS ?= 10000
 
 python := .venv/bin/python
 node := .venv/bin/node
@@ -36,6 +37,9 @@ demo: installed ## run typical orders from request to archive, in a shop of thei
 
 load: installed ## place many orders in the running shop and measure; ARGS="--orders 600 --clients 16 --rate 40"
 	$(python) -m local load $(ARGS)
+
+seed: installed ## fill the running, empty shop with the orders of three years; ORDERS=10000, SEED=1
+	$(python) -m local seed --orders $(ORDERS) --seed $(or $(SEED),1) $(ARGS)
 
 reset: installed ## delete the state of the shop on this machine
 	$(python) -m local reset $(ARGS)

@@ -19,6 +19,7 @@ from local.deploy import DeployFailed
 from local.dynamodb_engine import EngineNotInstalled
 from local.own_shop import run_own_shop
 from local.processes import ProcessFailed
+from local.seed import fill
 from local.shop_client import STATE_FOLDER, RunningShop, find
 from local.shop_target import local_target
 from local.state_checks import DamagedState, UnusableFolder
@@ -36,6 +37,7 @@ REPORTED_ERRORS = (
     UnusableFolder,
     EffectMissing,
     UnexpectedResponse,
+    fill.NotEmpty,
 )
 """For these errors, `python -m local` prints only the message, without a traceback. The exit code is 1."""
 
@@ -75,6 +77,9 @@ def main() -> None:
     loading.add_argument("--orders", type=parse_positive_int, default=600, help="default: %(default)s")
     loading.add_argument("--clients", type=parse_positive_int, default=16, help="default: %(default)s")
     loading.add_argument("--rate", type=float, default=0, help="orders per second (default: no limit)")
+    seeding = commands.add_parser("seed", help="fill the running, empty shop with the orders of three years")
+    seeding.add_argument("--orders", type=parse_positive_int, default=10_000, help="default: %(default)s")
+    seeding.add_argument("--seed", type=parse_positive_int, default=1, help="another number makes another shop")
     commands.add_parser("token", help="print an access token").add_argument(
         "name", type=parse_user_name, help="alice, bob, staff, warehouse, or another customer"
     )
@@ -119,22 +124,26 @@ def run_command(arguments: argparse.Namespace) -> None:
             print("State deleted. Next: make up")
         case "demo" | "smoke":
             run_stories_in_own_shop(as_stage=arguments.command == "smoke")
+        case _:
+            use_running_shop(require_running_shop(arguments.state), arguments)
+
+
+def use_running_shop(shop: RunningShop, arguments: argparse.Namespace) -> None:
+    match arguments.command:
         case "load":
-            load_test.run_load_test(
-                require_running_shop(arguments.state), arguments.orders, arguments.clients, arguments.rate
-            )
+            load_test.run_load_test(shop, arguments.orders, arguments.clients, arguments.rate)
+        case "seed":
+            fill.seed_shop(shop, arguments.orders, arguments.seed)
         case "token":
-            shop = require_running_shop(arguments.state)
             print(users.get_access_token(shop.aws, shop.stack, arguments.name))
         case "advance":
-            print(f"{demo.advance(require_running_shop(arguments.state), arguments.by)} items have expired.")
+            print(f"{demo.advance(shop, arguments.by)} items have expired.")
         case "env":
-            shop = require_running_shop(arguments.state)
             print(shell_environment(shop.aws, shop.engine))
         case "warehouse-requests":
-            print_warehouse_requests(require_running_shop(arguments.state))
+            print_warehouse_requests(shop)
         case "mail":
-            print_mails(require_running_shop(arguments.state))
+            print_mails(shop)
 
 
 def run_stories_in_own_shop(*, as_stage: bool) -> None:

@@ -147,12 +147,18 @@ def _decode_binary_values(value: dict[str, Any]) -> dict[str, Any]:
 
 
 def archive_activity(bucket: str, events: Sequence[ReceivedEvent]) -> None:
-    """Write expired activity entries of one day to one S3 object: one JSON line for each entry, sorted by id."""
+    """Write expired activity entries of one day to one S3 object. Safe to repeat."""
+    key, body = activity_object(events)
+    object_store.put_if_absent(bucket, key, body, "application/gzip")
+    log.info("activity_archived", extra={"activity": sum(len(event.images) for event in events), "day": key[13:23]})
+
+
+def activity_object(events: Sequence[ReceivedEvent]) -> tuple[str, bytes]:
+    """Return the key and the content of the S3 object of expired activity entries of one day.
+
+    The content has one JSON line for each entry, sorted by id, and is compressed. The key contains its hash.
+    """
     images = {image["change_id"]["S"]: image for event in events for image in event.images}
     lines = b"".join(object_store.to_canonical_json(images[id]) + b"\n" for id in sorted(images))
-    digest = hashlib.sha256(lines).hexdigest()
-    day = events[0].data.at[:10]
-    object_store.put_if_absent(
-        bucket, f"activity/day={day}/{digest}.ndjson.gz", gzip.compress(lines, mtime=0), "application/gzip"
-    )
-    log.info("activity_archived", extra={"activity": len(images), "day": day})
+    key = f"activity/day={events[0].data.at[:10]}/{hashlib.sha256(lines).hexdigest()}.ndjson.gz"
+    return key, gzip.compress(lines, mtime=0)
