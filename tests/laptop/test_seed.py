@@ -1,0 +1,45 @@
+"""`make seed` on the running shop: what it wrote is whole, and the shop goes on with it."""
+
+import subprocess
+
+import pytest
+
+from local import shop_client
+from local.demo import DemoClients
+from local.shop_client import PROJECT
+from ops import stories
+from ops.__main__ import main
+from tests.laptop.conftest import START, LaptopShop
+
+pytestmark = pytest.mark.laptop
+
+
+def seed(laptop: LaptopShop) -> subprocess.CompletedProcess[str]:
+    command = [*START, "--state", str(laptop.state), "seed", "--orders", "200"]
+    return subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
+
+
+def test_a_seeded_shop_has_no_drift_and_goes_on(
+    own_laptop: LaptopShop, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    done = seed(own_laptop)
+    assert (done.returncode, "200 orders" in done.stdout) == (0, True), done.stdout + done.stderr
+    again = seed(own_laptop)
+    assert (again.returncode, again.stderr[:24]) == (1, "The shop is not empty. T")
+    monkeypatch.setattr(shop_client, "find", own_laptop.shop)
+    main(["drift", "--all", "--pause", "5"])
+    assert "no drift found" in capsys.readouterr().out
+
+    people = DemoClients(own_laptop.shop())
+    for status in ("PAID", "FULFILLING"):  # the local warehouse packs what was open
+        is_empty = lambda status=status: not people.staff.get(f"/orders?status={status}&limit=100")["items"]  # noqa: E731
+        assert stories.wait_until(f"no order is {status}", is_empty)
+    of_alice = people.alice.get("/orders?limit=100")["items"]
+    delivered = next(one["order_id"] for one in of_alice if one["status"] == "DELIVERED")
+    people.staff.post(f"/orders/{delivered}/refunds", {"amount": 100}, key="goodwill")
+
+    def is_refunded() -> bool:
+        refunds = people.staff.get(f"/orders/{delivered}/refunds")["items"]
+        return [one["status"] for one in refunds if one["why"] == "GOODWILL"] == ["SUCCEEDED"]
+
+    assert stories.wait_until("the refund", is_refunded)

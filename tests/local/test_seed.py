@@ -1,0 +1,203 @@
+"""The shop of `make seed`: its table in memory answers as the real engine, and it is what its distributions say."""
+
+import random
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from math import sqrt
+from typing import TYPE_CHECKING, Any, cast
+from uuid import uuid4
+
+import pytest
+from botocore.exceptions import ClientError
+
+from local.seed.distributions import Distribution
+from local.seed.history import History
+from local.seed.memory_shop import MemoryShop
+from local.seed.memory_table import Key, MemoryTable
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+END = datetime(2026, 11, 25, tzinfo=UTC)
+WINDOW = timedelta(minutes=30)
+ORDERS = 500
+SPREAD = 4
+"""A count may be this many standard deviations from what the distribution says. One in 16,000 is further away."""
+
+
+def chance(seed: int) -> random.Random:
+    return random.Random(seed)  # noqa: S311  not secret
+
+
+def play(orders: int, seed: int = 1, **more: Any) -> tuple[MemoryShop, History]:
+    memory = MemoryShop(END - timedelta(days=3 * 365), chance(seed), pepper=lambda: b"pepper", tax_rate=2000)
+    history = History(memory, chance(seed), END, orders, WINDOW, **more)
+    history.play()
+    return memory, history
+
+
+@pytest.fixture(scope="module")
+def played() -> tuple[MemoryShop, History]:
+    return play(ORDERS)
+
+
+class BothTables:
+    """A client that sends each request to the engine and to a table in memory, and compares the answers."""
+
+    def __init__(self, engine: "DynamoDBClient", name: str, memory: MemoryTable) -> None:
+        self._engine, self._name, self._memory = engine, name, memory
+        self.requests: Counter[str] = Counter()
+        self.refused = 0
+        self._expire = memory.expire
+
+    def expire(self, until: int) -> None:
+        before = set(self._memory.items)
+        self._expire(until)
+        for key in before - set(self._memory.items):
+            self._engine.delete_item(TableName=self._name, Key=self._dynamodb_key(key))
+
+    def __getattr__(self, operation: str) -> Callable[..., dict[str, Any]]:
+        def send(**request: Any) -> dict[str, Any]:
+            self.requests[operation] += 1
+            if operation == "transact_write_items":
+                request["ClientRequestToken"] = str(uuid4())
+            real, real_error = _answer(getattr(self._engine, operation), request)
+            found, error = _answer(getattr(self._memory, operation), request)
+            assert error == real_error, request
+            assert _items(found) == _items(real), request
+            if error is not None:
+                self.refused += 1
+                raise error.original
+            return found
+
+        return send
+
+    @staticmethod
+    def _dynamodb_key(key: Key) -> Any:
+        return {"PK": {"S": key[0]}, "SK": {"S": key[1]}}
+
+
+class Refusal:
+    """A refused request: its code, its reasons and the items in it. Two refusals with the same content are equal."""
+
+    def __init__(self, original: ClientError) -> None:
+        answer: Mapping[str, Any] = cast(Any, original.response)
+        self.original = original
+        self.content = (
+            answer["Error"]["Code"],
+            answer.get("Item"),
+            [(one["Code"], one.get("Item")) for one in answer.get("CancellationReasons", [])],
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Refusal) and self.content == other.content
+
+    def __hash__(self) -> int:
+        return hash(self.content[0])
+
+
+def _answer(call: Callable[..., Any], request: Mapping[str, Any]) -> tuple[dict[str, Any], Refusal | None]:
+    try:
+        return call(**request), None
+    except ClientError as error:
+        return {}, Refusal(error)
+
+
+def _items(answer: Mapping[str, Any]) -> Any:
+    """Return the items in an answer. Those of a BatchGetItem have no order."""
+    if "Responses" in answer:
+        return {table: sorted(map(str, items)) for table, items in _sorted(answer["Responses"]).items()}
+    return answer.get("Item"), answer.get("Items")
+
+
+def _sorted(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _sorted(value[name]) for name in sorted(value)}
+    return [_sorted(one) for one in value] if isinstance(value, list) else value
+
+
+def test_the_table_in_memory_answers_each_request_of_a_history_as_the_engine_does(
+    dynamodb: "DynamoDBClient", new_table: Callable[[], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    busy = replace(
+        Distribution(),
+        new_customer_share=0.5,
+        cancelled_share=0.15,
+        returned_share=0.5,
+        lapsed_share=0.15,
+        disputed_share=0.2,
+        discount_share=0.4,
+        reviewed_share=0.6,
+    )
+    memory = MemoryShop(END - timedelta(days=3 * 365), chance(3), pepper=lambda: b"pepper")
+    name = new_table()
+    both = BothTables(dynamodb, name, memory.table)
+    monkeypatch.setattr(memory.table, "expire", both.expire)  # the engine's items expire, too
+    memory.shop = replace(memory.shop, table=replace(memory.shop.table, client=cast(Any, both), name=name))
+    history = History(memory, chance(3), END, 30, WINDOW, distribution=busy)
+    history.play()
+    expected = {"get_item", "batch_get_item", "query", "put_item", "update_item", "transact_write_items"}
+    assert expected <= set(both.requests)
+    assert both.refused, "no condition failed, so the comparison of refusals proves nothing"
+    stored = [item for page in dynamodb.get_paginator("scan").paginate(TableName=name) for item in page["Items"]]
+    assert {(one["PK"]["S"], one["SK"]["S"]): one for one in stored} == memory.table.items
+
+
+def test_an_unknown_expression_is_refused() -> None:
+    table = MemoryTable(lambda: END)
+    key = {"PK": {"S": "a"}, "SK": {"S": "b"}}
+    with pytest.raises(ValueError, match="does not know this expression: size"):
+        table.put_item(TableName="memory", Item=key, ConditionExpression="size(PK) > :n")
+
+
+def test_two_runs_of_a_seed_make_equal_items_and_another_seed_makes_others() -> None:
+    (one, _), (again, _), (other, _) = play(40), play(40), play(40, seed=2)
+    assert one.table.items == again.table.items
+    assert one.archive == again.archive
+    assert one.table.items != other.table.items
+
+
+def test_the_counts_follow_the_stated_distributions(played: tuple[MemoryShop, History]) -> None:
+    it, counts = Distribution(), played[1].counts
+    assert counts["orders"] == ORDERS
+    for name, of, share in (
+        ("lapsed orders", "orders", it.lapsed_share),
+        ("orders with a discount", "orders", it.discount_share * 0.87),  # a third have a minimum that a few miss
+        ("customers", "orders", it.new_customer_share),
+        ("cancelled orders", "paid orders", it.cancelled_share),
+        ("returns", "delivered orders", it.returned_share),
+        ("reviews", "delivered orders", it.reviewed_share),
+        ("disputes", "paid orders", it.disputed_share),
+        ("members of companies", "customers", it.company_share),
+    ):
+        expected, deviation = counts[of] * share, sqrt(counts[of] * share * (1 - share))
+        assert abs(counts[name] - expected) <= SPREAD * deviation, f"{counts[name]} {name}, expected {expected:.0f}"
+
+
+def test_orders_grow_over_the_years_and_follow_the_hours(played: tuple[MemoryShop, History]) -> None:
+    placed = [
+        datetime.fromisoformat(item["placed_at"]["S"])
+        for item in played[0].table.items.values()
+        if item["type"]["S"] == "OrderSummary"
+    ]
+    assert len(placed) == ORDERS
+    first, last = (sum((END - at).days // 365 == year for at in placed) for year in (2, 0))
+    assert last > 1.5 * first
+    assert sum(18 <= at.hour < 22 for at in placed) > 3 * sum(2 <= at.hour < 6 for at in placed)
+
+
+def test_expired_orders_are_in_the_archive_and_leave_a_stub(played: tuple[MemoryShop, History]) -> None:
+    memory, _ = played
+    stubs = [item for item in memory.table.items.values() if item["type"]["S"] == "ArchivedOrder"]
+    assert stubs
+    assert {one["object_key"]["S"] for one in stubs} == {key for key in memory.archive if key.startswith("orders/")}
+    oldest = min(item["placed_at"]["S"] for item in memory.table.items.values() if item["type"]["S"] == "Order")
+    assert oldest > (END - timedelta(days=480)).isoformat()
+
+
+def test_the_users_who_can_sign_in_are_the_first_customers() -> None:
+    memory, _ = play(20, known=[("alice-id", "alice@example.com", "Alice Ash")])
+    orders = [item for item in memory.table.items.values() if item["type"]["S"] == "OrderSummary"]
+    assert any(one["customer_id"]["S"] == "alice-id" for one in orders)
