@@ -14,7 +14,7 @@ from functions.dynamodb.codec import SCALAR_TYPES, is_list, is_map, set_element_
 from functions.model.table import ACTIVITY, ARCHIVED_ORDER, EXPIRY, ORDER, RETIRED_ROWS, rows_beside
 
 ColumnType: TypeAlias = "str | tuple[Literal['array', 'map'], ColumnType] | Mapping[str, ColumnType]"
-"""A type of SQL: "string", "int" or "boolean"; an array, or a map with texts as keys; or a structure with its fields."""
+"""A type of SQL: "string", "int" or "boolean"; an array; a map with texts as keys; or a structure with its fields."""
 Structure: TypeAlias = Mapping[str, ColumnType]
 
 ARCHIVED_ROWS = [row for row in (*rows_beside(ORDER), *RETIRED_ROWS) if row not in (ARCHIVED_ORDER, EXPIRY)]
@@ -73,10 +73,9 @@ def _merge(one: Any, other: Any) -> Any:
     """
     match one, other:
         case Mapping(), Mapping():
-            return {name: _merge(one.get(name, type), type) for name, type in {**one, **other}.items()}
+            return {name: _merge(one.get(name, found), found) for name, found in {**one, **other}.items()}
         case (str(kind), first), (str(same), second) if kind == same:
             return kind, _merge(first, second)
     if one != other:
         raise TypeError(f"an attribute has the types {one} and {other} in two item types")
     return one
-

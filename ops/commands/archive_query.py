@@ -36,8 +36,8 @@ def open_archive(folder: Path) -> DuckDBPyConnection:
     for function in TRINO_FUNCTIONS:
         database.execute(function)
     for table, columns in archive_columns().items():
-        types = {name: duckdb_type(type) for name, type in columns.items()}
-        declared = [f'"{name}" {type}' for name, type in {**types, "day": "VARCHAR"}.items()]
+        types = {name: duckdb_type(kind) for name, kind in columns.items()}
+        declared = [f'"{name}" {kind}' for name, kind in {**types, "day": "VARCHAR"}.items()]
         database.execute(f"CREATE TABLE {table} ({', '.join(declared)})")
         if any(folder.glob(PATHS[table])):
             objects = database.read_json(
@@ -51,9 +51,9 @@ def open_archive(folder: Path) -> DuckDBPyConnection:
     return database
 
 
-def duckdb_type(type: ColumnType) -> str:
+def duckdb_type(kind: ColumnType) -> str:
     """Return a type of functions/model/archive_columns.py in the notation of DuckDB."""
-    match type:
+    match kind:
         case str(name):
             return {"string": "VARCHAR", "int": "INTEGER", "boolean": "BOOLEAN"}[name]
         case ("array", inner):
