@@ -105,7 +105,7 @@ def run_query(args: argparse.Namespace) -> None:
         try:
             result = open_archive(Path(name)).execute(query)
         except duckdb.Error as error:
-            raise UsageError(str(error)) from None
+            raise UsageError(str(error).partition("\n")[0]) from None
         columns, rows = [one[0] for one in result.description or ()], result.fetchall()
     for line in format_rows(columns, rows):
         print(line)
