@@ -294,6 +294,7 @@ PRICED: Mapping[str, Callable[[Month, Resources], Lines]] = {
 """The types of resources that cost money, in the order of the bill."""
 FREE: Mapping[str, str] = {
     "AWS::ApiGatewayV2::(ApiMapping|Authorizer|DomainName|Integration|Route|Stage)": "requests of the API are billed",
+    "AWS::Athena::WorkGroup": "only queries are billed, by the bytes that they read: 5.00 for a TB",
     "AWS::Backup::(BackupSelection|BackupVault)": "only the stored backups are billed",
     "AWS::Budgets::Budget": "only budgets with actions are billed",
     "AWS::CloudFront::(CachePolicy|OriginAccessControl|ResponseHeadersPolicy)": "a part of a distribution",
@@ -301,6 +302,7 @@ FREE: Mapping[str, str] = {
     "AWS::CodeDeploy::.*": "deployments of Lambda functions are free",
     "AWS::Cognito::(ManagedLoginBranding|UserPoolClient|UserPoolDomain|UserPoolGroup)": "users are billed",
     "AWS::Events::Rule": "deliveries to queues and functions of the account are free, and so are schedules",
+    "AWS::Glue::(Database|Table)": "the first million objects of an account's data catalog are free",
     "AWS::IAM::.*": "free",
     "AWS::Lambda::(Alias|EventInvokeConfig|LayerVersion|Permission)": "free",
     "AWS::Logs::Delivery(Destination|Source)?": "only the log of failed deliveries is billed: 0.50 for a GB",

@@ -235,6 +235,7 @@ SETTINGS_OF_AWS = {
     **dict.fromkeys(("page", "web_acl", "domain", "certificate", "permissions_boundary", "backup_copy_vault"), ""),
     **dict.fromkeys(("monthly_budget", "daily_backup_days", "monthly_backup_days", "backup_lock_days"), "0"),
     "firewall": "false",
+    "analytics": "false",
     "front_secret_version": "",
     "restored_stream": "",
 }

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from local.shop_target import find_local_target
 from ops import cli_errors
 from ops.commands import (
+    archive_query,
     capacity,
     drift,
     failures,
@@ -49,6 +50,7 @@ TOOLS = (
     replay,
     restore,
     order,
+    archive_query,
     health,
 )
 

@@ -1,9 +1,9 @@
-"""The KMS key that encrypts the table, the secrets, the backups, the alarm topic, and two buckets.
+"""The KMS key that encrypts the table, the secrets, the backups, the alarm topic, and the buckets with data.
 
-The buckets hold archived orders and failed records. Roles of this account can use the key only through a few AWS
-services, such as DynamoDB and S3. A role needs its own permission to use the key; docs/permissions.md lists the
-permissions that this stack grants. An administrator of the account can manage the key. But even an administrator cannot
-call KMS directly to decrypt data, unless the administrator changes the policy of the key.
+The buckets hold archived orders, failed records, and the results of queries. Roles of this account can use the key only
+through a few AWS services, such as DynamoDB and S3. A role needs its own permission to use the key; docs/permissions.md
+lists the permissions that this stack grants. An administrator of the account can manage the key. But even an
+administrator cannot call KMS directly to decrypt data, unless the administrator changes the policy of the key.
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/encryption.usagenotes.html
 """
 

@@ -12,6 +12,7 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
+from stacks.analytics import Analytics
 from stacks.archive_bucket import ArchiveBucket
 from stacks.bus import ShopEventBus
 from stacks.failure_store import FailureStore
@@ -28,6 +29,14 @@ QUEUE_ACTIONS = (
     "ChangeMessageVisibility",
     "GetQueueAttributes",
     "GetQueueUrl",
+)
+QUERY_ACTIONS = (
+    "StartQueryExecution",
+    "StopQueryExecution",
+    "GetQueryExecution",
+    "GetQueryResults",
+    "ListQueryExecutions",
+    "GetWorkGroup",
 )
 INSIGHT_RULES = "insight-rule/DynamoDBContributorInsights-*"
 
@@ -116,6 +125,34 @@ class OperatorRole(Construct):
         # stays as a noncurrent version for 30 days. Only the erasure job may delete this version earlier.
         grant("s3:DeleteObject", on=archive_bucket.orders_arn, because="One object for each order.")
         grant("s3:DeleteObject", on=failures.parked_arn, because="Objects that will never be redriven.")
+
+    def allow_queries(self, analytics: Analytics, archive_bucket: ArchiveBucket) -> None:
+        """Allow operators to query the archive with Athena, which reads and writes S3 with their permissions.
+
+        Athena needs no permission for partitions, because it projects them. A managed policy has these permissions, for
+        the same reason as those of the runbooks. https://docs.aws.amazon.com/athena/latest/ug/s3-permissions.html
+        """
+        grant = partial(grant_actions, self, iam.ManagedPolicy(self, "Queries", roles=[self.role]))
+        arn = partial(Stack.of(self).format_arn, resource_name=analytics.database)
+        workgroup = arn(service="athena", resource="workgroup", resource_name=analytics.workgroup)
+        grant(*(f"athena:{action}" for action in QUERY_ACTIONS), on=workgroup)
+        tables = [
+            arn(service="glue", resource=f"table/{analytics.database}", resource_name=t) for t in analytics.tables
+        ]
+        database = arn(service="glue", resource="database")
+        catalog = Stack.of(self).format_arn(service="glue", resource="catalog")
+        grant("glue:GetDatabase", "glue:GetTables", "glue:GetTable", on=[catalog, database, *tables])
+        grant("s3:GetObject", on=archive_bucket.object_arns, because="One object for each order or day.")
+        grant("s3:GetBucketLocation", "s3:ListBucket", on=[archive_bucket.arn, analytics.results_arn])
+        grant(
+            "s3:GetObject",
+            "s3:PutObject",
+            "s3:AbortMultipartUpload",
+            "s3:ListMultipartUploadParts",
+            on=f"{analytics.results_arn}/*",
+            because="Athena chooses the object names of results.",
+        )
+        grant("s3:ListBucketMultipartUploads", on=analytics.results_arn)
 
     def _grant_event_access(self, bus: ShopEventBus) -> None:
         def named(resource: str) -> str:

@@ -19,6 +19,7 @@ from functions.runtime import environment as env
 from stacks import filters, release
 from stacks.alarm_definitions import AlarmTarget
 from stacks.alarms import Alarms
+from stacks.analytics import Analytics
 from stacks.api import ShopApi
 from stacks.archive_bucket import ArchiveBucket
 from stacks.backups import Backups
@@ -97,6 +98,10 @@ class OrdersStack(Stack):
             *self.create_scheduled_functions(),
         ]
         operators = self.create_operator_role()
+        if stage.analytics:
+            analytics = Analytics(self, "Analytics", stage=stage, key=self.key, archive_bucket=self.archive_bucket)
+            operators.allow_queries(analytics, self.archive_bucket)
+            self.add_outputs(AnalyticsDatabase=analytics.database, AnalyticsWorkgroup=analytics.workgroup)
         if stage.monthly_budget:
             MonthlyBudget(self, "Budget", stage=stage)
         alarms = Alarms(self, "Alarms", stage=stage, key=self.key, places=self.monitored)

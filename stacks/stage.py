@@ -243,6 +243,10 @@ class Stage:
     the warehouse's systems. Webhooks of the payment provider are always exempt.
     `page`: The prefix of Cognito's sign-in domain, which must be unique in the region. If it is set, CloudFront serves
     the shop's web page at /page/. Empty: no web page.
+    `analytics`: Creates tables and a workgroup, with which operators can query the archive with Athena
+    (docs/analytics.md).
+    `analytics_limit_mb`: The maximum number of megabytes that a query of the archive may read. Athena stops a query
+    above it. A terabyte costs 5 dollars.
     `front_secret_version`: The version id of the secret that CloudFront sends to the API. To rotate the secret, deploy
     with a new version id (docs/runbooks/rotate-secrets.md). Empty: the version of the first deploy.
     """
@@ -312,6 +316,8 @@ class Stage:
     spared_addresses: tuple[str, ...] = ()
     page: str = ""
     front_secret_version: str = ""
+    analytics: bool = False
+    analytics_limit_mb: int = _integer_setting(10_000, 10, 7_000_000)
 
     def capacity_range(self, which: str, target: str) -> tuple[int, int]:
         """Return the minimum and the maximum of provisioned units of the table or of one index.

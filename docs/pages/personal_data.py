@@ -56,6 +56,8 @@ and with a declaration it is exported and erased without any other code.
     yield f"""
 - The archive in S3 has the items of closed orders. An erasure rewrites these objects, and an export reads them. It also
   has expired activity entries: ids only, the same changes as in each order's timeline. An export does not read them.
+  With the setting `analytics`, operators can query the archive, and a result with personal data is deleted after a week
+  ([analytics](analytics.md#personal-data-and-retention)).
 - The failure store keeps records that could not be processed for 30 days. A running erasure removes the
   customer's personal attributes from them.
 - Point-in-time recovery keeps old data for 35 days, and backups for as long as the [settings](settings.md) say: in prod

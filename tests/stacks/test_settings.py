@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 from dataclasses import fields, replace
+from datetime import timedelta
 from os import environ
 from typing import Any
 
@@ -11,7 +12,9 @@ import pytest
 
 from functions.model.public_routes import ORIGIN_SECRET_HEADER, PUBLIC_ROUTES
 from functions.model.table import INDEX_PROJECTIONS
+from functions.shop.erasure import SETTLE_PERIOD
 from stacks import PROJECT
+from stacks.analytics import RESULT_DAYS
 from stacks.stage import EXAMPLE_STAGES, STAGES, Stage, read_settings
 from tests.stacks.conftest import VALIDATED, SynthesizedTemplate, as_list, synthesize
 
@@ -45,6 +48,8 @@ SETTINGS: dict[str, object] = {
     "web_acl": "arn:aws:wafv2:us-east-1:111122223333:global/webacl/name/id",
     "page": "my-shop",
     "front_secret_version": "2f6b5c0e-9f0e-4a54-8f0a-5d1c1f3f7b11",
+    "analytics": True,
+    "analytics_limit_mb": 250,
 }
 CERTIFICATE = "arn:aws:acm:eu-central-1:111122223333:certificate/api"
 OTHER = read_settings(SETTINGS)
@@ -236,6 +241,123 @@ def test_each_backup_is_copied_to_the_vault_that_the_stage_names(other: Synthesi
     (copy,) = rule["CopyActions"]
     assert copy["DestinationBackupVaultArn"] == "arn:aws:backup:eu-west-1:111122223333:backup-vault:copies"
     assert copy["Lifecycle"]["DeleteAfterDays"] == rule["Lifecycle"]["DeleteAfterDays"] == 35
+
+
+# analytics ------------------------------------------------------------------------------------------------------------
+def analytics_columns(other: SynthesizedTemplate, table: str) -> dict[str, str]:
+    (found,) = [it for it in other.properties("AWS::Glue::Table").values() if it["TableInput"]["Name"] == table]
+    return {it["Name"]: it["Type"] for it in found["TableInput"]["StorageDescriptor"]["Columns"]}
+
+
+def test_the_archive_has_tables_for_sql_only_if_the_stage_wants_it(
+    dev: SynthesizedTemplate, prod: SynthesizedTemplate, other: SynthesizedTemplate
+) -> None:
+    for template in (dev, prod):
+        types = {it["Type"].split("::")[1] for it in template.body["Resources"].values()}
+        assert not types & {"Glue", "Athena"}
+    assert other.only_properties("AWS::Glue::Database")["DatabaseInput"] == {"Name": "orderstream_prod_archive"}
+    assert {it["TableInput"]["Name"] for it in other.properties("AWS::Glue::Table").values()} == {"orders", "activity"}
+
+
+def test_the_days_of_the_archive_are_projected_from_its_keys(other: SynthesizedTemplate) -> None:
+    (bucket,) = [id for id in other.resources("AWS::S3::Bucket") if id.startswith("Archived")]
+    for table in other.properties("AWS::Glue::Table").values():
+        read = table["TableInput"]
+        assert read["PartitionKeys"] == [{"Name": "day", "Type": "string"}]
+        parameters = dict(read["Parameters"])
+        location = parameters.pop("storage.location.template")["Fn::Join"][1]
+        assert location == ["s3://", {"Ref": bucket}, f"/{read['Name']}/day=${{day}}/"]
+        assert parameters == {
+            "EXTERNAL": "TRUE",
+            "projection.enabled": "true",
+            "projection.day.type": "date",
+            "projection.day.format": "yyyy-MM-dd",
+            "projection.day.range": "2020-01-01,NOW",
+            "projection.day.interval": "1",
+            "projection.day.interval.unit": "DAYS",
+        }
+        reader = read["StorageDescriptor"]["SerdeInfo"]["SerializationLibrary"]
+        assert reader == "org.apache.hive.hcatalog.data.JsonSerDe", "another one changes the case of product ids"
+
+
+def test_the_columns_of_the_archive_have_the_type_tags_of_its_objects(other: SynthesizedTemplate) -> None:
+    assert analytics_columns(other, "activity") == {
+        "type": "struct<s:string>",
+        "customer_id": "struct<s:string>",
+        "at": "struct<s:string>",
+        "change_id": "struct<s:string>",
+        "event": "struct<s:string>",
+        "order_id": "struct<s:string>",
+        "ttl": "struct<n:string>",
+        "version": "struct<n:string>",
+    }
+    columns = analytics_columns(other, "orders")
+    items = columns.pop("items")
+    assert columns == {"format": "int", "order_id": "string", "version": "int"}
+    assert items.startswith("array<struct<type:struct<s:string>,")
+    for part in (
+        "total:struct<n:string>",
+        "shipping_refunded:struct<bool:boolean>",
+        "quantities:struct<m:map<string,struct<n:string>>>",
+        "archived_versions:struct<l:array<struct<n:string>>>",
+        "lines:struct<m:map<string,struct<m:struct<name:struct<s:string>,price:struct<n:string>,",
+        "timeline:struct<m:map<string,struct<s:string,m:struct<at:struct<s:string>,",
+    ):
+        assert part in items
+    assert items == items.lower()
+
+
+def test_the_results_of_queries_are_encrypted_limited_and_soon_deleted(other: SynthesizedTemplate) -> None:
+    ((results, bucket),) = [it for it in other.resources("AWS::S3::Bucket").items() if it[0].startswith("Analytics")]
+    (key,) = other.resources("AWS::KMS::Key")
+    (rule,) = bucket["Properties"]["LifecycleConfiguration"]["Rules"]
+    assert (rule["ExpirationInDays"], rule["Status"]) == (7, "Enabled")
+    assert "VersioningConfiguration" not in bucket["Properties"], "a version would outlive its object"
+    assert set(bucket["Properties"]["PublicAccessBlockConfiguration"].values()) == {True}
+    workgroup = other.only_properties("AWS::Athena::WorkGroup")
+    assert workgroup["Name"] == "orderstream-prod"
+    config = workgroup["WorkGroupConfiguration"]
+    assert config["BytesScannedCutoffPerQuery"] == 250_000_000
+    assert config["EnforceWorkGroupConfiguration"] is True, "or a query could choose other results, and no limit"
+    assert config["ResultConfiguration"] == {
+        "OutputLocation": {"Fn::Join": ["", ["s3://", {"Ref": results}, "/"]]},
+        "EncryptionConfiguration": {"EncryptionOption": "SSE_KMS", "KmsKey": {"Fn::GetAtt": [key, "Arn"]}},
+    }
+
+
+def test_results_are_deleted_before_an_erasure_is_finished() -> None:
+    assert timedelta(days=RESULT_DAYS) < SETTLE_PERIOD
+
+
+def test_only_operators_may_query_the_archive(other: SynthesizedTemplate) -> None:
+    kinds = "AWS::IAM::Policy", "AWS::IAM::ManagedPolicy"
+    (results,) = [id for id in other.resources("AWS::S3::Bucket") if id.startswith("Analytics")]
+    may: dict[str, dict[str, Any]] = {}
+    for policy in (policy for kind in kinds for policy in other.properties(kind).values()):
+        for statement in policy["PolicyDocument"]["Statement"]:
+            resources = statement["Resource"] if isinstance(statement["Resource"], list) else [statement["Resource"]]
+            actions = [*as_list(statement["Action"])]
+            if {it.partition(":")[0] for it in actions} & {"athena", "glue"} or results in str(resources):
+                (role,) = policy["Roles"]
+                may.setdefault(role["Ref"], {}).update(dict.fromkeys(actions, resources))
+    ((role, allowed),) = may.items()
+    assert role.startswith("Operators")
+    assert allowed.keys() == {
+        "athena:StartQueryExecution", "athena:StopQueryExecution", "athena:GetQueryExecution", "athena:GetQueryResults",
+        "athena:ListQueryExecutions", "athena:GetWorkGroup", "glue:GetDatabase", "glue:GetTable", "glue:GetTables",
+        "s3:GetBucketLocation", "s3:ListBucket", "s3:GetObject", "s3:PutObject", "s3:AbortMultipartUpload",
+        "s3:ListMultipartUploadParts", "s3:ListBucketMultipartUploads",
+    }  # fmt: skip
+    shown = "athena:GetWorkGroup", "glue:GetTable"
+    assert {action: [it["Fn::Join"][1][-1] for it in allowed[action]] for action in shown} == {
+        "athena:GetWorkGroup": [":workgroup/orderstream-prod"],
+        "glue:GetTable": [
+            ":catalog",
+            ":database/orderstream_prod_archive",
+            ":table/orderstream_prod_archive/activity",
+            ":table/orderstream_prod_archive/orders",
+        ],
+    }
 
 
 # traces and users -----------------------------------------------------------------------------------------------------

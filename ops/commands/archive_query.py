@@ -1,0 +1,121 @@
+"""The `archive-query` command: run SQL over the archive of the local shop, with DuckDB.
+
+On AWS, Athena runs the same SQL over the same tables (docs/analytics.md). Both take the columns from
+functions/model/archive_columns.py.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from functions.model.archive_columns import ColumnType, archive_columns
+from ops import targets
+from ops.cli_errors import UsageError
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+PATHS = {"orders": "orders/day=*/*/*.json", "activity": "activity/day=*/*.ndjson.gz"}
+"""The objects of each table, as a pattern. Objects of the layout before `day=` are in no table, as in Athena."""
+TRINO_FUNCTIONS = (
+    "CREATE MACRO cardinality(list) AS len(list)",
+    "CREATE MACRO sequence(first, last) AS generate_series(first, last)",
+)
+"""Functions that the queries of docs/analytics.md use, and that have another name in DuckDB than in Athena (Trino)."""
+
+
+def open_archive(folder: Path) -> DuckDBPyConnection:
+    """Return a database in memory with the tables of the archive. `folder`: a copy of the archive bucket."""
+    import duckdb  # noqa: PLC0415  the other tools do not need it, and it takes a while to import
+
+    database = duckdb.connect()
+    for function in TRINO_FUNCTIONS:
+        database.execute(function)
+    for table, columns in archive_columns().items():
+        types = {name: duckdb_type(kind) for name, kind in columns.items()}
+        declared = [f'"{name}" {kind}' for name, kind in {**types, "day": "VARCHAR"}.items()]
+        database.execute(f"CREATE TABLE {table} ({', '.join(declared)})")
+        if any(folder.glob(PATHS[table])):
+            objects = database.read_json(
+                str(folder / PATHS[table]),
+                columns=types,
+                format="newline_delimited",
+                hive_partitioning=True,
+                hive_types_autocast=False,
+            )
+            objects.insert_into(table)
+    return database
+
+
+def duckdb_type(kind: ColumnType) -> str:
+    """Return a type of functions/model/archive_columns.py in the notation of DuckDB."""
+    match kind:
+        case str(name):
+            return {"string": "VARCHAR", "int": "INTEGER", "boolean": "BOOLEAN"}[name]
+        case ("array", inner):
+            return f"{duckdb_type(inner)}[]"
+        case ("map", inner):
+            return f"MAP(VARCHAR, {duckdb_type(inner)})"
+        case structure:
+            parts = (f'"{name}" {duckdb_type(part)}' for name, part in dict(structure).items())
+            return f"STRUCT({', '.join(parts)})"
+
+
+def copy_archive(s3: Any, bucket: str, folder: Path) -> int:
+    """Copy all objects of the archive bucket into a folder. Return their number."""
+    pages = s3.get_paginator("list_objects_v2").paginate(Bucket=bucket)
+    keys = [one["Key"] for page in pages for one in page.get("Contents", ())]
+    for key in keys:
+        file = folder / key
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(s3.get_object(Bucket=bucket, Key=key)["Body"].read())
+    return len(keys)
+
+
+def format_rows(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> Iterator[str]:
+    """Yield the lines of a table with the result of a query."""
+    lines = [list(names), *(["-" if cell is None else str(cell) for cell in row] for row in rows)]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(names))]
+    for line in lines:
+        yield "  ".join(f"{cell:{width}}" for cell, width in zip(line, widths, strict=True)).rstrip()
+
+
+# the command ----------------------------------------------------------------------------------------------------------
+def command(commands: targets.Subparsers) -> None:
+    parser = commands.add_parser(
+        "archive-query",
+        help="run SQL over the archive of the local shop, as Athena does on AWS",
+        description="The tables are orders and activity: see docs/analytics.md.",
+    )
+    parser.add_argument("query", metavar="FILE|SQL", help="a file with a query, or the query itself")
+    parser.set_defaults(run=run_query)
+
+
+def run_query(args: argparse.Namespace) -> None:
+    """Print the result of a query."""
+    import duckdb  # noqa: PLC0415  as above
+
+    query, where = _read_query(args.query), args.find_local_target()
+    with TemporaryDirectory() as name:
+        copy_archive(where.client("s3"), where.outputs["ArchiveBucket"], Path(name))
+        try:
+            result = open_archive(Path(name)).execute(query)
+        except duckdb.Error as error:
+            raise UsageError(str(error).partition("\n")[0]) from None
+        columns, rows = [one[0] for one in result.description or ()], result.fetchall()
+    for line in format_rows(columns, rows):
+        print(line)
+
+
+def _read_query(text: str) -> str:
+    """Return the query: the text itself if it has several words, otherwise the content of the file with this name."""
+    if len(text.split()) > 1:
+        return text
+    try:
+        return Path(text).read_text(encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"cannot read {text}: {error.strerror}") from None
