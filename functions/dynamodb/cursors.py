@@ -26,7 +26,7 @@ def encode_cursor(secret: bytes, after: str, *context: str) -> str:
     `context`: texts that identify the caller and the query. The cursor can be decoded only with the same texts.
     """
     sealed = _cipher(secret).encrypt(after.encode(), [part.encode() for part in context])
-    return base64.urlsafe_b64encode(sealed).decode().rstrip("=")
+    return _to_text(sealed)
 
 
 def decode_cursor(secret: bytes, cursor: str, *context: str) -> str:
@@ -40,10 +40,16 @@ def decode_cursor(secret: bytes, cursor: str, *context: str) -> str:
         sealed = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
     except ValueError:
         raise InvalidCursor("the cursor is invalid") from None
+    if _to_text(sealed) != cursor:  # the unused bits of its last character were changed
+        raise InvalidCursor("the cursor is invalid")
     try:
         return _cipher(secret).decrypt(sealed, [part.encode() for part in context]).decode()
     except (InvalidTag, ValueError):
         raise InvalidCursor("the cursor belongs to another caller or query") from None
+
+
+def _to_text(sealed: bytes) -> str:
+    return base64.urlsafe_b64encode(sealed).decode().rstrip("=")
 
 
 def _cipher(secret: bytes) -> "AESSIV":

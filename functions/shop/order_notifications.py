@@ -186,14 +186,18 @@ def mark_sent(shop: Shop, notification: Notification, message_id: str) -> None:
 
 
 def list_notifications_of_customer(
-    shop: Shop, caller: Caller, customer_id: str, limit: int, after: str | None
+    shop: Shop, caller: Caller, customer_id: str, limit: int, after: str | None, since: str = "", until: str = ""
 ) -> QueryPage[Notification]:
     """Return the mails to a customer, sent or being sent, newest first (access pattern A25).
+
+    `since` (included), `until` (excluded): the range of the time of what a mail reports.
 
     Raises NotFound if the caller may not see the customer.
     """
     caller.require_access(customer_id)
-    return shop.table.query(NOTIFICATIONS_OF_CUSTOMER, customer_id=customer_id, limit=limit, after=after)
+    return shop.table.query(
+        NOTIFICATIONS_OF_CUSTOMER, customer_id=customer_id, since=since, until=until, limit=limit, after=after
+    )
 
 
 def list_notifications_of_order(

@@ -107,15 +107,19 @@ def get_lines_of_order(shop: Shop, caller: Caller, order_id: str) -> Mapping[str
 
 
 def list_orders_of_customer(
-    shop: Shop, caller: Caller, customer_id: str, limit: int, after: str | None
+    shop: Shop, caller: Caller, customer_id: str, limit: int, after: str | None, since: str = "", until: str = ""
 ) -> QueryPage[OrderSummary]:
     """Return the orders of a customer, newest first (access pattern A14).
+
+    `since` (included), `until` (excluded): the range of the time when an order was placed.
 
     A Lambda that reads the table's stream writes this list, so a new order may be missing for a moment. Raises NotFound
     if the caller may not see the customer.
     """
     caller.require_access(customer_id)
-    return shop.table.query(ORDERS_OF_CUSTOMER, customer_id=customer_id, limit=limit, after=after)
+    return shop.table.query(
+        ORDERS_OF_CUSTOMER, customer_id=customer_id, since=since, until=until, limit=limit, after=after
+    )
 
 
 def list_orders_by_status(

@@ -114,12 +114,18 @@ def replace_with_deleted(shop: Shop, product_id: str, customer_id: str) -> bool:
     return retry_on_conflict(shop, attempt)
 
 
-def list_reviews_of_product(shop: Shop, product_id: str, limit: int, after: str | None) -> QueryPage[Review]:
+def list_reviews_of_product(
+    shop: Shop, product_id: str, limit: int, after: str | None, since: str = "", until: str = ""
+) -> QueryPage[Review]:
     """Return the reviews of a product, newest first (access pattern A9). Anyone may call it.
+
+    `since` (included), `until` (excluded): the range of the time when a review was first written.
 
     The index is eventually consistent, so the newest reviews may be missing. A changed review keeps its position.
     """
-    return shop.table.query(REVIEWS_OF_PRODUCT, product_id=product_id, limit=limit, after=after)
+    return shop.table.query(
+        REVIEWS_OF_PRODUCT, product_id=product_id, since=since, until=until, limit=limit, after=after
+    )
 
 
 def get_rating_of_product(shop: Shop, product_id: str) -> Rating:
@@ -131,11 +137,15 @@ def get_rating_of_product(shop: Shop, product_id: str) -> Rating:
 
 
 def list_reviews_by_customer(
-    shop: Shop, caller: Caller, customer_id: str, limit: int, after: str | None
+    shop: Shop, caller: Caller, customer_id: str, limit: int, after: str | None, since: str = "", until: str = ""
 ) -> QueryPage[Review]:
     """Return the reviews by a customer, newest first (access pattern A9b).
+
+    `since` (included), `until` (excluded): the range of the time when a review was first written.
 
     Raises NotFound if the caller may not see the customer.
     """
     caller.require_access(customer_id)
-    return shop.table.query(REVIEWS_OF_CUSTOMER, customer_id=customer_id, limit=limit, after=after)
+    return shop.table.query(
+        REVIEWS_OF_CUSTOMER, customer_id=customer_id, since=since, until=until, limit=limit, after=after
+    )

@@ -16,6 +16,9 @@ from tests.support.samples import SAMPLES, order
 
 SALE, SUMMARY = SAMPLES[t.SALE], SAMPLES[t.ORDER_SUMMARY]
 INVOICE, ACTIVITY = SAMPLES[t.INVOICE], SAMPLES[t.ACTIVITY]
+REVIEW, MAIL = SAMPLES[t.REVIEW], SAMPLES[t.NOTIFICATION]
+FAR = 4_000_000_000
+"""A time to live after all times of these tests."""
 OTHER_STAFF = Token("staff-2", ("staff",))
 FAT = "x" * 60_000
 MEGABYTE = 1 << 20
@@ -77,6 +80,43 @@ LISTS = {
         lambda number, at: replace(ACTIVITY, change_id=f"c{number:05}", order_id=f"o{number:05}", at=at),
         "order_id",
         (("/customers/me/activity", BOB), ("/customers/ann/activity", STAFF)),
+        fat="event",
+    ),
+    "A9 reviews of a product": Dated(
+        "/products/mug/reviews",
+        ANN,
+        t.REVIEW,
+        lambda number, at: replace(REVIEW, customer_id=f"c{number:05}", text=f"text {number:05}", written_at=at),
+        "text",
+        (("/products/pot/reviews", ANN),),
+        fat="order_id",
+    ),
+    "A9b reviews of a customer": Dated(
+        "/customers/me/reviews",
+        ANN,
+        t.REVIEW,
+        lambda number, at: replace(REVIEW, product_id=f"p{number:05}", written_at=at),
+        "product_id",
+        (("/customers/me/reviews", BOB), ("/customers/ann/reviews", STAFF)),
+        fat="text",
+    ),
+    "A14 orders of a customer": Dated(
+        "/customers/me/orders",
+        ANN,
+        t.ORDER_SUMMARY,
+        lambda number, at: replace(SUMMARY, order_id=f"o{number:05}", placed_at=at),
+        "order_id",
+        (("/customers/me/orders", BOB), ("/customers/ann/orders", STAFF)),
+        fat="lines",
+        fat_value={"mug": PurchasedLine(name=FAT, quantity=1, price=1250)},
+    ),
+    "A25 notifications of a customer": Dated(
+        "/customers/me/notifications",
+        ANN,
+        t.NOTIFICATION,
+        lambda number, at: replace(MAIL, effect_id=f"e{number:05}", product_id=f"p{number:05}", at=at, ttl=FAR),
+        "product_id",
+        (("/customers/me/notifications", BOB), ("/customers/ann/notifications", STAFF)),
         fat="event",
     ),
     "A16 orders by status": Dated(
@@ -188,6 +228,12 @@ def test_a_day_that_there_is_not_is_malformed(api: ApiHarness, dated: Dated, mom
 
 def test_a_range_that_ends_before_it_begins_is_malformed(api: ApiHarness, dated: Dated) -> None:
     assert dated.ask(api, from_="2028-03-01", to="2028-02-29").field_errors == {"from": "must not be after to"}
+
+
+def test_the_list_of_ones_own_orders_takes_a_range_too(api: ApiHarness) -> None:
+    LISTS["A14 orders of a customer"].put(api, "2026-11-20T23:59:59.999Z", "2026-11-21T00:00:00.000Z")
+    found = api.call("GET", "/orders", ANN, from_="2026-11-21", to="2026-11-22").body["items"]
+    assert [one["order_id"] for one in found] == ["o00001"]
 
 
 # many -----------------------------------------------------------------------------------------------------------------

@@ -293,7 +293,7 @@ def page_of_customer(caller: SignedIn, customer_id: Id, limit: PageLimit = 20) -
         customer=CustomerAnswer.of(page.customer),
         settings=SettingsAnswer.of(page.settings),
         orders=[OrderInList.of(order) for order in page.orders],
-        cursor=ListRequest(caller, ORDERS_OF_CUSTOMER, (customer_id,)).seal_cursor(page.after),
+        cursor=ListRequest(caller, ORDERS_OF_CUSTOMER, (customer_id, "", "")).seal_cursor(page.after),
     )
 
 

@@ -2,7 +2,7 @@
 
 from functions.api.http.context import SignedIn, resolve_customer_id, shop
 from functions.api.http.fields import Id, Listed, ResponseModel
-from functions.api.http.paging import Cursor, Limit, ListRequest, paginate
+from functions.api.http.paging import Cursor, Limit, ListRequest, Since, Until, check_time_range, paginate
 from functions.api.http.router import Router
 from functions.model.patterns import NOTIFICATIONS_OF_CUSTOMER, NOTIFICATIONS_OF_ORDER
 from functions.shop import order_notifications
@@ -25,13 +25,21 @@ class NotificationAnswer(ResponseModel):
 
 @router.get("/customers/<customer_id>/notifications")
 def notifications_of_customer(
-    caller: SignedIn, customer_id: Id, limit: Limit = 20, cursor: Cursor = None
+    caller: SignedIn,
+    customer_id: Id,
+    since: Since = None,
+    until: Until = None,
+    limit: Limit = 20,
+    cursor: Cursor = None,
 ) -> Listed[NotificationAnswer]:
-    """List the mails to a customer, newest first."""
+    """List the mails to a customer by the time of what they report, newest first."""
     customer_id = resolve_customer_id(caller, customer_id)
+    low, high = check_time_range(since, until)
     return paginate(
-        ListRequest(caller, NOTIFICATIONS_OF_CUSTOMER, (customer_id,), cursor),
-        lambda after: order_notifications.list_notifications_of_customer(shop(), caller, customer_id, limit, after),
+        ListRequest(caller, NOTIFICATIONS_OF_CUSTOMER, (customer_id, low, high), cursor),
+        lambda after: order_notifications.list_notifications_of_customer(
+            shop(), caller, customer_id, limit, after, low, high
+        ),
         NotificationAnswer.of,
     )
 

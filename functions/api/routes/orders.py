@@ -188,9 +188,9 @@ def list_orders(
             OrderInList.of_order,
         )
     if status is None:
-        if since or until or order:
-            raise InvalidInput("status", "is required with from, to and order")
-        return page_of_orders(caller, caller.id, limit, cursor)
+        if order:
+            raise InvalidInput("status", "is required with order")
+        return page_of_orders(caller, caller.id, since, until, limit, cursor)
     low, high = check_time_range(since, until)
     oldest_first = order == "oldest"
     return paginate(
@@ -209,17 +209,25 @@ def list_orders(
 
 @router.get("/customers/<customer_id>/orders")
 def orders_of_customer(
-    caller: SignedIn, customer_id: Id, limit: Limit = 20, cursor: Cursor = None
+    caller: SignedIn,
+    customer_id: Id,
+    since: Since = None,
+    until: Until = None,
+    limit: Limit = 20,
+    cursor: Cursor = None,
 ) -> Listed[OrderInList]:
-    """List a customer's orders, newest first. A new order appears in the list after a moment."""
-    return page_of_orders(caller, resolve_customer_id(caller, customer_id), limit, cursor)
+    """List a customer's orders by the time of placing, newest first. A new order appears after a moment."""
+    return page_of_orders(caller, resolve_customer_id(caller, customer_id), since, until, limit, cursor)
 
 
-def page_of_orders(caller: SignedIn, customer_id: str, limit: int, cursor: str | None) -> Listed[OrderInList]:
+def page_of_orders(
+    caller: SignedIn, customer_id: str, since: str | None, until: str | None, limit: int, cursor: str | None
+) -> Listed[OrderInList]:
     """Return one page of a customer's orders, newest first, with the cursor of the next page."""
+    low, high = check_time_range(since, until)
     return paginate(
-        ListRequest(caller, ORDERS_OF_CUSTOMER, (customer_id,), cursor),
-        lambda after: orders.list_orders_of_customer(shop(), caller, customer_id, limit, after),
+        ListRequest(caller, ORDERS_OF_CUSTOMER, (customer_id, low, high), cursor),
+        lambda after: orders.list_orders_of_customer(shop(), caller, customer_id, limit, after, low, high),
         OrderInList.of,
     )
 

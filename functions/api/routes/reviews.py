@@ -6,7 +6,7 @@ from pydantic import ConfigDict, Field
 
 from functions.api.http.context import ANONYMOUS, SignedIn, resolve_customer_id, shop
 from functions.api.http.fields import Id, Listed, RequestModel, ResponseModel, text_matching
-from functions.api.http.paging import Cursor, Limit, ListRequest, paginate
+from functions.api.http.paging import Cursor, Limit, ListRequest, Since, Until, check_time_range, paginate
 from functions.api.http.problems import problem_responses
 from functions.api.http.router import Router
 from functions.model.entities import Rating
@@ -102,11 +102,14 @@ def delete_review(caller: SignedIn, product_id: Id, customer_id: Id) -> Deleted:
 
 
 @router.get("/products/<product_id>/reviews")
-def reviews_of_product(product_id: Id, limit: Limit = 20, cursor: Cursor = None) -> Listed[ReviewOfProduct]:
-    """List the reviews of a product, newest first. The authors are not shown."""
+def reviews_of_product(
+    product_id: Id, since: Since = None, until: Until = None, limit: Limit = 20, cursor: Cursor = None
+) -> Listed[ReviewOfProduct]:
+    """List the reviews of a product by the time when they were written, newest first. The authors are not shown."""
+    low, high = check_time_range(since, until)
     return paginate(
-        ListRequest(ANONYMOUS, REVIEWS_OF_PRODUCT, (product_id,), cursor),
-        lambda after: reviews.list_reviews_of_product(shop(), product_id, limit, after),
+        ListRequest(ANONYMOUS, REVIEWS_OF_PRODUCT, (product_id, low, high), cursor),
+        lambda after: reviews.list_reviews_of_product(shop(), product_id, limit, after, low, high),
         ReviewOfProduct.of,
     )
 
@@ -119,12 +122,18 @@ def rating_of_product(product_id: Id) -> RatingAnswer:
 
 @router.get("/customers/<customer_id>/reviews")
 def reviews_by_customer(
-    caller: SignedIn, customer_id: Id, limit: Limit = 20, cursor: Cursor = None
+    caller: SignedIn,
+    customer_id: Id,
+    since: Since = None,
+    until: Until = None,
+    limit: Limit = 20,
+    cursor: Cursor = None,
 ) -> Listed[ReviewAnswer]:
-    """List a customer's reviews, newest first."""
+    """List a customer's reviews by the time when they were written, newest first."""
     customer_id = resolve_customer_id(caller, customer_id)
+    low, high = check_time_range(since, until)
     return paginate(
-        ListRequest(caller, REVIEWS_OF_CUSTOMER, (customer_id,), cursor),
-        lambda after: reviews.list_reviews_by_customer(shop(), caller, customer_id, limit, after),
+        ListRequest(caller, REVIEWS_OF_CUSTOMER, (customer_id, low, high), cursor),
+        lambda after: reviews.list_reviews_by_customer(shop(), caller, customer_id, limit, after, low, high),
         ReviewAnswer.of,
     )
