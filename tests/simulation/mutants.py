@@ -52,6 +52,7 @@ from functions.shop import erasure as forgetting
 from functions.shop.shop import Caller
 from ops.commands import restore
 from ops.repair import rebuild, total_checks
+from tests.mutants.edits import edit_code
 from tests.simulation import mutations as s
 from tests.simulation.mutations import Plant, patch_attribute, replace_everywhere
 from tests.simulation.world import Judge
@@ -583,6 +584,12 @@ MUTANTS = (
         "the included tax is rounded down instead of half up",
         replace_everywhere(pricing, "included_tax", s.round_tax_down),
         2,
+        judge="oracle",
+    ),
+    Mutant(
+        "sells what is not sold any more",
+        "an order may contain a product whose sale has ended",
+        edit_code(placing._build_order, ("if products[id].discontinued", "if False")),
         judge="oracle",
     ),
     Mutant(

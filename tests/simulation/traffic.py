@@ -31,6 +31,8 @@ Their ids begin like those of customers or are parts of them, and their groups c
 """
 PRODUCTS = {"mug": (1250, 1, 12), "pot": (3990, 3, 9), "tea": (450, 1, 40), "rug": (9900, 1, 2)}
 """For each product: price in cents, number of DynamoDB items that share the product's stock, initial quantity."""
+ENDING = ("pot", "tea")
+"""Products whose sale staff end for a while. No customer follows them, because then they have no news."""
 CURRENCIES = {"USD": ("pen", 1999), "JPY": ("fan", 4980)}
 """For each currency beside EUR: a product that is sold in it, and its price in the currency's smallest unit.
 
@@ -180,6 +182,7 @@ class SimulatedTraffic:
             (0.3, 2, 5, "categories", self._category),
             (0.4, 1, 3, "imports", self._import),
             (0.5, 1, 4, "stock parts", self._resize),
+            (0.3, 1, 2, "ended products", self._discontinue),
         ):
             if chance.happens(probability, kind):
                 made += [plan(first + number) for number in range(chance.randint(least, most, kind))]
@@ -645,6 +648,19 @@ class SimulatedTraffic:
                 self.people.start("staff", resize, self.chance.random(name, count))
 
         return PlannedCommand(f"{name}: the stock of {product} is split over {parts} items", self._at(name), do)
+
+    def _discontinue(self, number: int) -> PlannedCommand:
+        """Plan that staff end the sale of a product, and mostly start it again some time later."""
+        name = f"end of sale {number}"
+        product = self.chance.choice(ENDING, name, "product")
+
+        def do() -> None:
+            self._expect(200, STAFF, "PATCH", f"/products/{product}", {"discontinued": True})
+            if self.chance.happens(0.8, name, "again"):
+                self.people.tasks.pause(30 * MINUTE * self.chance.random(name, "how long") ** 3)
+                self._expect(200, STAFF, "PATCH", f"/products/{product}", {"discontinued": False})
+
+        return PlannedCommand(f"{name}: {product} is not sold for a while", self._at(name), do)
 
     def _receive(self, product: str, pieces: int, key: str) -> None:
         said = self.people.call(STAFF, "POST", f"/products/{product}/receipts", {"quantity": pieces}, key)

@@ -26,6 +26,7 @@ RULES: tuple[Rule, ...] = (
     stock.receipts_are_counted_once,
     stock.nothing_is_sold_that_is_not_there,
     prices.orders_cost_what_their_products_cost,
+    prices.ended_products_are_not_sold,
     prices.answers_show_the_price_of_the_order,
     prices.later_states_keep_the_price,
     prices.codes_are_used_as_often_as_allowed,

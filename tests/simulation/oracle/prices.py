@@ -32,11 +32,11 @@ def orders_cost_what_their_products_cost(books: Books) -> Iterator[str]:
         until = min((one.answered_at for one in asked if one.succeeded), default=inf)
         for product, line in item["lines"].items():
             books.count_premise("the price of an order line was known")
-            if line["price"] in _prices_between(books, product, since, until):
+            if line["price"] in _values_between(books, product, "price", since, until):
                 continue
             # An order is placed with an eventually consistent read of its products.
             books.count_premise("an order had a price that was replaced a moment before")
-            valid = _prices_between(books, product, since - MAX_REPLICA_LAG_SECONDS, until)
+            valid = _values_between(books, product, "price", since - MAX_REPLICA_LAG_SECONDS, until)
             if line["price"] not in valid:
                 yield f"order {order.id}: a {product} costs {line['price']}, and the price was one of {sorted(valid)}"
         if not any({it["product_id"]: it["quantity"] for it in one.body["lines"]} == order.ordered for one in asked):
@@ -59,17 +59,32 @@ def _count_discount(books: Books, goods: int, code: str) -> None:
     books.count_premise("a discount was rounded", goods * PERCENT_OFF.get(code, 0) % 100 > 0)
 
 
-def _prices_between(books: Books, product: str, since: float, until: float) -> set[int]:
-    """Return the prices of a product that may have been valid at some time between `since` and `until`.
+def ended_products_are_not_sold(books: Books) -> Iterator[str]:
+    """Check that each product of an order was sold at some time between the order's request and its answer."""
+    for order in books.orders.values():
+        since = min((one.asked_at for one in order.placed_by), default=inf) - MAX_REPLICA_LAG_SECONDS
+        until = min((one.answered_at for one in order.placed_by if one.succeeded), default=inf)
+        for product in order.item["lines"]:
+            ended = _values_between(books, product, "discontinued", since, until)
+            books.count_premise("a product's sale ended or began near an order", ended == {True, False})
+            if ended == {True}:
+                yield f"order {order.id} has a {product}, whose sale had ended"
+    for _, request in books.asked("POST", "/orders"):
+        refused = "discontinued" in (request.answer or {}).get("type", "")
+        books.count_premise("an order was refused because a sale had ended", refused)
 
-    A change of the price took effect between its request and its answer. Without an answer, it may take effect later.
+
+def _values_between(books: Books, product: str, name: str, since: float, until: float) -> set[Any]:
+    """Return the values of a product's field that may have been valid at some time between `since` and `until`.
+
+    A change of the field took effect between its request and its answer. Without an answer, it may take effect later.
     """
     asked = [one for _, one in books.asked("POST", "/products") if one.body["product_id"] == product]
-    asked += [one for _, one in books.asked("PATCH", f"/products/{product}") if "price" in one.body]
+    asked += [one for _, one in books.asked("PATCH", f"/products/{product}") if name in one.body]
     changes = [(one, one.answered_at) for one in asked if one.succeeded]
     changes += [(one, inf) for one in asked if one.is_uncertain]
     return {
-        change.body["price"]
+        change.body.get(name, False)
         for change, done_at in changes
         if change.asked_at <= until
         and not any(later.asked_at > done_at and later_done_at < since for later, later_done_at in changes)
