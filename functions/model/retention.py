@@ -123,14 +123,14 @@ def validate_retention(
             "allows 14"
         )
     latest_days = max(failure_days, bus_archive_days) + 2 * dlq_days
-    for what, days in (
-        ("effects", effect_days),
-        ("commands", command_days),
-        ("imports", import_days),
-        ("notifications", notification_days - 3 * mail_deferral_days),
+    for what, days, latest in (
+        ("effects", effect_days, latest_days),
+        ("commands", command_days, latest_days),
+        ("imports", import_days, latest_days),
+        ("notifications", notification_days, latest_days + 3 * mail_deferral_days),
     ):
-        if days <= latest_days:
-            wrong.append(f"{what} are kept for {days} d, but their events can be delivered again for {latest_days} d")
+        if days <= latest:
+            wrong.append(f"{what} are kept for {days} d, but their events can be delivered again for {latest} d")
     for claimed, runs in (
         (mail_claim_seconds, mail_sender_timeout_seconds),
         (product_alert_claim_seconds, product_alerts_timeout_seconds),

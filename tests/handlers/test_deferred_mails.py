@@ -196,7 +196,7 @@ def test_after_a_crash_while_a_mail_is_deferred_it_is_sent_once(
     with fail_calls("sesv2", "SendEmail", *QUOTA), crash_at(service, operation, when, call):
         send_orders(message)
     deferred = shop.take_deferred_messages("order_notification")
-    assert len(deferred) == (operation == "PutItem" and call == 3 or (operation, when) == ("SendMessage", "after"))
+    assert len(deferred) == ((operation == "PutItem" and call == 3) or (operation, when) == ("SendMessage", "after"))
     shop.clock_offset += timedelta(seconds=MAIL_CLAIM_SECONDS + 1)
     assert send_orders(message, *deferred) == []
     assert send_orders(*shop.take_deferred_messages("order_notification")) == []

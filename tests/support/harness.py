@@ -285,7 +285,7 @@ def run_shop(
     def shop(table_name: str, **settings: Any) -> Shop:
         made = wired(table_name, **settings)
         made.table.clock = harness.now
-        made.table.sleep = lambda seconds: harness.sleep(seconds)
+        made.table.sleep = harness.sleep
         return made
 
     harness.shop.table.clock = harness.now
