@@ -269,7 +269,7 @@ class Stage:
     tax_rate: int = _integer_setting(0, 0, 5_000)
     provider_url: str = "https://api.stripe.com"
     product_url: str = "https://shop.example/products/{product_id}"
-    mails_per_second: int = _integer_setting(14, 1, 10_000)
+    mails_per_second: int = _integer_setting(14, 1, 50_000)
     payment_window_minutes: int = _integer_setting(30, 1, 7 * 24 * 60)
     assumed_delivered_days: int = _integer_setting(30, 1, 365)
     return_window_days: int = _integer_setting(30, 0, 365)

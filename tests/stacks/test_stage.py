@@ -190,7 +190,7 @@ def test_context_of_the_cdk_itself_is_ignored() -> None:
         ({"operators": "ann"}, "operators has 'ann': it must be the ARN of a role or a user, such as"),
         ({"product_url": "https://a.example/"}, "product_url is 'https://a.example/': use the form https://shop"),
         ({"product_url": "a.example/{product_id}"}, "product_url is 'a.example/{product_id}': use the form"),
-        ({"mails_per_second": "0"}, "mails_per_second is 0: it must be from 1 to 10000"),
+        ({"mails_per_second": "0"}, "mails_per_second is 0: it must be from 1 to 50000"),
         (
             {"mails_per_second": "1", "concurrency": "order_notification:40"},
             "mails_per_second is 1: this is too little for the concurrency of order_notification, so lower it",
