@@ -377,7 +377,6 @@ def _throttled(port: int, mine: Mapping[str, MeasuredFunction], theirs: Mapping[
 
 def _our_function(shop: OurShop, name: str, handed: Event) -> MeasuredFunction:
     environment = {**VARIABLES, **API_VARIABLES, "TABLE_NAME": shop.harness.shop.table.name}
-    environment |= {"QUEUE_URL": shop.harness.queues["product_alert"]}
     return MeasuredFunction(
         name,
         f"functions.handlers.{MODULES[name]}.handler",

@@ -57,6 +57,10 @@ Clients do not connect to this port. They send their requests to `LocalAws.endpo
 STATE, OBJECTS_FOLDER, TEMPORARY, MAILS, UNSAVED_MARKER = "state", "s3", "tmp", "mails", "unsaved"
 # The file with the log lines of all functions in the current run.
 FUNCTION_LOG = "functions.log"
+REFUSED_MAILS = "refused-mails"
+"""The file in the directory of the local AWS that says which mails its SES refuses. No file: none."""
+MAIL_FAULTS = ("rate", "quota", "paused", "sandbox", "unknown", "suppressed")
+"""What REFUSED_MAILS may contain. "suppressed": SES accepts all mails, and sends none (local/mail_refusals.py)."""
 # SNAPSHOT is the folder of the newest snapshot. PREVIOUS_SNAPSHOT is the folder of the previous snapshot, which exists
 # only while a new snapshot is saved. ROLLBACK_FILES is a folder inside a snapshot. It contains copies of files outside
 # ministack's state, such as the checkpoints of the stream pollers. Each start restores these files, too.

@@ -44,6 +44,7 @@ from local.deploy import API_ID, describe_deployed_stack
 from local.forked_workers import fork_workers
 from local.function_output import save_function_output
 from local.loop_guard import remember_chain, stop_loops
+from local.mail_refusals import refuse_mails
 from local.shop_client import STACK_NAME, TOKEN_CACHE_SECONDS
 
 Scope = MutableMapping[str, Any]
@@ -320,6 +321,7 @@ def main(directory: Path) -> None:
     aws = LocalAws(directory, address)
     _add_key_to_authorizer_requests(aws)
     save_function_output(directory)
+    refuse_mails(directory)
     fork_workers()
     _limit_batches()
     stop_loops()

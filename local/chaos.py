@@ -15,6 +15,7 @@ from functions.model.reactions import REACTIONS
 from functions.model.table import ORDER
 from local import demo, expiry
 from local.activity_log import ActivityLog
+from local.aws_process import MAIL_FAULTS, REFUSED_MAILS
 from local.http_server import InvalidField
 from local.queues import StackQueue, StackQueues
 from local.shop_client import RunningShop
@@ -49,6 +50,7 @@ class Chaos:
             "reader": self._set_reader_running,
             "advance": self._advance,
             "kill": self._kill,
+            "mails": self._refuse_mails,
         }
         for queue in queues.by_name.values():  # enable all functions: a killed run may have left a function disabled
             self._set_worker_enabled(queue, enabled=True)
@@ -197,6 +199,18 @@ class Chaos:
             raise InvalidField("by", str(error)) from None
         expired = demo.advance(self._running, by)
         return {"said": f"The expiry clock advanced by {body['by']}: {expired} items have expired.", "expired": expired}
+
+    def _refuse_mails(self, body: Mapping[str, Any]) -> SwitchResult:
+        """Let the local SES refuse mails, until the switch is used again or the local AWS restarts."""
+        kind = str(body.get("refuse"))
+        file = self._running.aws.directory / REFUSED_MAILS
+        if kind == "none":
+            file.unlink(missing_ok=True)
+            return {"said": "SES accepts all mails again."}
+        if kind not in MAIL_FAULTS:
+            raise InvalidField("refuse", f"must be one of none, {', '.join(MAIL_FAULTS)}")
+        file.write_text(kind)
+        return {"said": f"From now on, SES has the fault: {kind}."}
 
     def _kill(self, body: Mapping[str, Any]) -> SwitchResult:
         name = str(body.get("process"))

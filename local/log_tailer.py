@@ -127,6 +127,16 @@ def _failed_entries(line: LogLine) -> Iterator[NewEntry]:
     }
 
 
+def _deferred_entries(line: LogLine) -> Iterator[NewEntry]:
+    yield {
+        "kind": "failed",
+        "text": f"mail deferred for {line['delay_seconds']} s: {line['error']} ({line['kind']})",
+        "order_id": _order_id_of(line),
+        "reaction": line["function"],
+        **_pick_fields(line, "error", "attempt"),
+    }
+
+
 ENTRY_BUILDERS: Mapping[str, Callable[[LogLine], Iterator[NewEntry]]] = {
     "request_handled": _request_entries,
     "events_published": _published_entries,
@@ -147,6 +157,7 @@ ENTRY_BUILDERS: Mapping[str, Callable[[LogLine], Iterator[NewEntry]]] = {
     "deadlines_checked": _order_expiry_entries,
     "record_parked": _parked_entries,
     "record_failed": _failed_entries,
+    "mail_deferred": _deferred_entries,
 }
 
 

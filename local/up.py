@@ -238,8 +238,12 @@ SETTINGS_OF_AWS = {
     "analytics": "false",
     "front_secret_version": "",
     "restored_stream": "",
+    "mails_per_second": "1000",
 }
-"""The settings that the file of dev may have for AWS, and that the local shop cannot use, with their defaults."""
+"""The settings that the file of dev may have for AWS, and that the local shop cannot use, with their values here.
+
+They are the defaults, except for the rate of mails: the local SES has no quota.
+"""
 
 
 def synthesize_template(settings: Mapping[str, str] | None = None) -> dict[str, Any]:

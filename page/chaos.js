@@ -6,6 +6,8 @@ import { el, storyLink } from "./ui.js";
 
 const SPANS = [["1h", "1 hour: unpaid orders lapse"], ["30d", "30 days"], ["90d", "90 days"], ["400d", "400 days: closed orders are archived"]];
 
+const MAIL_FAULTS = [["quota", "the daily quota is used up"], ["rate", "one mail a second"], ["paused", "the account is paused"], ["sandbox", "the account is in the sandbox"], ["unknown", "an unknown reason"], ["suppressed", "accept mails, and send none"], ["none", "nothing: accept all mails"]];
+
 /** The section, and `update`, which receives the state of readers and processes. */
 export function chaosSection({ signal }) {
   const said = el("div", { class: "said", role: "status" });
@@ -32,6 +34,7 @@ export function chaosSection({ signal }) {
   get("/local/shop", { signal }).then((shop) => offer(shop), () => {});
   const times = field("Times", "times", { type: "number", min: "1", max: "100", value: "3", required: true });
   const by = field("Duration", "by", {}, { options: SPANS });
+  const refuse = field("SES refuses", "refuse", {}, { options: MAIL_FAULTS });
   const switches = [
     switchForm("Fail deliveries", [failing, times], "Make them fail", () => ({ switch: "fail", of: failing.control.value, times: Number(times.control.value) }), {
       what: "The next deliveries of this reader or reaction fail, as if its code or a service were broken.",
@@ -45,6 +48,10 @@ export function chaosSection({ signal }) {
     switchForm("Advance the clock", [by], "Advance", () => ({ switch: "advance", by: by.control.value }), {
       what: "Everything that is due within this duration ends now: unpaid orders, old markers, closed orders.",
       watch: "A delivered order is archived, and its story shows this.",
+    }),
+    switchForm("Refuse mails", [refuse], "Refuse mails", () => ({ switch: "mails", refuse: refuse.control.value }), {
+      what: "The mail service refuses mails for this reason, as SES does.",
+      watch: "Place an order. Its mail is deferred, and comes within 15 minutes after the service accepts mails again.",
     }),
     switchForm("Kill a process", [process], "Kill the process", () => ({ switch: "kill", process: process.control.value }), {
       what: "Sends kill -9. The process restarts within seconds.",

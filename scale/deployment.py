@@ -7,10 +7,12 @@ from typing import Any
 
 from functions.model import entities as e
 from functions.model.lambdas import lambda_name_of_handler
-from stacks.stage import EXAMPLE_STAGES
+from stacks.stage import EXAMPLE_STAGES, MAIL_PERCENT
 from stacks.synth_cache import load_template
 
 STAGE = "prod"
+MAIL_SHARE = MAIL_PERCENT["order_notification"] / 100
+"""The share of SES's rate that order mails get."""
 
 
 @dataclass(frozen=True)

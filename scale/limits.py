@@ -142,7 +142,7 @@ LIMITS: tuple[Limit, ...] = (
     ),
     Limit(
         "ses-rate", "SES", "mails of an account out of the sandbox", 14, "mails a second", "quota", f"{SES}/quotas.html",
-        "the quota of the sending rate", raised=8_000,
+        "the quota of the sending rate", raised=14_000,
         quota=("ses", "L-CDEF9B6B"),
     ),
     Limit(

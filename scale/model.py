@@ -25,7 +25,7 @@ import simpy
 from functions.handlers.copies_reader import ITEMS_AT_ONCE, MAX_FOLDED_ITEMS
 from functions.model.changes import CHANGE_TYPES
 from functions.model.reactions import REACTIONS
-from scale.deployment import Deployment, list_of
+from scale.deployment import MAIL_SHARE, Deployment, list_of
 from scale.recorder import Call, KeyUse, Request, Trace
 from scale.resources import ExecutionEnvironments, HotKeys, ItemLocks, Pollers, RateLimit, Split, jitter
 
@@ -268,7 +268,7 @@ class Model:
         )
         self.put_events = RateLimit(limits["put-events"])
         self.targets = RateLimit(limits["bus-targets"])
-        self.mail_rate = RateLimit(limits["ses-rate"])
+        self.mail_rate = RateLimit(limits["ses-rate"] * MAIL_SHARE)
         self.mails_left = limits["ses-day"]
         self.api_limits = {
             "account": RateLimit(limits["api-throttle"]),

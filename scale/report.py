@@ -16,7 +16,7 @@ from typing import Any
 from docs import markdown
 from scale import limits, setups
 from scale.demand import per_order
-from scale.deployment import Deployment
+from scale.deployment import MAIL_SHARE, Deployment
 from scale.limits import LIMITS, NEW_ACCOUNT, REGION, SEEN
 from scale.model import COPIES, EFFECTS, FULFILMENT, ServiceTimes, Setup
 from scale.profiles import BEST_SELLER_PARTS, LINES_MIX, OUTAGE, POPULARITY, PRODUCTS, PROFILES, SALE_PARTS, Profile
@@ -329,8 +329,9 @@ def _limit_row(row: Results) -> tuple[str, ...]:
 def _mail_sections(results: Results) -> Iterator[str]:
     per, default, new = mails_per_order(), limits.defaults(), NEW_ACCOUNT
     yield f"""
-An order causes {per:g} mails. They wait in their queue while SES refuses them, so they delay no parcel; but a queue keeps
-a message for four days. The backlog is that of one hour at 100 orders a second.
+An order causes {per:g} mails. Order mails get {MAIL_SHARE:.0%} of the setting `mails_per_second`, which is SES's rate here. More mails
+wait in their queue, so they delay no parcel; but a queue keeps a message for four days, and a mail that SES refuses is
+deferred for three days. The backlog is that of one hour at 100 orders a second.
 """
     rows = []
     for title, rate, daily in (
@@ -338,10 +339,16 @@ a message for four days. The backlog is that of one hour at 100 orders a second.
         ("SES after production access", default["ses-rate"], default["ses-day"]),
         ("SES raised", limits.raised()["ses-rate"], limits.raised()["ses-day"]),
     ):
-        backlog = max(0.0, 100 * per - rate) * 3_600
+        backlog = max(0.0, 100 * per - rate * MAIL_SHARE) * 3_600
         a_day = f"{daily / per:,.0f}"
         rows.append(
-            (title, f"{rate:,g} a second, {daily:,.0f} a day", f"{rate / per:,.2f}", a_day, f"{backlog:,.0f} mails")
+            (
+                title,
+                f"{rate:,g} a second, {daily:,.0f} a day",
+                f"{rate * MAIL_SHARE / per:,.2f}",
+                a_day,
+                f"{backlog:,.0f} mails",
+            )
         )
     yield markdown.render_table(("quota", "value", "orders a second", "orders a day", "backlog"), rows)
     found, concurrency = results["new_account"], NEW_ACCOUNT["lambda-concurrency"]
@@ -365,7 +372,7 @@ def needs(orders: float) -> Mapping[str, float]:
         "bus-targets": orders * per["messages"],
         "lambda-concurrency": orders * per["lambda-seconds"],
         "api-throttle": orders * per["api requests"],
-        "ses-rate": orders * per["mails"],
+        "ses-rate": orders * per["mails"] / MAIL_SHARE,
         "ses-day": orders * per["mails"] * 86_400 / 3,
     }
 
@@ -379,7 +386,7 @@ def _large_sections(results: Results) -> Iterator[str]:
     yield f"""
 A shop of {LARGE:,} orders a second needs, in one region: {found["table-write"]:,.0f} write units a second in the table,
 {found["bus-targets"]:,.0f} events to targets, {found["lambda-concurrency"]:,.0f} concurrent invocations, and
-{found["ses-rate"]:,.0f} mails a second. One table with raised quotas takes {cell:,.0f} orders a second, then
+a rate of {found["ses-rate"]:,.0f} mails a second. One table with raised quotas takes {cell:,.0f} orders a second, then
 {find_row(results, "raised", "steady")["what"]}. So it takes:
 
 - **{cells} tables**, one for each region or tenant, each with its stream, bus, queues and invoice lanes. An order belongs to

@@ -8,8 +8,11 @@ from scale.deployment import Deployment
 from scale.model import FULFILMENT, Setup
 from scale.profiles import BEST_SELLER_PARTS, SALE_PARTS
 
+MAILS = "order_notification"
 INVOICE_LANES, LANE_CONCURRENCY = 8, 16
 """The series of invoice numbers with raised quotas, and how many workers use them."""
+MAIL_CONCURRENCY = 1_000
+"""How many workers send order mails with raised quotas: Lambda's maximum, which `mails_per_second` gives from 8,400 on."""
 MORE_SHARDS: Mapping[str, int] = {
     "METRIC#{shard}": 128,
     "ACTIVITY#{day}#{shard}": 16,
@@ -22,9 +25,10 @@ MORE_SHARDS: Mapping[str, int] = {
 def enlarge(deployment: Deployment) -> Deployment:
     """Return the deployment with INVOICE_LANES, more shards and stock parts, and a higher throttle of the API."""
     fulfilment = replace(deployment.queues[FULFILMENT], max_concurrency=LANE_CONCURRENCY)
+    mails = replace(deployment.queues[MAILS], max_concurrency=MAIL_CONCURRENCY)
     return replace(
         deployment,
-        queues={**deployment.queues, FULFILMENT: fulfilment},
+        queues={**deployment.queues, FULFILMENT: fulfilment, MAILS: mails},
         shards={**deployment.shards, **MORE_SHARDS},
         invoice_lanes=INVOICE_LANES,
         stock_parts=SALE_PARTS,

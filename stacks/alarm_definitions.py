@@ -184,6 +184,15 @@ ALARMS: tuple[AlarmDefinition, ...] = (
         for_each="dead letters",
     ),
     AlarmDefinition(
+        name="mails-deferred",
+        description="SES has refused a mail for an hour. After three days the mail is parked",
+        metric=metrics.MAIL_DEFERRAL_AGE,
+        statistic="Maximum",
+        above=60 * 60 * 1000,
+        minutes=30,
+        runbook="mails-deferred",
+    ),
+    AlarmDefinition(
         name="unmatched-payment",
         description="A payment matches no order and is not refunded yet",
         metric=metrics.UNMATCHED_PAYMENTS,

@@ -96,6 +96,11 @@ class Dashboard(Construct):
                 "Parked, and continued by a message to the own queue",
                 [self._metric_by_dimension(m.PARKED), self._metric_by_dimension(m.CONTINUED)],
             ),
+            (
+                _graph_widget,
+                "Mails that SES refused: deferred, and for how long, ms",
+                [self._metric_by_dimension(m.MAILS_DEFERRED), *self._level_metrics(m.MAIL_DEFERRAL_AGE)],
+            ),
         ]
 
     def _units(self) -> WidgetRow:

@@ -110,7 +110,6 @@ class ShopFunction(Construct):
         number of its messages itself. https://docs.aws.amazon.com/lambda/latest/dg/invocation-recursion.html
         """
         self.grant("sqs:SendMessage", on=queue.queue_arn)
-        self.add_environment(queue_url=queue.queue_url)
         resource: Any = self.function.node.default_child
         resource.recursive_loop = "Allow"
 

@@ -281,7 +281,11 @@ class OrdersStack(Stack):
         return worker
 
     def create_order_notification_worker(self) -> ShopFunction:
-        environment = env.OrderNotificationsEnvironment(**self.table_environment, **self.mail_environment)
+        environment = env.OrderNotificationsEnvironment(
+            **self.table_environment,
+            **self.mail_environment,
+            order_mails_per_minute=self.stage.mails_per_invocation("order_notification"),
+        )
         runs = retention.MAIL_SENDER_TIMEOUT_SECONDS
         worker = self.create_function(
             "order_notification_worker", environment, no_dead_letters=NO_DLQ_QUEUE, timeout_seconds=runs
@@ -292,13 +296,13 @@ class OrdersStack(Stack):
 
     def create_product_alert_worker(self) -> ShopFunction:
         runs = retention.PRODUCT_ALERTS_TIMEOUT_SECONDS
-        each = self.stage.notices_per_second // 2  # two invocations run at the same time, so each gets half of the rate
+        each = self.stage.mails_per_invocation("product_alert")
         environment = env.ProductAlertsEnvironment(
             **self.table_environment,
             **self.mail_environment,
             product_url=self.stage.product_url,
-            mails_per_second=each,
-            page_size=min(100, each * (runs - retention.MAIL_ATTEMPT_SECONDS) // 2),
+            alerts_per_minute=each,
+            page_size=max(1, min(100, each * (runs - retention.MAIL_ATTEMPT_SECONDS) // 120)),
         )
         worker = self.create_function(
             "product_alert_worker", environment, no_dead_letters=NO_DLQ_QUEUE, timeout_seconds=runs

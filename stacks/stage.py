@@ -15,6 +15,7 @@ from ipaddress import ip_network
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from functions.model import retention
 from functions.model.lambdas import lambda_name
 from functions.model.money import parse_amounts
 from functions.model.reactions import HANDLERS, REACTIONS, Reaction
@@ -92,6 +93,14 @@ https://docs.aws.amazon.com/apigateway/latest/developerguide/limits.html
 CLOCK_DIFFERENCE_SECONDS = 20
 """A customer's burst must be at least the writes of this time, so that clocks may differ without wrong rejections."""
 LAMBDAS = tuple(sorted(lambda_name(path.stem) for path in HANDLERS.glob("[a-z]*.py")))
+MAIL_PERCENT: Mapping[str, int] = {"order_notification": 60, "product_alert": 30}
+"""The share that each queue of mails has of `mails_per_second`, in percent. The rest is left to Cognito.
+
+Cognito sends mails about sign-ups and passwords through SES, counts towards the same quota, and cannot be slowed down:
+https://docs.aws.amazon.com/cognito/latest/developerguide/user-pool-email.html
+"""
+MAILS_PER_MINUTE_OF_AN_INVOCATION = 300
+"""How many mails one invocation can send per minute. It sends one after the other, with four requests of 50 ms each."""
 QUEUES = tuple(reaction for reaction in REACTIONS if reaction.function)
 """The reactions whose queues Lambdas process."""
 BATCHED = ("copies_reader", "event_publisher", *(reaction.name for reaction in QUEUES))
@@ -149,7 +158,10 @@ class Stage:
     `tax_rate`: The tax rate that is included in all prices, in hundredths of a percent (2000 means 20 %).
     `provider_url`: The base URL of the payment provider's API, which must be compatible with Stripe.
     `product_url`: The URL of a product page. Mails to the followers of a product link to it.
-    `notices_per_second`: The maximum number of mails per second to followers. Leave some SES quota for other mails.
+    `mails_per_second`: How many mails per second the account may send: SES's maximum send rate in the region, or less
+    if other senders use it, too. Order mails get 60 % of it, and mails to the followers of products 30 %. The other
+    10 % are left to the mails of Cognito, which cannot be slowed down. SES's sandbox allows 1; a new account outside of
+    it usually has 14 (docs/decisions/0083-all-mails-share-one-rate.md).
     `cors_origins`: The web origins that may call the API.
     `retention_days`: How many days a closed order stays in the table.
     `payment_window_minutes`: How many minutes stock is reserved for an unpaid order.
@@ -165,7 +177,7 @@ class Stage:
     collects them, as `copies_reader:200,archive:100`. Larger batches cost less, and effects come later. Without an
     entry: 50 for `copies_reader`, 100 for `event_publisher`, and what model/reactions.py declares for a queue.
     `concurrency`: How many invocations may process a queue at the same time, as `fulfilment:4`. Without an entry, what
-    model/reactions.py declares.
+    model/reactions.py declares; a queue of mails has more if its share of `mails_per_second` needs more.
     `reserved_concurrency`: How many concurrent invocations of the account only this Lambda may use, as `api:100`. It is
     also the most that it may use: a stream reader needs its shards times `parallelization`, and the Lambda of a queue
     needs its `concurrency`. The account keeps at least 100 for all Lambdas without an entry
@@ -261,7 +273,7 @@ class Stage:
     tax_rate: int = _integer_setting(0, 0, 5_000)
     provider_url: str = "https://api.stripe.com"
     product_url: str = "https://shop.example/products/{product_id}"
-    notices_per_second: int = _integer_setting(10, 2, 1_000)
+    mails_per_second: int = _integer_setting(14, 1, 50_000)
     payment_window_minutes: int = _integer_setting(30, 1, 7 * 24 * 60)
     assumed_delivered_days: int = _integer_setting(30, 1, 365)
     return_window_days: int = _integer_setting(30, 0, 365)
@@ -338,13 +350,28 @@ class Stage:
 
     def tuned(self, reaction: Reaction) -> Reaction:
         """Return a reaction with the batches and the concurrency that the settings give its queue."""
-        concurrency = self.number_for("concurrency", reaction.name, reaction.concurrency)
+        batch_size, concurrency = reaction.batch_size, reaction.concurrency
+        if share := self.mails_per_minute(reaction.name):
+            concurrency = min(max(concurrency, math.ceil(share / MAILS_PER_MINUTE_OF_AN_INVOCATION)), 1_000)
+        concurrency = self.number_for("concurrency", reaction.name, concurrency)
+        if share:
+            time_seconds = retention.MAIL_SENDER_TIMEOUT_SECONDS - retention.MAIL_ATTEMPT_SECONDS
+            batch_size = max(1, min(batch_size, share // concurrency * time_seconds // 60))
         return replace(
             reaction,
-            batch_size=self.number_for("batch_size", reaction.name, reaction.batch_size),
+            batch_size=self.number_for("batch_size", reaction.name, batch_size),
             batch_window_seconds=self.number_for("batch_window_seconds", reaction.name, reaction.batch_window_seconds),
             concurrency=concurrency,
         )
+
+    def mails_per_minute(self, reaction: str) -> int:
+        """Return how many mails all invocations for a queue may send per minute together; 0 if it sends no mails."""
+        return self.mails_per_second * 60 * MAIL_PERCENT.get(reaction, 0) // 100
+
+    def mails_per_invocation(self, name: str) -> int:
+        """Return how many mails one invocation for a queue may send per minute. `name`: the name of the reaction."""
+        (reaction,) = [one for one in QUEUES if one.name == name]
+        return self.mails_per_minute(name) // self.tuned(reaction).concurrency
 
     @property
     def removal_policy(self) -> "RemovalPolicy":
@@ -378,6 +405,7 @@ class Stage:
             self._check_named_numbers(which, numbers)
         self._check_batches()
         self._check_reservations()
+        self._check_mails()
         try:
             parse_amounts(",".join(self.shipping))
         except ValueError as error:
@@ -474,6 +502,15 @@ class Stage:
             if 0 < (reserved := self.number_for("reserved_concurrency", name)) < number:
                 raise InvalidSetting(
                     f"reserved_concurrency of {name} is {reserved}: use at least {number}, its {setting}, or 0"
+                )
+
+    def _check_mails(self) -> None:
+        """Raise InvalidSetting if an invocation could send less than a mail a minute."""
+        for name in MAIL_PERCENT:
+            if not self.mails_per_invocation(name):
+                raise InvalidSetting(
+                    f"mails_per_second is {self.mails_per_second}: this is too little for the concurrency of {name}, "
+                    "so lower it"
                 )
 
     def _check_arns(self) -> None:

@@ -3,15 +3,55 @@
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Literal
 
 from botocore.exceptions import ClientError
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 
 from functions.dynamodb.errors import Permanent
 from functions.runtime import clients
+from functions.shop.order_notifications import MailRefused, RefusalKind
 
-PERMANENT_ERROR_CODES = {"BadRequestException", "MessageRejected"}
-"""SES error codes for which a retry would fail again (SES API v2 reference, SendEmail)."""
+
+@dataclass(frozen=True)
+class Refusal:
+    """What an error of SES concerns. `code`: the error code. `text`: a part of the message. "" means any.
+
+    `kind`: as in MailRefused, or "permanent": this mail or its address, so a retry would fail again.
+    """
+
+    kind: Literal["permanent"] | RefusalKind
+    code: str = ""
+    text: str = ""
+
+
+REFUSALS = (
+    Refusal("rate", text="Maximum sending rate exceeded"),
+    Refusal("quota", text="Daily message quota exceeded"),
+    Refusal("quota", text="Daily sending quota exceeded"),
+    Refusal("sandbox", text="Email address is not verified"),
+    Refusal("paused", text="Sending paused for this account"),
+    Refusal("paused", text="Sending suspended for this account"),
+    Refusal("paused", code="SendingPausedException"),
+    Refusal("paused", code="AccountSuspendedException"),
+    Refusal("paused", code="MailFromDomainNotVerifiedException"),
+    Refusal("rate", code="TooManyRequestsException"),
+    Refusal("rate", code="ThrottlingException"),
+    Refusal("rate", code="Throttling"),
+    Refusal("permanent", code="BadRequestException"),
+    Refusal("permanent", code="MessageRejected"),
+)
+"""The errors of SES with a status of 4xx. The first entry that matches decides.
+
+The texts are first, because SES uses one code for several causes: "the API produces a ThrottlingException error. The
+error message includes one of the following messages: Daily message quota exceeded, Maximum sending rate exceeded"
+(https://docs.aws.amazon.com/ses/latest/dg/manage-sending-quotas-errors.html). In API v2 the code is
+TooManyRequestsException or LimitExceededException. The codes:
+https://docs.aws.amazon.com/ses/latest/APIReference-V2/API_SendEmail.html#API_SendEmail_Errors. In the sandbox, SES
+rejects mails to unverified addresses: https://docs.aws.amazon.com/ses/latest/dg/request-production-access.html.
+"""
+FIRST_SERVER_ERROR = 500
+"""From this HTTP status on, SES may have accepted the mail although it answered with an error."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +80,8 @@ def send_mail(sender: str, to: str, mail: Mail, effect_id: str) -> str:
     """Send a mail through SES and return the SES message id.
 
     `effect_id`: the shop's id of the mail. The mail gets it as an SES message tag. Raises Permanent if a retry would
-    fail again.
+    fail again, and MailRefused if SES refused the mail for another reason. After any other error, such as a timeout,
+    SES may have accepted the mail.
     """
     content = {
         "Simple": {
@@ -56,7 +97,18 @@ def send_mail(sender: str, to: str, mail: Mail, effect_id: str) -> str:
             EmailTags=[{"Name": "effect", "Value": effect_id}],
         )
     except ClientError as error:
-        if (code := error.response["Error"]["Code"]) in PERMANENT_ERROR_CODES:
+        if error.response["ResponseMetadata"]["HTTPStatusCode"] >= FIRST_SERVER_ERROR:
+            raise
+        code = error.response["Error"]["Code"]
+        if (kind := classify_refusal(code, error.response["Error"]["Message"])) == "permanent":
             raise Permanent(code) from error
-        raise
+        raise MailRefused(kind, code) from error
     return str(answer["MessageId"])
+
+
+def classify_refusal(code: str, message: str) -> Literal["permanent"] | RefusalKind:
+    """Return what a refusal of SES concerns, by the error code and the error message."""
+    for one in REFUSALS:
+        if one.code in ("", code) and one.text.lower() in message.lower():
+            return one.kind
+    return "unknown"

@@ -6,22 +6,31 @@
 
 If the Lambda crashes before step 3, the claim expires after some seconds, and then a retry sends the mail. If SES had
 already accepted the mail, the customer gets it twice.
+
+If SES refuses the mail for now, for example because the daily quota is used up, the Lambda defers it: it sends the
+message to its own queue again, with a delay. If SES would refuse all mails, it defers the rest of the batch, too.
 """
 
-from datetime import datetime
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
 
+from functions.adapters.mail_pace import MailPace
 from functions.adapters.mailer import send_mail
 from functions.mails.order_notifications import render_notification
 from functions.model.events import OrderData, ReceivedEvent, RefundData
 from functions.model.retention import MAIL_ATTEMPT_SECONDS, MAIL_SENDER_TIMEOUT_SECONDS
 from functions.runtime import observability
 from functions.runtime.environment import OrderNotificationsEnvironment
+from functions.runtime.mail_deferral import defer_message, get_deferral
 from functions.runtime.queue_batch import MessageBatch, queue_handler
 from functions.shop.order_notifications import (
+    MailRefused,
     claim_order_notification,
     get_mail_context,
     holding_claim,
     latest_mail_start,
+    mark_deferred,
     mark_sent,
 )
 from functions.shop.shop import Shop
@@ -30,18 +39,39 @@ from functions.shop.shop import Shop
 @queue_handler(OrderNotificationsEnvironment, margin_seconds=MAIL_ATTEMPT_SECONDS)
 def handler(batch: MessageBatch, shop: Shop, environment: OrderNotificationsEnvironment) -> None:
     """Lambda entry point: send a mail to the customer for each event of an order."""
-    latest_start = latest_mail_start(shop, MAIL_SENDER_TIMEOUT_SECONDS)
-    batch.apply_each(lambda event: send_notification(shop, environment, event, latest_start))
+    pace = MailPace(shop, environment.order_mails_per_minute, latest_mail_start(shop, MAIL_SENDER_TIMEOUT_SECONDS))
+    for message in batch.records:
+        batch.apply([message], partial(_send_or_defer, shop, environment, pace, message))
+    pace.wait()
+
+
+def _send_or_defer(
+    shop: Shop,
+    environment: OrderNotificationsEnvironment,
+    pace: MailPace,
+    message: Mapping[str, Any],
+    events: list[ReceivedEvent],
+) -> None:
+    """Send the mail of a message. Defer it without a request to SES if SES would refuse it like an earlier mail."""
+    (event,) = events
+    if refused := pace.refused_all_by:
+        defer_message(shop, message, refused)
+    else:
+        send_notification(shop, environment, pace, message, event)
 
 
 def send_notification(
-    shop: Shop, environment: OrderNotificationsEnvironment, event: ReceivedEvent, latest_start: datetime
+    shop: Shop,
+    environment: OrderNotificationsEnvironment,
+    pace: MailPace,
+    message: Mapping[str, Any],
+    event: ReceivedEvent,
 ) -> None:
-    """Send the mail about an order event to the customer, and log the result. Raises NoTimeLeft after `latest_start`.
+    """Send the mail about an order event to the customer, and log the result. Defer the mail if SES refuses it for now.
 
     Sends nothing if the mail was already sent, the event has no customer, the customer was erased or wants no mails, or
     the order is archived. If the error Permanent is raised, the event is parked (stored in the failure store). After
-    any other error, the queue delivers the event again.
+    any other error, the queue delivers the event again. Raises NoTimeLeft if the invocation is near its end.
     """
     customer_id = event.data.customer_id  # None if the event is the refund of a payment that has no order
     order_version = event.version if isinstance(event.data, OrderData) else None
@@ -49,17 +79,30 @@ def send_notification(
     if not recipient:
         observability.log_effect("notification_skipped", shop, event, effect=None)
         return
+    pace.acquire()
     notification = claim_order_notification(
-        shop, event.name, event.id, event.at, recipient.order, latest_start=latest_start
+        shop,
+        event.name,
+        event.id,
+        event.at,
+        recipient.order,
+        latest_start=pace.latest_start,
+        deferral=get_deferral(message),
     )
     if notification is None:
         observability.log_effect("notification_sent", shop, event, effect=None)
         return
     refund = event.data if isinstance(event.data, RefundData) else None
     mail = render_notification(event.name, recipient.customer, recipient.order, environment.shop_name, refund)
-    with holding_claim(notification):
-        message_id = send_mail(environment.sender, recipient.customer.email, mail, event.id)
-        mark_sent(shop, notification, message_id)
+    try:
+        with holding_claim(shop, notification):
+            message_id = pace.send(lambda: send_mail(environment.sender, recipient.customer.email, mail, event.id))
+            mark_sent(shop, notification, message_id)
+    except MailRefused as refused:
+        deferral = shop.new_id()
+        defer_message(shop, message, refused, deferral)
+        mark_deferred(shop, notification, deferral)
+        return
     observability.log_effect(
         "notification_sent", shop, event, effect=notification.effect_id, mail=event.name, message_id=message_id
     )

@@ -6,14 +6,17 @@ message about the next page to its own queue. Then it stores the progress in the
 After a crash, at most one page is repeated, and followers who already got the mail are skipped. If a mail fails, the
 Lambda continues with the next follower of the page. After five failed mails, it stops. In both cases, SQS delivers the
 message again. The next page starts only when no mail of the current page needs a retry.
+
+If SES refuses a mail for now, for example because the daily quota is used up, the Lambda defers the page: it sends the
+message to its own queue again, with a delay.
 """
 
 import json
 from collections.abc import Mapping
-from datetime import datetime
 from functools import partial
 from typing import Any
 
+from functions.adapters.mail_pace import MailPace
 from functions.adapters.mailer import send_mail
 from functions.dynamodb.errors import Permanent
 from functions.mails.product_alerts import render_alert
@@ -25,13 +28,14 @@ from functions.model.retries import ClaimHeld
 from functions.runtime import clients, observability
 from functions.runtime.environment import ProductAlertsEnvironment
 from functions.runtime.log import log
-from functions.runtime.queue_batch import MessageBatch, queue_handler
-from functions.runtime.rate_limiter import RateLimiter
-from functions.shop.order_notifications import holding_claim, latest_mail_start, mark_sent
+from functions.runtime.mail_deferral import defer_message
+from functions.runtime.queue_batch import MessageBatch, queue_handler, queue_url
+from functions.shop.order_notifications import MailRefused, holding_claim, latest_mail_start, mark_sent
 from functions.shop.product_alerts import (
     RECIPIENTS_PER_BATCH,
     claim_alert,
     get_follower_page,
+    mark_page_deferred,
     mark_page_notified,
     select_recipients,
 )
@@ -55,20 +59,25 @@ class PageIncomplete(ClaimHeld):
 @queue_handler(ProductAlertsEnvironment)
 def handler(batch: MessageBatch, shop: Shop, environment: ProductAlertsEnvironment) -> None:
     """Lambda entry point: for each message, send the mails to one page of followers."""
+    pace = MailPace(shop, environment.alerts_per_minute, latest_mail_start(shop, PRODUCT_ALERTS_TIMEOUT_SECONDS))
     for message in batch.records:
-        batch.apply([message], partial(alert_followers, shop, environment, message))
+        batch.apply([message], partial(alert_followers, shop, environment, pace, message))
+    pace.wait()
 
 
 def alert_followers(
-    shop: Shop, environment: ProductAlertsEnvironment, message: Mapping[str, Any], events: list[ReceivedEvent]
+    shop: Shop,
+    environment: ProductAlertsEnvironment,
+    pace: MailPace,
+    message: Mapping[str, Any],
+    events: list[ReceivedEvent],
 ) -> None:
     """Send the mails about an event to one page of followers, then send the queue message for the next page.
 
-    Raises Permanent if the position or number of the page in the message is malformed, or if the chain has MAX_PAGES
-    pages. Raises PageIncomplete or another error if the
-    message must be delivered again.
+    Defers the page if SES refuses a mail for now. Raises Permanent if the position or number of the page in the message
+    is malformed, or if the chain has MAX_PAGES pages. Raises PageIncomplete or another error if the message must be
+    delivered again.
     """
-    latest_start = latest_mail_start(shop, PRODUCT_ALERTS_TIMEOUT_SECONDS)
     (event,) = events
     body = json.loads(message["body"])
     after = body.get("after")
@@ -77,13 +86,25 @@ def alert_followers(
     number = body.get("page", 1)
     if not isinstance(number, int) or not 1 <= number <= MAX_PAGES:
         raise Permanent(f"the number of the page must be 1 to {MAX_PAGES}")
-    page = get_follower_page(shop, event, after, environment.page_size)
+    deferral = body.get("deferral")
+    if deferral is not None and not isinstance(deferral, int):
+        raise Permanent("the version of the campaign `deferral` must be a number")
+    if pace.refused_all_by:
+        defer_message(shop, message, pace.refused_all_by)
+        return
+    page = get_follower_page(shop, event, after, environment.page_size, deferral)
     mails = 0
     if page is not None:
-        mails = _send_alerts(shop, environment, event, page.product, page.followers, latest_start)
+        try:
+            mails = _send_alerts(shop, environment, pace, event, page.product, page.followers)
+        except MailRefused as refused:
+            defer_message(shop, message, refused, deferral=page.campaign.version + 1)
+            mark_page_deferred(shop, page)
+            return
         if page.after is not None:
             following = json.dumps({"detail": body["detail"], "after": page.after, "page": number + 1})
-            clients.client("sqs").send_message(QueueUrl=environment.queue_url, MessageBody=following)
+            sqs = clients.client("sqs")
+            sqs.send_message(QueueUrl=queue_url(sqs, message["eventSourceARN"]), MessageBody=following)
             observability.add_metric(metrics.CONTINUED)
         mark_page_notified(shop, page)
     said = {"news": event.name, "product_id": event.data.product_id, "mails": mails, "page": number}
@@ -94,51 +115,59 @@ def alert_followers(
 def _send_alerts(
     shop: Shop,
     environment: ProductAlertsEnvironment,
+    pace: MailPace,
     event: ReceivedEvent,
     product: Product,
     followers: tuple[str, ...],
-    latest_start: datetime,
 ) -> int:
     """Send the mails to these followers within the mail rate limit. Returns how many mails were sent.
 
-    If the mail provider rejects a mail permanently, the error is only logged. Raises PageIncomplete if a mail failed
-    for another reason.
+    If the mail provider rejects a mail permanently, the error is only logged. Raises MailRefused if it refused a mail
+    for now, and PageIncomplete if a mail failed for another reason. Stops early if the provider refuses all mails, or
+    after MAX_FAILURES_PER_PAGE.
     """
-    mails = failures = claimed_until = 0
-    rate_limiter = RateLimiter(shop.table.clock, shop.table.sleep, environment.mails_per_second)
-    for start in range(0, len(followers), RECIPIENTS_PER_BATCH):
-        for customer in select_recipients(shop, event, followers[start : start + RECIPIENTS_PER_BATCH]):
-            rate_limiter.acquire()
-            try:
-                mails += _send_alert(shop, environment, event, product, customer, latest_start)
-            except Permanent as error:  # the mail provider will never accept this address
-                log.warning("product_alert_rejected", extra={"event_id": event.id, "error": type(error).__name__})
-            except Exception as error:
-                failures += 1
-                if isinstance(error, ClaimHeld):
-                    claimed_until = max(claimed_until, error.claimed_until)
-                reason = error.reason if isinstance(error, ClaimHeld) else error
-                log.warning("product_alert_failed", extra={"event_id": event.id, "error": type(reason).__name__})
-                if failures == MAX_FAILURES_PER_PAGE:
-                    raise PageIncomplete(claimed_until) from error
+    mails, failures = 0, list[Exception]()
+    batches = (
+        followers[start : start + RECIPIENTS_PER_BATCH] for start in range(0, len(followers), RECIPIENTS_PER_BATCH)
+    )
+    for customer in (customer for batch in batches for customer in select_recipients(shop, event, batch)):
+        pace.acquire()
+        try:
+            mails += _send_alert(shop, environment, pace, event, product, customer)
+        except Permanent as error:  # the mail provider will never accept this address
+            log.warning("product_alert_rejected", extra={"event_id": event.id, "error": type(error).__name__})
+        except Exception as error:  # noqa: BLE001  the other followers get their mails
+            failures.append(error)
+            reason = error.reason if isinstance(error, ClaimHeld) else error
+            log.warning("product_alert_failed", extra={"event_id": event.id, "error": type(reason).__name__})
+            if pace.refused_all_by or len(failures) == MAX_FAILURES_PER_PAGE:
+                break
     if failures:
-        raise PageIncomplete(claimed_until)
+        raise _page_failure(failures)
     return mails
+
+
+def _page_failure(failures: list[Exception]) -> Exception:
+    """Return the error of a page: the refusal of a mail if there is one, so that the page is deferred."""
+    refused = [error for error in failures if isinstance(error, MailRefused)]
+    claimed_until = max((error.claimed_until for error in failures if isinstance(error, ClaimHeld)), default=0)
+    return refused[-1] if refused else PageIncomplete(claimed_until)
 
 
 def _send_alert(
     shop: Shop,
     environment: ProductAlertsEnvironment,
+    pace: MailPace,
     event: ReceivedEvent,
     product: Product,
     customer: Customer,
-    latest_start: datetime,
 ) -> bool:
     """Send the alert to one follower. Returns False and sends nothing if the follower already got this alert."""
-    notification = claim_alert(shop, event, customer.customer_id, latest_start)
+    notification = claim_alert(shop, event, customer.customer_id, pace.latest_start)
     if notification is None:
         return False
     mail = render_alert(event.name, customer, product, environment.shop_name, environment.product_url)
-    with holding_claim(notification):
-        mark_sent(shop, notification, send_mail(environment.sender, customer.email, mail, notification.effect_id))
+    with holding_claim(shop, notification):
+        message_id = pace.send(lambda: send_mail(environment.sender, customer.email, mail, notification.effect_id))
+        mark_sent(shop, notification, message_id)
     return True

@@ -52,6 +52,8 @@ EFFECTS_DUPLICATE        = MetricDefinition("EffectsDuplicate", "Count", "duplic
 EFFECTS_FAILED           = MetricDefinition("EffectsFailed",   "Count", "failed attempts, which are retried", dimensions=("function",), also_total=True)
 OUT_OF_TIME      = MetricDefinition("OutOfTime",       "Count", "invocations that stopped before their timeout and left work for the next one", dimensions=("function",))
 CONTINUED        = MetricDefinition("Continued",       "Count", "messages that a function sent to the queue that it reads, to continue its work", dimensions=("function",))
+MAILS_DEFERRED   = MetricDefinition("MailsDeferred",   "Count", "messages of mails that SES refused, sent to their queue again with a delay", dimensions=("function",))
+MAIL_DEFERRAL_AGE = MetricDefinition("MailDeferralAge", "Milliseconds", "how long ago a mail that SES refuses was deferred first", keep_each_value=True)
 PARKED           = MetricDefinition("Parked",          "Count", "records and messages that were parked", dimensions=("function",))
 
 PARKED_WAITING   = MetricDefinition("ParkedWaiting",   "Count", "parked records and messages that are not redriven yet", is_gauge=True)

@@ -86,7 +86,8 @@ REACTIONS = (
         effect="sends a mail to the customer, unless their settings turn it off",
         idempotent_by="a Notification item that is claimed before the mail is sent",
         function="order_notification_worker",
-        concurrency=200,
+        concurrency=2,  # the lowest value that AWS allows; a higher setting `mails_per_second` raises it
+        continues_itself=True,  # it defers mails that the mail provider refuses
     ),
     Reaction(
         "product_alert",
@@ -95,7 +96,7 @@ REACTIONS = (
         idempotent_by="the product's Campaign item, and a Notification item of each follower, claimed before the mail",
         function="product_alert_worker",
         batch_size=1,  # one message takes long, because the Lambda sends a mail to each of many followers
-        concurrency=2,  # all mails share the mail provider's rate limit, so use the lowest value that AWS allows
+        concurrency=2,  # as for order_notification
         continues_itself=True,
     ),
     Reaction(

@@ -5,6 +5,12 @@ from itertools import accumulate, count
 FIRST_RETRY_SECONDS = 5
 MAX_RETRY_SECONDS = 600
 """The longest wait before a retry. The waits double from FIRST_RETRY_SECONDS up to this time."""
+DEFERRAL_SECONDS = (60, 300, 900)
+"""How long a mail that SES refuses is deferred: the first time, the second time, and each further time.
+
+900 is the longest delay of an SQS message.
+https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMessage.html
+"""
 MIN_TIMEOUTS_RETRIED = 5
 """A message is retried for at least this many times the visibility timeout of its queue."""
 
@@ -13,6 +19,17 @@ def retry_delay_seconds(attempt: int) -> int:
     """Return how long a message waits after its failed delivery number `attempt`, in seconds. The first is number 1."""
     doublings = min(attempt - 1, (MAX_RETRY_SECONDS // FIRST_RETRY_SECONDS).bit_length())
     return min(FIRST_RETRY_SECONDS << doublings, MAX_RETRY_SECONDS)
+
+
+def deferral_delay_seconds(age_seconds: float, *, is_daily_quota: bool) -> int:
+    """Return how long a mail waits that SES refused. `age_seconds`: how long ago it was deferred first.
+
+    `is_daily_quota`: whether the quota of 24 hours is used up. A retry within minutes would be refused again.
+    """
+    first, second, third = DEFERRAL_SECONDS
+    if is_daily_quota or age_seconds >= second:
+        return third
+    return second if age_seconds >= first else first
 
 
 def max_receive_count(visibility_seconds: int) -> int:

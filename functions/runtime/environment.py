@@ -103,12 +103,14 @@ class OrderNotificationsEnvironment:
     """The environment of the Lambda that mails order notifications.
 
     `sender`: the From address of mails. SES must have verified this address or its domain.
+    `order_mails_per_minute`: how many mails one running Lambda sends per minute at most.
     """
 
     table_name: str
     failures_bucket: str
     sender: str
     shop_name: str
+    order_mails_per_minute: int
 
 
 @entity
@@ -117,10 +119,8 @@ class ProductAlertsEnvironment:
 
     `sender`: the From address of mails, as in OrderNotificationsEnvironment.
     `product_url`: the URL of a product's page, "https://shop.example/products/{product_id}".
-    `mails_per_second`: how many mails one running Lambda sends per second at most.
+    `alerts_per_minute`: how many mails one running Lambda sends per minute at most.
     `page_size`: how many followers one SQS message covers (a page of followers).
-    `queue_url`: the queue that invokes the Lambda. The Lambda sends a message for the next page of followers to this
-    queue. The stack creates the queue after the Lambda, so it adds this variable to the Lambda at the end.
     """
 
     table_name: str
@@ -128,9 +128,8 @@ class ProductAlertsEnvironment:
     sender: str
     shop_name: str
     product_url: str
-    mails_per_second: int
+    alerts_per_minute: int
     page_size: int
-    queue_url: str = ""
 
 
 @entity

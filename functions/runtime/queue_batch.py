@@ -28,6 +28,8 @@ from functions.runtime.time_limit import MARGIN_SECONDS, TimeLimit
 from functions.shop.shop import Shop
 
 E = TypeVar("E")
+DEFERRAL_FIELDS = ("first_at", "deferral")
+"""What functions/runtime/mail_deferral.py adds to the body of a message."""
 MAX_BATCH_ENTRIES = 10
 """The limit of SQS for the messages of one request."""
 QueueHandler = Callable[["MessageBatch", Shop, E], None]
@@ -79,6 +81,10 @@ class MessageBatch(RecordBatch):
 
     def id_of(self, record: Record) -> str:
         return str(record["messageId"])
+
+    def park_record(self, record: Record, error: Exception) -> None:
+        """Park a message. If it is a deferred mail, a redrive begins its deferral again."""
+        super().park_record(remove_deferral(record), error)
 
     def retry_record(self, record: Record, error: Exception) -> None:
         """Log the error, and mark the message for retry. If the error says how long a claim lasts, wait until then."""
@@ -167,6 +173,17 @@ def queue_url(sqs: Any, arn: str) -> str:
     """Return the URL of a queue in the account and region of this Lambda. `arn`: the ARN of the queue."""
     account, name = arn.split(":")[-2:]
     return f"{sqs.meta.endpoint_url}/{account}/{name}"
+
+
+def remove_deferral(message: Record) -> Record:
+    """Return the message without the fields of a deferral. A message that has none is returned unchanged."""
+    try:
+        body = json.loads(message["body"])
+    except (LookupError, TypeError, ValueError):
+        return message
+    if not isinstance(body, Mapping) or not body.keys() & {*DEFERRAL_FIELDS}:
+        return message
+    return {**message, "body": json.dumps({name: body[name] for name in body if name not in DEFERRAL_FIELDS})}
 
 
 def parse_event(message: Record) -> ReceivedEvent:

@@ -10,11 +10,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from typing import Literal
 
 from functions.dynamodb.errors import Permanent
 from functions.dynamodb.keys import Instant, subtract_clock_difference
 from functions.dynamodb.table import QueryPage, Table
-from functions.dynamodb.writes import put_if_absent, put_if_held_by
+from functions.dynamodb.writes import WriteConflict, put_if_absent, put_if_held_by
 from functions.model.entities import ArchivedOrder, Customer, Notification, Order, OrderOwner
 from functions.model.patterns import NOTIFICATIONS_OF_CUSTOMER, NOTIFICATIONS_OF_ORDER, ORDER_BY_ID
 from functions.model.retention import MAIL_ATTEMPT_SECONDS, MAIL_CLAIM_SECONDS, NOTIFICATION_DAYS
@@ -31,6 +32,32 @@ class MailContext:
 
     customer: Customer
     order: Order
+
+
+RefusalKind = Literal["rate", "quota", "paused", "sandbox", "unknown"]
+
+
+class MailRefused(Exception):
+    """The mail provider refused a mail, and did not send it. A later attempt may succeed.
+
+    `kind`: what the refusal concerns. "rate": too many mails a second. "quota": too many mails in 24 hours. "paused":
+    all mails of the account or of the sender's domain. "sandbox": an address that is not verified; while the account is
+    in the sandbox, almost every address. "unknown": anything else. `code`: the provider's error code. The provider's
+    message is left out, because it may name the recipient.
+    """
+
+    def __init__(self, kind: RefusalKind, code: str) -> None:
+        super().__init__(f"{code} ({kind})")
+        self.kind, self.code = kind, code
+
+    @property
+    def concerns_all_mails(self) -> bool:
+        """Whether the provider would refuse each other mail, too."""
+        return self.kind in ("rate", "quota", "paused")
+
+
+DEFERRED = 0
+"""The `claimed_until` of a mail whose message was deferred. Its `claim` is then the token in the newest message."""
 
 
 class AlreadyClaimed(ClaimHeld):
@@ -53,14 +80,19 @@ def latest_mail_start(shop: Shop, timeout_seconds: int) -> datetime:
 
 
 @contextmanager
-def holding_claim(notification: Notification) -> Iterator[None]:
+def holding_claim(shop: Shop, notification: Notification) -> Iterator[None]:
     """Raise ClaimHeld if the `with` block fails, because its mail can be sent again only when the claim has ended.
 
-    The error is the cause of ClaimHeld. Permanent is raised unchanged, because it is never retried.
+    The error is the cause of ClaimHeld. Permanent is raised unchanged, because it is never retried. After MailRefused,
+    the claim is released, so that the next attempt need not wait for its end, and the error is raised unchanged.
     """
     try:
-        yield
-    except Permanent:
+        try:
+            yield
+        except MailRefused:
+            release_claim(shop, notification)
+            raise
+    except (Permanent, MailRefused):
         raise
     except Exception as error:
         raise ClaimHeld(notification.claimed_until) from error
@@ -94,12 +126,19 @@ def get_mail_context(
 
 
 def claim_order_notification(
-    shop: Shop, event: str, effect_id: str, at: Instant, order: Order, *, latest_start: datetime
+    shop: Shop,
+    event: str,
+    effect_id: str,
+    at: Instant,
+    order: Order,
+    *,
+    latest_start: datetime,
+    deferral: str | None = None,
 ) -> Notification | None:
     """Claim the right to send a mail about an order. Return None if the mail was sent already.
 
     The claim is an item that gives one sender this right for MAIL_CLAIM_SECONDS seconds. Raises AlreadyClaimed while
-    another sender has this right, and NoTimeLeft after `latest_start`.
+    another sender has this right, and NoTimeLeft after `latest_start`. `deferral`: as in `claim_notification`.
 
     `event`: the name of the event that the mail reports, for example OrderShipped. `at`: the time of this event.
     `effect_id`: the id of the mail. `at` and `effect_id` identify the mail. So a caller that processes the same event
@@ -114,6 +153,7 @@ def claim_order_notification(
         MAIL_CLAIM_SECONDS,
         latest_start=latest_start,
         order_id=order.order_id,
+        deferral=deferral,
     )
 
 
@@ -128,8 +168,12 @@ def claim_notification(
     latest_start: datetime,
     order_id: str | None = None,
     product_id: str | None = None,
+    deferral: str | None = None,
 ) -> Notification | None:
     """Claim the right to send a mail for `claim_seconds` seconds. Return None if the mail was sent already.
+
+    `deferral`: the token of a deferred message. If a newer message about the mail was deferred since, the function also
+    returns None, so that copies of a message do not multiply while SES refuses the mail.
 
     The claim is a Notification item with status SENDING. `event`: the name of the event that the mail reports, for
     example OrderShipped. `at`: the time of this event. `effect_id`: the id of the mail. The customer, `at` and
@@ -161,6 +205,8 @@ def claim_notification(
             return None
         if taken.notification.claimed_until > now.timestamp():
             raise AlreadyClaimed(taken.notification.claimed_until) from None
+        if deferral and taken.notification.claimed_until == DEFERRED and taken.notification.claim != deferral:
+            return None
         shop.table.write(put_if_held_by(NOTIFICATION, notification, "claim", taken.notification.claim))
     return notification
 
@@ -172,6 +218,25 @@ class NotificationExists(Exception):
         super().__init__("claimed before")
         assert notification is not None, "a failed condition returns the existing item"
         self.notification = notification
+
+
+def release_claim(shop: Shop, notification: Notification) -> None:
+    """End a claim on a mail that was not sent. Raises WriteConflict if another sender has claimed the mail."""
+    released = replace(notification, claimed_until=int(shop.now().timestamp()))
+    shop.table.write(put_if_held_by(NOTIFICATION, released, "claim", notification.claim))
+
+
+def mark_deferred(shop: Shop, notification: Notification, deferral: str) -> None:
+    """Record that the message about a mail was deferred. Changes nothing if another sender has claimed the mail.
+
+    `deferral`: the token of the deferred message, which must be in the queue already. From now on, each deferred
+    message about this mail that has another token is a copy, and is ignored.
+    """
+    deferred = replace(notification, claim=deferral, claimed_until=DEFERRED)
+    try:
+        shop.table.write(put_if_held_by(NOTIFICATION, deferred, "claim", notification.claim))
+    except WriteConflict:
+        return
 
 
 def mark_sent(shop: Shop, notification: Notification, message_id: str) -> None:

@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from functions.dynamodb.writes import put_if_absent, update
+from functions.dynamodb.writes import WriteConflict, put_if_absent, update
 from functions.model.entities import Campaign, CampaignStatus, Customer, Follow, Notification, Product, Settings
 from functions.model.events import ReceivedEvent
 from functions.model.patterns import CAMPAIGN_BY_PRODUCT, FOLLOWERS_OF_PRODUCT, PRODUCT_BY_ID
@@ -54,17 +54,21 @@ class FollowerPage:
     after: str | None
 
 
-def get_follower_page(shop: Shop, event: ReceivedEvent, after: str | None, size: int) -> FollowerPage | None:
+def get_follower_page(
+    shop: Shop, event: ReceivedEvent, after: str | None, size: int, deferral: int | None = None
+) -> FollowerPage | None:
     """Return the page of followers to notify about an event. For the first page, also start the event's campaign.
 
     A campaign is the sending of the mails about one event to all followers. `after`: the position in the list of
     followers after which the page starts, or None for the first page. `size`: the maximum number of followers on the
-    page. The page omits customers who followed the product after the campaign began.
+    page. The page omits customers who followed the product after the campaign began. `deferral`: the version that the
+    campaign got when the message was deferred, or None.
 
     Returns None in each of these cases:
     - the campaign of another event prevents a new campaign, for example because it started within the last day;
     - the campaign of another event has replaced the campaign of this event;
     - the followers on this page were already notified, or the campaign of this event has ended;
+    - a newer message about this page was deferred, so this one is a copy;
     - the event is no longer true, for example because the product is out of stock again;
     - the product has no followers.
     """
@@ -74,7 +78,7 @@ def get_follower_page(shop: Shop, event: ReceivedEvent, after: str | None, size:
         return None
     resume_after = campaign.since if campaign else _resume_position(shop, found)
     start = after or resume_after
-    if campaign and _is_already_notified(campaign, start):
+    if campaign and (_is_already_notified(campaign, start) or campaign.version > (deferral or campaign.version)):
         return None
     product = _get_product_if_still_true(shop, event, is_new=campaign is None)
     if product is None:
@@ -90,7 +94,7 @@ def get_follower_page(shop: Shop, event: ReceivedEvent, after: str | None, size:
     # stored campaign again and may choose another position, for example if the previous campaign stopped in the
     # meantime. In that case, read the page again from the right position.
     if campaign.since != resume_after:
-        return get_follower_page(shop, event, after, size)
+        return get_follower_page(shop, event, after, size, deferral)
     followers = tuple(one.customer_id for one in page.items if one.created_at <= campaign.began_at)
     return FollowerPage(campaign, product, followers, page.after)
 
@@ -102,6 +106,17 @@ def mark_page_notified(shop: Shop, page: FollowerPage) -> None:
     function. In the other order, a crash between the two steps would lose the remaining pages.
     """
     _advance_campaign(shop, page.campaign, page.after, "SENDING" if page.after else "SENT")
+
+
+def mark_page_deferred(shop: Shop, page: FollowerPage) -> None:
+    """Record that the message about a page was deferred, so that its copies are ignored.
+
+    The caller must queue the deferred message before it calls this function. Changes nothing if the campaign went on.
+    """
+    try:
+        shop.table.write(update(CAMPAIGN, page.campaign, replace(page.campaign, version=page.campaign.version + 1)))
+    except WriteConflict:
+        return
 
 
 def select_recipients(shop: Shop, event: ReceivedEvent, followers: Sequence[str]) -> list[Customer]:

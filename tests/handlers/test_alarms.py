@@ -19,7 +19,7 @@ from moto.sqs.models import sqs_backends
 
 from functions.api.http import context
 from functions.dynamodb.errors import Permanent
-from functions.handlers import archive_worker, fulfilment_worker
+from functions.handlers import archive_worker, fulfilment_worker, order_notification_worker
 from functions.handlers.backlog_metrics import handler as measure_backlogs
 from functions.model import changes
 from functions.model.metrics import MetricDefinition
@@ -505,6 +505,26 @@ def slow(scene: Scene, alarm: AlarmDefinition) -> Story:
     harness.process_all()
 
 
+def refused(scene: Scene, alarm: AlarmDefinition) -> Story:
+    """A deploy changed the sender to an address that SES has not verified."""
+    harness = scene.harness
+    skip_pauses(scene)
+    harness.place_order("good", mug=1)
+    harness.process_all()
+    yield
+    harness.place_order("late", mug=1)
+    READERS["event_publisher"].handler({"Records": harness.new_records()}, None)
+    waiting = harness.take_messages("order_notification")
+    scene.trouble.enter_context(fail_calls("sesv2", "SendEmail", "MessageRejected", "Email address is not verified."))
+    for _ in range(8):
+        assert order_notification_worker.handler({"Records": waiting}, None) == {"batchItemFailures": []}
+        waiting = harness.take_deferred_messages("order_notification")
+    scene.late = waiting
+    yield
+    assert order_notification_worker.handler({"Records": scene.late}, None) == {"batchItemFailures": []}
+    assert len(harness.sent_mails()) == 2
+
+
 STORIES: Mapping[str, Callable[[Scene, AlarmDefinition], Story]] = {
     "fulfilment-stalled": standing,
     "lag": lagging,
@@ -513,6 +533,7 @@ STORIES: Mapping[str, Callable[[Scene, AlarmDefinition], Story]] = {
     "failure-store-not-empty": given_up_on,
     "parked-not-empty": parked,
     "dead-letters-not-empty": dead_letters,
+    "mails-deferred": refused,
     "unmatched-payment": unmatched,
     "api-5xx": faulty_api,
     "api-crashes": crashing,

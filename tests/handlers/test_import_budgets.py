@@ -52,12 +52,12 @@ MODULES = {
     "fulfilment_worker": """model.patterns model.pricing model.retries runtime.dead_letters runtime.queue_batch
         runtime.time_limit shop.accounts shop.cancellation shop.discounts shop.fulfilment shop.idempotency shop.invoices
         shop.orders shop.refunds shop.shipments shop.stock""",
-    "order_notification_worker": """adapters adapters.mailer mails mails.order_notifications model.patterns
-        model.pricing model.retries runtime.dead_letters runtime.queue_batch runtime.time_limit shop.customers
-        shop.order_notifications shop.orders""",
-    "product_alert_worker": """adapters adapters.mailer mails mails.product_alerts model.patterns model.retries
-        runtime.dead_letters runtime.queue_batch runtime.rate_limiter runtime.time_limit shop.customers
-        shop.order_notifications shop.orders shop.product_alerts shop.stock""",
+    "order_notification_worker": """adapters adapters.mail_pace adapters.mailer mails mails.order_notifications
+        model.patterns model.pricing model.retries runtime.dead_letters runtime.mail_deferral runtime.queue_batch
+        runtime.rate_limiter runtime.time_limit shop.customers shop.order_notifications shop.orders""",
+    "product_alert_worker": """adapters adapters.mail_pace adapters.mailer mails mails.product_alerts model.patterns
+        model.retries runtime.dead_letters runtime.mail_deferral runtime.queue_batch runtime.rate_limiter
+        runtime.time_limit shop.customers shop.order_notifications shop.orders shop.product_alerts shop.stock""",
     "refund_worker": """adapters adapters.payment_provider model.patterns model.retries runtime.dead_letters
         runtime.queue_batch runtime.secrets runtime.time_limit shop.accounts shop.idempotency shop.orders
         shop.refund_processing shop.refunds""",

@@ -334,13 +334,10 @@ def test_a_crash_on_a_page_repeats_no_more_than_that_page(shop: ShopHarness) -> 
     assert told(shop) == EVERYBODY
 
 
-@pytest.mark.parametrize("error", ["TooManyRequestsException", "SendingPausedException"])
-def test_while_the_provider_rejects_mails_the_page_is_retried_and_no_follower_is_skipped(
-    shop: ShopHarness, error: str
-) -> None:
+def test_while_the_provider_fails_the_page_is_retried_and_no_follower_is_skipped(shop: ShopHarness) -> None:
     receive(shop, "first")
     (first,) = messages(shop)
-    with fail_calls("sesv2", "SendEmail", error, times=2):
+    with fail_calls("sesv2", "SendEmail", "InternalServiceError", times=2, status=500):
         assert handle(first) == [first["messageId"]]
     assert told(shop) == Counter(["c2@example.com"]), "the others did not wait"
     assert handle(first) == [first["messageId"]], "their claims still hold: a sender may be at work"
@@ -355,7 +352,10 @@ def test_a_page_stops_early_if_the_provider_accepts_no_mail(shop: ShopHarness, m
     load_environment.cache_clear()
     receive(shop, "first")
     (first,) = messages(shop)
-    with fail_calls("sesv2", "SendEmail", "SendingPausedException"), record_calls("sesv2", "SendEmail") as asked:
+    with (
+        fail_calls("sesv2", "SendEmail", "InternalServiceError", status=500),
+        record_calls("sesv2", "SendEmail") as asked,
+    ):
         assert handle(first) == [first["messageId"]]
     assert len(asked) == 5
 
@@ -465,22 +465,17 @@ def test_a_page_that_was_sent_already_costs_one_read(shop: ShopHarness) -> None:
 
 
 def test_mails_keep_the_pace_that_the_provider_allows(shop: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MAILS_PER_SECOND", "2")
+    monkeypatch.setenv("ALERTS_PER_MINUTE", "6")
     load_environment.cache_clear()
-    paused: list[float] = []
-    wired = clients.create_shop
-
-    def slept(table_name: str, **settings: Any) -> Any:
-        made = wired(table_name, **settings)
-        made.table.sleep = paused.append
-        return made
-
-    monkeypatch.setattr(clients, "create_shop", slept)
+    shop.pass_time_while_sleeping()
+    times: list[timedelta] = []
     receive(shop, "first")
-    handle(*messages(shop))
-    assert len(paused) == 2, "before all but the first"
-    assert all(0 < seconds <= 1.0 for seconds in paused)
-    assert sum(paused) > 1.0, "the second is due after half a second, the third after one; the sleep is simulated"
+    waiting = messages(shop)
+    began = shop.now()
+    with run_before_call("sesv2", "SendEmail", lambda: times.append(shop.now() - began), call=3):
+        assert handle(*waiting) == []
+    assert times[0] >= timedelta(seconds=20), "the second mail is due after ten seconds, the third after twenty"
+    assert shop.now() - began >= timedelta(seconds=30), "the next invocation may send at once"
 
 
 @pytest.mark.parametrize("wrong", [{"after": 7}, {"page": 0}, {"page": "2"}, {"page": notices.MAX_PAGES + 1}])
@@ -512,6 +507,5 @@ def test_each_page_has_a_number_and_the_last_one_causes_no_other(
     assert told(shop).total() == 6, "two pages of three followers"
 
 
-def test_the_environment_has_the_page_size_and_the_queue_url(shop: ShopHarness) -> None:
+def test_the_environment_has_the_page_size(shop: ShopHarness) -> None:
     assert load_environment(ProductAlertsEnvironment).page_size == 3
-    assert load_environment(ProductAlertsEnvironment).queue_url == shop.queues["product_alert"]

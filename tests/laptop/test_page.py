@@ -282,6 +282,7 @@ def test_the_page_loads_only_its_own_resources(browser: Browser) -> None:
         ("/local/chaos", {"switch": "advance", "by": "soon"}, "by"),
         ("/local/chaos", {"switch": "advance", "by": "999999w"}, "by"),
         ("/local/chaos", {"switch": "kill", "process": "1"}, "process"),
+        ("/local/chaos", {"switch": "mails", "refuse": "1"}, "refuse"),
         ("/local/tokens", {"user": "../x"}, "user"),
         ("/local/tokens", {}, "user"),
     ],

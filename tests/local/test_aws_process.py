@@ -15,10 +15,13 @@ from urllib.parse import urlsplit
 
 import boto3
 import pytest
+from botocore.config import Config
+from botocore.exceptions import ClientError
 
+from functions.adapters.mailer import classify_refusal
 from local import aws_process as local_aws
 from local import deploy, processes, users
-from local.aws_process import FunctionFailed, LocalAws, shell_environment
+from local.aws_process import REFUSED_MAILS, FunctionFailed, LocalAws, shell_environment
 from local.deploy import DeployedStack, DeployFailed
 from local.dynamodb_engine import Engine
 from local.shop_client import STACK_NAME
@@ -449,6 +452,41 @@ def test_function_logs_are_in_a_file_and_the_newest_lines_in_their_log_group(sho
     [group] = [one["logGroupName"] for one in logs.describe_log_groups()["logGroups"] if "Api" in one["logGroupName"]]
     messages = [event["message"] for event in logs.filter_log_events(logGroupName=group)["events"]]
     assert "ANY /{proxy+}" in messages
+
+
+def test_the_local_ses_refuses_mails_like_the_real_one_until_it_is_switched_off(shop: Shop) -> None:
+    ses = boto3.client("sesv2", **shop.aws.client_options, config=Config(retries={"total_max_attempts": 1}))
+    ses.create_email_identity(EmailIdentity="shop@example.com")
+
+    def send() -> str:
+        """Send a mail. Return what the shop makes of the answer."""
+        content: Any = {"Simple": {"Subject": {"Data": "Hello"}, "Body": {"Text": {"Data": "Hello"}}}}
+        to: Any = {"ToAddresses": ["ann@example.com"]}
+        try:
+            ses.send_email(FromEmailAddress="shop@example.com", Destination=to, Content=content)
+        except ClientError as error:
+            return classify_refusal(error.response["Error"]["Code"], error.response["Error"]["Message"])
+        return "accepted"
+
+    file = shop.aws.directory / REFUSED_MAILS
+    before = len(shop.aws.list_mails())
+    try:
+        for kind in ("quota", "paused", "sandbox", "unknown"):
+            file.write_text(kind)
+            assert send() == kind
+        file.write_text("rate")
+        answers = [send()]
+        while "rate" not in answers and len(answers) < 100:
+            answers.append(send())
+        assert {*answers} == {"accepted", "rate"}
+        sent = len(shop.aws.list_mails())
+        file.write_text("suppressed")
+        assert send() == "accepted"
+        assert len(shop.aws.list_mails()) == sent > before
+    finally:
+        file.unlink()
+    assert send() == "accepted"
+    assert len(shop.aws.list_mails()) == sent + 1
 
 
 def test_a_page_that_may_call_the_api_may_not_sign_in(shop: Shop) -> None:

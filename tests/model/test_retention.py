@@ -15,7 +15,11 @@ def test_the_declared_retentions_are_consistent() -> None:
         ({"effect_days": 58}, "effects are kept for 58 d, but their events can be delivered again for 58 d"),
         ({"command_days": 30}, "commands are kept for 30 d"),
         ({"import_days": 58}, "imports are kept for 58 d, but their events can be delivered again for 58 d"),
-        ({"notification_days": 30}, "notifications are kept for 30 d"),
+        (
+            {"notification_days": 67},
+            "notifications are kept for 67 d, but their events can be delivered again for 67 d",
+        ),
+        ({"mail_deferral_days": 41}, "notifications are kept for 180 d, but .* can be delivered again for 181 d"),
         ({"failure_days": 90}, "effects are kept for 90 d, but their events can be delivered again for 118 d"),
         ({"bus_archive_days": 365}, "effects are kept for 90 d"),
         ({"queue_days": 14}, r"dead-letter queues keep messages for 14 d, but must outlive the queues \(14 d\)"),

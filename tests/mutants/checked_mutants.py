@@ -11,6 +11,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Any
 
+from functions.adapters import mail_pace, mailer
 from functions.api.http import caching, context
 from functions.dynamodb import table, writes
 from functions.dynamodb.keys import Row
@@ -30,7 +31,7 @@ from functions.handlers.backlog_metrics import OverdueOrders
 from functions.model import copies, entities, patterns, states, timelines, totals
 from functions.model.entities import Shards
 from functions.model.table import EARLIER_TIMELINE, ORDER_NUMBER
-from functions.runtime import clients, observability
+from functions.runtime import clients, mail_deferral, observability
 from functions.runtime.queue_batch import MessageBatch
 from functions.runtime.scheduled_jobs import ScheduledRun
 from functions.runtime.time_limit import TimeLimit
@@ -370,6 +371,48 @@ CHECKED_MUTANTS = (
         "SES client has the retries of the other clients",
         edit_code(clients.client_config, ('service == "sesv2"', 'service == "ses"')),
         test_mails.test_a_mail_is_sent_with_one_request_if_ses_fails,
+    ),
+    # The next faults concern mails that SES refuses for now.
+    CheckedMutant(
+        "claim of a refused mail is not released",
+        edit_code(order_notifications.holding_claim, ("release_claim(shop, notification)", "pass")),
+        test_mails.test_a_refused_mail_does_not_wait_for_the_end_of_its_claim,
+    ),
+    CheckedMutant(
+        "deferral is reported before its message is sent",
+        edit_code(
+            mail_deferral.defer_message,
+            ("    sqs.send_message(", "    with __import__('contextlib').suppress(Exception): sqs.send_message("),
+        ),
+        test_mails.test_a_mail_whose_deferral_fails_is_delivered_again,
+    ),
+    CheckedMutant(
+        "mail with an unknown refusal is parked",
+        edit_code(mailer.classify_refusal, ('return "unknown"', 'return "permanent"')),
+        test_mails.test_a_mail_with_an_unknown_refusal_is_not_parked,
+    ),
+    CheckedMutant(
+        "used-up quota does not stop the batch",
+        edit_code(mail_pace.MailPace.send, ("refused if refused.concerns_all_mails else None", "None")),
+        test_mails.test_a_used_up_quota_is_asked_once_by_a_batch,
+    ),
+    CheckedMutant(
+        "copies of a deferred mail are deferred, too",
+        edit_code(order_notifications.claim_notification, ("if deferral and taken", "if False and taken")),
+        test_mails.test_a_mail_that_is_delivered_twice_while_it_is_refused_has_one_message_in_the_end,
+    ),
+    CheckedMutant(
+        "first deferral of a mail is forgotten",
+        edit_code(
+            mail_deferral.defer_message,
+            ('"first_at": to_instant(first_at), "deferral"', '"first_at": to_instant(now), "deferral"'),
+        ),
+        test_mails.test_a_mail_is_parked_after_three_days_of_refusals,
+    ),
+    CheckedMutant(
+        "deferred mails raise an alarm after ten hours",
+        edit_template(partial(scale_thresholds, "MailDeferralAge", 10)),
+        test_alarms.test_a_mail_that_ses_refuses_raises_an_alarm_after_an_hour,
     ),
     CheckedMutant(
         "month of 31 days is final a month early",
@@ -1154,7 +1197,7 @@ CHECKED_MUTANTS = (
     CheckedMutant(
         "alarms are evaluated each 5 hours",
         edit_template(partial(scale_thresholds, "OrdersStalled", 60, attribute="Period")),
-        test_alarms.test_each_alarm_is_evaluated_every_5_minutes_but_for_crashes_and_silence,
+        test_alarms.test_each_alarm_is_evaluated_every_5_minutes_but_for_crashes_silence_and_mails,
     ),
     CheckedMutant(
         "paid orders count as stalled after 10 hours",

@@ -23,7 +23,7 @@ from tests.mutants.items import stored_order
 from tests.support.alarm_model import capture_metrics, error_rate
 from tests.support.archiving import archive_key, create_delivered_order, expire_everything, run_archive
 from tests.support.client_faults import fail_calls
-from tests.support.harness import READERS, ShopHarness
+from tests.support.harness import READERS, WORKERS, ShopHarness
 
 MINUTE, HOUR = 60, 3600
 COMPARISONS: dict[str, Callable[[float, float], bool]] = {
@@ -67,6 +67,7 @@ OWN_ALARMS = {
     "fulfilment-stalled",
     "failure-store-not-empty",
     "parked-not-empty",
+    "mails-deferred",
     "unmatched-payment",
     "throttling",
     "api-busy",
@@ -167,6 +168,24 @@ def test_each_kind_of_object_in_the_failure_store_raises_its_alarm(harness: Shop
     assert raised_by(measure_backlog) == {"parked-not-empty", "failure-store-not-empty", "archive-mismatch"}
 
 
+def test_a_mail_that_ses_refuses_raises_an_alarm_after_an_hour(harness: ShopHarness) -> None:
+    harness.open_shop()
+    harness.place_order()
+    READERS["event_publisher"].handler({"Records": harness.new_records()}, None)
+    waiting = harness.take_messages("order_notification")
+
+    def refuse_mail() -> object:
+        with fail_calls("sesv2", "SendEmail", "LimitExceededException", "Daily message quota exceeded."):
+            return WORKERS["order_notification"].handler({"Records": waiting}, None)
+
+    assert raised_by(refuse_mail) == set()
+    waiting = harness.take_deferred_messages("order_notification")
+    harness.clock_offset += timedelta(minutes=35)
+    assert raised_by(refuse_mail) == set()
+    waiting = harness.take_deferred_messages("order_notification")
+    assert raised_by(refuse_mail) == {"mails-deferred"}, "a quarter of an hour later"
+
+
 def test_throttled_requests_raise_an_alarm_if_there_are_more_than_20(harness: ShopHarness) -> None:
     harness.open_shop()
     for key in range(10):
@@ -217,7 +236,7 @@ def test_each_alarm_on_errors_compares_their_rate_and_a_busy_answer_is_no_error(
         assert all(raised(error_rate(rate, *period), alarm["Threshold"]) for period in bad), name
 
 
-def test_each_alarm_is_evaluated_every_5_minutes_but_for_crashes_and_silence(harness: ShopHarness) -> None:
+def test_each_alarm_is_evaluated_every_5_minutes_but_for_crashes_silence_and_mails(harness: ShopHarness) -> None:
     def period(alarm: dict[str, Any]) -> int:
         (seconds,) = {one["MetricStat"]["Period"] for one in alarm.get("Metrics", ()) if "MetricStat" in one} or {
             alarm.get("Period")
@@ -227,5 +246,6 @@ def test_each_alarm_is_evaluated_every_5_minutes_but_for_crashes_and_silence(har
     seconds = {name: period(alarm) * alarm["EvaluationPeriods"] for name, alarm in alarms().items()}
     assert seconds == dict.fromkeys(seconds, 300) | {
         "api-crashes": 60,
+        "mails-deferred": 1800,
         **dict.fromkeys(("backlog-monitor-silent", *SLOW), 900),
     }

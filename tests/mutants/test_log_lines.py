@@ -96,17 +96,19 @@ def test_no_log_line_contains_a_word_of_a_customer_if_mails_are_rejected_or_fail
     with capture_output() as output:
         stock_mugs(harness)
         harness.process_all()
-        for number, code in enumerate(("MessageRejected", "TooManyRequestsException")):
+        refusals = (("MessageRejected", 400), ("SendingPausedException", 400), ("InternalServiceError", 500))
+        for number, (code, status) in enumerate(refusals):
             harness.pay_order(create_customer_with_order(harness, code), f"evt_{number}", f"pi_{number}")
             harness.clock_offset += timedelta(days=2)
             products.update_product(harness.shop, STAFF, "mug", price=1000 - number)
             READERS["event_publisher"].handler({"Records": harness.new_records()}, None)
-            with fail_calls("sesv2", "SendEmail", code, message=f"Email address is not verified: {NAME} <{EMAIL}>"):
+            with fail_calls("sesv2", "SendEmail", code, message=f"no mail to {NAME} <{EMAIL}>", status=status):
                 for name in ("order_notification", "product_alert"):
                     WORKERS[name].handler({"Records": harness.take_messages(name)}, None)
     assert '"record_failed"' in output.getvalue()
     assert '"product_alert_rejected"' in output.getvalue()
     assert '"product_alert_failed"' in output.getvalue()
+    assert '"mail_deferred"' in output.getvalue()
     assert leaked_words(output) == {}
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,7 @@ from functions.dynamodb.keys import to_instant
 from functions.runtime import clients
 from functions.shop.order_notifications import list_notifications_of_order
 from tests.mutants.items import stored_items
-from tests.support.client_faults import record_calls
+from tests.support.client_faults import fail_calls, record_calls
 from tests.support.harness import ANN, READERS, WORKERS, ShopHarness
 
 
@@ -69,6 +70,79 @@ def test_a_mail_is_sent_with_one_request_if_ses_fails(harness: ShopHarness) -> N
         with failing_ses(fault) as requests:
             failed = WORKERS["order_notification"].handler({"Records": messages}, None)["batchItemFailures"]
         assert (len(failed), requests) == (1, ["/v2/email/outbound-emails"]), fault
+
+
+# mails that SES refuses for now ---------------------------------------------------------------------------------------
+QUOTA = ("LimitExceededException", "Daily message quota exceeded.")
+
+
+def order_mails(harness: ShopHarness, orders: int) -> list[dict[str, Any]]:
+    """Return the messages of this number of new orders."""
+    harness.pass_time_while_sleeping()
+    harness.open_shop()
+    for number in range(orders):
+        harness.place_order(f"order {number}", mug=1)
+    READERS["event_publisher"].handler({"Records": harness.new_records()}, None)
+    return harness.take_messages("order_notification")
+
+
+def send_order_mails(messages: list[dict[str, Any]]) -> int:
+    """Send the mails of these messages. Return how many messages SQS delivers again."""
+    return len(WORKERS["order_notification"].handler({"Records": messages}, None)["batchItemFailures"])
+
+
+def test_a_refused_mail_does_not_wait_for_the_end_of_its_claim(harness: ShopHarness) -> None:
+    first, second = order_mails(harness, 2)
+    with fail_calls("sesv2", "SendEmail", "SendingPausedException"):
+        assert send_order_mails([first]) == 0
+        with fail_calls("sqs", "SendMessage", "AccessDenied"):
+            assert send_order_mails([second]) == 1
+    assert send_order_mails([*harness.take_deferred_messages("order_notification"), second]) == 0
+    assert len(harness.sent_mails()) == 2
+
+
+def test_a_mail_whose_deferral_fails_is_delivered_again(harness: ShopHarness) -> None:
+    messages = order_mails(harness, 1)
+    with fail_calls("sesv2", "SendEmail", *QUOTA), fail_calls("sqs", "SendMessage", "AccessDenied"):
+        assert send_order_mails(messages) == 1
+
+
+def test_a_mail_with_an_unknown_refusal_is_not_parked(harness: ShopHarness) -> None:
+    messages = order_mails(harness, 1)
+    with fail_calls("sesv2", "SendEmail", "SomethingNewException"):
+        assert send_order_mails(messages) == 0
+    assert harness.objects("failures") == {}
+    assert len(harness.take_deferred_messages("order_notification")) == 1
+
+
+def test_a_used_up_quota_is_asked_once_by_a_batch(harness: ShopHarness) -> None:
+    messages = order_mails(harness, 4)
+    with fail_calls("sesv2", "SendEmail", *QUOTA), record_calls("sesv2", "SendEmail") as requests:
+        assert send_order_mails(messages) == 0
+    assert len(requests) == 1
+    assert len(harness.take_deferred_messages("order_notification")) == 4
+
+
+def test_a_mail_that_is_delivered_twice_while_it_is_refused_has_one_message_in_the_end(harness: ShopHarness) -> None:
+    messages = order_mails(harness, 1)
+    with fail_calls("sesv2", "SendEmail", *QUOTA):
+        for _ in range(5):
+            for message in [*messages, *messages]:
+                assert send_order_mails([message]) == 0
+            messages = harness.take_deferred_messages("order_notification")
+    assert len(messages) <= 2
+
+
+def test_a_mail_is_parked_after_three_days_of_refusals(harness: ShopHarness) -> None:
+    messages = order_mails(harness, 1)
+    with fail_calls("sesv2", "SendEmail", *QUOTA):
+        assert send_order_mails(messages) == 0
+        harness.clock_offset += timedelta(days=2, hours=23)
+        assert send_order_mails(harness.take_deferred_messages("order_notification")) == 0
+        assert harness.objects("failures") == {}
+        harness.clock_offset += timedelta(hours=2)
+        assert send_order_mails(harness.take_deferred_messages("order_notification")) == 0
+    assert len(harness.objects("failures")) == 1
 
 
 # the list of an order's mails -----------------------------------------------------------------------------------------

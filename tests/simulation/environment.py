@@ -21,7 +21,7 @@ from tests.simulation.queues import SimulatedBus
 from tests.simulation.rng import SeededRandom
 from tests.simulation.rotations import SecretRotations
 from tests.simulation.scheduler import VirtualScheduler
-from tests.simulation.services import DAILY_QUOTA, LOW_QUOTA, PAUSED_CODES, SimulatedSes
+from tests.simulation.services import DAILY_QUOTA, LOW_QUOTA, REFUSALS_OF_ALL_MAILS, SimulatedSes
 from tests.simulation.streams import SimulatedReader, SimulatedStream
 from tests.simulation.table import Image, Key, SimulatedTable
 from tests.simulation.template import StackModel
@@ -294,7 +294,7 @@ class SimulatedEnvironment:
             case "rule fails":
                 self.bus.failing_until[name] = ends
             case "mails paused":
-                self.ses.paused_with = "" if on else self.chance.choice(PAUSED_CODES, kind, self.tasks.now)
+                self.ses.paused_with = None if on else self.chance.choice(REFUSALS_OF_ALL_MAILS, kind, self.tasks.now)
             case "mail quota":
                 self.ses.daily_quota = DAILY_QUOTA if on else LOW_QUOTA
             case _ if on:

@@ -137,6 +137,7 @@ OTHER_FAULTS = (
     OtherFault("warehouse stumbles", 0.100, "the warehouse takes a request, and forgets it"),
     OtherFault("operator cut off", 0.300, "an operator's tool is killed half-way, and run again later"),
     OtherFault("address refused", 0.060, "the mail provider refuses an address for up to two days"),
+    OtherFault("address suppressed", 0.060, "the mail provider accepts the mails to an address, and sends none"),
     OtherFault("mails paused", 0.080, "the mail provider refuses all mails for 5 or 48 hours"),
     OtherFault("mail quota", 0.080, "the mail provider takes only a few mails a day, for 25 or 48 hours"),
     OtherFault("rule fails", 0.040, "a rule of the bus delivers nothing for two or four days"),

@@ -570,6 +570,22 @@ def mails_are_sent_once(world: Simulation, book: Ledger) -> Iterator[str]:
     )
 
 
+def no_mail_is_parked_that_can_be_sent(world: Simulation, book: Ledger) -> Iterator[str]:
+    """Check that a mail was parked only if SES refused its address, and not because of a refusal that passes."""
+    for document in book.parked_documents("order_notification"):
+        reason = document["reason"].removeprefix("Permanent: ")
+        if reason.startswith("SES has refused"):
+            yield f"a mail was parked, but no refusal lasts for three days: {reason}"
+        elif reason in ("MessageRejected", "BadRequestException"):
+            book.count_premise()
+            effect = json.loads(document["record"]["body"])["detail"]["id"]
+            if effect not in world.ses.refused:
+                yield f"the mail on {effect} was parked for {reason}, although SES did not refuse its address"
+    for document in book.parked_documents("product_alert"):
+        if "SES has refused" in document["reason"]:
+            yield f"a page of followers was parked, but no refusal lasts for three days: {document['reason']}"
+
+
 def _mails(world: Simulation) -> dict[str, list[SentMail]]:
     """Return all sent mails, grouped by the id of the order change or product alert that the mail is about.
 
@@ -1181,6 +1197,7 @@ INVARIANTS: tuple[Invariant, ...] = (
     a_copy_never_goes_back,
     every_change_is_told,
     mails_are_sent_once,
+    no_mail_is_parked_that_can_be_sent,
     followers_told_once,
     the_archive_holds_what_ended,
     activity_that_ended_is_archived,

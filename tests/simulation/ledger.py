@@ -168,7 +168,11 @@ class Ledger:
 
         `reader`: the name of the function.
         """
-        return [document["record"] for key, document in self._failures.items() if key.startswith(f"parked/{reader}/")]
+        return [document["record"] for document in self.parked_documents(reader)]
+
+    def parked_documents(self, reader: str) -> list[Any]:
+        """Return the objects in the failure bucket that a function stored, with `reason` and `record`."""
+        return [document for key, document in self._failures.items() if key.startswith(f"parked/{reader}/")]
 
     def discarded_records(self, reader: str) -> list[Any]:
         """Return the stream records in the failure bucket that an event source mapping discarded after its last retry.

@@ -321,7 +321,7 @@ class SimulatedEventBridge(JsonService):
 
 @dataclass(frozen=True)
 class SentMail:
-    """A mail that the simulated SES accepted.
+    """A mail that the simulated SES accepted. `suppressed`: SES did not send it, because of its suppression list.
 
     `sender`: the simulated process that sent it. `text`: the body as plain text. `effect`: the value of the mail's
     first tag, which is the id of the order change or product alert that the mail is about.
@@ -333,23 +333,47 @@ class SentMail:
     subject: str
     text: str
     effect: str
+    suppressed: bool = False
 
 
 MAILS_PER_SECOND, DAILY_QUOTA = 14, 50_000
 LOW_QUOTA = 8
 """How many mails a day SES accepts while the injected fault "mail quota" lasts."""
 MAX_REFUSED_SECONDS = 2 * DAY
-PAUSED_CODES = ("AccountSuspendedException", "SendingPausedException", "MailFromDomainNotVerifiedException")
+RATE_MESSAGE, QUOTA_MESSAGE = "Maximum sending rate exceeded.", "Daily message quota exceeded."
+QUOTA_CODES = ("LimitExceededException", "TooManyRequestsException", "ThrottlingException")
+NOT_VERIFIED_MESSAGE = (
+    "Email address is not verified. The following identities failed the check in region EU-CENTRAL-1: someone"
+)
+REFUSALS_OF_ALL_MAILS = (
+    ("AccountSuspendedException", "The account's ability to send email has been permanently restricted."),
+    ("SendingPausedException", "The account's ability to send email is currently paused."),
+    ("MailFromDomainNotVerifiedException", "The sending domain isn't verified."),
+    ("MessageRejected", "Sending paused for this account."),
+    ("MessageRejected", NOT_VERIFIED_MESSAGE),  # the account is in the sandbox
+    ("AccessDeniedException", "The role is not authorized to perform: ses:SendEmail"),
+    ("NotFoundException", "Configuration set <shop> does not exist."),
+)
+"""The errors with which SES refuses all mails for hours: their code and message. The code of the shop knows not all.
+
+https://docs.aws.amazon.com/ses/latest/APIReference-V2/API_SendEmail.html#API_SendEmail_Errors
+"""
+REFUSALS_OF_AN_ADDRESS = (
+    ("MessageRejected", "The message can't be sent because it contains invalid content."),
+    ("BadRequestException", "Missing final '@domain'"),
+)
 
 
 class SimulatedSes(JsonService):
     """Simulates SES: accepts and records every mail. It does not detect that a mail was sent twice.
 
     It refuses mails above its rate and above its daily quota, all mails while the account is paused, and for up to two
-    days all mails to an address that is on its suppression list. `refused`: the effects of the mails to these
-    addresses. `paused_with`: the error code while the account is paused. `daily_quota`: the mails in 24 hours.
+    days all mails to some addresses. It accepts a mail to an address on its suppression list, but does not send it.
+    `refused`: the effects of the mails to refused addresses. `paused_with`: the error code and message while the
+    account is paused, or None. `daily_quota`: the mails in 24 hours.
 
     https://docs.aws.amazon.com/ses/latest/dg/manage-sending-quotas-errors.html
+    https://docs.aws.amazon.com/ses/latest/dg/sending-email-suppression-list.html
     """
 
     THROTTLING: ErrorCodes = ((429, "TooManyRequestsException"),)
@@ -357,9 +381,10 @@ class SimulatedSes(JsonService):
     def __init__(self, tasks: VirtualScheduler, faults: FaultInjector) -> None:
         self._tasks, self._faults = tasks, faults
         self._refused_until: dict[str, float] = {}
+        self._suppressed: dict[str, bool] = {}
         self.mails: list[SentMail] = []
         self.refused: set[str] = set()
-        self.paused_with = ""
+        self.paused_with: tuple[str, str] | None = None
         self.daily_quota = DAILY_QUOTA
 
     def target_of(self, operation: str, request: UnsignedRequest) -> str:
@@ -375,25 +400,36 @@ class SimulatedSes(JsonService):
             asked["Content"]["Simple"]["Subject"]["Data"],
             asked["Content"]["Simple"]["Body"]["Text"]["Data"],
             asked["EmailTags"][0]["Value"],
+            suppressed=self._is_suppressed(asked["Destination"]["ToAddresses"][0]),
         )
         if self.paused_with:
-            return self.refusal(self.paused_with, 400)
+            return self.error(self.paused_with[0], 400, self.paused_with[1])
         if self._count_since(DAY) >= self.daily_quota:
-            return self.refusal("LimitExceededException", 400)
+            return self.error(QUOTA_CODES[int(self._tasks.now) % len(QUOTA_CODES)], 400, QUOTA_MESSAGE)
         if self._count_since(1.0) >= MAILS_PER_SECOND:
             return self.refusal("TooManyRequestsException", 429)
-        if self._is_suppressed(mail.to):
+        if self._is_refused(mail.to):
             self.refused.add(mail.effect)
-            return self.refusal("MessageRejected", 400)
+            code, message = REFUSALS_OF_AN_ADDRESS[len(mail.to) % len(REFUSALS_OF_AN_ADDRESS)]
+            return self.error(code, 400, message)
         self.mails.append(mail)
         return _json({"MessageId": f"mail-{len(self.mails)}"})
+
+    def refusal(self, code: str, status: int) -> WireResponse:
+        return self.error(code, status, RATE_MESSAGE)
 
     def _count_since(self, seconds: float) -> int:
         """Return how many mails SES accepted in the last `seconds` seconds."""
         return len(self.mails) - bisect_right(self.mails, self._tasks.now - seconds, key=lambda mail: mail.at)
 
     def _is_suppressed(self, address: str) -> bool:
-        """Return whether an address is on the suppression list now. The first mail to it may put it there."""
+        """Return whether an address is on the suppression list. The first mail to it decides."""
+        if address not in self._suppressed:
+            self._suppressed[address] = self._faults.draw("address suppressed", address) is not None
+        return self._suppressed[address]
+
+    def _is_refused(self, address: str) -> bool:
+        """Return whether SES refuses an address now. The first mail to it decides from when to when."""
         if address not in self._refused_until:
             strike = self._faults.draw("address refused", address)
             self._refused_until[address] = self._tasks.now + MAX_REFUSED_SECONDS * strike.share if strike else 0.0
@@ -423,7 +459,7 @@ class SimulatedSqs(JsonService):
         queue = self._queues[asked["QueueUrl"].rpartition("/")[2]]
         match operation:
             case "SendMessage":
-                queue.send(asked["MessageBody"])
+                queue.send(asked["MessageBody"], asked.get("DelaySeconds", 0))
                 return _json({"MessageId": f"{queue.settings.name}-{queue.sent}"})
             case "ReceiveMessage":
                 taken = queue.receive(asked["MaxNumberOfMessages"], asked["VisibilityTimeout"])

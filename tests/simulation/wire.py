@@ -185,7 +185,10 @@ class JsonService:
         return lambda: None
 
     def refusal(self, code: str, status: int) -> WireResponse:
-        body = json.dumps({"__type": code, "message": "put there by the simulation"}).encode()
+        return self.error(code, status, "put there by the simulation")
+
+    def error(self, code: str, status: int, message: str) -> WireResponse:
+        body = json.dumps({"__type": code, "message": message}).encode()
         return WireResponse(status, body, {"x-amzn-errortype": code})
 
     def answer_fault(self, strike: Strike, operation: str, request: UnsignedRequest) -> WireResponse | None:

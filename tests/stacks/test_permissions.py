@@ -236,16 +236,14 @@ def test_mails_are_sent_as_the_shops_sender_and_by_notifications_and_notices_alo
         assert ends == [":identity/orders@shop.example", ":identity/shop.example"]
 
 
-def test_only_notices_send_messages_and_only_to_themselves(dev: SynthesizedTemplate) -> None:
-    waits = dev.mapping("product_alert_worker")["EventSourceArn"]
+def test_only_the_senders_of_mails_send_messages_and_only_to_themselves(dev: SynthesizedTemplate) -> None:
+    senders = ("order_notification_worker", "product_alert_worker")
+    waits = {module: [dev.mapping(module)["EventSourceArn"]] for module in senders}
     reactions = [
         module for module in MODULES if module not in ("order_deadlines", "customer_erasure", "backlog_metrics")
     ]  # messages about failed runs
     may = {module: allowed(dev, module).get("sqs:SendMessage") for module in reactions}
-    assert {module: resources for module, resources in may.items() if resources} == {"product_alert_worker": [waits]}
-    assert dev.properties("AWS::Lambda::Function")[dev.function("product_alert_worker")]["Environment"]["Variables"][
-        "QUEUE_URL"
-    ] == {"Ref": waits["Fn::GetAtt"][0]}
+    assert {module: resources for module, resources in may.items() if resources} == waits
     assert {action for action in allowed(dev, "product_alert_worker") if action.startswith("dynamodb:")} == {
         "dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Query", "dynamodb:PutItem", "dynamodb:UpdateItem",
     }  # fmt: skip
@@ -261,7 +259,7 @@ def test_lambda_lets_those_functions_call_themselves_that_may_send_to_the_queue_
     assert let == {
         module for module, queue in queues.items() if queue in allowed(dev, module).get("sqs:SendMessage", [])
     }
-    assert let == {"product_alert_worker"}
+    assert let == {"order_notification_worker", "product_alert_worker"}
 
 
 def test_each_secret_is_readable_only_by_its_users(dev: SynthesizedTemplate) -> None:

@@ -28,6 +28,7 @@ SETTINGS: dict[str, object] = {
     "utilization": 60,
     "memory_mb": ["copies_reader:1769", "api:2048"],
     "batch_size": ["copies_reader:200", "fulfilment:24"],
+    "mails_per_second": 500,
     "batch_window_seconds": ["fulfilment:1"],
     "concurrency": ["fulfilment:8"],
     "reserved_concurrency": ["api:100", "fulfilment:8"],
@@ -125,6 +126,22 @@ def test_memory_batches_and_concurrency_of_a_lambda_are_settings(other: Synthesi
     }
     reserved = {name: it.get("ReservedConcurrentExecutions") for name, it in functions.items()}
     assert reserved == dict.fromkeys(functions) | {"api": 100, "fulfilment_worker": 8}
+
+
+@pytest.mark.parametrize("stack", ["dev", "other"])
+def test_the_rates_of_all_invocations_leave_a_share_to_cognito(request: Any, stack: str) -> None:
+    template = request.getfixturevalue(stack)
+    a_minute = {}
+    for module, variable in (
+        ("order_notification_worker", "ORDER_MAILS_PER_MINUTE"),
+        ("product_alert_worker", "ALERTS_PER_MINUTE"),
+    ):
+        variables = template.properties("AWS::Lambda::Function")[template.function(module)]["Environment"]["Variables"]
+        running = template.mapping(module)["ScalingConfig"]["MaximumConcurrency"]
+        a_minute[module] = int(variables[variable]) * running
+    account = {"dev": 14, "other": 500}[stack] * 60
+    assert 0.85 * account < sum(a_minute.values()) <= 0.9 * account
+    assert a_minute["order_notification_worker"] > a_minute["product_alert_worker"]
 
 
 def reading(of: Any) -> tuple[int, int, int]:

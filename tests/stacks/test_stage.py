@@ -14,6 +14,7 @@ import pytest
 from stacks import PROJECT
 from stacks.stage import (
     EXAMPLE_STAGES,
+    QUEUES,
     STAGES,
     STAGES_FOLDER,
     InvalidSetting,
@@ -189,7 +190,11 @@ def test_context_of_the_cdk_itself_is_ignored() -> None:
         ({"operators": "ann"}, "operators has 'ann': it must be the ARN of a role or a user, such as"),
         ({"product_url": "https://a.example/"}, "product_url is 'https://a.example/': use the form https://shop"),
         ({"product_url": "a.example/{product_id}"}, "product_url is 'a.example/{product_id}': use the form"),
-        ({"notices_per_second": "1"}, "notices_per_second is 1: it must be from 2 to 1000"),
+        ({"mails_per_second": "0"}, "mails_per_second is 0: it must be from 1 to 50000"),
+        (
+            {"mails_per_second": "1", "concurrency": "order_notification:40"},
+            "mails_per_second is 1: this is too little for the concurrency of order_notification, so lower it",
+        ),
         ({"shipping": "EUR:4.90"}, "shipping has 'EUR:4.90': use the form EUR:490"),
         ({"shipping": "EUR:490,AAA:1"}, "shipping has 'AAA:1': use the form EUR:490"),
         ({"billing": "free"}, "billing is 'free': it must be one of on-demand, provisioned"),
@@ -335,6 +340,26 @@ def test_a_wrong_setting_is_refused_with_a_sentence_that_names_it(context: dict[
 def test_a_stage_made_in_code_is_checked_too() -> None:
     with pytest.raises(InvalidSetting, match="burst_requests"):
         Stage(name="mine", protect=False, burst_requests=0)
+
+
+@pytest.mark.parametrize(
+    ("mails", "workers", "a_minute", "batch"),
+    [
+        (1, 2, 18, 6),
+        (2, 2, 36, 10),
+        (14, 2, 252, 10),
+        (50, 6, 300, 10),
+        (8_000, 960, 300, 10),
+        (10_000, 1_000, 360, 10),
+    ],
+)
+def test_the_workers_of_order_mails_follow_from_the_rate_of_mails(
+    mails: int, workers: int, a_minute: int, batch: int
+) -> None:
+    stage = Stage(name="mine", protect=False, mails_per_second=mails)
+    (reaction,) = [stage.tuned(one) for one in QUEUES if one.name == "order_notification"]
+    assert (reaction.concurrency, reaction.batch_size) == (workers, batch)
+    assert stage.mails_per_invocation("order_notification") == a_minute
 
 
 def test_a_wrong_setting_is_refused_in_one_sentence_before_the_cdk_starts() -> None:

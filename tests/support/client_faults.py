@@ -48,16 +48,18 @@ def lose_response(service: str, operation: str) -> Iterator[None]:
 
 
 @contextmanager
-def fail_calls(service: str, operation: str, code: str, message: str = "no", times: int = 1000) -> Iterator[None]:
+def fail_calls(
+    service: str, operation: str, code: str, message: str = "no", times: int = 1000, status: int = 400
+) -> Iterator[None]:
     """Answer the next `times` calls of the operation with an error, without executing them."""
     left = iter(range(times))
 
     def answer(**_: Any) -> tuple[Any, dict[str, Any]] | None:
         if next(left, None) is None:
             return None
-        return _ErrorResponse(), {
+        return _ErrorResponse(status), {
             "Error": {"Code": code, "Message": message},
-            "ResponseMetadata": {"HTTPStatusCode": 400},
+            "ResponseMetadata": {"HTTPStatusCode": status},
         }
 
     with _register_hook(service, "before-call", operation, answer):

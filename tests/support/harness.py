@@ -5,7 +5,8 @@ runs in the background: a test calls `process_all` to deliver all records and me
 """
 
 import json
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -56,7 +57,8 @@ VARIABLES = {
     "SENDER": "shop@example.com",
     "SHOP_NAME": "Elm Row",
     "PRODUCT_URL": "https://elm.example/{product_id}",
-    "MAILS_PER_SECOND": "1000",
+    "ORDER_MAILS_PER_MINUTE": "1000000",
+    "ALERTS_PER_MINUTE": "1000000",
     "PAGE_SIZE": "3",
     "PROVIDER_URL": "http://127.0.0.1:9",
     "PROVIDER_SECRET": "provider",
@@ -95,6 +97,7 @@ class ShopHarness:
     provider: FakeProvider = field(default_factory=FakeProvider)
     all_records: list[dict[str, Any]] = field(default_factory=list)
     clock_offset: timedelta = timedelta()
+    sleep: Callable[[float], None] = time.sleep
     _stream: str = ""
     _iterator: str | None = None
 
@@ -105,6 +108,14 @@ class ShopHarness:
         """Advance the shop's clock. Then delete the items whose TTL has passed, as DynamoDB would."""
         self.clock_offset += timedelta(days=days)
         expire_until(self.engine, self.shop.table.name, self.now())
+
+    def pass_time_while_sleeping(self) -> None:
+        """From now on, a sleeping Lambda advances the shop's clock, and takes no real time."""
+
+        def sleep(seconds: float) -> None:
+            self.clock_offset += timedelta(seconds=seconds)
+
+        self.sleep = sleep
 
     # the stream -------------------------------------------------------------------------------------------------------
     def new_records(self) -> list[dict[str, Any]]:
@@ -136,8 +147,21 @@ class ShopHarness:
         while found := sqs.receive_message(QueueUrl=self.queues[queue], MaxNumberOfMessages=10).get("Messages"):
             done = [{"Id": one["MessageId"], "ReceiptHandle": one["ReceiptHandle"]} for one in found]
             sqs.delete_message_batch(QueueUrl=self.queues[queue], Entries=done)
-            taken += [{"messageId": one["MessageId"], "body": one["Body"]} for one in found]
+            source = {"eventSourceARN": f"arn:aws:sqs:{REGION}:{DEFAULT_ACCOUNT_ID}:{queue}"}
+            taken += [{"messageId": one["MessageId"], "body": one["Body"], **source} for one in found]
         return taken
+
+    def take_deferred_messages(self, queue: str) -> list[dict[str, Any]]:
+        """Receive all messages of a queue, also those whose delay is not over. The shop's clock advances by the delay.
+
+        The workers of mails send such messages to their own queues.
+        """
+        waiting = sqs_backends[DEFAULT_ACCOUNT_ID][REGION].queues[queue]._messages
+        last = max((message.delayed_until for message in waiting), default=0.0)
+        self.clock_offset += timedelta(seconds=max(0.0, last / 1000 - time.time()))
+        for message in waiting:
+            message.delayed_until = 0
+        return self.take_messages(queue)
 
     def process_all(self, readers: tuple[str, ...] = ("copies_reader", "event_publisher"), times: int = 1) -> None:
         """Deliver all stream records and queue messages to the handlers, until none are left.
@@ -253,7 +277,6 @@ def run_shop(
     """
     for name, value in {**VARIABLES, "TABLE_NAME": table_name}.items():
         patch.setenv(name, value)
-    patch.setenv("QUEUE_URL", queues["product_alert"])
     _clear_aws()
     environment.load_environment.cache_clear()
     harness = ShopHarness(engine, clients.create_shop(table_name, pepper=lambda: PEPPER), queues)
@@ -262,6 +285,7 @@ def run_shop(
     def shop(table_name: str, **settings: Any) -> Shop:
         made = wired(table_name, **settings)
         made.table.clock = harness.now
+        made.table.sleep = harness.sleep
         return made
 
     harness.shop.table.clock = harness.now

@@ -1,0 +1,116 @@
+"""Refusals of SES are told apart by code and message, and the mails of an invocation have a limited rate."""
+
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from functions.adapters.mail_pace import MailPace
+from functions.adapters.mailer import classify_refusal
+from functions.shop.order_notifications import MailRefused
+
+NOT_VERIFIED = (
+    "Email address is not verified. The following identities failed the check in region EU-CENTRAL-1: ann@example.com"
+)
+
+
+@pytest.mark.parametrize(
+    ("code", "message", "kind"),
+    [
+        ("TooManyRequestsException", "Maximum sending rate exceeded.", "rate"),
+        ("LimitExceededException", "Maximum sending rate exceeded.", "rate"),
+        ("TooManyRequestsException", "Too many requests", "rate"),
+        ("ThrottlingException", "Rate exceeded", "rate"),
+        ("TooManyRequestsException", "Daily message quota exceeded.", "quota"),
+        ("LimitExceededException", "Daily message quota exceeded", "quota"),
+        ("ThrottlingException", "Daily sending quota exceeded", "quota"),
+        ("LimitExceededException", "There are too many instances of the resource.", "unknown"),
+        ("AccountSuspendedException", "The account's ability to send email is restricted.", "paused"),
+        ("SendingPausedException", "Sending is paused for this account.", "paused"),
+        ("MailFromDomainNotVerifiedException", "The sending domain isn't verified.", "paused"),
+        ("MessageRejected", "Sending paused for this account. For more information, see the console.", "paused"),
+        ("MessageRejected", NOT_VERIFIED, "sandbox"),
+        ("MessageRejected", "The message can't be sent because it contains invalid content.", "permanent"),
+        ("BadRequestException", "Missing final '@domain'", "permanent"),
+        ("AccessDeniedException", "is not authorized to perform: ses:SendEmail", "unknown"),
+        ("NotFoundException", "The configuration set does not exist.", "unknown"),
+        ("NewException", "", "unknown"),
+    ],
+)
+def test_a_refusal_is_classified_by_its_code_and_its_message(code: str, message: str, kind: str) -> None:
+    assert classify_refusal(code, message) == kind
+
+
+class Clock:
+    """A clock that only sleeping advances. `pauses`: the seconds of each sleep."""
+
+    def __init__(self) -> None:
+        self.began = self.now = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)
+        self.pauses: list[float] = []
+
+    def sleep(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+        self.now += timedelta(seconds=seconds)
+
+    def pace(self, per_minute: int, seconds: float) -> MailPace:
+        """Return the pace of an invocation that may start mails for this number of seconds."""
+        table = SimpleNamespace(clock=lambda: self.now, sleep=self.sleep)
+        shop: Any = SimpleNamespace(table=table, now=lambda: self.now)
+        return MailPace(shop, per_minute, self.began + timedelta(seconds=seconds))
+
+
+def refusing(*refusals: MailRefused) -> Any:
+    """Return an attempt to send a mail that fails with each refusal once, and then succeeds."""
+    left = iter(refusals)
+
+    def attempt() -> str:
+        for refused in left:
+            raise refused
+        return "m-1"
+
+    return attempt
+
+
+RATE = MailRefused("rate", "TooManyRequestsException")
+
+
+def test_a_mail_above_the_rate_is_sent_again_in_place_after_growing_pauses() -> None:
+    clock = Clock()
+    pace = clock.pace(600, 20)
+    assert pace.send(refusing(RATE, RATE, RATE)) == "m-1"
+    assert (clock.pauses, pace.refused_all_by) == ([1, 2, 4], None)
+
+
+def test_a_mail_above_the_rate_is_refused_if_no_time_is_left() -> None:
+    clock = Clock()
+    pace = clock.pace(600, 5)
+    with pytest.raises(MailRefused):
+        pace.send(refusing(*[RATE] * 9))
+    assert (clock.pauses, pace.refused_all_by) == ([1, 2], RATE)
+
+
+def test_a_slow_pace_also_holds_for_repeated_mails() -> None:
+    clock = Clock()
+    assert clock.pace(10, 20).send(refusing(RATE)) == "m-1"
+    assert clock.pauses == [6]
+
+
+@pytest.mark.parametrize(
+    ("kind", "all_mails"), [("quota", True), ("paused", True), ("sandbox", False), ("unknown", False)]
+)
+def test_another_refusal_is_not_repeated_in_place(kind: Any, *, all_mails: bool) -> None:
+    clock = Clock()
+    pace = clock.pace(600, 20)
+    with pytest.raises(MailRefused):
+        pace.send(refusing(MailRefused(kind, "any")))
+    assert (clock.pauses, pace.refused_all_by is not None) == ([], all_mails)
+
+
+def test_mails_are_a_share_of_a_minute_apart_and_the_last_one_waits_for_the_next_invocation() -> None:
+    clock = Clock()
+    pace = clock.pace(12, 90)
+    for _ in range(3):
+        pace.acquire()
+    pace.wait()
+    assert clock.pauses == [5, 5, 5]
