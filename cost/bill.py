@@ -296,6 +296,7 @@ FREE: Mapping[str, str] = {
     "AWS::ApiGatewayV2::(ApiMapping|Authorizer|DomainName|Integration|Route|Stage)": "requests of the API are billed",
     "AWS::Backup::(BackupSelection|BackupVault)": "only the stored backups are billed",
     "AWS::Budgets::Budget": "only budgets with actions are billed",
+    "AWS::CloudFormation::WaitCondition(Handle)?": "only in the deploy of `make prove` that must fail",
     "AWS::CloudFront::(CachePolicy|OriginAccessControl|ResponseHeadersPolicy)": "a part of a distribution",
     "AWS::CloudFront::Function": "it runs only for the folders of the page: 0.10 for a million visits",
     "AWS::CodeDeploy::.*": "deployments of Lambda functions are free",

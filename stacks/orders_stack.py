@@ -28,6 +28,7 @@ from stacks.cloudfront import ApiDistribution
 from stacks.construct_ids import function_id, reaction_id
 from stacks.dashboard import Dashboard
 from stacks.encryption_key import EncryptionKey
+from stacks.failing_resource import FailingResource
 from stacks.failure_store import FailureStore
 from stacks.function import (
     NO_DLQ_QUEUE,
@@ -119,6 +120,8 @@ class OrdersStack(Stack):
             **{f"{output_prefix(function.lambda_name)}Function": function.name for function in functions},
             **self.runbook_resources.outputs,
         )
+        if stage.fail_deploy:
+            FailingResource(self, "Failing")
 
     def create_api(self) -> ShopFunction:
         identity = Identity(self, "Identity", stage=self.stage)

@@ -142,6 +142,10 @@ class Stage:
     `protect`: Data is kept when the stack is deleted, and has deletion protection.
     `first_deploy`: Protections against deletion stay off, so that a first deploy that fails can be repeated. `make
     deploy` sets it for a stage that does not exist yet, and switches them on after it succeeded.
+    `throw_away`: The stage and its data may be lost at any time: `make prove` deploys, fills and destroys it. Not for a
+    stage that is protected.
+    `fail_deploy`: The deploy creates everything and then fails at its last resource. `make prove` sets it for one
+    deploy, to check that the same stage can be deployed after it. Not for a stage that is protected.
     `shop_name`: The name of the shop in mails and on invoices.
     `sender`: The sender address of mails. SES must have verified this address or its domain.
     `shipping`: The shipping price of an order for each currency, in minor units (EUR:490 means 4.90 euros). For other
@@ -250,6 +254,8 @@ class Stage:
     name: str
     protect: bool
     first_deploy: bool = False
+    throw_away: bool = False
+    fail_deploy: bool = False
     shop_name: str = "Orderstream"
     sender: str = "orders@shop.example"
     cors_origins: tuple[str, ...] = ()
@@ -367,6 +373,9 @@ class Stage:
         if self.log_retention_days not in LOG_RETENTION_DAYS:
             allowed = ", ".join(map(str, LOG_RETENTION_DAYS))
             raise InvalidSetting(f"log_retention_days is {self.log_retention_days}: CloudWatch Logs allows {allowed}")
+        for name in ("throw_away", "fail_deploy"):
+            if self.protect and getattr(self, name):
+                raise InvalidSetting(f"{name} is set, but {self.name} is protected: use a stage that is like dev")
         self._check_names()
         for which, numbers in NAMED_NUMBERS.items():
             self._check_named_numbers(which, numbers)
@@ -656,8 +665,8 @@ OTHER_CONTEXT_KEYS = {"stage", "stages", "laptop", "cli-telemetry"}
 Keys with a colon or a slash are always allowed, because they belong to the CDK.
 """
 SETTINGS = tuple(one.name for one in fields(Stage) if one.name not in ("name", "protect"))
-FILE_SETTINGS = tuple(name for name in SETTINGS if name != "first_deploy")
-"""The settings that a file may have: `first_deploy` applies only to one deploy."""
+FILE_SETTINGS = tuple(name for name in SETTINGS if name not in ("first_deploy", "fail_deploy"))
+"""The settings that a file may have: `first_deploy` and `fail_deploy` apply only to one deploy."""
 STAGE_NAME = r"[a-z][a-z0-9-]{0,19}"
 EXAMPLE_HOST = r"(.*\.)?example(\.(com|net|org))?(:\d+)?"
 """The names that are reserved for examples (https://www.rfc-editor.org/rfc/rfc2606)."""
