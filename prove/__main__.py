@@ -4,6 +4,7 @@ import argparse
 import sys
 import time
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -65,13 +66,14 @@ def prove(
     results: list[Result] = []
     began, interrupted = datetime.now(UTC), False
     try:
-        collect(results, target, run_steps(target, options.skip))
+        collect(results, target, run_steps(target, options.skip, STEPS))
     except KeyboardInterrupt:
         interrupted = True
         print("\nInterrupted. The stage is destroyed now.", flush=True)
     finally:
         if isinstance(target, DeployedTarget):
-            measure_late(target, results, wait=not interrupted)
+            with suppress(KeyboardInterrupt):
+                measure_late(target, results, wait=not interrupted)
         if not keep:
             collect(results, target, run_steps(target, steps=[DESTROY]))
         report = build_report(
@@ -109,7 +111,7 @@ def measure_late(target: DeployedTarget, results: Sequence[Result], *, wait: boo
 def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m prove", description=__doc__)
     parser.add_argument("--stage", default=LAPTOP, help="a throw-away stage, or laptop (default: %(default)s)")
-    parser.add_argument("--orders", type=int, help="orders of the burst (default: 60 on this machine, 200 on AWS)")
+    parser.add_argument("--orders", type=int, help="orders of the burst (default: 100 on this machine, 200 on AWS)")
     parser.add_argument("--clients", type=int, help="clients of the burst (default: 8)")
     parser.add_argument("--keep", action="store_true", help="do not destroy the stage at the end")
     parser.add_argument(

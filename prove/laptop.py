@@ -31,7 +31,7 @@ class LaptopTarget:
     name = "laptop"
     effect_seconds, expiry_seconds, drift_pause_seconds = 50.0, 120.0, 3.0
 
-    def __init__(self, *, orders: int = 60, clients: int = 8) -> None:
+    def __init__(self, *, orders: int = 100, clients: int = 8) -> None:
         self.orders, self.clients = orders, clients
         self._started = ExitStack()
         self.running: RunningShop | None = None
@@ -58,6 +58,7 @@ class LaptopTarget:
         self.running = self._started.enter_context(run_own_shop("--no-warehouse"))
 
     def stop(self) -> None:
+        self.running = None
         self._started.close()
 
     def measure(self, start: float, end: float) -> Usage:
