@@ -94,6 +94,7 @@ class DeployedTarget:
 
     name = "aws"
     effect_seconds, drift_pause_seconds = 180.0, 30.0
+    poll_seconds = 1
 
     def __init__(
         self,

@@ -30,6 +30,7 @@ class LaptopTarget:
 
     name = "laptop"
     effect_seconds, expiry_seconds, drift_pause_seconds = 50.0, 120.0, 3.0
+    poll_seconds = 0
 
     def __init__(self, *, orders: int = 100, clients: int = 8) -> None:
         self.orders, self.clients = orders, clients

@@ -31,6 +31,7 @@ class ShopOfTarget(Protocol):
 
     `orders`, `clients`: the size of the burst. `effect_seconds`: how long to wait for an effect. `expiry_seconds`: how
     long to wait until DynamoDB has deleted an expired item. `drift_pause_seconds`: longer than the lag of the readers.
+    `poll_seconds`: how long a receive request waits for dead letters.
     """
 
     @property
@@ -44,6 +45,7 @@ class ShopOfTarget(Protocol):
     effect_seconds: float
     expiry_seconds: float
     drift_pause_seconds: float
+    poll_seconds: int
 
 
 def smoke(target: ShopOfTarget) -> Outcome:
@@ -69,7 +71,7 @@ def customers(target: ShopOfTarget) -> Iterator[StoryClients]:
 # poison and redrive ---------------------------------------------------------------------------------------------------
 def poison_and_redrive(target: ShopOfTarget) -> Outcome:
     """Let the readers meet an unreadable record and a message become a dead letter, and redrive both."""
-    failures = FailureRepository.for_target(target.shop, wait_seconds=1)
+    failures = FailureRepository.for_target(target.shop, wait_seconds=target.poll_seconds)
     with customers(target) as people:
         poison = write_poison_order(target.shop)
         order = place_paid_order(people)
@@ -132,7 +134,7 @@ def make_dead_letter(target: ShopOfTarget, people: StoryClients, failures: Failu
 def receive_once(shop: ShopTarget, queue: DeadLetterQueueInfo) -> None:
     """Receive the messages of the queue and give them back, as a failed worker does."""
     shop.client("sqs").receive_message(
-        QueueUrl=queue.source, MaxNumberOfMessages=10, VisibilityTimeout=1, WaitTimeSeconds=1
+        QueueUrl=queue.source, MaxNumberOfMessages=10, VisibilityTimeout=0, WaitTimeSeconds=1
     )
 
 
