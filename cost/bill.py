@@ -117,7 +117,7 @@ def table_lines(month: Month, tables: Resources) -> Lines:
     for table in tables.values():
         (replica,) = table["Replicas"]
         prices = month.prices["table_classes"][replica.get("TableClass", "STANDARD")]
-        scheduled = sum(runs * usage.SCHEDULED_READS[name] for name, runs in month.scheduled.items())
+        scheduled = sum(runs * usage.SCHEDULED_READS.get(name, 0) for name, runs in month.scheduled.items())
         units = {"read": month.life("read") + month.views / 2 + scheduled, "write": month.life("written")}
         for way, number in units.items():
             if table["BillingMode"] == "PROVISIONED":

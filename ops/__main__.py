@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from local.shop_target import find_local_target
 from ops import cli_errors
 from ops.commands import (
+    canary_setup,
     capacity,
     drift,
     failures,
@@ -43,6 +44,7 @@ TOOLS = (
     review,
     preflight,
     smoke,
+    canary_setup,
     hot_keys,
     capacity,
     failures,

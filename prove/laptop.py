@@ -56,7 +56,7 @@ class LaptopTarget:
 
     def start(self) -> None:
         """Start the shop. Smoke and the burst act as its warehouse."""
-        self.running = self._started.enter_context(run_own_shop("--no-warehouse"))
+        self.running = self._started.enter_context(run_own_shop("--no-warehouse", "-c", "canary_minutes=5"))
 
     def stop(self) -> None:
         self.running = None

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from functions.model.table import EXPIRY, ORDER
 from local.load_test import check_orders
+from ops.commands.canary_setup import set_up_canary
 from ops.commands.drift import DriftCheck, format_report
 from ops.commands.smoke import StageTarget, run_smoke
 from ops.failures.failure_store import DeadLetterQueueInfo, FailureRepository
@@ -177,6 +178,21 @@ def burst(target: ShopOfTarget, check_more: Callable[[list[str]], None] = lambda
     return Outcome(
         OK, f"{target.orders} orders of {target.clients} clients in {seconds:.0f} s, each with every effect once"
     )
+
+
+# canary ---------------------------------------------------------------------------------------------------------------
+def run_canary(target: ShopOfTarget) -> Outcome:
+    """Set up the canary, run it twice, and check that each run succeeds."""
+    if "CanarySecret" not in target.shop.outputs:
+        raise NotPossible("the stage has no canary: set canary_minutes in its file")
+    set_up_canary(target.shop, target.api_url)
+    set_up_canary(target.shop, target.api_url)
+    for _ in range(2):
+        answer = target.shop.client("lambda").invoke(FunctionName=target.shop.outputs["CanaryFunction"], Payload=b"{}")
+        result = json.loads(answer["Payload"].read())
+        if "order_id" not in result:
+            raise StepFailed(f"the canary failed: {result}")
+    return Outcome(OK, "two runs placed and cancelled an order")
 
 
 # archive --------------------------------------------------------------------------------------------------------------

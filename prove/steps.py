@@ -88,6 +88,12 @@ STEPS: Sequence[Step] = (
         laptop=laptop.burst,
     ),
     Step(
+        "canary",
+        "The canary places an order through the public API and cancels it.",
+        aws=shop_steps.run_canary,
+        laptop=shop_steps.run_canary,
+    ),
+    Step(
         "archive",
         "An order whose retention has ended is archived, and is still found.",
         aws=shop_steps.archive,

@@ -199,6 +199,10 @@ class Stage:
     `public_cache_seconds`: How long CloudFront, if it is in front of the API, and other shared caches may show
     products, stock, categories, ratings, reviews and best sellers as they were before a change.
     `alarm_address`: The e-mail address for alarms. Its owner must confirm the subscription. Empty: no mails.
+    `canary_minutes`: How often a canary places an order through the public API and cancels it, from 1 to 5 minutes. Its
+    alarm is raised if no run succeeded for 15 minutes. After the deploy, run `python -m ops canary-setup` once. Each
+    run is an order that is cancelled, with two mails: about 3 dollars a month with 5 minutes, not in `make cost`. 0: no
+    canary (docs/runbooks/canary-failing.md).
     `operators`: The ARNs of the roles and users that may assume the operator role. Users need MFA. For a role, require
     MFA in its own trust policy. Empty: all principals that the account's IAM policies allow, with MFA.
     `monthly_budget`: The budget of the account for a month, in US dollars. AWS mails the `alarm_address` if the costs
@@ -287,6 +291,7 @@ class Stage:
     customer_write_burst: int = _integer_setting(60, 10, 10_000)
     unpaid_orders_per_customer: int = _integer_setting(0, 0, 100)
     public_cache_seconds: int = _integer_setting(10, 0, 3_600)
+    canary_minutes: int = _integer_setting(0, 0, 5)
     operators: tuple[str, ...] = ()
     alarm_address: str = ""
     monthly_budget: int = _integer_setting(0, 0, 9_999_999)
