@@ -46,6 +46,8 @@ from tests.conformance.runners import aws
 
 RunCommand = Callable[[Sequence[str], Path], int]
 """A function that runs a command in a folder, and returns its exit code."""
+OF_MAKE = re.compile(r"(MAKE|MFLAGS|ARGS$|ALLOW$|STAGE$)")
+"""The variables of `make prove` that would change another make: its options are not those of a deploy."""
 CDK = (".venv/bin/node", "node_modules/aws-cdk/bin/cdk")
 TABLE = "AWS::DynamoDB::GlobalTable"
 WAIT_CONDITION = "AWS::CloudFormation::WaitCondition"
@@ -81,7 +83,8 @@ def check_throw_away(name: str) -> None:
 def run_command(words: Sequence[str], folder: Path) -> int:
     """Run a command, with its output in the terminal. It does not inherit the variables of `make prove`."""
     print(f"$ {shlex.join(words)}", flush=True)
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
+    inherited = {name: value for name, value in os.environ.items() if not OF_MAKE.match(name)}
+    inherited["PATH"] = f"{PROJECT / '.venv' / 'bin'}{os.pathsep}{inherited.get('PATH', '')}"  # the CDK runs python3
     return subprocess.run(words, cwd=folder, env=inherited, check=False).returncode
 
 

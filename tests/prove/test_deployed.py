@@ -59,6 +59,17 @@ def give_shop(target: DeployedTarget, monkeypatch: pytest.MonkeyPatch, **clients
     monkeypatch.setattr(targets, "resolve_target", lambda args: shop)
 
 
+def test_a_command_gets_no_variable_of_make_prove_and_the_python_of_the_project(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "ARGS", "ALLOW", "STAGE", "AWS_REGION"):
+        monkeypatch.setenv(name, "of make prove")
+    assert deployed.run_command(["sh", "-c", "env > seen; exit 3"], tmp_path) == 3
+    seen = dict(line.partition("=")[::2] for line in (tmp_path / "seen").read_text().splitlines())
+    assert [name for name, value in seen.items() if value == "of make prove"] == ["AWS_REGION"]
+    assert seen["PATH"].startswith(str(PROJECT / ".venv" / "bin"))
+
+
 # the failed deploy ----------------------------------------------------------------------------------------------------
 def fail_with(monkeypatch: pytest.MonkeyPatch, commands: Commands, *failed: tuple[str, str]) -> None:
     commands.codes["fail_deploy=true"] = 1
