@@ -1,4 +1,4 @@
-"""Steps that find that something is not possible, and the usage of a stage. tests/laptop/test_prove.py runs the steps."""
+"""Steps that find that something is not possible, and the usage of a stage. `make laptop` runs the steps themselves."""
 
 from types import SimpleNamespace
 from typing import Any
