@@ -117,7 +117,7 @@ def table_lines(month: Month, tables: Resources) -> Lines:
     for table in tables.values():
         (replica,) = table["Replicas"]
         prices = month.prices["table_classes"][replica.get("TableClass", "STANDARD")]
-        scheduled = sum(runs * usage.SCHEDULED_READS[name] for name, runs in month.scheduled.items())
+        scheduled = sum(runs * usage.SCHEDULED_READS.get(name, 0) for name, runs in month.scheduled.items())
         units = {"read": month.life("read") + month.views / 2 + scheduled, "write": month.life("written")}
         for way, number in units.items():
             if table["BillingMode"] == "PROVISIONED":
@@ -297,6 +297,7 @@ FREE: Mapping[str, str] = {
     "AWS::Athena::WorkGroup": "only queries are billed, by the bytes that they read: 5.00 for a TB",
     "AWS::Backup::(BackupSelection|BackupVault)": "only the stored backups are billed",
     "AWS::Budgets::Budget": "only budgets with actions are billed",
+    "AWS::CloudFormation::WaitCondition(Handle)?": "only in the deploy of `make prove` that must fail",
     "AWS::CloudFront::(CachePolicy|OriginAccessControl|ResponseHeadersPolicy)": "a part of a distribution",
     "AWS::CloudFront::Function": "it runs only for the folders of the page: 0.10 for a million visits",
     "AWS::CodeDeploy::.*": "deployments of Lambda functions are free",

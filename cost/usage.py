@@ -107,7 +107,7 @@ ORDER_STORAGE: Mapping[str, Stored] = {
 """The items of a delivered order, by type. Without items that many orders share: totals of products, invoice series."""
 # fmt: on
 SCHEDULED_READS: Mapping[str, float] = {"order_deadlines": 1, "backlog_metrics": 6.5, "customer_erasure": 2}
-"""The read units of one run of a scheduled function that finds no work."""
+"""The read units of one run of a scheduled function that finds no work. The canary is none: it places an order."""
 
 CALL_SECONDS = 0.05
 """The assumed duration of an invocation."""

@@ -14,6 +14,7 @@ from local.shop_target import find_local_target
 from ops import cli_errors
 from ops.commands import (
     archive_query,
+    canary_setup,
     capacity,
     drift,
     failures,
@@ -44,6 +45,7 @@ TOOLS = (
     review,
     preflight,
     smoke,
+    canary_setup,
     hot_keys,
     capacity,
     failures,

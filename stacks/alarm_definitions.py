@@ -147,6 +147,16 @@ def _service_level_alarms() -> Iterator[AlarmDefinition]:
         )
 
 
+CANARY_ALARM = AlarmDefinition(
+    name="canary-failing",
+    description="No run of the canary placed and cancelled an order for 15 minutes: customers may not be able to order",
+    metric=metrics.CANARY_SUCCEEDED,
+    statistic="Sum",
+    below=1,
+    periods=3,
+    runbook="canary-failing",
+)
+"""The alarm of a stage with a canary (`canary_minutes`). Other stages have no such runs."""
 ALARMS: tuple[AlarmDefinition, ...] = (
     AlarmDefinition(
         name="fulfilment-stalled",

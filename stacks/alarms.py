@@ -13,7 +13,7 @@ from aws_cdk import aws_sns_subscriptions as subscriptions
 from constructs import Construct
 
 from functions.model.metrics import MetricDefinition
-from stacks.alarm_definitions import ALARMS, DIMENSIONS, AlarmDefinition, AlarmTarget, ErrorRate
+from stacks.alarm_definitions import ALARMS, CANARY_ALARM, DIMENSIONS, AlarmDefinition, AlarmTarget, ErrorRate
 from stacks.nag_suppressions import acknowledge
 from stacks.stage import Stage
 
@@ -40,7 +40,7 @@ class Alarms(Construct):
             mails = topic.add_subscription(subscriptions.EmailSubscription(stage.alarm_address))
             acknowledge(mails, {"Serverless-SNSRedrivePolicy": EMAIL_RETRY_REASON})
         self.rollback_alarms: list[cloudwatch.Alarm] = []
-        for alarm in ALARMS:
+        for alarm in (*ALARMS, *([CANARY_ALARM] if stage.canary_minutes else [])):
             for name, metric in _alarm_metrics(self, alarm, places):
                 made = self._create_alarm(alarm, name, metric, actions.SnsAction(topic))
                 self.rollback_alarms += [made] if alarm.stops_release else []

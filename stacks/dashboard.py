@@ -59,7 +59,7 @@ class Dashboard(Construct):
     def _api(self) -> WidgetRow:
         (api,) = ({"ApiId": id} for id in self._monitored["api"].values())
         answers = [aws_metric(f"AWS/ApiGateway {answer}", api, "Sum") for answer in ("Count", "4xx", "5xx")]
-        answers.append(self._sum_metric(m.BUSY_ANSWERS))
+        answers += [self._sum_metric(m.BUSY_ANSWERS), self._sum_metric(m.CANARY_SUCCEEDED)]
         times = [aws_metric("AWS/ApiGateway Latency", api, share, label=share) for share in ("p50", "p99")]
         return [(_graph_widget, "API: requests and errors", answers), (_graph_widget, "API: latency, ms", times)]
 

@@ -29,6 +29,7 @@ from stacks.cloudfront import ApiDistribution
 from stacks.construct_ids import function_id, reaction_id
 from stacks.dashboard import Dashboard
 from stacks.encryption_key import EncryptionKey
+from stacks.failing_resource import FailingResource
 from stacks.failure_store import FailureStore
 from stacks.function import (
     NO_DLQ_QUEUE,
@@ -96,6 +97,7 @@ class OrdersStack(Stack):
             *self.create_stream_readers(),
             *self.create_reaction_workers(),
             *self.create_scheduled_functions(),
+            *self.create_canary(),
         ]
         operators = self.create_operator_role()
         if stage.analytics:
@@ -106,7 +108,8 @@ class OrdersStack(Stack):
             MonthlyBudget(self, "Budget", stage=stage)
         alarms = Alarms(self, "Alarms", stage=stage, key=self.key, places=self.monitored)
         if self.api_release:
-            self.api_release.deploy_after(functions[1:])
+            # The canary calls the API, so the API does not wait for it.
+            self.api_release.deploy_after([one for one in functions[1:] if one.lambda_name != "canary"])
             self.api_release.roll_back_on(alarms.rollback_alarms)
         Dashboard(self, "Dashboard", places=self.monitored, table=self.table.name)
         OrderTraceQuery(self, "OrderFollowed", functions=functions)
@@ -124,9 +127,11 @@ class OrdersStack(Stack):
             **{f"{output_prefix(function.lambda_name)}Function": function.name for function in functions},
             **self.runbook_resources.outputs,
         )
+        if stage.fail_deploy:
+            FailingResource(self, "Failing")
 
     def create_api(self) -> ShopFunction:
-        identity = Identity(self, "Identity", stage=self.stage)
+        self.identity = identity = Identity(self, "Identity", stage=self.stage)
         api = self.create_function(
             "api",
             env.ApiEnvironment(
@@ -168,14 +173,15 @@ class OrdersStack(Stack):
                 self, "Front", stage=self.stage, api_id=http.api_id, secret=self.create_origin_secret(api)
             )
             self.add_outputs(FrontUrl=front.url, **({"DomainTarget": front.target} if self.stage.domain else {}))
-            api.add_environment(public_url=front.url)
+            self.public_url = front.url
             if self.stage.page:
                 page = ShopPage(self, "Page", stage=self.stage, front=front, identity=identity)
                 self.add_outputs(PageUrl=page.url)
         else:
             if self.stage.domain:
                 self.add_outputs(DomainTarget=http.use_domain(self.stage.domain, self.stage.certificate))
-            api.add_environment(public_url=http.url)
+            self.public_url = http.url
+        api.add_environment(public_url=self.public_url)
         self.add_outputs(
             ApiUrl=http.url,
             UserPoolId=identity.pool.user_pool_id,
@@ -409,6 +415,21 @@ class OrdersStack(Stack):
         self.monitored["backlog metrics"][backlog_metrics.lambda_name] = backlog_metrics.name
         self.schedule_function(backlog_metrics, every_minutes=5)
         return order_deadlines, erasure, backlog_metrics
+
+    def create_canary(self) -> Sequence[ShopFunction]:
+        """Create the function that places and cancels an order every few minutes, if the stage wants it."""
+        if not self.stage.canary_minutes:
+            return ()
+        environment = env.CanaryEnvironment(
+            public_url=self.public_url,
+            client_id=self.identity.client.user_pool_client_id,
+            canary_secret=self.secrets.canary_arn,
+        )
+        canary = self.create_function("canary", environment, no_dead_letters=NO_DLQ_SCHEDULE)
+        canary.grant("secretsmanager:GetSecretValue", on=self.secrets.canary_arn)
+        self.schedule_function(canary, every_minutes=self.stage.canary_minutes)
+        self.add_outputs(CanarySecret=self.secrets.canary_arn)
+        return (canary,)
 
     def create_operator_role(self) -> OperatorRole:
         """Create the IAM role with which operators run the ops tools. No other role may scan the table."""

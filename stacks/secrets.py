@@ -13,6 +13,9 @@ from constructs import Construct
 from stacks.nag_suppressions import acknowledge
 from stacks.stage import Stage
 
+CANARY_ADDRESS = "success+canary@simulator.amazonses.com"
+"""The mail address of the canary's user: https://docs.aws.amazon.com/ses/latest/dg/send-an-email-from-console.html"""
+
 
 class ShopSecrets(Construct):
     """The secrets in Secrets Manager, and their ARNs.
@@ -27,6 +30,7 @@ class ShopSecrets(Construct):
     secret into CloudFront's settings. CloudFront sends this value until the next deploy with another version. The API
     accepts `current` and `previous` from the newest version.
     `required_origin_secret_arn`: `origin_secret_arn` if the API rejects requests without the origin secret, else "".
+    `canary_arn`: the ARN of the secret with the name and the password of the canary's user, or "" without a canary.
     `rotatable_arns`: the ARNs of the secrets that operators may change, but never read.
     """
 
@@ -71,6 +75,7 @@ class ShopSecrets(Construct):
             self.origin_secret_arn = self.origin_secret.secret_arn
             both = "A deploy gives CloudFront the secret version of the setting, so a runbook rotates it, not a timer."
             acknowledge(self.origin_secret, {"AwsSolutions-SMG4": both})
+        self.canary_arn = _create_canary_secret(self, stage, key) if stage.canary_minutes else ""
         self.pepper_arn: str = pepper.secret_arn
         self.webhook_arn: str = webhook.secret_arn
         self.provider_arn: str = provider.secret_arn
@@ -84,6 +89,25 @@ class ShopSecrets(Construct):
         acknowledge(pepper, {"AwsSolutions-SMG4": never})
         acknowledge(webhook, {"AwsSolutions-SMG4": agreed})
         acknowledge(provider, {"AwsSolutions-SMG4": theirs})
+
+
+def _create_canary_secret(scope: Construct, stage: Stage, key: kms.IKey) -> str:
+    """Create the secret of the canary's user and return its ARN. The mail simulator of SES accepts the user's mails."""
+    user = secretsmanager.Secret(
+        scope,
+        "Canary",
+        description="User of the canary. After a change, run `python -m ops canary-setup`.",
+        encryption_key=key,
+        generate_secret_string=secretsmanager.SecretStringGenerator(
+            password_length=32,
+            exclude_characters='"\\',
+            secret_string_template=json.dumps({"username": CANARY_ADDRESS}),
+            generate_string_key="password",
+        ),
+        removal_policy=stage.removal_policy,
+    )
+    acknowledge(user, {"AwsSolutions-SMG4": "The user can only do what any customer can. canary-setup changes it."})
+    return str(user.secret_arn)
 
 
 def _rotatable_secret() -> secretsmanager.SecretStringGenerator:

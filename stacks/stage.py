@@ -151,6 +151,10 @@ class Stage:
     `protect`: Data is kept when the stack is deleted, and has deletion protection.
     `first_deploy`: Protections against deletion stay off, so that a first deploy that fails can be repeated. `make
     deploy` sets it for a stage that does not exist yet, and switches them on after it succeeded.
+    `throw_away`: The stage and its data may be lost at any time: `make prove` deploys, fills and destroys it. Not for a
+    stage that is protected.
+    `fail_deploy`: The deploy creates everything and then fails at its last resource. `make prove` sets it for one
+    deploy, to check that the same stage can be deployed after it. Not for a stage that is protected.
     `shop_name`: The name of the shop in mails and on invoices.
     `sender`: The sender address of mails. SES must have verified this address or its domain.
     `shipping`: The shipping price of an order for each currency, in minor units (EUR:490 means 4.90 euros). For other
@@ -207,6 +211,10 @@ class Stage:
     `public_cache_seconds`: How long CloudFront, if it is in front of the API, and other shared caches may show
     products, stock, categories, ratings, reviews and best sellers as they were before a change.
     `alarm_address`: The e-mail address for alarms. Its owner must confirm the subscription. Empty: no mails.
+    `canary_minutes`: How often a canary places an order through the public API and cancels it, from 1 to 5 minutes. Its
+    alarm is raised if no run succeeded for 15 minutes. After the deploy, run `python -m ops canary-setup` once. Each
+    run is an order that is cancelled, with two mails: about 3 dollars a month with 5 minutes, not in `make cost`. 0: no
+    canary (docs/runbooks/canary-failing.md).
     `operators`: The ARNs of the roles and users that may assume the operator role. Users need MFA. For a role, require
     MFA in its own trust policy. Empty: all principals that the account's IAM policies allow, with MFA.
     `monthly_budget`: The budget of the account for a month, in US dollars. AWS mails the `alarm_address` if the costs
@@ -266,6 +274,8 @@ class Stage:
     name: str
     protect: bool
     first_deploy: bool = False
+    throw_away: bool = False
+    fail_deploy: bool = False
     shop_name: str = "Orderstream"
     sender: str = "orders@shop.example"
     cors_origins: tuple[str, ...] = ()
@@ -297,6 +307,7 @@ class Stage:
     customer_write_burst: int = _integer_setting(60, 10, 10_000)
     unpaid_orders_per_customer: int = _integer_setting(0, 0, 100)
     public_cache_seconds: int = _integer_setting(10, 0, 3_600)
+    canary_minutes: int = _integer_setting(0, 0, 5)
     operators: tuple[str, ...] = ()
     alarm_address: str = ""
     monthly_budget: int = _integer_setting(0, 0, 9_999_999)
@@ -400,6 +411,9 @@ class Stage:
         if self.log_retention_days not in LOG_RETENTION_DAYS:
             allowed = ", ".join(map(str, LOG_RETENTION_DAYS))
             raise InvalidSetting(f"log_retention_days is {self.log_retention_days}: CloudWatch Logs allows {allowed}")
+        for name in ("throw_away", "fail_deploy"):
+            if self.protect and getattr(self, name):
+                raise InvalidSetting(f"{name} is set, but {self.name} is protected: use a stage that is like dev")
         self._check_names()
         for which, numbers in NAMED_NUMBERS.items():
             self._check_named_numbers(which, numbers)
@@ -699,8 +713,8 @@ OTHER_CONTEXT_KEYS = {"stage", "stages", "laptop", "cli-telemetry"}
 Keys with a colon or a slash are always allowed, because they belong to the CDK.
 """
 SETTINGS = tuple(one.name for one in fields(Stage) if one.name not in ("name", "protect"))
-FILE_SETTINGS = tuple(name for name in SETTINGS if name != "first_deploy")
-"""The settings that a file may have: `first_deploy` applies only to one deploy."""
+FILE_SETTINGS = tuple(name for name in SETTINGS if name not in ("first_deploy", "fail_deploy"))
+"""The settings that a file may have: `first_deploy` and `fail_deploy` apply only to one deploy."""
 STAGE_NAME = r"[a-z][a-z0-9-]{0,19}"
 EXAMPLE_HOST = r"(.*\.)?example(\.(com|net|org))?(:\d+)?"
 """The names that are reserved for examples (https://www.rfc-editor.org/rfc/rfc2606)."""

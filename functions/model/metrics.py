@@ -62,6 +62,7 @@ ARCHIVE_MISMATCHES       = MetricDefinition("ArchiveMismatches", "Count", "order
 ORDERS_STALLED         = MetricDefinition("OrdersStalled",  "Count", "orders that were paid more than 10 minutes ago and have no shipment request", is_gauge=True)
 UNMATCHED_PAYMENTS        = MetricDefinition("UnmatchedPayments", "Count", "payments that match no order and are not refunded yet", is_gauge=True)
 LAPSE_BACKLOG    = MetricDefinition("LapseBacklog",    "Count", "orders that missed their payment or delivery deadline by more than 5 minutes and were not processed", is_gauge=True)
+CANARY_SUCCEEDED = MetricDefinition("CanarySucceeded", "Count", "runs of the canary that placed and cancelled an order")
 LAPSE_LAG        = MetricDefinition("LapseLag",        "Milliseconds", "how long ago the oldest order that is not processed missed its payment or delivery deadline", is_gauge=True)
 # fmt: on
 

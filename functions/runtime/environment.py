@@ -207,6 +207,19 @@ class BacklogMetricsEnvironment:
     assumed_delivered_days: int
 
 
+@entity
+class CanaryEnvironment:
+    """The environment of the canary, which places and cancels an order like a customer.
+
+    `public_url`: the address at which clients reach the API. `client_id`: the id of the app client of the user pool.
+    `canary_secret`: the ARN of the secret with the canary's user, {"username": ..., "password": ...}.
+    """
+
+    public_url: str
+    client_id: str
+    canary_secret: str
+
+
 def to_variables(environment: Any) -> dict[str, str]:
     """Return the fields of an environment object as environment variables: {"TABLE_NAME": ...}."""
     return {field.name.upper(): str(getattr(environment, field.name)) for field in fields(environment)}

@@ -1,23 +1,20 @@
 """The components of the local shop behave as recorded in results.json, and mostly as the probes say.
 
-The tests of the marker `laptop` play the probes that need a local AWS or that wait.
+tests/laptop/test_prove.py plays all probes, also those that need a local AWS or that wait.
 """
-
-from collections.abc import Iterator
 
 import pytest
 
 from local.dynamodb_engine import Engine
 from tests.conformance import results
-from tests.conformance.probes import MAPPING_PROBES, PATTERN_PROBES, QUEUE_PROBES, SERVICE_PROBES, destinations
+from tests.conformance.probes import MAPPING_PROBES, PATTERN_PROBES, SERVICE_PROBES, destinations
 from tests.conformance.probes.kinds import MappingProbe, PatternProbe, Probe, ServiceProbe
-from tests.conformance.runners import emulator, services
-from tests.conformance.runners.laptop import engine_system, local_aws, local_system
+from tests.conformance.runners import services
+from tests.conformance.runners.laptop import engine_system
 from tests.conformance.runners.registry import play_patterns, play_pollers
 from tests.conformance.runners.services import System
 
 ON_THE_ENGINE = [probe for probe in SERVICE_PROBES if probe.service == "dynamodb"]
-ON_THE_LOCAL_AWS = [probe for probe in SERVICE_PROBES if probe.service != "dynamodb"]
 QUICK = [*destinations.PROBES, *(probe for probe in MAPPING_PROBES if probe.name.startswith("bisect_"))]
 
 
@@ -34,12 +31,6 @@ def assert_recorded(probe: Probe, result: str) -> None:
 @pytest.fixture(scope="module")
 def system(engine: Engine) -> System:
     return engine_system(engine)
-
-
-@pytest.fixture(scope="module")
-def everything(engine: Engine) -> Iterator[System]:
-    with local_aws(engine.endpoint) as aws:
-        yield local_system(engine, aws)
 
 
 @pytest.fixture(scope="module")
@@ -65,22 +56,3 @@ def test_a_pattern_consumes_the_units_of_its_probe(pattern_results: dict[str, st
 @pytest.mark.parametrize("probe", QUICK, ids=name)
 def test_the_poller_behaves_as_recorded(quick_results: dict[str, str], probe: MappingProbe) -> None:
     assert_recorded(probe, quick_results[probe.name])
-
-
-@pytest.mark.laptop
-def test_the_poller_behaves_as_recorded_in_every_probe(engine: Engine) -> None:
-    for probe, result in play_pollers(engine, MAPPING_PROBES):
-        assert_recorded(probe, result)
-
-
-@pytest.mark.laptop
-@pytest.mark.parametrize("probe", ON_THE_LOCAL_AWS, ids=name)
-def test_a_service_of_the_local_aws_answers_as_recorded(everything: System, probe: ServiceProbe) -> None:
-    assert_recorded(probe, results.as_result(services.check(probe, everything)))
-
-
-@pytest.mark.laptop
-def test_the_queue_mappings_of_the_local_aws_behave_as_recorded(engine: Engine) -> None:
-    with local_aws(engine.endpoint) as aws:
-        for probe, result in emulator.play(aws, QUEUE_PROBES):
-            assert_recorded(probe, result)

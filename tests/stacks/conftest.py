@@ -18,7 +18,8 @@ ON_CALL = "oncall@shop.test"
 CREATE_IT = "add a function that creates it to stacks/orders_stack.py"
 
 
-MODULES = sorted(path.stem for path in (PROJECT / "functions/handlers").glob("[!_]*.py"))
+MODULES = sorted(path.stem for path in (PROJECT / "functions/handlers").glob("[!_]*.py") if path.stem != "canary")
+"""The Lambdas of every stage. Only a stage with the setting `canary_minutes` has the canary (test_canary.py)."""
 """The modules of the Lambdas: the files are the list."""
 
 

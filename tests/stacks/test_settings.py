@@ -244,6 +244,16 @@ def test_a_domain_is_of_cloudfront_if_it_is_in_front_and_else_of_the_api(
     assert outputs == {"ApiUrl": "https://api.shop.test", "DomainTarget": {"Fn::GetAtt": [id, "RegionalDomainName"]}}
 
 
+def test_a_deploy_that_must_fail_fails_at_its_last_resource_and_only_that_is_added() -> None:
+    usual, failing = synthesize("orderstream-dev"), synthesize("orderstream-dev", fail_deploy=True)
+    added = failing.body["Resources"].keys() - usual.body["Resources"].keys()
+    kinds = {failing.body["Resources"][id]["Type"]: failing.body["Resources"][id] for id in added}
+    assert kinds.keys() == {"AWS::CloudFormation::WaitCondition", "AWS::CloudFormation::WaitConditionHandle"}
+    last = kinds["AWS::CloudFormation::WaitCondition"]
+    assert last["Properties"]["Timeout"] == "1", "nothing sends its signal"
+    assert set(last["DependsOn"]) == set(usual.body["Resources"])
+
+
 def test_a_first_deploy_leaves_protections_against_deletion_off(other: SynthesizedTemplate) -> None:
     assert not OTHER.has_protections
     assert replace(OTHER, first_deploy=False).has_protections

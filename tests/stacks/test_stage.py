@@ -66,6 +66,8 @@ def test_a_stage_of_any_name_is_like_dev_or_prod(tmp_path: Path) -> None:
         ("prod", "biling = 'provisioned'", "biling is not a setting: did you mean billing"),
         ("prod", "protect = false", "protect is not a setting"),
         ("prod", "first_deploy = true", "first_deploy is not a setting"),
+        ("mine", 'like = "dev"\nfail_deploy = true', "fail_deploy is not a setting"),
+        ("prod", "throw_away = true", "throw_away is set, but prod is protected"),
         ("prod", "page = ", "Invalid value"),
         ("prod", "like = 'dev'", "remove like: prod cannot be like another stage"),
         ("staging", "", 'set like to "dev" or "prod"'),

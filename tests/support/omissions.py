@@ -172,7 +172,7 @@ def _metrics() -> Iterator[str]:
 def _alarms() -> Iterator[str]:
     pages = {page.stem: page for page in (PROJECT / alarm_definitions.RUNBOOKS).glob("*.md")}
     at = place_in("stacks/alarm_definitions.py", "ALARMS")
-    for alarm in alarm_definitions.ALARMS:
+    for alarm in (*alarm_definitions.ALARMS, alarm_definitions.CANARY_ALARM):
         page = PROJECT / alarm.runbook_path
         pages.pop(alarm.runbook, None)
         if not page.exists():

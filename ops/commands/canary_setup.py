@@ -1,0 +1,80 @@
+"""The `canary-setup` command: create the user, the product and the stock that the canary of a stage needs.
+
+The deploy generates the user's name and password (output CanarySecret). Run this command once after the deploy with
+`canary_minutes`. It is safe to repeat.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from contextlib import suppress
+from typing import Any
+
+from functions.handlers.canary import PRODUCT_ID
+from ops import targets
+from ops.api_client import ApiClient, UnexpectedResponse
+from ops.commands.smoke import StageTarget
+from ops.targets import ShopTarget
+
+STOCK = 1_000
+"""Each run takes one piece and gives it back. More are only missing if cancellations fail."""
+PRODUCT = {"product_id": PRODUCT_ID, "name": "Canary", "price": 100, "currency": "EUR", "catalog": "canary"}
+
+
+def set_up_canary(shop: ShopTarget, api_url: str) -> None:
+    """Create what the canary needs. What exists already stays."""
+    secret = shop.client("secretsmanager").get_secret_value(SecretId=shop.outputs["CanarySecret"])
+    user = json.loads(secret["SecretString"])
+    cognito: Any = shop.client("cognito-idp")
+    pool = shop.outputs["UserPoolId"]
+    names = {"UserPoolId": pool, "Username": user["username"]}
+    attributes = [{"Name": "email", "Value": user["username"]}, {"Name": "email_verified", "Value": "true"}]
+    with suppress(cognito.exceptions.UsernameExistsException):
+        cognito.admin_create_user(**names, UserAttributes=attributes, MessageAction="SUPPRESS")
+    cognito.admin_set_user_password(**names, Password=user["password"], Permanent=True)
+    answer = cognito.initiate_auth(
+        ClientId=shop.outputs["UserPoolClientId"],
+        AuthFlow="USER_PASSWORD_AUTH",
+        AuthParameters={"USERNAME": user["username"], "PASSWORD": user["password"]},
+    )
+    canary = ApiClient(api_url, lambda: str(answer["AuthenticationResult"]["AccessToken"]))
+    _post(canary, "/customers", {"name": "Canary"})
+    staff = StageTarget(shop, api_url)
+    try:
+        api = staff.api_client("staff")
+        _post(api, "/products", PRODUCT)
+        _post(api, f"/products/{PRODUCT_ID}/receipts", {"quantity": STOCK}, key="canary-stock")
+    finally:
+        for left in staff.clean_up():
+            print(left)
+
+
+def _post(api: ApiClient, path: str, body: Any, *, key: str | None = None) -> None:
+    """Send a request. 409 is no error: it was done before."""
+    answer = api.call("POST", path, body, key=key)
+    if answer.status >= 300 and answer.status != 409:
+        raise UnexpectedResponse(f"POST {path} answered {answer.status}: {answer.body}")
+
+
+def command(commands: targets.Subparsers) -> None:
+    parser = commands.add_parser(
+        "canary-setup",
+        parents=[targets.target_options(needs_stack=True)],
+        help="create the user, the product and the stock of the canary",
+        description="Run it once after the deploy that sets canary_minutes. Safe to repeat.",
+    )
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> None:
+    """Set up the canary. Exits with a sentence if the stage has none, or if the API refuses a request."""
+    shop = targets.resolve_target(args)
+    if "CanarySecret" not in shop.outputs:
+        sys.exit("The stage has no canary: set canary_minutes, and deploy.")
+    try:
+        set_up_canary(shop, shop.outputs.get("FrontUrl", shop.outputs["ApiUrl"]))
+    except UnexpectedResponse as error:
+        sys.exit(str(error))
+    print("The canary has its user, its product and its stock.")

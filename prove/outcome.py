@@ -1,0 +1,37 @@
+"""The outcome of a step of a proof, and the errors that decide about it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+OK, FAILED, DIFFERS, NOT_HERE = "ok", "failed", "differs", "not possible here"
+
+
+class StepFailed(RuntimeError):
+    """A step of a proof failed. The text says what was seen."""
+
+
+class NotPossible(RuntimeError):
+    """A step cannot run on this target. The text is the reason. The report never shows it as passed."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a step has shown.
+
+    `status`: OK, FAILED, DIFFERS or NOT_HERE. `seen`: a sentence, or the reason. `probes`: the result of each played
+    probe by name, and `listed`: the probes whose difference docs/conformance.md lists.
+    """
+
+    status: str
+    seen: str
+    probes: Mapping[str, str] = field(default_factory=dict)
+    listed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What the shop used during a step: requests of its API, and consumed units of its table. None: unknown."""
+
+    requests: float | None = None
+    read_units: float | None = None
+    write_units: float | None = None

@@ -1,0 +1,31 @@
+"""The probes of tests/conformance as a step: which differ, and which of the differences are listed."""
+
+from collections.abc import Iterable
+
+from prove.outcome import DIFFERS, FAILED, OK, Outcome
+from tests.conformance import results
+from tests.conformance.probes.kinds import Probe
+
+
+def judge_probes(runner: str, found: Iterable[tuple[Probe, str]]) -> Outcome:
+    """Return the outcome of played probes: DIFFERS if one differs whose difference is not recorded for this runner.
+
+    A probe that an error stopped counts as a difference if it is recorded as played.
+    """
+    played: dict[str, str] = {}
+    for probe, result in found:
+        played[probe.name] = result
+        if result != results.OK:
+            print(f"{probe.name}: {result}", flush=True)
+    recorded = {name: results.recorded(runner, name) for name in played}
+    different = [name for name, result in played.items() if result.startswith(results.DIFFERS)]
+    listed = tuple(name for name in different if recorded[name].startswith(results.DIFFERS))
+    not_run = [name for name, result in played.items() if result.startswith(results.NOT_RUN)]
+    lost = [name for name in not_run if recorded[name] and not recorded[name].startswith(results.NOT_RUN)]
+    as_expected = len(played) - len(different) - len(not_run)
+    seen = (
+        f"{as_expected} of {len(played)} probes are as expected, {len(different)} differ ({len(listed)} of them are "
+        f"listed), {len(not_run)} could not be played"
+    )
+    status = DIFFERS if lost or len(listed) < len(different) else OK if as_expected else FAILED
+    return Outcome(status, seen, played, listed)

@@ -1,0 +1,61 @@
+"""`make prove` on this machine: one shop of its own for smoke, poison, burst, archive and drift, and every probe.
+
+The upgrade is left out: `make rehearse` runs it each night.
+"""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from local.shop_client import PROJECT
+from tests.conformance import results
+from tests.conformance.probes import PROBES
+
+pytestmark = pytest.mark.laptop
+NOT_ON_THE_LAPTOP = {"failed deploy", "restore"}
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """The report of a proof, which has passed."""
+    folder: Path = tmp_path_factory.mktemp("prove")
+    command = [sys.executable, "-m", "prove", "--skip", "upgrade", "--report", str(folder)]
+    done = subprocess.run(
+        command, cwd=PROJECT, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    print(done.stdout)
+    assert done.returncode == 0, done.stdout[-8000:]
+    found: dict[str, Any] = json.loads((folder / "report.json").read_text(encoding="utf-8"))
+    return found
+
+
+def test_every_step_that_can_exist_here_is_ok_and_no_other_is_shown_as_passed(report: dict[str, Any]) -> None:
+    found = {one["name"]: one["result"] for one in report["steps"]}
+    absent = {name for name, result in found.items() if result == "not possible here"}
+    assert absent == {*NOT_ON_THE_LAPTOP, "upgrade"}
+    assert {found[name] for name in found.keys() - absent} == {"ok"}
+    assert all(
+        one["seen"].startswith("not on the laptop") for one in report["steps"] if one["name"] in NOT_ON_THE_LAPTOP
+    )
+
+
+def test_the_report_has_the_requests_and_units_of_each_step_in_the_shop(report: dict[str, Any]) -> None:
+    used = {one["name"]: one for one in report["steps"]}
+    for name in ("smoke", "poison and redrive", "burst", "archive"):
+        assert used[name]["requests"] > 0
+        assert used[name]["write_units"] > 0
+    assert used["burst"]["write_units"] > used["archive"]["write_units"]
+
+
+def test_every_probe_behaves_as_recorded_on_the_laptop(report: dict[str, Any]) -> None:
+    assert report["probes"].keys() == {probe.name for probe in PROBES}
+    changed = {
+        name: (result, recorded)
+        for name, result in report["probes"].items()
+        if result.partition(":")[0] != (recorded := results.recorded("laptop", name)).partition(":")[0]
+    }
+    assert changed == {}

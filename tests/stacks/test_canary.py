@@ -1,0 +1,80 @@
+"""The canary of a stage with `canary_minutes`: its schedule, its alarm, its user's secret and its only permissions."""
+
+import pytest
+
+from tests.stacks.conftest import VALIDATED, SynthesizedTemplate, synthesize
+
+
+@pytest.fixture(scope="module")
+def canary() -> SynthesizedTemplate:
+    return synthesize("orderstream-dev", canary_minutes=5, **VALIDATED)
+
+
+def alarm_of(template: SynthesizedTemplate) -> list[dict[str, object]]:
+    alarms = template.properties("AWS::CloudWatch::Alarm").values()
+    return [it for it in alarms if it["AlarmName"] == "orderstream-dev-canary-failing"]
+
+
+def test_a_stage_without_the_setting_has_no_canary(dev: SynthesizedTemplate) -> None:
+    assert alarm_of(dev) == []
+    assert "CanarySecret" not in dev.body["Outputs"]
+    assert "functions.handlers.canary.handler" not in {
+        it["Handler"] for it in dev.properties("AWS::Lambda::Function").values()
+    }
+
+
+def test_its_alarm_is_raised_if_no_run_succeeded_for_15_minutes(canary: SynthesizedTemplate) -> None:
+    (alarm,) = alarm_of(canary)
+    assert (alarm["Namespace"], alarm["MetricName"], alarm["Statistic"]) == (
+        "orderstream-dev",
+        "CanarySucceeded",
+        "Sum",
+    )
+    assert (alarm["Period"], alarm["EvaluationPeriods"]) == (300, 3)
+    assert (alarm["ComparisonOperator"], alarm["Threshold"]) == ("LessThanThreshold", 1)
+    assert alarm["TreatMissingData"] == "breaching", "runs may be missing"
+
+
+def test_it_runs_by_its_schedule_at_the_public_address(canary: SynthesizedTemplate) -> None:
+    function = canary.function("canary")
+    rules = canary.properties("AWS::Events::Rule").values()
+    (rule,) = [it for it in rules if "Targets" in it and it["Targets"][0]["Arn"] == {"Fn::GetAtt": [function, "Arn"]}]
+    assert rule["ScheduleExpression"] == "rate(5 minutes)"
+    variables = canary.properties("AWS::Lambda::Function")[function]["Environment"]["Variables"]
+    assert variables["PUBLIC_URL"] == canary.body["Outputs"]["ApiUrl"]["Value"]
+
+
+def test_it_may_only_read_its_secret_and_log_and_report_failed_runs(canary: SynthesizedTemplate) -> None:
+    role = canary.properties("AWS::Lambda::Function")[canary.function("canary")]["Role"]["Fn::GetAtt"][0]
+    policies = [it for it in canary.properties("AWS::IAM::Policy").values() if {"Ref": role} in it["Roles"]]
+    allowed = {
+        action
+        for policy in policies
+        for statement in policy["PolicyDocument"]["Statement"]
+        for action in ([statement["Action"]] if isinstance(statement["Action"], str) else statement["Action"])
+    }
+    assert {action for action in allowed if not action.startswith(("logs:", "kms:"))} == {
+        "secretsmanager:GetSecretValue",
+        "sqs:SendMessage",
+    }
+    for policy in policies:
+        for statement in policy["PolicyDocument"]["Statement"]:
+            if statement["Action"] == "secretsmanager:GetSecretValue":
+                assert statement["Resource"] == canary.body["Outputs"]["CanarySecret"]["Value"]
+
+
+def test_its_password_is_generated_with_all_kinds_of_characters_that_the_user_pool_wants(
+    canary: SynthesizedTemplate,
+) -> None:
+    secrets = canary.properties("AWS::SecretsManager::Secret")
+    generated = secrets[canary.body["Outputs"]["CanarySecret"]["Value"]["Ref"]]["GenerateSecretString"]
+    assert generated["GenerateStringKey"] == "password"
+    assert generated["PasswordLength"] >= 12
+    assert not generated.keys() & {"ExcludePunctuation", "ExcludeNumbers", "ExcludeLowercase", "ExcludeUppercase"}
+    assert '"username": "success+canary@simulator.amazonses.com"' in generated["SecretStringTemplate"]
+
+
+def test_a_release_of_the_api_does_not_wait_for_the_function_that_calls_it() -> None:
+    shifted = synthesize("orderstream-dev", canary_minutes=5, shift="linear")
+    (alias,) = shifted.resources("AWS::Lambda::Alias").values()
+    assert not [id for id in alias.get("DependsOn", ()) if id.startswith("Canary")]
