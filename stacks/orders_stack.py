@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 from aws_cdk import CfnOutput, SecretValue, Stack
@@ -38,6 +37,7 @@ from stacks.function import (
     ShopFunction,
 )
 from stacks.identity import Identity
+from stacks.mail import ShopMail
 from stacks.operators import OperatorRole
 from stacks.order_trace_query import OrderTraceQuery
 from stacks.page import ShopPage
@@ -83,7 +83,12 @@ class OrdersStack(Stack):
             self.add_outputs(BackupVault=backups.vault_name)
 
         self.table_environment: dict[str, Any] = {"table_name": self.table.name, "failures_bucket": self.failures.name}
-        self.mail_environment = {"sender": stage.sender, "shop_name": stage.shop_name}
+        self.mail = ShopMail(self, "Mail", stage=stage)
+        self.mail_environment = {
+            "sender": stage.sender,
+            "shop_name": stage.shop_name,
+            "configuration_set": self.mail.configuration_set,
+        }
         self.order_end_environment: dict[str, Any] = {
             "retention_days": stage.retention_days,
             "return_window_days": stage.return_window_days,
@@ -110,6 +115,7 @@ class OrdersStack(Stack):
             OperatorsRole=operators.arn,
             TableName=self.table.name,
             BusName=self.bus.name,
+            MailConfigurationSet=self.mail.configuration_set,
             KeyArn=self.key.key_arn,
             FailuresBucket=self.failures.name,
             ArchiveBucket=self.archive_bucket.name,
@@ -282,7 +288,7 @@ class OrdersStack(Stack):
             "order_notification_worker", environment, no_dead_letters=NO_DLQ_QUEUE, timeout_seconds=runs
         )
         worker.grant("dynamodb:GetItem", "dynamodb:Query", "dynamodb:PutItem", on=self.table.arn)
-        self.allow_sending_mail(worker)
+        worker.grant("ses:SendEmail", on=self.mail.sending_arns)
         return worker
 
     def create_product_alert_worker(self) -> ShopFunction:
@@ -301,7 +307,7 @@ class OrdersStack(Stack):
         worker.grant("dynamodb:GetItem", "dynamodb:BatchGetItem", on=self.table.arn)
         worker.grant("dynamodb:PutItem", "dynamodb:UpdateItem", on=self.table.arn)
         worker.grant("dynamodb:Query", on=self.table.index_arns["GSI1"])
-        self.allow_sending_mail(worker)
+        worker.grant("ses:SendEmail", on=self.mail.sending_arns)
         return worker
 
     def create_refund_worker(self) -> ShopFunction:
@@ -450,16 +456,6 @@ class OrdersStack(Stack):
             because="One object for each record; the name contains a hash of the record.",
         )
         function.grant(*USE_KEY_ACTIONS, on=self.key.key_arn)
-
-    def allow_sending_mail(self, function: ShopFunction) -> None:
-        """Allow the function to send mail.
-
-        SES checks the permission on a verified identity: the sender's address if it is verified, otherwise its domain.
-        """
-        sender = self.stage.sender
-        identity = partial(self.format_arn, service="ses", resource="identity")
-        names = sender, sender.partition("@")[2]
-        function.grant("ses:SendEmail", on=[identity(resource_name=name) for name in names])
 
     def add_outputs(self, **outputs: str) -> None:
         for name, value in outputs.items():

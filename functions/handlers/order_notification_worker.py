@@ -10,7 +10,7 @@ already accepted the mail, the customer gets it twice.
 
 from datetime import datetime
 
-from functions.adapters.mailer import send_mail
+from functions.adapters.mailer import Sender, send_mail
 from functions.mails.order_notifications import render_notification
 from functions.model.events import OrderData, ReceivedEvent, RefundData
 from functions.model.retention import MAIL_ATTEMPT_SECONDS, MAIL_SENDER_TIMEOUT_SECONDS
@@ -57,8 +57,9 @@ def send_notification(
         return
     refund = event.data if isinstance(event.data, RefundData) else None
     mail = render_notification(event.name, recipient.customer, recipient.order, environment.shop_name, refund)
+    sender = Sender(environment.sender, environment.configuration_set)
     with holding_claim(notification):
-        message_id = send_mail(environment.sender, recipient.customer.email, mail, event.id)
+        message_id = send_mail(sender, recipient.customer.email, mail, event.id)
         mark_sent(shop, notification, message_id)
     observability.log_effect(
         "notification_sent", shop, event, effect=notification.effect_id, mail=event.name, message_id=message_id

@@ -14,7 +14,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from functions.adapters.mailer import send_mail
+from functions.adapters.mailer import Sender, send_mail
 from functions.dynamodb.errors import Permanent
 from functions.mails.product_alerts import render_alert
 from functions.model import metrics
@@ -139,6 +139,7 @@ def _send_alert(
     if notification is None:
         return False
     mail = render_alert(event.name, customer, product, environment.shop_name, environment.product_url)
+    sender = Sender(environment.sender, environment.configuration_set)
     with holding_claim(notification):
-        mark_sent(shop, notification, send_mail(environment.sender, customer.email, mail, notification.effect_id))
+        mark_sent(shop, notification, send_mail(sender, customer.email, mail, notification.effect_id))
     return True

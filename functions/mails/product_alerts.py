@@ -43,6 +43,7 @@ def render_alert(event: str, customer: Customer, product: Product, shop_name: st
     }
     found = load_templates(Path(__file__).parent / "templates")
     return Mail(
+        kind=event,
         subject=words.subject.format(product=product.name),
         text=found.get_template("product_alert.txt").render(context),
         html=found.get_template("product_alert.html").render(context),

@@ -103,19 +103,21 @@ class OrderNotificationsEnvironment:
     """The environment of the Lambda that mails order notifications.
 
     `sender`: the From address of mails. SES must have verified this address or its domain.
+    `configuration_set`: the name of the SES configuration set with which mails are sent.
     """
 
     table_name: str
     failures_bucket: str
     sender: str
     shop_name: str
+    configuration_set: str
 
 
 @entity
 class ProductAlertsEnvironment:
     """The environment of the Lambda that sends product alerts: mails to the followers of a product.
 
-    `sender`: the From address of mails, as in OrderNotificationsEnvironment.
+    `sender`, `configuration_set`: as in OrderNotificationsEnvironment.
     `product_url`: the URL of a product's page, "https://shop.example/products/{product_id}".
     `mails_per_second`: how many mails one running Lambda sends per second at most.
     `page_size`: how many followers one SQS message covers (a page of followers).
@@ -127,6 +129,7 @@ class ProductAlertsEnvironment:
     failures_bucket: str
     sender: str
     shop_name: str
+    configuration_set: str
     product_url: str
     mails_per_second: int
     page_size: int

@@ -505,6 +505,19 @@ def slow(scene: Scene, alarm: AlarmDefinition) -> Story:
     harness.process_all()
 
 
+def bouncing(scene: Scene, alarm: AlarmDefinition) -> Story:
+    """An import brought addresses that do not exist. Their mails stop, and the rate falls with the next mails."""
+    assert alarm.above
+    rates = [alarm.above / 2, 2 * alarm.above, alarm.above / 2]
+    scene.values[alarm.metric] = lambda: [rates[0]]  # type: ignore[index]
+    scene.off("product_alert")
+    yield
+    rates.pop(0)
+    yield
+    assert scene.reads
+    rates.pop(0)
+
+
 STORIES: Mapping[str, Callable[[Scene, AlarmDefinition], Story]] = {
     "fulfilment-stalled": standing,
     "lag": lagging,
@@ -521,6 +534,7 @@ STORIES: Mapping[str, Callable[[Scene, AlarmDefinition], Story]] = {
     "lapse-backlog": not_lapsing,
     "archive-mismatch": mismatching,
     "backlog-monitor-silent": unwatched,
+    "mail-reputation": bouncing,
 }
 """By the runbook, or by the alarm where a runbook is for several that differ."""
 

@@ -233,7 +233,8 @@ def test_mails_are_sent_as_the_shops_sender_and_by_notifications_and_notices_alo
     ]
     for resources in filter(None, may.values()):
         ends = [resource["Fn::Join"][1][-1] for resource in resources]
-        assert ends == [":identity/orders@shop.example", ":identity/shop.example"]
+        (mails,) = dev.resources("AWS::SES::ConfigurationSet")
+        assert ends == [{"Ref": mails}, ":identity/orders@shop.example", ":identity/shop.example"]
 
 
 def test_only_notices_send_messages_and_only_to_themselves(dev: SynthesizedTemplate) -> None:

@@ -54,6 +54,7 @@ VARIABLES = {
     "ARCHIVE_BUCKET": "archive",
     "BUS_NAME": "shop",
     "SENDER": "shop@example.com",
+    "CONFIGURATION_SET": "orderstream-mails",
     "SHOP_NAME": "Elm Row",
     "PRODUCT_URL": "https://elm.example/{product_id}",
     "MAILS_PER_SECOND": "1000",
