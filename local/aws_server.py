@@ -44,6 +44,7 @@ from local.deploy import API_ID, describe_deployed_stack
 from local.forked_workers import fork_workers
 from local.function_output import save_function_output
 from local.loop_guard import remember_chain, stop_loops
+from local.mail_suppression import add_suppression_list
 from local.shop_client import STACK_NAME, TOKEN_CACHE_SECONDS
 
 Scope = MutableMapping[str, Any]
@@ -323,6 +324,7 @@ def main(directory: Path) -> None:
     fork_workers()
     _limit_batches()
     stop_loops()
+    add_suppression_list()
     _finish_invocations_before_updates()
     server: Any = LocalAwsServer(aws)
     config = Config()

@@ -157,6 +157,12 @@ class OrdersStack(Stack):
         api.grant("secretsmanager:GetSecretValue", on=[self.secrets.pepper_arn, self.secrets.webhook_arn])
         api.grant("s3:GetObject", on=self.archive_bucket.orders_arn, because="One object for each order.")
         api.grant(*USE_KEY_ACTIONS, on=self.key.key_arn)
+        api.grant(
+            "ses:GetSuppressedDestination",
+            "ses:DeleteSuppressedDestination",
+            on="*",
+            because="SES has one suppression list for the account, and its actions do not support resources.",
+        )
 
         wanted = release.uses_versions(self.stage)
         self.api_release = release.Release(api, "Release", stage=self.stage, function=api) if wanted else None

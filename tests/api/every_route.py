@@ -76,6 +76,8 @@ STAFF_ROUTES = {
     "GET /imports/{import_id}/rejected",
     "GET /activity",
     "GET /customers",
+    "GET /customers/{customer_id}/mail-suppression",
+    "DELETE /customers/{customer_id}/mail-suppression",
     "GET /companies",
     "GET /discounts",
     "POST /companies",
