@@ -8,7 +8,6 @@ https://docs.aws.amazon.com/ses/latest/APIReference-V2/API_PutSuppressedDestinat
 
 import json
 import time
-from collections.abc import Mapping
 from typing import Any
 from urllib.parse import unquote
 
@@ -17,7 +16,8 @@ from ministack.services import ses_v2  # type: ignore[import-untyped]
 
 LIST = "/v2/email/suppression/addresses"
 SEND = "/v2/email/outbound-emails"
-Answer = tuple[int, Mapping[str, str], bytes]
+Answer = Any
+"""An answer of ministack: the status, the headers and the body."""
 
 
 def add_suppression_list() -> None:

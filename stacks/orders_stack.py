@@ -175,14 +175,15 @@ class OrdersStack(Stack):
                 self, "Front", stage=self.stage, api_id=http.api_id, secret=self.create_origin_secret(api)
             )
             self.add_outputs(FrontUrl=front.url, **({"DomainTarget": front.target} if self.stage.domain else {}))
-            api.add_environment(public_url=front.url)
+            self.public_url = front.url
             if self.stage.page:
                 page = ShopPage(self, "Page", stage=self.stage, front=front, identity=identity)
                 self.add_outputs(PageUrl=page.url)
         else:
             if self.stage.domain:
                 self.add_outputs(DomainTarget=http.use_domain(self.stage.domain, self.stage.certificate))
-            api.add_environment(public_url=http.url)
+            self.public_url = http.url
+        api.add_environment(public_url=self.public_url)
         self.add_outputs(
             ApiUrl=http.url,
             UserPoolId=identity.pool.user_pool_id,
@@ -304,6 +305,8 @@ class OrdersStack(Stack):
             **self.table_environment,
             **self.mail_environment,
             product_url=self.stage.product_url,
+            pepper_secret=self.secrets.pepper_arn,
+            public_url=self.public_url,
             mails_per_second=each,
             page_size=min(100, each * (runs - retention.MAIL_ATTEMPT_SECONDS) // 2),
         )
@@ -313,6 +316,7 @@ class OrdersStack(Stack):
         worker.grant("dynamodb:GetItem", "dynamodb:BatchGetItem", on=self.table.arn)
         worker.grant("dynamodb:PutItem", "dynamodb:UpdateItem", on=self.table.arn)
         worker.grant("dynamodb:Query", on=self.table.index_arns["GSI1"])
+        worker.grant("secretsmanager:GetSecretValue", on=self.secrets.pepper_arn)
         worker.grant("ses:SendEmail", on=self.mail.sending_arns)
         return worker
 

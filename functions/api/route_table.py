@@ -100,4 +100,6 @@ ROUTES = (
     ("GET", "/orders/{order_id}/parcel", "shipments"),
     ("POST", "/orders/{order_id}/shipments/{shipment_id}/dispatched", "shipments"),
     ("POST", "/orders/{order_id}/shipments/{shipment_id}/delivered", "shipments"),
+    ("GET", "/unsubscribe", "unsubscribe"),
+    ("POST", "/unsubscribe", "unsubscribe"),
 )

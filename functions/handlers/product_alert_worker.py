@@ -10,6 +10,7 @@ message again. The next page starts only when no mail of the current page needs 
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -20,9 +21,10 @@ from functions.mails.product_alerts import render_alert
 from functions.model import metrics
 from functions.model.entities import Customer, Product
 from functions.model.events import ReceivedEvent
+from functions.model.public_routes import UNSUBSCRIBE_PATH
 from functions.model.retention import PRODUCT_ALERTS_TIMEOUT_SECONDS
 from functions.model.retries import ClaimHeld
-from functions.runtime import clients, observability
+from functions.runtime import clients, observability, secrets
 from functions.runtime.environment import ProductAlertsEnvironment
 from functions.runtime.log import log
 from functions.runtime.queue_batch import MessageBatch, queue_handler
@@ -36,6 +38,7 @@ from functions.shop.product_alerts import (
     select_recipients,
 )
 from functions.shop.shop import Shop
+from functions.shop.unsubscribe import create_unsubscribe_token
 
 MAX_PAGES = 10_000
 """After this number of pages, a chain of messages ends: a million followers, if a page has 100.
@@ -138,8 +141,16 @@ def _send_alert(
     notification = claim_alert(shop, event, customer.customer_id, latest_start)
     if notification is None:
         return False
-    mail = render_alert(event.name, customer, product, environment.shop_name, environment.product_url)
+    unsubscribe_url = _get_unsubscribe_url(shop, environment, customer.customer_id)
+    mail = render_alert(event.name, customer, product, environment.shop_name, environment.product_url, unsubscribe_url)
     sender = Sender(environment.sender, environment.configuration_set)
     with holding_claim(notification):
         mark_sent(shop, notification, send_mail(sender, customer.email, mail, notification.effect_id))
     return True
+
+
+def _get_unsubscribe_url(shop: Shop, environment: ProductAlertsEnvironment, customer_id: str) -> str:
+    """Return the link with which a follower turns off all product alerts, without signing in."""
+    with_pepper = replace(shop, pepper=lambda: secrets.get_secret(environment.pepper_secret).encode())
+    token = create_unsubscribe_token(with_pepper, customer_id, "product_alerts")
+    return f"{environment.public_url}{UNSUBSCRIBE_PATH}?token={token}"

@@ -120,6 +120,8 @@ class ProductAlertsEnvironment:
     `sender`, `configuration_set`: as in OrderNotificationsEnvironment.
     `product_url`: the URL of a product's page, "https://shop.example/products/{product_id}".
     `mails_per_second`: how many mails one running Lambda sends per second at most.
+    `pepper_secret`: the ARN of the secret with which unsubscribe links are sealed, as in ApiEnvironment.
+    `public_url`: the address of the API in these links, as in ApiEnvironment.
     `page_size`: how many followers one SQS message covers (a page of followers).
     `queue_url`: the queue that invokes the Lambda. The Lambda sends a message for the next page of followers to this
     queue. The stack creates the queue after the Lambda, so it adds this variable to the Lambda at the end.
@@ -133,6 +135,8 @@ class ProductAlertsEnvironment:
     product_url: str
     mails_per_second: int
     page_size: int
+    pepper_secret: str
+    public_url: str
     queue_url: str = ""
 
 

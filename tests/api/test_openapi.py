@@ -23,7 +23,7 @@ from functions.shop.imports import ParsedLine
 from tests.support.http_client import http_event, invoke_api
 
 UNDESCRIBED = {"GET /openapi.json", "GET /docs"}
-PAGES = {"GET /invoices/{invoice_id}/print": "text/html"}
+PAGES = dict.fromkeys(("GET /invoices/{invoice_id}/print", "GET /unsubscribe", "POST /unsubscribe"), "text/html")
 DOCUMENT = document(app)
 OPERATIONS = {
     f"{method.upper()} {path}": operation

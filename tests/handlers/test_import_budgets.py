@@ -56,7 +56,8 @@ MODULES = {
         model.pricing model.retries runtime.dead_letters runtime.queue_batch runtime.time_limit shop.customers
         shop.order_notifications shop.orders""",
     "product_alert_worker": """adapters adapters.mailer mails mails.product_alerts model.patterns model.retries
-        runtime.dead_letters runtime.queue_batch runtime.rate_limiter runtime.time_limit shop.customers
+        dynamodb.sealed_text model.public_routes runtime.dead_letters runtime.queue_batch runtime.rate_limiter
+        runtime.secrets runtime.time_limit shop.customers shop.unsubscribe
         shop.order_notifications shop.orders shop.product_alerts shop.stock""",
     "refund_worker": """adapters adapters.payment_provider model.patterns model.retries runtime.dead_letters
         runtime.queue_batch runtime.secrets runtime.time_limit shop.accounts shop.idempotency shop.orders
@@ -78,7 +79,8 @@ MODULES = {
         runtime.time_limit shop.accounts shop.cancellation shop.discounts shop.idempotency shop.orders shop.payments
         shop.refund_processing shop.refunds shop.shipments shop.stock""",
     "api": """api api.app api.http api.http.caching api.http.context api.http.fields api.http.guard api.http.problems
-        api.http.router api.route_table dynamodb.cursors model.public_routes runtime.secrets shop.write_limit""",
+        api.http.router api.route_table dynamodb.cursors dynamodb.sealed_text model.public_routes
+        runtime.secrets shop.write_limit""",
 }
 
 

@@ -606,7 +606,7 @@ def test_a_start_ends_and_saves_the_process_that_an_earlier_run_left_behind(shop
 
 
 def test_the_local_ses_keeps_a_suppression_list_and_sends_nothing_to_its_addresses(shop: Shop) -> None:
-    ses = boto3.client("sesv2", **shop.aws.client_options)
+    ses: Any = boto3.client("sesv2", **shop.aws.client_options)
     address = {"EmailAddress": "full+box@example.com"}
 
     def send(subject: str) -> str:

@@ -393,12 +393,13 @@ def test_cloudfront_caches_no_error(other: SynthesizedTemplate) -> None:
     ]
 
 
-def test_the_api_knows_the_address_at_which_clients_reach_it(
+def test_the_api_and_the_mails_with_links_know_the_address_at_which_clients_reach_it(
     dev: SynthesizedTemplate, other: SynthesizedTemplate
 ) -> None:
     for template, output in ((dev, "ApiUrl"), (other, "FrontUrl")):
-        function = template.properties("AWS::Lambda::Function")[template.function("api")]
-        assert function["Environment"]["Variables"]["PUBLIC_URL"] == template.body["Outputs"][output]["Value"]
+        for module in ("api", "product_alert_worker"):
+            function = template.properties("AWS::Lambda::Function")[template.function(module)]
+            assert function["Environment"]["Variables"]["PUBLIC_URL"] == template.body["Outputs"][output]["Value"]
 
 
 def test_requests_that_bypass_the_firewall_are_rejected_because_cloudfront_sends_a_secret(
@@ -431,9 +432,10 @@ def test_the_firewall_rejects_frequent_and_known_bad_requests_but_no_import_for_
     assert rates["Action"] == {"Block": {}}
     rate = rates["Statement"]["RateBasedStatement"]
     assert (rate["AggregateKeyType"], rate["Limit"]) == ("IP", 2000)
-    webhook, *known = rate["ScopeDownStatement"]["NotStatement"]["Statement"]["OrStatement"]["Statements"]
+    webhook, unsubscribe, *known = rate["ScopeDownStatement"]["NotStatement"]["Statement"]["OrStatement"]["Statements"]
     assert webhook["ByteMatchStatement"]["SearchString"] == "/payments/events"
     assert f"POST {webhook['ByteMatchStatement']['SearchString']}" in PUBLIC_ROUTES
+    assert f"POST {unsubscribe['ByteMatchStatement']['SearchString']}" in PUBLIC_ROUTES
     sets = others["firewall"].properties("AWS::WAFv2::IPSet")
     named = [sets[it["IPSetReferenceStatement"]["Arn"]["Fn::GetAtt"][0]] for it in known]
     assert [(it["IPAddressVersion"], it["Addresses"]) for it in named] == [
@@ -443,8 +445,9 @@ def test_the_firewall_rejects_frequent_and_known_bad_requests_but_no_import_for_
     groups = [rule["Statement"]["ManagedRuleGroupStatement"] for rule in managed]
     assert {group["VendorName"] for group in groups} == {"AWS"}
     assert [override["Name"] for group in groups for override in group.get("RuleActionOverrides", ())] == [
-        "SizeRestrictions_BODY"
-    ]
+        "SizeRestrictions_BODY",
+        "NoUserAgent_HEADER",
+    ], "a mail provider that unsubscribes a customer may send no User-Agent"
     assert not any(rule["VisibilityConfig"]["SampledRequestsEnabled"] for rule in firewall["Rules"])
 
 
