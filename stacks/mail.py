@@ -49,7 +49,7 @@ class ShopMail(Construct):
             Stack.of(self).format_arn(service="ses", resource=kind, resource_name=name)
             for kind, name in (
                 ("identity", stage.sender),
-                ("identity", stage.sender.partition("@")[2]),
+                ("identity", stage.sender_domain),
                 ("configuration-set", self.configuration_set),
             )
         ]

@@ -127,7 +127,7 @@ class OrdersStack(Stack):
         )
 
     def create_api(self) -> ShopFunction:
-        identity = Identity(self, "Identity", stage=self.stage)
+        identity = Identity(self, "Identity", stage=self.stage, mail=self.mail)
         api = self.create_function(
             "api",
             env.ApiEnvironment(
