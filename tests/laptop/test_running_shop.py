@@ -3,10 +3,12 @@
 Takes about a minute, so it is not among the default tests: `make laptop` runs it.
 """
 
+import re
 import subprocess
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 
@@ -86,7 +88,7 @@ def test_200_orders_from_8_clients_have_every_effect_once_and_stock_adds_up(lapt
     assert not load_test.run_load_test(laptop.shop(), orders=200, clients=8).failures
 
 
-def test_followers_get_mails_page_by_page(laptop: LaptopShop) -> None:
+def test_followers_get_mails_page_by_page_and_leave_by_the_link_in_a_mail(laptop: LaptopShop) -> None:
     shop, people = laptop.shop(), DemoClients(laptop.shop())
     product_id = people.create_stocked_product(1)
     people.alice.call("PUT", f"/products/{product_id}/followers/me")
@@ -101,6 +103,15 @@ def test_followers_get_mails_page_by_page(laptop: LaptopShop) -> None:
         return sent.count("PriceDropped") == 1  # she may have followed before the first stock was published
 
     assert stories.wait_until("the mail", is_mailed)
+    mail = next(one for one in reversed(shop.aws.list_mails()) if "/unsubscribe?token=" in one["BodyText"])
+    (link,) = re.findall(r"http://127\.0\.0\.1:\d+/unsubscribe\?token=\S+", mail["BodyText"])
+    with urlopen(link) as shown:
+        assert b"Unsubscribe</button>" in shown.read()
+    assert people.alice.get("/customers/me/settings")["notifications"]["product_alerts"]
+    with urlopen(link, data=b"List-Unsubscribe=One-Click") as answered:
+        assert answered.status == 200
+    assert not people.alice.get("/customers/me/settings")["notifications"]["product_alerts"]
+    people.alice.call("PUT", "/customers/me/settings/notifications", {"product_alerts": True})
 
 
 @pytest.mark.parametrize("command", ["up", "reset"])
