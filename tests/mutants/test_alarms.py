@@ -5,6 +5,8 @@ metrics of AWS are literals in the unit that the documentation of AWS states:
 - SQS ApproximateAgeOfOldestMessage, in seconds:
   https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html
 - Lambda IteratorAge, in milliseconds: https://docs.aws.amazon.com/lambda/latest/dg/monitoring-metrics-types.html
+- SES Reputation.BounceRate and Reputation.ComplaintRate, as shares from 0 to 1:
+  https://docs.aws.amazon.com/ses/latest/dg/reputationdashboard-cloudwatch-alarm.html
 """
 
 import operator
@@ -40,6 +42,8 @@ AWS_METRICS = {
     "stream-lag-6-hours": ("AWS/Lambda IteratorAge", [5 * HOUR * 1000], [7 * HOUR * 1000]),
     "dead-letters-not-empty": ("AWS/SQS ApproximateNumberOfMessagesVisible", [0], [0, 1]),
     "backlog-monitor-silent": ("AWS/Lambda Invocations", [1, 1, 1], [0]),
+    "mails-bounce": ("AWS/SES Reputation.BounceRate", [0.02], [0.03]),
+    "mails-reported-as-spam": ("AWS/SES Reputation.ComplaintRate", [0.0004], [0.0006]),
 }
 """The alarms on metrics of AWS, by the first part of their names.
 
@@ -217,7 +221,9 @@ def test_each_alarm_on_errors_compares_their_rate_and_a_busy_answer_is_no_error(
         assert all(raised(error_rate(rate, *period), alarm["Threshold"]) for period in bad), name
 
 
-def test_each_alarm_is_evaluated_every_5_minutes_but_for_crashes_and_silence(harness: ShopHarness) -> None:
+def test_alarms_are_evaluated_every_5_minutes_but_for_crashes_silence_and_reputation(
+    harness: ShopHarness,
+) -> None:
     def period(alarm: dict[str, Any]) -> int:
         (seconds,) = {one["MetricStat"]["Period"] for one in alarm.get("Metrics", ()) if "MetricStat" in one} or {
             alarm.get("Period")
@@ -228,4 +234,5 @@ def test_each_alarm_is_evaluated_every_5_minutes_but_for_crashes_and_silence(har
     assert seconds == dict.fromkeys(seconds, 300) | {
         "api-crashes": 60,
         **dict.fromkeys(("backlog-monitor-silent", *SLOW), 900),
+        **dict.fromkeys(("mails-bounce", "mails-reported-as-spam"), 3600),
     }
