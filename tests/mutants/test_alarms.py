@@ -33,7 +33,7 @@ COMPARISONS: dict[str, Callable[[float, float], bool]] = {
     "LessThanThreshold": operator.lt,
 }
 STATISTICS: dict[str, Callable[[Sequence[float]], float]] = {"Maximum": max, "Minimum": min, "Sum": sum}
-AWS_METRICS = {
+AWS_METRICS: dict[str, tuple[str, Sequence[float], Sequence[float]]] = {
     "lag-5-minutes": ("AWS/SQS ApproximateAgeOfOldestMessage", [4 * MINUTE], [6 * MINUTE]),
     "lag-1-hour": ("AWS/SQS ApproximateAgeOfOldestMessage", [50 * MINUTE], [70 * MINUTE]),
     "lag-6-hours": ("AWS/SQS ApproximateAgeOfOldestMessage", [5 * HOUR], [7 * HOUR]),
