@@ -1,7 +1,7 @@
 # Everything is installed into this folder: .venv, node_modules, build/ (output of tools), .local/ (the local shop).
 # Needs Python 3.11 or newer and make. Node comes with a Python package, and npm is always run by that Node.
 .DEFAULT_GOAL := help
-.PHONY: help setup installed up test record thorough laptop rehearse browser picture simulate mutants outage followers hostile extending bench scale cost sbom audit check synth preflight predeploy review deploy smoke prove import diff demo docs load seed reset locks clean
+.PHONY: help setup installed up test record thorough laptop rehearse browser picture simulate mutants outage followers hostile extending bench scale cost sbom audit check synth preflight predeploy review mail deploy smoke prove import diff demo docs load seed reset locks clean
 
 STAGE ?= dev
 ARGS ?=
@@ -131,6 +131,11 @@ smoke: installed ## run typical orders in the deployed STAGE and check every eff
 
 prove: installed ## prove each promise in a throw-away STAGE, for at most 2 USD; without STAGE, in a local shop (docs/prove.md)
 	$(python) -m prove $(if $(filter file,$(origin STAGE)),,--stage $(STAGE)) $(ARGS)
+
+# Cognito accepts a sender only after SES has verified its domain, so this stack comes before the others. `make deploy`
+# switches on its protection.
+mail: installed ## create the domain of mails of STAGE (dev) in SES, and print the DNS records to set (setting mail_domain)
+	$(cdk) deploy orderstream-$(STAGE)-mail --context stage=$(STAGE) --context first_deploy=true $(ARGS)
 
 import: installed ## make retained resources of a deleted stack part of a new one (docs/runbooks/orphaned-stack.md)
 	$(cdk) import orderstream-$(STAGE) --context stage=$(STAGE) --context first_deploy=true $(ARGS)

@@ -310,6 +310,8 @@ FREE: Mapping[str, str] = {
     "AWS::Logs::QueryDefinition": "only its runs are billed, by the logs that they read: 0.005 for a GB",
     "AWS::S3::BucketPolicy": "free",
     "AWS::WAFv2::IPSet": "a part of a web ACL",
+    "AWS::SES::ConfigurationSetEventDestination": "a kind of mail that bounces is a metric: 0.30 a month for each",
+    "AWS::SES::(ConfigurationSet|EmailIdentity)": "mails are billed",
     "AWS::SNS::(Subscription|Topic|TopicPolicy)": "it carries the mails of alarms: 0.02 for a thousand",
     "AWS::SQS::QueuePolicy": "free",
     "Custom::.*": "it runs only during a deploy",

@@ -45,6 +45,7 @@ from local.forked_workers import fork_workers
 from local.function_output import save_function_output
 from local.loop_guard import remember_chain, stop_loops
 from local.mail_refusals import refuse_mails
+from local.mail_suppression import add_suppression_list
 from local.shop_client import STACK_NAME, TOKEN_CACHE_SECONDS
 
 Scope = MutableMapping[str, Any]
@@ -325,6 +326,7 @@ def main(directory: Path) -> None:
     fork_workers()
     _limit_batches()
     stop_loops()
+    add_suppression_list()
     _finish_invocations_before_updates()
     server: Any = LocalAwsServer(aws)
     config = Config()

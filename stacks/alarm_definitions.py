@@ -24,6 +24,13 @@ DIMENSIONS: dict[AlarmTarget, str] = {
     "api's function": "FunctionName",
     "backlog metrics": "FunctionName",
 }
+BOUNCE_RATE, COMPLAINT_RATE = "AWS/SES Reputation.BounceRate", "AWS/SES Reputation.ComplaintRate"
+"""The share (0 to 1) of the account's mails that were not delivered for good, and that were reported as spam.
+
+AWS judges the account by them, so they have no dimensions. SES writes them only now and then.
+https://docs.aws.amazon.com/ses/latest/dg/reputationdashboard-cloudwatch-alarm.html
+"""
+AWS_GAUGES = frozenset({BOUNCE_RATE, COMPLAINT_RATE})
 Statistic = Literal["Maximum", "Minimum", "Sum", "p99"]
 RUNBOOKS = "docs/runbooks"
 RATE_LIMITED_REACTIONS = frozenset({"import", "product_alert"})
@@ -67,6 +74,7 @@ class AlarmDefinition:
     `description`: the problem while the alarm is raised. `runbook`: the name of the document with the steps to take.
     `for_each`: create one alarm for each resource of this kind, except the `excluded` ones.
     `function`: the Lambda whose values of a metric of Orderstream are meant; "" means the metric without dimensions.
+    `for_each` is None: the alarm is for a metric of Orderstream, or for a metric that AWS has once for the account.
     `is_level`: whether the metric is a gauge (a current level). If data is missing, an alarm with `above` on a gauge
     keeps its state, and an alarm with `above` on any other metric is not raised. An alarm with `below` is raised if
     data is missing.
@@ -95,7 +103,7 @@ class AlarmDefinition:
 
     @property
     def is_level(self) -> bool:
-        return isinstance(self.metric, MetricDefinition) and self.metric.is_gauge
+        return self.metric.is_gauge if isinstance(self.metric, MetricDefinition) else self.metric in AWS_GAUGES
 
     @property
     def runbook_path(self) -> str:
@@ -282,5 +290,25 @@ ALARMS: tuple[AlarmDefinition, ...] = (
         minutes=15,
         runbook="backlog-monitor-silent",
         for_each="backlog metrics",
+    ),
+    # AWS reviews an account at a bounce rate of 5 % or a complaint rate of 0.1 %, and may pause its mails at 10 % or
+    # 0.5 %: https://docs.aws.amazon.com/ses/latest/dg/reputationdashboardmessages.html
+    AlarmDefinition(
+        name="mails-bounce",
+        description="More than 2.5 % of the account's mails bounce. At 5 % AWS reviews the account",
+        metric=BOUNCE_RATE,
+        statistic="Maximum",
+        above=0.025,
+        minutes=60,
+        runbook="mail-reputation",
+    ),
+    AlarmDefinition(
+        name="mails-reported-as-spam",
+        description="More than 0.05 % of the account's mails are reported as spam. At 0.1 % AWS reviews the account",
+        metric=COMPLAINT_RATE,
+        statistic="Maximum",
+        above=0.0005,
+        minutes=60,
+        runbook="mail-reputation",
     ),
 )

@@ -108,9 +108,9 @@ def _alarm_metrics(
     `for_each`, except the `excluded` resources.
     """
     if alarm.for_each is None:
-        assert isinstance(alarm.metric, MetricDefinition), (
-            f"{alarm.name}: without for_each, the metric must be one of Orderstream's"
-        )
+        if isinstance(alarm.metric, str):
+            yield alarm.name, aws_metric(alarm.metric, {}, alarm.statistic, alarm.minutes)
+            return
         dimensions = {"function": alarm.function} if alarm.function else {}
         yield alarm.name, shop_metric(scope, alarm.metric, alarm.statistic, alarm.minutes, **dimensions)
         return

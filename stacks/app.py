@@ -10,6 +10,7 @@ from aws_cdk import aws_lambda as lambda_
 
 from functions.model.declarations import InvalidDeclarations
 from stacks.firewall_stack import FirewallStack
+from stacks.mail_domain_stack import MailDomainStack
 from stacks.nag_suppressions import add_nag_checks
 from stacks.orders_stack import OrdersStack
 
@@ -30,6 +31,8 @@ def build_app() -> App:
     merged = app.node.get_all_context()
     settings = stage.read_settings(merged)
     stack = OrdersStack(app, f"orderstream-{settings.name}", stage=settings, code=_lambda_code(laptop, settings.trim))
+    if settings.mail_domain:
+        MailDomainStack(app, f"orderstream-{settings.name}-mail", stage=settings)
     if settings.firewall:
         FirewallStack(app, f"orderstream-{settings.name}-firewall", stage=settings)
     if not laptop and not bundle.find_python(bundle.LAMBDA_TARGET):

@@ -6,6 +6,7 @@ from aws_cdk import CfnOutput, Stack
 from aws_cdk import aws_wafv2 as waf
 from constructs import Construct
 
+from functions.model.public_routes import UNSUBSCRIBE_PATH
 from stacks.stage import Stage, cost_tags
 
 REGION = "us-east-1"
@@ -20,11 +21,12 @@ MANAGED_RULE_GROUPS = (
     "AWSManagedRulesKnownBadInputsRuleSet",
     "AWSManagedRulesCommonRuleSet",
 )
-COUNT_ONLY_RULES = {"AWSManagedRulesCommonRuleSet": ("SizeRestrictions_BODY",)}
+COUNT_ONLY_RULES = {"AWSManagedRulesCommonRuleSet": ("SizeRestrictions_BODY", "NoUserAgent_HEADER")}
 """Firewall rules that only count requests and do not block them.
 
 The rule SizeRestrictions_BODY would block product imports, because their bodies are larger than 8 KB. The API checks
-the size of a body itself.
+the size of a body itself. NoUserAgent_HEADER could block mail providers that unsubscribe a customer: no standard says
+that they send the header.
 """
 
 
@@ -66,19 +68,21 @@ class FirewallStack(Stack):
     def _rate_limited_requests(self, stage: Stage) -> waf.CfnWebACL.StatementProperty:
         """Return the statement that selects the requests counted per IP address.
 
-        The rate limit does not count the payment provider's webhooks: they are signed, and all of them come from a few
-        addresses. Requests from the networks in the stage's `spared_addresses` are not counted either.
+        The rate limit does not count the payment provider's webhooks and the mail providers' requests to unsubscribe:
+        they are signed or sealed, and all of them come from a few addresses. Requests from the networks in the stage's
+        `spared_addresses` are not counted either.
         """
         statement = waf.CfnWebACL.StatementProperty
         spared = [
             statement(
                 byte_match_statement=waf.CfnWebACL.ByteMatchStatementProperty(
-                    search_string=WEBHOOK_PATH,
+                    search_string=path,
                     field_to_match=waf.CfnWebACL.FieldToMatchProperty(uri_path={}),
                     positional_constraint="EXACTLY",
                     text_transformations=[waf.CfnWebACL.TextTransformationProperty(priority=0, type="NONE")],
                 )
             )
+            for path in (WEBHOOK_PATH, UNSUBSCRIBE_PATH)
         ]
         for version in (4, 6):
             if networks := [one for one in stage.spared_addresses if ip_network(one).version == version]:
@@ -88,8 +92,7 @@ class FirewallStack(Stack):
                 referred = waf.CfnWebACL.IPSetReferenceStatementProperty(arn=known.attr_arn)
                 spared.append(statement(ip_set_reference_statement=referred))
         either = waf.CfnWebACL.OrStatementProperty(statements=spared)
-        any_of_them = statement(or_statement=either) if len(spared) > 1 else spared[0]
-        return statement(not_statement=waf.CfnWebACL.NotStatementProperty(statement=any_of_them))
+        return statement(not_statement=waf.CfnWebACL.NotStatementProperty(statement=statement(or_statement=either)))
 
 
 def _managed_rule(name: str, priority: int) -> waf.CfnWebACL.RuleProperty:

@@ -6,6 +6,7 @@ from aws_cdk import Aws, Duration
 from aws_cdk import aws_cognito as cognito
 from constructs import Construct
 
+from stacks.mail import ShopMail
 from stacks.nag_suppressions import acknowledge
 from stacks.stage import Stage
 
@@ -25,7 +26,7 @@ class Identity(Construct):
     parameters of Cognito's sign-in pages, for the settings of the web page.
     """
 
-    def __init__(self, scope: Construct, id: str, *, stage: Stage) -> None:
+    def __init__(self, scope: Construct, id: str, *, stage: Stage, mail: ShopMail) -> None:
         super().__init__(scope, id)
         self.pool = cognito.UserPool(
             self,
@@ -50,8 +51,8 @@ class Identity(Construct):
             mfa=cognito.Mfa.OPTIONAL,
             mfa_second_factor=cognito.MfaSecondFactor(otp=True, sms=False),
             account_recovery=cognito.AccountRecovery.EMAIL_ONLY,
-            # Cognito bills each active user by plan. Only the sign-in pages need the more expensive one.
-            feature_plan=cognito.FeaturePlan.ESSENTIALS if stage.page else cognito.FeaturePlan.LITE,
+            feature_plan=_feature_plan(stage),
+            email=_mailer(stage, mail),
             deletion_protection=stage.has_protections,
             removal_policy=stage.removal_policy,
         )
@@ -90,7 +91,7 @@ class Identity(Construct):
             self.pool,
             {
                 "AwsSolutions-COG2": "MFA is optional for customers.",
-                "AwsSolutions-COG8": "The plus plan costs money for each user, so each shop decides on it.",
+                "AwsSolutions-COG8": "The setting feature_plan adds the plus plan, which costs money for each user.",
             },
         )
 
@@ -107,3 +108,25 @@ class Identity(Construct):
         client.callback_ur_ls = [url]
         client.logout_ur_ls = [url]
         client.supported_identity_providers = ["COGNITO"]
+
+
+def _feature_plan(stage: Stage) -> cognito.FeaturePlan:
+    """Return the plan of the user pool. Cognito bills each active user by plan. The sign-in pages need ESSENTIALS."""
+    if stage.feature_plan == "auto":
+        return cognito.FeaturePlan.ESSENTIALS if stage.page else cognito.FeaturePlan.LITE
+    return cognito.FeaturePlan[stage.feature_plan.upper()]
+
+
+def _mailer(stage: Stage, mail: ShopMail) -> cognito.UserPoolEmail | None:
+    """Return the settings with which SES sends the mails of Cognito, or None if Cognito sends them itself.
+
+    Cognito rejects them as long as SES has not verified the domain.
+    """
+    if not stage.has_cognito_mails_from_ses:
+        return None
+    return cognito.UserPoolEmail.with_ses(
+        from_email=stage.sender,
+        ses_verified_domain=stage.sender_domain,
+        ses_region=Aws.REGION,
+        configuration_set_name=mail.configuration_set,
+    )

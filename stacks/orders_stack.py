@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 from aws_cdk import CfnOutput, SecretValue, Stack
@@ -40,6 +39,7 @@ from stacks.function import (
     ShopFunction,
 )
 from stacks.identity import Identity
+from stacks.mail import ShopMail
 from stacks.operators import OperatorRole
 from stacks.order_trace_query import OrderTraceQuery
 from stacks.page import ShopPage
@@ -85,7 +85,12 @@ class OrdersStack(Stack):
             self.add_outputs(BackupVault=backups.vault_name)
 
         self.table_environment: dict[str, Any] = {"table_name": self.table.name, "failures_bucket": self.failures.name}
-        self.mail_environment = {"sender": stage.sender, "shop_name": stage.shop_name}
+        self.mail = ShopMail(self, "Mail", stage=stage)
+        self.mail_environment = {
+            "sender": stage.sender,
+            "shop_name": stage.shop_name,
+            "configuration_set": self.mail.configuration_set,
+        }
         self.order_end_environment: dict[str, Any] = {
             "retention_days": stage.retention_days,
             "return_window_days": stage.return_window_days,
@@ -118,6 +123,7 @@ class OrdersStack(Stack):
             OperatorsRole=operators.arn,
             TableName=self.table.name,
             BusName=self.bus.name,
+            MailConfigurationSet=self.mail.configuration_set,
             KeyArn=self.key.key_arn,
             FailuresBucket=self.failures.name,
             ArchiveBucket=self.archive_bucket.name,
@@ -131,7 +137,7 @@ class OrdersStack(Stack):
             FailingResource(self, "Failing")
 
     def create_api(self) -> ShopFunction:
-        self.identity = identity = Identity(self, "Identity", stage=self.stage)
+        self.identity = identity = Identity(self, "Identity", stage=self.stage, mail=self.mail)
         api = self.create_function(
             "api",
             env.ApiEnvironment(
@@ -161,6 +167,12 @@ class OrdersStack(Stack):
         api.grant("secretsmanager:GetSecretValue", on=[self.secrets.pepper_arn, self.secrets.webhook_arn])
         api.grant("s3:GetObject", on=self.archive_bucket.orders_arn, because="One object for each order.")
         api.grant(*USE_KEY_ACTIONS, on=self.key.key_arn)
+        api.grant(
+            "ses:GetSuppressedDestination",
+            "ses:DeleteSuppressedDestination",
+            on="*",
+            because="SES has one suppression list for the account, and its actions do not support resources.",
+        )
 
         wanted = release.uses_versions(self.stage)
         self.api_release = release.Release(api, "Release", stage=self.stage, function=api) if wanted else None
@@ -297,7 +309,7 @@ class OrdersStack(Stack):
             "order_notification_worker", environment, no_dead_letters=NO_DLQ_QUEUE, timeout_seconds=runs
         )
         worker.grant("dynamodb:GetItem", "dynamodb:Query", "dynamodb:PutItem", on=self.table.arn)
-        self.allow_sending_mail(worker)
+        worker.grant("ses:SendEmail", on=self.mail.sending_arns)
         return worker
 
     def create_product_alert_worker(self) -> ShopFunction:
@@ -307,6 +319,8 @@ class OrdersStack(Stack):
             **self.table_environment,
             **self.mail_environment,
             product_url=self.stage.product_url,
+            pepper_secret=self.secrets.pepper_arn,
+            public_url=self.public_url,
             alerts_per_minute=each,
             page_size=max(1, min(100, each * (runs - retention.MAIL_ATTEMPT_SECONDS) // 120)),
         )
@@ -316,7 +330,8 @@ class OrdersStack(Stack):
         worker.grant("dynamodb:GetItem", "dynamodb:BatchGetItem", on=self.table.arn)
         worker.grant("dynamodb:PutItem", "dynamodb:UpdateItem", on=self.table.arn)
         worker.grant("dynamodb:Query", on=self.table.index_arns["GSI1"])
-        self.allow_sending_mail(worker)
+        worker.grant("secretsmanager:GetSecretValue", on=self.secrets.pepper_arn)
+        worker.grant("ses:SendEmail", on=self.mail.sending_arns)
         return worker
 
     def create_refund_worker(self) -> ShopFunction:
@@ -480,16 +495,6 @@ class OrdersStack(Stack):
             because="One object for each record; the name contains a hash of the record.",
         )
         function.grant(*USE_KEY_ACTIONS, on=self.key.key_arn)
-
-    def allow_sending_mail(self, function: ShopFunction) -> None:
-        """Allow the function to send mail.
-
-        SES checks the permission on a verified identity: the sender's address if it is verified, otherwise its domain.
-        """
-        sender = self.stage.sender
-        identity = partial(self.format_arn, service="ses", resource="identity")
-        names = sender, sender.partition("@")[2]
-        function.grant("ses:SendEmail", on=[identity(resource_name=name) for name in names])
 
     def add_outputs(self, **outputs: str) -> None:
         for name, value in outputs.items():

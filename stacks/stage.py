@@ -156,7 +156,15 @@ class Stage:
     `fail_deploy`: The deploy creates everything and then fails at its last resource. `make prove` sets it for one
     deploy, to check that the same stage can be deployed after it. Not for a stage that is protected.
     `shop_name`: The name of the shop in mails and on invoices.
-    `sender`: The sender address of mails. SES must have verified this address or its domain.
+    `sender`: The sender address of mails. SES must have verified this address or its domain. A stage with `protect` or
+    `mail_domain` needs the domain: there SES also sends the mails of Cognito, which sends 50 a day without SES.
+    `mail_domain`: The domain of `sender`. If it is set, a stack of its own has the domain's identity in SES, with DKIM
+    and a MAIL FROM domain. `make mail` deploys it and prints the DNS records to set. Empty: SES knows the sender
+    already, or you verify it by hand (docs/first-deploy.md).
+    `feature_plan`: The plan of the Cognito user pool, which bills each user who signs in in a month: lite (0.0055 US
+    dollars, less above 100,000 users), essentials (0.015) or plus (0.02, with protection against stolen passwords). The
+    sign-in pages of `page` need essentials or plus. auto: lite, or essentials with `page`. `make cost` uses these
+    prices, which are not verified (ops/prices.json).
     `shipping`: The shipping price of an order for each currency, in minor units (EUR:490 means 4.90 euros). For other
     currencies shipping is free.
     `tax_rate`: The tax rate that is included in all prices, in hundredths of a percent (2000 means 20 %).
@@ -278,6 +286,8 @@ class Stage:
     fail_deploy: bool = False
     shop_name: str = "Orderstream"
     sender: str = "orders@shop.example"
+    mail_domain: str = ""
+    feature_plan: str = _choice_setting("auto", "lite", "essentials", "plus")
     cors_origins: tuple[str, ...] = ()
     shipping: tuple[str, ...] = ()
     tax_rate: int = _integer_setting(0, 0, 5_000)
@@ -393,6 +403,18 @@ class Stage:
         from aws_cdk import RemovalPolicy  # noqa: PLC0415  reading settings must not start the CDK's Node
 
         return RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE if self.protect else RemovalPolicy.DESTROY
+
+    @property
+    def sender_domain(self) -> str:
+        return self.sender.partition("@")[2]
+
+    @property
+    def has_cognito_mails_from_ses(self) -> bool:
+        """Whether SES sends the mails of Cognito. Cognito itself sends 50 a day, and only from an address of its own.
+
+        https://docs.aws.amazon.com/cognito/latest/developerguide/user-pool-email.html
+        """
+        return self.protect or bool(self.mail_domain)
 
     @property
     def has_protections(self) -> bool:
@@ -573,6 +595,8 @@ class Stage:
                 "arn:aws:wafv2:us-east-1:111122223333:global/webacl/name/id (output of the firewall stack)"
             )
 
+        if self.page and self.feature_plan == "lite":
+            raise InvalidSetting("feature_plan is lite: the sign-in pages of page need essentials or plus")
         if self.page and (
             not re.fullmatch(DOMAIN_PREFIX_PATTERN, self.page)
             or any(word in self.page for word in RESERVED_DOMAIN_WORDS)
@@ -626,18 +650,26 @@ class Stage:
                 f"{CLOCK_DIFFERENCE_SECONDS} seconds at customer_writes_per_minute={self.customer_writes_per_minute}"
             )
 
+    def _check_addresses(self) -> None:
+        """Raise InvalidSetting if an e-mail address or the domain of mails is wrong."""
+        if not re.fullmatch(EMAIL_PATTERN, self.sender):
+            raise InvalidSetting(
+                f"sender is {self.sender!r}: it must be an e-mail address, such as orders@shop.example"
+            )
+        if self.mail_domain and self.mail_domain != self.sender_domain:
+            raise InvalidSetting(
+                f"mail_domain is {self.mail_domain!r}: it must be the domain of sender, which is {self.sender}"
+            )
+        if self.alarm_address and not re.fullmatch(EMAIL_PATTERN, self.alarm_address):
+            raise InvalidSetting(f"alarm_address is {self.alarm_address!r}: it must be an e-mail address, or empty")
+
     def _is_overridden(self, name: str) -> bool:
         """Return whether a setting differs from its default."""
         return bool(getattr(self, name) != {one.name: one.default for one in fields(self)}[name])
 
     def _check_names(self) -> None:
-        """Raise InvalidSetting if a name, an e-mail address, a URL or the ARN of an operator is wrong."""
-        if not re.fullmatch(EMAIL_PATTERN, self.sender):
-            raise InvalidSetting(
-                f"sender is {self.sender!r}: it must be an e-mail address, such as orders@shop.example"
-            )
-        if self.alarm_address and not re.fullmatch(EMAIL_PATTERN, self.alarm_address):
-            raise InvalidSetting(f"alarm_address is {self.alarm_address!r}: it must be an e-mail address, or empty")
+        """Raise InvalidSetting if a name, a URL or the ARN of an operator is wrong."""
+        self._check_addresses()
         if not self.shop_name.strip() or not self.shop_name.isprintable():
             raise InvalidSetting(f"shop_name is {self.shop_name!r}: use printable characters only, at least one")
         if not re.fullmatch(
@@ -775,7 +807,10 @@ def _find_missing(stage: Stage, given: set[str]) -> Iterator[str]:
     if "tax_rate" not in given:
         yield "set tax_rate, such as 2000 for 20 %; use 0 if prices include no tax"
     if re.fullmatch(EXAMPLE_HOST, stage.sender.partition("@")[2]):
-        yield f"set sender to an address that SES has verified; {stage.sender} is an example"
+        yield (
+            f"set sender to an address whose domain SES has verified, for all mails of the shop and of Cognito; "
+            f"{stage.sender} is an example"
+        )
     if re.fullmatch(EXAMPLE_HOST, stage.product_url.split("/")[2]):
         yield f"set product_url to the page of a product, with {{product_id}}; {stage.product_url} is an example"
     if not stage.alarm_address:

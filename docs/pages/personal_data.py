@@ -58,6 +58,10 @@ and with a declaration it is exported and erased without any other code.
   has expired activity entries: ids only, the same changes as in each order's timeline. An export does not read them.
   With the setting `analytics`, operators can query the archive, and a result with personal data is deleted after a week
   ([analytics](analytics.md#personal-data-and-retention)).
+- SES keeps the addresses to which it sends no mails, after a bounce or a complaint, in the suppression list of the AWS
+  account. The shop stores no copy. An entry stays after an erasure, so that the address still gets no mails; staff
+  delete it before the erasure, or an administrator of the account later
+  ([why](decisions/0084-ses-knows-which-addresses-get-no-mail.md)).
 - The failure store keeps records that could not be processed for 30 days. A running erasure removes the
   customer's personal attributes from them.
 - Point-in-time recovery keeps old data for 35 days, and backups for as long as the [settings](settings.md) say: in prod

@@ -1,14 +1,16 @@
 """Render mails as text and HTML, and send them through SES."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from botocore.exceptions import ClientError
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 
 from functions.dynamodb.errors import Permanent
+from functions.model.metrics import KIND_TAG, SET_TAG
 from functions.runtime import clients
 from functions.shop.order_notifications import MailRefused, RefusalKind
 
@@ -55,10 +57,22 @@ FIRST_SERVER_ERROR = 500
 
 
 @dataclass(frozen=True)
+class Sender:
+    """Who sends a mail. `address`: the From address. `configuration_set`: the name of the SES configuration set."""
+
+    address: str
+    configuration_set: str
+
+
+@dataclass(frozen=True)
 class Mail:
+    """A rendered mail. `kind`: the event that it is about. `headers`: more headers, which SES signs with DKIM."""
+
+    kind: str
     subject: str
     text: str
     html: str
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 @cache
@@ -76,25 +90,27 @@ def load_templates(folder: Path) -> Environment:
     )
 
 
-def send_mail(sender: str, to: str, mail: Mail, effect_id: str) -> str:
+def send_mail(sender: Sender, to: str, mail: Mail, effect_id: str) -> str:
     """Send a mail through SES and return the SES message id.
 
     `effect_id`: the shop's id of the mail. The mail gets it as an SES message tag. Raises Permanent if a retry would
     fail again, and MailRefused if SES refused the mail for another reason. After any other error, such as a timeout,
     SES may have accepted the mail.
     """
-    content = {
-        "Simple": {
-            "Subject": {"Data": mail.subject},
-            "Body": {"Text": {"Data": mail.text}, "Html": {"Data": mail.html}},
-        }
+    content: dict[str, Any] = {
+        "Subject": {"Data": mail.subject},
+        "Body": {"Text": {"Data": mail.text}, "Html": {"Data": mail.html}},
     }
+    if mail.headers:
+        content["Headers"] = [{"Name": name, "Value": value} for name, value in mail.headers.items()]
+    tags = {"effect": effect_id, SET_TAG: sender.configuration_set, KIND_TAG: mail.kind}
     try:
         answer = clients.client("sesv2").send_email(
-            FromEmailAddress=sender,
+            FromEmailAddress=sender.address,
             Destination={"ToAddresses": [to]},
-            Content=content,
-            EmailTags=[{"Name": "effect", "Value": effect_id}],
+            Content={"Simple": content},
+            EmailTags=[{"Name": name, "Value": value} for name, value in tags.items()],
+            ConfigurationSetName=sender.configuration_set,
         )
     except ClientError as error:
         if error.response["ResponseMetadata"]["HTTPStatusCode"] >= FIRST_SERVER_ERROR:

@@ -54,6 +54,8 @@ ROUTES = (
     ("GET", "/customers/{customer_id}/invoices", "invoices"),
     ("GET", "/invoices/{invoice_id}/print-link", "invoices"),
     ("GET", "/invoices/{invoice_id}/print", "invoices"),
+    ("GET", "/customers/{customer_id}/mail-suppression", "mail_suppression"),
+    ("DELETE", "/customers/{customer_id}/mail-suppression", "mail_suppression"),
     ("GET", "/customers/{customer_id}/notifications", "notifications"),
     ("GET", "/orders/{order_id}/notifications", "notifications"),
     ("POST", "/orders", "orders"),
@@ -98,4 +100,6 @@ ROUTES = (
     ("GET", "/orders/{order_id}/parcel", "shipments"),
     ("POST", "/orders/{order_id}/shipments/{shipment_id}/dispatched", "shipments"),
     ("POST", "/orders/{order_id}/shipments/{shipment_id}/delivered", "shipments"),
+    ("GET", "/unsubscribe", "unsubscribe"),
+    ("POST", "/unsubscribe", "unsubscribe"),
 )

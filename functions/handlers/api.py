@@ -66,6 +66,8 @@ def _handle_request(event: dict[str, Any], context: Any, line: dict[str, Any]) -
     limit_writes(route, caller)
     if upload := guard.UPLOADS.get(route.key):
         app.context["file"], event = guard.extract_file(event, *upload)
+    if route.key == guard.ONE_CLICK_ROUTE:
+        event = dict(guard.drop_one_click_form(event))
     response = app.resolve(guard.sanitize_body(event), context)
     if route.key in CACHED_ROUTES:
         seconds = load_environment(ApiEnvironment).public_cache_seconds

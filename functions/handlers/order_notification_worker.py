@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any
 
 from functions.adapters.mail_pace import MailPace
-from functions.adapters.mailer import send_mail
+from functions.adapters.mailer import Sender, send_mail
 from functions.mails.order_notifications import render_notification
 from functions.model.events import OrderData, ReceivedEvent, RefundData
 from functions.model.retention import MAIL_ATTEMPT_SECONDS, MAIL_SENDER_TIMEOUT_SECONDS
@@ -94,9 +94,10 @@ def send_notification(
         return
     refund = event.data if isinstance(event.data, RefundData) else None
     mail = render_notification(event.name, recipient.customer, recipient.order, environment.shop_name, refund)
+    sender = Sender(environment.sender, environment.configuration_set)
     try:
         with holding_claim(shop, notification):
-            message_id = pace.send(lambda: send_mail(environment.sender, recipient.customer.email, mail, event.id))
+            message_id = pace.send(lambda: send_mail(sender, recipient.customer.email, mail, event.id))
             mark_sent(shop, notification, message_id)
     except MailRefused as refused:
         deferral = shop.new_id()

@@ -13,19 +13,21 @@ message to its own queue again, with a delay.
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from functions.adapters.mail_pace import MailPace
-from functions.adapters.mailer import send_mail
+from functions.adapters.mailer import Sender, send_mail
 from functions.dynamodb.errors import Permanent
 from functions.mails.product_alerts import render_alert
 from functions.model import metrics
 from functions.model.entities import Customer, Product
 from functions.model.events import ReceivedEvent
+from functions.model.public_routes import UNSUBSCRIBE_PATH
 from functions.model.retention import PRODUCT_ALERTS_TIMEOUT_SECONDS
 from functions.model.retries import ClaimHeld
-from functions.runtime import clients, observability
+from functions.runtime import clients, observability, secrets
 from functions.runtime.environment import ProductAlertsEnvironment
 from functions.runtime.log import log
 from functions.runtime.mail_deferral import defer_message
@@ -40,6 +42,7 @@ from functions.shop.product_alerts import (
     select_recipients,
 )
 from functions.shop.shop import Shop
+from functions.shop.unsubscribe import create_unsubscribe_token
 
 MAX_PAGES = 10_000
 """After this number of pages, a chain of messages ends: a million followers, if a page has 100.
@@ -166,8 +169,17 @@ def _send_alert(
     notification = claim_alert(shop, event, customer.customer_id, pace.latest_start)
     if notification is None:
         return False
-    mail = render_alert(event.name, customer, product, environment.shop_name, environment.product_url)
+    unsubscribe_url = _get_unsubscribe_url(shop, environment, customer.customer_id)
+    mail = render_alert(event.name, customer, product, environment.shop_name, environment.product_url, unsubscribe_url)
+    sender = Sender(environment.sender, environment.configuration_set)
     with holding_claim(shop, notification):
-        message_id = pace.send(lambda: send_mail(environment.sender, customer.email, mail, notification.effect_id))
+        message_id = pace.send(lambda: send_mail(sender, customer.email, mail, notification.effect_id))
         mark_sent(shop, notification, message_id)
     return True
+
+
+def _get_unsubscribe_url(shop: Shop, environment: ProductAlertsEnvironment, customer_id: str) -> str:
+    """Return the link with which a follower turns off all product alerts, without signing in."""
+    with_pepper = replace(shop, pepper=lambda: secrets.get_secret(environment.pepper_secret).encode())
+    token = create_unsubscribe_token(with_pepper, customer_id, "product_alerts")
+    return f"{environment.public_url}{UNSUBSCRIBE_PATH}?token={token}"

@@ -120,6 +120,7 @@ def render_notification(
     }
     found = load_templates(Path(__file__).parent / "templates")
     return Mail(
+        kind=event,
         subject=words.subject.format(number=number),
         text=found.get_template("order_notification.txt").render(context),
         html=found.get_template("order_notification.html").render(context),

@@ -27,10 +27,13 @@ ALERT_TEXTS: Mapping[str, AlertText] = {
 }
 
 
-def render_alert(event: str, customer: Customer, product: Product, shop_name: str, product_url: str) -> Mail:
+def render_alert(
+    event: str, customer: Customer, product: Product, shop_name: str, product_url: str, unsubscribe_url: str
+) -> Mail:
     """Return the mail to one follower about an event of a product, with the current data of the product.
 
-    Values are escaped in the HTML version.
+    Values are escaped in the HTML version. With the headers, mail programs show a button that unsubscribes:
+    https://www.rfc-editor.org/rfc/rfc8058
     """
     words = ALERT_TEXTS[event]
     context = {
@@ -40,10 +43,16 @@ def render_alert(event: str, customer: Customer, product: Product, shop_name: st
         "price": format_amount(product.price, product.currency),
         "link": product_url.replace("{product_id}", quote(product.product_id, safe="")),
         "shop_name": shop_name,
+        "unsubscribe": unsubscribe_url,
     }
     found = load_templates(Path(__file__).parent / "templates")
     return Mail(
+        kind=event,
         subject=words.subject.format(product=product.name),
         text=found.get_template("product_alert.txt").render(context),
         html=found.get_template("product_alert.html").render(context),
+        headers={
+            "List-Unsubscribe": f"<{unsubscribe_url}>",
+            "List-Unsubscribe-Post": "List-Unsubscribe=One-Click",
+        },
     )

@@ -67,3 +67,6 @@ LAPSE_LAG        = MetricDefinition("LapseLag",        "Milliseconds", "how long
 # fmt: on
 
 METRICS: tuple[MetricDefinition, ...] = tuple(it for it in list(globals().values()) if isinstance(it, MetricDefinition))
+
+SET_TAG, KIND_TAG = "configuration-set", "mail"
+"""The message tags of mails. SES counts bounces and complaints by them in CloudWatch (namespace AWS/SES)."""

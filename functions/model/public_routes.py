@@ -26,12 +26,21 @@ PUBLIC_ROUTES: Mapping[str, str] = {
     "GET /invoices/{invoice_id}/print": "The link is signed, because a browser sends no token. The function checks it.",
     "GET /openapi.json": "The documentation is public, so that developers can read it before they have a token.",
     "GET /products/{product_id}/reviews": "Reviews are public. They do not name their authors.",
+    "GET /unsubscribe": "The link is sealed. It only shows a button, because scanners of mails open links.",
     "POST /payments/events": "The payment provider signs its requests. The function checks the signature.",
+    "POST /unsubscribe": "The link is sealed, because a mail provider has no token. The function checks it.",
 }
 """The routes that need no access token, each with the reason. The API's authorizer checks tokens on other routes."""
 
 WEBHOOK_ROUTE = "POST /payments/events"
 """The route of the payment provider's webhooks. It has a throttle of its own."""
+
+
+UNSUBSCRIBE_PATH = "/unsubscribe"
+"""The path of the links in mails that turn off a kind of mails. Mail providers send many requests from few addresses.
+
+The firewall does not limit their rate.
+"""
 
 
 def cached_paths() -> tuple[str, ...]:

@@ -104,6 +104,7 @@ class OrderNotificationsEnvironment:
 
     `sender`: the From address of mails. SES must have verified this address or its domain.
     `order_mails_per_minute`: how many mails one running Lambda sends per minute at most.
+    `configuration_set`: the name of the SES configuration set with which mails are sent.
     """
 
     table_name: str
@@ -111,15 +112,18 @@ class OrderNotificationsEnvironment:
     sender: str
     shop_name: str
     order_mails_per_minute: int
+    configuration_set: str
 
 
 @entity
 class ProductAlertsEnvironment:
     """The environment of the Lambda that sends product alerts: mails to the followers of a product.
 
-    `sender`: the From address of mails, as in OrderNotificationsEnvironment.
+    `sender`, `configuration_set`: as in OrderNotificationsEnvironment.
     `product_url`: the URL of a product's page, "https://shop.example/products/{product_id}".
     `alerts_per_minute`: how many mails one running Lambda sends per minute at most.
+    `pepper_secret`: the ARN of the secret with which unsubscribe links are sealed, as in ApiEnvironment.
+    `public_url`: the address of the API in these links, as in ApiEnvironment.
     `page_size`: how many followers one SQS message covers (a page of followers).
     """
 
@@ -127,9 +131,12 @@ class ProductAlertsEnvironment:
     failures_bucket: str
     sender: str
     shop_name: str
+    configuration_set: str
     product_url: str
     alerts_per_minute: int
     page_size: int
+    pepper_secret: str
+    public_url: str
 
 
 @entity

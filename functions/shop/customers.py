@@ -20,7 +20,8 @@ from functions.model.patterns import (
 from functions.model.table import CUSTOMER, EMAIL_CLAIM, SETTINGS
 from functions.shop.shop import Caller, Shop, retry_on_conflict
 
-DEFAULT_NOTIFICATION_CHOICES = {"email": True, "sms": False}
+DEFAULT_NOTIFICATION_CHOICES = {"email": True, "sms": False, "product_alerts": True}
+"""The channels, and the kinds of mails that a customer can turn off alone (functions/shop/unsubscribe.py)."""
 
 
 def register_customer(shop: Shop, caller: Caller, email: str, name: str) -> Customer:
@@ -240,7 +241,7 @@ def update_settings(
     return retry_on_conflict(shop, attempt)
 
 
-def wants_notifications(settings: tuple[Any, ...], channel: str) -> bool:
-    """Return whether these settings allow notifications through this channel, for example "email"."""
+def wants_notifications(settings: tuple[Any, ...], choice: str) -> bool:
+    """Return whether these settings allow a channel or a kind of mails, for example "email" or "product_alerts"."""
     chosen = [s.choices for s in settings if isinstance(s, Settings) and s.name == "notifications"]
-    return (DEFAULT_NOTIFICATION_CHOICES | dict(chosen[0]) if chosen else DEFAULT_NOTIFICATION_CHOICES)[channel]
+    return (DEFAULT_NOTIFICATION_CHOICES | dict(chosen[0]) if chosen else DEFAULT_NOTIFICATION_CHOICES)[choice]

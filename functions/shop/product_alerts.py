@@ -145,7 +145,10 @@ def select_recipients(shop: Shop, event: ReceivedEvent, followers: Sequence[str]
         for item in found
         if isinstance(item, Customer)
         and item.customer_id in follow - done
-        and wants_notifications(tuple(filter(None, [settings.get(item.customer_id)])), "email")
+        and all(
+            wants_notifications(tuple(filter(None, [settings.get(item.customer_id)])), choice)
+            for choice in ("email", "product_alerts")
+        )
     ]
 
 

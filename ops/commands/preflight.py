@@ -260,22 +260,24 @@ def check_ses_account(stage: Preflight) -> Iterator[Finding]:
 
 
 def check_sender(stage: Preflight) -> Iterator[Finding]:
-    """Check that SES has verified the sender, or its domain, and that mails are signed with DKIM."""
+    """Check that SES has verified the sender, or its domain, and that mails are signed with DKIM.
+
+    If SES also sends the mails of Cognito, it must have verified the domain: Cognito asks for it.
+    """
+    pools = stage.properties("AWS::Cognito::UserPool")
+    needs_domain = any("SourceArn" in one.get("EmailConfiguration", {}) for one in pools)
     functions = [one.get("Environment", {}).get("Variables", {}) for one in stage.properties("AWS::Lambda::Function")]
     for sender in sorted({one["SENDER"] for one in functions if "SENDER" in one}):
         if sender.endswith(".example"):
             yield Finding("sender", sender, "a verified address", CHANGE, "set sender (docs/settings.md)")
             continue
-        for name in (sender, sender.partition("@")[2]):
+        domain = sender.partition("@")[2]
+        for name in (domain,) if needs_domain else (sender, domain):
             if identity := stage.ask_or_none("sesv2", "get_email_identity", "NotFoundException", EmailIdentity=name):
                 yield from _judge_identity(name, identity)
                 break
         else:
-            domain = sender.partition("@")[2]
-            if any(one["EmailIdentity"] == domain for one in stage.properties("AWS::SES::EmailIdentity")):
-                yield Finding("sender", f"{domain}: the deploy creates it", "", OK, "then set its DNS records")
-            else:
-                yield Finding("sender", f"{sender}: unknown to SES", "verified", CHANGE, f"verify its domain: {GUIDE}")
+            yield Finding("sender", f"{sender}: unknown to SES", "verified", CHANGE, f"verify its domain: {GUIDE}")
 
 
 def _judge_identity(name: str, identity: Mapping[str, Any]) -> Iterator[Finding]:

@@ -20,6 +20,7 @@ from tests.api.every_route import create_one_of_everything
 from tests.support.harness import MOTO
 from tests.support.http_client import ANN, STAFF, WEBHOOK_SECRETS, ApiHarness, Token
 from tests.support.items import Item, read_items, write_items
+from tests.support.suppression_list import SuppressionList
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -38,6 +39,16 @@ VARIABLES = {
     "PUBLIC_URL": "https://shop.example",
 }
 
+SUPPRESSED = SuppressionList()
+
+
+@pytest.fixture
+def suppressed() -> Iterator[SuppressionList]:
+    """SES's suppression list, which is empty at first."""
+    yield SUPPRESSED
+    SUPPRESSED.reasons.clear()
+    SUPPRESSED.refuses = ""
+
 
 @pytest.fixture(scope="module")
 def outside(engine: Engine) -> Iterator[pytest.MonkeyPatch]:
@@ -53,6 +64,7 @@ def outside(engine: Engine) -> Iterator[pytest.MonkeyPatch]:
         secretsmanager.create_secret(Name="webhook", SecretString=json.dumps(WEBHOOK_SECRETS))
         clients.client.cache_clear()
         secrets.get_secret.cache_clear()
+        SUPPRESSED.attach(clients.client("sesv2"))
         yield patch
     clients.client.cache_clear()
     secrets.get_secret.cache_clear()

@@ -76,6 +76,8 @@ STAFF_ROUTES = {
     "GET /imports/{import_id}/rejected",
     "GET /activity",
     "GET /customers",
+    "GET /customers/{customer_id}/mail-suppression",
+    "DELETE /customers/{customer_id}/mail-suppression",
     "GET /companies",
     "GET /discounts",
     "POST /companies",
@@ -115,8 +117,13 @@ WAREHOUSE_ROUTES = {
     "POST /orders/{order_id}/cancel/refused",
     "POST /orders/{order_id}/returns",
 }
-SIGNED_ROUTES = {"POST /payments/events", "GET /invoices/{invoice_id}/print"}
-"""Routes that need a signature instead of a token. The requests of these tests have none."""
+SIGNED_ROUTES = {
+    "POST /payments/events",
+    "GET /invoices/{invoice_id}/print",
+    "GET /unsubscribe",
+    "POST /unsubscribe",
+}
+"""Routes that need a signature or a sealed token instead of a token. The requests of these tests have none."""
 OWNER_ONLY_ROUTES = {"PUT /customers/{customer_id}/email"}
 """Routes for the customer only, not even for staff: only the customer's own token proves the verified address."""
 CALLER_ROUTES = {

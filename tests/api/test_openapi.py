@@ -23,7 +23,7 @@ from functions.shop.imports import ParsedLine
 from tests.support.http_client import http_event, invoke_api
 
 UNDESCRIBED = {"GET /openapi.json", "GET /docs"}
-PAGES = {"GET /invoices/{invoice_id}/print": "text/html"}
+PAGES = dict.fromkeys(("GET /invoices/{invoice_id}/print", "GET /unsubscribe", "POST /unsubscribe"), "text/html")
 DOCUMENT = document(app)
 OPERATIONS = {
     f"{method.upper()} {path}": operation
@@ -44,7 +44,7 @@ def test_the_document_is_served_compressed_if_the_client_accepts_it() -> None:
     raw = http_event("GET", "/openapi.json", headers={"accept-encoding": "gzip"})
     response = handler(raw, None)
     assert response["headers"]["Content-Encoding"] == "gzip"
-    assert len(response["body"]) < 32_000
+    assert len(response["body"]) < 34_000, "each route adds about 300; the page loads the document once in 5 minutes"
 
 
 def test_every_route_is_described() -> None:

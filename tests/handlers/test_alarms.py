@@ -525,6 +525,19 @@ def refused(scene: Scene, alarm: AlarmDefinition) -> Story:
     assert len(harness.sent_mails()) == 2
 
 
+def bouncing(scene: Scene, alarm: AlarmDefinition) -> Story:
+    """An import brought addresses that do not exist. Their mails stop, and the rate falls with the next mails."""
+    assert alarm.above
+    rates = [alarm.above / 2, 2 * alarm.above, alarm.above / 2]
+    scene.values[alarm.metric] = lambda: [rates[0]]  # type: ignore[index]
+    scene.off("product_alert")
+    yield
+    rates.pop(0)
+    yield
+    assert scene.reads
+    rates.pop(0)
+
+
 STORIES: Mapping[str, Callable[[Scene, AlarmDefinition], Story]] = {
     "fulfilment-stalled": standing,
     "lag": lagging,
@@ -542,6 +555,7 @@ STORIES: Mapping[str, Callable[[Scene, AlarmDefinition], Story]] = {
     "lapse-backlog": not_lapsing,
     "archive-mismatch": mismatching,
     "backlog-monitor-silent": unwatched,
+    "mail-reputation": bouncing,
 }
 """By the runbook, or by the alarm where a runbook is for several that differ."""
 

@@ -56,8 +56,9 @@ MODULES = {
         model.patterns model.pricing model.retries runtime.dead_letters runtime.mail_deferral runtime.queue_batch
         runtime.rate_limiter runtime.time_limit shop.customers shop.order_notifications shop.orders""",
     "product_alert_worker": """adapters adapters.mail_pace adapters.mailer mails mails.product_alerts model.patterns
-        model.retries runtime.dead_letters runtime.mail_deferral runtime.queue_batch runtime.rate_limiter
-        runtime.time_limit shop.customers shop.order_notifications shop.orders shop.product_alerts shop.stock""",
+        dynamodb.sealed_text model.public_routes model.retries runtime.dead_letters runtime.mail_deferral
+        runtime.queue_batch runtime.rate_limiter runtime.secrets runtime.time_limit shop.customers
+        shop.order_notifications shop.orders shop.product_alerts shop.stock shop.unsubscribe""",
     "refund_worker": """adapters adapters.payment_provider model.patterns model.retries runtime.dead_letters
         runtime.queue_batch runtime.secrets runtime.time_limit shop.accounts shop.idempotency shop.orders
         shop.refund_processing shop.refunds""",
@@ -79,7 +80,8 @@ MODULES = {
         shop.refund_processing shop.refunds shop.shipments shop.stock""",
     "canary": "runtime.secrets",
     "api": """api api.app api.http api.http.caching api.http.context api.http.fields api.http.guard api.http.problems
-        api.http.router api.route_table dynamodb.cursors model.public_routes runtime.secrets shop.write_limit""",
+        api.http.router api.route_table dynamodb.cursors dynamodb.sealed_text model.public_routes
+        runtime.secrets shop.write_limit""",
 }
 
 

@@ -17,6 +17,7 @@ from functions.runtime.environment import ProductAlertsEnvironment, load_environ
 from functions.shop import customers, erasure, follows, placing, products
 from functions.shop.order_notifications import list_notifications_of_customer
 from functions.shop.shop import Caller
+from functions.shop.unsubscribe import unsubscribe
 from tests.support.actors import get_stock
 from tests.support.client_faults import crash_at, fail_calls, lose_response, record_calls, run_before_call
 from tests.support.harness import HOME_ADDRESS, STAFF, ShopHarness
@@ -509,3 +510,25 @@ def test_each_page_has_a_number_and_the_last_one_causes_no_other(
 
 def test_the_environment_has_the_page_size(shop: ShopHarness) -> None:
     assert load_environment(ProductAlertsEnvironment).page_size == 3
+
+
+# unsubscribing --------------------------------------------------------------------------------------------------------
+def test_each_mail_has_a_link_with_which_its_follower_alone_gets_no_more_of_them(shop: ShopHarness) -> None:
+    receive(shop, "first")
+    with record_calls("sesv2", "SendEmail") as sent:
+        work(shop)
+    links = {}
+    for mail in sent:
+        (to,) = mail["Destination"]["ToAddresses"]
+        headers = {one["Name"]: one["Value"] for one in mail["Content"]["Simple"]["Headers"]}
+        assert headers["List-Unsubscribe-Post"] == "List-Unsubscribe=One-Click"
+        links[to] = headers["List-Unsubscribe"].strip("<>")
+    assert len({*links.values()}) == len(PEOPLE)
+    assert all(len(f"<{link}>") <= 870 for link in links.values()), "the most that SES takes for a header"
+    start, _, token = links["c3@example.com"].partition("?token=")
+    assert start == "https://api.elm.example/unsubscribe"
+    unsubscribe(shop.shop, token)
+    costs(shop, 990)
+    before = told(shop)
+    work(shop)
+    assert told(shop) - before == EVERYBODY - Counter(["c3@example.com"])

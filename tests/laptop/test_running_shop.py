@@ -3,10 +3,12 @@
 Takes about a minute, so it is not among the default tests: `make laptop` runs it.
 """
 
+import re
 import subprocess
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 
@@ -82,7 +84,7 @@ def test_make_load_places_orders_and_finds_every_effect_once(laptop: LaptopShop)
     assert not load_test.run_load_test(laptop.shop(), orders=20, clients=4).failures
 
 
-def test_followers_get_mails_page_by_page(laptop: LaptopShop) -> None:
+def test_followers_get_mails_page_by_page_and_leave_by_the_link_in_a_mail(laptop: LaptopShop) -> None:
     shop, people = laptop.shop(), DemoClients(laptop.shop())
     product_id = people.create_stocked_product(1)
     people.alice.call("PUT", f"/products/{product_id}/followers/me")
@@ -97,6 +99,15 @@ def test_followers_get_mails_page_by_page(laptop: LaptopShop) -> None:
         return sent.count("PriceDropped") == 1  # she may have followed before the first stock was published
 
     assert stories.wait_until("the mail", is_mailed)
+    mail = next(one for one in reversed(shop.aws.list_mails()) if "/unsubscribe?token=" in one["BodyText"])
+    (link,) = re.findall(r"http://127\.0\.0\.1:\d+/unsubscribe\?token=\S+", mail["BodyText"])
+    with urlopen(link) as shown:  # noqa: S310  a link of the local shop
+        assert b"Unsubscribe</button>" in shown.read()
+    assert people.alice.get("/customers/me/settings")["notifications"]["product_alerts"]
+    with urlopen(link, data=b"List-Unsubscribe=One-Click") as answered:  # noqa: S310  as above
+        assert answered.status == 200
+    assert not people.alice.get("/customers/me/settings")["notifications"]["product_alerts"]
+    people.alice.call("PUT", "/customers/me/settings/notifications", {"product_alerts": True})
 
 
 @pytest.mark.parametrize("command", ["up", "reset"])

@@ -641,3 +641,25 @@ def test_a_start_ends_and_saves_the_process_that_an_earlier_run_left_behind(shop
     assert not shop.aws.was_killed
     assert local_aws.find(shop.aws.directory) == shop.aws
     assert boto3.client("sqs", **shop.aws.client_options).get_queue_url(QueueName="made-meanwhile")["QueueUrl"]
+
+
+def test_the_local_ses_keeps_a_suppression_list_and_sends_nothing_to_its_addresses(shop: Shop) -> None:
+    ses: Any = boto3.client("sesv2", **shop.aws.client_options)
+    address = {"EmailAddress": "full+box@example.com"}
+
+    def send(subject: str) -> str:
+        content = {"Simple": {"Subject": {"Data": subject}, "Body": {"Text": {"Data": "Thank you"}}}}
+        sent = {"FromEmailAddress": "shop@example.com", "Destination": {"ToAddresses": [address["EmailAddress"]]}}
+        return str(ses.send_email(**sent, Content=content)["MessageId"])
+
+    with pytest.raises(ses.exceptions.NotFoundException):
+        ses.get_suppressed_destination(**address)
+    ses.put_suppressed_destination(**address, Reason="BOUNCE")
+    entry = ses.get_suppressed_destination(**address)["SuppressedDestination"]
+    assert (entry["EmailAddress"], entry["Reason"]) == (address["EmailAddress"], "BOUNCE")
+    assert abs(entry["LastUpdateTime"].timestamp() - time.time()) < 60
+    assert send("suppressed")
+    assert not shop.mails("suppressed")
+    ses.delete_suppressed_destination(**address)
+    send("not any more")
+    assert len(shop.mails("not any more")) == 1

@@ -239,6 +239,9 @@ def test_money_that_the_bank_disputes_is_not_promised(event: str) -> None:
     assert "We cannot refund" not in plain.text + plain.html
 
 
+UNSUBSCRIBE = "https://api.elm.example/unsubscribe?token=sealed"
+
+
 # notices --------------------------------------------------------------------------------------------------------------
 def notice(
     event: str, *, name: str = "Ann Ash", product: str = "Blue mug", id: str = "mug", currency: Currency = "EUR"
@@ -247,7 +250,9 @@ def notice(
         customer_id="ann", name=name, email="ann@example.com", email_hash="h", created_at=AT, updated_at=AT
     )
     sold = Product(product_id=id, name=product, price=990, currency=currency, created_at=AT, updated_at=AT)
-    return notices.render_alert(event, customer, sold, "Elm & Sons", "https://elm.example/p/{product_id}?from=mail")
+    return notices.render_alert(
+        event, customer, sold, "Elm & Sons", "https://elm.example/p/{product_id}?from=mail", UNSUBSCRIBE
+    )
 
 
 def test_a_notice_shows_the_price_in_the_currency_of_the_product() -> None:
@@ -276,6 +281,17 @@ def test_a_notice_says_the_same_as_text_and_as_html_and_takes_nothing_for_markup
     assert shown.words == one.text.split()
     assert "<i>{{ 7 * 7 }}</i>" in one.subject
     assert "{" not in notice(event).subject + notice(event).text
+
+
+def test_a_notice_can_be_unsubscribed_with_one_click_and_by_a_link_that_is_seen() -> None:
+    """RFC 8058: both headers, which SES signs with DKIM, and an HTTPS address."""
+    one = notice("PriceDropped")
+    assert one.headers == {
+        "List-Unsubscribe": f"<{UNSUBSCRIBE}>",
+        "List-Unsubscribe-Post": "List-Unsubscribe=One-Click",
+    }
+    assert UNSUBSCRIBE in one.text
+    assert f'<a href="{UNSUBSCRIBE}">' in one.html
 
 
 def test_every_product_name_is_escaped_in_its_link() -> None:

@@ -54,6 +54,7 @@ from functions.shop import (
     sales,
     stock,
     stock_parts,
+    unsubscribe,
     write_limit,
 )
 from functions.shop.shop import Caller, Shop, decide_with_eventual_reads
@@ -307,6 +308,21 @@ CHECKED_MUTANTS = (
             ),
         ),
         test_retries.test_an_order_gets_the_new_name_if_its_customer_is_renamed_just_before_its_summary_is_written,
+    ),
+    CheckedMutant(
+        "a customer who unsubscribed still gets product alerts",
+        edit_code(product_alerts.select_recipients, ('("email", "product_alerts")', '("email",)')),
+        test_mails.test_a_customer_who_unsubscribed_gets_mails_of_orders_only,
+    ),
+    CheckedMutant(
+        "unsubscribing turns off all mails",
+        edit_code(unsubscribe.unsubscribe, ("{kind: False}", '{kind: False, "email": False}')),
+        test_mails.test_a_customer_who_unsubscribed_gets_mails_of_orders_only,
+    ),
+    CheckedMutant(
+        "unsubscribe links are sealed with a key of everyone",
+        edit_code(product_alert_worker._get_unsubscribe_url, ("(with_pepper, ", "(shop, ")),
+        test_mails.test_a_customer_who_unsubscribed_gets_mails_of_orders_only,
     ),
     CheckedMutant(
         "campaign is not compared with its event",
@@ -1174,6 +1190,11 @@ CHECKED_MUTANTS = (
         test_log_lines.test_no_log_line_contains_a_word_of_a_request_to_the_api,
     ),
     # The next faults concern alarms.
+    CheckedMutant(
+        "alarm on bounces counts percent",
+        edit_template(partial(scale_thresholds, "Reputation.BounceRate", 100)),
+        test_alarms.test_each_alarm_on_a_metric_of_aws_has_its_threshold_in_the_unit_of_the_metric,
+    ),
     CheckedMutant(
         "alarms on the stream's lag count in seconds",
         edit_template(partial(scale_thresholds, "IteratorAge", 1 / 1000)),

@@ -5,6 +5,8 @@ metrics of AWS are literals in the unit that the documentation of AWS states:
 - SQS ApproximateAgeOfOldestMessage, in seconds:
   https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html
 - Lambda IteratorAge, in milliseconds: https://docs.aws.amazon.com/lambda/latest/dg/monitoring-metrics-types.html
+- SES Reputation.BounceRate and Reputation.ComplaintRate, as shares from 0 to 1:
+  https://docs.aws.amazon.com/ses/latest/dg/reputationdashboard-cloudwatch-alarm.html
 """
 
 import operator
@@ -31,7 +33,7 @@ COMPARISONS: dict[str, Callable[[float, float], bool]] = {
     "LessThanThreshold": operator.lt,
 }
 STATISTICS: dict[str, Callable[[Sequence[float]], float]] = {"Maximum": max, "Minimum": min, "Sum": sum}
-AWS_METRICS = {
+AWS_METRICS: dict[str, tuple[str, Sequence[float], Sequence[float]]] = {
     "lag-5-minutes": ("AWS/SQS ApproximateAgeOfOldestMessage", [4 * MINUTE], [6 * MINUTE]),
     "lag-1-hour": ("AWS/SQS ApproximateAgeOfOldestMessage", [50 * MINUTE], [70 * MINUTE]),
     "lag-6-hours": ("AWS/SQS ApproximateAgeOfOldestMessage", [5 * HOUR], [7 * HOUR]),
@@ -40,6 +42,8 @@ AWS_METRICS = {
     "stream-lag-6-hours": ("AWS/Lambda IteratorAge", [5 * HOUR * 1000], [7 * HOUR * 1000]),
     "dead-letters-not-empty": ("AWS/SQS ApproximateNumberOfMessagesVisible", [0], [0, 1]),
     "backlog-monitor-silent": ("AWS/Lambda Invocations", [1, 1, 1], [0]),
+    "mails-bounce": ("AWS/SES Reputation.BounceRate", [0.02], [0.03]),
+    "mails-reported-as-spam": ("AWS/SES Reputation.ComplaintRate", [0.0004], [0.0006]),
 }
 """The alarms on metrics of AWS, by the first part of their names.
 
@@ -248,4 +252,5 @@ def test_each_alarm_is_evaluated_every_5_minutes_but_for_crashes_silence_and_mai
         "api-crashes": 60,
         "mails-deferred": 1800,
         **dict.fromkeys(("backlog-monitor-silent", *SLOW), 900),
+        **dict.fromkeys(("mails-bounce", "mails-reported-as-spam"), 3600),
     }

@@ -2,7 +2,7 @@
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -12,10 +12,12 @@ import pytest
 
 from functions.dynamodb.keys import to_instant
 from functions.runtime import clients
+from functions.shop import follows, products
 from functions.shop.order_notifications import list_notifications_of_order
+from functions.shop.unsubscribe import create_unsubscribe_token, unsubscribe
 from tests.mutants.items import stored_items
 from tests.support.client_faults import fail_calls, record_calls
-from tests.support.harness import ANN, READERS, WORKERS, ShopHarness
+from tests.support.harness import ANN, READERS, STAFF, WORKERS, ShopHarness
 
 
 @contextmanager
@@ -143,6 +145,31 @@ def test_a_mail_is_parked_after_three_days_of_refusals(harness: ShopHarness) -> 
         harness.clock_offset += timedelta(hours=2)
         assert send_order_mails(harness.take_deferred_messages("order_notification")) == 0
     assert len(harness.objects("failures")) == 1
+
+
+# unsubscribing --------------------------------------------------------------------------------------------------------
+def test_a_customer_who_unsubscribed_gets_mails_of_orders_only(harness: ShopHarness) -> None:
+    harness.open_shop()
+    follows.follow_product(harness.shop, ANN, "mug")
+    harness.process_all()
+
+    def subjects(act: Callable[[], object]) -> list[str]:
+        before = len(harness.sent_mails())
+        act()
+        harness.process_all()
+        return [mail.subject for mail in harness.sent_mails()[before:]]
+
+    with record_calls("sesv2", "SendEmail") as sent:
+        assert subjects(lambda: products.update_product(harness.shop, STAFF, "mug", price=1000)) == [
+            "Blue mug costs less now"
+        ]
+    headers = {one["Name"]: one["Value"] for one in sent[0]["Content"]["Simple"]["Headers"]}
+    token = headers["List-Unsubscribe"].partition("?token=")[2].rstrip(">")
+    assert token == create_unsubscribe_token(harness.shop, ANN.id, "product_alerts"), "the API opens it"
+    unsubscribe(harness.shop, token)
+    harness.clock_offset += timedelta(days=2)
+    assert subjects(lambda: products.update_product(harness.shop, STAFF, "mug", price=900)) == []
+    assert len(subjects(harness.place_order)) == 1
 
 
 # the list of an order's mails -----------------------------------------------------------------------------------------

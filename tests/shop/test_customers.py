@@ -122,7 +122,7 @@ def test_a_choice_leaves_the_others_and_the_profile_as_they_are(shop: Shop, wire
     profile = customers.get_customer(shop, ANN, "ann")
     customers.update_settings(shop, ANN, "ann", "notifications", {"sms": True})
     chosen = customers.update_settings(shop, ANN, "ann", "notifications", {"email": False})
-    assert chosen.choices == {"email": False, "sms": True}
+    assert chosen.choices == {"email": False, "sms": True, "product_alerts": True}
     assert customers.list_settings_of_customer(shop, ANN, "ann") == (chosen,)
     assert customers.get_customer(shop, ANN, "ann") == profile
     assert (customers.wants_notifications((chosen,), "email"), customers.wants_notifications((chosen,), "sms")) == (
@@ -146,7 +146,7 @@ def test_two_choices_at_once_are_both_kept(shop: Shop, rival: Shop, wire: WireTa
     other = run_before_sending(lambda: customers.update_settings(rival, ANN, "ann", "notifications", {"sms": True}))
     wire.reply_next("UpdateItem" if first else "TransactWriteItems", other)
     chosen = customers.update_settings(shop, ANN, "ann", "notifications", {"email": False})
-    assert chosen.choices == {"email": False, "sms": True}
+    assert chosen.choices == {"email": False, "sms": True, "product_alerts": True}
 
 
 def test_a_choice_and_an_erasure_at_once_leave_no_settings(shop: Shop, rival: Shop, wire: WireTap) -> None:

@@ -375,7 +375,7 @@ def claim_nothing(
     return claim
 
 
-def send_to_another(sender: str, to: str, mail: Any, effect: str) -> Any:
+def send_to_another(sender: Any, to: str, mail: Any, effect: str) -> Any:
     return _SEND(sender, f"other-{to}", mail, effect)
 
 
@@ -564,7 +564,7 @@ _CANCEL = cancellation.cancel_order
 
 
 # Bugs in the logs -----------------------------------------------------------------------------------------------------
-def log_recipient(sender: str, to: str, *mail: Any) -> str:
+def log_recipient(sender: Any, to: str, *mail: Any) -> str:
     """Send a mail, and log its recipient's address. The log must contain no personal data."""
     log.info("mail_sent", extra={"to": to})
     return posting.send_mail(sender, to, *mail)

@@ -44,6 +44,8 @@ SETTINGS: dict[str, object] = {
     "backup_copy_vault": "arn:aws:backup:eu-west-1:111122223333:backup-vault:copies",
     "snap_start": True,
     "first_deploy": True,
+    "mail_domain": "shop.test",
+    "feature_plan": "plus",
     "firewall": True,
     "spared_addresses": ["203.0.113.0/24", "2001:db8::/32", "198.51.100.7/32"],
     "web_acl": "arn:aws:wafv2:us-east-1:111122223333:global/webacl/name/id",
@@ -64,6 +66,7 @@ def others() -> dict[str, SynthesizedTemplate]:
     return {
         "orders": synthesize("orderstream-prod", **SETTINGS, **VALIDATED),
         "firewall": synthesize("orderstream-prod-firewall", **SETTINGS, **VALIDATED),
+        "mail": synthesize("orderstream-prod-mail", **SETTINGS, **VALIDATED),
         "page": synthesize("orderstream-dev", page="my-shop", **VALIDATED),
         "domain": synthesize("orderstream-dev", domain="api.shop.test", certificate=CERTIFICATE, **VALIDATED),
     }
@@ -174,6 +177,53 @@ def test_throttled_keys_are_reported_if_the_stage_enables_it(
     assert indexes == dict.fromkeys(INDEX_PROJECTIONS, wish)
 
 
+# mails and users ------------------------------------------------------------------------------------------------------
+def test_a_mail_domain_is_signed_with_dkim_and_has_its_own_mail_from_domain(
+    dev: SynthesizedTemplate, prod: SynthesizedTemplate, others: dict[str, SynthesizedTemplate]
+) -> None:
+    for template in (dev, prod, others["orders"]):
+        assert not template.resources("AWS::SES::EmailIdentity"), "Cognito needs it before it creates the pool"
+    ((id, identity),) = others["mail"].resources("AWS::SES::EmailIdentity").items()
+    assert identity["DeletionPolicy"] == "RetainExceptOnCreate", "its DNS records name its keys"
+    assert identity["Properties"]["EmailIdentity"] == "shop.test"
+    assert identity["Properties"]["DkimAttributes"] == {"SigningEnabled": True}
+    assert identity["Properties"]["MailFromAttributes"] == {
+        "MailFromDomain": "bounce.shop.test",
+        "BehaviorOnMxFailure": "USE_DEFAULT_VALUE",
+    }
+    outputs = {name: it["Value"] for name, it in others["mail"].body["Outputs"].items()}
+    for number in ("1", "2", "3"):
+        name, value = ({"Fn::GetAtt": [id, f"DkimDNSToken{part}{number}"]} for part in ("Name", "Value"))
+        assert outputs.pop(f"DnsDkim{number}") == {"Fn::Join": ["", [name, " CNAME ", value]]}
+    mx = ["bounce.shop.test MX 10 feedback-smtp.", {"Ref": "AWS::Region"}, ".amazonses.com"]
+    assert outputs == {
+        "DnsMailFrom": {"Fn::Join": ["", mx]},
+        "DnsMailFromSpf": 'bounce.shop.test TXT "v=spf1 include:amazonses.com ~all"',
+        "DnsDmarc": '_dmarc.shop.test TXT "v=DMARC1; p=none"',
+    }
+
+
+def test_ses_sends_the_mails_of_cognito_in_prod_and_where_the_mail_domain_is_set(
+    dev: SynthesizedTemplate, prod: SynthesizedTemplate, other: SynthesizedTemplate
+) -> None:
+    assert "EmailConfiguration" not in dev.only_properties("AWS::Cognito::UserPool"), "Cognito mails 50 a day"
+    for template in (prod, other):
+        (mails,) = template.resources("AWS::SES::ConfigurationSet")
+        sent = template.only_properties("AWS::Cognito::UserPool")["EmailConfiguration"]
+        assert (sent["EmailSendingAccount"], sent["From"]) == ("DEVELOPER", "orders@shop.test")
+        assert sent["ConfigurationSet"] == {"Ref": mails}
+        assert sent["SourceArn"]["Fn::Join"][1][-1] == ":identity/shop.test"
+    assert read_settings({"sender": "a@shop.test", "mail_domain": "shop.test"}).has_cognito_mails_from_ses
+    assert not read_settings({"sender": "a@shop.test"}).has_cognito_mails_from_ses
+
+
+def test_the_plan_of_the_users_is_a_setting(
+    dev: SynthesizedTemplate, paged: SynthesizedTemplate, other: SynthesizedTemplate
+) -> None:
+    plans = [one.only_properties("AWS::Cognito::UserPool")["UserPoolTier"] for one in (dev, paged, other)]
+    assert plans == ["LITE", "ESSENTIALS", "PLUS"]
+
+
 # backups --------------------------------------------------------------------------------------------------------------
 def test_prod_is_backed_up_each_month_for_three_months_and_dev_is_not(
     dev: SynthesizedTemplate, prod: SynthesizedTemplate
@@ -218,7 +268,7 @@ def test_all_roles_have_the_permissions_boundary(prod: SynthesizedTemplate, othe
 
 
 def test_all_resources_of_a_stage_have_its_cost_tag(others: dict[str, SynthesizedTemplate]) -> None:
-    for template, stage in (("orders", "prod"), ("firewall", "prod"), ("page", "dev")):
+    for template, stage in (("orders", "prod"), ("firewall", "prod"), ("mail", "prod"), ("page", "dev")):
         file = others[template].file
         artifacts = json.loads((file.parent / "manifest.json").read_text())["artifacts"]
         tags = artifacts[file.name.removesuffix(".template.json")]["properties"]["tags"]
@@ -542,12 +592,13 @@ def test_cloudfront_caches_no_error(other: SynthesizedTemplate) -> None:
     ]
 
 
-def test_the_api_knows_the_address_at_which_clients_reach_it(
+def test_the_api_and_the_mails_with_links_know_the_address_at_which_clients_reach_it(
     dev: SynthesizedTemplate, other: SynthesizedTemplate
 ) -> None:
     for template, output in ((dev, "ApiUrl"), (other, "FrontUrl")):
-        function = template.properties("AWS::Lambda::Function")[template.function("api")]
-        assert function["Environment"]["Variables"]["PUBLIC_URL"] == template.body["Outputs"][output]["Value"]
+        for module in ("api", "product_alert_worker"):
+            function = template.properties("AWS::Lambda::Function")[template.function(module)]
+            assert function["Environment"]["Variables"]["PUBLIC_URL"] == template.body["Outputs"][output]["Value"]
 
 
 def test_requests_that_bypass_the_firewall_are_rejected_because_cloudfront_sends_a_secret(
@@ -580,9 +631,10 @@ def test_the_firewall_rejects_frequent_and_known_bad_requests_but_no_import_for_
     assert rates["Action"] == {"Block": {}}
     rate = rates["Statement"]["RateBasedStatement"]
     assert (rate["AggregateKeyType"], rate["Limit"]) == ("IP", 2000)
-    webhook, *known = rate["ScopeDownStatement"]["NotStatement"]["Statement"]["OrStatement"]["Statements"]
+    webhook, unsubscribe, *known = rate["ScopeDownStatement"]["NotStatement"]["Statement"]["OrStatement"]["Statements"]
     assert webhook["ByteMatchStatement"]["SearchString"] == "/payments/events"
     assert f"POST {webhook['ByteMatchStatement']['SearchString']}" in PUBLIC_ROUTES
+    assert f"POST {unsubscribe['ByteMatchStatement']['SearchString']}" in PUBLIC_ROUTES
     sets = others["firewall"].properties("AWS::WAFv2::IPSet")
     named = [sets[it["IPSetReferenceStatement"]["Arn"]["Fn::GetAtt"][0]] for it in known]
     assert [(it["IPAddressVersion"], it["Addresses"]) for it in named] == [
@@ -592,8 +644,9 @@ def test_the_firewall_rejects_frequent_and_known_bad_requests_but_no_import_for_
     groups = [rule["Statement"]["ManagedRuleGroupStatement"] for rule in managed]
     assert {group["VendorName"] for group in groups} == {"AWS"}
     assert [override["Name"] for group in groups for override in group.get("RuleActionOverrides", ())] == [
-        "SizeRestrictions_BODY"
-    ]
+        "SizeRestrictions_BODY",
+        "NoUserAgent_HEADER",
+    ], "a mail provider that unsubscribes a customer may send no User-Agent"
     assert not any(rule["VisibilityConfig"]["SampledRequestsEnabled"] for rule in firewall["Rules"])
 
 

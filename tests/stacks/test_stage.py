@@ -175,6 +175,12 @@ def test_context_of_the_cdk_itself_is_ignored() -> None:
         ({"parallelization": "11"}, "parallelization is 11: it must be from 1 to 10"),
         ({"log_retention_days": "15"}, "log_retention_days is 15: CloudWatch Logs allows 1, 3, 5"),
         ({"sender": "the shop"}, "sender is 'the shop': it must be an e-mail address"),
+        (
+            {"mail_domain": "other.test", "sender": "a@shop.test"},
+            "mail_domain is 'other.test': it must be the domain of sender, which is a@shop.test",
+        ),
+        ({"feature_plan": "lite", "page": "my-shop"}, "feature_plan is lite: the sign-in pages of page need"),
+        ({"feature_plan": "free"}, "feature_plan is 'free': it must be one of auto, lite, essentials, plus"),
         ({"shop_name": "a\nb"}, "shop_name is 'a\\\\nb': use printable characters only"),
         (
             {"cors_origins": "https://a.example/page"},

@@ -515,6 +515,7 @@ def test_the_stack_outputs_all_addresses(dev: SynthesizedTemplate) -> None:
         "TableName",
         "BusName",
         "KeyArn",
+        "MailConfigurationSet",
         "FailuresBucket",
         "ArchiveBucket",
         "WarehouseQueueUrl",

@@ -143,7 +143,8 @@ def _call_aws(service: str, operation: str, options: Sequence[str]) -> None:
     named: dict[str, Any] = {}
     for name, follows in zip(options, [*options[1:], "--"], strict=True):
         if name.startswith("--"):  # if the next word is an option too, this option has no value
-            named[name] = True if follows.startswith("--") else follows
+            bare = not name.startswith("--no-")
+            named[name if bare else f"--{name.removeprefix('--no-')}"] = bare if follows.startswith("--") else follows
     shape = clients.client(service).meta.service_model.operation_model(camel(operation)).input_shape
     spelled = {member.lower(): member for member in shape.members}
     given = {spelled[camel(name.removeprefix("--")).lower()]: value for name, value in named.items()}

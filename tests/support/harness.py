@@ -31,7 +31,7 @@ from functions.handlers import copies_reader, event_publisher, order_deadlines
 from functions.model.entities import Address
 from functions.model.events import EVENT_SOURCE
 from functions.model.reactions import REACTIONS
-from functions.runtime import clients, environment
+from functions.runtime import clients, environment, secrets
 from functions.shop import customers, orders, payments, placing, products, shipments
 from functions.shop.shop import Caller, Shop
 from local.dynamodb_engine import REGION, Engine
@@ -55,11 +55,14 @@ VARIABLES = {
     "ARCHIVE_BUCKET": "archive",
     "BUS_NAME": "shop",
     "SENDER": "shop@example.com",
+    "CONFIGURATION_SET": "orderstream-mails",
     "SHOP_NAME": "Elm Row",
     "PRODUCT_URL": "https://elm.example/{product_id}",
     "ORDER_MAILS_PER_MINUTE": "1000000",
     "ALERTS_PER_MINUTE": "1000000",
     "PAGE_SIZE": "3",
+    "PEPPER_SECRET": "pepper-of-mails",
+    "PUBLIC_URL": "https://api.elm.example",
     "PROVIDER_URL": "http://127.0.0.1:9",
     "PROVIDER_SECRET": "provider",
     "PAYMENT_WINDOW_MINUTES": "30",
@@ -304,6 +307,8 @@ def _clear_aws() -> None:
         queue.last_purged_at = None  # forget the last purge, because moto allows only one purge per minute
         sqs.purge_queue(name)
     secretsmanager_backends[DEFAULT_ACCOUNT_ID][REGION].reset()
+    clients.client("secretsmanager").create_secret(Name=VARIABLES["PEPPER_SECRET"], SecretString=PEPPER.decode())
+    secrets.get_secret.cache_clear()
     ses_backends[DEFAULT_ACCOUNT_ID][REGION].reset()
     clients.client("sesv2").create_email_identity(EmailIdentity=VARIABLES["SENDER"])
 

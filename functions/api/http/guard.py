@@ -23,6 +23,9 @@ The file must fit into one DynamoDB transaction (4 MB at most) and, as base64, i
 """
 UPLOADS = {IMPORT_ROUTE: ((NDJSON, CSV), MAX_FILE_BYTES)}
 """The media types and the most bytes of the files that routes take. All other bodies are JSON."""
+ONE_CLICK_ROUTE = "POST /unsubscribe"
+FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
+MAX_FORM_BYTES = 4 * 1024
 MAX_DEPTH = 32
 MAX_NUMBER_DIGITS = 30
 METHODS_WITH_BODY = {"POST", "PUT", "PATCH"}
@@ -95,6 +98,25 @@ def sanitize_body(event: Mapping[str, Any]) -> dict[str, Any]:
     # Write the media type in lower case, because the router does not recognize it in upper case.
     others = {name: value for name, value in headers.items() if name.lower() != "content-type"}
     return {**event, "headers": {**others, "content-type": "application/json"}, "body": text, "isBase64Encoded": False}
+
+
+def drop_one_click_form(event: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the request of a mail provider without its form, which says List-Unsubscribe=One-Click (RFC 8058, 3.2).
+
+    The form may have either encoding of HTML forms. A request without a form is returned as it is. Raises
+    MalformedRequest if the form says anything else, and BodyTooLarge.
+    """
+    if not event.get("body") or _media_type(event.get("headers") or {}) not in FORMS:
+        return event
+    form, without = extract_file(event, FORMS, MAX_FORM_BYTES)
+    if form.media_type == FORMS[0]:
+        says_it = form.content.strip() == b"List-Unsubscribe=One-Click"
+    else:
+        part = rb'--[^\r\n]+\r?\n[^\r\n]*name="?List-Unsubscribe"?(\r?\n[^\r\n]+)*\r?\n\r?\nOne-Click\r?\n--[^\r\n]+'
+        says_it = re.fullmatch(part, form.content.strip()) is not None
+    if not says_it:
+        raise MalformedRequest(("body", "must be List-Unsubscribe=One-Click"))
+    return without
 
 
 @dataclass(frozen=True)

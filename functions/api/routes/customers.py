@@ -50,16 +50,17 @@ class Profile(RequestModel):
 
 
 class Choices(RequestModel):
-    """The channels for notifications. An omitted channel does not change."""
+    """The channels for notifications, and the mails about followed products. What is omitted does not change."""
 
     email: bool | None = None
     sms: bool | None = None
+    product_alerts: bool | None = None
     model_config = ConfigDict(json_schema_extra={"examples": [{"email": False}]})
 
     @model_validator(mode="after")
     def _check_not_empty(self) -> Self:
-        if self.email is None and self.sms is None:
-            raise ValueError("set email, sms or both")
+        if not self.model_dump(exclude_none=True):
+            raise ValueError("set email, sms or product_alerts")
         return self
 
 
@@ -110,10 +111,20 @@ class KeptItem(ResponseModel):
 
 
 class NotificationSettings(ResponseModel):
-    """The channels through which a customer gets notifications about orders."""
+    """The channels through which a customer gets notifications.
+
+    `product_alerts`: whether the customer gets mails about followed products, if `email` is true.
+    """
 
     email: bool
     sms: bool
+    product_alerts: bool
+
+    @classmethod
+    def of_items(cls, items: Sequence[Settings]) -> Self:
+        """Return the answer for stored settings. A choice that is not stored has its default value."""
+        defaults = customers.DEFAULT_NOTIFICATION_CHOICES
+        return cls(**{choice: customers.wants_notifications(tuple(items), choice) for choice in defaults})
 
 
 class SettingsAnswer(ResponseModel):
@@ -124,11 +135,7 @@ class SettingsAnswer(ResponseModel):
     @classmethod
     def of(cls, item: Sequence[Settings]) -> Self:
         """Return the answer for a customer's stored settings, with the default for each setting that is not stored."""
-        wanted = {
-            channel: customers.wants_notifications(tuple(item), channel)
-            for channel in customers.DEFAULT_NOTIFICATION_CHOICES
-        }
-        return cls(notifications=NotificationSettings(**wanted))
+        return cls(notifications=NotificationSettings.of_items(item))
 
 
 class CustomerPage(ResponseModel):
@@ -307,9 +314,12 @@ def settings_of_customer(caller: SignedIn, customer_id: Id) -> SettingsAnswer:
 
 @router.put("/customers/<customer_id>/settings/notifications", openapi_extensions=problem_responses(NotRegistered))
 def choose_notifications(caller: SignedIn, customer_id: Id, choices: Choices) -> NotificationSettings:
-    """Choose the channels for notifications about orders. The profile of the customer does not change."""
+    """Choose the channels for notifications, and the mails about followed products.
+
+    The profile of the customer does not change.
+    """
     chosen = choices.model_dump(exclude_none=True)
     settings = customers.update_settings(
         shop(), caller, resolve_customer_id(caller, customer_id), "notifications", chosen
     )
-    return NotificationSettings.model_validate(settings.choices)
+    return NotificationSettings.of_items([settings])

@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 
 from functions.api.http.context import PUBLIC_ROUTES
 from functions.api.http.guard import IMPORT_ROUTE
+from functions.shop.unsubscribe import create_unsubscribe_token
 from tests.api.every_route import BODIES, IDEMPOTENT_ROUTES, QUERIES, STAFF_ROUTES, WAREHOUSE_ROUTES
 from tests.support.http_client import (
     ANN,
@@ -69,6 +70,8 @@ def valid_request(key: str, world: Mapping[str, str], api: ApiHarness) -> Hostil
     if key == PRINT:
         link = api.call("GET", f"/invoices/{world['invoice_id']}/print-link", ANN).body
         query = next(value for value in link.values() if "?" in str(value)).partition("?")[2]
+    if key.endswith(" /unsubscribe"):
+        query = urlencode({"token": create_unsubscribe_token(api.shop, ANN.sub, "product_alerts")})
     asked = HostileRequest(key, method, path.format(**world), token_for(key), query, headers)
     if key == IMPORT_ROUTE:
         return replace(asked, body=FILE, headers={**headers, "content-type": "application/x-ndjson"})

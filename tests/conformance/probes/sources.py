@@ -48,6 +48,8 @@ DELETE_MESSAGE = f"{_DOCS}/AWSSimpleQueueService/latest/APIReference/API_DeleteM
 
 CONDITIONAL_WRITES = f"{_DOCS}/AmazonS3/latest/userguide/conditional-writes.html"
 PUT_OBJECT = f"{_DOCS}/AmazonS3/latest/API/API_PutObject.html"
+SUPPRESSION_LIST = f"{_DOCS}/ses/latest/dg/sending-email-suppression-list.html"
+GET_SUPPRESSED = f"{_DOCS}/ses/latest/APIReference-V2/API_GetSuppressedDestination.html"
 SEND_EMAIL = f"{_DOCS}/ses/latest/APIReference-V2/API_SendEmail.html"
 CREATE_GROUP = f"{_DOCS}/cognito-user-identity-pools/latest/APIReference/API_CreateGroup.html"
 JWT_AUTHORIZER = f"{_DOCS}/apigateway/latest/developerguide/http-api-jwt-authorizer.html"

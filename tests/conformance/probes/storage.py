@@ -17,18 +17,29 @@ def _size(size: int, bucket: str = "$bucket") -> Request:
     return Request(service="s3", operation="head_object", parameters=parameters, returns={"ContentLength": size})
 
 
-def _mail(sender: str, **expected: Any) -> Request:
+def _mail(sender: str, *, to: str = "success@simulator.amazonses.com", headers: Any = (), **expected: Any) -> Request:
     body = {"Subject": {"Data": "Order"}, "Body": {"Text": {"Data": "Thank you"}}}
+    if headers:
+        body |= {"Headers": headers}
     return Request(
         service="sesv2",
         operation="send_email",
         parameters={
             "FromEmailAddress": sender,
-            "Destination": {"ToAddresses": ["success@simulator.amazonses.com"]},
+            "Destination": {"ToAddresses": [to]},
             "Content": {"Simple": body},
         },
         **expected,
     )
+
+
+SUPPRESSED = "success+probe@simulator.amazonses.com"
+
+
+def _suppression(operation: str, *, error: str | None = None, returns: Any = None, **more: Any) -> Request:
+    parameters = {"EmailAddress": SUPPRESSED, **more}
+    operation = f"{operation}_suppressed_destination"
+    return Request(service="sesv2", operation=operation, parameters=parameters, error=error, returns=returns or {})
 
 
 PROBES = (
@@ -93,5 +104,48 @@ PROBES = (
         source=sources.SEND_EMAIL,
         open_question="The page explains MessageRejected by invalid content. Is it also the error of such a sender?",
         requests=(_mail("nobody@not-verified.example.com", error="MessageRejected"),),
+    ),
+    ServiceProbe(
+        name="a_mail_may_have_the_headers_of_one_click_unsubscribing",
+        says="SES accepts a mail with the headers List-Unsubscribe and List-Unsubscribe-Post.",
+        source=sources.SEND_EMAIL,
+        requests=(
+            _mail(
+                "$sender",
+                headers=[
+                    {"Name": "List-Unsubscribe", "Value": "<https://shop.example.com/unsubscribe?token=sealed>"},
+                    {"Name": "List-Unsubscribe-Post", "Value": "List-Unsubscribe=One-Click"},
+                ],
+                returns={"MessageId": "$any"},
+            ),
+        ),
+    ),
+    ServiceProbe(
+        name="a_mail_to_a_suppressed_address_is_accepted",
+        says="SES accepts a mail to an address on the account's suppression list.",
+        source=sources.SUPPRESSION_LIST,
+        requests=(
+            _suppression("put", Reason="BOUNCE"),
+            _mail("$sender", to=SUPPRESSED, returns={"MessageId": "$any"}),
+            _suppression("delete"),
+        ),
+    ),
+    ServiceProbe(
+        name="the_suppression_list_says_why_until_an_address_is_removed",
+        says="GetSuppressedDestination returns the reason and the time, and NotFoundException after the removal.",
+        source=sources.GET_SUPPRESSED,
+        requests=(
+            _suppression("put", Reason="COMPLAINT"),
+            _suppression(
+                "get",
+                returns={
+                    "SuppressedDestination.Reason": "COMPLAINT",
+                    "SuppressedDestination.LastUpdateTime": "$any",
+                },
+            ),
+            _suppression("delete"),
+            _suppression("get", error="NotFoundException"),
+            _suppression("delete", error="NotFoundException"),
+        ),
     ),
 )

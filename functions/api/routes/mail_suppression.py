@@ -1,0 +1,42 @@
+"""Mail suppression: whether SES sends mails to a customer's address. It does not after a bounce or a complaint."""
+
+from functions.adapters import mail_suppression
+from functions.api.http.context import SignedIn, shop
+from functions.api.http.fields import Id, ResponseModel
+from functions.api.http.problems import problem_responses
+from functions.api.http.router import Router
+from functions.model.errors import NotAllowed
+from functions.shop import customers
+from functions.shop.shop import Caller
+
+router = Router()
+
+
+class MailSuppression(ResponseModel):
+    """Whether mails to the customer are not sent. `reason`: BOUNCE or COMPLAINT. `since`: when SES last noted it."""
+
+    suppressed: bool
+    reason: str | None
+    since: str | None
+
+
+@router.get("/customers/<customer_id>/mail-suppression", openapi_extensions=problem_responses(NotAllowed))
+def suppression_of_customer(caller: SignedIn, customer_id: Id) -> MailSuppression:
+    """Show whether mails to a customer's address bounced or were reported as spam, so that none are sent. For staff."""
+    found = mail_suppression.get_suppression(_get_address(caller, customer_id))
+    if found is None:
+        return MailSuppression(suppressed=False, reason=None, since=None)
+    return MailSuppression(suppressed=True, reason=found.reason, since=found.since)
+
+
+@router.delete("/customers/<customer_id>/mail-suppression", openapi_extensions=problem_responses(NotAllowed))
+def remove_suppression_of_customer(caller: SignedIn, customer_id: Id) -> MailSuppression:
+    """Send mails to a customer's address again, for example because it works again. For staff. Safe to repeat."""
+    mail_suppression.remove_suppression(_get_address(caller, customer_id))
+    return MailSuppression(suppressed=False, reason=None, since=None)
+
+
+def _get_address(caller: Caller, customer_id: str) -> str:
+    """Return the customer's e-mail address. Raises NotAllowed if the caller is not staff, and NotFound."""
+    caller.require_group("staff")
+    return customers.get_customer(shop(), caller, customer_id).email

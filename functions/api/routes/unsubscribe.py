@@ -1,0 +1,50 @@
+"""Unsubscribing: the links in mails that turn off one kind of mails, without signing in (RFC 8058)."""
+
+from html import escape
+from typing import Annotated, Any
+
+from aws_lambda_powertools.event_handler import Response
+from aws_lambda_powertools.event_handler.openapi.params import Query
+from pydantic import StringConstraints
+
+from functions.api.http.context import shop
+from functions.api.http.router import Router
+from functions.runtime import environment
+from functions.shop.unsubscribe import unsubscribe
+
+router = Router()
+HTML: dict[int, Any] = {200: {"description": "The page", "content": {"text/html": {"schema": {"type": "string"}}}}}
+Token = Annotated[
+    Annotated[str, StringConstraints(min_length=1, max_length=500)], Query(description="The token of the link.")
+]
+FORM = """<p>Do you want to get no mails about products that you follow any more?</p>
+<form method="post"><button name="List-Unsubscribe" value="One-Click">Unsubscribe</button></form>"""
+DONE = "<p>You will get no mails about products any more. You can turn them on again in your settings.</p>"
+# With the Referrer-Policy no-referrer, a browser would send the form with the Origin null.
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
+    "Referrer-Policy": "same-origin",
+}
+
+
+@router.get("/unsubscribe", responses=HTML)
+def ask_to_unsubscribe(token: Token) -> Response[str]:
+    """Show a page with a button that unsubscribes. It changes nothing, because scanners of mails open links."""
+    del token  # the POST request checks it
+    return _page(FORM)
+
+
+@router.post("/unsubscribe", responses=HTML)
+def unsubscribe_with_one_click(token: Token) -> Response[str]:
+    """Turn off the mails that the link of a mail is about. Safe to repeat.
+
+    The body is the form `List-Unsubscribe=One-Click` of mail programs and of the page, or empty.
+    """
+    unsubscribe(shop(), token)
+    return _page(DONE)
+
+
+def _page(content: str) -> Response[str]:
+    name = escape(environment.load_environment(environment.ApiEnvironment).shop_name)
+    head = f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{name}</title></head>'
+    return Response(200, "text/html; charset=utf-8", f"{head}<body><h1>{name}</h1>{content}</body></html>", HEADERS)

@@ -1,0 +1,37 @@
+"""Unsubscribe links in mails: they turn off one kind of mail for one customer, without signing in.
+
+A link contains a sealed token with the customer's id and the kind of mail. It does not expire: a mail may be old.
+"""
+
+from typing import Literal, get_args
+
+from functions.dynamodb.sealed_text import NotSealed, open_text, seal_text
+from functions.model.errors import InvalidInput, NotRegistered
+from functions.shop.customers import update_settings
+from functions.shop.shop import Caller, Shop
+
+MailKind = Literal["product_alerts"]
+"""The kinds of mails with such a link. Each is a choice in the customer's settings of notifications."""
+PURPOSE = "unsubscribe"
+
+
+def create_unsubscribe_token(shop: Shop, customer_id: str, kind: MailKind) -> str:
+    """Return the token for the links in a customer's mails of a kind. The same arguments give the same token."""
+    return seal_text(shop.digest(PURPOSE), PURPOSE, f"{kind} {customer_id}")
+
+
+def unsubscribe(shop: Shop, token: str) -> None:
+    """Turn off the mails that a token names, for its customer. Safe to repeat.
+
+    Does nothing if the customer was erased: no mails are sent any more. Raises InvalidInput if the token is invalid.
+    """
+    try:
+        kind, _, customer_id = open_text(shop.digest(PURPOSE), PURPOSE, token).partition(" ")
+    except NotSealed:
+        raise InvalidInput("token", "must be the token of a link in a mail") from None
+    if kind not in get_args(MailKind):
+        raise InvalidInput("token", "is of a kind of mails that is not sent any more")
+    try:
+        update_settings(shop, Caller(customer_id), customer_id, "notifications", {kind: False})
+    except NotRegistered:
+        return

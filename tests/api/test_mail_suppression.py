@@ -1,0 +1,42 @@
+"""Staff learn from SES why a customer gets no mails, and let SES send again."""
+
+import pytest
+
+from tests.support.http_client import ANN, BOB, STAFF, WAREHOUSE, ApiHarness
+from tests.support.suppression_list import SuppressionList
+
+PATH = "/customers/ann/mail-suppression"
+NOTHING = {"suppressed": False, "reason": None, "since": None}
+
+
+@pytest.mark.parametrize("reason", ["BOUNCE", "COMPLAINT"])
+def test_staff_see_why_and_since_when_a_customer_gets_no_mails_and_end_it(
+    api: ApiHarness, suppressed: SuppressionList, reason: str
+) -> None:
+    address = api.call("GET", "/customers/ann", STAFF).body["email"]
+    suppressed.reasons = {"other@example.com": reason}
+    assert api.call("GET", PATH, STAFF).body == NOTHING
+    suppressed.reasons[address] = reason
+    found = api.call("GET", PATH, STAFF)
+    assert found.body == {"suppressed": True, "reason": reason, "since": "2026-11-20T08:30:00.000Z"}
+    assert address not in found.text
+    for _ in range(2):
+        assert api.call("DELETE", PATH, STAFF).body == NOTHING
+    assert suppressed.reasons == {"other@example.com": reason}
+    assert api.call("GET", PATH, STAFF).body == NOTHING
+
+
+def test_nobody_else_sees_it_not_even_the_customer(api: ApiHarness, suppressed: SuppressionList) -> None:
+    suppressed.refuses = "never asked"
+    for caller in (ANN, BOB, WAREHOUSE):
+        for method in ("GET", "DELETE"):
+            assert api.call(method, PATH, caller).problem_type == "not-allowed"
+    assert api.call("GET", "/customers/nobody/mail-suppression", STAFF).problem_type == "not-found"
+
+
+def test_without_an_answer_of_ses_the_address_does_not_look_fine(api: ApiHarness, suppressed: SuppressionList) -> None:
+    suppressed.refuses = "TooManyRequestsException"
+    assert api.call("GET", PATH, STAFF).problem_type == "busy"
+    assert api.call("DELETE", PATH, STAFF).problem_type == "busy"
+    suppressed.refuses = "AccessDeniedException"
+    assert api.call("GET", PATH, STAFF).status == 500
