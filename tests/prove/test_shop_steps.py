@@ -1,5 +1,7 @@
 """Steps that find that something is not possible, and the usage of a stage. `make laptop` runs the steps themselves."""
 
+import subprocess
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
@@ -7,7 +9,7 @@ import pytest
 
 from ops import targets
 from ops.targets import ShopTarget
-from prove import shop_steps
+from prove import laptop, shop_steps
 from prove.deployed import DeployedTarget
 from prove.outcome import NotPossible, StepFailed, Usage
 
@@ -63,3 +65,16 @@ def test_usage_that_cannot_be_read_is_unknown_and_stops_nothing(monkeypatch: pyt
 
     monkeypatch.setattr(targets, "resolve_target", refuse)
     assert DeployedTarget("dev").measure(600.0, 720.0) == Usage()
+
+
+@pytest.mark.parametrize(
+    ("code", "output", "error"),
+    [(0, "1 passed in 300 s", None), (0, "1 skipped in 2 s", NotPossible), (1, "1 failed in 30 s", StepFailed)],
+)
+def test_a_rehearsal_that_was_skipped_has_not_passed(
+    monkeypatch: pytest.MonkeyPatch, code: int, output: str, error: type[Exception] | None
+) -> None:
+    done = SimpleNamespace(returncode=code, stdout=output)
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: done)
+    with pytest.raises(error) if error else nullcontext():
+        laptop.rehearse_upgrade(laptop.LaptopTarget())
