@@ -263,7 +263,7 @@ def test_the_sandbox_its_rate_and_its_daily_quota_are_asked_for(account: Account
     rows = [row for row in check(prod).values() if row.verdict != OK]
     assert [(row.what, row.found, row.needed) for row in rows] == [
         ("SES sandbox", "in the sandbox: mails only to verified addresses", "production access"),
-        ("SES: rate of mails", "1", "200 mails a second"),
+        ("SES: rate of mails", "1", "333 mails a second"),
         ("SES: mails of a day", "200", "5,760,000 mails a day"),
     ]
     assert {row.verdict for row in rows} == {"ask AWS"}

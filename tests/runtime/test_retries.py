@@ -12,7 +12,13 @@ from moto import mock_aws
 
 from functions.handlers import event_publisher, order_notification_worker
 from functions.model.retention import MAIL_CLAIM_SECONDS
-from functions.model.retries import MAX_RETRY_SECONDS, ClaimHeld, max_receive_count, retry_delay_seconds
+from functions.model.retries import (
+    MAX_RETRY_SECONDS,
+    ClaimHeld,
+    deferral_delay_seconds,
+    max_receive_count,
+    retry_delay_seconds,
+)
 from functions.runtime import clients
 from functions.runtime.queue_batch import MessageBatch
 from local.dynamodb_engine import REGION
@@ -32,6 +38,12 @@ def test_waits_begin_with_seconds_and_double_up_to_ten_minutes() -> None:
 def test_the_last_wait_ends_after_five_timeouts(timeout: int) -> None:
     waits = [retry_delay_seconds(attempt) for attempt in range(1, max_receive_count(timeout) + 1)]
     assert sum(waits[:-1]) < 5 * timeout <= sum(waits)
+
+
+@pytest.mark.parametrize(("age", "delay"), [(0, 60), (59, 60), (60, 300), (299, 300), (300, 900), (3 * 86_400, 900)])
+def test_a_deferred_mail_waits_longer_each_time_and_at_most_15_minutes(age: int, delay: int) -> None:
+    assert deferral_delay_seconds(age, is_daily_quota=False) == delay
+    assert deferral_delay_seconds(age, is_daily_quota=True) == 900
 
 
 class RecordedSqs:

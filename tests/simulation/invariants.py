@@ -576,7 +576,7 @@ def no_mail_is_parked_that_can_be_sent(world: Simulation, book: Ledger) -> Itera
         reason = document["reason"].removeprefix("Permanent: ")
         if reason.startswith("SES has refused"):
             yield f"a mail was parked, but no refusal lasts for three days: {reason}"
-        elif reason in ("MessageRejected", "BadRequestException"):
+        elif reason.endswith(("Exception", "Rejected")):  # an error code of SES
             book.count_premise()
             effect = json.loads(document["record"]["body"])["detail"]["id"]
             if effect not in world.ses.refused:

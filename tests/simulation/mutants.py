@@ -454,6 +454,14 @@ MUTANTS = (
         2,
         "mails_are_sent_once",
     ),
+    Mutant(
+        "parks refused mails",
+        "a mail that the mail provider refuses for now is put aside",
+        patch_attribute(mailing, "defer_message", s.park_refused_mail),
+        1,
+        "no_mail_is_parked_that_can_be_sent",
+        first_seed=11,
+    ),
     # The next bugs concern mails to the followers of a product.
     Mutant(
         "first page only",

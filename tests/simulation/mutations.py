@@ -17,6 +17,7 @@ from functions.adapters import mailer as posting
 from functions.adapters import object_store
 from functions.api.routes.order_responses import OrderAnswer
 from functions.dynamodb import writes
+from functions.dynamodb.errors import Permanent
 from functions.dynamodb.keys import Instant, to_instant
 from functions.dynamodb.stream_batch import StreamBatch
 from functions.dynamodb.table import Table
@@ -380,6 +381,11 @@ def send_to_another(sender: Any, to: str, mail: Any, effect: str) -> Any:
 
 
 _SEND = posting.send_mail
+
+
+def park_refused_mail(shop: Any, message: Any, refused: Any, deferral: Any = None) -> None:
+    """Park a mail that SES refuses for now. An operator's redrive sends it later."""
+    raise Permanent(refused.code)
 
 
 def send_to_first_address(shop: Any, customer_id: str, *order: Any) -> Any:

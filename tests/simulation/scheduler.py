@@ -15,7 +15,7 @@ from greenlet import getcurrent, greenlet  # type: ignore[import-untyped]
 
 from tests.simulation.rng import SeededRandom
 
-MAX_STEPS = 100_000
+MAX_STEPS = 200_000
 """The maximum number of scheduler steps in a simulation run. It is ten times the number of steps of a busy run."""
 
 
