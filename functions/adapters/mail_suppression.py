@@ -26,9 +26,9 @@ class Suppression:
 
 @cache
 def client() -> Any:
-    """Return a client of SES that waits 10 seconds at most. That of `clients.client`, which sends mails, waits a minute.
+    """Return a client of SES that waits 10 seconds at most, because the API's function runs 15 seconds at most.
 
-    The API's function runs 15 seconds at most.
+    The client of `clients.client`, which sends mails, waits a minute.
     """
     config = clients.CLIENT_CONFIG.merge(Config(retries={"mode": "standard", "total_max_attempts": 2}))
     return clients.session().create_client("sesv2", config=config)
