@@ -268,7 +268,7 @@ class Stage:
     `front_only`: Whether clients can reach the API only through CloudFront. Applies only if `web_acl` is set. If true,
     the API's own address answers 403. Set it to false while clients still use that address.
     `spared_addresses`: Networks, such as 203.0.113.0/24, that are exempt from the firewall's rate limit, for example
-    the warehouse's systems. Webhooks of the payment provider are always exempt.
+    the warehouse's systems. Webhooks of the payment provider and unsubscribe links are always exempt.
     `page`: The prefix of Cognito's sign-in domain, which must be unique in the region. If it is set, CloudFront serves
     the shop's web page at /page/. Empty: no web page.
     `analytics`: Creates tables and a workgroup, with which operators can query the archive with Athena

@@ -61,6 +61,9 @@ defaults would sell without shipping costs and tax, send no mails of orders, and
 `shipping = ["EUR:0"]`, and no tax is `tax_rate = 0`. [docs/stages/prod.toml](stages/prod.toml) is an example. The tests
 and the generated pages use it, so they do not depend on your files: `-c stages=docs/stages` selects that folder.
 
+**prod is not deployed before SES has verified the domain of `sender`**, because SES sends the mails of Cognito there
+([how](first-deploy.md)). `make preflight` says whether it has.
+
 For another stage, add a file, such as `stages/staging.toml`. It must have `like = "prod"` or `like = "dev"`: the stage
 that gives all other settings, and `protect`. `make deploy STAGE=staging` creates its stack, `orderstream-staging`.
 """

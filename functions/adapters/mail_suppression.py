@@ -5,8 +5,10 @@ https://docs.aws.amazon.com/ses/latest/dg/sending-email-suppression-list.html
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
+from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from functions.dynamodb.errors import TableBusy
@@ -22,9 +24,19 @@ class Suppression:
     since: Instant
 
 
+@cache
+def client() -> Any:
+    """Return a client of SES that waits 10 seconds at most, because the API's function runs 15 seconds at most.
+
+    The client of `clients.client`, which sends mails, waits a minute.
+    """
+    config = clients.CLIENT_CONFIG.merge(Config(retries={"mode": "standard", "total_max_attempts": 2}))
+    return clients.session().create_client("sesv2", config=config)
+
+
 def get_suppression(address: str) -> Suppression | None:
     """Return the entry of an address in SES's suppression list, or None. Raises TableBusy if SES throttles the call."""
-    found = _call(clients.client("sesv2").get_suppressed_destination, address)
+    found = _call(client().get_suppressed_destination, address)
     if found is None:
         return None
     entry = found["SuppressedDestination"]
@@ -36,7 +48,7 @@ def remove_suppression(address: str) -> None:
 
     Raises TableBusy if SES throttles the call.
     """
-    _call(clients.client("sesv2").delete_suppressed_destination, address)
+    _call(client().delete_suppressed_destination, address)
 
 
 def _call(operation: Callable[..., Any], address: str) -> Any:

@@ -10,6 +10,7 @@ import boto3
 import pytest
 from moto import mock_aws
 
+from functions.adapters import mail_suppression
 from functions.api.http import context
 from functions.runtime import clients, environment, secrets
 from functions.runtime.log import log
@@ -64,7 +65,7 @@ def outside(engine: Engine) -> Iterator[pytest.MonkeyPatch]:
         secretsmanager.create_secret(Name="webhook", SecretString=json.dumps(WEBHOOK_SECRETS))
         clients.client.cache_clear()
         secrets.get_secret.cache_clear()
-        SUPPRESSED.attach(clients.client("sesv2"))
+        SUPPRESSED.attach(mail_suppression.client())
         yield patch
     clients.client.cache_clear()
     secrets.get_secret.cache_clear()

@@ -2,6 +2,7 @@
 
 import pytest
 
+from functions.adapters import mail_suppression
 from tests.support.http_client import ANN, BOB, STAFF, WAREHOUSE, ApiHarness
 from tests.support.suppression_list import SuppressionList
 
@@ -40,3 +41,9 @@ def test_without_an_answer_of_ses_the_address_does_not_look_fine(api: ApiHarness
     assert api.call("DELETE", PATH, STAFF).problem_type == "busy"
     suppressed.refuses = "AccessDeniedException"
     assert api.call("GET", PATH, STAFF).status == 500
+
+
+def test_the_api_waits_for_ses_no_longer_than_it_may_run() -> None:
+    config = mail_suppression.client().meta.config
+    attempts = config.retries["total_max_attempts"]
+    assert attempts * (config.connect_timeout + config.read_timeout) <= 15

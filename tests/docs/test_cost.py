@@ -288,6 +288,12 @@ def test_the_bill_grows_with_the_settings() -> None:
     assert stored.quantity == pytest.approx(load_month(1_000, **SETTINGS).stored[0] * 35 * 2)
 
 
+@pytest.mark.parametrize(("plan", "price"), [("auto", 0.0055), ("essentials", 0.015), ("plus", 0.02)])
+def test_each_active_user_costs_what_the_plan_says(plan: str, price: float) -> None:
+    lines = [line for line in bill(load_month(1_000, feature_plan=plan)) if line.service == "Cognito"]
+    assert [line.price for line in lines if line.quantity] == [price]
+
+
 def test_a_restored_orders_stub_and_invoice_cost_more_each_year() -> None:
     by_hand = 12 * ((480 + 620 + 140 + 240 + 150) * 0.45 + 1_450 * 0.25 + 4_200 * 0.023) * 1e6 / (1 << 30)
     assert total(yearly_growth(load_month(1e6 / (365 / 12), **page.CONTEXTS["prod"]))) == pytest.approx(by_hand)
