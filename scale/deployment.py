@@ -12,7 +12,7 @@ from stacks.synth_cache import load_template
 
 STAGE = "prod"
 MAILS_PER_SECOND = "2000"
-"""The setting `mails_per_second`, for the four mails of each of 300 orders a second. SES's quotas are modelled apart."""
+"""The setting `mails_per_second`, for four mails of each of 300 orders a second. SES's quotas are modelled apart."""
 MAIL_SHARE = MAIL_PERCENT["order_notification"] / 100
 """The share of SES's rate that order mails get."""
 
