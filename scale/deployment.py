@@ -11,6 +11,8 @@ from stacks.stage import EXAMPLE_STAGES, MAIL_PERCENT
 from stacks.synth_cache import load_template
 
 STAGE = "prod"
+MAILS_PER_SECOND = "2000"
+"""The setting `mails_per_second`, for four mails of each of 300 orders a second. SES's quotas are modelled apart."""
 MAIL_SHARE = MAIL_PERCENT["order_notification"] / 100
 """The share of SES's rate that order mails get."""
 
@@ -68,9 +70,8 @@ def list_of(partition: str) -> str:
 
 def load_deployment() -> Deployment:
     """Read the template of STAGE, which is synthesized unless it is in the cache."""
-    return read_deployment(
-        load_template(f"orderstream-{STAGE}", {"laptop": "true", "stage": STAGE, "stages": EXAMPLE_STAGES})
-    )
+    context = {"laptop": "true", "stage": STAGE, "stages": EXAMPLE_STAGES, "mails_per_second": MAILS_PER_SECOND}
+    return read_deployment(load_template(f"orderstream-{STAGE}", context))
 
 
 def read_deployment(template: Mapping[str, Any]) -> Deployment:

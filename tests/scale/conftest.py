@@ -5,15 +5,16 @@ from dataclasses import replace
 import pytest
 
 from scale import limits
-from scale.deployment import Deployment, read_deployment
+from scale.deployment import MAILS_PER_SECOND, Deployment, read_deployment
 from scale.model import Setup
 from tests.stacks.conftest import VALIDATED, synthesize
 
 
 @pytest.fixture(scope="session")
 def deployment() -> Deployment:
-    """The facts of the template that the tests of the stack read."""
-    return read_deployment(synthesize("orderstream-prod", stage="prod", **VALIDATED).body)
+    """The facts of prod's template, with the rate of mails of the pages."""
+    template = synthesize("orderstream-prod", stage="prod", mails_per_second=MAILS_PER_SECOND, **VALIDATED)
+    return read_deployment(template.body)
 
 
 @pytest.fixture
