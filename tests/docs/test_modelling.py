@@ -48,13 +48,13 @@ def assert_page_says(sentence: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def seeded() -> list[dict[str, Any]]:
+def seeded() -> list[Item]:
     """The items of the shop that `make seed ORDERS=500` fills."""
     assert ORDERS == 500
     return list(play(ORDERS)[0].table.items.values())
 
 
-def mean_bytes(items: list[dict[str, Any]], name: str) -> float:
+def mean_bytes(items: list[Item], name: str) -> float:
     sizes = [item_bytes(item) for item in items if item["type"]["S"] == name]
     return sum(sizes) / len(sizes)
 
@@ -87,7 +87,7 @@ def units_by_index(consumed: Mapping[str, Any]) -> dict[str, Any]:
 
 
 # filter or key --------------------------------------------------------------------------------------------------------
-def test_a_filter_costs_what_it_reads_and_a_scan_grows_with_the_shop(seeded: list[dict[str, Any]]) -> None:
+def test_a_filter_costs_what_it_reads_and_a_scan_grows_with_the_shop(seeded: list[Item]) -> None:
     scan = ceil(sum(map(item_bytes, seeded)) / READ_UNIT) / 2
     assert_page_says(
         f"In a seeded shop of {ORDERS} orders, a Scan with a filter reads {len(seeded):,} items for {scan:g} units. "
@@ -115,7 +115,7 @@ def test_a_filter_on_a_query_saves_no_unit(create: Callable[..., Any]) -> None:
     assert_page_says(f"Of 40 reviews, the filter on one star returns 8 and costs {units:g} units, as without a filter.")
 
 
-def test_a_key_pays_if_its_writes_cost_less_than_the_dropped_reads(seeded: list[dict[str, Any]]) -> None:
+def test_a_key_pays_if_its_writes_cost_less_than_the_dropped_reads(seeded: list[Item]) -> None:
     assert STANDARD["write_million"] / STANDARD["read_million"] == 5
     assert_page_says("a write unit costs as much as five read units")
     size = mean_bytes(seeded, "Review")
@@ -140,7 +140,7 @@ def test_a_projection_makes_index_writes_smaller(create: Callable[..., Any]) -> 
     )
 
 
-def test_a_list_of_copies_costs_less_than_a_list_of_orders(seeded: list[dict[str, Any]]) -> None:
+def test_a_list_of_copies_costs_less_than_a_list_of_orders(seeded: list[Item]) -> None:
     summary, whole = mean_bytes(seeded, "OrderSummary"), mean_bytes(seeded, "Order")
     units = [ceil(50 * size / READ_UNIT) / 2 for size in (summary, whole)]
     archived = sum(item["type"]["S"] == "ArchivedOrder" for item in seeded)
@@ -175,7 +175,7 @@ def test_a_local_index_costs_the_same_units_and_can_be_read_consistently(create:
     )
 
 
-def test_few_index_entries_have_the_partition_of_their_item(seeded: list[dict[str, Any]]) -> None:
+def test_few_index_entries_have_the_partition_of_their_item(seeded: list[Item]) -> None:
     entries = [(row, index) for row in t.ROWS for index in row.indexes if index != "main"]
     same = [row.type for row, index in entries if row.templates(index)[0].text == row.templates("main")[0].text]
     assert same == ["Company", "Review"]
@@ -191,7 +191,7 @@ def test_few_index_entries_have_the_partition_of_their_item(seeded: list[dict[st
 
 
 # template keys or multi-attribute keys --------------------------------------------------------------------------------
-def test_index_keys_are_a_part_of_the_bytes_and_of_no_unit(seeded: list[dict[str, Any]]) -> None:
+def test_index_keys_are_a_part_of_the_bytes_and_of_no_unit(seeded: list[Item]) -> None:
     every = keys = more = 0
     for item in seeded:
         bare = {name: value for name, value in item.items() if name not in INDEX_KEYS}
@@ -281,7 +281,7 @@ def test_the_engine_adds_no_index_with_more_than_two_key_attributes(create: Call
 
 
 # one table or several -------------------------------------------------------------------------------------------------
-def test_several_types_in_one_partition_are_one_read(seeded: list[dict[str, Any]]) -> None:
+def test_several_types_in_one_partition_are_one_read(seeded: list[Item]) -> None:
     several = [one for one in p.PATTERNS if len({row.type for row in one.rows}) > 1]
     types = len({row.type for row in p.ORDER_ITEM_COLLECTION.rows})
     units = RECORDED["A12b"]["units"]
