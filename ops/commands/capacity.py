@@ -1,4 +1,4 @@
-"""The `capacity` command: estimate the table's cost with on-demand and provisioned capacity, in each table class.
+"""The `capacity` command: estimate the table's cost with on-demand, provisioned and reserved capacity, by table class.
 
 The estimate uses CloudWatch metrics, grouped into hours. Each hour has two values: the units consumed in the whole
 hour, and the units consumed in its busiest five minutes. On-demand mode bills the first value. For provisioned mode,
@@ -10,7 +10,13 @@ DynamoDB auto scaling", "Considerations when choosing a table class".
 The estimate is simpler than reality. It assumes that the capacity of the busiest five minutes is provisioned for the
 whole hour. Real autoscaling takes some minutes to scale up, and scales down after fifteen minutes. Autoscaling cannot
 follow a peak of one or two minutes. Then DynamoDB uses the burst capacity of the last five minutes, or throttles
-requests. Free tiers and reserved capacity are not included.
+requests. Free tiers are not included.
+
+Reserved capacity is bought in blocks of 100 read or write units, for one or three years. It only makes provisioned
+capacity in the table class STANDARD cheaper, and is billed even if less is provisioned. The estimate reserves a block
+only if it pays with the traffic of these hours, as if the whole term had the same traffic. It treats the table as the
+only one of the account in its region, because a reservation is for all tables together.
+https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/reserved-capacity.html
 """
 
 from __future__ import annotations
@@ -38,6 +44,7 @@ SAMPLE = Path(__file__).parents[1] / "samples" / "capacity.json"
 PERIOD_SECONDS = 300
 HOUR_SECONDS = 3600
 MONTH_HOURS = 730
+YEAR_MONTHS = 12
 GIGABYTE = 1 << 30
 MAX_DAYS = 63
 """The maximum of `--days`, because CloudWatch keeps five-minute datapoints for 63 days."""
@@ -119,6 +126,25 @@ class MonthlyCosts:
         return self.storage + {"on-demand": self.on_demand, "provisioned": self.provisioned}[billing]
 
 
+@dataclass(frozen=True)
+class Reservation:
+    """The reserved capacity that pays, for one term.
+
+    `units`: the units per second to reserve, by "read" and "write". 0 if no block pays.
+    `cost`: the monthly cost of the table with all its indexes, with this reservation. It includes the upfront fee,
+    divided by the months of the term, and what is provisioned beyond the reservation.
+    """
+
+    years: int
+    table_class: str
+    units: Mapping[str, int]
+    cost: float
+
+    @property
+    def term(self) -> str:
+        return f"{self.years} year{'s' if self.years > 1 else ''}"
+
+
 # fetch ----------------------------------------------------------------------------------------------------------------
 def fetch_traffic(cloudwatch: Any, dynamodb: Any, table: str, since: datetime, hours: int) -> TableTraffic:
     """Fetch the consumed capacity from CloudWatch, for `hours` hours from `since`. `since` must be a full hour."""
@@ -196,29 +222,97 @@ def sum_costs(costs_by_class: Mapping[str, Mapping[str, MonthlyCosts]]) -> dict[
     }
 
 
+def plan_reservations(traffic: TableTraffic, prices: Mapping[str, Any], rules: AutoscalingRules) -> list[Reservation]:
+    """Return the cheapest reservation for each term. Without prices of reserved capacity, the list is empty."""
+    if "reserved" not in prices:
+        return []
+    reserved = prices["reserved"]
+    table_class = reserved["table_class"]
+    cost = sum_costs(estimate_costs(traffic, prices, rules))["provisioned", table_class]
+    found = []
+    for years, term in reserved["terms"].items():
+        plans = {}
+        for way in OPERATIONS:
+            monthly = term[f"{way}_upfront"] / (YEAR_MONTHS * int(years)) + MONTH_HOURS * term[f"{way}_hour"]
+            hours = [provisioned_units(traffic, way, hour, rules) for hour in range(traffic.hours)]
+            unit_month = MONTH_HOURS * prices["table_classes"][table_class][f"{way}_unit_hour"]
+            plans[way] = _reserve_blocks(hours, reserved["block_units"], monthly, unit_month)
+        units = {way: number for way, (number, _) in plans.items()}
+        saved = sum(saving for _, saving in plans.values())
+        found.append(Reservation(int(years), table_class, units, cost - saved))
+    return found
+
+
+def provisioned_units(traffic: TableTraffic, operation: str, hour: int, rules: AutoscalingRules) -> int:
+    """Return the units per second that the table and its indexes provision in an hour. `hour`: from 0."""
+    return sum(rules.provisioned_units(traffic.hourly_units(operation, where)[hour][1]) for where in traffic.stored)
+
+
+def _reserve_blocks(hours: Sequence[int], block: int, block_month: float, unit_month: float) -> tuple[int, float]:
+    """Return how many units to reserve, and what this saves in a month.
+
+    No block covers more than the block before it, so the first block that does not pay is the end.
+
+    `hours`: the provisioned units of each hour. `block_month`, `unit_month`: the monthly price of a block, and of a
+    unit without a reservation.
+    """
+    units, saved = 0, 0.0
+    while True:
+        covered = sum(min(block, max(0, one - units)) for one in hours) / len(hours)
+        if (saving := covered * unit_month - block_month) <= 0:
+            return units, saved
+        units, saved = units + block, saved + saving
+
+
 def format_report(traffic: TableTraffic, prices: Mapping[str, Any], rules: AutoscalingRules) -> Iterator[str]:
-    """Yield the lines of the report: the monthly costs, and the cheapest billing mode and table class."""
+    """Yield the lines of the report: the monthly costs, and the cheapest billing mode, table class and reservation."""
     yield (
         f"{traffic.table}: {traffic.hours} hours from {traffic.since}, scaled to a month of {MONTH_HOURS} hours in "
         f"{prices['currency']}, with the prices of {prices['region']} from {prices['as_of']}; provisioned: "
         f"{rules.utilization} % target utilization, {rules.min_units} units or more"
     )
     costs_by_class = estimate_costs(traffic, prices, rules)
+    sums, reservations = sum_costs(costs_by_class), plan_reservations(traffic, prices, rules)
     for name, places in costs_by_class.items():
         yield f"{name:<28}{'on-demand':>12}{'provisioned':>13}{'storage':>11}"
         for where, one in places.items():
             yield f"  {where:<26}{one.on_demand:>12.2f}{one.provisioned:>13.2f}{one.storage:>11.2f}"
-    sums = sum_costs(costs_by_class)
+    yield from _format_totals(sums, reservations)
+    if "reserved" in prices and "reserved" in prices.get("unverified", {}).get("prices", ()):
+        yield "The prices of reserved capacity are not verified: compare them before you buy"
+    yield from _format_cheapest(sums, reservations)
+
+
+def _format_totals(sums: Mapping[tuple[str, str], float], reservations: Sequence[Reservation]) -> Iterator[str]:
     yield "total"
     yield from (f"  {billing + ', ' + name:<40}{total:>10.2f}" for (billing, name), total in sums.items())
+    for one in reservations:
+        label = f"reserved for {one.term}, {one.table_class}"
+        yield f"  {label:<40}{one.cost:>10.2f}  {_format_units(one) or 'no block of 100 units pays'}"
+
+
+def _format_units(reservation: Reservation) -> str:
+    wanted = [f"{units} {way}" for way, units in reservation.units.items() if units]
+    return f"{' and '.join(wanted)} units" if wanted else ""
+
+
+def _format_cheapest(sums: Mapping[tuple[str, str], float], reservations: Sequence[Reservation]) -> Iterator[str]:
     billing, name = min(sums, key=lambda one: sums[one])
-    yield f"cheapest: billing={billing}, table_class={name}"
+    reserved = min(reservations, key=lambda one: one.cost, default=None)
+    if reserved is None or reserved.cost >= sums[billing, name]:
+        yield f"cheapest: billing={billing}, table_class={name}"
+        return
+    yield f"cheapest without a reservation: billing={billing}, table_class={name}"
+    yield (
+        f"cheapest: billing=provisioned, table_class={reserved.table_class}, "
+        f"with {_format_units(reserved)} reserved for {reserved.term}"
+    )
 
 
 # the command ----------------------------------------------------------------------------------------------------------
 def command(commands: targets.Subparsers) -> None:
     parser = commands.add_parser(
-        "capacity", help="estimate the monthly cost with on-demand and provisioned capacity, in each table class"
+        "capacity", help="estimate the monthly cost with on-demand, provisioned and reserved capacity, by table class"
     )
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument("--table", help="the name of the table (the stack output TableName)")
@@ -258,7 +352,7 @@ def command(commands: targets.Subparsers) -> None:
 
 
 def estimate_table_cost(args: argparse.Namespace) -> None:
-    """Print the monthly costs of the table in each billing mode and table class."""
+    """Print the monthly costs of the table in each billing mode and table class, and with reserved capacity."""
     try:
         prices = json.loads(args.prices.read_text(encoding="utf-8"))
         if args.kept:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +75,24 @@ FIGURES: dict[str, dict[tuple[str, str], float]] = {
 }
 CHEAPEST = {"steady": ("provisioned", STANDARD), "daily": ("provisioned", RARE), "bursts": ("on-demand", STANDARD)}
 
+# By hand, from what is provisioned above. A block has 100 units. Its price a month, upfront fee / 12 or / 36 + hours:
+#   1 year: read 30 / 12 + 0.0025 * 730 = 4.325; write 150 / 12 + 0.0128 * 730 = 21.844
+#   3 years: read 36 / 36 + 0.0016 * 730 = 2.168; write 180 / 36 + 0.0081 * 730 = 10.913
+# Without a reservation, a unit costs 730 * 0.00013 = 0.0949 a month, and 730 * 0.00065 = 0.4745. So a block must cover
+# 45.6 read or 46.1 write units on average for 1 year, and 22.9 or 23.0 for 3 years.
+RESERVED: dict[str, dict[int, tuple[int, int, float]]] = {
+    # 291 read units always: 100, 100 and 91 in a block; 215 write units: 100, 100, and 15 are too few
+    #   133.3834 - 291 * 0.0949 - 200 * 0.4745 = 10.8675 is left: the last 15 write units and 3.75 for storage
+    #   + 3 * 4.325 + 2 * 21.844 = 67.5305; + 3 * 2.168 + 2 * 10.913 = 39.1975
+    "steady": {1: (300, 200, 67.5305), 3: (300, 200, 39.1975)},
+    # 20 hours of 20 read and 23 write units, 4 hours of 863 and 1,287
+    #   the first block covers (20 * 20 + 4 * 100) / 24 = 33.3 and (20 * 23 + 4 * 100) / 24 = 35.8; the next ones 16.7
+    #   251.106283 - 33.333333 * 0.0949 + 2.168 - 35.833333 * 0.4745 + 10.913 = 244.021033
+    "daily": {1: (0, 0, 251.106283), 3: (100, 100, 244.021033)},
+    # 23 hours of 10 units and one of 291 and 429: the first block covers (23 * 10 + 100) / 24 = 13.75
+    "bursts": {1: (0, 0, 15.4641), 3: (0, 0, 15.4641)},
+}
+
 
 def recording(name: str) -> capacity.TableTraffic:
     return capacity.TableTraffic.from_json(json.loads(TRAFFIC[name].read_text()))
@@ -85,15 +104,79 @@ def test_the_cost_of_recorded_traffic_equals_the_manual_calculation(name: str) -
     assert found == pytest.approx(FIGURES[name], abs=5e-7)
 
 
+@pytest.mark.parametrize("name", RESERVED)
+def test_the_reserved_blocks_that_pay_and_their_cost_equal_the_manual_calculation(name: str) -> None:
+    found = {
+        one.years: (one.units["read"], one.units["write"], one.cost)
+        for one in capacity.plan_reservations(recording(name), PRICES, RULES)
+    }
+    assert found.keys() == RESERVED[name].keys()
+    for years, expected in RESERVED[name].items():
+        assert found[years] == pytest.approx(expected, abs=5e-7)
+
+
+def test_no_other_number_of_blocks_is_cheaper() -> None:
+    traffic, term = recording("daily"), PRICES["reserved"]["terms"]["3"]
+    hours = [[capacity.provisioned_units(traffic, way, hour, RULES) for hour in range(24)] for way in ("read", "write")]
+    costs = {}
+    for blocks in product(range(4), repeat=2):
+        total = 125.0  # storage
+        for units, number, way in zip(hours, blocks, ("read", "write"), strict=True):
+            price = PRICES["table_classes"][STANDARD][f"{way}_unit_hour"]
+            total += sum(max(0, one - 100 * number) for one in units) * price * 730 / 24
+            total += number * (term[f"{way}_upfront"] / 36 + 730 * term[f"{way}_hour"])
+        costs[blocks] = total
+    assert min(costs, key=lambda one: costs[one]) == (1, 1)
+    assert costs[1, 1] == pytest.approx(RESERVED["daily"][3][2], abs=5e-7)
+
+
 @pytest.mark.parametrize("name", CHEAPEST)
 def test_the_cheapest_mode_is_printed_as_its_settings(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     main(["capacity", "--from", str(TRAFFIC[name])])
     billing, table_class = CHEAPEST[name]
     lines = capsys.readouterr().out.splitlines()
-    assert lines[-1] == f"cheapest: billing={billing}, table_class={table_class}"
+    settings = f"billing={billing}, table_class={table_class}"
+    if name == "steady":
+        assert lines[-2] == f"cheapest without a reservation: {settings}"
+        assert lines[-1] == f"cheapest: {settings}, with 300 read and 200 write units reserved for 3 years"
+    else:
+        assert lines[-1] == f"cheapest: {settings}"
     assert f"{FIGURES[name][billing, table_class]:.2f}" in next(
         line for line in lines if line.startswith(f"  {billing}, {table_class} ")
     )
+
+
+def test_the_report_says_which_units_to_reserve_and_that_these_prices_are_not_verified(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    main(["capacity", "--from", str(TRAFFIC["daily"])])
+    lines = capsys.readouterr().out.splitlines()
+    reserved = [" ".join(line.split()) for line in lines if line.startswith("  reserved for")]
+    assert reserved == [
+        "reserved for 1 year, STANDARD 251.11 no block of 100 units pays",
+        "reserved for 3 years, STANDARD 244.02 100 read and 100 write units",
+    ]
+    assert "The prices of reserved capacity are not verified: compare them before you buy" in lines
+
+
+def test_a_price_file_without_reserved_capacity_still_gives_the_other_figures(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    prices = tmp_path / "prices.json"
+    prices.write_text(json.dumps({name: value for name, value in PRICES.items() if name != "reserved"}))
+    main(["capacity", "--from", str(TRAFFIC["steady"]), "--prices", str(prices)])
+    out = capsys.readouterr().out
+    assert "reserved" not in out
+    assert out.splitlines()[-1] == f"cheapest: billing=provisioned, table_class={STANDARD}"
+
+
+@pytest.mark.parametrize(("years", "percent"), [("1", 54), ("3", 77)])
+def test_the_prices_of_reserved_capacity_give_the_discounts_that_aws_documents(years: str, percent: int) -> None:
+    # "up to 54 % for a one-year term and up to 77 % for a three-year term": developer guide, reserved-capacity.html
+    term, standard = PRICES["reserved"]["terms"][years], PRICES["table_classes"][STANDARD]
+    for way in ("read", "write"):
+        reserved = term[f"{way}_upfront"] / (int(years) * 8760) + term[f"{way}_hour"]
+        assert round(100 - reserved / standard[f"{way}_unit_hour"]) == percent
 
 
 def test_each_index_has_figures_of_its_own() -> None:
@@ -178,3 +261,4 @@ def test_the_prices_have_their_date_and_region() -> None:
     assert PRICES["region"]
     assert all(source.startswith("https://") for source in PRICES["sources"])
     assert PRICES["table_classes"].keys() == {STANDARD, RARE}
+    assert "reserved" in PRICES["unverified"]["prices"]

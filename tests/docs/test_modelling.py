@@ -1,0 +1,436 @@
+"""Each figure of "A designer's questions" in docs/modelling.md is computed here, and the page must have it.
+
+The figures come from the key table, from sample items on the local engine, from the items of a seeded shop, and from
+ops/prices.json. If one has changed, the test prints the sentence that the page must have.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from itertools import pairwise
+from math import ceil
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from cost import usage
+from docs.generate import DOCS
+from docs.pages import cost as cost_page
+from functions.dynamodb.keys import KEY_ATTRIBUTES
+from functions.model import patterns as p
+from functions.model import table as t
+from functions.model.entities import Line
+from functions.model.entities.sharding import STATUS_SHARDS
+from local.dynamodb_engine import Engine
+from ops.commands import capacity
+from scale.units import index_writes, item_bytes
+from stacks.stage import STAGES
+from tests.local.test_seed import ORDERS, play
+from tests.ops.test_capacity import RULES, TRAFFIC
+from tests.support.samples import SAMPLES, order
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+PAGE = " ".join((DOCS / "modelling.md").read_text(encoding="utf-8").split())
+PRICES = json.loads(capacity.PRICES.read_text(encoding="utf-8"))
+STANDARD, OTHERS, CACHES = PRICES["table_classes"]["STANDARD"], PRICES["others"], PRICES["caches"]
+RECORDED = json.loads((DOCS.parent / "tests/model/recorded_units.json").read_text(encoding="utf-8"))
+MILLION, MONTH_HOURS = 1_000_000, 730
+WRITE_UNIT, READ_UNIT = 1024, 4096
+INDEX_KEYS = [name for index, pair in KEY_ATTRIBUTES.items() if index != "main" for name in pair]
+Item = Mapping[str, Any]
+
+
+def assert_page_says(sentence: str) -> None:
+    assert " ".join(sentence.split()) in PAGE, f"docs/modelling.md must say: {sentence}"
+
+
+@pytest.fixture(scope="module")
+def seeded() -> list[Item]:
+    """The items of the shop that `make seed ORDERS=500` fills."""
+    assert ORDERS == 500
+    return list(play(ORDERS)[0].table.items.values())
+
+
+def mean_bytes(items: list[Item], name: str) -> float:
+    sizes = [item_bytes(item) for item in items if item["type"]["S"] == name]
+    return sum(sizes) / len(sizes)
+
+
+@pytest.fixture
+def create(engine: Engine) -> Iterator[Callable[..., "DynamoDBClient"]]:
+    """Creates a table with a changed definition. It is deleted after the test."""
+    client, made = engine.dynamodb(), []
+
+    def create(name: str, **changed: Any) -> "DynamoDBClient":
+        request = {key: value for key, value in t.create_table_request(name).items() if key != "StreamSpecification"}
+        client.create_table(**request | changed)
+        made.append(name)
+        return client
+
+    yield create
+    for name in made:
+        client.delete_table(TableName=name)
+
+
+def put(client: Any, table: str, item: Item) -> dict[str, Any]:
+    """Put an item, and return the units by table and index."""
+    answer = client.put_item(TableName=table, Item=item, ReturnConsumedCapacity="INDEXES")
+    return units_by_index(answer["ConsumedCapacity"])
+
+
+def units_by_index(consumed: Mapping[str, Any]) -> dict[str, Any]:
+    parts = {**consumed.get("LocalSecondaryIndexes", {}), **consumed.get("GlobalSecondaryIndexes", {})}
+    return {"table": consumed["Table"]["CapacityUnits"], **{name: one["CapacityUnits"] for name, one in parts.items()}}
+
+
+# filter or key --------------------------------------------------------------------------------------------------------
+def test_a_filter_costs_what_it_reads_and_a_scan_grows_with_the_shop(seeded: list[Item]) -> None:
+    scan = ceil(sum(map(item_bytes, seeded)) / READ_UNIT) / 2
+    assert_page_says(
+        f"In a seeded shop of {ORDERS} orders, a Scan with a filter reads {len(seeded):,} items for {scan:g} units. "
+        f"The pattern A16 reads the orders of a status for {RECORDED['A16']['units']:g} units, in a shop of any size."
+    )
+
+
+def test_a_filter_on_a_query_saves_no_unit(create: Callable[..., Any]) -> None:
+    client = create("filtered")
+    for number in range(40):
+        review = replace(SAMPLES[t.REVIEW], customer_id=f"c{number:02}", stars=number % 5 + 1)
+        put(client, "filtered", t.REVIEW.encode(review))
+    query = {
+        "TableName": "filtered",
+        "IndexName": "GSI3",
+        "KeyConditionExpression": "GSI3PK = :pk",
+        "ReturnConsumedCapacity": "TOTAL",
+    }
+    whole = client.query(**query, ExpressionAttributeValues={":pk": {"S": "PRODUCT#mug"}})
+    values = {":pk": {"S": "PRODUCT#mug"}, ":stars": {"N": "1"}}
+    few = client.query(**query, FilterExpression="stars = :stars", ExpressionAttributeValues=values)
+    assert (whole["Count"], few["Count"], few["ScannedCount"]) == (40, 8, 40)
+    assert whole["ConsumedCapacity"]["CapacityUnits"] == few["ConsumedCapacity"]["CapacityUnits"]
+    units = few["ConsumedCapacity"]["CapacityUnits"]
+    assert_page_says(f"Of 40 reviews, the filter on one star returns 8 and costs {units:g} units, as without a filter.")
+
+
+def test_a_key_pays_if_its_writes_cost_less_than_the_dropped_reads(seeded: list[Item]) -> None:
+    assert STANDARD["write_million"] / STANDARD["read_million"] == 5
+    assert_page_says("a write unit costs as much as five read units")
+    size = mean_bytes(seeded, "Review")
+    dropped = STANDARD["write_million"] / (size / READ_UNIT / 2 * STANDARD["read_million"])
+    assert_page_says(
+        f"A review has {size:.0f} bytes on average, so one index write costs as much as dropping {dropped:.0f} reviews."
+    )
+
+
+# projection or copy ---------------------------------------------------------------------------------------------------
+def test_a_projection_makes_index_writes_smaller(create: Callable[..., Any]) -> None:
+    lines = {f"product-{number:03}": Line(name="Blue mug", price=1250, quantity=2) for number in range(20)}
+    item = t.ORDER.encode(order(lines=lines))
+    indexes = t.create_table_request("x")["GlobalSecondaryIndexes"]
+    everything = [one | {"Projection": {"ProjectionType": "ALL"}} for one in indexes]
+    ours, whole = create("ours"), create("everything", GlobalSecondaryIndexes=everything)
+    narrow, wide = put(ours, "ours", item), put(whole, "everything", item)
+    assert narrow["table"] == wide["table"]
+    assert_page_says(
+        f"An order of 20 lines has {item_bytes(item):,} bytes. Its entry in GSI2 costs {narrow['GSI2']:g} write unit; "
+        f"with all attributes, it would cost {wide['GSI2']:g}."
+    )
+
+
+def test_a_list_of_copies_costs_less_than_a_list_of_orders(seeded: list[Item]) -> None:
+    summary, whole = mean_bytes(seeded, "OrderSummary"), mean_bytes(seeded, "Order")
+    units = [ceil(50 * size / READ_UNIT) / 2 for size in (summary, whole)]
+    archived = sum(item["type"]["S"] == "ArchivedOrder" for item in seeded)
+    assert_page_says(
+        f"A summary has {summary:.0f} bytes, an order {whole:.0f}: a page of 50 costs {units[0]:g} units instead of "
+        f"{units[1]:g}. The copies outlive their orders: {archived} of the {ORDERS} orders are in the archive."
+    )
+
+
+# local or global index ------------------------------------------------------------------------------------------------
+def test_a_local_index_costs_the_same_units_and_can_be_read_consistently(create: Callable[..., Any]) -> None:
+    keys = [{"AttributeName": "PK", "KeyType": "HASH"}, {"AttributeName": "GSI3SK", "KeyType": "RANGE"}]
+    local = {"IndexName": "LSI", "KeySchema": keys, "Projection": {"ProjectionType": "ALL"}}
+    client = create("local", LocalSecondaryIndexes=[local])
+    units = put(client, "local", t.REVIEW.encode(SAMPLES[t.REVIEW]))
+    assert units == {"table": 1, "LSI": 1, "GSI1": 1, "GSI3": 1}
+    values = {":pk": {"S": "PRODUCT#mug"}, ":low": {"S": "REVIEW#"}}
+    answers = [
+        client.query(
+            TableName="local",
+            IndexName="LSI",
+            KeyConditionExpression="PK = :pk AND begins_with(GSI3SK, :low)",
+            ExpressionAttributeValues=values,
+            ConsistentRead=consistent,
+            ReturnConsumedCapacity="TOTAL",
+        )["ConsumedCapacity"]["CapacityUnits"]
+        for consistent in (True, False)
+    ]
+    assert_page_says(
+        f"For a review, an entry in a local index costs {units['LSI']:g} write unit, like one in a global index. A "
+        f"consistent query of it costs {answers[0]:g} unit, an eventually consistent one {answers[1]:g}; global"
+    )
+
+
+def test_few_index_entries_have_the_partition_of_their_item(seeded: list[Item]) -> None:
+    entries = [(row, index) for row in t.ROWS for index in row.indexes if index != "main"]
+    same = [row.type for row, index in entries if row.templates(index)[0].text == row.templates("main")[0].text]
+    assert same == ["Company", "Review"]
+    assert_page_says(
+        f"A local index has the partition of its item, as only {len(same)} of the {len(entries)} index entries of the "
+        "key table have: those of a company and of a review."
+    )
+    customers = sum(item_bytes(item) for item in seeded if item["PK"]["S"].startswith("CUSTOMER#")) / ORDERS
+    assert_page_says(
+        f"A customer's partition grows by {customers:.0f} bytes an order, without mails: "
+        f"10 GB are {10 * 2**30 / customers / MILLION:.1f} million orders."
+    )
+
+
+# template keys or multi-attribute keys --------------------------------------------------------------------------------
+def test_index_keys_are_a_part_of_the_bytes_and_of_no_unit(seeded: list[Item]) -> None:
+    every = keys = more = 0
+    for item in seeded:
+        bare = {name: value for name, value in item.items() if name not in INDEX_KEYS}
+        images = [item, *(image for _, image, _ in index_writes(None, item))]
+        for image in images:
+            kept = {name: value for name, value in image.items() if name in INDEX_KEYS}
+            every, keys = every + item_bytes(image), keys + item_bytes(kept)
+        more += ceil(item_bytes(item) / WRITE_UNIT) - ceil(item_bytes(bare) / WRITE_UNIT)
+    assert_page_says(
+        f"The index keys are {keys / every:.0%} of the bytes of table and indexes in a seeded shop. "
+        f"Without them, {more} of its {len(seeded):,} items would cost a write unit less.".replace("%", " %")
+    )
+
+
+def test_multi_attribute_keys_would_need_an_index_for_each_list_of_attributes() -> None:
+    keys = {
+        (index, tuple(name for template in row.templates(index) for name in template.field_names))
+        for row in t.ROWS
+        for index in row.indexes
+        if index != "main"
+    }
+    assert_page_says(f"Our entries have {len(keys)} different lists of key attributes")
+
+
+BY_TRACKING = ("tracking_number", "order_id")
+SHIPMENTS = 3
+
+
+def new_index(*keys: str) -> dict[str, Any]:
+    kinds = ["HASH", *["RANGE"] * (len(keys) - 1)]
+    schema = [{"AttributeName": name, "KeyType": kind} for name, kind in zip(keys, kinds, strict=True)]
+    return {
+        "AttributeDefinitions": [{"AttributeName": name, "AttributeType": "S"} for name in keys],
+        "GlobalSecondaryIndexUpdates": [
+            {"Create": {"IndexName": "New", "KeySchema": schema, "Projection": {"ProjectionType": "ALL"}}}
+        ],
+    }
+
+
+def test_an_index_of_attributes_that_items_have_needs_no_migration(create: Callable[..., Any]) -> None:
+    plain, template = create("plain"), create("template")
+    for number in range(SHIPMENTS):
+        item = t.SHIPMENT.encode(replace(SAMPLES[t.SHIPMENT], shipment_id=f"s{number}", tracking_number="42"))
+        put(plain, "plain", item)
+        put(template, "template", item)
+    plain.update_table(TableName="plain", **new_index(*BY_TRACKING))
+    assert found(plain, "plain", "tracking_number", "42") == SHIPMENTS, "no item was written"
+    template.update_table(TableName="template", **new_index("GSI4PK", "GSI4SK"))
+    assert found(template, "template", "GSI4PK", "TRACKING#42") == 0
+    written: dict[str, float] = {}
+    for number in range(SHIPMENTS):
+        answer = template.update_item(
+            TableName="template",
+            Key=t.SHIPMENT.key(order_id="o1", shipment_id=f"s{number}"),
+            UpdateExpression="SET GSI4PK = :pk, GSI4SK = :sk",
+            ExpressionAttributeValues={":pk": {"S": "TRACKING#42"}, ":sk": {"S": f"SHIPMENT#o1#s{number}"}},
+            ReturnConsumedCapacity="INDEXES",
+        )
+        written = units_by_index(answer["ConsumedCapacity"])
+    assert found(template, "template", "GSI4PK", "TRACKING#42") == SHIPMENTS
+    assert written == {"table": 1, "GSI1": 1, "New": 1}
+    saved = written["table"] + written["GSI1"]
+    assert_page_says(
+        f"With template keys, a migration writes each shipment for {sum(written.values()):g} units: the item, its "
+        f"entry in GSI1, and the new entry. With attributes that the item has, only the new entry is written. "
+        f"A million shipments save {saved:g} million units, or {saved * STANDARD['write_million']:.2f} USD, "
+        "and a million stream records."
+    )
+
+
+def found(client: Any, table: str, key: str, value: str) -> int:
+    answer = client.query(
+        TableName=table,
+        IndexName="New",
+        KeyConditionExpression=f"{key} = :key",
+        ExpressionAttributeValues={":key": {"S": value}},
+        Select="COUNT",
+    )
+    return int(answer["Count"])
+
+
+def test_the_engine_adds_no_index_with_more_than_two_key_attributes(create: Callable[..., Any]) -> None:
+    """If this fails, the engine has learnt it: then test the answer of docs/modelling.md with several attributes."""
+    client = create("several")
+    with pytest.raises(ClientError, match="length less than or equal to 2"):
+        client.update_table(TableName="several", **new_index("carrier", *BY_TRACKING))
+
+
+# one table or several -------------------------------------------------------------------------------------------------
+def test_several_types_in_one_partition_are_one_read(seeded: list[Item]) -> None:
+    several = [one for one in p.PATTERNS if len({row.type for row in one.rows}) > 1]
+    types = len({row.type for row in p.ORDER_ITEM_COLLECTION.rows})
+    units = RECORDED["A12b"]["units"]
+    assert_page_says(
+        f"{len(several)} of the {len(p.PATTERNS)} patterns read several types in one request. A12b reads up to {types} "
+        f"types for {units:g} unit; with a table for each type, it would be {types} requests and {types} units."
+    )
+    kinds = {row.type: row.kind for row in t.ROWS}
+    sizes = dict.fromkeys(kinds.values(), 0)
+    for item in seeded:
+        sizes[kinds[item["type"]["S"]]] += item_bytes(item)
+    share = (sizes["log"] + sizes["marker"]) / sum(sizes.values())
+    gigabyte = OTHERS["recovery_gigabyte_month"]
+    assert_page_says(
+        f"Point-in-time recovery costs {gigabyte:.2f} USD for each GB of the whole table. Logs and markers are "
+        f"{share * 100:.0f} % of the bytes of a seeded shop"
+    )
+
+
+# shards ---------------------------------------------------------------------------------------------------------------
+def test_a_list_of_orders_is_written_twice_for_each_order() -> None:
+    statuses = ("PENDING", "PAID", "FULFILLING", "SHIPPED", "DELIVERED")
+    images = [None, *(t.ORDER.encode(order(status=status)) for status in statuses)]
+    written: dict[str, float] = {}
+    for before, after in pairwise(images):
+        for index, image, units in index_writes(before, after):
+            assert index == "GSI2"
+            key = image["GSI2PK"]["S"].split("#")[1]
+            written[key] = written.get(key, 0) + units
+    assert set(written.values()) == {2}
+    assert_page_says(
+        f"An order costs GSI2 {sum(written.values()):g} write units in its life, 2 in each of {len(written)} lists. "
+        f"A partition takes 1,000 a second, so a list takes {1000 // 2} orders a second for each shard, and "
+        f"{STATUS_SHARDS.written * 1000 // 2:,} with {STATUS_SHARDS.written} shards."
+    )
+
+
+def test_each_shard_costs_a_list_a_request_and_half_a_unit() -> None:
+    requests, units = RECORDED["A16"]["requests"], RECORDED["A16"]["units"]
+    assert (requests, units) == (STATUS_SHARDS.read, STATUS_SHARDS.read / 2)
+    spread = [0] * STATUS_SHARDS.written
+    for number in range(10_000):
+        spread[int(STATUS_SHARDS.of(f"order-{number}"))] += 1
+    assert_page_says(
+        f"Each list then costs {requests} requests and at least {units:g} read units instead of 1 and 0.5. The hash "
+        f"spreads evenly: of 10,000 orders, the fullest shard gets {max(spread):,}."
+    )
+
+
+# on-demand, provisioned or reserved -----------------------------------------------------------------------------------
+@pytest.mark.parametrize(("name", "label"), [("steady", "steady"), ("daily", "four busy hours"), ("bursts", "a burst")])
+def test_the_table_of_billing_modes_has_the_estimates_of_the_advisor(name: str, label: str) -> None:
+    traffic = capacity.TableTraffic.from_json(json.loads(TRAFFIC[name].read_text(encoding="utf-8")))
+    sums = capacity.sum_costs(capacity.estimate_costs(traffic, PRICES, RULES))
+    reserved = {one.years: one.cost for one in capacity.plan_reservations(traffic, PRICES, RULES)}
+    rare = min(sums["on-demand", "STANDARD_INFREQUENT_ACCESS"], sums["provisioned", "STANDARD_INFREQUENT_ACCESS"])
+    figures = [sums["on-demand", "STANDARD"], sums["provisioned", "STANDARD"], reserved[1], reserved[3], rare]
+    cells = " | ".join(f"{figure:.2f}" for figure in figures)
+    assert f"| {label}" in PAGE
+    assert_page_says(f"| {cells} |")
+
+
+def test_the_break_even_points_of_the_billing_modes() -> None:
+    used = STANDARD["write_unit_hour"] / (3600 * STANDARD["write_million"] / MILLION)
+    assert used == pytest.approx(STANDARD["read_unit_hour"] / (3600 * STANDARD["read_million"] / MILLION))
+    blocks = {}
+    for years, term in PRICES["reserved"]["terms"].items():
+        hour = term["write_upfront"] / (int(years) * 8760) + term["write_hour"]
+        blocks[years] = hour / STANDARD["write_unit_hour"]
+    assert_page_says(
+        f"Provisioned capacity is cheaper if more than {used * 100:.0f} % of it is used. A reserved block of 100 units "
+        f"pays from {blocks['1']:.0f} provisioned units on average for one year, from {blocks['3']:.0f} for three."
+    )
+    places = 1 + len(t.INDEX_PROJECTIONS)
+    least = STAGES["prod"].capacity_range("write_units", "table")[0]
+    floor = places * least * MONTH_HOURS * (STANDARD["read_unit_hour"] + STANDARD["write_unit_hour"])
+    a_day = floor / order_price() / usage.MONTH_DAYS
+    assert_page_says(
+        f"The minimum of {least} units for the table and {places - 1} indexes costs {floor:.2f} USD a month, as much "
+        f"as {round(a_day, -2):,.0f} orders a day on demand."
+    )
+
+
+def order_price() -> float:
+    """Return the on-demand price of an order's units, with its views."""
+    read = sum(step.total("read") for step in usage.ORDER_LIFE.values()) + usage.VIEWS_PER_ORDER / 2
+    written = sum(step.total("written") for step in usage.ORDER_LIFE.values())
+    return float(read * STANDARD["read_million"] + written * STANDARD["write_million"]) / MILLION
+
+
+# caches ---------------------------------------------------------------------------------------------------------------
+def test_what_an_answer_from_cloudfront_saves() -> None:
+    memory = cost_page.month("prod", 0).functions["api"]["MemorySize"] / 1024
+    seconds = MILLION * usage.CALL_SECONDS * memory * OTHERS["lambda_gigabyte_second"]
+    unit = STANDARD["read_million"] / 2
+    saved = OTHERS["api_request_million"] + OTHERS["lambda_request_million"] + seconds + unit
+    front = OTHERS["front_request_ten_thousand"] * 100
+    hits = front / saved * 100
+    assert_page_says(
+        f"A million answers from its cache save {saved:.2f} USD of requests and invocations, of which the read units "
+        f"are {unit:.2f}. A million requests to CloudFront cost {front:.2f}, so it pays from {hits:.0f} % hits."
+    )
+
+
+def test_from_how_many_reads_other_caches_would_pay() -> None:
+    read = STANDARD["read_million"] / 2  # a million eventually consistent reads of up to 4 KB
+    dax = 3 * CACHES["dax_node_hour"] * MONTH_HOURS
+    reads = sum(step.total("read") for step in usage.ORDER_LIFE.values()) + usage.VIEWS_PER_ORDER / 2
+    million = reads * STANDARD["read_million"]
+    assert_page_says(
+        f"Three of its smallest nodes cost {dax:.2f} USD a month. All reads of a million orders cost {million:.2f}, so "
+        f"it would pay from {dax / million:.0f} million orders a month, if it answered every read."
+    )
+    valkey = CACHES["valkey_gigabyte_hour"] * 0.1 * MONTH_HOURS
+    assert_page_says(
+        f"ElastiCache Serverless costs at least {valkey:.2f} USD a month, as much as {valkey / read:.0f} million reads"
+    )
+
+
+# vector search --------------------------------------------------------------------------------------------------------
+def vector(*first: float, dimensions: int = 256) -> dict[str, Any]:
+    """Return a vector in DynamoDB JSON, with numbers of 8 digits as embeddings have."""
+    rest = [0.12345678] * (dimensions - len(first))
+    return {"L": [{"N": str(number)} for number in (*first, *rest)]}
+
+
+def test_vector_search_works_on_the_engine_and_makes_a_product_expensive(create: Callable[..., Any]) -> None:
+    index = {
+        "IndexName": "Similar",
+        "VectorAttribute": {"AttributeName": "embedding"},
+        "Projection": {"ProjectionType": "KEYS_ONLY"},
+        "Dimensions": 256,
+        "DistanceFunction": "COSINE",
+    }
+    client = create("vectors", VectorIndexes=[index])
+    plain = t.PRODUCT.encode(replace(SAMPLES[t.PRODUCT], product_id="plain"))
+    without = put(client, "vectors", plain)
+    near, far = vector(0.9, 0.1), vector(-0.9, -0.8)
+    units = {}
+    for name, embedding in (("near", near), ("far", far)):
+        item = t.PRODUCT.encode(replace(SAMPLES[t.PRODUCT], product_id=name)) | {"embedding": embedding}
+        answer = client.put_item(TableName="vectors", Item=item, ReturnConsumedCapacity="INDEXES")
+        units = units_by_index(answer["ConsumedCapacity"])
+        assert answer["ConsumedCapacity"]["VectorIndexes"]["Similar"]["VectorWriteRequestBytes"] >= 4 * 256
+    search: dict[str, Any] = {"TableName": "vectors", "IndexName": "Similar", "SearchVector": near["L"], "TopK": 1}
+    results = client.search_vectors(**search)["SearchResults"]
+    assert [one["Item"]["PK"]["S"] for one in results] == ["PRODUCT#near"]
+    assert_page_says(
+        f"A product has {item_bytes(plain)} bytes, and with a vector of 256 numbers {item_bytes(item):,}: each write "
+        f"costs {sum(units.values()):g} units instead of {sum(without.values()):g}. In the vector index, it takes "
+        f"{4 * 256:,} bytes and its key."
+    )
