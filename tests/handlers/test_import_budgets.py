@@ -77,8 +77,9 @@ MODULES = {
     "backlog_metrics": """adapters adapters.object_store model.patterns model.pricing runtime.scheduled_jobs
         runtime.time_limit shop.accounts shop.cancellation shop.discounts shop.idempotency shop.orders shop.payments
         shop.refund_processing shop.refunds shop.shipments shop.stock""",
-    "api": """api api.app api.http api.http.caching api.http.context api.http.fields api.http.guard api.http.problems
-        api.http.router api.route_table dynamodb.cursors model.public_routes runtime.secrets shop.write_limit""",
+    "api": """api api.app api.http api.http.caching api.http.context api.http.field_selection api.http.fields
+        api.http.guard api.http.problems api.http.router api.route_table dynamodb.cursors model.public_routes
+        runtime.secrets shop.write_limit""",
 }
 
 
