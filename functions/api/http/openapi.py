@@ -15,7 +15,6 @@ from functions.api.http.context import PUBLIC_ROUTES, is_limited
 from functions.api.http.guard import METHODS_WITH_BODY
 from functions.api.http.problems import CONTENT_TYPE, PROBLEM_TYPES, ProblemType
 from functions.api.http.router import ApiResolver, Route
-from functions.model.public_routes import CACHED_ROUTES
 
 TITLE = "Orderstream"
 VERSION = "1"
@@ -128,7 +127,7 @@ def _describe_responses(operation: dict[str, Any], route: Route) -> dict[str, An
             "description": "Repeated request: the first response to this Idempotency-Key (`Idempotent-Replayed: true`)"
         }
         answers["200"] = {**answers["201"], **replayed}
-    if route.key in CACHED_ROUTES:
+    if route.method == "GET":
         answers["304"] = {"description": "Not modified: the answer still has the ETag that `If-None-Match` names"}
     for answer in answers.values():
         answer["description"] = answer["description"].replace("Successful Response", "Success")
