@@ -7,14 +7,22 @@ received. Nothing is written to the table.
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, is_dataclass, replace
+from decimal import Decimal
 from typing import Any
 
 from functions.dynamodb.capacity import ConsumedCapacityCounter
+from functions.dynamodb.keys import KEY_ATTRIBUTES
 from functions.dynamodb.patterns import Get
+from functions.dynamodb.retry import call_dynamodb
 from functions.dynamodb.table import Table
-from ops.pattern_queries import DisplayFilter, PatternQuery
+from ops.expressions import Composition
+from ops.item_codec import decode_item
+from ops.pattern_queries import DEFAULT_LIMIT, DisplayFilter, PatternQuery
+from ops.request_code import format_boto3, format_cli
 
-LEADING_PARAMETERS = ("TableName", "IndexName", "Key", "KeyConditionExpression", "FilterExpression")
+LEADING_PARAMETERS = (
+    *("TableName", "IndexName", "Key", "KeyConditionExpression", "FilterExpression", "ProjectionExpression"),
+)
 PLACEHOLDER_PARAMETERS = ("Key", "ExpressionAttributeNames", "ExpressionAttributeValues")
 
 
@@ -52,9 +60,11 @@ class PatternResult:
     `read`: the number of items that DynamoDB read.
     `passed_over`: the number of items that DynamoDB read, but that are not in the result. These items have expired, do
     not match the query, or belong to a later page.
+    `filtered`: how many of them DynamoDB's filter left out. They are paid for.
     `shown`: the number of items in the result that match the display filter. Only these items are shown.
     `units`: the consumed read capacity units.
     `cursor`: where the next page starts; None if there is no next page.
+    `boto3`, `cli`: the first request as code; "" if no request was sent.
     """
 
     id: str
@@ -63,10 +73,13 @@ class PatternResult:
     groups: Sequence[ItemGroup]
     read: int
     passed_over: int
+    filtered: int
     shown: int
     units: float
     pages: int
     cursor: str | None
+    boto3: str
+    cli: str
 
 
 class RequestRecorder:
@@ -75,6 +88,7 @@ class RequestRecorder:
     def __init__(self, client: Any) -> None:
         self.requests: list[tuple[str, dict[str, Any]]] = []
         self.scanned_count = 0
+        self.filtered_count = 0
         self.units = ConsumedCapacityCounter()
         self.units.instrument(client)
         client.meta.events.register("before-send.dynamodb", self._record_request)
@@ -85,14 +99,34 @@ class RequestRecorder:
 
     def _record_response(self, parsed: Mapping[str, Any], **_: Any) -> None:
         self.scanned_count += parsed.get("ScannedCount", int("Item" in parsed))
+        self.filtered_count += parsed.get("ScannedCount", 0) - parsed.get("Count", 0)
 
 
-def run_pattern(table: Table, query: PatternQuery, display_filter: DisplayFilter) -> PatternResult:
+class PartialItemTable(Table):
+    """A table whose reads return items as dicts, because items of a projection lack attributes of their classes."""
+
+    @classmethod
+    def of(cls, table: Table) -> "PartialItemTable":
+        """Return this table as one that returns dicts."""
+        return cls(**{one.name: getattr(table, one.name) for one in fields(table) if one.init})
+
+    def _decode_for_pattern(self, pattern: Any, image: Any) -> Any:  # noqa: ARG002  the table gives it
+        return decode_item(image)
+
+
+def run_pattern(
+    table: Table, query: PatternQuery, display_filter: DisplayFilter, composition: Composition | None = None
+) -> PatternResult:
     """Run an access pattern with its arguments and return the result.
+
+    `composition`: a filter and a projection to add to each request.
 
     From this call on, all requests of the table's boto3 client are recorded. So no other code may use this client,
     during the call or later. Raises InvalidKeyValue, TableBusy, Unreadable, and the errors of boto3.
     """
+    if composition:
+        _compose_requests(table.client, composition)
+        table = PartialItemTable.of(table) if composition.projection else table
     recorder = RequestRecorder(table.client)
     # Some access patterns read several partitions (shards), normally at the same time. Here they are read one after the
     # other, so that the requests are always recorded in the same order.
@@ -100,17 +134,74 @@ def run_pattern(table: Table, query: PatternQuery, display_filter: DisplayFilter
         replace(table, run_concurrently=lambda questions: [ask() for ask in questions]), query
     )
     shown = [item for item in items if _is_shown(display_filter, item)]
+    chosen = display_filter.fields or (composition.shown if composition else ())
+    return _to_result(recorder, query.pattern.id, query.pattern.description, items, shown, chosen, pages, after)
+
+
+def run_key_query(table: Table, composition: Composition, limit: int | None, *, all_pages: bool) -> PatternResult:
+    """Query any key of the table or of an index, and return the result. The items are shown as they are stored.
+
+    As for `run_pattern`, all requests of the table's boto3 client are recorded from this call on.
+    """
+    recorder = RequestRecorder(table.client)
+    index = {} if composition.index == "main" else {"IndexName": composition.index.upper()}
+    request = composition.add_to(
+        {
+            "TableName": table.name,
+            **index,
+            "KeyConditionExpression": composition.key,
+            "Limit": limit or DEFAULT_LIMIT,
+        }
+    )
+    items: list[Any] = []
+    pages, last = 0, None
+    while True:
+        answer: Any = call_dynamodb(table.client.query, **request)
+        items += map(decode_item, answer["Items"])
+        pages, last = pages + 1, answer.get("LastEvaluatedKey")
+        if last is None or not all_pages:
+            break
+        request["ExclusiveStartKey"] = last
+    cursor = last and last[KEY_ATTRIBUTES[composition.index][1]]["S"]
+    place = "table" if composition.index == "main" else composition.index.upper()
+    return _to_result(recorder, place, "items by their key", items, items, composition.shown, pages, cursor)
+
+
+def _compose_requests(client: Any, composition: Composition) -> None:
+    """Add the expressions to each GetItem and Query that the client sends from now on."""
+
+    def add_expressions(params: dict[str, Any], **_: Any) -> None:
+        params.update(composition.add_to(params))
+
+    for operation in ("GetItem", "Query"):
+        client.meta.events.register(f"provide-client-params.dynamodb.{operation}", add_expressions)
+
+
+def _to_result(
+    recorder: RequestRecorder,
+    id: str,
+    question: str,
+    items: Sequence[Any],
+    shown: Sequence[Any],
+    chosen_fields: Sequence[str],
+    pages: int,
+    cursor: str | None,
+) -> PatternResult:
+    first = recorder.requests[:1]
     return PatternResult(
-        id=query.pattern.id,
-        question=query.pattern.description,
+        id=id,
+        question=question,
         requests=list(_diff_requests(recorder.requests)),
-        groups=list(_group_by_type(shown, display_filter.fields)),
+        groups=list(_group_by_type(shown, chosen_fields)),
         read=recorder.scanned_count,
         passed_over=recorder.scanned_count - len(items),
+        filtered=recorder.filtered_count,
         shown=len(shown),
         units=recorder.units.consumed_since_last_call()["read"],
         pages=pages,
-        cursor=after,
+        cursor=cursor,
+        boto3="".join(format_boto3(operation, _sort_parameters(body)) for operation, body in first),
+        cli="".join(format_cli(operation, _sort_parameters(body)) for operation, body in first),
     )
 
 
@@ -132,7 +223,11 @@ def _run_query(table: Table, query: PatternQuery) -> tuple[list[Any], int, str |
 
 
 def _is_shown(display_filter: DisplayFilter, item: Any) -> bool:
-    return all(format_as_line(getattr(item, name, None)) == value for name, value in display_filter.where.items())
+    return all(format_as_line(_value_of(item, name)) == value for name, value in display_filter.where.items())
+
+
+def _value_of(item: Any, name: str) -> Any:
+    return item.get(name) if isinstance(item, dict) else getattr(item, name, None)
 
 
 # requests -------------------------------------------------------------------------------------------------------------
@@ -147,8 +242,12 @@ def _diff_requests(requests: Sequence[tuple[str, Mapping[str, Any]]]) -> Iterato
         first = first or parameters
 
 
+def _sort_parameters(body: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: body[name] for name in sorted(body, key=lambda name: (*LEADING_PARAMETERS, name).index(name))}
+
+
 def _request_parameters(body: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    for name in sorted(body, key=lambda name: (*LEADING_PARAMETERS, name).index(name)):
+    for name in _sort_parameters(body):
         if name in PLACEHOLDER_PARAMETERS:
             yield from ((token, _format_value(value)) for token, value in body[name].items())
         else:
@@ -171,12 +270,20 @@ def _format_value(value: Any) -> str:
 def _group_by_type(items: Sequence[Any], chosen_fields: Sequence[str]) -> Iterator[ItemGroup]:
     by_type: dict[str, list[Any]] = {}
     for item in items:
-        by_type.setdefault(type(item).__name__, []).append(item)
+        name = item.get("type", "item") if isinstance(item, dict) else type(item).__name__
+        by_type.setdefault(name, []).append(item)
     for name, group in by_type.items():
-        has = [field.name for field in fields(group[0])]
-        texts = {field: [format_as_line(getattr(item, field)) for item in group] for field in has}
+        has = list(dict.fromkeys(field for item in group for field in _field_names(item)))
+        texts = {field: [format_as_line(_value_of(item, field)) for item in group] for field in has}
         shown = [field for field in chosen_fields if field in has] or [field for field in has if any(texts[field])]
         yield ItemGroup(type=name, fields=shown, items=list(zip(*(texts[field] for field in shown), strict=True)))
+
+
+def _field_names(item: Any) -> list[str]:
+    """Return the names of an item's fields. Of an item as it is stored, the keys come first."""
+    if isinstance(item, dict):
+        return sorted(item, key=lambda name: (not name.endswith(("PK", "SK")), name))
+    return [field.name for field in fields(item)]
 
 
 def format_as_line(value: Any) -> str:
@@ -192,4 +299,6 @@ def format_as_line(value: Any) -> str:
 
 
 def _to_jsonable(value: Any) -> Any:
+    if isinstance(value, Decimal | bytes):
+        return str(value)
     return asdict(value) if is_dataclass(value) and not isinstance(value, type) else sorted(value)

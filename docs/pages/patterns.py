@@ -39,7 +39,21 @@ with 10,000 other items in the table.
 A list has a `limit` and a cursor. A cursor contains the sort key of the last item on the page. It is encrypted and
 signed, and valid only for the same caller and query. A page may have fewer items than its limit although more pages
 follow, because expired items are skipped and DynamoDB reads at most 1 MB. There are more pages as long as there is a
-cursor.
+cursor. The next page may have another `limit` and other `fields`.
+
+## Fewer fields
+
+The large reads have a parameter `fields`: lists of orders, products, sales and purchases, and an order with all its
+items. `GET /customers/me/orders?fields=status,total` returns the order id, the status and the total of each order. For
+100 orders these are 7 KB instead of 21 KB. The ids of an item and the cursor are always sent. An unknown name is
+rejected with 400 and the list of known names.
+
+- **No unit is saved.** DynamoDB charges for the size of the items that it reads, whatever is sent back.
+- The request to DynamoDB does not change. The shop reads whole items, because it decodes and checks them before it
+  answers. A `ProjectionExpression` makes the response of DynamoDB smaller, but costs the same units: 8 KB instead of
+  45 KB for these orders, and 3.5 units in both cases. A pattern that always needs few attributes declares a `view`
+  (A15, A16). An index with fewer attributes does save units, because its items are smaller.
+- The answer of each selection has its own `ETag`, and its own entry in CloudFront's cache.
 """
 
 

@@ -114,16 +114,18 @@ orders for a company by a program, raise `customer_writes_per_minute`: the limit
 """
     yield "## Caches"
     yield """
-The answers of products, stock, categories, ratings, reviews and best sellers are the same for everyone. They have an
-`ETag` and `Cache-Control: public, max-age=0, s-maxage=SECONDS`, where `SECONDS` is `public_cache_seconds`. All other
-answers, and all errors, have `Cache-Control: private, no-store`; only the API's documentation may be cached for five
-minutes ([reasons](decisions/0076-only-public-answers-are-cached.md)).
+The answers of products, stock, categories, ratings, reviews and best sellers are the same for everyone. They have
+`Cache-Control: public, max-age=0, s-maxage=SECONDS`, where `SECONDS` is `public_cache_seconds`. All other answers, and
+all errors, have `Cache-Control: private, no-store`; only the API's documentation may be cached for five minutes
+([reasons](decisions/0076-only-public-answers-are-cached.md)).
 
 - CloudFront (with `page` or `web_acl`) answers from its cache for that time. A price, a stock level or a deleted review
   is at most that much older than the copy of the table that the API reads. While the API fails, CloudFront may show the
   last answer longer ([AWS](https://docs.aws.amazon.com/AmazonCloudFront/latest/DeveloperGuide/HTTPStatusCodes.html)).
 - A browser asks again each time. If nothing changed, the answer is 304 without a body. This saves bytes, but no read
   units: the API reads the items to compute the `ETag`. Only an answer from CloudFront's cache saves reads.
+- Private answers to reads have an `ETag`, too. A program that asks for the same list again and again sends the last one
+  as `If-None-Match`, and gets 304 while nothing has changed.
 - An order never uses a cached price: it reads the products again. A client that sends the `price` that it showed gets
   409 if the price has changed.
 - Do not send an access token with these reads. Each token has its own entries in the cache.

@@ -69,9 +69,11 @@ def _handle_request(event: dict[str, Any], context: Any, line: dict[str, Any]) -
     if route.key == guard.ONE_CLICK_ROUTE:
         event = dict(guard.drop_one_click_form(event))
     response = app.resolve(guard.sanitize_body(event), context)
+    if route.method == "GET":
+        response = caching.add_etag(response, event)
     if route.key in CACHED_ROUTES:
         seconds = load_environment(ApiEnvironment).public_cache_seconds
-        response = caching.make_cacheable(response, event, seconds)
+        response["headers"]["Cache-Control"] = caching.allow_shared_caches(seconds)
     return response
 
 

@@ -1,6 +1,7 @@
-"""The `query` command: run an access pattern (a named read of the table).
+"""The `query` command: run an access pattern (a named read of the table), or query any key.
 
-It prints the requests, the returned items and the consumed capacity.
+It prints the requests, the returned items and the consumed capacity. With a filter or a projection of DynamoDB, it also
+prints the request as code.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from functions.dynamodb.errors import TableBusy, Unreadable
 from ops import targets
+from ops.expressions import Composition, compose_for_key, compose_for_pattern
 from ops.pattern_queries import (
     DEFAULT_LIMIT,
     DisplayFilter,
@@ -24,7 +26,7 @@ from ops.pattern_queries import (
     find_pattern,
     format_arguments,
 )
-from ops.query_results import ItemGroup, PatternResult, RecordedRequest, run_pattern
+from ops.query_results import ItemGroup, PatternResult, RecordedRequest, run_key_query, run_pattern
 
 MAX_VALUE_LENGTH = 40
 """The maximum number of characters that are shown of a value. With the option `--fields`, values are shown in full."""
@@ -53,29 +55,47 @@ def list_patterns() -> Iterator[str]:
     yield from _align_columns(("", "question", "arguments"), rows)
 
 
-def format_result(result: PatternResult, display_filter: DisplayFilter) -> Iterator[str]:
-    """Yield the lines of text that show a result. With the option `--fields`, long values are shown in full."""
+def format_result(
+    result: PatternResult, display_filter: DisplayFilter, composition: Composition, *, has_code: bool = False
+) -> Iterator[str]:
+    """Yield the lines of text that show a result. With `--fields` or `--project`, long values are shown in full.
+
+    `has_code`: whether to show the first request as code, too.
+    """
     yield f"{result.id}: {result.question}"
     yield ""
     yield from _format_requests(result.requests)
+    if has_code:
+        for text in (result.boto3, result.cli):
+            yield ""
+            yield from text.splitlines()
     for group in result.groups:
-        yield from _format_group(group, in_full=bool(display_filter.fields))
+        yield from _format_group(group, in_full=bool(display_filter.fields or composition.shown))
     yield ""
-    why = "; ".join(_explain_counts(result, display_filter))
+    why = "; ".join(_explain_counts(result, display_filter, composition))
     yield f"{result.read} read, {result.shown} shown" + (f" ({why})" if why else "")
     counted = (result.units, "unit"), (len(result.requests), "request"), (result.pages, "page")
     yield ", ".join(f"{number:g} {what}" + ("" if number == 1 else "s") for number, what in counted)
-    if result.cursor is not None:
+    if result.cursor is not None and composition.key:
+        yield "There are more items: --all"
+    elif result.cursor is not None:
         yield f"There are more items: --cursor {quote(result.cursor)} (or --all)"
 
 
-def _explain_counts(result: PatternResult, display_filter: DisplayFilter) -> Iterator[str]:
+def _explain_counts(result: PatternResult, display_filter: DisplayFilter, composition: Composition) -> Iterator[str]:
     """Yield the reasons why fewer items or fields are shown than DynamoDB read.
 
-    The display filter (--where and --fields) is applied after the read, so it does not save capacity.
+    DynamoDB applies a filter and a projection after it read the items, so they save no capacity. The display filter
+    (--where and --fields) does not even save the transfer.
     """
-    if result.passed_over:
-        yield f"{result.passed_over} are after the end of the page, have expired, or do not match"
+    passed_over = result.passed_over
+    if composition.filter:
+        passed_over -= result.filtered
+        yield f"the filter read {result.filtered} that it did not return, and they cost units like the others"
+    if composition.projection:
+        yield "the projection saves bytes and no units"
+    if passed_over:
+        yield f"{passed_over} are after the end of the page, have expired, or do not match"
     if display_filter.where:
         yield "--where filters after the read and saves no capacity"
     if display_filter.fields:
@@ -135,6 +155,24 @@ def command(commands: targets.Subparsers) -> None:
         metavar="FIELD=VALUE",
         help="show only items with this value; repeatable",
     )
+    parser.add_argument(
+        "--filter",
+        action="append",
+        default=[],
+        metavar="CONDITION",
+        help="let DynamoDB return only items that fulfil this, such as 'status = SHIPPED AND total > 1000'; repeatable",
+    )
+    parser.add_argument(
+        "--project", default="", metavar="A,B", help="let DynamoDB return only these attributes, such as address.city"
+    )
+    parser.add_argument(
+        "--key",
+        metavar="CONDITION",
+        help="instead of a pattern: query any key, such as 'PK = ORDER#o1 AND begins_with(SK, PAYMENT#)'",
+    )
+    parser.add_argument(
+        "--code", action="store_true", help="also show the request as boto3 and CLI; always shown with a filter"
+    )
     parser.add_argument("--fields", default="", metavar="A,B", help="show only these fields, in this order and in full")
     parser.set_defaults(run=run_query)
 
@@ -144,22 +182,43 @@ def run_query(args: argparse.Namespace) -> None:
 
     Exits with 2 for wrong usage. Exits with 1 if the query failed.
     """
-    if args.pattern is None:
+    if args.pattern is None and args.key is None:
+        if args.filter or args.project:
+            raise InvalidArgument("pattern", "is missing", "--filter and --project need a pattern or --key")
         print("\n".join(list_patterns()))
         return
     try:
-        pattern = find_pattern(args.pattern)
-        query = build_query(
-            pattern,
-            parse_pairs(args.arg, "--arg"),
-            since=args.since,
-            until=args.until,
-            limit=args.limit,
-            after=args.cursor,
-            all=args.all,
-        )
-        fields = [name for name in args.fields.split(",") if name]
-        display_filter = build_display_filter(pattern, parse_pairs(args.where, "--where"), fields)
-        print("\n".join(format_result(run_pattern(targets.resolve_table(args), query, display_filter), display_filter)))
+        print("\n".join(_run_key(args) if args.key is not None else _run_named(args)))
     except (BotoCoreError, TableBusy, ClientError, Unreadable) as error:
         sys.exit(f"The query failed: {error}")
+
+
+def _run_key(args: argparse.Namespace) -> Iterator[str]:
+    """Query any key, and yield the lines that show the result."""
+    said = {"a pattern": args.pattern, "--arg": args.arg, "--from": args.since, "--to": args.until}
+    said |= {"--cursor": args.cursor, "--where": args.where, "--fields": args.fields}
+    for name in (name for name, value in said.items() if value):
+        raise InvalidArgument("key", f"cannot be combined with {name}", f"--key cannot be combined with {name}")
+    composition = compose_for_key(args.key, args.filter, args.project.split(","))
+    result = run_key_query(targets.resolve_table(args), composition, args.limit, all_pages=args.all)
+    yield from format_result(result, DisplayFilter(where={}, fields=()), composition, has_code=True)
+
+
+def _run_named(args: argparse.Namespace) -> Iterator[str]:
+    """Run an access pattern, and yield the lines that show the result."""
+    pattern = find_pattern(args.pattern)
+    query = build_query(
+        pattern,
+        parse_pairs(args.arg, "--arg"),
+        since=args.since,
+        until=args.until,
+        limit=args.limit,
+        after=args.cursor,
+        all=args.all,
+    )
+    fields = [name for name in args.fields.split(",") if name]
+    display_filter = build_display_filter(pattern, parse_pairs(args.where, "--where"), fields)
+    composition = compose_for_pattern(pattern, args.filter, args.project.split(","))
+    result = run_pattern(targets.resolve_table(args), query, display_filter, composition)
+    has_code = args.code or bool(composition)
+    yield from format_result(result, display_filter, composition, has_code=has_code)

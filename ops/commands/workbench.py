@@ -21,11 +21,12 @@ from pathlib import Path
 from typing import Any
 
 from docs.pages import model
-from functions.dynamodb.codec import is_list, is_map, unwrap_newtype, unwrap_optional
+from functions.dynamodb.codec import is_list, is_map, unwrap_optional
 from functions.dynamodb.keys import KEY_ATTRIBUTES, IndexName, Instant, Row, instant_from_epoch
 from functions.model import entities as e
 from functions.model import table as t
 from ops import targets
+from ops.attribute_types import attribute_types
 
 MODEL_NAME = "Orderstream"
 WRITTEN_AT = "Nov 21, 2026, 09:30 AM"
@@ -89,30 +90,6 @@ def build_data_model() -> dict[str, Any]:
             }
         ],
     }
-
-
-def attribute_types() -> dict[str, str]:
-    """Return the DynamoDB type of every attribute except the keys, by attribute name.
-
-    Raises TypeError if two item types use an attribute name with different types, because NoSQL Workbench allows only
-    one type for each attribute of a table.
-    """
-    found = {"type": "S", "schema": "N"}
-    for row in t.ROWS:
-        for name, hint in row.fields.items():
-            if found.setdefault(name, attribute_type(hint)) != attribute_type(hint):
-                raise TypeError(f"{row.type}.{name} is {attribute_type(hint)}, but {found[name]} in another item type")
-    return found
-
-
-def attribute_type(hint: Any) -> str:
-    """Return the DynamoDB type, such as "S", for a declared Python type."""
-    hint = unwrap_newtype(unwrap_optional(hint) or hint)
-    if is_list(hint):
-        return "L"
-    if is_map(hint) or is_dataclass(hint):
-        return "M"
-    return {str: "S", int: "N", bool: "BOOL", bytes: "B"}[hint]
 
 
 def sample_item(row: Row[Any]) -> dict[str, Any]:

@@ -1,19 +1,35 @@
-"""Answers that caches may store: those of public routes, with an ETag, and 304 for a client that has the answer."""
+"""Every answer to a read has an ETag, and 304 for a client that has it. Caches may store those of public routes."""
 
 import re
+from typing import Any
 from urllib.parse import urlencode
 
 import pytest
 
 from functions.api.http.context import PUBLIC_ROUTES
+from functions.handlers.api import handler
 from functions.model.public_routes import CACHED_ROUTES, cached_paths
 from functions.shop import products
 from functions.shop.shop import Caller
 from stacks import PROJECT
 from tests.api.every_route import QUERIES, ROUTES, call_route
-from tests.support.http_client import ANN, STAFF, ApiHarness, HandlerResponse, Token, http_event, invoke_api
+from tests.api.hostile.request import token_for
+from tests.support.http_client import (
+    ANN,
+    STAFF,
+    ApiHarness,
+    HandlerResponse,
+    LambdaContext,
+    Token,
+    http_event,
+    invoke_api,
+)
 
 CACHEABLE = "public, max-age=0, s-maxage=10"
+PRIVATE = "private, no-store"
+PAGES = {"GET /docs", "GET /openapi.json"}
+SIGNED = {"GET /invoices/{invoice_id}/print"}
+OWN_CONTROL = dict.fromkeys(PAGES, "public, max-age=300")
 
 
 def read(path: str, has: str = "", token: Token | None = None) -> HandlerResponse:
@@ -28,18 +44,42 @@ def read_route(world: dict[str, str], key: str, has: str = "", token: Token | No
     return read(f"{key.partition(' ')[2].format(**world)}?{urlencode(query)}", has, token)
 
 
-@pytest.mark.parametrize("key", sorted(CACHED_ROUTES))
+@pytest.mark.parametrize("key", [key for key in ROUTES if key.startswith("GET") and key not in SIGNED])
 def test_a_client_that_has_the_answer_gets_304_without_a_body(api: ApiHarness, world: dict[str, str], key: str) -> None:
-    first = read_route(world, key)
-    assert (first.status, first.headers["cache-control"]) == (200, CACHEABLE)
+    token = token_for(key)
+    control = CACHEABLE if key in CACHED_ROUTES else OWN_CONTROL.get(key, PRIVATE)
+    first = read_route(world, key, token=token)
+    assert (first.status, first.headers["cache-control"]) == (200, control)
     etag = first.headers["etag"]
+    assert re.fullmatch('"[0-9a-f]{32}"', etag), "a strong ETag"
     for sent in (etag, f"W/{etag}", f'"other", {etag}', "*"):
-        again = read_route(world, key, sent)
+        again = read_route(world, key, sent, token)
         assert (again.status, again.text) == (304, ""), sent
-        assert (again.headers["etag"], again.headers["cache-control"]) == (etag, CACHEABLE)
+        assert (again.headers["etag"], again.headers["cache-control"]) == (etag, control)
         assert "content-type" not in again.headers
     for sent in ("", '"other"', etag.strip('"'), etag[:-2] + '"'):
-        assert read_route(world, key, sent).text == first.text, sent
+        assert read_route(world, key, sent, token).text == first.text, sent
+
+
+def test_a_changed_private_answer_is_sent_again(api: ApiHarness) -> None:
+    before = read("/customers/me", token=ANN).headers["etag"]
+    assert read("/customers/me", before, ANN).status == 304
+    api.call("PATCH", "/customers/me", ANN, {"name": "Anna"})
+    changed = read("/customers/me", before, ANN)
+    assert (changed.status, changed.body["name"]) == (200, "Anna")
+
+
+def test_a_304_costs_the_units_of_the_answer(api: ApiHarness, logged: list[dict[str, Any]]) -> None:
+    etag = read("/customers/me", token=ANN).headers["etag"]
+    assert read("/customers/me", etag, ANN).status == 304
+    first, again = (line["units"] for line in logged if line["message"] == "request_handled")
+    assert first == again
+
+
+def test_compressed_and_plain_answers_have_different_etags(api: ApiHarness) -> None:
+    compressed = http_event("GET", "/openapi.json", headers={"accept-encoding": "gzip"})
+    first, again = (handler(compressed, LambdaContext())["headers"]["ETag"] for _ in range(2))
+    assert first == again != read("/openapi.json").headers["etag"]
 
 
 def test_a_changed_answer_has_another_etag(api: ApiHarness) -> None:
@@ -67,15 +107,20 @@ def test_no_cache_may_store_an_error(api: ApiHarness) -> None:
 
 def test_no_cache_may_store_any_other_answer(api: ApiHarness, world: dict[str, str]) -> None:
     statuses = set()
-    for key in sorted(set(ROUTES) - {*CACHED_ROUTES, "GET /docs", "GET /openapi.json"}):
+    for key in sorted(set(ROUTES) - {*CACHED_ROUTES, *PAGES}):
         for token in (ANN, STAFF):
             is_read = key.startswith("GET")
-            answered = read_route(world, key, "*", token) if is_read else call_route(api, world, key, token)
-            assert answered.headers["cache-control"] == "private, no-store", key
-            assert "etag" not in answered.headers, key
+            answered = read_route(world, key, "", token) if is_read else call_route(api, world, key, token)
+            assert answered.headers["cache-control"] == PRIVATE, key
+            assert ("etag" in answered.headers) == (is_read and answered.status == 200), key
             statuses.add(answered.status)
     assert {200, 201, 202, 403, 404, 409} <= statuses
     assert 304 not in statuses
+
+
+def test_a_write_ignores_the_etag_that_a_client_has(api: ApiHarness) -> None:
+    raw = http_event("PUT", "/products/mug/followers/me", token=ANN, headers={"if-none-match": "*"})
+    assert invoke_api(raw).status == 200
 
 
 def test_only_public_reads_are_cached() -> None:

@@ -79,8 +79,9 @@ MODULES = {
         runtime.time_limit shop.accounts shop.cancellation shop.discounts shop.idempotency shop.orders shop.payments
         shop.refund_processing shop.refunds shop.shipments shop.stock""",
     "canary": "runtime.secrets",
-    "api": """api api.app api.http api.http.caching api.http.context api.http.fields api.http.guard api.http.problems
-        api.http.router api.route_table dynamodb.cursors dynamodb.sealed_text model.public_routes
+    "api": """api api.app api.http api.http.caching api.http.context api.http.field_selection api.http.fields
+        api.http.guard api.http.problems api.http.router api.route_table dynamodb.cursors dynamodb.sealed_text
+        model.public_routes
         runtime.secrets shop.write_limit""",
 }
 

@@ -1297,7 +1297,7 @@ CHECKED_MUTANTS = (
     ),
     CheckedMutant(
         "the ETag does not depend on the answer",
-        edit_code(caching.make_cacheable, ('response["body"].encode()', 'response["body"][:10].encode()')),
+        edit_code(caching.add_etag, ('response["body"].encode()', 'response["body"][:10].encode()')),
         test_limits.test_a_product_that_changed_is_sent_again,
     ),
     CheckedMutant(

@@ -19,6 +19,7 @@ from functions.dynamodb.table import Table
 from functions.model import table as t
 from functions.model.table import INDEX_PROJECTIONS, ROWS, create_table_request, key_schema
 from ops.__main__ import main
+from ops.attribute_types import attribute_types
 from ops.commands import workbench
 from tests.docs.json_schema import schema_violations
 
@@ -178,7 +179,7 @@ def test_the_sample_rows_are_items_that_the_table_takes_and_the_shop_reads(
 def test_a_name_that_means_two_types_of_value_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(t.ORDER.fields, "name", int)
     with pytest.raises(TypeError, match=r"Order\.name is N, but S in another item type"):
-        workbench.attribute_types()
+        attribute_types()
 
 
 def test_it_is_written_to_a_file_if_one_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,7 +1,9 @@
-"""Let caches store the answers of public routes: Cache-Control, ETag, and 304 for a client that has the answer already.
+"""Give each answer to a read an ETag, answer 304 to a client that has the answer, and let caches store public answers.
 
 HTTP semantics: RFC 9110, 8.8.3 and 13.1.2 (ETag, If-None-Match); RFC 9111, 5.2.2 (Cache-Control). An ETag is computed
 from the answer, so a 304 saves the transfer of the body, but none of the reads. Only an answer from a cache saves them.
+
+No cache stores a private answer. Its ETag is for a program that keeps the last answer itself, and asks again for it.
 """
 
 import hashlib
@@ -11,16 +13,23 @@ from typing import Any
 PRIVATE = "private, no-store"
 
 
-def make_cacheable(response: dict[str, Any], event: Mapping[str, Any], seconds: int) -> dict[str, Any]:
-    """Return the answer of a public route with the headers for caches, or a 304 if the client has this answer already.
+def allow_shared_caches(seconds: int) -> str:
+    """Return the Cache-Control of a public answer.
 
     `seconds`: how long a shared cache, such as CloudFront, may answer with it. A browser asks again each time.
     """
+    return f"public, max-age=0, s-maxage={seconds}"
+
+
+def add_etag(response: dict[str, Any], event: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the answer to a read with its ETag, or a 304 if the client has this answer already."""
+    if response["statusCode"] != 200:
+        return response
     etag = f'"{hashlib.sha256(response["body"].encode()).hexdigest()[:32]}"'
-    headers = {"Cache-Control": f"public, max-age=0, s-maxage={seconds}", "ETag": etag}
-    if _matches(event, etag):
-        return {**response, "statusCode": 304, "headers": headers, "body": ""}
-    return {**response, "headers": {**response["headers"], **headers}}
+    if not _matches(event, etag):
+        return {**response, "headers": {**response["headers"], "ETag": etag}}
+    kept = {name: value for name, value in response["headers"].items() if name == "Cache-Control"}
+    return {**response, "statusCode": 304, "headers": {**kept, "ETag": etag}, "body": "", "isBase64Encoded": False}
 
 
 def _matches(event: Mapping[str, Any], etag: str) -> bool:

@@ -1,7 +1,7 @@
 """The field types that API requests and answers share, and the base classes of the pydantic models."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, Self, TypeVar
 
 from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.openapi.params import Header
@@ -112,8 +112,13 @@ class RequestModel(BaseModel):
 
 
 class ResponseModel(BaseModel):
-    """The base class of answers. An answer shows only the fields that its class declares."""
+    """The base class of answers. An answer shows only the fields that its class declares.
 
+    `always_sent`: if it is not empty, a client may select fields with the parameter `fields`
+    (functions/api/http/field_selection.py). The answer then has the selected fields and these ones.
+    """
+
+    always_sent: ClassVar[tuple[str, ...]] = ()
     model_config = ConfigDict(from_attributes=True, frozen=True, hide_input_in_errors=True, defer_build=True)
 
     @classmethod

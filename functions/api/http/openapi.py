@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 
+from functions.api.http import field_selection
 from functions.api.http.context import PUBLIC_ROUTES, is_limited
 from functions.api.http.guard import METHODS_WITH_BODY
 from functions.api.http.problems import CONTENT_TYPE, PROBLEM_TYPES, ProblemType
 from functions.api.http.router import ApiResolver, Route
-from functions.model.public_routes import CACHED_ROUTES
 
 TITLE = "Orderstream"
 VERSION = "1"
@@ -70,6 +70,7 @@ def document(app: ApiResolver) -> dict[str, Any]:
         | {"Problem": PROBLEM_SCHEMA},
         "securitySchemes": {"token": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"}},
     }
+    _relax_selectable_schemas(app, found["components"]["schemas"])
     found["security"] = [{"token": []}]
     found["tags"] = []
     described: dict[str, Any] = {}
@@ -83,6 +84,13 @@ def document(app: ApiResolver) -> dict[str, Any]:
             if tag not in found["tags"]:
                 found["tags"].append(tag)
     return found | {"paths": described}
+
+
+def _relax_selectable_schemas(app: ApiResolver, schemas: dict[str, Any]) -> None:
+    """Require only the fields that come with any selection of `fields`, in the schemas of the answers that have it."""
+    for handler in app.handlers.values():
+        if answer := field_selection.selectable_answer(handler):
+            schemas[answer.model.__name__]["required"] = list(answer.model.always_sent)
 
 
 def _tag(route: Route) -> str:
@@ -102,6 +110,8 @@ def _describe_operation(operation: dict[str, Any], route: Route, handler: Callab
         described["description"] = more
     if route.key in PUBLIC_ROUTES:
         described["security"] = []
+    if answer := field_selection.selectable_answer(handler):
+        described["parameters"] = [*described.get("parameters", ()), field_selection.describe_parameter(answer.model)]
     if body := described.pop("x-body", None):
         described["requestBody"] = body
     described["responses"] = _describe_responses(described, route)
@@ -117,7 +127,7 @@ def _describe_responses(operation: dict[str, Any], route: Route) -> dict[str, An
             "description": "Repeated request: the first response to this Idempotency-Key (`Idempotent-Replayed: true`)"
         }
         answers["200"] = {**answers["201"], **replayed}
-    if route.key in CACHED_ROUTES:
+    if route.method == "GET":
         answers["304"] = {"description": "Not modified: the answer still has the ETag that `If-None-Match` names"}
     for answer in answers.values():
         answer["description"] = answer["description"].replace("Successful Response", "Success")

@@ -58,7 +58,7 @@ WholeNumber = BeforeValidator(_check_whole_number)
 Limit = Annotated[int, Field(ge=1, le=100), WholeNumber, Query(description="The maximum number of items.")]
 Cursor = Annotated[
     Annotated[str, StringConstraints(max_length=1500)] | None,
-    Query(description="The cursor of the previous page. All other parameters must be the same."),
+    Query(description="The cursor of the previous page. All parameters except limit and fields must be the same."),
 ]
 Since = Annotated[
     Timestamp | None, Query(alias="from", description="The start of the time range: a day or a time (UTC), included.")

@@ -10,6 +10,7 @@ from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 from aws_lambda_powertools.event_handler.api_gateway import Router as Undecided
 from aws_lambda_powertools.event_handler.middlewares import NextMiddleware
 
+from functions.api.http.field_selection import FIELDS, select_fields, selectable_answer
 from functions.api.http.guard import METHODS_WITH_BODY
 from functions.api.http.problems import MalformedRequest, MethodNotAllowed, RouteNotFound
 
@@ -86,7 +87,7 @@ class ApiResolver(APIGatewayHttpResolver):
         super().__init__(enable_validation=True, response_validation_error_http_code=500, debug=False)
         self.known_routes = routes
         self.handlers: dict[str, Callable[..., Any]] = {}
-        self.use(middlewares=[_reject_unknown_input])
+        self.use(middlewares=[_reject_unknown_input, select_fields])
         self.exception_handler(Exception)(_reraise)
         self.not_found(_reject_path)
 
@@ -142,6 +143,8 @@ def _reject_unknown_input(app: APIGatewayHttpResolver, next_middleware: NextMidd
     """
     takes = app.context["_route"].dependant
     known = {parameter.alias for parameter in takes.query_params}
+    if selectable_answer(app.context["_route"].func):
+        known.add(FIELDS)
     sent: Mapping[str, Any] = app.current_event.query_string_parameters or {}
     unknown = [name for name in sent if name not in known]
     if not takes.body_params and app.current_event.body and app.current_event.http_method in METHODS_WITH_BODY:

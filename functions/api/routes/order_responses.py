@@ -159,6 +159,7 @@ class OrderInList(ResponseModel):
     orders with the same status.
     """
 
+    always_sent = ("order_id",)
     order_id: str
     customer_id: str
     status: str
@@ -334,6 +335,7 @@ class WholeOrder(ResponseModel):
     `ends_at`: when a closed order is archived.
     """
 
+    always_sent = ("cursor",)
     order: OrderAnswer | None
     payments: Sequence[PaymentAnswer]
     invoices: Sequence[InvoiceAnswer]

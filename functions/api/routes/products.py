@@ -129,6 +129,7 @@ class ProductAnswer(ResponseModel):
 class ProductInList(ProductAnswer):
     """A product in a list. `available`: how many pieces can be ordered now."""
 
+    always_sent = ("product_id",)
     available: int
 
     @classmethod

@@ -21,6 +21,7 @@ class Sale(ResponseModel):
     came back.
     """
 
+    always_sent = ("product_id", "order_id")
     product_id: str
     order_id: str
     customer_id: str
@@ -49,6 +50,7 @@ class PurchasedProduct(ResponseModel):
 class Purchase(ResponseModel):
     """The products that a customer bought in one order."""
 
+    always_sent = ("order_id",)
     order_id: str
     placed_at: str
     currency: str

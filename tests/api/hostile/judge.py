@@ -123,8 +123,10 @@ class ResponseJudge:
         where = ("paths", key.partition(" ")[2], key.partition(" ")[0].lower())
         headers = {name.lower(): value for name, value in (raw.get("headers") or {}).items()}
         sent = {"path": dict(named), "query": raw.get("queryStringParameters") or {}, "header": headers}
-        names = [name for name, _ in parse_qsl(raw.get("rawQueryString") or "", keep_blank_values=True)]
-        if len(set(names)) != len(names) and set(names) == sent["query"].keys():
+        lists = {one["name"] for one in operation.get("parameters", ()) if one["schema"].get("type") == "array"}
+        pairs = parse_qsl(raw.get("rawQueryString") or "", keep_blank_values=True)
+        names = [name for name, _ in pairs if name not in lists]  # API Gateway joins a repeated one with commas
+        if len(set(names)) != len(names) and {name for name, _ in pairs} == sent["query"].keys():
             yield "a query parameter that stands twice was taken"
         known = {parameter["name"] for parameter in operation.get("parameters", ()) if parameter["in"] == "query"}
         yield from (f"query {name[:40]!r} is not known and was taken" for name in sent["query"].keys() - known)
@@ -190,6 +192,8 @@ def _reject_constant(constant: str) -> NoReturn:
 
 def _parse_parameter(text: str, schema: Schema) -> Any:
     """Return the value of a parameter. It is an int only if the text is the usual form of an integer."""
+    if schema.get("type") == "array":
+        return text.split(",")
     if schema.get("type") == "integer" and re.fullmatch("-?(0|[1-9][0-9]*)", text, re.ASCII):
         return int(text)
     return text
