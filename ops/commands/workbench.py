@@ -15,13 +15,13 @@ import base64
 import json
 import sys
 import typing
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from docs.pages import model
-from functions.dynamodb.codec import is_list, is_map, unwrap_optional
+from functions.dynamodb.codec import is_list, is_map, unwrap_newtype, unwrap_optional
 from functions.dynamodb.keys import KEY_ATTRIBUTES, IndexName, Instant, Row, instant_from_epoch
 from functions.model import entities as e
 from functions.model import table as t
@@ -31,14 +31,11 @@ from ops.attribute_types import attribute_types
 MODEL_NAME = "Orderstream"
 WRITTEN_AT = "Nov 21, 2026, 09:30 AM"
 """The creation date in the exported file. The date is fixed, so that the file changes only if the model changes."""
-SAMPLE_TIME = instant_from_epoch(1_795_253_400)
+SAMPLE_EPOCH = 1_795_253_400
+SAMPLE_TIME = instant_from_epoch(SAMPLE_EPOCH)
 SAMPLE_VALUES: Mapping[str, Any] = {  # for these fields, a value generated from the type may be invalid
     "country": "AT",
-    "email": "ann@example.com",
-    "name": "Ann",
     "parent": e.ROOT_CATEGORY,
-    "path": "/kitchen/",
-    "category": "/kitchen/",
     "catalog": e.DEFAULT_CATALOG,
     "part": 0,
     "season": SAMPLE_TIME[:7],
@@ -47,7 +44,42 @@ SAMPLE_VALUES: Mapping[str, Any] = {  # for these fields, a value generated from
     "ttl": 2**33,
     "valid_until": None,  # None: the item is valid without an end date
     "discontinued": False,
+    "currency": "EUR",
+    "discount": None,
 }
+NUMBERED_VALUES: Mapping[str, Sequence[Any]] = {
+    "customer_id": ("ann", "bob", "cleo"),
+    "customer_name": ("Ann Ash", "Bob Birch", "Cleo Cole"),
+    "email": ("ann@example.com", "bob@example.com", "cleo@example.com"),
+    "company_id": ("acme", "initech", "elm-and-sons"),
+    "order_id": ("order-1", "order-2", "order-3"),
+    "product_id": ("blue-mug", "teapot", "milk-jug"),
+    "code": ("SPRING", "SUMMER", "AUTUMN"),
+    "carrier": ("DHL", "UPS", "DHL"),
+    "reason": ("broken handle", "wrong colour", "too late"),
+    "text": ("Does not drip.", "The handle came off.", "Bluer than it looks."),
+    "street": ("1 Elm Row", "2 Oak Lane", "3 Ash Way"),
+    "postcode": ("1010", "8010", "5020"),
+    "city": ("Wien", "Graz", "Salzburg"),
+    "stars": (5, 1, 4),
+    "price": (1250, 3400, 990),
+    "total": (1840, 3990, 1580),
+    "paid": (1840, 3990, 1580),
+    "amount": (1840, 3990, 1580),
+    "shipping": (590, 590, 590),
+    "tax_rate": (2000, 2000, 2000),
+    "path": ("/kitchen/", "/kitchen/mugs/", "/kitchen/tea/"),
+    "category": ("/kitchen/", "/kitchen/mugs/", "/kitchen/tea/"),
+}
+"""The values of these fields in the samples with the numbers 1, 2 and 3, so that they can be told apart."""
+NAMES: Mapping[str, Sequence[str]] = {
+    "Company": ("Acme", "Initech", "Elm & Sons"),
+    "Category": ("Kitchen", "Mugs", "Tea"),
+    **dict.fromkeys(("Product", "Sale", "Line"), ("Blue mug", "Teapot", "Milk jug")),
+}
+"""The names in the samples of these classes. Any other class has the name of a customer."""
+PRODUCT_MAPS = ("lines", "quantities", "restocked", "backordered")
+"""The fields whose keys are product ids."""
 
 
 def render_model() -> str:
@@ -92,14 +124,20 @@ def build_data_model() -> dict[str, Any]:
     }
 
 
-def sample_item(row: Row[Any]) -> dict[str, Any]:
-    """Return a sample item in DynamoDB JSON, with bytes as base64. All samples belong to one customer and one order.
+def sample_items(row: Row[Any]) -> Iterator[dict[str, Any]]:
+    """Yield the sample items of a row of model/table.py, in DynamoDB JSON, with bytes as base64.
 
-    `row`: the row of model/table.py that declares the item type.
+    There are two: one of Ann and her order, and one of Cleo and hers. There is one if both would have the same key.
+
+    If an item type replaces another type, the keys of both types have the same form. So the sample of the replacing
+    type is one of Bob, who has no other item at this key.
     """
-    # If an item type replaces another type, the keys of both types have the same form. So the sample of the replacing
-    # type has the number 2 in its values, instead of 1. Otherwise both samples would have the same key.
-    number = 1 if row.replaces is None else 2
+    first, *others = [_sample_item(row, number) for number in ((1, 3) if row.replaces is None else (2,))]
+    yield first
+    yield from (item for item in others if (item["PK"], item["SK"]) != (first["PK"], first["SK"]))
+
+
+def _sample_item(row: Row[Any], number: int) -> dict[str, Any]:
     image = row.encode(_choose_indexed_state(row, _make_sample(row.entity, number)))
     return {
         name: {"B": base64.b64encode(value["B"]).decode()} if "B" in value else value for name, value in image.items()
@@ -123,7 +161,7 @@ def _build_facet(row: Row[Any]) -> dict[str, Any]:
     return {
         "FacetName": row.type,
         "KeyAttributeAlias": {"PartitionKeyAlias": partition.text, "SortKeyAlias": sort.text},
-        "TableData": [sample_item(row)],
+        "TableData": list(sample_items(row)),
         "NonKeyAttributes": [*keys, "type", "schema", *row.fields],
         "DataAccess": {"MySql": {}},
     }
@@ -136,21 +174,27 @@ def _key_attributes(index: IndexName) -> dict[str, Any]:
 
 def _make_sample(cls: type[Any], number: int) -> Any:
     hints = typing.get_type_hints(cls)
-    return cls(**{name: _sample_value(name, hints[name], number) for name in hints})
+    values = {name: _sample_value(name, hints[name], number) for name in hints}
+    if hints.get("name") is str:
+        values["name"] = NAMES.get(cls.__name__, NUMBERED_VALUES["customer_name"])[number - 1]
+    return cls(**values)
 
 
 def _sample_value(name: str, hint: Any, number: int) -> Any:
-    """Return a sample value for a field: the fixed value in SAMPLE_VALUES, or else a value of the field's type."""
+    """Return a sample value for a field: the value in SAMPLE_VALUES or NUMBERED_VALUES, or else one of its type."""
     if name in SAMPLE_VALUES:
         return SAMPLE_VALUES[name]
     hint = unwrap_optional(hint) or hint
+    if name in NUMBERED_VALUES and unwrap_newtype(hint) is type(NUMBERED_VALUES[name][0]):
+        return NUMBERED_VALUES[name][number - 1]
     choices = typing.get_args(hint)
     if hint is Instant:
-        return SAMPLE_TIME
+        return instant_from_epoch(SAMPLE_EPOCH + (number - 1) * 86_400)
     if is_list(hint):
         return (_sample_value(name, choices[0], number),)
     if is_map(hint):
-        return {f"{name}-{number}": _sample_value(name, choices[1], number)}
+        key = NUMBERED_VALUES["product_id"][number - 1] if name in PRODUCT_MAPS else f"{name}-{number}"
+        return {key: _sample_value(name, choices[1], number)}
     if isinstance(hint, type) and is_dataclass(hint):
         return _make_sample(hint, number)
     if typing.get_origin(hint) is typing.Literal:

@@ -161,9 +161,10 @@ def test_every_index_is_there_with_its_keys_and_its_projection(exported: dict[st
 def test_the_sample_rows_are_items_that_the_table_takes_and_the_shop_reads(
     exported: dict[str, Any], table: Table
 ) -> None:
-    samples = [item for facet in exported["DataModel"][0]["TableFacets"] for item in facet["TableData"]]
+    facets = exported["DataModel"][0]["TableFacets"]
+    samples = [(row, item) for row, facet in zip(ROWS, facets, strict=True) for item in facet["TableData"]]
     types = {one["AttributeName"]: one["AttributeType"] for one in exported["DataModel"][0]["NonKeyAttributes"]}
-    for row, sample in zip(ROWS, samples, strict=True):
+    for row, sample in samples:
         image = {name: {"B": decode_binary(value["B"])} if "B" in value else value for name, value in sample.items()}
         table.client.put_item(TableName=table.name, Item=image)
         assert row.encode(row.decode(image)) == image
@@ -173,7 +174,31 @@ def test_the_sample_rows_are_items_that_the_table_takes_and_the_shop_reads(
         assert {name for index in row.indexes for name in KEY_ATTRIBUTES[index]} <= sample.keys(), (
             "it is in all its indexes"
         )
-    assert table.client.scan(TableName=table.name, Select="COUNT")["Count"] == len(ROWS), "no two lie at one place"
+    assert table.client.scan(TableName=table.name, Select="COUNT")["Count"] == len(samples), "no two lie at one place"
+
+
+def test_the_samples_fill_lists_and_partitions(exported: dict[str, Any]) -> None:
+    facets = {facet["FacetName"]: facet["TableData"] for facet in exported["DataModel"][0]["TableFacets"]}
+    assert all(facets.values()), "each facet has sample data"
+    one = {row.type for row in ROWS if len(facets[row.type]) == 1}
+    assert {row.type for row in ROWS if row.replaces is not None} <= one
+    assert not one & {
+        "Customer",
+        "Product",
+        "Category",
+        "Company",
+        "Order",
+        "OrderSummary",
+        "Payment",
+        "Sale",
+        "Review",
+    }
+    items = [item for found in facets.values() for item in found]
+    for key, least in (("ORDER#order-1", 6), ("CUSTOMER#ann", 5), ("PRODUCT#blue-mug", 4)):
+        assert len([item for item in items if item["PK"]["S"] == key]) >= least, key
+    assert {"COMPANIES", "DISCOUNTS"} <= {item["GSI3PK"]["S"] for item in items if "GSI3PK" in item}
+    assert [item["name"]["S"] for item in facets["Product"]] == ["Blue mug", "Milk jug"]
+    assert list(facets["Order"][0]["lines"]["M"]) == ["blue-mug"]
 
 
 def test_a_name_that_means_two_types_of_value_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
