@@ -10,6 +10,7 @@ from pathlib import Path
 
 from functions.model.events import EVENTS_BY_NAME
 from functions.model.lambdas import lambda_name
+from functions.model.mail_kinds import MAIL_KINDS, ORDER_MAIL_KINDS, PRODUCT_ALERTS
 
 HANDLERS = Path(__file__).parents[1] / "handlers"
 
@@ -68,21 +69,7 @@ REACTIONS = (
     ),
     Reaction(
         "order_notification",
-        event_names=(
-            "OrderPlaced",
-            "OrderPaid",
-            "OrderCancelled",
-            "OrderLapsed",
-            "OrderCancelRequested",
-            "OrderCancelRefused",
-            "OrderPartlyShipped",
-            "OrderShipped",
-            "OrderCutShort",
-            "OrderDelivered",
-            "OrderPartlyReturned",
-            "OrderReturned",
-            "RefundSucceeded",
-        ),
+        event_names=tuple(event for events in ORDER_MAIL_KINDS.values() for event in events),
         effect="sends a mail to the customer, unless their settings turn it off",
         idempotent_by="a Notification item that is claimed before the mail is sent",
         function="order_notification_worker",
@@ -91,7 +78,7 @@ REACTIONS = (
     ),
     Reaction(
         "product_alert",
-        event_names=("StockReplenished", "PriceDropped"),
+        event_names=MAIL_KINDS[PRODUCT_ALERTS],
         effect="sends a mail to each follower of a product that is back in stock or costs less, page by page",
         idempotent_by="the product's Campaign item, and a Notification item of each follower, claimed before the mail",
         function="product_alert_worker",

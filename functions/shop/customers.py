@@ -1,7 +1,7 @@
 """Customers: register, rename, change the e-mail address and settings, and read a customer with the newest orders."""
 
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -9,6 +9,7 @@ from functions.dynamodb.table import QueryPage
 from functions.dynamodb.writes import Write, WriteConflict, check_unchanged, delete_if_held_by, put_if_absent, update
 from functions.model.entities import Customer, EmailClaim, ErasedCustomer, OrderSummary, Settings, SettingsName
 from functions.model.errors import AlreadyExists, EmailTaken, NotAllowed, NotFound, NotRegistered, WrongState
+from functions.model.mail_kinds import MAIL_KINDS
 from functions.model.patterns import (
     CUSTOMER_BY_EMAIL,
     CUSTOMER_BY_ID,
@@ -20,7 +21,7 @@ from functions.model.patterns import (
 from functions.model.table import CUSTOMER, EMAIL_CLAIM, SETTINGS
 from functions.shop.shop import Caller, Shop, retry_on_conflict
 
-DEFAULT_NOTIFICATION_CHOICES = {"email": True, "sms": False, "product_alerts": True}
+DEFAULT_NOTIFICATION_CHOICES = {"email": True} | dict.fromkeys(MAIL_KINDS, True)
 """The channels, and the kinds of mails that a customer can turn off alone (functions/shop/unsubscribe.py)."""
 
 
@@ -214,8 +215,8 @@ def update_settings(
 ) -> Settings:
     """Change the given choices in one group of settings, and keep the other choices of the group. Safe to repeat.
 
-    `name`: the name of the group. `choices`: for example {"email": True, "sms": False}. Raises NotFound if the caller
-    may not see the customer, and NotRegistered if the customer does not exist.
+    `name`: the name of the group. `choices`: for example {"shipments": False}. Raises NotFound if the caller may not
+    see the customer, and NotRegistered if the customer does not exist.
     """
 
     def attempt() -> Settings:
@@ -241,7 +242,16 @@ def update_settings(
     return retry_on_conflict(shop, attempt)
 
 
-def wants_notifications(settings: tuple[Any, ...], choice: str) -> bool:
-    """Return whether these settings allow a channel or a kind of mails, for example "email" or "product_alerts"."""
-    chosen = [s.choices for s in settings if isinstance(s, Settings) and s.name == "notifications"]
-    return (DEFAULT_NOTIFICATION_CHOICES | dict(chosen[0]) if chosen else DEFAULT_NOTIFICATION_CHOICES)[choice]
+def notification_choices(settings: Iterable[Any]) -> Mapping[str, bool]:
+    """Return all choices of the group "notifications". A choice that is not stored has its default value.
+
+    `settings`: items that may include the customer's settings.
+    """
+    chosen = next((one.choices for one in settings if isinstance(one, Settings) and one.name == "notifications"), {})
+    return {name: chosen.get(name, default) for name, default in DEFAULT_NOTIFICATION_CHOICES.items()}
+
+
+def wants_mails(settings: Iterable[Any], kind: str) -> bool:
+    """Return whether these settings allow mails of a kind (model/mail_kinds.py)."""
+    choices = notification_choices(settings)
+    return choices["email"] and choices[kind]

@@ -21,7 +21,7 @@ from functions.model.patterns import NOTIFICATIONS_OF_CUSTOMER, NOTIFICATIONS_OF
 from functions.model.retention import MAIL_ATTEMPT_SECONDS, MAIL_CLAIM_SECONDS, NOTIFICATION_DAYS
 from functions.model.retries import ClaimHeld
 from functions.model.table import CUSTOMER, NOTIFICATION, SETTINGS
-from functions.shop.customers import wants_notifications
+from functions.shop.customers import wants_mails
 from functions.shop.orders import get_order_owner
 from functions.shop.shop import Caller, Shop
 
@@ -99,12 +99,12 @@ def holding_claim(shop: Shop, notification: Notification) -> Iterator[None]:
 
 
 def get_mail_context(
-    shop: Shop, customer_id: str, order_id: str, order_version: int | None = None, channel: str = "email"
+    shop: Shop, customer_id: str, order_id: str, kind: str, order_version: int | None = None
 ) -> MailContext | None:
     """Read the customer and the order for a mail: one Query for the customer and their settings, one GetItem.
 
     Return None if the mail must not be sent. The possible reasons are: the customer or the order does not exist any
-    more, the order is archived, or the customer's settings forbid this channel.
+    more, the order is archived, or the customer's settings forbid mails of this `kind` (model/mail_kinds.py).
 
     `order_version`: the version of the order that the mail reports, if known. Then the read is eventually consistent,
     and is repeated consistently if it shows an earlier version, or if the mail must not be sent. So a mail never shows
@@ -120,7 +120,7 @@ def get_mail_context(
         if not (isinstance(customer, Customer) and isinstance(order, Order)):
             continue
         is_current = consistent or order.version >= (order_version or 0)
-        if is_current and wants_notifications((settings,), channel):
+        if is_current and wants_mails((settings,), kind):
             return MailContext(customer, order)
     return None
 

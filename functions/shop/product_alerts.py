@@ -25,10 +25,11 @@ from datetime import datetime, timedelta
 from functions.dynamodb.writes import WriteConflict, put_if_absent, update
 from functions.model.entities import Campaign, CampaignStatus, Customer, Follow, Notification, Product, Settings
 from functions.model.events import ReceivedEvent
+from functions.model.mail_kinds import PRODUCT_ALERTS
 from functions.model.patterns import CAMPAIGN_BY_PRODUCT, FOLLOWERS_OF_PRODUCT, PRODUCT_BY_ID
 from functions.model.retention import CAMPAIGN_COOLDOWN_SECONDS, PRODUCT_ALERT_CLAIM_SECONDS
 from functions.model.table import CAMPAIGN, CUSTOMER, FOLLOW, NOTIFICATION, SETTINGS
-from functions.shop.customers import wants_notifications
+from functions.shop.customers import wants_mails
 from functions.shop.order_notifications import claim_notification
 from functions.shop.shop import Shop, retry_on_conflict
 from functions.shop.stock import Shares, get_stock_levels
@@ -145,10 +146,7 @@ def select_recipients(shop: Shop, event: ReceivedEvent, followers: Sequence[str]
         for item in found
         if isinstance(item, Customer)
         and item.customer_id in follow - done
-        and all(
-            wants_notifications(tuple(filter(None, [settings.get(item.customer_id)])), choice)
-            for choice in ("email", "product_alerts")
-        )
+        and wants_mails([settings.get(item.customer_id)], PRODUCT_ALERTS)
     ]
 
 

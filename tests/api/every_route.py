@@ -25,7 +25,7 @@ ROUTES = [route.key for route in app.known_routes]
 BODIES: dict[str, Any] = {
     "POST /customers": {"name": "Bob"},
     "PATCH /customers/{customer_id}": {"name": "Bob"},
-    "PUT /customers/{customer_id}/settings/notifications": {"sms": True},
+    "PUT /customers/{customer_id}/settings/notifications": {"shipments": False},
     "POST /companies": {"company_id": "initech", "name": "Initech"},
     "PATCH /companies/{company_id}": {"name": "Acme"},
     "POST /products": {"product_id": "cup", "name": "Cup", "price": 1, "currency": "EUR"},

@@ -13,7 +13,7 @@ from tests.support.http_client import ANN, BOB, STAFF, ApiHarness, HandlerRespon
 URLENCODED = {"content-type": "application/x-www-form-urlencoded"}
 MULTIPART = {"content-type": "multipart/form-data; boundary=-x"}
 PART = b'---x\r\nContent-Disposition: form-data; name="List-Unsubscribe"\r\n\r\nOne-Click\r\n---x--\r\n'
-ON = {"email": True, "sms": False, "product_alerts": True}
+ON = dict.fromkeys(("email", "order_changes", "shipments", "refunds", "product_alerts"), True)
 
 
 def click(token: str, body: bytes | None = None, method: str = "POST", **headers: str) -> HandlerResponse:

@@ -89,7 +89,7 @@ def live(harness: ShopHarness, *people: Caller) -> dict[Caller, dict[str, str]]:
     products.receive_stock(harness.shop, STAFF, "first", "mug", 100)
     for person in people:
         customers.register_customer(harness.shop, person, canaries(person)["email"], canaries(person)["name"])
-        customers.update_settings(harness.shop, person, person.id, "notifications", {"sms": True})
+        customers.update_settings(harness.shop, person, person.id, "notifications", {"refunds": False})
     those = {person: {"archived": place(harness, person, "archived")} for person in people}
     for each in those.values():
         pay(harness, each["archived"])

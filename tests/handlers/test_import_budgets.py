@@ -53,10 +53,12 @@ MODULES = {
         runtime.time_limit shop.accounts shop.cancellation shop.discounts shop.fulfilment shop.idempotency shop.invoices
         shop.orders shop.refunds shop.shipments shop.stock""",
     "order_notification_worker": """adapters adapters.mail_pace adapters.mailer mails mails.order_notifications
-        model.patterns model.pricing model.retries runtime.dead_letters runtime.mail_deferral runtime.queue_batch
-        runtime.rate_limiter runtime.time_limit shop.customers shop.order_notifications shop.orders""",
-    "product_alert_worker": """adapters adapters.mail_pace adapters.mailer mails mails.product_alerts model.patterns
-        dynamodb.sealed_text model.public_routes model.retries runtime.dead_letters runtime.mail_deferral
+        model.mail_kinds model.patterns model.pricing model.retries runtime.dead_letters runtime.mail_deferral
+        runtime.queue_batch runtime.rate_limiter runtime.time_limit shop.customers shop.order_notifications
+        shop.orders""",
+    "product_alert_worker": """adapters adapters.mail_pace adapters.mailer dynamodb.sealed_text mails
+        mails.product_alerts model.mail_kinds model.patterns model.public_routes model.retries runtime.dead_letters
+        runtime.mail_deferral
         runtime.queue_batch runtime.rate_limiter runtime.secrets runtime.time_limit shop.customers
         shop.order_notifications shop.orders shop.product_alerts shop.stock shop.unsubscribe""",
     "refund_worker": """adapters adapters.payment_provider model.patterns model.retries runtime.dead_letters
@@ -67,9 +69,9 @@ MODULES = {
     "archive_worker": """adapters adapters.object_store model.patterns model.pricing model.retries model.totals
         runtime.dead_letters runtime.queue_batch runtime.time_limit shop.accounts shop.archive shop.cancellation
         shop.discounts shop.idempotency shop.orders shop.refunds shop.stock""",
-    "import_worker": """model.patterns model.reactions model.retries runtime.dead_letters runtime.queue_batch
-        runtime.rate_limiter runtime.time_limit shop.idempotency shop.imports shop.products shop.stock
-        shop.stock_parts""",
+    "import_worker": """model.mail_kinds model.patterns model.reactions model.retries runtime.dead_letters
+        runtime.queue_batch runtime.rate_limiter runtime.time_limit shop.idempotency shop.imports shop.products
+        shop.stock shop.stock_parts""",
     "order_deadlines": """model.patterns model.pricing runtime.scheduled_jobs runtime.time_limit shop.accounts
         shop.cancellation shop.discounts shop.idempotency shop.orders shop.refunds shop.shipments shop.stock""",
     "customer_erasure": """adapters adapters.object_store model.copies model.patterns model.personal_data

@@ -84,10 +84,26 @@ def test_a_mail_goes_to_the_address_that_the_customer_has_when_it_is_sent(harnes
     assert [mail.destinations["ToAddresses"] for mail in harness.sent_mails()] == [["ann@new.example"]] * 2
 
 
-def test_a_choice_about_other_channels_leaves_mails_alone(harness: ShopHarness, order_id: str) -> None:
-    customers.update_settings(harness.shop, ANN, ANN.id, "notifications", {"sms": True})
-    handle(*messages(harness))
-    assert len(harness.sent_mails()) == 1
+@pytest.mark.parametrize(
+    ("off", "subjects"),
+    [
+        ("shipments", ["We received", "is paid"]),
+        ("order_changes", ["is shipped", "is delivered"]),
+        ("refunds", ["We received", "is paid", "is shipped", "is delivered"]),
+        ("email", []),
+    ],
+)
+def test_a_kind_of_mails_that_is_turned_off_is_not_sent(harness: ShopHarness, off: str, subjects: list[str]) -> None:
+    harness.open_shop()
+    customers.update_settings(harness.shop, ANN, ANN.id, "notifications", {off: False})
+    order_id = harness.place_order()
+    for step in (harness.pay_order, harness.dispatch_order, harness.deliver_order):
+        harness.process_all()
+        step(order_id)
+    harness.process_all()
+    sent = [mail.subject for mail in harness.sent_mails()]
+    assert [any(part in subject for subject in sent) for part in subjects] == [True] * len(subjects)
+    assert len(sent) == len(subjects)
 
 
 def test_a_late_replica_neither_drops_a_mail_nor_shows_an_order_before_its_event(harness: ShopHarness) -> None:

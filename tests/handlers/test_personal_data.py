@@ -54,7 +54,7 @@ def live(harness: ShopHarness) -> None:
     customers.change_email(harness.shop, CANARY, CANARY.id, lambda: EMAIL)
     companies.create_company(harness.shop, STAFF, "acme", "Acme")
     companies.add_member(harness.shop, STAFF, "acme", CANARY.id)
-    customers.update_settings(harness.shop, CANARY, CANARY.id, "notifications", {"sms": True})
+    customers.update_settings(harness.shop, CANARY, CANARY.id, "notifications", {"refunds": False})
     products.create_product(harness.shop, STAFF, "mug", "Blue mug", 1250, "EUR", 1)
     products.receive_stock(harness.shop, STAFF, "first", "mug", 10)
     delivered, cancelled = place(harness, "one"), place(harness, "two")

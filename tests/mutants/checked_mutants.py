@@ -37,6 +37,7 @@ from functions.runtime.scheduled_jobs import ScheduledRun
 from functions.runtime.time_limit import TimeLimit
 from functions.shop import (
     archive,
+    customers,
     disputes,
     erasure,
     fulfilment,
@@ -126,7 +127,7 @@ REFRESH_NAME = """
         customer_names.refresh_name(shop, changed.item)
 """
 DROP_UNWANTED_MAIL = """
-        if not wants_notifications((settings,), channel):
+        if not wants_mails((settings,), kind):
             return None
 """
 COUNT_FIRST = """
@@ -311,7 +312,7 @@ CHECKED_MUTANTS = (
     ),
     CheckedMutant(
         "a customer who unsubscribed still gets product alerts",
-        edit_code(product_alerts.select_recipients, ('("email", "product_alerts")', '("email",)')),
+        edit_code(customers.wants_mails, ('choices["email"] and choices[kind]', 'choices["email"]')),
         test_mails.test_a_customer_who_unsubscribed_gets_mails_of_orders_only,
     ),
     CheckedMutant(

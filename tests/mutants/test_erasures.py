@@ -165,7 +165,7 @@ def test_an_erasure_ends_14_days_after_the_last_data_was_removed_and_not_after_t
 
 def test_an_erasure_deletes_the_customers_settings(harness: ShopHarness) -> None:
     harness.open_shop()
-    customers.update_settings(harness.shop, ANN, ANN.id, "notifications", {"sms": True})
+    customers.update_settings(harness.shop, ANN, ANN.id, "notifications", {"refunds": False})
     assert len(stored_items(harness, "Settings")) == 1
     erase_customer(harness.shop, ANN, ANN.id)
     assert stored_items(harness, "Settings") == []

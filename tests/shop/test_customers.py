@@ -113,25 +113,33 @@ def test_two_renames_at_once_are_done_one_after_the_other(shop: Shop, rival: Sho
 
 
 # settings ---------------------------------------------------------------------------------------------------
+KINDS = ("order_changes", "shipments", "refunds", "product_alerts")
+
+
 def test_settings_have_defaults(shop: Shop) -> None:
     assert customers.list_settings_of_customer(shop, ANN, "ann") == ()
-    assert (customers.wants_notifications((), "email"), customers.wants_notifications((), "sms")) == (True, False)
+    assert all(customers.wants_mails((), kind) for kind in KINDS)
 
 
 def test_a_choice_leaves_the_others_and_the_profile_as_they_are(shop: Shop, wire: WireTap) -> None:
     profile = customers.get_customer(shop, ANN, "ann")
-    customers.update_settings(shop, ANN, "ann", "notifications", {"sms": True})
+    customers.update_settings(shop, ANN, "ann", "notifications", {"refunds": False})
     chosen = customers.update_settings(shop, ANN, "ann", "notifications", {"email": False})
-    assert chosen.choices == {"email": False, "sms": True, "product_alerts": True}
+    assert chosen.choices == {"email": False, **dict.fromkeys(KINDS, True), "refunds": False}
     assert customers.list_settings_of_customer(shop, ANN, "ann") == (chosen,)
     assert customers.get_customer(shop, ANN, "ann") == profile
-    assert (customers.wants_notifications((chosen,), "email"), customers.wants_notifications((chosen,), "sms")) == (
-        False,
-        True,
-    )
+    assert not any(customers.wants_mails((chosen,), kind) for kind in KINDS)
     wire.clear()
     assert customers.update_settings(shop, ANN, "ann", "notifications", {"email": False}) == chosen
     assert wire.operations == ["GetItem"], "nothing changes, nothing is written"
+
+
+def test_each_kind_of_mails_can_be_turned_off_alone_and_a_choice_of_before_is_ignored(shop: Shop) -> None:
+    settings = customers.update_settings(shop, ANN, "ann", "notifications", {"shipments": False})
+    older = replace(settings, choices={"email": True, "sms": True, "shipments": False})
+    for stored in (settings, older):
+        assert [kind for kind in KINDS if not customers.wants_mails((stored,), kind)] == ["shipments"]
+        assert customers.notification_choices((stored,)).keys() == {"email", *KINDS}
 
 
 def test_only_a_registered_customer_can_choose_settings(shop: Shop) -> None:
@@ -139,14 +147,15 @@ def test_only_a_registered_customer_can_choose_settings(shop: Shop) -> None:
         customers.update_settings(shop, EVE, "eve", "notifications", {"email": False})
 
 
-@pytest.mark.parametrize("first", [{}, {"sms": False}], ids=["the first ever", "later"])
+@pytest.mark.parametrize("first", [{}, {"refunds": True}], ids=["the first ever", "later"])
 def test_two_choices_at_once_are_both_kept(shop: Shop, rival: Shop, wire: WireTap, first: dict[str, bool]) -> None:
     if first:
         customers.update_settings(shop, ANN, "ann", "notifications", first)
-    other = run_before_sending(lambda: customers.update_settings(rival, ANN, "ann", "notifications", {"sms": True}))
+    no_refunds = {"refunds": False}
+    other = run_before_sending(lambda: customers.update_settings(rival, ANN, "ann", "notifications", no_refunds))
     wire.reply_next("UpdateItem" if first else "TransactWriteItems", other)
     chosen = customers.update_settings(shop, ANN, "ann", "notifications", {"email": False})
-    assert chosen.choices == {"email": False, "sms": True, "product_alerts": True}
+    assert chosen.choices == {"email": False, **dict.fromkeys(KINDS, True), "refunds": False}
 
 
 def test_a_choice_and_an_erasure_at_once_leave_no_settings(shop: Shop, rival: Shop, wire: WireTap) -> None:
@@ -158,7 +167,8 @@ def test_a_choice_and_an_erasure_at_once_leave_no_settings(shop: Shop, rival: Sh
 
 
 def test_an_erasure_sees_the_choice_that_is_made_just_before_it(shop: Shop, rival: Shop, wire: WireTap) -> None:
-    chosen = run_before_sending(lambda: customers.update_settings(rival, ANN, "ann", "notifications", {"sms": True}))
+    no_refunds = {"refunds": False}
+    chosen = run_before_sending(lambda: customers.update_settings(rival, ANN, "ann", "notifications", no_refunds))
     wire.reply_next("TransactWriteItems", chosen)
     erasure.erase_customer(shop, ANN, "ann")
     assert customers.list_settings_of_customer(shop, ANN, "ann") == ()
@@ -173,7 +183,7 @@ def summarise(shop: Shop, number: int) -> None:
 
 
 def test_a_page_is_profile_settings_and_newest_orders_in_one_query(shop: Shop, wire: WireTap) -> None:
-    customers.update_settings(shop, ANN, "ann", "notifications", {"sms": True})
+    customers.update_settings(shop, ANN, "ann", "notifications", {"refunds": False})
     summarise(shop, 5)
     shop.table.write(
         put_if_absent(t.NOTIFICATION, SAMPLES[t.NOTIFICATION]), put_if_absent(t.ACTIVITY, SAMPLES[t.ACTIVITY])
@@ -181,7 +191,7 @@ def test_a_page_is_profile_settings_and_newest_orders_in_one_query(shop: Shop, w
     wire.clear()
     page = customers.get_customer_overview(shop, ANN, "ann", 5)
     assert wire.operations == ["Query"]
-    assert (page.customer.name, [each.choices["sms"] for each in page.settings]) == ("Ann Ash", [True])
+    assert (page.customer.name, [each.choices["refunds"] for each in page.settings]) == ("Ann Ash", [False])
     assert [each.order_id for each in page.orders] == ["o4", "o3", "o2"]
     older = list_orders_of_customer(shop, ANN, "ann", 10, page.after)
     assert [each.order_id for each in older.items] == ["o1", "o0"]
@@ -195,7 +205,7 @@ def test_a_page_of_a_customer_with_nothing_yet_is_the_profile(shop: Shop) -> Non
 
 
 def test_a_page_that_ends_before_the_first_order_goes_on_with_it(shop: Shop) -> None:
-    customers.update_settings(shop, ANN, "ann", "notifications", {"sms": True})
+    customers.update_settings(shop, ANN, "ann", "notifications", {"refunds": False})
     summarise(shop, 2)
     page = customers.get_customer_overview(shop, ANN, "ann", 2)
     assert page.orders == ()

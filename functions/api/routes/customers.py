@@ -50,17 +50,19 @@ class Profile(RequestModel):
 
 
 class Choices(RequestModel):
-    """The channels for notifications, and the mails about followed products. What is omitted does not change."""
+    """Which mails a customer wants. What is omitted does not change. `email`: whether the customer wants any mails."""
 
     email: bool | None = None
-    sms: bool | None = None
+    order_changes: bool | None = None
+    shipments: bool | None = None
+    refunds: bool | None = None
     product_alerts: bool | None = None
-    model_config = ConfigDict(json_schema_extra={"examples": [{"email": False}]})
+    model_config = ConfigDict(json_schema_extra={"examples": [{"shipments": False}]})
 
     @model_validator(mode="after")
     def _check_not_empty(self) -> Self:
         if not self.model_dump(exclude_none=True):
-            raise ValueError("set email, sms or product_alerts")
+            raise ValueError(f"set one of {', '.join(customers.DEFAULT_NOTIFICATION_CHOICES)}")
         return self
 
 
@@ -111,20 +113,23 @@ class KeptItem(ResponseModel):
 
 
 class NotificationSettings(ResponseModel):
-    """The channels through which a customer gets notifications.
+    """Which mails a customer gets. If `email` is false, none.
 
-    `product_alerts`: whether the customer gets mails about followed products, if `email` is true.
+    `order_changes`: the order was placed, paid, cancelled, or not paid in time. `shipments`: goods are sent or
+    delivered. `refunds`: goods came back, or money is refunded. `product_alerts`: a followed product is back in stock
+    or costs less.
     """
 
     email: bool
-    sms: bool
+    order_changes: bool
+    shipments: bool
+    refunds: bool
     product_alerts: bool
 
     @classmethod
     def of_items(cls, items: Sequence[Settings]) -> Self:
         """Return the answer for stored settings. A choice that is not stored has its default value."""
-        defaults = customers.DEFAULT_NOTIFICATION_CHOICES
-        return cls(**{choice: customers.wants_notifications(tuple(items), choice) for choice in defaults})
+        return cls(**customers.notification_choices(items))
 
 
 class SettingsAnswer(ResponseModel):
