@@ -28,7 +28,7 @@ from tests.support.http_client import (
 CACHEABLE = "public, max-age=0, s-maxage=10"
 PRIVATE = "private, no-store"
 PAGES = {"GET /docs", "GET /openapi.json"}
-SIGNED = {"GET /invoices/{invoice_id}/print"}
+SIGNED = {"GET /invoices/{invoice_id}/print", "GET /unsubscribe"}
 OWN_CONTROL = dict.fromkeys(PAGES, "public, max-age=300")
 
 
