@@ -9,6 +9,7 @@ from aws_cdk import Annotations, App, AssetHashType
 from aws_cdk import aws_lambda as lambda_
 
 from functions.model.declarations import InvalidDeclarations
+from stacks.deploy_role_stack import DeployRoleStack
 from stacks.firewall_stack import FirewallStack
 from stacks.mail_domain_stack import MailDomainStack
 from stacks.nag_suppressions import add_nag_checks
@@ -33,6 +34,8 @@ def build_app() -> App:
     stack = OrdersStack(app, f"orderstream-{settings.name}", stage=settings, code=_lambda_code(laptop, settings.trim))
     if settings.mail_domain:
         MailDomainStack(app, f"orderstream-{settings.name}-mail", stage=settings)
+    if settings.deploy_from:
+        DeployRoleStack(app, f"orderstream-{settings.name}-deploy", stage=settings)
     if settings.firewall:
         FirewallStack(app, f"orderstream-{settings.name}-firewall", stage=settings)
     if not laptop and not bundle.find_python(bundle.LAMBDA_TARGET):

@@ -228,6 +228,8 @@ class Stage:
     `monthly_budget`: The budget of the account for a month, in US dollars. AWS mails the `alarm_address` if the costs
     are above 80 % of it, or will probably exceed it. It stops nothing. 0: no budget.
     `permissions_boundary`: The ARN of an IAM policy that all roles of the stack get as their permissions boundary.
+    `deploy_from`: The GitHub repository, such as owner/shop, whose jobs may deploy, in the environment with the stage's
+    name. A stack of its own has their role (docs/ci.md). Empty: no role.
     `domain`, `certificate`: The address of the API and the page, such as shop.your.domain, and the ARN of its
     certificate. With CloudFront (`page` or `web_acl`) the certificate must be in us-east-1, else in the region of the
     stack. Set the DNS record of the domain to the output `DomainTarget`. Empty: the addresses of AWS.
@@ -322,6 +324,7 @@ class Stage:
     alarm_address: str = ""
     monthly_budget: int = _integer_setting(0, 0, 9_999_999)
     permissions_boundary: str = ""
+    deploy_from: str = ""
     domain: str = ""
     certificate: str = ""
     billing: str = _choice_setting("on-demand", "provisioned")
@@ -610,6 +613,8 @@ class Stage:
         """Raise InvalidSetting if a setting of costs, permissions or the domain is wrong."""
         if self.monthly_budget and not self.alarm_address:
             raise InvalidSetting("monthly_budget is set, but its mails have no address: set alarm_address, too")
+        if self.deploy_from and not re.fullmatch(r"[\w.-]+/[\w.-]+", self.deploy_from, re.ASCII):
+            raise InvalidSetting(f"deploy_from is {self.deploy_from!r}: it must be a repository, such as owner/shop")
         if self.permissions_boundary and not re.fullmatch(
             r"arn:aws[\w-]*:iam::(\d{12}|aws):policy/[\w+=,.@/-]+", self.permissions_boundary
         ):

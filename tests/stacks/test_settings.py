@@ -39,6 +39,7 @@ SETTINGS: dict[str, object] = {
     "backup_lock_days": 14,
     "monthly_budget": 500,
     "permissions_boundary": "arn:aws:iam::111122223333:policy/boundary",
+    "deploy_from": "owner/shop",
     "domain": "shop.test",
     "certificate": "arn:aws:acm:us-east-1:111122223333:certificate/front",
     "backup_copy_vault": "arn:aws:backup:eu-west-1:111122223333:backup-vault:copies",
@@ -67,6 +68,7 @@ def others() -> dict[str, SynthesizedTemplate]:
         "orders": synthesize("orderstream-prod", **SETTINGS, **VALIDATED),
         "firewall": synthesize("orderstream-prod-firewall", **SETTINGS, **VALIDATED),
         "mail": synthesize("orderstream-prod-mail", **SETTINGS, **VALIDATED),
+        "deploy": synthesize("orderstream-prod-deploy", **SETTINGS, **VALIDATED),
         "page": synthesize("orderstream-dev", page="my-shop", **VALIDATED),
         "domain": synthesize("orderstream-dev", domain="api.shop.test", certificate=CERTIFICATE, **VALIDATED),
     }
@@ -267,8 +269,39 @@ def test_all_roles_have_the_permissions_boundary(prod: SynthesizedTemplate, othe
     assert boundaries == [SETTINGS["permissions_boundary"]] * len(boundaries)
 
 
+def test_only_jobs_of_the_stages_environment_in_its_repository_may_deploy(
+    others: dict[str, SynthesizedTemplate],
+) -> None:
+    role = others["deploy"].only_properties("AWS::IAM::Role")
+    (trust,) = role["AssumeRolePolicyDocument"]["Statement"]
+    assert trust["Action"] == "sts:AssumeRoleWithWebIdentity"
+    assert trust["Condition"] == {
+        "StringEquals": {
+            "token.actions.githubusercontent.com:aud": "sts.amazonaws.com",
+            "token.actions.githubusercontent.com:sub": "repo:owner/shop:environment:prod",
+        }
+    }
+    assert role["PermissionsBoundary"] == SETTINGS["permissions_boundary"]
+    allowed = others["deploy"].only_properties("AWS::IAM::Policy")["PolicyDocument"]["Statement"]
+    actions = [one["Action"] for one in allowed]
+    assert actions == [
+        "sts:AssumeRole",
+        ["cloudformation:DescribeStacks", "cloudformation:GetTemplate"],
+        "dynamodb:DescribeTable",
+    ]
+    names = [one["Resource"]["Fn::Join"][1][-1] for one in allowed]
+    assert names == [":role/cdk-hnb659fds-*", ":stack/orderstream-*", ":table/orderstream-*"]
+    assert others["deploy"].body["Outputs"]["DeployRole"]
+
+
 def test_all_resources_of_a_stage_have_its_cost_tag(others: dict[str, SynthesizedTemplate]) -> None:
-    for template, stage in (("orders", "prod"), ("firewall", "prod"), ("mail", "prod"), ("page", "dev")):
+    for template, stage in (
+        ("orders", "prod"),
+        ("firewall", "prod"),
+        ("mail", "prod"),
+        ("deploy", "prod"),
+        ("page", "dev"),
+    ):
         file = others[template].file
         artifacts = json.loads((file.parent / "manifest.json").read_text())["artifacts"]
         tags = artifacts[file.name.removesuffix(".template.json")]["properties"]["tags"]

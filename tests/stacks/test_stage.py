@@ -265,6 +265,11 @@ def test_context_of_the_cdk_itself_is_ignored() -> None:
         ({"warm_read_units": "*:15000,*:16000"}, "warm_read_units has a name twice"),
         ({"restored_stream": RESTORED, "warm_write_units": "*:5000"}, "warm_write_units is set, but the restored"),
         ({"monthly_budget": "100"}, "monthly_budget is set, but its mails have no address: set alarm_address, too"),
+        ({"deploy_from": "shop"}, "deploy_from is 'shop': it must be a repository, such as owner/shop"),
+        (
+            {"deploy_from": "owner/shop:*"},
+            "deploy_from is 'owner/shop:.*': it must be a repository, such as owner/shop",
+        ),
         ({"permissions_boundary": "boundary"}, "permissions_boundary is 'boundary': it must be the ARN of a policy"),
         ({"domain": "https://a.test", "certificate": "a"}, "domain is 'https://a.test': use the form shop.your.domain"),
         ({"domain": "shop.test"}, "domain is set, but certificate is not: set both or none"),
