@@ -48,7 +48,7 @@ items. `GET /customers/me/orders?fields=status,total` returns the order id, the 
 100 orders these are 7 KB instead of 21 KB. The ids of an item and the cursor are always sent. An unknown name is
 rejected with 400 and the list of known names.
 
-- **No unit is saved.** DynamoDB charges for the size of the items that it reads, whatever is sent back.
+- **No unit is saved.** DynamoDB charges for the size of the items that it reads, also if it sends back less.
 - The request to DynamoDB does not change. The shop reads whole items, because it decodes and checks them before it
   answers. A `ProjectionExpression` makes the response of DynamoDB smaller, but costs the same units: 8 KB instead of
   45 KB for these orders, and 3.5 units in both cases. A pattern that always needs few attributes declares a `view`

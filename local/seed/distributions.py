@@ -22,7 +22,7 @@ class Distribution:
     product. `line_weights`: how many orders have 1, 2, 3 and more products. `quantity_weights`: how many lines have 1,
     2, 3 and more pieces.
 
-    `discount_share`: orders with a discount code. `lapsed_share`: orders that nobody pays. `cancelled_share`: paid
+    `discount_share`: orders with a discount code. `lapsed_share`: orders that are never paid. `cancelled_share`: paid
     orders that their customers cancel before they leave the warehouse. `returned_share`: delivered orders of which
     something comes back. `whole_return_share`: returns of all goods. `disputed_share`: paid orders whose payment a bank
     takes back. `lost_share`: disputes that the shop loses. `reviewed_share`: delivered orders that are reviewed.

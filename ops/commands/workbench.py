@@ -71,7 +71,7 @@ NUMBERED_VALUES: Mapping[str, Sequence[Any]] = {
     "path": ("/kitchen/", "/kitchen/mugs/", "/kitchen/tea/"),
     "category": ("/kitchen/", "/kitchen/mugs/", "/kitchen/tea/"),
 }
-"""The values of these fields in the samples with the numbers 1, 2 and 3, so that they can be told apart."""
+"""The values of these fields in the samples with the numbers 1, 2 and 3, so that they differ visibly."""
 NAMES: Mapping[str, Sequence[str]] = {
     "Company": ("Acme", "Initech", "Elm & Sons"),
     "Category": ("Kitchen", "Mugs", "Tea"),

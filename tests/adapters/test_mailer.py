@@ -1,4 +1,4 @@
-"""Refusals of SES are told apart by code and message, and the mails of an invocation have a limited rate."""
+"""Refusals of SES are distinguished by code and message, and the mails of an invocation have a limited rate."""
 
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace

@@ -32,7 +32,7 @@ def test_nobody_else_sees_it_not_even_the_customer(api: ApiHarness, suppressed: 
     for caller in (ANN, BOB, WAREHOUSE):
         for method in ("GET", "DELETE"):
             assert api.call(method, PATH, caller).problem_type == "not-allowed"
-    assert api.call("GET", "/customers/nobody/mail-suppression", STAFF).problem_type == "not-found"
+    assert api.call("GET", "/customers/unknown/mail-suppression", STAFF).problem_type == "not-found"
 
 
 def test_without_an_answer_of_ses_the_address_does_not_look_fine(api: ApiHarness, suppressed: SuppressionList) -> None:

@@ -51,8 +51,8 @@ def run(sent: list[tuple[str, str, Any]], monkeypatch: pytest.MonkeyPatch) -> Ca
             return SimpleNamespace(status=status, data=json.dumps(answer))
 
         monkeypatch.setattr(canary, "pool", lambda: SimpleNamespace(request=request))
-        with capture_metrics() as told:
-            return canary.handler({}, None), told
+        with capture_metrics() as logged:
+            return canary.handler({}, None), logged
 
     return run
 
@@ -60,7 +60,7 @@ def run(sent: list[tuple[str, str, Any]], monkeypatch: pytest.MonkeyPatch) -> Ca
 def test_a_run_places_an_order_cancels_it_and_counts(
     run: Callable[[Answers], Any], sent: list[tuple[str, str, Any]]
 ) -> None:
-    result, told = run(SUCCESS)
+    result, logged = run(SUCCESS)
     assert result == {"order_id": "o" * 26}
     path = f"https://api.test/orders/{'o' * 26}"
     assert [(method, url) for method, url, _ in sent] == [
@@ -68,7 +68,7 @@ def test_a_run_places_an_order_cancels_it_and_counts(
         ("POST", f"{path}/cancel"),
         ("GET", path),
     ]
-    assert [line["CanarySucceeded"] for line in told.lines if "CanarySucceeded" in line] == [1]
+    assert [line["CanarySucceeded"] for line in logged.lines if "CanarySucceeded" in line] == [1]
     run(SUCCESS)
     assert len({key for _, _, key in sent}) == 2, "each run places an order of its own"
 
@@ -85,9 +85,9 @@ def test_a_run_places_an_order_cancels_it_and_counts(
 def test_a_run_that_fails_counts_nothing_and_says_its_step(
     run: Callable[[Answers], Any], answers: Answers, reason: str
 ) -> None:
-    result, told = run(answers)
+    result, logged = run(answers)
     assert result == {"failed": reason}
-    assert not [line for line in told.lines if "CanarySucceeded" in line]
+    assert not [line for line in logged.lines if "CanarySucceeded" in line]
 
 
 @pytest.mark.parametrize(

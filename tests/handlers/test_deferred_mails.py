@@ -100,7 +100,7 @@ def test_the_delay_grows_and_the_time_of_the_first_deferral_stays(shop: ShopHarn
     with (
         fail_calls("sesv2", "SendEmail", *UNKNOWN),
         record_calls("sqs", "SendMessage") as sent,
-        capture_metrics() as told,
+        capture_metrics() as logged,
     ):
         for _ in range(4):
             assert send_orders(message) == []
@@ -109,8 +109,8 @@ def test_the_delay_grows_and_the_time_of_the_first_deferral_stays(shop: ShopHarn
             first_times.add(fields(message)["first_at"])
     assert (delays, len(first_times)) == ([60, 300, 900, 900], 1)
     assert first_times.pop() >= began.isoformat()[:19]
-    assert told.values(metrics.MAILS_DEFERRED, function="order_notification") == [1] * 4
-    assert [round(age / 60_000) for age in told.values(metrics.MAIL_DEFERRAL_AGE)] == [0, 1, 6, 21]
+    assert logged.values(metrics.MAILS_DEFERRED, function="order_notification") == [1] * 4
+    assert [round(age / 60_000) for age in logged.values(metrics.MAIL_DEFERRAL_AGE)] == [0, 1, 6, 21]
 
 
 def test_a_mail_above_the_rate_waits_in_place_while_time_is_left(shop: ShopHarness) -> None:

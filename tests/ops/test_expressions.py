@@ -201,7 +201,7 @@ def test_a_pattern_alone_shows_its_code_if_asked(table: Table, run: Run) -> None
 
 # invalid expressions --------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "sentence"),
     [
         ([*MUG, "--filter", "colour = blue"], "the items of A9 have no attribute colour; their attributes: "),
         ([*MUG, "--project", "colour"], "the items of A9 have no attribute colour; their attributes: "),
@@ -230,9 +230,9 @@ def test_a_pattern_alone_shows_its_code_if_asked(table: Table, run: Run) -> None
     ],
 )  # fmt: skip
 def test_an_invalid_expression_is_reported_in_one_sentence(
-    arguments: list[str], told: str, refused: Callable[..., str]
+    arguments: list[str], sentence: str, refused: Callable[..., str]
 ) -> None:
-    assert refused(*arguments).startswith(told)
+    assert refused(*arguments).startswith(sentence)
 
 
 def test_a_placeholder_differs_from_those_of_the_pattern() -> None:

@@ -1,7 +1,7 @@
 """The query parameter `fields` of large answers: the client names the fields that it needs, and the rest is not sent.
 
 A model of an answer allows this with `always_sent`. The parameter then exists on each route that returns this model, or
-a list of it. Only the answer gets shorter: DynamoDB reads, and charges, whole items whatever is selected.
+a list of it. Only the answer gets shorter: DynamoDB reads, and charges, whole items.
 """
 
 from collections.abc import Callable, Mapping
