@@ -29,6 +29,7 @@ from functions.model.totals import season_of
 from functions.shop.order_notifications import query_notifications_of_order
 from local.http_server import InvalidField, NoSuchResource
 from local.shop_client import RunningShop
+from ops.expressions import compose_for_pattern
 from ops.pattern_queries import (
     DEFAULT_LIMIT,
     InvalidArgument,
@@ -40,7 +41,7 @@ from ops.pattern_queries import (
 )
 from ops.query_results import run_pattern
 
-QUERY_FIELDS = ("arguments", "from", "to", "limit", "cursor", "where", "fields")
+QUERY_FIELDS = ("arguments", "from", "to", "limit", "cursor", "filter", "project", "where", "fields")
 MAX_LIMIT = 100
 MAX_EXAMPLES = 5
 EXAMPLE_ARGUMENTS = (
@@ -80,7 +81,8 @@ class PatternExplorer:
         """Run the access pattern with this id and return the result of `ops.query_results.run_pattern`.
 
         `said`: the request body with the fields in QUERY_FIELDS. Its field `where` maps names of item fields to values:
-        only items with these values are shown. Its field `fields` lists the names of the item fields to show.
+        only items with these values are shown. Its field `fields` lists the names of the item fields to show. Its fields
+        `filter` and `project` are texts for DynamoDB's own filter and projection (ops/expressions.py).
 
         Raises NoSuchResource if the access pattern does not exist, InvalidField if a field of the body is invalid,
         Unreadable if a stored item cannot be decoded, and errors of the DynamoDB client.
@@ -94,9 +96,13 @@ class PatternExplorer:
         try:
             asked = _parse_question(id, said)
             chosen = build_display_filter(pattern, _text_map(said, "where"), _text_list(said, "fields"))
-            return asdict(run_pattern(self._table(), asked, chosen))
+            filters, projected = (_text(said, name) or "" for name in ("filter", "project"))
+            composed = compose_for_pattern(pattern, [filters] if filters else [], projected.split(","))
+            return asdict(run_pattern(self._table(), asked, chosen, composed))
         except InvalidArgument as error:
-            raise InvalidField(error.field, error.reason) from None
+            # Both expressions may name an attribute that the index lacks. Then the error is shown at the last one.
+            named = "project" if error.field == "filter or project" else error.field
+            raise InvalidField(named, error.reason) from None
         except InvalidKeyValue as error:
             raise InvalidField(
                 f"arguments.{error.name}", "is empty, too long, or contains a character that a key cannot contain"

@@ -15,19 +15,22 @@ export function answerParts(found, asked) {
       chip(plural(found.requests.length, "request"), "plain"), chip(plural(found.pages, "page"), "plain")),
     ...reasons(found, asked),
     el("details", { class: "requests", open: found.requests.length < 2 }, el("summary", null, requestsTitle(found.requests)), el("ol", null, found.requests.map(request))),
+    found.boto3 && el("details", { class: "requests" }, el("summary", null, "The request as code"), el("h3", null, "boto3"), el("pre", null, found.boto3), el("h3", null, "AWS CLI"), el("pre", null, found.cli)),
     ...(found.groups.length ? found.groups.map(group) : [nothing(found)]),
     found.cursor != null && el("p", { class: "hint" }, "There are more items. The next page starts after ", el("code", null, found.cursor)),
   ].filter(Boolean);
 }
 
 /** Explains why fewer items are shown than were read. */
-function reasons({ passed_over: passed }, { where, fields }) {
-  const told = [
+function reasons({ passed_over: passedOver, filtered }, { where, fields }) {
+  const passed = passedOver - filtered;
+  const texts = [
+    filtered > 0 && `The filter read ${plural(filtered, "item")} that it did not return. They cost units like the others.`,
     passed > 0 && `${plural(passed, "item")} read but not shown: after the end of the page, expired, or not part of the result.`,
     Object.keys(where).length > 0 && "The conditions filter the items after the read. They do not reduce the units.",
     fields.length > 0 && "Only the selected fields are shown. The request read whole items.",
   ];
-  return told.filter(Boolean).map((text) => el("p", { class: "hint" }, text));
+  return texts.filter(Boolean).map((text) => el("p", { class: "hint" }, text));
 }
 
 function requestsTitle({ length }) {

@@ -45,8 +45,8 @@ function chooser(known, { id, query, answered, signal }) {
   return el("div", { class: "stack" }, which, place);
 }
 
-function addressOf(one, { arguments: known, from, to, limit }) {
-  const said = Object.entries({ ...known, from, to, limit }).filter(([, value]) => value);
+function addressOf(one, { arguments: known, from, to, limit, filter, project }) {
+  const said = Object.entries({ ...known, from, to, limit, filter, project }).filter(([, value]) => value);
   return `#/patterns/${encodeURIComponent(one.id)}?${new URLSearchParams(said)}`;
 }
 
@@ -57,6 +57,7 @@ function questionForm(one, known, said, ask) {
   const parts = [
     one.needs.length > 0 && el("div", { class: "asked-fields" }, one.needs.map((name) => argument(name, true))),
     narrowing(one, argument, said),
+    expressions(one, said),
     choosing(one),
   ];
   return form({ class: "stack", "aria-label": one.question }, parts.filter(Boolean), "Run", (made) => ask(readForm(made, one)));
@@ -92,6 +93,17 @@ function rangeFields(one, said) {
   return [end("from", "From"), end("to", "Before")];
 }
 
+/** DynamoDB's own filter and projection, in its syntax, with names and values instead of placeholders. */
+function expressions(one, said) {
+  const text = (label, name, hint) => field(label, name, { value: said.get(name), autocomplete: "off", autocapitalize: "none", spellcheck: "false" }, { hint });
+  const filter = one.pages && text("Filter expression", "filter", "Such as status = SHIPPED AND total > 1000");
+  const projection = text("Projection expression", "project", "Such as status,address.city");
+  return el("details", { open: said.has("filter") || said.has("project") },
+    el("summary", null, "DynamoDB expressions"),
+    el("div", { class: "stack chosen" }, [filter, projection].filter(Boolean),
+      el("p", { class: "hint" }, "DynamoDB applies both after it has read the items. They save bytes, and no units.")));
+}
+
 /** The fields and the filter for the items that were read. */
 function choosing(one) {
   const conditions = el("div", { class: "stack" }, condition(one));
@@ -118,7 +130,7 @@ function readForm(made, one) {
   const known = [...one.needs, ...one.may].map((name) => [name, said(`arguments.${name}`)]).filter(([, text]) => text);
   const values = data.getAll("is");
   const where = data.getAll("where").map((name, at) => [name, values[at]]).filter(([name]) => name);
-  const asked = { arguments: Object.fromEntries(known), where: Object.fromEntries(where), fields: data.getAll("fields") };
+  const asked = { arguments: Object.fromEntries(known), where: Object.fromEntries(where), fields: data.getAll("fields"), filter: said("filter"), project: said("project") };
   if (!one.pages) return asked;
   const moment = one.is_time ? asUtc : (text) => text;
   return { ...asked, from: moment(said("from")), to: moment(said("to")), limit: Number(said("limit")) };
