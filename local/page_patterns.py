@@ -81,8 +81,8 @@ class PatternExplorer:
         """Run the access pattern with this id and return the result of `ops.query_results.run_pattern`.
 
         `said`: the request body with the fields in QUERY_FIELDS. Its field `where` maps names of item fields to values:
-        only items with these values are shown. Its field `fields` lists the names of the item fields to show. Its fields
-        `filter` and `project` are texts for DynamoDB's own filter and projection (ops/expressions.py).
+        only items with these values are shown. Its field `fields` lists the names of the item fields to show. `filter`
+        and `project` are texts for DynamoDB's own filter and projection (ops/expressions.py).
 
         Raises NoSuchResource if the access pattern does not exist, InvalidField if a field of the body is invalid,
         Unreadable if a stored item cannot be decoded, and errors of the DynamoDB client.
