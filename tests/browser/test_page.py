@@ -13,6 +13,7 @@ from functions.model.table import PRODUCT
 from local.demo import DemoClients
 from local.shop_target import local_target
 from ops.scan.sweep import filter_by_type
+from ops.stories import wait_until
 from tests.browser.conftest import PATIENCE_MS, Tab, layout_and_accessibility_problems
 from tests.laptop.conftest import LaptopShop
 
@@ -240,11 +241,16 @@ def test_a_query_is_narrowed_by_a_range_and_its_result_is_filtered(tab: Tab) -> 
     page.get_by_label("Is", exact=True).fill(order_id)
     page.get_by_label("status", exact=True).check()
     page.get_by_label("order_id", exact=True).nth(1).check()
-    page.get_by_role("button", name="Run", exact=True).click()
     answer = panel(page, "Result")
-    expect(answer.get_by_role("table", name="OrderSummary (1)").get_by_role("columnheader")).to_have_text(
-        ["order_id", "status"]
-    )
+    found = answer.get_by_role("table", name="OrderSummary (1)")
+
+    def is_found() -> bool:  # the copy of the order follows after a moment
+        page.get_by_role("button", name="Run", exact=True).click()
+        page.wait_for_timeout(500)
+        return found.is_visible()
+
+    assert wait_until("the order in the list", is_found)
+    expect(found.get_by_role("columnheader")).to_have_text(["order_id", "status"])
     expect(answer).to_contain_text("They do not reduce the units.")
     page.get_by_text("Filter the result").click()
     page.get_by_text("DynamoDB expressions").click()
