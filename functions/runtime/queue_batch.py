@@ -10,7 +10,7 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, TypeVar, cast
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -52,7 +52,10 @@ def queue_handler(
         @instrument_handler
         @functools.wraps(process)
         def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
-            environment: Any = load_environment(cast(Any, environment_class))
+            try:
+                environment: Any = load_environment(cast(Any, environment_class))
+            except KeyError as missing:
+                return retry_all(event["Records"], missing, failure_logger(name))
             park = dead_letters.dead_letter_writer(environment.failures_bucket, name)
             limit = TimeLimit(context, margin_seconds)
             batch = MessageBatch(event["Records"], park, failure_logger(name), limit.is_reached)
@@ -64,6 +67,26 @@ def queue_handler(
         return handler
 
     return decorate
+
+
+def retry_all(
+    records: Sequence[Record], error: Exception, log_failure: Callable[[Exception, Record], None]
+) -> dict[str, Any]:
+    """Mark all messages for a retry after some seconds, because the Lambda lacks a variable of its environment.
+
+    A deploy replaces the code of a Lambda before its variables. In between, the new code may run without a new
+    variable. If it failed, its messages would wait for the visibility timeout, which is several minutes.
+    https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-lambda-function.html
+    """
+    batch = MessageBatch(records, _never_park, log_failure)
+    for record in records:
+        batch.retry_record(record, error)
+    batch.change_message_visibility(datetime.now(UTC))
+    return batch.response()
+
+
+def _never_park(record: Record, reason: str) -> None:
+    raise AssertionError(f"{record['messageId']} is parked although nothing was processed: {reason}")
 
 
 class MessageBatch(RecordBatch):

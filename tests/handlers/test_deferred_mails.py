@@ -11,13 +11,14 @@ import pytest
 from functions.handlers import event_publisher, order_notification_worker, product_alert_worker
 from functions.model import metrics
 from functions.model.retention import MAIL_CLAIM_SECONDS, MAIL_DEFERRAL_DAYS
+from functions.runtime import environment
 from functions.shop import customers, follows, products
 from functions.shop.order_notifications import list_notifications_of_order
 from functions.shop.shop import Caller
 from tests.adapters.test_mailer import NOT_VERIFIED
 from tests.support.alarm_model import capture_metrics
 from tests.support.client_faults import crash_at, fail_calls, record_calls, run_before_call
-from tests.support.harness import ANN, STAFF, ShopHarness
+from tests.support.harness import ANN, READERS, STAFF, ShopHarness
 
 Message = dict[str, Any]
 QUOTA = ("LimitExceededException", "Daily message quota exceeded.")
@@ -303,3 +304,22 @@ def test_a_page_that_was_refused_for_three_days_is_parked(shop: ShopHarness) -> 
         assert send_alerts(*redriven) == []
         redriven = shop.take_deferred_messages("product_alert")
     assert mailed(shop) == Counter(f"c{number}@example.com" for number in range(5))
+
+
+# a deploy -------------------------------------------------------------------------------------------------------------
+def test_new_code_with_the_variables_of_before_asks_for_its_messages_again_within_seconds(
+    harness: ShopHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    harness.open_shop()
+    harness.place_order(mug=1)
+    READERS["event_publisher"].handler({"Records": harness.new_records()}, None)
+    messages = [{**one, "receiptHandle": "receipt"} for one in harness.take_messages("order_notification")]
+    with monkeypatch.context() as deploying, record_calls("sqs", "ChangeMessageVisibilityBatch") as changed:
+        deploying.delenv("ORDER_MAILS_PER_MINUTE")
+        environment.load_environment.cache_clear()
+        answer = order_notification_worker.handler({"Records": messages}, None)
+    assert answer == {"batchItemFailures": [{"itemIdentifier": messages[0]["messageId"]}]}
+    assert changed[0]["Entries"][0]["VisibilityTimeout"] < 30
+    environment.load_environment.cache_clear()
+    assert order_notification_worker.handler({"Records": messages}, None) == {"batchItemFailures": []}
+    assert len(harness.sent_mails()) == 1

@@ -1,15 +1,18 @@
 """Copies: those of a change, and those of several items, are sent at the same time, and those of one item in order."""
 
 import json
-from threading import Barrier, current_thread
+from itertools import count
+from threading import Barrier, Event, current_thread
 from typing import Any
+
+import pytest
 
 from functions.handlers import copies_reader
 from functions.runtime import clients
 from functions.shop.fulfilment import fulfil_order
 from tests.mutants.items import stored_items
 from tests.mutants.test_log_lines import capture_output
-from tests.support.client_faults import fail_calls
+from tests.support.client_faults import fail_calls, run_before_call
 from tests.support.harness import ShopHarness
 
 
@@ -60,7 +63,20 @@ def test_the_changes_of_an_order_in_one_batch_are_copied_in_their_order(harness:
     order_id = harness.place_order(mug=1)
     harness.pay_order(order_id)
     fulfil_order(harness.shop, order_id)
-    with fail_calls("dynamodb", "PutItem", "InternalServerError", times=1):
+    records_started, another_started, apply = count(1), Event(), copies_reader.apply_record
+
+    def apply_and_count(*arguments: Any) -> Any:
+        if next(records_started) == 2:
+            another_started.set()
+        return apply(*arguments)
+
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        fail_calls("dynamodb", "PutItem", "InternalServerError", times=1),
+        # If a later change is not held back, it has begun when the first one fails.
+        run_before_call("dynamodb", "PutItem", lambda: another_started.wait(2)),
+    ):
+        patch.setattr(copies_reader, "apply_record", apply_and_count)
         records = [one for one in harness.new_records() if one["dynamodb"]["Keys"]["PK"]["S"] == f"ORDER#{order_id}"]
         orders = [one for one in records if one["dynamodb"]["Keys"]["SK"]["S"] == "ORDER"]
         failed = copies_reader.handler({"Records": orders}, None)["batchItemFailures"]
