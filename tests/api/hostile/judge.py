@@ -201,7 +201,7 @@ def _parse_parameter(text: str, schema: Schema) -> Any:
 
 def _unknown_route_violations(key: str, status: int, text: str) -> Iterator[str]:
     if key in ("GET /docs", "GET /openapi.json"):
-        if status not in (200, 400):
+        if status not in (200, 304, 400):
             yield f"{status} of a page"
     elif status not in UNKNOWN_ROUTE_PROBLEMS:
         yield f"{status} of an unknown route: {text[:200]}"
