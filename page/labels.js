@@ -12,7 +12,7 @@ const ON_A_LAPTOP = {
   unknown: "The shop does not know this user any more. Choose the user again.",
   unregistered: "This user is not a customer yet. Place an order as this user first.",
   taken: "Another customer has the e-mail address of this user. The local AWS loses new users when it is killed. Choose another name.",
-  unreadable: "This story and the Stream view show how the readers handled it.",
+  unreadable: "This story and the Flow view show how the readers handled it.",
   story: "See its story",
   foot: "This shop runs on this laptop. Nothing is sold, sent or charged.",
   address: { street: "1 Elm Row", postcode: "1010", city: "Wien", country: "AT" },

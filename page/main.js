@@ -1,30 +1,29 @@
 // Opens the view that the address names, and keeps the frame around it: user, navigation and connection state.
 
-import { reach } from "./api.js";
-import * as board from "./board.js";
-import * as insight from "./insight.js";
-import * as patterns from "./patterns.js";
+import { reach, Unanswered } from "./api.js";
 import { account, arrive, person, staffMember } from "./people.js";
 import { isHere, settings } from "./settings.js";
-import * as shop from "./shop.js";
 import * as signInPrompt from "./signInPrompt.js";
-import * as story from "./story.js";
-import * as stream from "./stream.js";
-import { el } from "./ui.js";
+import { el, failure, loading } from "./ui.js";
 import { labels } from "./labels.js";
 
-/** Each view: its label in the navigation, if it has one; the groups that may see it; whether only a laptop has it. */
+/**
+ * The views, in the order of the navigation; the first one that exists here is the way in. Each has its label in the
+ * navigation, if it has one; its module and its stylesheet, which load when it is first opened; the groups that may see
+ * it; and whether only a laptop has it.
+ */
 const VIEWS = {
-  shop: { title: "Shop", show: shop.show },
-  orders: { show: story.show, who: person },
-  board: { title: "Board", show: board.show, who: staffMember },
-  stream: { title: "Stream", show: stream.show, laptop: true },
-  patterns: { title: "Patterns", show: patterns.show, laptop: true },
-  insight: { title: "Insight", show: insight.show, who: staffMember },
+  flow: { title: "Flow", load: () => import("./flow.js"), styles: ["flow.css"], laptop: true },
+  shop: { title: "Shop", load: () => import("./shop.js"), styles: ["shop.css"] },
+  orders: { load: () => import("./story.js"), styles: ["orders.css"], who: person },
+  board: { title: "Board", load: () => import("./board.js"), styles: ["board.css"], who: staffMember },
+  table: { title: "Table", load: () => import("./table.js"), styles: ["table.css"], laptop: true },
+  insight: { title: "Insight", load: () => import("./insight.js"), styles: ["insight.css"], who: staffMember },
 };
 
 const main = document.getElementById("main");
 const views = document.getElementById("views");
+const SLOW_MS = 150;
 let open = new AbortController();
 let opened = 0;
 
@@ -32,9 +31,11 @@ let opened = 0;
 function address() {
   const [path, query] = location.hash.replace(/^#\//, "").split("?");
   const [name, rest] = path.split("/", 2);
-  const view = Object.hasOwn(VIEWS, name) && isHere(VIEWS[name]) && (name !== "orders" || rest) ? name : "shop";
+  const view = Object.hasOwn(VIEWS, name) && isHere(VIEWS[name]) && (name !== "orders" || rest) ? name : firstView();
   return { view, id: decoded(rest ?? ""), query: new URLSearchParams(query) };
 }
+
+const firstView = () => Object.keys(VIEWS).find((name) => isHere(VIEWS[name]));
 
 /** The address may be typed by the user, so its encoding may be invalid. */
 function decoded(text) {
@@ -48,15 +49,19 @@ function decoded(text) {
 const mayBeSeen = ({ who = () => true }) => Boolean(who());
 
 /** `keepFocus`: keep the focus where it is, outside of the view. */
-function show({ keepFocus = false } = {}) {
+async function show({ keepFocus = false } = {}) {
   open.abort(new DOMException("another view was opened", "AbortError"));
   open = new AbortController();
+  const { signal } = open;
   const { view, id, query } = address();
   offerViews(view);
   const place = el("div", { class: `view ${view}-view` });
+  const started = setTimeout(() => main.replaceChildren(loading("Loading the view …")), SLOW_MS);
+  const shown = await moduleOf(VIEWS[view]).catch((error) => ({ show: () => unloaded(place, error) }));
+  clearTimeout(started);
+  if (signal.aborted) return;
   main.replaceChildren(place);
-  const shown = mayBeSeen(VIEWS[view]) ? VIEWS[view] : signInPrompt;
-  const heading = shown.show(place, { id, query, signal: open.signal, again: show });
+  const heading = shown.show(place, { id, query, signal, again: show });
   document.title = `${heading.textContent} – ${settings.shop}`;
   heading.tabIndex = -1;
   if (opened > 0 && !keepFocus) {
@@ -64,6 +69,35 @@ function show({ keepFocus = false } = {}) {
     scrollTo(0, 0);
   }
   opened += 1;
+}
+
+async function moduleOf(view) {
+  if (!mayBeSeen(view)) return signInPrompt;
+  const [shown] = await Promise.all([view.load(), ...view.styles.map(applyStyles)]);
+  return shown;
+}
+
+const applied = new Map();
+
+/** Adds a stylesheet once, and waits for it, so that no view is seen without its styles. */
+function applyStyles(href) {
+  if (!applied.has(href)) {
+    applied.set(href, new Promise((resolve, reject) => {
+      const failed = () => {
+        applied.delete(href);
+        reject(new Error(`${href} did not load`));
+      };
+      document.head.append(el("link", { rel: "stylesheet", href, onload: resolve, onerror: failed }));
+    }));
+  }
+  return applied.get(href);
+}
+
+/** A browser may remember that a module did not load, until the page is loaded again. */
+function unloaded(place, error) {
+  const heading = el("h1", null, settings.shop);
+  place.append(heading, failure(new Unanswered(labels.unanswered, { cause: error }), () => location.reload()));
+  return heading;
 }
 
 function offerViews(current) {

@@ -19,7 +19,7 @@ from tests.laptop.conftest import LaptopShop
 
 pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("loopback_only")]
 expect.set_options(timeout=PATIENCE_MS)
-VIEWS = ("shop", "board", "stream", "patterns", "insight")
+VIEWS = ("flow", "shop", "board", "table", "insight")
 
 
 def be(page: Page, name: str) -> None:
@@ -87,7 +87,7 @@ def test_the_page_shows_each_step_of_an_order(tab: Tab, request: pytest.FixtureR
     if picture := request.config.getoption("--picture"):
         _take(page, picture)
 
-    tab.open("stream")
+    tab.open("flow")
     chaos = page.get_by_role("form", name="Advance the clock")
     chaos.get_by_label("Duration").select_option("400d")
     chaos.get_by_role("button").click()
@@ -199,7 +199,7 @@ def test_the_basket_keeps_goods_that_no_loaded_page_shows(tab: Tab, shop: Laptop
 def test_a_query_of_the_table_is_read_page_by_page(tab: Tab) -> None:
     page = tab.page
     order_id = paid(tab)
-    page.get_by_role("link", name="Patterns").click()
+    page.get_by_role("link", name="Table").click()
     page.get_by_label("Access pattern", exact=True).select_option("A12")
     expect(page.get_by_label("order_id", exact=True).first).not_to_have_value("")  # an example is offered
     page.get_by_label("order_id", exact=True).first.fill(order_id)
@@ -391,7 +391,7 @@ def test_an_error_is_shown_beside_the_field_that_caused_it(tab: Tab) -> None:
 
 def test_a_failing_reaction_is_shown_with_its_reason_and_then_with_its_effect(tab: Tab) -> None:
     page = tab.page
-    tab.open("stream")
+    tab.open("flow")
     failing = page.get_by_role("form", name="Fail deliveries")
     failing.get_by_label("Reader or reaction").select_option("fulfilment")
     failing.get_by_label("Times").fill("1")
@@ -407,7 +407,7 @@ def test_a_failing_reaction_is_shown_with_its_reason_and_then_with_its_effect(ta
 
 def test_a_poisoned_record_is_seen_parked_with_its_payload(tab: Tab) -> None:
     page = tab.page
-    tab.open("stream")
+    tab.open("flow")
     page.get_by_role("form", name="Poison a record").get_by_role("button").click()
     said = page.locator(".said")
     expect(said).to_contain_text("was written with an unknown schema version")
@@ -437,7 +437,7 @@ def test_a_parked_record_is_redriven_once_it_can_be_read(tab: Tab, shop: LaptopS
     bucket, key = where.outputs["FailuresBucket"], "parked/event_publisher/by-hand.json"
     where.client("s3").put_object(Bucket=bucket, Key=key, Body=json.dumps(document).encode())
     page = tab.page
-    tab.open("stream")
+    tab.open("flow")
     row = (
         page.get_by_role("region", name="Failures", exact=True)
         .get_by_role("row")
@@ -454,7 +454,7 @@ def test_a_failed_request_of_the_page_is_shown_and_not_repeated(tab: Tab) -> Non
         return sum("/whole" in request for request in tab.seen.requests)
 
     page = tab.page
-    tab.open("stream")
+    tab.open("flow")
     page.get_by_role("form", name="Poison a record").get_by_role("button").click()
     page.get_by_role("link", name="See its story").click()
     expect(page.locator(".timeline")).to_contain_text("copies_reader parked a record")
@@ -472,7 +472,7 @@ def test_a_hidden_tab_holds_no_connection(tab: Tab) -> None:
         page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
 
     page = tab.page
-    tab.open("stream")
+    tab.open("flow")
     expect(page.get_by_text("Live", exact=True)).to_be_visible()
     with page.expect_event("requestfailed", lambda request: "/local/events" in request.url):
         turned("true")
@@ -480,14 +480,14 @@ def test_a_hidden_tab_holds_no_connection(tab: Tab) -> None:
         turned("false")
 
 
-def test_an_unknown_address_shows_the_shop(tab: Tab) -> None:
+def test_an_unknown_address_shows_the_first_view(tab: Tab) -> None:
     tab.open("constructor")
-    expect(tab.page.get_by_role("heading", name="Shop", exact=True)).to_be_visible()
+    expect(tab.page.get_by_role("heading", name="Flow", exact=True)).to_be_visible()
 
 
 def test_a_stopped_reader_and_a_killed_process_are_seen_to_come_back(tab: Tab) -> None:
     page = tab.page
-    tab.open("stream")
+    tab.open("flow")
     reader = page.get_by_role("form", name="Stop a reader")
     reader.get_by_role("button", name="Stop the reader").click()
     expect(page.locator(".sum-line")).to_contain_text("Stopped: copies_reader")
@@ -509,9 +509,9 @@ def test_every_view_is_accessible_at_every_width(tab: Tab, scheme: str, width: i
     order_id = paid(tab)
     page.emulate_media(color_scheme="dark" if scheme == "dark" else "light", reduced_motion="reduce")
     page.set_viewport_size({"width": width, "height": 900})
-    for view in (*VIEWS, f"orders/{order_id}", f"patterns/A12b?order_id={order_id}"):
+    for view in (*VIEWS, f"orders/{order_id}", f"table/A12b?order_id={order_id}"):
         tab.open(view)
-        page.wait_for_load_state("networkidle") if view not in ("stream", f"orders/{order_id}") else None
+        page.wait_for_load_state("networkidle") if view not in ("flow", f"orders/{order_id}") else None
         expect(page.locator(".loading")).to_have_count(0)
         assert layout_and_accessibility_problems(page) == [], view
 

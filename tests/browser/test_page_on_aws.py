@@ -95,7 +95,7 @@ def test_a_new_visitor_browses_signs_in_orders_and_signs_out(
     assert panels == ["Invoice", "Parcels", "Payments and refunds"]
     tab.open("shop")
     expect(page.get_by_role("region", name="My orders").first).to_contain_text(order_id[:8])
-    for elsewhere in ("stream", "patterns"):
+    for elsewhere in ("flow", "table"):
         tab.open(elsewhere)
         expect(page.get_by_role("heading", name="Shop", exact=True)).to_be_visible()
     tab.open("board")

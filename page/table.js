@@ -10,7 +10,7 @@ import { announce, button, el, fill } from "./ui.js";
 let lists = 0;
 
 export function show(place, { id, query, signal }) {
-  const heading = el("h1", null, "Patterns");
+  const heading = el("h1", null, "Table");
   const asking = el("section", { class: "card", "aria-label": "Query" });
   const answered = el("section", { class: "card", "aria-label": "Result", hidden: true });
   place.append(
@@ -47,7 +47,7 @@ function chooser(known, { id, query, answered, signal }) {
 
 function addressOf(one, { arguments: known, from, to, limit, filter, project }) {
   const said = Object.entries({ ...known, from, to, limit, filter, project }).filter(([, value]) => value);
-  return `#/patterns/${encodeURIComponent(one.id)}?${new URLSearchParams(said)}`;
+  return `#/table/${encodeURIComponent(one.id)}?${new URLSearchParams(said)}`;
 }
 
 // The form -------------------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ const READER_HEADS = ["Reader", "State", "Behind", "Waiting", "In flight", "Retr
 const QUEUE_HEADS = ["Queue", "Kind", "Waiting", "In flight", "Delayed", "Dead letters", "Will fail"];
 
 export function show(place, { signal }) {
-  const heading = el("h1", null, "Stream");
+  const heading = el("h1", null, "Flow");
   const readers = table("Readers of the table's stream", heads(READER_HEADS, 2), []);
   const queues = table("Queues of the reactions", heads(QUEUE_HEADS, 2), []);
   const processes = el("p", { class: "row tight" });
