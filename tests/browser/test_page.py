@@ -234,7 +234,7 @@ def test_a_query_of_the_table_is_read_page_by_page(tab: Tab) -> None:
 def test_a_query_is_narrowed_by_a_range_and_its_result_is_filtered(tab: Tab) -> None:
     page = tab.page
     order_id = paid(tab)
-    tab.open("patterns/A14")
+    tab.open("table/A14")
     page.get_by_label("From (placed_at)").fill("2020-01-01T00:00")
     page.get_by_text("Filter the result").click()
     page.get_by_label("Field", exact=True).select_option("order_id")
