@@ -1,7 +1,7 @@
 # Everything is installed into this folder: .venv, node_modules, build/ (output of tools), .local/ (the local shop).
 # Needs Python 3.11 or newer and make. Node comes with a Python package, and npm is always run by that Node.
 .DEFAULT_GOAL := help
-.PHONY: help setup installed up test record thorough laptop rehearse browser picture simulate mutants outage followers hostile extending bench scale cost sbom audit check synth preflight predeploy review mail deploy smoke prove import diff demo docs load seed reset locks clean
+.PHONY: help setup installed up test record thorough laptop rehearse browser picture simulate mutants outage followers hostile extending bench scale cost sbom audit check synth preflight predeploy review mail deploy smoke prove import diff demo docs site load seed reset locks clean
 
 STAGE ?= dev
 ARGS ?=
@@ -28,7 +28,7 @@ help: ## list all targets
 setup: installed ## install everything into this folder (other targets do it when needed)
 	@echo "Installed. Next: 'make up' starts the shop on this machine, 'make test' runs the tests."
 
-up: installed ## start the shop on this machine and print its activity
+up: installed build/site/index.html ## start the shop on this machine and print its activity
 	@$(python) -m functions.model.declarations
 	$(python) -m local up $(ARGS)
 
@@ -64,7 +64,7 @@ laptop: installed ## run the laptop tests: the whole shop in its own processes (
 rehearse: installed ## rehearse the upgrade from the previous item formats and its rollback, in a shop that takes orders
 	$(python) -m pytest -m rehearsal -s -o faulthandler_timeout=0 tests/laptop/test_upgrade.py $(ARGS)
 
-browser: installed ## run the browser tests of the page, in the Chromium of this machine
+browser: installed build/site/index.html ## run the browser tests of the page, in the Chromium of this machine
 	$(python) -m pytest -m browser -s tests/browser $(ARGS)
 
 picture: installed ## update the README's screenshot of the page
@@ -146,6 +146,12 @@ diff: installed ## show the changes that a deploy of STAGE (dev) would make; cre
 docs: installed ## regenerate the generated pages of docs/
 	$(python) -m docs.generate
 	$(python) -m tests.conformance --page
+
+site: build/site/index.html ## build the documentation as a site in build/site; SITE_REPOSITORY=URL links to its code
+	@echo "The site is in build/site. 'make up' serves it at /docs/ of its page."
+
+build/site/index.html: .venv/.installed node_modules/.installed mkdocs.yml docs/site_hooks.py $(wildcard *.md docs/*.md docs/*/*.md)
+	@NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --quiet --strict
 
 scale: installed ## model the deployed shop under load: orders a second, the first limit, what lifts it; ARGS=record after a change of requests
 	$(python) -m scale $(ARGS)

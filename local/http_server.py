@@ -7,6 +7,8 @@ local/payment_provider.py) answers the requests that the server does not reject.
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import mimetypes
 import re
@@ -26,6 +28,8 @@ from local.shop_client import PROJECT
 from stacks.page_policy import content_security_policy
 
 PAGE_FOLDER = (PROJECT / "page").resolve()
+DOCS_FOLDER = (PROJECT / "build" / "site").resolve()
+INLINE_SCRIPT = re.compile(rb"<script>(.*?)</script>", re.DOTALL)
 PAGE_CONTENT_SECURITY_POLICY = content_security_policy(frame_src="'self'")
 """The Content-Security-Policy of the shop's web page. It allows frames of this origin, which show mails."""
 MAX_BODY_BYTES = 1 << 20
@@ -127,17 +131,43 @@ def field_problem_response(error: InvalidField) -> HttpResponse:
 
 def serve_page_file(path: str) -> HttpResponse:
     """Return a response with a file of the web page: index.html for `/`. Returns 404 if there is no file at `path`."""
+    return _serve_file(PAGE_FOLDER, path, lambda _: PAGE_CONTENT_SECURITY_POLICY)
+
+
+def serve_docs_file(path: str) -> HttpResponse:
+    """Return a response with a file of the documentation site: the index.html of the folder if `path` ends with `/`.
+
+    Returns 404 if there is no file at `path`, also if `make site` has not built the site yet.
+    """
+    return _serve_file(DOCS_FOLDER, path, _docs_policy)
+
+
+def _serve_file(folder: Path, path: str, policy: Callable[[bytes], str]) -> HttpResponse:
+    """Return a response with a file below `folder`. `policy` returns its Content-Security-Policy for its content."""
     try:
-        wanted = (PAGE_FOLDER / urllib.parse.unquote(path).lstrip("/")).resolve()
-        file: Path = wanted if wanted != PAGE_FOLDER else PAGE_FOLDER / "index.html"
-        is_ours = file.is_relative_to(PAGE_FOLDER) and file.is_file()
+        wanted = (folder / urllib.parse.unquote(path).lstrip("/")).resolve()
+        file: Path = wanted / "index.html" if path.endswith("/") else wanted
+        is_ours = file.is_relative_to(folder) and file.is_file()
     except (OSError, ValueError):  # not a valid file name
         is_ours = False
     if not is_ours:
         return problem_response(HTTPStatus.NOT_FOUND, "This file does not exist.")
     kind = mimetypes.types_map.get(file.suffix, "application/octet-stream")
     text = "; charset=utf-8" if kind.startswith("text/") else ""
-    return HttpResponse(file.read_bytes(), 200, kind + text, {"Content-Security-Policy": PAGE_CONTENT_SECURITY_POLICY})
+    content = file.read_bytes()
+    return HttpResponse(content, 200, kind + text, {"Content-Security-Policy": policy(content)})
+
+
+def _docs_policy(content: bytes) -> str:
+    """Return the Content-Security-Policy of a page of the documentation site.
+
+    The theme (Material for MkDocs) has inline scripts. The policy allows exactly these by their hashes:
+    https://developer.mozilla.org/en-US/docs/Web/HTTP/Reference/Headers/Content-Security-Policy/script-src
+    The theme and its diagrams also set inline styles.
+    """
+    digests = (base64.b64encode(hashlib.sha256(script).digest()).decode() for script in INLINE_SCRIPT.findall(content))
+    scripts = " ".join(f"'sha256-{digest}'" for digest in digests)
+    return content_security_policy(script_src=scripts, style_src="'unsafe-inline'", img_src="data:")
 
 
 class Site(Protocol):

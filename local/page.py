@@ -35,6 +35,7 @@ from local.http_server import (
     WriteBytes,
     field_problem_response,
     problem_response,
+    serve_docs_file,
     serve_page_file,
 )
 from local.page_patterns import PatternExplorer
@@ -155,11 +156,7 @@ class PageServer:
         if path == "/settings.json" and method == "GET":
             return HttpResponse(PAGE_SETTINGS)
         if not path.startswith("/local/"):
-            return (
-                serve_page_file(path)
-                if method == "GET"
-                else problem_response(HTTPStatus.METHOD_NOT_ALLOWED, "Use GET for files.")
-            )
+            return _serve_file(method, path)
         try:
             return self._route(method, path, PageRequest({}, dict(urllib.parse.parse_qsl(query)), headers, body))
         except Exception as error:  # noqa: BLE001  for example, a user killed a process with a button of the web page
@@ -331,6 +328,13 @@ class PageServer:
             self._journal.wait_for_entry(1)
             if self._journal.is_closed or self._journal.entries_after(after, order_id=order_id, limit=1):
                 return
+
+
+def _serve_file(method: str, path: str) -> HttpResponse:
+    """Return a file of the web page, or of the documentation site below /docs/."""
+    if method != "GET":
+        return problem_response(HTTPStatus.METHOD_NOT_ALLOWED, "Use GET for files.")
+    return serve_docs_file(path.removeprefix("/docs")) if path.startswith("/docs/") else serve_page_file(path)
 
 
 def _error_response(error: Exception) -> HttpResponse:

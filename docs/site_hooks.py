@@ -1,0 +1,80 @@
+"""MkDocs hooks for the documentation site: adds pages from the top folder, and mends links that leave docs/.
+
+On GitHub, the pages link to code and tests. The site has only the pages, so such a link becomes a link into the
+repository, if the environment variable SITE_REPOSITORY has its address, or plain text.
+https://www.mkdocs.org/user-guide/configuration/#hooks
+"""
+
+import os
+import re
+import shutil
+from pathlib import Path
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+ROOT = Path(__file__).resolve().parent.parent
+TOP_PAGES = {"README.md": "index.md", "SECURITY.md": "security.md"}
+"""The pages of the site that are not in docs/: their file in the top folder, and their name in the site."""
+MERMAID = ROOT / "node_modules" / "@mermaid-js" / "tiny" / "dist" / "mermaid.tiny.js"
+MERMAID_SCRIPT = re.compile(r'<script src="[^"]*assets/mermaid\.js"></script>')
+LINK = re.compile(r"(?<!!)(\[(?:[^\[\]]|!\[[^\]]*\]\([^)]*\))*\])\(([^)\s]+)\)")
+IMAGE = re.compile(r"(!\[[^\]]*\])\(([^)\s]+)\)")
+FENCE = re.compile(r"^( *```.*?^ *```)", re.DOTALL | re.MULTILINE)
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Add the sections whose pages are too many for mkdocs.yml: runbooks and decisions."""
+    sections = [{"Runbooks": _pages_of("runbooks")}, {"Decisions": _pages_of("decisions")}]
+    config.nav = [*(config.nav or []), *sections]
+    return config
+
+
+def _pages_of(folder: str) -> list[str]:
+    return [f"{folder}/{page.name}" for page in sorted((ROOT / "docs" / folder).glob("*.md"))]
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the pages of the top folder."""
+    for source, name in TOP_PAGES.items():
+        files.append(File.generated(config, name, content=(ROOT / source).read_text(encoding="utf-8")))
+    return files
+
+
+def on_page_markdown(markdown: str, *, page: Page, files: Files, **_: object) -> str:
+    """Replace the links of a page that lead out of docs/."""
+    here = page.file.src_uri
+    folder = (ROOT / {name: file for file, name in TOP_PAGES.items()}.get(here, f"docs/{here}")).parent
+
+    def replace(link: re.Match[str]) -> str:
+        path, mark, anchor = link[2].partition("#")
+        if "://" in path or not path:
+            return link[0]
+        target = (folder / path).resolve()
+        name = _name_in_site(target)
+        if name and files.get_file_from_path(name):
+            return f"{link[1]}({os.path.relpath(name, Path(here).parent)}{mark}{anchor})"
+        repository = os.environ.get("SITE_REPOSITORY")
+        text = link[1]
+        return f"{text}({repository}/blob/main/{target.relative_to(ROOT).as_posix()})" if repository else text[1:-1]
+
+    parts = FENCE.split(markdown)
+    return "".join(part if FENCE.match(part) else LINK.sub(replace, IMAGE.sub(replace, part)) for part in parts)
+
+
+def _name_in_site(target: Path) -> str | None:
+    """Return the name of a file in the site, or None if the site has only docs/ and the file is elsewhere."""
+    if target.is_relative_to(ROOT / "docs"):
+        return target.relative_to(ROOT / "docs").as_posix()
+    return TOP_PAGES.get(target.relative_to(ROOT).as_posix())
+
+
+def on_post_page(output: str, **_: object) -> str:
+    """Remove the library of the diagrams from a page without diagrams, because it has three megabytes."""
+    return output if 'class="mermaid"' in output else MERMAID_SCRIPT.sub("", output)
+
+
+def on_post_build(config: MkDocsConfig) -> None:
+    """Copy the library of the diagrams."""
+    shutil.copyfile(MERMAID, Path(config.site_dir) / "assets" / "mermaid.js")

@@ -1,0 +1,63 @@
+"""The documentation site is complete, its links lead somewhere, and it needs no other site."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from docs.generate import DOCS
+
+ROOT = DOCS.parent
+LOADED = re.compile(r"""<(?:script|img|link|iframe)[^>]*?(?:src|href)=["']?(?:https?:)?//[^"' >]+""")
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site, built as `make site` builds it: a broken link or anchor fails the build."""
+    if not (ROOT / "node_modules" / "@mermaid-js").exists():
+        pytest.skip("the library of the diagrams is installed by `make setup`")
+    folder = tmp_path_factory.mktemp("site")
+    build = (sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "--site-dir", str(folder))
+    done = subprocess.run(
+        build, cwd=ROOT, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"}, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def test_each_page_of_docs_is_a_page_of_the_site(site: Path) -> None:
+    for page in DOCS.rglob("*.md"):
+        name = page.relative_to(DOCS).with_suffix("")
+        folder = name.parent if page.stem in ("README", "index") else name
+        assert (site / folder / "index.html").is_file(), name
+
+
+def test_each_page_is_reached_from_the_front_page(site: Path) -> None:
+    front = (site / "index.html").read_text(encoding="utf-8")
+    for page in DOCS.glob("*.md"):
+        assert f'href="{page.stem}/"' in front, page.name
+
+
+def test_no_page_loads_anything_from_another_site(site: Path) -> None:
+    pages = list(site.rglob("*.html"))
+    assert len(pages) > 100
+    assert [
+        (page.name, LOADED.findall(page.read_text(encoding="utf-8")))
+        for page in pages
+        if LOADED.search(page.read_text(encoding="utf-8"))
+    ] == []
+
+
+def test_only_a_page_with_diagrams_loads_their_library(site: Path) -> None:
+    loads = {
+        name: "assets/mermaid.js" in (site / name / "index.html").read_text(encoding="utf-8")
+        for name in ("model", "ci")
+    }
+    assert loads == {"model": True, "ci": False}
+
+
+def test_the_search_finds_the_text_of_pages(site: Path) -> None:
+    assert "conditional write" in (site / "search" / "search_index.json").read_text(encoding="utf-8")
