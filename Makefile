@@ -23,8 +23,9 @@ export JSII_NODE := $(CURDIR)/$(node)
 unexport VIRTUAL_ENV PYTHONHOME PYTHONDONTWRITEBYTECODE
 
 help: ## list all targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^##@ / { printf "\n%s\n", substr($$0, 5) } /^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
+##@ Run the shop on this machine
 setup: installed ## install everything into this folder (other targets do it when needed)
 	@echo "Installed. Next: 'make up' starts the shop on this machine, 'make test' runs the tests."
 
@@ -44,6 +45,7 @@ seed: installed ## fill the running, empty shop with the orders of three years; 
 reset: installed ## delete the state of the shop on this machine
 	$(python) -m local reset $(ARGS)
 
+##@ Test
 # The tests of a file run in one process, so their shared resources (an engine, a synthesized template) are made once.
 test: installed ## run the tests; for one test: make test ARGS="-n 0 -k name"
 	$(python) -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile $(ARGS)
@@ -100,6 +102,7 @@ check: installed ## run the checks: lint, format, types, import contracts, and f
 	$(python) -m tests.support.omissions
 	@echo "All checks passed."
 
+##@ Deploy
 synth: installed ## synthesize the templates of STAGE (dev) into build/cdk.out; needs no credentials
 	$(cdk) synth --quiet --context stage=$(STAGE) $(ARGS)
 	@echo "The templates are in build/cdk.out. Next, with AWS credentials: make deploy STAGE=$(STAGE)"
@@ -143,6 +146,7 @@ import: installed ## make retained resources of a deleted stack part of a new on
 diff: installed ## show the changes that a deploy of STAGE (dev) would make; creates no change set
 	$(cdk) diff --all --method template --context stage=$(STAGE) $(ARGS)
 
+##@ Document, calculate and measure
 docs: installed ## regenerate the generated pages of docs/
 	$(python) -m docs.generate
 	$(python) -m tests.conformance --page
@@ -159,6 +163,7 @@ scale: installed ## model the deployed shop under load: orders a second, the fir
 cost: installed ## print what STAGE (dev) costs in a month, by line; ARGS="-c tracing=true --orders 5000"
 	@$(python) -m cost --stage $(STAGE) $(ARGS)
 
+##@ Maintain
 sbom: installed ## write the software bill of materials (CycloneDX) to build/sbom
 	$(python) -m tools.sbom
 

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from docs import promises
-from docs.pages import cost, events, model, patterns, permissions, personal_data, settings, states, table
+from docs.pages import commands, cost, events, model, patterns, permissions, personal_data, settings, states, table
 from local.up import synthesize_template
 
 DOCS = Path(__file__).parent
@@ -17,6 +17,7 @@ DOCS = Path(__file__).parent
 def render_pages() -> dict[str, str]:
     """Return every file that is generated from the model, by its path in docs/."""
     return {
+        "commands.md": commands.render_page(),
         "cost.md": cost.render_page(),
         "table.md": table.render_page(),
         "model.md": model.render_page(),
