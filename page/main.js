@@ -3,7 +3,6 @@
 import { reach, Unanswered } from "./api.js";
 import { account, arrive, person, staffMember } from "./people.js";
 import { isHere, settings } from "./settings.js";
-import * as signInPrompt from "./signInPrompt.js";
 import { el, failure, loading } from "./ui.js";
 import { labels } from "./labels.js";
 
@@ -72,7 +71,7 @@ async function show({ keepFocus = false } = {}) {
 }
 
 async function moduleOf(view) {
-  if (!mayBeSeen(view)) return signInPrompt;
+  if (!mayBeSeen(view)) return import("./signInPrompt.js");
   const [shown] = await Promise.all([view.load(), ...view.styles.map(applyStyles)]);
   return shown;
 }

@@ -1,11 +1,9 @@
 // The acting user: on a laptop the selected one, elsewhere the signed-in one. Both modules have this interface.
 
 import { tokensFrom } from "./api.js";
-import * as localUser from "./localUser.js";
 import { settings } from "./settings.js";
-import * as signedInUser from "./signedInUser.js";
 
-const here = settings.laptop ? localUser : signedInUser;
+const here = await (settings.laptop ? import("./localUser.js") : import("./signedInUser.js"));
 tokensFrom(here);
 
 /**
