@@ -1,7 +1,7 @@
 # Everything is installed into this folder: .venv, node_modules, build/ (output of tools), .local/ (the local shop).
 # Needs Python 3.11 or newer and make. Node comes with a Python package, and npm is always run by that Node.
 .DEFAULT_GOAL := help
-.PHONY: help setup installed up test record thorough laptop rehearse browser picture simulate mutants outage followers hostile extending bench scale cost sbom audit check synth preflight predeploy review mail deploy smoke prove import diff demo docs load seed reset locks clean
+.PHONY: help setup installed up test record thorough laptop rehearse browser picture simulate mutants outage followers hostile extending bench scale cost sbom release audit check synth preflight predeploy review mail deploy smoke prove import diff demo docs load seed reset locks clean
 
 STAGE ?= dev
 ARGS ?=
@@ -155,6 +155,9 @@ cost: installed ## print what STAGE (dev) costs in a month, by line; ARGS="-c tr
 
 sbom: installed ## write the software bill of materials (CycloneDX) to build/sbom
 	$(python) -m tools.sbom
+
+release: installed ## check version and changelog, and write source, bundle and SBOM to build/release; TAG=v0.2.0 checks a tag, too
+	$(python) -m tools.release $(if $(TAG),--tag $(TAG)) $(ARGS)
 
 audit: installed ## check the installed packages for known vulnerabilities
 	$(python) -m tools.audit

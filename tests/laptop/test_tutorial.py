@@ -5,7 +5,6 @@ import shlex
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from subprocess import PIPE, STDOUT, Popen
 
 import pytest
@@ -41,7 +40,6 @@ ANY = {
 RUN_OPS = """
 import sys
 from functools import partial
-from pathlib import Path
 from local import shop_client
 shop_client.find = partial(shop_client.find, Path(sys.argv.pop(1)))
 from ops.__main__ import main
