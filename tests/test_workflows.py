@@ -90,8 +90,10 @@ def test_checks_run_every_lane_of_a_submission() -> None:
     assert set(MAKE.findall(commands(read("ci")))) == ours, ".ci/run and .github/workflows/ci.yml run the same targets"
 
 
-def test_checks_run_on_every_python_that_is_supported() -> None:
-    assert read("ci")["jobs"]["test"]["strategy"]["matrix"]["python"] == ["3.11", "3.12", "3.13"]
+def test_checks_run_on_linux_and_macos_and_on_every_python_that_is_supported() -> None:
+    matrix = read("ci")["jobs"]["test"]["strategy"]["matrix"]
+    assert matrix["system"] == ["ubuntu-24.04", "macos-15"]
+    assert matrix["python"] == ["3.11", "3.12", "3.13", "3.14"]
 
 
 def test_a_deploy_waits_for_its_environment_and_is_never_cancelled() -> None:
