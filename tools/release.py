@@ -54,7 +54,7 @@ def check_release(version: str, changelog: str, tag: str | None = None) -> str:
     date, text = sections[version]
     if not date or not text:
         raise NotReleasable(f"The section [{version}] of CHANGELOG.md has no {'text' if date else 'date'}.")
-    return text
+    return str(text)
 
 
 def write_files(folder: Path, version: str, notes: str) -> list[Path]:

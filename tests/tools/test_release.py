@@ -101,7 +101,7 @@ def test_a_release_has_source_bundle_sbom_sums_and_notes(tmp_path: Path, monkeyp
     if not (PROJECT / ".git").exists():
         pytest.skip("the source of a release is read from Git")
     write = sbom.write_sboms
-    monkeypatch.setattr(release.sbom, "write_sboms", lambda folder: write(folder, validate=False))
+    monkeypatch.setattr(sbom, "write_sboms", lambda folder: write(folder, validate=False))
     folder = tmp_path / "release"
     folder.mkdir()
     (folder / "of-before").touch()
@@ -111,7 +111,8 @@ def test_a_release_has_source_bundle_sbom_sums_and_notes(tmp_path: Path, monkeyp
         *("orderstream-9.9.9.tar.gz", "orderstream-functions-9.9.9.zip", "SHA256SUMS", "notes.md"),
         *("functions.cdx.json", "python.cdx.json", "node.cdx.json"),
     }
-    sums = dict(reversed(line.split("  ")) for line in (folder / "SHA256SUMS").read_text().splitlines())
+    lines = [line.split("  ") for line in (folder / "SHA256SUMS").read_text().splitlines()]
+    sums = {name: digest for digest, name in lines}
     assert sums == {
         name: hashlib.sha256((folder / name).read_bytes()).hexdigest()
         for name in {file.name for file in files} - {"SHA256SUMS", "notes.md"}
