@@ -4,8 +4,10 @@ import re
 import shlex
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from subprocess import PIPE, STDOUT, Popen
+from threading import Timer
 
 import pytest
 
@@ -40,6 +42,7 @@ ANY = {
 RUN_OPS = """
 import sys
 from functools import partial
+from pathlib import Path
 from local import shop_client
 shop_client.find = partial(shop_client.find, Path(sys.argv.pop(1)))
 from ops.__main__ import main
@@ -47,6 +50,8 @@ main()
 """
 """`python -m ops` has no option for the folder of a shop."""
 END = "--- end of the output ---"
+PATIENCE_SECONDS = 300
+"""After this time, a command of the page that waits for something that does not come is killed."""
 
 
 @dataclass(frozen=True)
@@ -93,15 +98,21 @@ class Terminal:
         assert self._shell.stdout
         self._shell.stdin.write(f"{command}\necho '{END}'\n")
         self._shell.stdin.flush()
+        watch = Timer(PATIENCE_SECONDS, self._shell.kill)
+        watch.start()
         lines: list[str] = []
-        for line in self._shell.stdout:
-            if line == f"{END}\n":
-                return "".join(lines)
-            lines.append(line)
-        raise AssertionError(f"the shell ended: {''.join(lines)}")
+        try:
+            for line in self._shell.stdout:
+                if line == f"{END}\n":
+                    return "".join(lines)
+                lines.append(line)
+        finally:
+            watch.cancel()
+        raise AssertionError(f"the shell ended at: {command}\n{''.join(lines)}")
 
     def close(self) -> None:
-        self._shell.communicate("exit\n")
+        with suppress(BrokenPipeError):
+            self._shell.communicate("exit\n")
 
 
 def matches(shown: str, printed: str, known: dict[str, str]) -> bool:
