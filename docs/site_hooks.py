@@ -15,7 +15,12 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).resolve().parent.parent
-TOP_PAGES = {"README.md": "index.md", "SECURITY.md": "security.md"}
+TOP_PAGES = {
+    "README.md": "index.md",
+    "SECURITY.md": "security.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "CHANGELOG.md": "changelog.md",
+}
 """The pages of the site that are not in docs/: their file in the top folder, and their name in the site."""
 MERMAID = ROOT / "node_modules" / "@mermaid-js" / "tiny" / "dist" / "mermaid.tiny.js"
 MERMAID_SCRIPT = re.compile(r'<script src="[^"]*assets/mermaid\.js"></script>')
@@ -32,7 +37,8 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 
 
 def _pages_of(folder: str) -> list[str]:
-    return [f"{folder}/{page.name}" for page in sorted((ROOT / "docs" / folder).glob("*.md"))]
+    pages = sorted((ROOT / "docs" / folder).glob("*.md"), key=lambda page: (page.stem != "README", page.name))
+    return [f"{folder}/{page.name}" for page in pages]
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:

@@ -14,12 +14,14 @@ MAKE = re.compile(r"\bmake ([a-z-]+)")
 LEAVE = {  # beside reading the code
     ("deploy", "deploy"): {"id-token": "write"},
     ("diff", "diff"): {"id-token": "write"},
+    ("release", "publish"): {"contents": "write", "id-token": "write", "attestations": "write"},
 }
 TRIGGERS = {
     "ci": {"push", "pull_request"},
     "deploy": {"workflow_dispatch"},
     "diff": {"pull_request"},
     "night": {"schedule", "workflow_dispatch"},
+    "release": {"push"},
 }
 
 
@@ -42,7 +44,7 @@ def commands(workflow: dict[Any, Any]) -> str:
     return "\n".join([*(step["run"] for step in steps(workflow) if "run" in step), *lanes])
 
 
-def test_there_are_workflows_for_checks_deploys_diffs_and_nightly_seeds() -> None:
+def test_there_are_workflows_for_checks_deploys_diffs_nightly_seeds_and_releases() -> None:
     assert {file.stem: set(read(file.stem)["on"]) for file in FILES} == TRIGGERS
 
 
@@ -88,8 +90,10 @@ def test_checks_run_every_lane_of_a_submission() -> None:
     assert set(MAKE.findall(commands(read("ci")))) == ours, ".ci/run and .github/workflows/ci.yml run the same targets"
 
 
-def test_checks_run_on_every_python_that_is_supported() -> None:
-    assert read("ci")["jobs"]["test"]["strategy"]["matrix"]["python"] == ["3.11", "3.12", "3.13"]
+def test_checks_run_on_linux_and_macos_and_on_every_python_that_is_supported() -> None:
+    matrix = read("ci")["jobs"]["test"]["strategy"]["matrix"]
+    assert matrix["system"] == ["ubuntu-24.04", "macos-15"]
+    assert matrix["python"] == ["3.11", "3.12", "3.13", "3.14"]
 
 
 def test_a_deploy_waits_for_its_environment_and_is_never_cancelled() -> None:
@@ -100,6 +104,24 @@ def test_a_deploy_waits_for_its_environment_and_is_never_cancelled() -> None:
     before = [step.get("run", step.get("uses", "")) for step in job["steps"]]
     tested, let_in = before.index("make test"), next(n for n, one in enumerate(before) if "credentials" in one)
     assert tested < let_in, "the tested code runs without the role"
+
+
+def test_only_a_tag_of_a_version_is_released_and_only_after_its_tests() -> None:
+    workflow = read("release")
+    assert workflow["on"] == {"push": {"tags": ["v*"]}}
+    build, publish = workflow["jobs"]["build"], workflow["jobs"]["publish"]
+    ran = [step["run"] for step in build["steps"] if "run" in step]
+    assert ran == ["make setup", 'make release TAG="$GITHUB_REF_NAME"', "make check", "make test"]
+    assert publish["needs"] == "build"
+
+
+def test_the_job_that_publishes_runs_no_code_of_the_repository() -> None:
+    publish = read("release")["jobs"]["publish"]
+    assert not [step for step in publish["steps"] if "checkout" in step.get("uses", "")]
+    (script,) = (step["run"] for step in publish["steps"] if "run" in step)
+    assert {line.split()[0] for line in script.strip().splitlines()} == {"mv", "gh"}
+    (attested,) = (step["with"] for step in publish["steps"] if "attest" in step.get("uses", ""))
+    assert attested == {"subject-checksums": "release/SHA256SUMS"}
 
 
 def test_a_fork_gets_no_role() -> None:

@@ -8,11 +8,13 @@ the same on every machine.
 import json
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from tools import locks
+from tools.version import read_version
 
 FOLDER = locks.PROJECT / "build" / "sbom"
 
@@ -29,9 +31,22 @@ def write_sboms(folder: Path, *, validate: bool = True) -> Mapping[str, Path]:
         _run([locks.tool_path("cyclonedx-py"), "requirements", "--output-reproducible", "--of", "JSON",
               "--validate" if validate else "--no-validate", "-o", str(files[name]), str(lock)])  # fmt: skip
         _check_complete(files[name], locks.locked_packages(lock))
-    files["node"].write_text(_run(locks.npm_command("sbom", "--sbom-format", "cyclonedx", "--package-lock-only")))
+    files["node"].write_text(_node_sbom())
     _check_complete(files["node"], locks.locked_node_packages())
     return files
+
+
+def _node_sbom() -> str:
+    """Return npm's SBOM. npm needs the version of this project, which package.json does not repeat."""
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary) / "orderstream"  # npm takes the name of the folder for the name of the project
+        folder.mkdir()
+        for file in (locks.NODE_LOCK, locks.PROJECT / "package.json"):
+            document: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+            for part in (document, *([document["packages"][""]] if "packages" in document else [])):
+                part["version"] = read_version()
+            (folder / file.name).write_text(json.dumps(document), encoding="utf-8")
+        return _run(locks.npm_command("sbom", "--sbom-format", "cyclonedx", "--package-lock-only"), cwd=folder)
 
 
 class IncompleteSbom(ValueError):
@@ -46,9 +61,9 @@ def _check_complete(file: Path, locked: Mapping[str, str]) -> None:
         raise IncompleteSbom(f"{file.name} lacks {', '.join(sorted(lacking))}")
 
 
-def _run(command: Sequence[str]) -> str:
+def _run(command: Sequence[str], cwd: Path = locks.PROJECT) -> str:
     ran = subprocess.run(  # noqa: S603  the callers pass fixed commands
-        command, cwd=locks.PROJECT, check=True, capture_output=True, text=True
+        command, cwd=cwd, check=True, capture_output=True, text=True
     )
     return ran.stdout
 

@@ -11,8 +11,8 @@ from playwright.sync_api import Browser, ConsoleMessage, Page, Request, sync_pla
 
 from local.shop_client import PROJECT
 from tests.laptop.conftest import EXAMPLE, LaptopShop
+from tools.machine import CHROMIUM
 
-NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage")
 AXE = PROJECT / "node_modules" / "axe-core" / "axe.min.js"
 PATIENCE_MS = 20_000
@@ -35,7 +35,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LaptopShop]:
 
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[Browser]:
-    program = next((path for path in map(shutil.which, NAMES) if path), None)
+    program = next((path for path in map(shutil.which, CHROMIUM) if path), None)
     if program is None:
         pytest.exit("No Chromium is installed here. On Debian and Ubuntu: apt-get install chromium", returncode=4)
     with sync_playwright() as playwright:

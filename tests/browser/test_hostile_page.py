@@ -30,9 +30,10 @@ from local.demo import DemoClients
 from local.dynamodb_engine import REGION
 from ops.api_client import ApiClient
 from ops.stories import wait_until
-from tests.browser.conftest import FLAGS, NAMES
+from tests.browser.conftest import FLAGS
 from tests.browser.hostile import PAGE, listening_sockets, serve, write_certificate
 from tests.laptop.conftest import LaptopShop
+from tools.machine import CHROMIUM
 
 pytestmark = [
     pytest.mark.browser,
@@ -237,7 +238,7 @@ def browser(chromium: Browser) -> Iterator[Browser]:
         "--disable-features=LocalNetworkAccessChecks",
         "--disable-site-isolation-trials",
     )
-    program = next(filter(None, map(shutil.which, NAMES)))
+    program = next(filter(None, map(shutil.which, CHROMIUM)))
     with chromium.browser_type.launch(executable_path=program, args=flags) as browser:
         yield browser
 

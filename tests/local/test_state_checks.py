@@ -128,7 +128,12 @@ def test_a_full_disk_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize(
-    ("folder", "reason"), [("/dev/null/shop", errno.ENOTDIR), ("/proc/shop", errno.ENOENT), ("\udce9" * 300, None)]
+    ("folder", "reason"),
+    [
+        ("/dev/null/shop", errno.ENOTDIR),
+        ("/proc/shop", errno.ENOENT if sys.platform == "linux" else None),
+        ("\udce9" * 300, None),
+    ],
 )
 def test_a_folder_that_cannot_be_used_is_one_sentence(folder: str, reason: int | None) -> None:
     command = [sys.executable, "-m", "local", "--state", folder, "up"]

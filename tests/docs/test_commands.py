@@ -1,0 +1,167 @@
+"""The commands in the docs and in the files for people who help exist: make targets, modules, subcommands, options."""
+
+import argparse
+import importlib.util
+import json
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, Never
+
+import pytest
+
+from docs.generate import DOCS
+from local import __main__ as local_main
+from ops import __main__ as ops_main
+
+ROOT = DOCS.parent
+FOR_HELPERS = (
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "AGENTS.md",
+    ROOT / "llms.txt",
+    ROOT / "CHANGELOG.md",
+    *sorted((ROOT / ".github").rglob("*.md")),
+    *sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml")),
+    ROOT / ".devcontainer" / "devcontainer.json",
+)
+PAGES = (*FOR_HELPERS, ROOT / "README.md", ROOT / "SECURITY.md", *sorted(DOCS.rglob("*.md")))
+CODE = re.compile(r"^ *```(\w*)\n(.*?)^ *```$|`([^`\n]+)`", re.DOTALL | re.MULTILINE)
+NO_COMMANDS = ("diff", "mermaid", "json", "python", "ini", "sql")
+"""Languages of blocks of code that are no commands."""
+MAKE = re.compile(r"(?<![\w-])make ([a-z]+(?: [a-z]+)*)(?![\w=.-])")
+VARIABLES = re.compile(r"(?<![\w-])make [^\n`#]*?\b([A-Z]+)=")
+MODULE = re.compile(r"python3? -m ([a-z][\w.]*)((?: +[^\s`|;)]+)*)")
+MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
+TARGETS = {name for line in re.findall(r"^([a-z][a-z ]*):", MAKEFILE, re.MULTILINE) for name in line.split()}
+OURS = {file.name for file in ROOT.iterdir() if (file / "__init__.py").exists()} | {"pytest"}
+
+
+def code_in(page: Path) -> str:
+    """Return the code of a page of Markdown, with the output of commands, or the whole text of another file."""
+    text = page.read_text(encoding="utf-8")
+    if page.suffix == ".json":
+        return "\n".join(value for value in json.loads(text).values() if isinstance(value, str))
+    if page.suffix == ".yml":
+        return "\n".join(re.findall(r"`([^`\n]+)`", text))
+    return "\n".join(block or inline for language, block, inline in CODE.findall(text) if language not in NO_COMMANDS)
+
+
+class Parsed(Exception):
+    """The parser of a program, taken before it parses."""
+
+
+@cache
+def parser_of(program: str) -> argparse.ArgumentParser:
+    taken: list[argparse.ArgumentParser] = []
+
+    def take(parser: argparse.ArgumentParser, *_: Any, **__: Any) -> Never:
+        taken.append(parser)
+        raise Parsed
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(argparse.ArgumentParser, "parse_args", take)
+        patch.setattr(sys, "argv", [program])
+        with pytest.raises(Parsed):
+            {"ops": ops_main.main, "local": local_main.main}[program]()
+    return taken[0]
+
+
+def subcommands(parser: argparse.ArgumentParser) -> Mapping[str, argparse.ArgumentParser]:
+    found = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+    return found[0].choices if found else {}
+
+
+def wrong_words(program: str, words: list[str]) -> Iterator[str]:
+    """Yield each subcommand and each long option that a program of ours does not have."""
+    parser = parser_of(program)
+    options: set[str] = {*parser._option_string_actions}
+    for word in words:
+        choices = subcommands(parser)
+        if word.startswith("--"):
+            if word.partition("=")[0] not in options:
+                yield word
+        elif choices and word in choices:
+            parser = choices[word]
+            options |= {*parser._option_string_actions}
+        elif choices and re.fullmatch("[a-z][a-z-]+", word) and "--" not in words[0]:
+            yield word
+            return
+
+
+def wrong_commands(code: str) -> list[str]:
+    """Return each command of a text that names something that does not exist."""
+    targets = [word for found in MAKE.findall(code) for word in found.split()]
+    wrong = [f"make {target}" for target in targets if target not in TARGETS]
+    wrong += [f"{name}=" for name in VARIABLES.findall(code) if f"$({name}" not in MAKEFILE]
+    for module, rest in MODULE.findall(code):
+        if module.partition(".")[0] in OURS and module != "pytest" and not importlib.util.find_spec(module):
+            wrong.append(f"python -m {module}")
+        elif module in ("ops", "local"):
+            wrong += [f"python -m {module} {word}" for word in wrong_words(module, rest.split())]
+    for path in re.findall(r"\btests/[\w/]+\.py", code):
+        wrong += [path] if not (ROOT / path).is_file() else []
+    return wrong
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_every_command_of_a_page_names_what_exists(page: Path) -> None:
+    assert wrong_commands(code_in(page)) == []
+
+
+@pytest.mark.parametrize(
+    ("code", "wrong"),
+    [
+        ("make setup", []),
+        ("make clean setup", []),
+        ('make test ARGS="-n 0"', []),
+        ("make nothing", ["make nothing"]),
+        ("make clean nothing", ["make nothing"]),
+        ("make test WRONG=1", ["WRONG="]),
+        ("python -m ops query A9 --arg product_id=mug --limit 2", []),
+        ("python -m ops failures redrive --all", []),
+        ("python -m ops nothing", ["python -m ops nothing"]),
+        ("python -m ops query --nothing", ["python -m ops --nothing"]),
+        ("python -m local advance 400d", []),
+        ("python -m local nothing", ["python -m local nothing"]),
+        ("python -m tools.nothing", ["python -m tools.nothing"]),
+        (".venv/bin/python -m pytest tests/nothing.py", ["tests/nothing.py"]),
+    ],
+)
+def test_a_command_that_does_not_exist_is_found(code: str, wrong: list[str]) -> None:
+    assert wrong_commands(code) == wrong
+
+
+def test_the_files_for_people_who_help_show_commands() -> None:
+    shown = {file.name: len(MAKE.findall(code_in(file))) for file in FOR_HELPERS}
+    assert {name for name, count in shown.items() if not count} <= {"proposal.yml", "config.yml"}
+    assert shown["CONTRIBUTING.md"] > 10
+    assert shown["AGENTS.md"] > 5
+
+
+def test_the_example_of_one_test_names_a_test() -> None:
+    names = re.findall(r"-k (test_\w+)", code_in(ROOT / "CONTRIBUTING.md"))
+    assert names
+    sources = [file.read_text(encoding="utf-8") for file in (ROOT / "tests").rglob("test_*.py")]
+    assert all(any(f"def {name}(" in source for source in sources) for name in names)
+
+
+def test_every_folder_of_the_map_exists() -> None:
+    for name in ("AGENTS.md", "CONTRIBUTING.md"):
+        text = (ROOT / name).read_text(encoding="utf-8")
+        paths = re.findall(r"`((?:functions|stacks|ops|local|page|tests|docs|tools|stages)(?:/[\w./]*)?)`", text)
+        assert [path for path in paths if not (ROOT / path).exists()] == []
+    assert len(re.findall(r"^\| `\w", (ROOT / "AGENTS.md").read_text(encoding="utf-8"), re.MULTILINE)) > 8
+
+
+def test_every_link_of_llms_txt_leads_to_a_file() -> None:
+    links = re.findall(r"\]\(([^)]+)\)", (ROOT / "llms.txt").read_text(encoding="utf-8"))
+    assert len(links) > 20
+    assert [link for link in links if not (ROOT / link).is_file()] == []
+
+
+def test_the_devcontainer_installs_by_make_and_has_no_secret() -> None:
+    text = (ROOT / ".devcontainer" / "devcontainer.json").read_text(encoding="utf-8")
+    assert json.loads(text)["postCreateCommand"] == "make clean setup"
+    assert not re.search("secret|token|password|localEnv|mounts", text, re.IGNORECASE)

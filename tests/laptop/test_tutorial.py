@@ -1,0 +1,193 @@
+"""Type each command of docs/tutorial.md into a running shop, in order, and compare each output with the page."""
+
+import re
+import shlex
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from subprocess import PIPE, STDOUT, Popen
+from threading import Timer
+
+import pytest
+
+from local.own_shop import LaptopShop
+from local.shop_client import PROJECT
+
+PAGE = (PROJECT / "docs" / "tutorial.md").read_text(encoding="utf-8")
+STEPS = (
+    "A key",
+    "An item collection",
+    "An index",
+    "A write that is its own idempotency record",
+    "A stream record",
+    "A copy",
+    "A reaction that happens once",
+    "An item that expires into the archive",
+)
+ALWAYS_THE_SAME = {
+    "customer": "[0-9a-f-]{36}",
+    "order": "[a-z2-7]{26}",
+    "table": r"orderstream-dev-Table[\w-]+",
+}
+"""Placeholders with one value on the whole page, by name, with the pattern of the value."""
+ANY = {
+    "hash": "[0-9a-f]{64}",
+    "time": r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z",
+    "epoch": r"\d{10}",
+    "n": r"\d[\d,]*",
+    "pi": "pi_[0-9a-f]{32}",
+}
+"""Placeholders that may have another value at each place."""
+RUN_OPS = """
+import sys
+from functools import partial
+from pathlib import Path
+from local import shop_client
+shop_client.find = partial(shop_client.find, Path(sys.argv.pop(1)))
+from ops.__main__ import main
+main()
+"""
+"""`python -m ops` has no option for the folder of a shop."""
+END = "--- end of the output ---"
+PATIENCE_SECONDS = 300
+"""After this time, a command of the page that waits for something that does not come is killed."""
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command of the page with the output that the page shows. `step`: the heading above it."""
+
+    step: str
+    text: str
+    output: str
+
+
+def read_commands(page: str) -> Iterator[Command]:
+    for section in re.split(r"^## (?:\d\. )?", page, flags=re.MULTILINE)[1:]:
+        for block in re.findall(r"^```console\n(.*?)^```", section, re.DOTALL | re.MULTILINE):
+            for typed in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+                command, output = re.fullmatch(r"(.*\n(?:> .*\n)*)((?:.*\n)*)", typed).groups()  # type: ignore[union-attr]
+                yield Command(section.partition("\n")[0], command.replace("\n> ", "\n").rstrip(), output)
+
+
+COMMANDS = [*read_commands(PAGE)]
+
+
+class Terminal:
+    """A shell in the project's folder, in which `python -m local` and `python -m ops` use this shop."""
+
+    def __init__(self, laptop: LaptopShop) -> None:
+        self._shell = Popen(
+            ["bash", "--norc"], cwd=PROJECT, stdin=PIPE, stdout=PIPE, stderr=STDOUT, text=True, encoding="utf-8"
+        )
+        self._ports = {"4566": laptop.ports["--port"], "4567": laptop.ports["--provider-port"]}
+        self.type(f"""python() {{
+            case "$1 $2" in
+                "-m ops") shift 2; {sys.executable} -c {shlex.quote(RUN_OPS)} {laptop.state} "$@";;
+                "-m local") shift 2; {sys.executable} -m local --state {laptop.state} "$@";;
+                *) {sys.executable} "$@";;
+            esac
+        }}""")
+
+    def type(self, command: str) -> str:
+        """Run a command to its end and return what it prints."""
+        for port, own in self._ports.items():
+            command = command.replace(f":{port}", f":{own}")
+        assert self._shell.stdin
+        assert self._shell.stdout
+        self._shell.stdin.write(f"{command}\necho '{END}'\n")
+        self._shell.stdin.flush()
+        watch = Timer(PATIENCE_SECONDS, self._shell.kill)
+        watch.start()
+        lines: list[str] = []
+        try:
+            for line in self._shell.stdout:
+                if line == f"{END}\n":
+                    return "".join(lines)
+                lines.append(line)
+        finally:
+            watch.cancel()
+        raise AssertionError(f"the shell ended at: {command}\n{''.join(lines)}")
+
+    def close(self) -> None:
+        with suppress(BrokenPipeError):
+            self._shell.communicate("exit\n")
+
+
+def matches(shown: str, printed: str, known: dict[str, str]) -> bool:
+    """Compare an output with the page, apart from spaces. `known`: the values of placeholders so far."""
+
+    def pattern(name: str) -> str:
+        return re.escape(known[name]) if name in known else f"(?P<{name}>{ALWAYS_THE_SAME[name]})"
+
+    seen: set[str] = set()
+    parts = []
+    for part in re.split(r"(<\w+>)", squeeze(shown)):
+        name = part[1:-1] if re.fullmatch(r"<\w+>", part) else ""
+        if name in ANY:
+            parts.append(f"(?:{ANY[name]})")
+        elif name in ALWAYS_THE_SAME:
+            parts.append(f"(?P={name})" if name in seen and name not in known else pattern(name))
+            seen.add(name)
+        else:
+            parts.append(re.escape(part))
+    found = re.fullmatch("".join(parts), squeeze(printed))
+    if found:
+        known |= found.groupdict()
+    return bool(found)
+
+
+def squeeze(text: str) -> str:
+    """Make each run of spaces one space: columns are as wide as their values."""
+    return "\n".join(" ".join(line.split()) for line in text.strip().splitlines())
+
+
+def test_the_tutorial_has_eight_steps_and_each_shows_an_output() -> None:
+    shown = [command.step for command in COMMANDS if command.output]
+    assert list(dict.fromkeys(shown)) == ["Before you begin", *STEPS]
+    assert len(COMMANDS) > 25
+    assert len(shown) > 20
+
+
+def test_the_tutorial_declares_each_placeholder() -> None:
+    assert set(re.findall(r"^\| `<(\w+)>` \|", PAGE, re.MULTILINE)) == {*ALWAYS_THE_SAME, *ANY}
+    used = {name for command in COMMANDS for name in re.findall(r"<(\w+)>", command.output)}
+    assert used == {*ALWAYS_THE_SAME, *ANY}
+
+
+@pytest.mark.parametrize(
+    ("shown", "printed", "same"),
+    [
+        ("2 read, 2 shown", "2 read, 2 shown\n", True),
+        ("2 read, 2 shown", "", False),
+        ("2 read, 2 shown", "2 read, 2 shown\nTraceback", False),
+        ("", "Traceback", False),
+        ("id   status\n<order> PAID", f"id {'':22} status\n{'a' * 26} PAID", True),
+        ("<order> <order>", f"{'a' * 26} {'b' * 26}", False),
+        ("<order>", "1", False),
+    ],
+)
+def test_an_output_matches_only_what_the_page_shows(shown: str, printed: str, same: bool) -> None:
+    assert matches(shown, printed, {}) is same
+
+
+def test_a_placeholder_keeps_its_value() -> None:
+    known: dict[str, str] = {}
+    assert matches("<order>", "a" * 26, known)
+    assert known == {"order": "a" * 26}
+    assert not matches("<order>", "b" * 26, known)
+
+
+@pytest.mark.laptop
+@pytest.mark.usefixtures("loopback_only")
+def test_each_command_of_the_tutorial_prints_what_the_page_shows(own_laptop: LaptopShop) -> None:
+    terminal = Terminal(own_laptop)
+    known: dict[str, str] = {}
+    try:
+        for command in COMMANDS:
+            printed = terminal.type(command.text)
+            assert matches(command.output, printed, known), f"{command.step}: $ {command.text}\n{printed}"
+    finally:
+        terminal.close()
+    assert set(known) == set(ALWAYS_THE_SAME)

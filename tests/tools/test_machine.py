@@ -1,0 +1,134 @@
+"""`make setup` says in one sentence what a machine lacks, on systems that the tests do not run on, too."""
+
+import json
+import platform
+import re
+import shutil
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from local import dynamodb_engine
+from tests.test_workflows import read
+from tools import machine
+from tools.locks import PROJECT
+
+ENGINE = "the local DynamoDB engine (`make synth` and `make deploy` work, `make up` and `make test` do not)"
+
+
+@pytest.fixture
+def complete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A Mac with everything. Return its project's folder."""
+    monkeypatch.setattr(sys, "platform", "darwin")
+    monkeypatch.setattr(platform, "machine", lambda: "arm64")
+    monkeypatch.setattr(platform, "python_version_tuple", lambda: ("3", "14", "1"))
+    monkeypatch.setattr(shutil, "which", lambda name: f"/opt/homebrew/bin/{name}")
+    monkeypatch.setattr(dynamodb_engine, "PROJECT", tmp_path)
+    engine = tmp_path / "node_modules" / "@dynoxide" / "darwin-arm64" / "dynoxide"
+    engine.parent.mkdir(parents=True)
+    engine.touch()
+    return tmp_path
+
+
+def said(capsys: pytest.CaptureFixture[str]) -> str:
+    assert machine.main() == 0
+    return capsys.readouterr().err
+
+
+def test_nothing_is_said_if_nothing_is_missing(complete: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert said(capsys) == ""
+
+
+def test_a_mac_without_the_engine_is_named_with_what_works(complete: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shutil.rmtree(complete / "node_modules")
+    assert said(capsys) == f"Missing on darwin-arm64: {ENGINE}.\n"
+
+
+def test_an_engine_for_another_processor_does_not_count(
+    complete: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(platform, "machine", lambda: "x86_64")
+    assert said(capsys) == f"Missing on darwin-x86_64: {ENGINE}.\n"
+
+
+def test_all_missing_parts_are_one_sentence(
+    complete: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.rmtree(complete / "node_modules")
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    monkeypatch.setattr(platform, "python_version_tuple", lambda: ("3", "15", "0"))
+    text = said(capsys)
+    assert text.startswith(f"Missing on darwin-arm64: {ENGINE}, and Chromium (")
+    assert "Git (all but `make release` and `make rehearse` works), and a tested Python (this is 3.15;" in text
+    assert (text.count("\n"), text.endswith(").\n")) == (1, True)
+
+
+def test_make_setup_says_what_is_missing() -> None:
+    recipe = (PROJECT / "Makefile").read_text().partition("\nsetup: ")[2].partition("\n\n")[0]
+    assert "$(python) -m tools.machine" in recipe
+
+
+def test_the_tested_pythons_are_those_of_the_workflow() -> None:
+    assert tuple(read("ci")["jobs"]["test"]["strategy"]["matrix"]["python"]) == machine.TESTED_PYTHONS
+
+
+def test_the_engine_of_each_system_of_the_workflow_is_installed_by_npm() -> None:
+    systems = {"ubuntu-24.04": "linux-x64", "macos-15": "darwin-arm64"}
+    engines = json.loads((PROJECT / "package.json").read_text())["optionalDependencies"]
+    matrix = read("ci")["jobs"]["test"]["strategy"]["matrix"]
+    assert {systems[name] for name in matrix["system"]} <= {name.removeprefix("@dynoxide/") for name in engines}
+
+
+# the Python that `make setup` chooses ---------------------------------------------------------------------------------
+def setup_with(pythons: dict[str, str], folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run the recipe of .venv with these Pythons alone. `pythons`: a shell script for each name on the PATH."""
+    programs = folder / "bin"
+    programs.mkdir()
+    for name in ("sh", "make", "sed", "touch", "ln"):
+        (programs / name).symlink_to(str(shutil.which(name)))
+    for name, script in pythons.items():
+        (programs / name).write_text(f"#!/bin/sh\n{script}\n")
+        (programs / name).chmod(stat.S_IRWXU)
+    for name in ("Makefile", "requirements.txt"):
+        shutil.copy(PROJECT / name, folder / name)
+    return subprocess.run(
+        ["make", ".venv/.installed"],
+        cwd=folder,
+        env={"PATH": str(programs)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+OLD = 'case "$*" in *version_info*) exit 1;; esac'  # as the python3 of macOS, 3.9
+NO_VENV = 'case "$*" in *ensurepip*) exit 1;; esac'
+NEW = """case "$*" in
+  --version) echo Python 3.14.1;;
+  "-m venv"*) mkdir -p .venv/bin; echo 'echo "$*" >> calls; exit 3' > .venv/bin/python; chmod +x .venv/bin/python;;
+esac"""
+
+
+def test_a_python_that_is_too_old_is_one_sentence(tmp_path: Path) -> None:
+    ran = setup_with({"python3": OLD}, tmp_path)
+    assert ran.returncode
+    assert "No Python 3.11 or newer was found. Install it, or set its path" in ran.stderr
+
+
+def test_a_python_without_venv_is_one_sentence(tmp_path: Path) -> None:
+    ran = setup_with({"python3": OLD, "python3.14": NO_VENV}, tmp_path)
+    assert ran.returncode
+    assert "python3.14 has no venv module." in ran.stderr
+
+
+def test_python_3_14_is_found_and_a_package_that_cannot_be_installed_is_a_sentence(tmp_path: Path) -> None:
+    ran = setup_with(
+        {"python3": OLD, "python3.14": NEW, "mkdir": 'exec /bin/mkdir "$@"', "chmod": 'exec /bin/chmod "$@"'}, tmp_path
+    )
+    assert "Creating .venv with Python 3.14.1" in ran.stdout
+    assert ran.returncode
+    (sentence,) = re.findall("A package of requirements.txt .*", ran.stderr)
+    assert sentence.endswith("Linux (x86-64, arm64) and macOS (arm64).")

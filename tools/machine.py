@@ -1,0 +1,44 @@
+"""Say in one sentence what is missing on this machine: `python -m tools.machine`, which `make setup` runs.
+
+Prints nothing if everything is there. The exit code is always 0, because the rest of the project works.
+"""
+
+import platform
+import shutil
+import sys
+
+from local.dynamodb_engine import EngineNotInstalled, find_engine_binary
+
+TESTED_PYTHONS = ("3.11", "3.12", "3.13", "3.14")
+"""The versions of Python that the workflow `ci` runs all tests with."""
+CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "chrome")
+"""The names under which Chromium is installed, in the order in which the browser tests look for them."""
+
+
+def missing_parts() -> list[str]:
+    """Return each missing part with its consequence."""
+    found = []
+    try:
+        find_engine_binary()
+    except EngineNotInstalled:
+        found.append(
+            "the local DynamoDB engine (`make synth` and `make deploy` work, `make up` and `make test` do not)"
+        )
+    if not any(map(shutil.which, CHROMIUM)):
+        found.append("Chromium (all but `make browser` works)")
+    if not shutil.which("git"):
+        found.append("Git (all but `make release` and `make rehearse` works)")
+    version = ".".join(platform.python_version_tuple()[:2])
+    if version not in TESTED_PYTHONS:
+        found.append(f"a tested Python (this is {version}; the tests ran with {', '.join(TESTED_PYTHONS)})")
+    return found
+
+
+def main() -> int:
+    if parts := missing_parts():
+        print(f"Missing on {sys.platform}-{platform.machine().lower()}: {', and '.join(parts)}.", file=sys.stderr)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
