@@ -33,6 +33,8 @@ def _value_bytes(value: Mapping[str, Any]) -> int:
         return 3 + sum(1 + _value_bytes(one) for one in found)
     if tag == "SS":
         return sum(len(one.encode()) for one in found)
+    if tag == "B":
+        return len(found)
     if tag in ("NULL", "BOOL"):
         return 1
     raise ValueError(f"no item of the shop has an attribute of type {tag}")
