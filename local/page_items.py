@@ -5,22 +5,27 @@ The relations come from the declarations (functions/model/copies.py and totals.p
 
 from __future__ import annotations
 
+import base64
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, get_args, get_type_hints
 
+from functions.dynamodb.capacity import READ_OPERATIONS
 from functions.dynamodb.codec import Image
 from functions.dynamodb.errors import Unreadable
 from functions.dynamodb.keys import InvalidKeyValue, Row
+from functions.dynamodb.table import Table
 from functions.model.copies import CUSTOMER_NAME_COPY, LOGS, SNAPSHOTS, copies_of
 from functions.model.table import CONTRIBUTION, EARLIER_TIMELINE, ORDER, ROWS_BY_TYPE, TIMELINE_EVENT
 from functions.model.totals import COUNTERS, contributions_of, source_id_of
 from local.http_server import InvalidField, NoSuchResource
-from local.page_patterns import item_to_json, read_only_table, read_price
 from local.shop_client import RunningShop
-from ops.expressions import MAX_KEY_BYTES
+from ops.commands.capacity import PRICES
+from ops.expressions import ALL_KEY_ATTRIBUTES, MAX_KEY_BYTES
 from ops.query_results import RequestRecorder
 from ops.request_code import format_boto3, format_cli
+from scale.units import item_bytes
 
 JsonObject = dict[str, Any]
 ARCHIVING = "ARCHIVING"
@@ -67,6 +72,46 @@ def open_item(running: RunningShop, pk: str, sk: str) -> JsonObject:
         "kind": row.kind if row else "",
         "sources": [asdict(one) for one in find_sources(row, image)] if row else [],
         "copies": [asdict(one) for one in find_copies(row, image)] if row else [],
+    }
+
+
+def read_only_table(running: RunningShop) -> Table:
+    """Return the shop's table, with a new DynamoDB client at each call. The client refuses to send a write.
+
+    `run_pattern` records all requests of the client and shows them to the user. If two queries shared one client, the
+    result of one query would also show the requests of the second query.
+    """
+    client = running.engine.dynamodb()
+    client.meta.events.register("before-call.dynamodb", _refuse_write)
+    return Table(client, running.table_name, ROWS_BY_TYPE)
+
+
+def _refuse_write(model: Any, **_: Any) -> None:
+    if model.name not in READ_OPERATIONS:
+        raise PermissionError(f"The table's view only reads: {model.name} is not sent")
+
+
+def read_price(units: float) -> JsonObject:
+    """Return the on-demand price of a million reads that consume this many units each."""
+    prices = json.loads(PRICES.read_text(encoding="utf-8"))
+    million = units * prices["table_classes"]["STANDARD"]["read_million"]
+    return {"million": million, **{name: prices[name] for name in ("currency", "region", "as_of")}}
+
+
+def item_to_json(image: Image) -> JsonObject:
+    """Return an item as it is stored, in DynamoDB JSON, with its size. Binary values are in base64.
+
+    The attributes are in the order of the declaration, keys first. `source`: how the item is derived, and from which type, such as "snapshot of Order"; "" if it is not derived.
+    """
+    row = ROWS_BY_TYPE.get(image.get("type", {}).get("S", ""))
+    declared = [*ALL_KEY_ATTRIBUTES, "type", "schema", *(row.fields if row else ())]
+    ordered = {name: image[name] for name in (*declared, *image) if name in image}
+    plain = json.loads(json.dumps(ordered, default=lambda content: base64.b64encode(content).decode()))
+    derived = find_sources(row, image) if row and row.kind in ("snapshot", "log", "counter") else ()
+    return {
+        "image": plain,
+        "size": item_bytes(image),
+        "source": " and ".join(f"{one.kind} {one.type}" for one in derived),
     }
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, fields
@@ -12,8 +10,6 @@ from typing import Any, get_args
 
 from botocore.exceptions import ClientError
 
-from functions.dynamodb.capacity import READ_OPERATIONS
-from functions.dynamodb.codec import Image
 from functions.dynamodb.errors import Unreadable
 from functions.dynamodb.keys import INDEXES, KEY_ATTRIBUTES, IndexName, InvalidKeyValue, KeyTemplate, Row, to_instant
 from functions.dynamodb.patterns import Get, Query
@@ -30,13 +26,13 @@ from functions.model.patterns import (
     UNMATCHED_PAYMENTS_BY_DATE,
 )
 from functions.model.reactions import REACTIONS
-from functions.model.table import INDEX_PROJECTIONS, ROWS, ROWS_BY_TYPE
+from functions.model.table import INDEX_PROJECTIONS, ROWS
 from functions.model.totals import season_of
 from functions.shop.order_notifications import query_notifications_of_order
 from local.http_server import InvalidField, NoSuchResource
+from local.page_items import item_to_json, read_only_table, read_price
 from local.shop_client import RunningShop
 from ops.attribute_types import attribute_type
-from ops.commands.capacity import PRICES
 from ops.expressions import SORT_KEY_OPERATORS, Composition, compose_for_key_parts, compose_for_pattern
 from ops.pattern_queries import (
     DEFAULT_LIMIT,
@@ -47,7 +43,6 @@ from ops.pattern_queries import (
     find_pattern,
 )
 from ops.query_results import PatternResult, run_key_query, run_pattern
-from scale.units import item_bytes
 
 PAGE_FIELDS = ("limit", "cursor", "filter", "project")
 PATTERN_FIELDS = ("arguments", "from", "to", *PAGE_FIELDS)
@@ -114,7 +109,7 @@ class PatternExplorer:
                 limit=_limit(said),
                 after=_cursor(said),
             )
-            index: IndexName = pattern.index if isinstance(pattern, Query) else "main"
+            index = _index_of(pattern)
             composed = compose_for_pattern(pattern, _filters(said), _projected(said, index))
             result = run_pattern(read_only_table(self._running), query, composition=composed, decode=dict)
         # A view of one item leaves out its key.
@@ -139,16 +134,14 @@ class PatternExplorer:
         """Return the expressions of a query with their names and values, without sending a request.
 
         `said`: the fields of `query_key`, or the id of a pattern as `pattern`. Then only its filter and projection are
-        returned, because the pattern has its own key condition. Raises NoSuchResource, InvalidField.
+        returned, because the pattern has its own key condition. While a person writes an expression, it is often
+        invalid: then the result is the problem with its field, and no error. Raises NoSuchResource.
         """
         _check_fields(said, ("pattern", *KEY_FIELDS))
-        with _invalid_fields("pk"):
-            if id := _text(said, "pattern"):
-                pattern = _find_pattern(id)
-                index: IndexName = pattern.index if isinstance(pattern, Query) else "main"
-                made = compose_for_pattern(pattern, _filters(said), _projected(said, index))
-            else:
-                made = _compose_key(said)
+        try:
+            made = self._compose(said)
+        except InvalidField as error:
+            return {"problem": {"field": error.field, "why": error.reason}}
         return {
             "KeyConditionExpression": made.key,
             "FilterExpression": made.filter,
@@ -157,21 +150,12 @@ class PatternExplorer:
             "values": made.values,
         }
 
-
-def read_only_table(running: RunningShop) -> Table:
-    """Return the shop's table, with a new DynamoDB client at each call. The client refuses to send a write.
-
-    `run_pattern` records all requests of the client and shows them to the user. If two queries shared one client, the
-    result of one query would also show the requests of the second query.
-    """
-    client = running.engine.dynamodb()
-    client.meta.events.register("before-call.dynamodb", _refuse_write)
-    return Table(client, running.table_name, ROWS_BY_TYPE)
-
-
-def _refuse_write(model: Any, **_: Any) -> None:
-    if model.name not in READ_OPERATIONS:
-        raise PermissionError(f"The table's view only reads: {model.name} is not sent")
+    def _compose(self, said: Mapping[str, Any]) -> Composition:
+        with _invalid_fields("pk"):
+            if id := _text(said, "pattern"):
+                pattern = _find_pattern(id)
+                return compose_for_pattern(pattern, _filters(said), _projected(said, _index_of(pattern)))
+            return _compose_key(said)
 
 
 def _describe_index(index: IndexName, examples: Mapping[str, Sequence[str]]) -> JsonObject:
@@ -215,19 +199,6 @@ def index_label(index: IndexName) -> str:
     return "table" if index == "main" else index.upper()
 
 
-def read_price(units: float) -> JsonObject:
-    """Return the on-demand price of a million reads that consume this many units each."""
-    prices = json.loads(PRICES.read_text(encoding="utf-8"))
-    million = units * prices["table_classes"]["STANDARD"]["read_million"]
-    return {"million": million, **{name: prices[name] for name in ("currency", "region", "as_of")}}
-
-
-def item_to_json(image: Image) -> JsonObject:
-    """Return an item as it is stored, in DynamoDB JSON, with its size. Binary values are in base64."""
-    plain = json.loads(json.dumps(image, default=lambda content: base64.b64encode(content).decode()))
-    return {"image": plain, "size": item_bytes(image)}
-
-
 def _result_to_json(result: PatternResult, index: IndexName) -> JsonObject:
     found = {one.name: getattr(result, one.name) for one in fields(result) if one.name not in ("items", "chosen")}
     return found | {
@@ -266,6 +237,10 @@ def _find_pattern(id: str) -> Pattern:
         return find_pattern(id)
     except InvalidArgument:
         raise NoSuchResource("This access pattern does not exist.") from None
+
+
+def _index_of(pattern: Pattern) -> IndexName:
+    return pattern.index if isinstance(pattern, Query) else "main"
 
 
 def _check_fields(said: Mapping[str, Any], known: Sequence[str]) -> None:
