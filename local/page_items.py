@@ -101,7 +101,8 @@ def read_price(units: float) -> JsonObject:
 def item_to_json(image: Image) -> JsonObject:
     """Return an item as it is stored, in DynamoDB JSON, with its size. Binary values are in base64.
 
-    The attributes are in the order of the declaration, keys first. `source`: how the item is derived, and from which type, such as "snapshot of Order"; "" if it is not derived.
+    The attributes are in the order of the declaration, keys first. `source`: how the item is derived, and from which
+    type, such as "snapshot of Order"; "" if it is not derived.
     """
     row = ROWS_BY_TYPE.get(image.get("type", {}).get("S", ""))
     declared = [*ALL_KEY_ATTRIBUTES, "type", "schema", *(row.fields if row else ())]

@@ -299,7 +299,7 @@ function condition(attributes, write) {
   to.hidden = true;
   const typeOf = (name) => attributes.find(([one]) => one === name)?.[1];
   const remove = button("Remove", () => (made.remove(), write()), { kind: "small quiet", "aria-label": "Remove the condition" });
-  const made = el("div", { class: "inline condition" }, which, how, value, to, remove);
+  const made = el("div", { class: "inline" }, which, how, value, to, remove);
   made.addEventListener("input", () => {
     toggleEnd(to, how.control.value === "between");
     toggleEnd(value, !WITHOUT_VALUE.includes(how.control.value));
