@@ -23,9 +23,9 @@ from local.http_server import InvalidField, NoSuchResource
 from local.shop_client import RunningShop
 from ops.commands.capacity import PRICES
 from ops.expressions import ALL_KEY_ATTRIBUTES, MAX_KEY_BYTES
+from ops.item_size import item_bytes
 from ops.query_results import RequestRecorder
 from ops.request_code import format_boto3, format_cli
-from scale.units import item_bytes
 
 JsonObject = dict[str, Any]
 ARCHIVING = "ARCHIVING"
