@@ -147,10 +147,12 @@ def find_copies(row: Row[Any], image: Image) -> Iterator[Relation]:
     if getattr(item, "status", "") != ARCHIVING:
         for (pk, sk), (into, _) in copies_of(row, item).items():
             yield Relation("snapshot", into.type, pk, sk, "=")
-        if (source := source_id_of(row, item)) is not None:
-            for place, (into, _) in contributions_of(row, item).items():
-                pk, _, sk = place.partition(" / ")
-                yield Relation("total", into.type, pk, sk, "=")
+        source = source_id_of(row, item)
+        totals = {} if source is None else contributions_of(row, item)
+        for place, (into, _) in totals.items():
+            pk, _, sk = place.partition(" / ")
+            yield Relation("total", into.type, pk, sk, "=")
+        if totals:
             yield _locate("contribution", CONTRIBUTION, {"source": source})
     for log in LOGS:
         if log.source_row is row:

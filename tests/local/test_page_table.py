@@ -223,6 +223,8 @@ def test_an_order_leads_to_its_copies_totals_and_logs() -> None:
         *(row.type for row in TOTAL_FIELDS if row is not t.RATING),
         t.CONTRIBUTION.type,
     }
+    unpaid = {one.type for one in find_copies(t.ORDER, t.ORDER.encode(replace(PAID, paid_at=None)))}
+    assert unpaid == {"OrderSummary", "OrderNumber", "Activity"}
     by_type = {one.type: one for one in found}
     summary = next(iter(one for one in SNAPSHOTS if one.target_row is t.ORDER_SUMMARY)).derive(PAID)
     key = t.ORDER_SUMMARY.key_of(next(iter(summary)))
