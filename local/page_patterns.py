@@ -33,7 +33,7 @@ from local.http_server import InvalidField, NoSuchResource
 from local.page_items import item_to_json, read_only_table, read_price
 from local.shop_client import RunningShop
 from ops.attribute_types import attribute_type
-from ops.expressions import SORT_KEY_OPERATORS, Composition, compose_for_key_parts, compose_for_pattern
+from ops.expressions import Composition, compose_for_key_parts, compose_for_pattern
 from ops.pattern_queries import (
     DEFAULT_LIMIT,
     InvalidArgument,
@@ -89,7 +89,6 @@ class PatternExplorer:
                 row.type: {name: attribute_type(hint) for name, hint in row.fields.items()}
                 for row in (*ROWS, *RETIRED_ROWS)
             },
-            "operators": sorted(SORT_KEY_OPERATORS),
         }
 
     def run_pattern(self, id: str, said: Mapping[str, Any]) -> JsonObject:
