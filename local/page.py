@@ -38,6 +38,7 @@ from local.http_server import (
     serve_docs_file,
     serve_page_file,
 )
+from local.page_items import open_item
 from local.page_patterns import PatternExplorer
 from local.page_queries import PageQueries
 from local.queues import StackQueues
@@ -126,6 +127,15 @@ class PageServer:
                     "/local/patterns/{id}",
                     lambda asked: HttpResponse(
                         self._patterns.run_pattern(asked.path_parameters["id"], asked.json_body)
+                    ),
+                ),
+                ("POST", "/local/keys", lambda asked: HttpResponse(self._patterns.query_key(asked.json_body))),
+                ("POST", "/local/expressions", lambda asked: HttpResponse(self._patterns.compose(asked.json_body))),
+                (
+                    "GET",
+                    "/local/item",
+                    lambda asked: HttpResponse(
+                        open_item(running, asked.query.get("pk", ""), asked.query.get("sk", ""))
                     ),
                 ),
                 ("POST", "/local/chaos", lambda asked: HttpResponse(self._chaos.run_switch(asked.json_body))),

@@ -1,16 +1,18 @@
-"""Lists the table's access patterns (named queries) for the shop's web page, and runs them. Writes nothing."""
+"""Lists the table's access patterns (named queries) for the shop's web page, and reads the table. Writes nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, fields
 from datetime import UTC, datetime
 from typing import Any, get_args
 
 from botocore.exceptions import ClientError
 
 from functions.dynamodb.errors import Unreadable
-from functions.dynamodb.keys import InvalidKeyValue, to_instant
+from functions.dynamodb.keys import INDEXES, KEY_ATTRIBUTES, IndexName, InvalidKeyValue, KeyTemplate, Row, to_instant
+from functions.dynamodb.patterns import Get, Query
 from functions.dynamodb.table import Table
 from functions.model import entities as e
 from functions.model.patterns import (
@@ -24,24 +26,27 @@ from functions.model.patterns import (
     UNMATCHED_PAYMENTS_BY_DATE,
 )
 from functions.model.reactions import REACTIONS
-from functions.model.table import ROWS_BY_TYPE
+from functions.model.table import INDEX_PROJECTIONS, RETIRED_ROWS, ROWS
 from functions.model.totals import season_of
 from functions.shop.order_notifications import query_notifications_of_order
 from local.http_server import InvalidField, NoSuchResource
+from local.page_items import item_to_json, read_only_table, read_price
 from local.shop_client import RunningShop
-from ops.expressions import compose_for_pattern
+from ops.attribute_types import attribute_type
+from ops.expressions import Composition, compose_for_key_parts, compose_for_pattern
 from ops.pattern_queries import (
     DEFAULT_LIMIT,
     InvalidArgument,
-    PatternQuery,
-    build_display_filter,
+    Pattern,
     build_query,
     describe_patterns,
     find_pattern,
 )
-from ops.query_results import run_pattern
+from ops.query_results import PatternResult, run_key_query, run_pattern
 
-QUERY_FIELDS = ("arguments", "from", "to", "limit", "cursor", "filter", "project", "where", "fields")
+PAGE_FIELDS = ("limit", "cursor", "filter", "project")
+PATTERN_FIELDS = ("arguments", "from", "to", *PAGE_FIELDS)
+KEY_FIELDS = ("index", "pk", "how", "sk", "sk_to", *PAGE_FIELDS)
 MAX_LIMIT = 100
 MAX_EXAMPLES = 5
 EXAMPLE_ARGUMENTS = (
@@ -54,94 +59,238 @@ JsonObject = dict[str, Any]
 
 
 class PatternExplorer:
-    """Lists the access patterns (named queries) of the table, and runs them on the table of the running shop."""
+    """Lists the access patterns (named queries) of the table, and reads the table of the running shop: by a pattern, or
+    by any key. Writes nothing: its clients send only reads.
+    """
 
     def __init__(self, running: RunningShop) -> None:
         self._running = running
-        self._known = self._table()
+        self._known = read_only_table(running)
 
     def list_patterns(self, customer_id: str | None) -> JsonObject:
         """Return all access patterns (named queries) with their arguments, and example values by argument name.
 
         `customer_id`: the signed-in customer, or None if the user has not registered as a customer. Example values such
         as order ids come from this customer's orders. If there are none, they come from orders of all customers.
+
+        Also returns the indexes with their partitions, and the attributes of each item type with their DynamoDB types.
         """
-        found = find_examples(self._known, customer_id)
+        found = {name: list(values) for name, values in find_examples(self._known, customer_id).items()}
         queues = {UNFINISHED_ERASURES.id: get_args(e.ErasureStatus)[0], UNMATCHED_PAYMENTS_BY_DATE.id: "UNMATCHED"}
         return {
             "items": [
                 asdict(form) | ({"examples": {"queue": [queues[form.id]]}} if form.id in queues else {})
                 for form in describe_patterns()
             ],
-            "examples": {name: list(values) for name, values in found.items()},
+            "examples": found,
             "limit": DEFAULT_LIMIT,
+            "indexes": [_describe_index(index, found) for index in INDEXES],
+            "types": {
+                row.type: {name: attribute_type(hint) for name, hint in row.fields.items()}
+                for row in (*ROWS, *RETIRED_ROWS)
+            },
         }
 
     def run_pattern(self, id: str, said: Mapping[str, Any]) -> JsonObject:
-        """Run the access pattern with this id and return the result of `ops.query_results.run_pattern`.
+        """Run the access pattern with this id and return its requests, its items as they are stored, and its cost.
 
-        `said`: the request body with the fields in QUERY_FIELDS. Its field `where` maps names of item fields to values:
-        only items with these values are shown. Its field `fields` lists the names of the item fields to show. `filter`
-        and `project` are texts for DynamoDB's own filter and projection (ops/expressions.py).
+        `said`: the request body with the fields in PATTERN_FIELDS. `filter` and `project` are texts for DynamoDB's own
+        filter and projection (ops/expressions.py).
 
-        Raises NoSuchResource if the access pattern does not exist, InvalidField if a field of the body is invalid,
-        Unreadable if a stored item cannot be decoded, and errors of the DynamoDB client.
+        Raises NoSuchResource if the access pattern does not exist, InvalidField if a field of the body is invalid, and
+        errors of the DynamoDB client.
         """
-        try:
-            pattern = find_pattern(id)
-        except InvalidArgument:
-            raise NoSuchResource("This access pattern does not exist.") from None
-        if unknown := [name for name in said if name not in QUERY_FIELDS]:
-            raise InvalidField(unknown[0], f"is unknown: use one of {', '.join(QUERY_FIELDS)}")
-        try:
-            asked = _parse_question(id, said)
-            chosen = build_display_filter(pattern, _text_map(said, "where"), _text_list(said, "fields"))
-            filters, projected = (_text(said, name) or "" for name in ("filter", "project"))
-            composed = compose_for_pattern(pattern, [filters] if filters else [], projected.split(","))
-            return asdict(run_pattern(self._table(), asked, chosen, composed))
-        except InvalidArgument as error:
-            # Both expressions may name an attribute that the index lacks. Then the error is shown at the last one.
-            named = "project" if error.field == "filter or project" else error.field
-            raise InvalidField(named, error.reason) from None
-        except InvalidKeyValue as error:
-            raise InvalidField(
-                f"arguments.{error.name}", "is empty, too long, or contains a character that a key cannot contain"
-            ) from None
-        except ClientError as error:
-            if error.response["Error"]["Code"] != "ValidationException":
-                raise
-            raise InvalidField(
-                "arguments", f"cause a request that DynamoDB rejects: {error.response['Error']['Message']}"
-            ) from None
+        pattern = _find_pattern(id)
+        _check_fields(said, PATTERN_FIELDS)
+        with _invalid_fields("arguments"):
+            query = build_query(
+                pattern,
+                _text_map(said, "arguments"),
+                since=_text(said, "from"),
+                until=_text(said, "to"),
+                limit=_limit(said),
+                after=_cursor(said),
+            )
+            index = _index_of(pattern)
+            composed = compose_for_pattern(pattern, _filters(said), _projected(said, index))
+            result = run_pattern(read_only_table(self._running), query, composition=composed, decode=dict)
+        # A view of one item leaves out its key.
+        key = pattern.rows[0].key(**query.known) if isinstance(pattern, Get) else {}
+        return _result_to_json(result, index) | {"items": [item_to_json({**key, **image}) for image in result.items]}
 
-    def _table(self) -> Table:
-        """Return the shop's table, with a new DynamoDB client at each call.
+    def query_key(self, said: Mapping[str, Any]) -> JsonObject:
+        """Query any key of the table or of an index, and return the same as `run_pattern`.
 
-        `run_pattern` records all requests of the client and shows them to the user. If two queries shared one client,
-        the result of one query would also show the requests of the second query.
+        `said`: the request body with the fields in KEY_FIELDS. `how`: the operator for the sort key; "" for all items
+        of the partition. `sk_to`: the end of a range. Raises InvalidField, and errors of the DynamoDB client.
         """
-        return Table(self._running.engine.dynamodb(), self._running.table_name, ROWS_BY_TYPE)
+        _check_fields(said, KEY_FIELDS)
+        with _invalid_fields("pk"):
+            composed = _compose_key(said)
+            result = run_key_query(
+                read_only_table(self._running), composed, _limit(said), after=_cursor(said), decode=dict
+            )
+        return _result_to_json(result, composed.index) | {"items": [item_to_json(image) for image in result.items]}
+
+    def compose(self, said: Mapping[str, Any]) -> JsonObject:
+        """Return the expressions of a query with their names and values, without sending a request.
+
+        `said`: the fields of `query_key`, or the id of a pattern as `pattern`. Then only its filter and projection are
+        returned, because the pattern has its own key condition. While a person writes an expression, it is often
+        invalid: then the result is the problem with its field, and no error. Raises NoSuchResource.
+        """
+        _check_fields(said, ("pattern", *KEY_FIELDS))
+        try:
+            made = self._compose(said)
+        except InvalidField as error:
+            return {"problem": {"field": error.field, "why": error.reason}}
+        return {
+            "KeyConditionExpression": made.key,
+            "FilterExpression": made.filter,
+            "ProjectionExpression": made.projection,
+            "names": made.names,
+            "values": made.values,
+        }
+
+    def _compose(self, said: Mapping[str, Any]) -> Composition:
+        with _invalid_fields("pk"):
+            if id := _text(said, "pattern"):
+                pattern = _find_pattern(id)
+                return compose_for_pattern(pattern, _filters(said), _projected(said, _index_of(pattern)))
+            return _compose_key(said)
 
 
-def _parse_question(id: str, said: Mapping[str, Any]) -> PatternQuery:
+def _describe_index(index: IndexName, examples: Mapping[str, Sequence[str]]) -> JsonObject:
+    """Return an index with its key attributes and its partitions.
+
+    A partition has its key template, a key that probably finds items ("" if none is known), and the sort key templates
+    of its item types.
+    """
+    partitions: dict[str, list[Row[Any]]] = {}
+    for row in ROWS:
+        if index in row.indexes:
+            partitions.setdefault(row.templates(index)[0].text, []).append(row)
+    attributes = None if index == "main" else INDEX_PROJECTIONS[index.upper()]
+    return {
+        "name": index_label(index),
+        "keys": KEY_ATTRIBUTES[index],
+        "attributes": attributes,
+        "partitions": [
+            {
+                "template": text,
+                "example": _example_key(rows[0].templates(index)[0], examples),
+                "sorts": {row.type: row.templates(index)[1].text for row in rows},
+            }
+            for text, rows in partitions.items()
+        ],
+    }
+
+
+def _example_key(template: KeyTemplate, examples: Mapping[str, Sequence[str]]) -> str:
+    known = {name: examples[name][0] for name in template.field_names if examples.get(name)}
+    known |= {name: "0" for name in template.field_names if name == "shard"}
+    try:
+        text, missing = template.render_prefix(known)
+    except (InvalidKeyValue, ValueError):  # a number, which the examples have as text
+        return ""
+    return "" if missing else text
+
+
+def index_label(index: IndexName) -> str:
+    """Return the name of an index as DynamoDB has it; "table" for the table itself."""
+    return "table" if index == "main" else index.upper()
+
+
+def _result_to_json(result: PatternResult, index: IndexName) -> JsonObject:
+    found = {one.name: getattr(result, one.name) for one in fields(result) if one.name not in ("items", "chosen")}
+    return found | {
+        "requests": [asdict(request) for request in result.requests],
+        "shown": result.shown,
+        "index": index_label(index),
+        "keys": KEY_ATTRIBUTES[index],
+        "price": read_price(result.units),
+    }
+
+
+# the request body -----------------------------------------------------------------------------------------------------
+@contextmanager
+def _invalid_fields(rejected: str) -> Iterator[None]:
+    """Turn the errors of an invalid query into InvalidField. `rejected`: the field if DynamoDB rejects the request."""
+    try:
+        yield
+    except InvalidArgument as error:
+        # Both expressions may name an attribute that the index lacks. Then the error is shown at the last one.
+        named = "project" if error.field == "filter or project" else error.field
+        raise InvalidField(named, error.reason) from None
+    except InvalidKeyValue as error:
+        raise InvalidField(
+            f"arguments.{error.name}", "is empty, too long, or contains a character that a key cannot contain"
+        ) from None
+    except ClientError as error:
+        if error.response["Error"]["Code"] != "ValidationException":
+            raise
+        raise InvalidField(
+            rejected, f"cause a request that DynamoDB rejects: {error.response['Error']['Message']}"
+        ) from None
+
+
+def _find_pattern(id: str) -> Pattern:
+    try:
+        return find_pattern(id)
+    except InvalidArgument:
+        raise NoSuchResource("This access pattern does not exist.") from None
+
+
+def _index_of(pattern: Pattern) -> IndexName:
+    return pattern.index if isinstance(pattern, Query) else "main"
+
+
+def _check_fields(said: Mapping[str, Any], known: Sequence[str]) -> None:
+    if unknown := [name for name in said if name not in known]:
+        raise InvalidField(unknown[0], f"is unknown: use one of {', '.join(known)}")
+
+
+def _compose_key(said: Mapping[str, Any]) -> Composition:
+    labels = {index_label(index): index for index in INDEXES}
+    label = _text(said, "index") or "table"
+    if label not in labels:
+        raise InvalidField("index", f"must be one of {', '.join(labels)}")
+    operator = _text(said, "how")
+    ends = {"": (), "BETWEEN": ("sk", "sk_to")}.get(operator, ("sk",))
+    for name in ("sk", "sk_to"):
+        if _text(said, name) and name not in ends:
+            raise InvalidField(name, "needs another operator in the field how")
+    sort = [_text(said, name) for name in ends]
+    index = labels[label]
+    return compose_for_key_parts(index, _text(said, "pk"), operator, sort, _filters(said), _projected(said, index))
+
+
+def _filters(said: Mapping[str, Any]) -> list[str]:
+    return [text] if (text := _text(said, "filter")) else []
+
+
+def _projected(said: Mapping[str, Any], index: IndexName) -> list[str]:
+    """Return the attributes of the projection, and the keys: without them, the page could not draw the items."""
+    chosen = [name.strip() for name in _text(said, "project").split(",") if name.strip()]
+    return [*chosen, *dict.fromkeys([*KEY_ATTRIBUTES["main"], *KEY_ATTRIBUTES[index]])] if chosen else []
+
+
+def _cursor(said: Mapping[str, Any]) -> str | None:
+    return None if said.get("cursor") is None else _text(said, "cursor")
+
+
+def _limit(said: Mapping[str, Any]) -> int | None:
     limit = said.get("limit")
     if limit is not None and not (type(limit) is int and 1 <= limit <= MAX_LIMIT):
         raise InvalidField("limit", f"must be a whole number from 1 to {MAX_LIMIT}")
-    return build_query(
-        find_pattern(id),
-        _text_map(said, "arguments"),
-        since=_text(said, "from") or "",
-        until=_text(said, "to") or "",
-        limit=limit,
-        after=_text(said, "cursor"),
-    )
+    return limit
 
 
-def _text(said: Mapping[str, Any], name: str) -> str | None:
+def _text(said: Mapping[str, Any], name: str) -> str:
     found = said.get(name)
     if found is not None and not isinstance(found, str):
         raise InvalidField(name, "must be text")
-    return found
+    return found or ""
 
 
 def _text_map(said: Mapping[str, Any], name: str) -> dict[str, str]:
@@ -154,13 +303,7 @@ def _text_map(said: Mapping[str, Any], name: str) -> dict[str, str]:
     return found
 
 
-def _text_list(said: Mapping[str, Any], name: str) -> list[str]:
-    found = said.get(name, [])
-    if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
-        raise InvalidField(name, "must be a list of names")
-    return found
-
-
+# examples -------------------------------------------------------------------------------------------------------------
 def find_examples(table: Table, customer_id: str | None) -> Mapping[str, Iterable[str]]:
     """Return example values by argument name, for the arguments of access patterns.
 

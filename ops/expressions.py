@@ -22,6 +22,9 @@ COMPARATORS = ("=", "<>", "<", "<=", ">", ">=")
 FUNCTIONS = {"attribute_exists": 1, "attribute_not_exists": 1, "attribute_type": 2, "begins_with": 2, "contains": 2}
 """The functions that are conditions, with the number of their arguments."""
 SORT_KEY_OPERATORS = {"=", "<", "<=", ">", ">=", "BETWEEN", "begins_with"}
+ALL_KEY_ATTRIBUTES = tuple(name for pair in KEY_ATTRIBUTES.values() for name in pair)
+MAX_KEY_BYTES = {"pk": 2048, "sk": 1024, "sk_to": 1024}
+"""The longest partition and sort key that DynamoDB accepts."""
 TABLE_PLACEHOLDERS = {
     "#pk": "", "#sk": "", "#field": "", "#ttl": "ttl", ":pk": "", ":sk": "", ":field": "", ":low": "", ":high": "",
     ":after": "", ":now": "",
@@ -261,12 +264,50 @@ def compose_for_key(key: str, filters: Sequence[str], projected: Sequence[str]) 
 
     Raises InvalidArgument if a text cannot be read, or if the key is not a partition key with an optional sort key.
     """
-    keys = {name: "S" for pair in KEY_ATTRIBUTES.values() for name in pair}
+    keys = dict.fromkeys(ALL_KEY_ATTRIBUTES, "S")
     builder = ExpressionBuilder(keys, "the keys have")
     condition = _Parser(builder, key, "key").parse()
     index = _index_of(builder)
     builder.types, builder.owner = attribute_types() | keys, "the items have"
     return _compose(builder, index, filters, projected, condition)
+
+
+def compose_for_key_parts(
+    index: IndexName,
+    partition: str,
+    operator: str,
+    sort: Sequence[str],
+    filters: Sequence[str],
+    projected: Sequence[str],
+) -> Composition:
+    """Return the expressions of a query for a key that is given in parts.
+
+    `operator`: one of SORT_KEY_OPERATORS, with its values in `sort`: two for BETWEEN, otherwise one. "" for all items
+    of the partition. Raises InvalidArgument like `compose_for_key`, with the field pk, how, sk or sk_to.
+    """
+    values = {"pk": partition, **dict(zip(("sk", "sk_to"), sort, strict=False))}
+    for field_name, text in values.items():
+        if not text:
+            raise InvalidArgument(field_name, "is required")
+        most = MAX_KEY_BYTES[field_name]
+        if not text.isprintable() or len(text.encode()) > most:
+            raise InvalidArgument(field_name, f"has a character that no key can contain, or more than {most} bytes")
+    if operator and operator not in SORT_KEY_OPERATORS:
+        raise InvalidArgument("how", f"must be one of {', '.join(sorted(SORT_KEY_OPERATORS))}")
+    builder = ExpressionBuilder(attribute_types() | dict.fromkeys(ALL_KEY_ATTRIBUTES, "S"), "the items have")
+    names = KEY_ATTRIBUTES[index]
+    placeholders = [builder.add_path(name, "key") for name in (names if operator else names[:1])]
+    condition = f"{placeholders[0]} = {builder.add_value(names[0], {'S': partition})}"
+    if operator:
+        ends = [builder.add_value(names[1], {"S": text}) for text in sort]
+        condition += " AND " + _sort_condition(operator, placeholders[1], ends)
+    return _compose(builder, index, filters, projected, condition)
+
+
+def _sort_condition(operator: str, name: str, values: Sequence[str]) -> str:
+    if operator == "begins_with":
+        return f"begins_with({name}, {values[0]})"
+    return f"{name} {operator} {' AND '.join(values)}"
 
 
 def _index_of(builder: ExpressionBuilder) -> IndexName:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any, TypeAlias
 
-from functions.dynamodb.keys import Instant, KeyTemplate, to_instant
+from functions.dynamodb.keys import IndexName, Instant, KeyTemplate, to_instant
 from functions.dynamodb.patterns import Get, Query
 from functions.dynamodb.table import highest_key_before
 from functions.model.patterns import PATTERNS
@@ -17,6 +17,14 @@ from ops import cli_errors
 
 DEFAULT_LIMIT = 50
 Pattern: TypeAlias = Get[Any] | Query[Any]
+NOUNS = {
+    "ArchivedOrder": "Order", "BestSeller": "Sale", "Campaign": "Notification", "Effect": "Reaction",
+    "EmailClaim": "Customer", "Entry": "Account", "ErasedCustomer": "Customer", "ImportLines": "Import",
+    "ImportPart": "Import", "InvoiceSeries": "Invoice", "Metric": "Sale", "OrderNumber": "Order",
+    "OrderSummary": "Order", "PaymentClaim": "Payment", "Rating": "Review", "RedemptionPool": "Discount",
+    "SeparateStock": "Stock", "Settings": "Customer",
+}  # fmt: skip
+"""What a person calls the items of a type, if it is not the name of the type."""
 
 
 class InvalidArgument(cli_errors.UsageError):
@@ -33,7 +41,7 @@ class InvalidArgument(cli_errors.UsageError):
 
 @dataclass(frozen=True, kw_only=True)
 class PatternSpec:
-    """The arguments that an access pattern (a named read of the table) accepts, and the fields that it returns.
+    """The arguments that an access pattern (a named read of the table) accepts, and the items that it returns.
 
     `needs`: the required arguments.
     `may`: the optional arguments. Each optional argument requires the optional arguments before it.
@@ -41,7 +49,10 @@ class PatternSpec:
     `range`: the field to which a range (`since`, `until`) applies; "" if the access pattern accepts no range.
     `is_time`: whether the field of the range is a time.
     `pages`: whether the access pattern accepts a limit and a cursor.
-    `fields`: the fields of the returned items.
+    `noun`: the entity that it asks about, to group the patterns.
+    `entities`: the types of the returned items.
+    `index`: the index that it reads; "main" for the table.
+    `fields`: the attributes of its `view`; empty if it returns whole items.
     """
 
     id: str
@@ -52,6 +63,9 @@ class PatternSpec:
     range: str
     is_time: bool
     pages: bool
+    noun: str
+    entities: Sequence[str]
+    index: IndexName
     fields: Sequence[str]
 
 
@@ -102,7 +116,10 @@ def describe_patterns() -> Iterator[PatternSpec]:
             range=range_field,
             is_time=bool(range_field) and _is_time(pattern, range_field),
             pages=isinstance(pattern, Query),
-            fields=pattern_fields(pattern),
+            noun=NOUNS.get(pattern.rows[0].type, pattern.rows[0].type),
+            entities=[row.type for row in pattern.rows],
+            index=pattern.index if isinstance(pattern, Query) else "main",
+            fields=pattern.view_attributes,
         )
 
 

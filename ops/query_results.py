@@ -5,24 +5,26 @@ received. Nothing is written to the table.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, is_dataclass, replace
 from decimal import Decimal
 from typing import Any
 
 from functions.dynamodb.capacity import ConsumedCapacityCounter
-from functions.dynamodb.keys import KEY_ATTRIBUTES
+from functions.dynamodb.codec import Image
+from functions.dynamodb.keys import KEY_ATTRIBUTES, IndexName
 from functions.dynamodb.patterns import Get
 from functions.dynamodb.retry import call_dynamodb
 from functions.dynamodb.table import Table
 from ops.expressions import Composition
 from ops.item_codec import decode_item
-from ops.pattern_queries import DEFAULT_LIMIT, DisplayFilter, PatternQuery
+from ops.pattern_queries import DEFAULT_LIMIT, DisplayFilter, InvalidArgument, PatternQuery
 from ops.request_code import format_boto3, format_cli
 
 LEADING_PARAMETERS = (
     *("TableName", "IndexName", "Key", "KeyConditionExpression", "FilterExpression", "ProjectionExpression"),
 )
+NO_DISPLAY_FILTER = DisplayFilter(where={}, fields=())
 PLACEHOLDER_PARAMETERS = ("Key", "ExpressionAttributeNames", "ExpressionAttributeValues")
 
 
@@ -55,13 +57,14 @@ class ItemGroup:
 
 @dataclass(frozen=True, kw_only=True)
 class PatternResult:
-    """The result of an access pattern.
+    """The result of an access pattern, or of a query for a key.
 
+    `items`: the shown items, in the order in which they were returned.
+    `chosen`: the names of the fields that the operator chose; empty for all fields.
     `read`: the number of items that DynamoDB read.
     `passed_over`: the number of items that DynamoDB read, but that are not in the result. These items have expired, do
     not match the query, or belong to a later page.
     `filtered`: how many of them DynamoDB's filter left out. They are paid for.
-    `shown`: the number of items in the result that match the display filter. Only these items are shown.
     `units`: the consumed read capacity units.
     `cursor`: where the next page starts; None if there is no next page.
     `boto3`, `cli`: the first request as code; "" if no request was sent.
@@ -70,16 +73,26 @@ class PatternResult:
     id: str
     question: str
     requests: Sequence[RecordedRequest]
-    groups: Sequence[ItemGroup]
+    items: Sequence[Any]
+    chosen: Sequence[str]
     read: int
     passed_over: int
     filtered: int
-    shown: int
     units: float
     pages: int
     cursor: str | None
     boto3: str
     cli: str
+
+    @property
+    def shown(self) -> int:
+        """The number of shown items: those that match the display filter."""
+        return len(self.items)
+
+    @property
+    def groups(self) -> Sequence[ItemGroup]:
+        """The shown items by type, as text."""
+        return list(_group_by_type(self.items, self.chosen))
 
 
 class RequestRecorder:
@@ -102,31 +115,42 @@ class RequestRecorder:
         self.filtered_count += parsed.get("ScannedCount", 0) - parsed.get("Count", 0)
 
 
-class PartialItemTable(Table):
-    """A table whose reads return items as dicts, because items of a projection lack attributes of their classes."""
+@dataclass
+class StoredItemTable(Table):
+    """A table whose reads return items without their classes. `decode`: converts an image to the returned item."""
+
+    decode_image: Callable[[Image], Any] = decode_item
 
     @classmethod
-    def of(cls, table: Table) -> "PartialItemTable":
-        """Return this table as one that returns dicts."""
-        return cls(**{one.name: getattr(table, one.name) for one in fields(table) if one.init})
+    def of(cls, table: Table, decode: Callable[[Image], Any]) -> "StoredItemTable":
+        """Return this table as one that returns what `decode` makes of each image."""
+        return cls(**{one.name: getattr(table, one.name) for one in fields(table) if one.init}, decode_image=decode)
 
     def _decode_for_pattern(self, pattern: Any, image: Any) -> Any:  # noqa: ARG002  the table gives it
-        return decode_item(image)
+        return self.decode_image(image)
 
 
 def run_pattern(
-    table: Table, query: PatternQuery, display_filter: DisplayFilter, composition: Composition | None = None
+    table: Table,
+    query: PatternQuery,
+    display_filter: DisplayFilter = NO_DISPLAY_FILTER,
+    composition: Composition | None = None,
+    decode: Callable[[Image], Any] | None = None,
 ) -> PatternResult:
     """Run an access pattern with its arguments and return the result.
 
-    `composition`: a filter and a projection to add to each request.
+    `composition`: a filter and a projection to add to each request. `decode`: converts an image (an item in DynamoDB's
+    JSON) to the item of the result. If it is None, the items are instances of their classes, or dicts if there is a
+    projection, because items of a projection lack attributes of their classes.
 
     From this call on, all requests of the table's boto3 client are recorded. So no other code may use this client,
     during the call or later. Raises InvalidKeyValue, TableBusy, Unreadable, and the errors of boto3.
     """
     if composition:
         _compose_requests(table.client, composition)
-        table = PartialItemTable.of(table) if composition.projection else table
+        decode = decode or (decode_item if composition.projection else None)
+    if decode:
+        table = StoredItemTable.of(table, decode)
     recorder = RequestRecorder(table.client)
     # Some access patterns read several partitions (shards), normally at the same time. Here they are read one after the
     # other, so that the requests are always recorded in the same order.
@@ -138,10 +162,20 @@ def run_pattern(
     return _to_result(recorder, query.pattern.id, query.pattern.description, items, shown, chosen, pages, after)
 
 
-def run_key_query(table: Table, composition: Composition, limit: int | None, *, all_pages: bool) -> PatternResult:
+def run_key_query(
+    table: Table,
+    composition: Composition,
+    limit: int | None,
+    *,
+    after: str | None = None,
+    all_pages: bool = False,
+    decode: Callable[[Image], Any] = decode_item,
+) -> PatternResult:
     """Query any key of the table or of an index, and return the result. The items are shown as they are stored.
 
-    As for `run_pattern`, all requests of the table's boto3 client are recorded from this call on.
+    `after`: the cursor of the previous page. `decode`: converts an image to the item of the result. Raises
+    InvalidArgument if the cursor does not belong to the query. As for `run_pattern`, all requests of the table's boto3
+    client are recorded from this call on.
     """
     recorder = RequestRecorder(table.client)
     index = {} if composition.index == "main" else {"IndexName": composition.index.upper()}
@@ -153,18 +187,38 @@ def run_key_query(table: Table, composition: Composition, limit: int | None, *, 
             "Limit": limit or DEFAULT_LIMIT,
         }
     )
+    if after is not None:
+        request["ExclusiveStartKey"] = _parse_key_cursor(after, composition)
     items: list[Any] = []
     pages, last = 0, None
     while True:
         answer: Any = call_dynamodb(table.client.query, **request)
-        items += map(decode_item, answer["Items"])
+        items += map(decode, answer["Items"])
         pages, last = pages + 1, answer.get("LastEvaluatedKey")
         if last is None or not all_pages:
             break
         request["ExclusiveStartKey"] = last
-    cursor = last and last[KEY_ATTRIBUTES[composition.index][1]]["S"]
+    cursor = last and json.dumps(decode_item(last), ensure_ascii=False)
     place = "table" if composition.index == "main" else composition.index.upper()
     return _to_result(recorder, place, "items by their key", items, items, composition.shown, pages, cursor)
+
+
+def _parse_key_cursor(text: str, composition: Composition) -> Image:
+    """Return the ExclusiveStartKey of a cursor: the keys of the last item in the table and in the index."""
+    index: IndexName = composition.index
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        found = None
+    partition = composition.values[f":{KEY_ATTRIBUTES[index][0]}"]
+    if (
+        not isinstance(found, dict)
+        or found.keys() != {*KEY_ATTRIBUTES["main"], *KEY_ATTRIBUTES[index]}
+        or not all(isinstance(value, str) and value.isprintable() for value in found.values())
+        or found[KEY_ATTRIBUTES[index][0]] != partition["S"]
+    ):
+        raise InvalidArgument("cursor", "does not belong to this query", "the cursor does not belong to this key")
+    return {name: {"S": value} for name, value in found.items()}
 
 
 def _compose_requests(client: Any, composition: Composition) -> None:
@@ -192,11 +246,11 @@ def _to_result(
         id=id,
         question=question,
         requests=list(_diff_requests(recorder.requests)),
-        groups=list(_group_by_type(shown, chosen_fields)),
+        items=shown,
+        chosen=chosen_fields,
         read=recorder.scanned_count,
         passed_over=recorder.scanned_count - len(items),
         filtered=recorder.filtered_count,
-        shown=len(shown),
         units=recorder.units.consumed_since_last_call()["read"],
         pages=pages,
         cursor=cursor,

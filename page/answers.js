@@ -1,65 +1,182 @@
-// The result of a query of the table: its cost, the sent requests, and the items by type.
+// The result of a query: its cost, the item collection in key order, and the sent requests.
 
-import { plural, units } from "./format.js";
-import { chip, el, empty, row, storyLink, table } from "./ui.js";
+import { bytes, duration, number, plural, units } from "./format.js";
+import { attributeText, keyLink, openItem, typeOf } from "./items.js";
+import { button, chip, el, empty, toast } from "./ui.js";
 
-const LONG = 60;
+const MOST_ATTRIBUTES = 7;
+const TINTS = 8;
+const KEYS = /^(PK|SK|GSI\dPK|GSI\dSK|type|schema|ttl)$/;
 
-/** The parts of a result; `asked`: the query, with the selected fields and filter. */
-export function answerParts(found, asked) {
-  const one = found.units === 1 ? "unit" : "units";
+/** The indexes whose keys are shown, also for the next results. */
+const shownIndexes = new Set();
+
+/** The parts of a result. `pk`, `project`: of the query. `pages`: the buttons for other pages, if there are any. */
+export function collectionParts(found, { pk, project }, pages) {
+  const place = el("div", { class: "stack" });
+  const draw = () => place.replaceChildren(...(found.items.length ? [switches(found, draw), collection(found, project ? "size returned" : "size")] : [nothing(found)]));
+  draw();
   return [
-    el("h2", { tabindex: "-1" }, `${found.id}: ${found.question}`),
-    el("p", { class: "row tight costs" },
-      chip(`${found.read} read, ${found.shown} shown`, "good"), chip(`${units(found.units)} ${one} consumed`, "plain"),
-      chip(plural(found.requests.length, "request"), "plain"), chip(plural(found.pages, "page"), "plain")),
-    ...reasons(found, asked),
-    el("details", { class: "requests", open: found.requests.length < 2 }, el("summary", null, requestsTitle(found.requests)), el("ol", null, found.requests.map(request))),
-    found.boto3 && el("details", { class: "requests" }, el("summary", null, "The request as code"), el("h3", null, "boto3"), el("pre", null, found.boto3), el("h3", null, "AWS CLI"), el("pre", null, found.cli)),
-    ...(found.groups.length ? found.groups.map(group) : [nothing(found)]),
-    found.cursor != null && el("p", { class: "hint" }, "There are more items. The next page starts after ", el("code", null, found.cursor)),
+    el("h2", { tabindex: "-1" }, pk ? [found.index === "table" ? "Item collection " : `Item collection in ${found.index} `, el("code", null, pk)] : `${found.id}: ${found.question}`),
+    costs(found), ...reasons(found), place, pages || "", requests(found), code(found),
   ].filter(Boolean);
 }
 
+function costs(found) {
+  const [first] = found.requests;
+  const size = found.items.reduce((sum, { size: one }) => sum + one, 0);
+  const texts = [plural(found.shown, "item"), bytes(size), first ? `${plural(found.requests.length, first.operation, first.operation === "Query" ? "Queries" : "GetItems")}` : "no request", unitsText(found.units)];
+  return el("p", { class: "row tight costs" },
+    texts.map((text, at) => chip(text, at === 0 ? "good" : "plain")),
+    el("span", { class: "hint" }, priceText(found.price)));
+}
+
+export const unitsText = (count) => `${units(count)} read unit${count === 1 ? "" : "s"}`;
+
+/** A single read costs too little to be read as an amount. */
+export function priceText({ million, currency, region, as_of: day }) {
+  const amount = new Intl.NumberFormat("en-GB", { style: "currency", currency, currencyDisplay: "narrowSymbol", maximumSignificantDigits: 3, minimumFractionDigits: 2 });
+  return `${amount.format(million)} for a million such reads (on-demand, ${region}, prices of ${day})`;
+}
+
 /** Explains why fewer items are shown than were read. */
-function reasons({ passed_over: passedOver, filtered }, { where, fields }) {
+function reasons({ read, passed_over: passedOver, filtered, cursor }) {
   const passed = passedOver - filtered;
   const texts = [
     filtered > 0 && `The filter read ${plural(filtered, "item")} that it did not return. They cost units like the others.`,
-    passed > 0 && `${plural(passed, "item")} read but not shown: after the end of the page, expired, or not part of the result.`,
-    Object.keys(where).length > 0 && "The conditions filter the items after the read. They do not reduce the units.",
-    fields.length > 0 && "Only the selected fields are shown. The request read whole items.",
+    passed > 0 && `${plural(passed, "item")} of ${number(read)} read but not shown: after the end of the page, expired, or not part of the result.`,
+    cursor != null && "There are more items on the next page.",
   ];
   return texts.filter(Boolean).map((text) => el("p", { class: "hint" }, text));
-}
-
-function requestsTitle({ length }) {
-  if (!length) return "No request was sent: no item can match";
-  return length === 1 ? "The request" : `The ${length} requests`;
-}
-
-/** The first request completely, and only the differences of the others. */
-function request({ operation, sent }, at) {
-  const title = at === 0 ? `1. ${operation}` : `${at + 1}. ${operation}, like request 1 except for`;
-  const names = Object.entries(sent);
-  const lines = names.map(([name, text]) => el("div", null, el("dt", null, name), el("dd", null, text ?? "(not sent)")));
-  return el("li", null, el("h3", null, title), lines.length > 0 && el("dl", { class: "sent" }, lines));
-}
-
-function group({ type, fields, items }) {
-  const rows = items.map((texts) => row(...texts.map((text, at) => value(fields[at], text))));
-  return table(`${type} (${items.length})`, fields, rows);
-}
-
-/** A value: an order id links to its timeline, and a long value can be opened. */
-function value(field, text) {
-  if (field === "order_id" && text) return storyLink(text);
-  if (text.length <= LONG) return text;
-  return el("details", { class: "long" }, el("summary", null, `${text.slice(0, LONG - 20)}…`), text);
 }
 
 function nothing({ read }) {
   return read
     ? empty("No item is shown", "The items that were read are not part of the result, or the conditions exclude them.")
     : empty("Nothing was found", "No such item exists. A request consumes units even if it finds nothing.");
+}
+
+// The item collection --------------------------------------------------------------------------------------------------
+const indexesOf = (items) => [...new Set(items.flatMap(({ image }) => Object.keys(image)).filter((name) => /^GSI\dPK$/.test(name)).map((name) => name.slice(0, 4)))].sort();
+
+/** A switch for each index that contains items of the result. The index that was read is always shown. */
+function switches({ items, index }, draw) {
+  const others = indexesOf(items).filter((name) => name !== index);
+  if (!others.length) return "";
+  const count = (name) => items.filter(({ image }) => image[`${name}PK`]).length;
+  const made = others.map((name) => {
+    const flip = () => {
+      if (!shownIndexes.delete(name)) shownIndexes.add(name);
+      draw();
+      document.querySelector(`[data-index="${name}"]`).focus();
+    };
+    return button(`${name} · ${plural(count(name), "item")}`, flip, { kind: "small", "aria-pressed": String(shownIndexes.has(name)), "data-index": name });
+  });
+  return el("div", { class: "row tight", role: "group", "aria-label": "Keys of the indexes" }, el("span", { class: "hint" }, "Show the keys in"), made);
+}
+
+/** Rows in the order of the read; the rows of a partition share a cell. */
+function collection({ items, keys: [pk, sk], index, requests: [first] }, size) {
+  const shown = indexesOf(items).filter((name) => name !== index && shownIndexes.has(name));
+  const isReversed = first?.sent.ScanIndexForward === "false";
+  const has = (name) => items.some(({ image }) => image[name]);
+  const heads = [
+    index !== "table" && "PK / SK", "type", ...shown, "attributes", has("ttl") && "ttl", { text: size, number: true },
+  ].filter(Boolean);
+  const columns = heads.length + 1;
+  const bodies = partitions(items, pk).map(([key, rows]) => {
+    const link = keyLink(index, key);
+    const cell = (attributes) => el("th", { scope: "rowgroup", ...attributes }, el("span", { class: "pk-text" }, link.cloneNode(true)));
+    return el("tbody", null,
+      el("tr", { class: "pk-row" }, cell({ colspan: columns })),
+      rows.map((item, at) => itemRow(item, { sk, index, shown, hasTtl: has("ttl") }, at === 0 && cell({ class: "pk", rowspan: rows.length }))));
+  });
+  const caption = `${plural(items.length, "item")} in ${plural(bodies.length, "partition")}`;
+  const head = el("tr", null,
+    el("th", { scope: "col", class: "pk" }, pk),
+    el("th", { scope: "col", class: "sk" }, sk, el("span", { class: "order" }, isReversed ? " ↑ last key first" : " ↓ in key order")),
+    heads.map((one) => el("th", { scope: "col", class: one.number && "number" }, one.text ?? one)));
+  return el("div", { class: "collection", tabindex: "0", role: "region", "aria-label": caption },
+    el("table", null, el("caption", { class: "unseen" }, caption), el("thead", null, head), bodies));
+}
+
+/** [partition key, items] of the items that follow each other in one partition. */
+function partitions(items, pk) {
+  const found = [];
+  for (const one of items) {
+    const key = one.image[pk]?.S ?? "";
+    if (found.at(-1)?.[0] !== key) found.push([key, []]);
+    found.at(-1)[1].push(one);
+  }
+  return found;
+}
+
+function itemRow({ image, size, source }, { sk, index, shown, hasTtl }, pkCell) {
+  const type = typeOf(image);
+  return el("tr", { class: `item tint-${tintOf(type)}` },
+    pkCell || "",
+    el("th", { scope: "row", class: "sk" }, opener(image, image[sk]?.S ?? "")),
+    index !== "table" && el("td", { class: "key" }, keyLink("table", image.PK?.S), el("br"), image.SK?.S),
+    el("td", null, el("span", { class: "type" }, type), source && el("span", { class: "source" }, source)),
+    shown.map((name) => el("td", { class: "key" }, image[`${name}PK`] && [keyLink(name, image[`${name}PK`].S), el("br"), image[`${name}SK`].S])),
+    el("td", { class: "attributes" }, attributes(image)),
+    hasTtl && el("td", null, image.ttl?.N && timeLeft(Number(image.ttl.N))),
+    el("td", { class: "number" }, bytes(size)));
+}
+
+const opener = (image, text) => el("button", { type: "button", class: "link", "aria-label": `Open the item ${text}`, onclick: () => openItem(image.PK.S, image.SK.S) }, text);
+
+const tints = new Map();
+
+/** The tint of a type: the same for all results, and different for neighbours as long as there are tints. */
+function tintOf(type) {
+  if (!tints.has(type)) tints.set(type, tints.size % TINTS);
+  return tints.get(type);
+}
+
+/** The most telling attributes of an item; the others are seen when it is opened. */
+function attributes(image) {
+  const inKeys = new Set(Object.entries(image).filter(([name]) => KEYS.test(name)).flatMap(([, value]) => String(value.S).split("#")));
+  const rank = ([name, value]) => (name === "status" ? 0 : value.M || value.L ? 2 : value.S && (value.S.length > 30 || /^\d{4}-\d\d-\d\dT/.test(value.S)) ? 3 : inKeys.has(value.S) ? 4 : 1);
+  const all = Object.entries(image).filter(([name]) => !KEYS.test(name)).sort((one, other) => rank(one) - rank(other));
+  const shown = all.slice(0, MOST_ATTRIBUTES).map(([name, value]) => el("span", { class: "attribute" }, el("span", { class: "name" }, name), " ", attributeText(value)));
+  const left = all.length - shown.length;
+  return [shown, left > 0 && el("span", { class: "attribute name" }, `and ${number(left)} more`)];
+}
+
+/** When DynamoDB may delete the item: as time left, and the moment when it is hovered or focused. */
+export function timeLeft(ttl) {
+  const at = new Date(ttl * 1000);
+  const left = at - Date.now();
+  const moment = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "medium" }).format(at);
+  const text = left > 0 ? `in ${duration(left)}` : `expired ${duration(-left)} ago`;
+  return el("time", { class: "ttl", datetime: at.toISOString(), tabindex: "0", title: moment, "aria-label": `${text}, ${moment}`, role: "text" }, text, el("span", { class: "moment", "aria-hidden": "true" }, moment));
+}
+
+// The requests ---------------------------------------------------------------------------------------------------------
+function requests({ requests: all }) {
+  const title = !all.length ? "No request was sent: no item can match" : all.length === 1 ? "The request, with its expressions" : `The ${all.length} requests, with their expressions`;
+  return el("details", { class: "requests" }, el("summary", null, title), el("ol", null, all.map(request)));
+}
+
+/** The first request completely, and only the differences of the others. */
+function request({ operation, sent }, at) {
+  const title = at === 0 ? `1. ${operation}` : `${at + 1}. ${operation}, like request 1 except for`;
+  const lines = Object.entries(sent).map(([name, text]) => el("div", null, el("dt", null, name), el("dd", null, text ?? "(not sent)")));
+  return el("li", null, el("h3", null, title), lines.length > 0 && el("dl", { class: "sent" }, lines));
+}
+
+/** The first request as code, to copy. */
+export function code({ boto3, cli }) {
+  if (!boto3) return "";
+  const part = (title, text) => [
+    el("div", { class: "row" }, el("h3", null, title), button("Copy", () => copied(title, text), { kind: "small", "aria-label": `Copy as ${title}` })),
+    el("pre", { tabindex: "0" }, text),
+  ];
+  return el("details", { class: "requests" }, el("summary", null, "The request as code"), el("div", { class: "stack chosen" }, part("boto3", boto3), part("AWS CLI", cli)));
+}
+
+async function copied(title, text) {
+  await navigator.clipboard.writeText(text);
+  toast(`Copied as ${title}`);
 }

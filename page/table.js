@@ -1,87 +1,137 @@
-// The access patterns of the shop, run by hand: each with its arguments, and the result below.
+// Reads the table: by a question (an access pattern) or by a key. The address has the query, so it can be shared.
 
 import { get, post } from "./api.js";
-import { answerParts } from "./answers.js";
+import { collectionParts } from "./answers.js";
 import { asUtc, checkbox, field, form, localMoment } from "./forms.js";
 import { plural } from "./format.js";
 import { person } from "./people.js";
 import { announce, button, el, fill } from "./ui.js";
 
+/** The question of the way in: a whole item collection of the shop's main entity. */
+const FIRST = "A12b";
+const PREVIEW_AFTER_MS = 250;
 let lists = 0;
 
 export function show(place, { id, query, signal }) {
   const heading = el("h1", null, "Table");
   const asking = el("section", { class: "card", "aria-label": "Query" });
   const answered = el("section", { class: "card", "aria-label": "Result", hidden: true });
+  const byKey = query.has("pk") || query.has("index");
   place.append(
-    el("div", { class: "view-head" }, heading, el("p", { class: "lead" }, "All access patterns of the table. Run one to see its requests, the result and the consumed units. Nothing is written.")),
+    el("div", { class: "view-head" }, heading, el("p", { class: "lead" }, "One table holds all items. Read it by question or by key. Nothing is written.")),
+    el("nav", { class: "tabs", "aria-label": "Ways to read" }, tab("Questions", `#/table/${FIRST}`, !byKey), tab("Any key", "#/table?pk=", byKey)),
     asking, answered);
   fill(asking, "access patterns", async () => {
     const known = await get(`/local/patterns?${new URLSearchParams({ user: person() })}`, { signal });
-    return chooser(known, { id, query, answered, signal });
+    const view = { known, query, answered, signal };
+    return byKey ? keyForm(view) : questions(id, view);
   });
   return heading;
 }
 
-/** The selection of a pattern, and below it the form of the selected one. */
-function chooser(known, { id, query, answered, signal }) {
-  const chosen = known.items.find((one) => one.id === id) ?? known.items[0];
-  const which = field("Access pattern", "pattern", {}, { options: known.items.map((one) => [one.id, `${one.id}: ${one.question}`, one === chosen]) });
-  const place = el("div");
+const tab = (text, href, isHere) => el("a", { href, "aria-current": isHere && "page" }, text);
+
+const addressOf = (path, asked) => `#/table${path}?${new URLSearchParams(Object.entries(asked).filter(([, value]) => value))}`;
+
+// Questions ------------------------------------------------------------------------------------------------------------
+/** All questions by noun, a search box for them, and beside them the form of the chosen one. */
+function questions(id, { known, query, answered, signal }) {
+  const place = el("div", { class: "question" });
+  const links = new Map(known.items.map((one) => [one, questionLink(one, (event) => pick(event, one))]));
   const draw = (one, said) => {
-    const made = questionForm(one, known, said, (asked) => {
-      history.replaceState(null, "", addressOf(one, asked)); // it can be kept, and is there after a reload
-      return showPages(answered, one, asked, signal);
-    });
-    place.replaceChildren(made);
+    for (const [other, link] of links) link.ariaCurrent = other === one ? "page" : null;
+    const made = questionForm(one, known, said, { answered, signal });
+    place.replaceChildren(el("h2", { tabindex: "-1" }, `${one.id}: ${one.question}`), questionFacts(one), made);
     return made;
   };
-  which.control.addEventListener("change", () => {
+  const pick = (event, one) => {
+    if (event.ctrlKey || event.metaKey || event.shiftKey) return; // a new tab
+    event.preventDefault();
+    history.pushState(null, "", `#/table/${one.id}`);
     answered.hidden = true;
-    draw(known.items.find((one) => one.id === which.control.value), new URLSearchParams());
-  });
+    draw(one, new URLSearchParams());
+    place.querySelector("h2").focus();
+  };
+  const chosen = known.items.find((one) => one.id === id) ?? known.items.find((one) => one.id === FIRST);
   const made = draw(chosen, query);
-  if (chosen.id === id && query.size && made.checkValidity()) setTimeout(() => made.requestSubmit()); // once it is on the page
-  return el("div", { class: "stack" }, which, place);
+  const isAsked = chosen.id === id ? query.size > 0 : !id;
+  if (isAsked && made.checkValidity()) setTimeout(() => made.requestSubmit()); // once it is on the page
+  const list = chooser(links);
+  setTimeout(() => (list.scroller.scrollTop = links.get(chosen).offsetTop - list.scroller.clientHeight / 2)); // once it is on the page
+  return el("div", { class: "questions" }, list, place);
 }
 
-function addressOf(one, { arguments: known, from, to, limit, filter, project }) {
-  const said = Object.entries({ ...known, from, to, limit, filter, project }).filter(([, value]) => value);
-  return `#/table/${encodeURIComponent(one.id)}?${new URLSearchParams(said)}`;
+const questionLink = (one, pick) => el("a", { href: `#/table/${one.id}`, onclick: pick }, el("code", null, one.id), one.question);
+
+const questionFacts = (one) =>
+  el("p", { class: "hint" }, one.pages ? "Query" : "GetItem", one.index === "main" ? " of the table" : ` of ${one.index.toUpperCase()}`, `, returns ${one.entities.join(", ")}`);
+
+function chooser(links) {
+  const search = field("Find a question", "find", { type: "search", autocomplete: "off", placeholder: "order, review, e-mail, A12 …" });
+  const groups = Object.entries(Object.groupBy(links.keys(), (one) => one.noun)).map(([noun, ones]) => {
+    const lines = ones.map((one) => ({ line: el("li", null, links.get(one)), words: `${one.id} ${noun} ${one.question} ${one.entities.join(" ")} ${one.needs.join(" ")}`.toLowerCase() }));
+    return { lines, part: el("section", null, el("h3", null, noun), el("ul", null, lines.map(({ line }) => line))) };
+  });
+  const none = el("p", { class: "hint", hidden: true }, "No question has these words. Read the table by a key instead.");
+  search.control.addEventListener("input", () => {
+    const words = search.control.value.toLowerCase().split(/\s+/);
+    let found = 0;
+    for (const { lines, part } of groups) {
+      for (const one of lines) found += Number(!(one.line.hidden = !words.every((word) => one.words.includes(word))));
+      part.hidden = lines.every(({ line }) => line.hidden);
+    }
+    none.hidden = found > 0;
+    announce(plural(found, "question"));
+  });
+  const list = el("nav", { class: "question-list", "aria-label": "Questions", tabindex: "0" }, groups.map(({ part }) => part), none);
+  return Object.assign(el("div", { class: "stack" }, search, list), { scroller: list });
 }
 
-// The form -------------------------------------------------------------------------------------------------------------
-function questionForm(one, known, said, ask) {
+function questionForm(one, known, said, { answered, signal }) {
   const examples = { ...known.examples, ...one.examples };
   const argument = (name, needed) => argumentField(name, { needed, value: said.get(name), examples: examples[name] ?? [], number: one.numbers.includes(name) });
+  const attributes = one.fields.length ? typesOf(known, one).filter(([name]) => one.fields.includes(name)) : typesOf(known, one);
   const parts = [
     one.needs.length > 0 && el("div", { class: "asked-fields" }, one.needs.map((name) => argument(name, true))),
     narrowing(one, argument, said),
-    expressions(one, said),
-    choosing(one),
+    composer(attributes, said, { filters: one.pages, read: (made) => ({ pattern: one.id, ...readExpressions(made) }) }),
   ];
-  return form({ class: "stack", "aria-label": one.question }, parts.filter(Boolean), "Run", (made) => ask(readForm(made, one)));
+  return form({ class: "stack", "aria-label": one.question }, parts.filter(Boolean), "Run", (made) => {
+    const asked = readQuestion(made, one);
+    const { arguments: given, ...others } = asked;
+    history.replaceState(null, "", addressOf(`/${one.id}`, { ...given, ...others }));
+    return showPages(answered, `/local/patterns/${one.id}`, asked, one.pages, signal);
+  });
 }
 
 /** An argument, with values that find items here: a required argument is filled in with the first. */
 function argumentField(name, { needed, value, examples, number }) {
-  const list = `examples-${(lists += 1)}`;
-  const attributes = { required: needed, value: value ?? (needed ? examples[0] : null), list: examples.length > 0 && list, autocomplete: "off", autocapitalize: "none", spellcheck: "false", inputmode: number && "numeric" };
-  const made = field(name, `arguments.${name}`, attributes, { hint: needed ? null : "Optional" });
-  if (examples.length) made.append(el("datalist", { id: list }, examples.map((text) => el("option", { value: text }))));
-  return made;
+  const attributes = { required: needed, value: value ?? (needed ? examples[0] : null), inputmode: number && "numeric" };
+  return suggesting(name, `arguments.${name}`, examples, attributes, needed ? null : "Optional");
+}
+
+/** A text field with suggestions: texts, or pairs of a text and its label. */
+function suggesting(label, name, suggestions, attributes, hint) {
+  const id = `suggestions-${(lists += 1)}`;
+  const made = field(label, name, { list: id, autocomplete: "off", autocapitalize: "none", spellcheck: "false", ...attributes }, { hint });
+  const list = el("datalist", { id });
+  const suggest = (all) => list.replaceChildren(...all.map((one) => el("option", { value: [one].flat()[0], label: [one].flat()[1] })));
+  suggest(suggestions);
+  made.append(list);
+  return Object.assign(made, { suggest });
 }
 
 /** Optional arguments of a pattern with several items: more key fields, a range, a limit. */
 function narrowing(one, argument, said) {
   if (!one.pages) return null;
-  const limit = field("Items per page", "limit", { type: "number", min: "1", max: "100", required: true, value: said.get("limit") ?? "20" });
   const range = one.range ? rangeFields(one, said) : [];
   const more = one.may.map((name) => argument(name, false));
   more[0]?.control.addEventListener("input", ({ target }) => range.forEach(({ control }) => (control.disabled = target.value !== "")));
   const known = more.length > 0 && el("details", { open: one.may.some((name) => said.has(name)) }, el("summary", null, "More key attributes"), el("div", { class: "asked-fields" }, more));
-  return el("div", { class: "stack" }, el("div", { class: "asked-fields" }, range, limit), known || "");
+  return el("div", { class: "stack" }, el("div", { class: "asked-fields" }, range, limitField(said)), known || "");
 }
+
+const limitField = (said) => field("Items per page", "limit", { type: "number", min: "1", max: "100", required: true, value: said.get("limit") ?? "20" });
 
 function rangeFields(one, said) {
   const end = (name, label) => {
@@ -93,59 +143,226 @@ function rangeFields(one, said) {
   return [end("from", "From"), end("to", "Before")];
 }
 
-/** DynamoDB's own filter and projection, in its syntax, with names and values instead of placeholders. */
-function expressions(one, said) {
-  const text = (label, name, hint) => field(label, name, { value: said.get(name), autocomplete: "off", autocapitalize: "none", spellcheck: "false" }, { hint });
-  const filter = one.pages && text("Filter expression", "filter", "Such as status = SHIPPED AND total > 1000");
-  const projection = text("Projection expression", "project", "Such as status,address.city");
-  return el("details", { open: said.has("filter") || said.has("project") },
-    el("summary", null, "DynamoDB expressions"),
-    el("div", { class: "stack chosen" }, [filter, projection].filter(Boolean),
-      el("p", { class: "hint" }, "DynamoDB applies both after it has read the items. They save bytes, and no units.")));
-}
-
-/** The fields and the filter for the items that were read. */
-function choosing(one) {
-  const conditions = el("div", { class: "stack" }, condition(one));
-  const another = button("Add a condition", () => conditions.append(condition(one)), { kind: "small" });
-  const boxes = one.fields.map((name) => checkbox(name, "fields", { value: name }));
-  return el("details", null,
-    el("summary", null, "Filter the result"),
-    el("div", { class: "stack chosen" },
-      el("p", { class: "hint" }, "Filters do not reduce the consumed units: whole items are read."),
-      el("fieldset", null, el("legend", null, "Show only items where"), conditions, el("div", { class: "row" }, another)),
-      el("fieldset", null, el("legend", null, "Show only these fields"), el("div", { class: "boxes" }, boxes))));
-}
-
-function condition(one) {
-  const which = field("Field", "where", {}, { options: [["", "any"], ...one.fields.map((name) => [name, name])] });
-  const value = field("Is", "is", { autocomplete: "off" }, { hint: "Leave empty to find items without a value" });
-  return el("div", { class: "inline" }, which, value);
-}
-
-/** The values of the form, as they are sent. */
-function readForm(made, one) {
-  const data = new FormData(made);
-  const said = (name) => String(data.get(name) ?? "").trim();
+function readQuestion(made, one) {
+  const said = textsOf(made);
   const known = [...one.needs, ...one.may].map((name) => [name, said(`arguments.${name}`)]).filter(([, text]) => text);
-  const values = data.getAll("is");
-  const where = data.getAll("where").map((name, at) => [name, values[at]]).filter(([name]) => name);
-  const asked = { arguments: Object.fromEntries(known), where: Object.fromEntries(where), fields: data.getAll("fields"), filter: said("filter"), project: said("project") };
+  const asked = { arguments: Object.fromEntries(known), ...readExpressions(made) };
   if (!one.pages) return asked;
   const moment = one.is_time ? asUtc : (text) => text;
   return { ...asked, from: moment(said("from")), to: moment(said("to")), limit: Number(said("limit")) };
 }
 
+function textsOf(made) {
+  const data = new FormData(made);
+  return (name) => String(data.get(name) ?? "").trim();
+}
+
+const readExpressions = (made) => ({ filter: textsOf(made)("filter"), project: textsOf(made)("project") });
+
+// Keys -----------------------------------------------------------------------------------------------------------------
+const SORT_KEY_OPERATORS = [["", "any"], ["=", "="], ["begins_with", "begins_with"], ["BETWEEN", "between"], ["<", "<"], ["<=", "<="], [">", ">"], [">=", ">="]];
+
+/** A partition key and a condition on the sort key, of the table or of an index. */
+function keyForm({ known, query, answered, signal }) {
+  const index = field("Read", "index", {}, { options: known.indexes.map(({ name }) => [name, name === "table" ? "the table" : `the index ${name}`, name === query.get("index")]) });
+  const pk = suggesting("", "pk", [], { required: true, value: query.get("pk") }, "Choose a partition, or write any key");
+  const how = field("", "how", {}, { options: SORT_KEY_OPERATORS.map(([value, text]) => [value, text, value === (query.get("how") ?? (query.has("sk") ? "=" : ""))]) });
+  const sk = suggesting("Value", "sk", [], { value: query.get("sk") });
+  const to = suggesting("To, inclusive", "sk_to", [], { value: query.get("sk_to") });
+  const here = () => known.indexes.find(({ name }) => name === index.control.value);
+  const sorts = () => sortsOf(here().partitions, pk.control.value);
+  const place = el("div");
+  const arrange = () => {
+    [pk, how].forEach((one, at) => (one.querySelector("label").textContent = `${at ? "Sort key" : "Partition key"} (${here().keys[at]})`));
+    pk.suggest(here().partitions.map((one) => [one.example || startOf(one.template), Object.keys(one.sorts).join(", ")]));
+    [sk, to].forEach((one) => one.suggest(Object.entries(sorts()).map(([type, template]) => [startOf(template), type])));
+    toggle(sk, how.control.value !== "");
+    toggle(to, how.control.value === "BETWEEN");
+  };
+  const compose = (said) => {
+    const entities = Object.keys(sorts());
+    place.replaceChildren(composer(typesOf(known, { entities, index: here().name.toLowerCase() }), said, { filters: true, read: readKey }));
+  };
+  for (const one of [index, how]) one.control.addEventListener("change", arrange);
+  pk.control.addEventListener("input", arrange);
+  for (const one of [index, pk]) one.control.addEventListener("change", () => compose(new URLSearchParams()));
+  for (const one of [pk, sk, to]) one.classList.add("long-field");
+  const made = form({ class: "stack", "aria-label": "Query of a key" }, [el("div", { class: "asked-fields" }, index, pk, how, sk, to, limitField(query)), place], "Run", (sent) => {
+    const asked = readKey(sent);
+    history.replaceState(null, "", addressOf("", { ...asked, index: asked.index === "table" ? "" : asked.index }));
+    return showPages(answered, "/local/keys", asked, true, signal);
+  });
+  arrange();
+  compose(query);
+  if (query.get("pk") && made.checkValidity()) setTimeout(() => made.requestSubmit());
+  return made;
+}
+
+/** A hidden field is disabled, so that it is not sent. */
+function toggle(made, isShown) {
+  made.hidden = !isShown;
+  made.control.disabled = !isShown;
+  made.control.required = isShown;
+}
+
+/** The fixed text of a key template before its first field. */
+const startOf = (template) => template.split("{")[0];
+
+/** The sort key templates by type, of the partition with this key; while the key is written, of those that it may be. */
+function sortsOf(partitions, pk) {
+  const parts = (text) => text.split("#").length;
+  const near = partitions.filter(({ template }) => pk && pk.startsWith(startOf(template)));
+  const exact = near.filter(({ template }) => parts(template) === parts(pk));
+  return Object.assign({}, ...(exact.length ? exact : near).map(({ sorts }) => sorts));
+}
+
+function readKey(made) {
+  const said = textsOf(made);
+  const asked = Object.fromEntries(["index", "pk", "how", "sk", "sk_to"].map((name) => [name, said(name)]));
+  return { ...asked, ...readExpressions(made), limit: Number(said("limit")) };
+}
+
+// Expressions ----------------------------------------------------------------------------------------------------------
+/** [name, DynamoDB type] of the attributes that a read of these item types returns. */
+function typesOf(known, { entities, index }) {
+  const there = known.indexes.find(({ name }) => name.toLowerCase() === index)?.attributes;
+  const all = Object.assign({}, ...entities.map((name) => known.types[name]));
+  return Object.entries(all).filter(([name]) => !there || there.includes(name)).sort();
+}
+
+/** What each operator makes of an attribute and its values. */
+const OPERATORS = {
+  "=": compared("="), "<>": compared("<>"), "<": compared("<"), "<=": compared("<="), ">": compared(">"), ">=": compared(">="),
+  "between": (name, value, to) => `${name} BETWEEN ${value} AND ${to}`,
+  "in": (name, ...values) => `${name} IN (${values.join(", ")})`,
+  "begins_with": (name, value) => `begins_with(${name}, ${value})`,
+  "contains": (name, value) => `contains(${name}, ${value})`,
+  "size >": (name, value) => `size(${name}) > ${value}`,
+  "exists": (name) => `attribute_exists(${name})`,
+  "does not exist": (name) => `attribute_not_exists(${name})`,
+};
+const WITHOUT_VALUE = ["exists", "does not exist"];
+
+function compared(operator) {
+  return (name, value) => `${name} ${operator} ${value}`;
+}
+
+/**
+ * DynamoDB's own filter and projection, composed from fields or written by hand in its syntax. `read`: returns the query
+ * of a form, for the preview.
+ */
+function composer(attributes, said, { filters, read }) {
+  const text = (label, name, hint) => field(label, name, { value: said.get(name), autocomplete: "off", autocapitalize: "none", spellcheck: "false" }, { hint });
+  const filter = filters && text("Filter expression", "filter", "Such as status = SHIPPED AND total > 1000");
+  const projection = text("Projection expression", "project", "Such as status,address.city");
+  const preview = el("div", { class: "preview", role: "status", "aria-label": "Expressions" });
+  const parts = [filters && conditions(attributes, filter.control), filter, boxes(attributes, projection.control), projection];
+  const made = el("details", { open: said.has("filter") || said.has("project") },
+    el("summary", null, filters ? "Conditions and attributes" : "Attributes"),
+    el("div", { class: "stack chosen" }, parts.filter(Boolean),
+      el("p", { class: "hint" }, "DynamoDB applies both after it has read the items. They save bytes, and no units."), preview));
+  let waiting;
+  const compose = () => {
+    clearTimeout(waiting);
+    waiting = setTimeout(() => made.isConnected && showPreview(preview, read(made.closest("form"))), PREVIEW_AFTER_MS);
+  };
+  made.addEventListener("input", compose);
+  if (made.open) compose();
+  return made;
+}
+
+/** Conditions, each of an attribute, an operator and a value: they write the filter expression. */
+function conditions(attributes, filter) {
+  const list = el("div", { class: "stack" });
+  const joined = field("Combine", "", {}, { options: [[" AND ", "all must be true"], [" OR ", "one must be true"]] });
+  const write = () => {
+    const made = [...list.children].map((one) => one.expression()).filter(Boolean);
+    joined.hidden = list.children.length < 2;
+    filter.value = made.join(joined.control.value);
+    filter.dispatchEvent(new Event("input", { bubbles: true }));
+  };
+  const add = () => {
+    list.append(condition(attributes, write));
+    joined.hidden = list.children.length < 2;
+    list.lastChild.querySelector("input").focus();
+  };
+  joined.hidden = true;
+  joined.control.addEventListener("input", write);
+  return el("fieldset", null, el("legend", null, "Return only items where"), list, joined, el("div", { class: "row" }, button("Add a condition", add, { kind: "small" })));
+}
+
+function condition(attributes, write) {
+  const which = suggesting("Attribute", "", attributes, {});
+  const how = field("Operator", "", {}, { options: Object.keys(OPERATORS).map((name) => [name, name]) });
+  const value = field("Value", "", { autocomplete: "off" });
+  const to = field("To, inclusive", "", { autocomplete: "off", disabled: true });
+  to.hidden = true;
+  const typeOf = (name) => attributes.find(([one]) => one === name)?.[1];
+  const remove = button("Remove", () => (made.remove(), write()), { kind: "small quiet", "aria-label": "Remove the condition" });
+  const made = el("div", { class: "inline" }, which, how, value, to, remove);
+  made.addEventListener("input", () => {
+    toggleEnd(to, how.control.value === "between");
+    toggleEnd(value, !WITHOUT_VALUE.includes(how.control.value));
+    write();
+  });
+  made.expression = () => {
+    const name = which.control.value.trim();
+    const type = how.control.value === "size >" ? "N" : typeOf(name);
+    const given = how.control.value === "in" ? value.control.value.split(",") : [value, to].filter((one) => !one.hidden).map((one) => one.control.value);
+    const values = given.map((one) => one.trim()).filter(Boolean);
+    if (!name || values.length < (how.control.value === "in" ? 1 : given.length)) return "";
+    return OPERATORS[how.control.value](name, ...values.map((one) => literal(one, type)));
+  };
+  return made;
+}
+
+function toggleEnd(made, isShown) {
+  made.hidden = !isShown;
+  made.control.disabled = !isShown;
+}
+
+/** A value as the filter has it: quoted if the attribute is a text, or if it is no single word. */
+function literal(value, type) {
+  if (type === "N" || type === "BOOL" || /^['"]/.test(value)) return value;
+  if (type !== "S" && /^[\w.-]+$/.test(value)) return value;
+  return value.includes("'") ? `"${value}"` : `'${value}'`;
+}
+
+/** A check box for each attribute: they write the projection expression, and show it. */
+function boxes(attributes, projection) {
+  const chosen = () => projection.value.split(",").map((name) => name.trim()).filter(Boolean);
+  const made = attributes.map(([name]) => checkbox(name, "", { value: name }));
+  const mark = () => made.forEach((one) => (one.firstChild.checked = chosen().includes(one.firstChild.value)));
+  const list = el("div", { class: "boxes" }, made);
+  list.addEventListener("change", ({ target }) => {
+    const others = chosen().filter((name) => name !== target.value);
+    projection.value = (target.checked ? [...others, target.value] : others).join(",");
+    projection.dispatchEvent(new Event("input", { bubbles: true }));
+  });
+  projection.addEventListener("input", mark);
+  mark();
+  return made.length ? el("fieldset", null, el("legend", null, "Return only these attributes"), list) : null;
+}
+
+/** The expressions as DynamoDB gets them, before the query runs. */
+async function showPreview(place, asked) {
+  if (!asked.pk && !(asked.pattern && (asked.filter || asked.project))) return place.replaceChildren();
+  const { problem, names, values, ...parts } = await post("/local/expressions", asked).catch((error) => ({ problem: { field: "expressions", why: error.message } }));
+  if (problem) return place.replaceChildren(el("p", { class: "hint" }, `${problem.field}: ${problem.why}`));
+  const lines = [...Object.entries(parts).filter(([, text]) => text), ...Object.entries(names), ...Object.entries(values).map(([name, value]) => [name, JSON.stringify(value)])];
+  place.replaceChildren(el("h3", null, "Sent to DynamoDB"), el("dl", { class: "sent" }, lines.map(([name, text]) => el("div", null, el("dt", null, name), el("dd", null, text)))));
+}
+
 // The answer -----------------------------------------------------------------------------------------------------------
 /** Forward by cursor, back by the earlier cursors. The form shows the errors of an invalid query. */
-async function showPages(place, one, asked, signal) {
+async function showPages(place, path, asked, hasPages, signal) {
   const cursors = [null];
   await turn();
 
   async function turn() {
     const cursor = cursors.at(-1);
-    const found = await post(`/local/patterns/${encodeURIComponent(one.id)}`, { ...asked, ...(cursor && { cursor }) }, { signal });
-    place.replaceChildren(...answerParts(found, asked), one.pages ? turning(found.cursor) : "");
+    const found = await post(path, { ...asked, ...(cursor && { cursor }) }, { signal });
+    place.replaceChildren(...collectionParts(found, asked, hasPages && turning(found.cursor)));
     place.hidden = false;
     announce(`${plural(found.shown, "item")} shown`);
   }
@@ -157,6 +374,7 @@ async function showPages(place, one, asked, signal) {
   }
 
   function turning(next) {
+    if (!next && cursors.length === 1) return "";
     const back = button("Previous page", () => (cursors.pop(), read()), { disabled: cursors.length === 1 });
     const on = button("Next page", () => (cursors.push(next), read()), { disabled: !next });
     return el("nav", { class: "row pages", "aria-label": "Pages" }, back, el("span", null, `Page ${cursors.length}`), on);

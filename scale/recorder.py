@@ -34,7 +34,8 @@ from functions.model.table import ROWS
 from functions.runtime import clients
 from functions.shop.shop import Shop
 from local.dynamodb_engine import REGION, Engine
-from scale.units import Item, index_writes, item_bytes, read_units, written_units
+from ops.item_size import item_bytes
+from scale.units import Item, index_writes, read_units, written_units
 from stacks.stage import STAGES
 from tests.api.conftest import VARIABLES as API_VARIABLES
 from tests.support.http_client import (

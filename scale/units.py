@@ -9,33 +9,11 @@ from math import ceil
 from typing import Any
 
 from functions.model.table import INDEX_PROJECTIONS, key_schema, projection
+from ops.item_size import item_bytes
 
 Item = Mapping[str, Any]
 """An item in DynamoDB JSON."""
 WRITE_UNIT_BYTES, READ_UNIT_BYTES = 1024, 4096
-
-
-def item_bytes(item: Item) -> int:
-    """Return the size of an item: its attribute names and values."""
-    return sum(len(name.encode()) + _value_bytes(value) for name, value in item.items())
-
-
-def _value_bytes(value: Mapping[str, Any]) -> int:
-    ((tag, found),) = value.items()
-    if tag == "S":
-        return len(found.encode())
-    if tag == "N":
-        digits = found.lstrip("-").replace(".", "").strip("0")
-        return ceil(len(digits) / 2) + 1 + int(found.startswith("-"))
-    if tag == "M":
-        return 3 + sum(1 + len(name.encode()) + _value_bytes(one) for name, one in found.items())
-    if tag == "L":
-        return 3 + sum(1 + _value_bytes(one) for one in found)
-    if tag == "SS":
-        return sum(len(one.encode()) for one in found)
-    if tag in ("NULL", "BOOL"):
-        return 1
-    raise ValueError(f"no item of the shop has an attribute of type {tag}")
 
 
 def read_units(size: int, *, consistent: bool) -> float:

@@ -51,8 +51,11 @@ rejected with 400 and the list of known names.
 - **No unit is saved.** DynamoDB charges for the size of the items that it reads, also if it sends back less.
 - The request to DynamoDB does not change. The shop reads whole items, because it decodes and checks them before it
   answers. A `ProjectionExpression` makes the response of DynamoDB smaller, but costs the same units: 8 KB instead of
-  45 KB for these orders, and 3.5 units in both cases. A pattern that always needs few attributes declares a `view`
-  (A15, A16). An index with fewer attributes does save units, because its items are smaller.
+  45 KB for these orders, and 3.5 units in both cases. Nor would it save money otherwise: AWS does [not
+  charge](https://aws.amazon.com/dynamodb/pricing/on-demand/) for data that DynamoDB sends within its Region. And a
+  damaged item would be noticed only if one of the chosen attributes is damaged. A pattern that always needs few
+  attributes declares a `view` (A15, A16). An index with fewer attributes does save units, because its items are
+  smaller.
 - The answer of each selection has its own `ETag`, and its own entry in CloudFront's cache.
 """
 

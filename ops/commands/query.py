@@ -26,7 +26,14 @@ from ops.pattern_queries import (
     find_pattern,
     format_arguments,
 )
-from ops.query_results import ItemGroup, PatternResult, RecordedRequest, run_key_query, run_pattern
+from ops.query_results import (
+    NO_DISPLAY_FILTER,
+    ItemGroup,
+    PatternResult,
+    RecordedRequest,
+    run_key_query,
+    run_pattern,
+)
 
 MAX_VALUE_LENGTH = 40
 """The maximum number of characters that are shown of a value. With the option `--fields`, values are shown in full."""
@@ -76,9 +83,7 @@ def format_result(
     yield f"{result.read} read, {result.shown} shown" + (f" ({why})" if why else "")
     counted = (result.units, "unit"), (len(result.requests), "request"), (result.pages, "page")
     yield ", ".join(f"{number:g} {what}" + ("" if number == 1 else "s") for number, what in counted)
-    if result.cursor is not None and composition.key:
-        yield "There are more items: --all"
-    elif result.cursor is not None:
+    if result.cursor is not None:
         yield f"There are more items: --cursor {quote(result.cursor)} (or --all)"
 
 
@@ -196,12 +201,12 @@ def run_query(args: argparse.Namespace) -> None:
 def _run_key(args: argparse.Namespace) -> Iterator[str]:
     """Query any key, and yield the lines that show the result."""
     said = {"a pattern": args.pattern, "--arg": args.arg, "--from": args.since, "--to": args.until}
-    said |= {"--cursor": args.cursor, "--where": args.where, "--fields": args.fields}
+    said |= {"--where": args.where, "--fields": args.fields}
     for name in (name for name, value in said.items() if value):
         raise InvalidArgument("key", f"cannot be combined with {name}", f"--key cannot be combined with {name}")
     composition = compose_for_key(args.key, args.filter, args.project.split(","))
-    result = run_key_query(targets.resolve_table(args), composition, args.limit, all_pages=args.all)
-    yield from format_result(result, DisplayFilter(where={}, fields=()), composition, has_code=True)
+    result = run_key_query(targets.resolve_table(args), composition, args.limit, after=args.cursor, all_pages=args.all)
+    yield from format_result(result, NO_DISPLAY_FILTER, composition, has_code=True)
 
 
 def _run_named(args: argparse.Namespace) -> Iterator[str]:

@@ -13,7 +13,6 @@ from functions.model.table import PRODUCT
 from local.demo import DemoClients
 from local.shop_target import local_target
 from ops.scan.sweep import filter_by_type
-from ops.stories import wait_until
 from tests.browser.conftest import PATIENCE_MS, Tab, layout_and_accessibility_problems
 from tests.laptop.conftest import LaptopShop
 
@@ -192,92 +191,6 @@ def test_the_basket_keeps_goods_that_no_loaded_page_shows(tab: Tab, shop: Laptop
     assert all("/api/products/never-sold" in error for error in tab.seen.errors), (
         "a product that does not exist leaves the basket"
     )
-    tab.seen.errors.clear()
-
-
-# asking the table -----------------------------------------------------------------------------------------------------
-def test_a_query_of_the_table_is_read_page_by_page(tab: Tab) -> None:
-    page = tab.page
-    order_id = paid(tab)
-    page.get_by_role("link", name="Table").click()
-    page.get_by_label("Access pattern", exact=True).select_option("A12")
-    expect(page.get_by_label("order_id", exact=True).first).not_to_have_value("")  # an example is offered
-    page.get_by_label("order_id", exact=True).first.fill(order_id)
-    page.get_by_label("order_id", exact=True).first.press("Enter")
-    answer = panel(page, "Result")
-    expect(answer).to_contain_text("1 unit consumed")
-    expect(answer).to_contain_text(f"PK'ORDER#{order_id}'")
-    expect(answer.get_by_role("table", name="Order (1)").get_by_role("rowheader")).to_have_text(order_id[:8])
-
-    page.get_by_label("Access pattern", exact=True).select_option("A12b")
-    expect(answer).to_be_hidden()
-    page.get_by_label("order_id", exact=True).first.fill(order_id)
-    page.get_by_label("Items per page").fill("1")
-    page.get_by_role("button", name="Run", exact=True).click()
-    expect(answer).to_contain_text("The next page starts after")
-    following = answer.get_by_role("button", name="Next page")
-    shown = [answer.locator("caption").inner_text()]
-    while following.is_enabled():
-        following.click()
-        expect(answer).to_contain_text(f"Page {len(shown) + 1}")
-        expect(answer.get_by_role("heading", level=2)).to_be_focused()
-        shown.append("".join(answer.locator("caption").all_inner_texts()))
-    told = [caption for caption in shown if caption in ("Order (1)", "Payment (1)")]
-    assert told == ["Order (1)", "Payment (1)"]
-    answer.get_by_role("button", name="Previous page").click()
-    expect(answer.locator("caption")).to_have_text(shown[-2])
-    page.reload()  # the question is in the address
-    expect(answer).to_contain_text("Page 1")
-    expect(page.get_by_label("Items per page")).to_have_value("1")
-
-
-def test_a_query_is_narrowed_by_a_range_and_its_result_is_filtered(tab: Tab) -> None:
-    page = tab.page
-    order_id = paid(tab)
-    tab.open("table/A14")
-    page.get_by_label("From (placed_at)").fill("2020-01-01T00:00")
-    page.get_by_text("Filter the result").click()
-    page.get_by_label("Field", exact=True).select_option("order_id")
-    page.get_by_label("Is", exact=True).fill(order_id)
-    page.get_by_label("status", exact=True).check()
-    page.get_by_label("order_id", exact=True).nth(1).check()
-    answer = panel(page, "Result")
-    found = answer.get_by_role("table", name="OrderSummary (1)")
-
-    def is_found() -> bool:  # the copy of the order follows after a moment
-        page.get_by_role("button", name="Run", exact=True).click()
-        page.wait_for_timeout(500)
-        return found.is_visible()
-
-    assert wait_until("the order in the list", is_found)
-    expect(found.get_by_role("columnheader")).to_have_text(["order_id", "status"])
-    expect(answer).to_contain_text("They do not reduce the units.")
-    page.get_by_text("Filter the result").click()
-    page.get_by_text("DynamoDB expressions").click()
-    page.get_by_label("Filter expression").fill("total > 999999")
-    page.get_by_label("Projection expression").fill("order_id,total")
-    page.get_by_role("button", name="Run", exact=True).click()
-    expect(answer).to_contain_text("that it did not return. They cost units like the others.")
-    answer.get_by_text("The request as code").click()
-    expect(answer.locator("pre").first).to_contain_text("FilterExpression")
-    expect(answer.locator("pre").last).to_contain_text("--projection-expression")
-    page.reload()  # both are in the address
-    expect(page.get_by_label("Filter expression")).to_have_value("total > 999999")
-    page.get_by_label("Filter expression").fill("totl > 1")
-    page.get_by_role("button", name="Run", exact=True).click()
-    expect(page.get_by_label("Filter expression")).to_be_focused()
-    tab.seen.errors.clear()
-    page.get_by_label("Filter expression").fill("")
-    page.get_by_label("Projection expression").fill("")
-    page.get_by_label("From (placed_at)").fill("2030-01-01T00:00")
-    page.get_by_role("button", name="Run", exact=True).click()
-    expect(answer).to_contain_text("Nothing was found")
-
-    page.get_by_label("customer_id", exact=True).first.fill("no#body")
-    page.get_by_role("button", name="Run", exact=True).click()
-    expect(page.get_by_label("customer_id", exact=True).first).to_be_focused()
-    expect(panel(page, "Query").get_by_role("alert")).to_contain_text("check the highlighted fields")
-    assert len(tab.seen.errors) == 1, "the browser logs rejected requests"
     tab.seen.errors.clear()
 
 
@@ -509,7 +422,7 @@ def test_every_view_is_accessible_at_every_width(tab: Tab, scheme: str, width: i
     order_id = paid(tab)
     page.emulate_media(color_scheme="dark" if scheme == "dark" else "light", reduced_motion="reduce")
     page.set_viewport_size({"width": width, "height": 900})
-    for view in (*VIEWS, f"orders/{order_id}", f"table/A12b?order_id={order_id}"):
+    for view in (*VIEWS, f"orders/{order_id}"):
         tab.open(view)
         page.wait_for_load_state("networkidle") if view not in ("flow", f"orders/{order_id}") else None
         expect(page.locator(".loading")).to_have_count(0)

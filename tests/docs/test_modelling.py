@@ -24,7 +24,8 @@ from functions.model.entities import Line
 from functions.model.entities.sharding import STATUS_SHARDS
 from local.dynamodb_engine import Engine
 from ops.commands import capacity
-from scale.units import index_writes, item_bytes
+from ops.item_size import item_bytes
+from scale.units import index_writes
 from stacks.stage import STAGES
 from tests.local.test_seed import ORDERS, play
 from tests.ops.test_capacity import RULES, TRAFFIC

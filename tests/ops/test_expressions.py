@@ -155,7 +155,10 @@ def test_any_key_can_be_queried(table: Table, run: Run, key: str, shown: list[st
 def test_a_key_takes_a_filter_a_projection_and_all_pages(table: Table, run: Run) -> None:
     an_order(table)
     lines = run("--key", "PK = ORDER#o1", "--filter", "status = REQUESTED", "--project", "status", "--limit", "2")
-    assert lines[-1] == "There are more items: --all"
+    cursor = shlex.split(lines[-1].removesuffix(" (or --all)"))[-1]
+    assert json.loads(cursor) == {"PK": "ORDER#o1", "SK": "PAYMENT#pi_1"}
+    second = run("--key", "PK = ORDER#o1", "--limit", "2", "--cursor", cursor)
+    assert [line for line in second if line.endswith("(1)")] == ["Refund (1)", "Shipment (1)"]
     lines = run(
         *("--key", "PK = ORDER#o1", "--filter", "status = REQUESTED", "--project", "status", "--limit", "2", "--all")
     )
@@ -225,7 +228,9 @@ def test_a_pattern_alone_shows_its_code_if_asked(table: Table, run: Run) -> None
         (["--key", "PK = x AND contains(SK, y)"], "--key needs a partition key with ="),
         (["--key", "status = PAID"], "the keys have no attribute status; their attributes: PK, SK, "),
         (["A9", "--key", "PK = x"], "--key cannot be combined with a pattern"),
-        (["--key", "PK = x", "--cursor", "y"], "--key cannot be combined with --cursor"),
+        (["--key", "PK = x", "--cursor", "y"], "the cursor does not belong to this key"),
+        (["--key", "PK = x", "--cursor", '{"PK": "z", "SK": "y"}'], "the cursor does not belong to this key"),
+        (["--key", "PK = x", "--where", "a=b"], "--key cannot be combined with --where"),
         (["--filter", "stars = 1"], "--filter and --project need a pattern or --key"),
     ],
 )  # fmt: skip

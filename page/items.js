@@ -1,0 +1,72 @@
+// One item of the table, opened whole: its attributes with their types, its keys, its sources and its copies.
+
+import { get } from "./api.js";
+import { code, priceText, timeLeft, unitsText } from "./answers.js";
+import { bytes } from "./format.js";
+import { explain } from "./problems.js";
+import { chip, dialog, el, facts, loading, table, row } from "./ui.js";
+
+export const typeOf = (image) => image.type?.S ?? "item";
+
+/** A link to the items of a partition, of the table or of an index. */
+export function keyLink(index, pk, { sk, how } = {}, text = pk) {
+  const asked = { ...(index !== "table" && { index }), pk, ...(how && { how, sk }) };
+  return el("a", { href: `#/table?${new URLSearchParams(asked)}`, class: "key" }, text);
+}
+
+/** An attribute's value in one line: maps and lists by their length. */
+export function attributeText(value) {
+  const [[type, content]] = Object.entries(value);
+  if (type === "M") return `{${Object.keys(content).length}}`;
+  if (type === "L" || type.endsWith("S") && type !== "S") return `[${content.length}]`;
+  if (type === "B") return bytes(Math.floor(content.length * 0.75));
+  if (type === "NULL") return "null";
+  const text = String(content);
+  return text.length > 60 ? `${text.slice(0, 59)}…` : text;
+}
+
+export function openItem(pk, sk) {
+  const made = dialog(sk, () => loading("Loading the item …"), { wide: true });
+  made.addEventListener("click", ({ target }) => target.closest("a") && made.close());
+  const body = made.querySelector(".dialog-body");
+  get(`/local/item?${new URLSearchParams({ pk, sk })}`)
+    .then((found) => body.replaceChildren(...itemParts(found)))
+    .catch((error) => body.replaceChildren(el("p", { role: "alert" }, explain(error))));
+}
+
+function itemParts(found) {
+  const { image, size, units, price, kind, sources, copies } = found;
+  const indexes = ["table", ...["GSI1", "GSI2", "GSI3"].filter((name) => image[`${name}PK`])];
+  const keys = indexes.map((name) => {
+    const prefix = name === "table" ? "" : name;
+    return row(name, keyLink(name, image[`${prefix}PK`].S), image[`${prefix}SK`].S);
+  });
+  return [
+    el("p", { class: "row tight" }, chip(typeOf(image), "good"), kind && chip(kind, "plain"), chip(bytes(size), "plain"), chip(`GetItem: ${unitsText(units)}`, "plain"), el("span", { class: "hint" }, priceText(price))),
+    image.ttl?.N && facts(["ttl", timeLeft(Number(image.ttl.N))]),
+    table("Keys", ["Read", "Partition key", "Sort key"], keys),
+    relations("Derived from", sources, "Nothing: a command or a reaction writes this item."),
+    relations("Derived from this item", copies, "Nothing."),
+    table("Attributes", ["Name", "Type", "Value"], Object.entries(image).map(([name, value]) => row(name, Object.keys(value)[0], valueNode(value)))),
+    code(found),
+  ].filter(Boolean);
+}
+
+function relations(title, all, none) {
+  const line = ({ kind, type, pk, sk, how }) =>
+    el("li", null, `${kind} `, el("strong", null, type), " ", pk ? keyLink("table", pk, { sk, how }, `${pk} / ${sk}${how === "begins_with" ? "…" : ""}`) : el("span", { class: "hint" }, "(the item does not contain the key)"));
+  return el("section", { class: "relations" }, el("h3", null, title), all.length ? el("ul", { class: "plain-list" }, all.map(line)) : el("p", { class: "hint" }, none));
+}
+
+function valueNode(value) {
+  const [[type, content]] = Object.entries(value);
+  return type === "M" || type === "L" ? el("pre", { tabindex: "0" }, JSON.stringify(plain(value), null, 2)) : String(content);
+}
+
+/** A value without DynamoDB's types. */
+function plain(value) {
+  const [[type, content]] = Object.entries(value);
+  if (type === "M") return Object.fromEntries(Object.entries(content).map(([name, one]) => [name, plain(one)]));
+  if (type === "L") return content.map(plain);
+  return type === "N" ? Number(content) : content;
+}
