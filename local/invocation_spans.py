@@ -128,8 +128,10 @@ class SpanReader:
 
     def take_api_span(self, invocation: str) -> Span:
         """Return the span of an invocation of the API, and forget it. Returns {} if it is not known."""
-        span = self._of_api.pop(invocation, {})
-        return {name: span[name] for name in ("began_at", "cold_start", "requests") if name in span}
+        span = self._of_api.pop(invocation, None)
+        if span is None:
+            return {}
+        return {**{name: span[name] for name in ("began_at", "cold_start", "requests")}, "took_ms": span["ms"]}
 
 
 def _invocation_entries(span: Span) -> Iterator[dict[str, Any]]:

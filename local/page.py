@@ -39,6 +39,7 @@ from local.http_server import (
 )
 from local.page_patterns import PatternExplorer
 from local.page_queries import PageQueries
+from local.page_traces import get_span, get_trace
 from local.queues import StackQueues
 from local.shop_client import TOKEN_CACHE_SECONDS, RunningShop
 from local.supervisor import ProcessSupervisor
@@ -94,6 +95,8 @@ class PageServer:
                 ("POST", "/local/tokens", self._create_token),
                 ("POST", "/local/payments", self._pay),
                 ("GET", "/local/orders/{id}/story", self._get_story),
+                ("GET", "/local/orders/{id}/trace", lambda asked: HttpResponse(get_trace(journal, asked))),
+                ("GET", "/local/orders/{id}/spans/{span}", lambda asked: HttpResponse(get_span(journal, asked))),
                 (
                     "GET",
                     "/local/orders/{id}/copies",

@@ -1,0 +1,505 @@
+"""Builds the trace of an order from the activity log: what happened, in which order, and what caused it.
+
+A trace consists of chapters. A chapter begins with a cause from outside, such as a request to the API, and contains all
+spans that follow from it. Each span names its parent, which caused it. The parents are found by identifiers:
+
+- A stream record follows from the request that wrote its item: the same key, and the same version if it has one.
+- A reader's invocation follows from its stream records: their sequence numbers.
+- An event follows from the record with the same change id (functions/model/changes.py), and from its publisher.
+- A reaction's invocation follows from the event with the id in its message.
+- A mail follows from the invocation that sent it: the message id of SES.
+
+A span that ran several times, such as a reaction that failed and was retried, is one span with a segment for each
+attempt, and for each wait before it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from functions.model.reactions import REACTIONS
+from functions.model.table import ROWS_BY_TYPE
+from local.activity_log import ActivityLogEntry
+from local.invocation_spans import WRITES, sum_units
+
+READERS = ("copies_reader", "event_publisher")
+ROOT_RECORDS_APART_SECONDS = 2.0
+"""Records without a cause in the log start one chapter together, if they follow each other within this time."""
+BY_PRODUCTS = {"snapshot": "copy", "log": "copy", "marker": "marker", "counter": "marker"}
+"""The kinds of rows whose records a timeline folds: copies of other items, and markers that remember a step."""
+
+STATUS_TITLES = {
+    "PENDING": "Placed",
+    "PAID": "Paid",
+    "FULFILLING": "Being packed",
+    "CANCEL_REQUESTED": "Cancellation requested",
+    "PARTIALLY_SHIPPED": "Partly dispatched",
+    "CUT_REQUESTED": "Cancellation of the rest requested",
+    "SHIPPED": "Dispatched",
+    "DELIVERED": "Delivered",
+    "PARTIALLY_RETURNED": "Partly returned",
+    "RETURNED": "Returned",
+    "CANCELLED": "Cancelled",
+    "LAPSED": "Lapsed",
+    "ARCHIVING": "Archived",
+}
+"""The title of a chapter by the first new status of the order in it."""
+EVENT_TITLES = {"OrderExpired": "Archived", "OrderRestored": "Restored", "OrderReaddressed": "Address changed"}
+"""The title of a chapter by an event in it, if the event says more than the order's status."""
+
+
+@dataclass
+class Span:
+    """A step of a trace, with its measured times in epoch seconds.
+
+    `id`: stays the same while the trace grows, so it can be part of an address. `segments`: dicts with `state`
+    ("working", "waiting" or "failed"), `began_at` and `ms`, in the order of time. `entries`: the activity log entries
+    of the span. `fold`: "copy" or "marker" if a timeline may fold the span with others of the kind.
+    """
+
+    id: str
+    kind: str
+    name: str
+    parent: Span | None = None
+    segments: list[dict[str, Any]] = field(default_factory=list)
+    units: dict[str, float] | None = None
+    detail: str | None = None
+    problem: str | None = None
+    fold: str | None = None
+    entries: list[ActivityLogEntry] = field(default_factory=list)
+    request: Mapping[str, Any] | None = None
+
+    @property
+    def began_at(self) -> float:
+        return min(segment["began_at"] for segment in self.segments)
+
+    @property
+    def ended_at(self) -> float:
+        return max(segment["began_at"] + segment["ms"] / 1000 for segment in self.segments)
+
+    @property
+    def failures(self) -> int:
+        return sum(segment["state"] == "failed" for segment in self.segments)
+
+    @property
+    def attempts(self) -> list[dict[str, Any]]:
+        return [segment for segment in self.segments if segment["state"] != "waiting"]
+
+    def add_attempt(self, began_at: float, ms: float, *, failed: bool, waits_since: float | None) -> None:
+        """Add an attempt, and the wait before it. `waits_since`: the start of the first wait, if it is known."""
+        since = self.ended_at if self.segments else waits_since
+        if since is not None and since < began_at:
+            self.segments.append(_segment("waiting", since, (began_at - since) * 1000))
+        self.segments.append(_segment("failed" if failed else "working", began_at, ms))
+
+    def to_json(self) -> dict[str, Any]:
+        found = {
+            "id": self.id,
+            "kind": self.kind,
+            "name": self.name,
+            "parent": self.parent.id if self.parent else None,
+            "began_at": round(self.began_at * 1000, 1),
+            "ms": round((self.ended_at - self.began_at) * 1000, 1),
+            "segments": [
+                {**segment, "began_at": round(segment["began_at"] * 1000, 1), "ms": round(segment["ms"], 1)}
+                for segment in self.segments
+            ],
+            "units": self.units if self.units and any(self.units.values()) else None,
+            "attempts": len(self.attempts),
+            "failures": self.failures,
+            "detail": self.detail,
+            "problem": self.problem,
+            "fold": self.fold,
+        }
+        return {name: value for name, value in found.items() if value is not None}
+
+
+def _segment(state: str, began_at: float, ms: float) -> dict[str, Any]:
+    return {"state": state, "began_at": began_at, "ms": ms}
+
+
+@dataclass
+class _Write:
+    """A write of an item by an AWS request, to which a stream record can belong."""
+
+    request: Mapping[str, Any]
+    owner: Span
+    key: Mapping[str, Any]
+    used: bool = False
+
+    @property
+    def ended_at(self) -> float:
+        return float(self.request["began_at"]) + float(self.request["ms"]) / 1000
+
+
+def build_trace(entries: Sequence[ActivityLogEntry]) -> dict[str, Any]:
+    """Return the trace of an order: {"chapters": [...]}, oldest first. `entries`: the order's activity log entries.
+
+    Each chapter has its `title`, its `spans` (causes before effects), and sums: see `_chapter_to_json`.
+    """
+    return {"chapters": [_chapter_to_json(root, spans) for root, spans in _Builder(entries).chapters()]}
+
+
+def describe_span(entries: Sequence[ActivityLogEntry], id: str) -> dict[str, Any] | None:
+    """Return a span with all that is known about it, or None if there is no such span.
+
+    `entries` of the result: the activity log entries of the span, with images and AWS requests. `reaction`: for a
+    reaction, its declared effect, and why a second delivery does not repeat the effect (its guard).
+    """
+    span = next((one for one in _Builder(entries).spans if one.id == id), None)
+    if span is None:
+        return None
+    declared = next((reaction for reaction in REACTIONS if reaction.name == span.name), None)
+    found: dict[str, Any] = {**span.to_json(), "entries": span.entries}
+    if span.request:
+        found["entries"] = []
+        found["requests"] = [span.request]
+    if declared and span.kind == "reaction":
+        found["reaction"] = {"effect": declared.effect, "guard": declared.idempotent_by}
+    return found
+
+
+class _Builder:
+    """Groups entries to spans, and finds the parent of each span."""
+
+    def __init__(self, entries: Sequence[ActivityLogEntry]) -> None:
+        self.spans: list[Span] = []
+        self._writes: dict[tuple[Any, Any], list[_Write]] = {}
+        self._by_invocation: dict[str, Span] = {}
+        self._by_sequence: dict[str, Span] = {}
+        self._by_change: dict[str, Span] = {}
+        self._events: dict[str, Span] = {}
+        self._reactions: dict[tuple[str, str], Span] = {}
+        self._readers: dict[tuple[str, str], Span] = {}
+        kinds: dict[str, list[ActivityLogEntry]] = {}
+        for entry in entries:
+            kinds.setdefault(entry["kind"], []).append(entry)
+        self._errors = {
+            entry["invocation"]: entry for entry in kinds.get("failed", []) if entry.get("invocation") is not None
+        }
+        invocations = kinds.get("invocation", [])
+        for entry in kinds.get("request", []):
+            self._add_request(entry)
+        self._add_reactions([one for one in invocations if one.get("messages")], kinds.get("failed", []))
+        for entry in invocations:
+            if not entry.get("messages") and not entry.get("records"):
+                self._add_scheduled(entry)
+        # Reader invocations write copies, whose records must find their cause: so readers come before the records.
+        self._add_readers(kinds.get("delivery", []), [one for one in invocations if one.get("records")])
+        for entry in sorted(kinds.get("record", []), key=lambda one: int(one["sequence"])):
+            self._add_record(entry)
+        self._link_readers()
+        for entry in kinds.get("published", []):
+            self._add_event(entry)
+        self._link_reactions()
+        for entry in [*kinds.get("effect", []), *kinds.get("copied", [])]:
+            self._add_outcome(entry)
+        for kind in ("parked", "chaos"):
+            for entry in kinds.get(kind, []):
+                self._add_note(entry)
+
+    # Causes from outside, and the invocations of functions ----------------------------------------------------------
+    def _add_request(self, entry: ActivityLogEntry) -> None:
+        began_at = entry.get("began_at") or _epoch(entry) - entry.get("ms", 0) / 1000
+        span = Span(f"request-{entry['id']}", "request", entry["text"], units=entry.get("units"), entries=[entry])
+        took_ms = entry.get("took_ms", entry.get("ms", 0))  # all of the invocation, if it was measured
+        span.add_attempt(began_at, took_ms, failed=entry["status"] >= 500, waits_since=None)
+        span.problem = entry.get("problem")
+        self._add_owner(span, entry)
+
+    def _add_scheduled(self, entry: ActivityLogEntry) -> None:
+        span = Span(f"run-{entry['id']}", "schedule", entry["function"], units=entry.get("units"), entries=[entry])
+        span.add_attempt(entry["began_at"], entry["ms"], failed="error" in entry, waits_since=None)
+        self._add_owner(span, entry)
+
+    def _add_owner(self, span: Span, entry: ActivityLogEntry) -> None:
+        """Add a span that sends AWS requests. `entry`: its requests."""
+        if not any(one is span for one in self.spans):
+            self.spans.append(span)
+        invocation = entry.get("invocation")
+        if invocation in self._by_invocation:  # a batch with several messages of the order
+            return
+        if invocation is not None and entry["kind"] in ("request", "invocation"):
+            self._by_invocation[invocation] = span
+        for request in entry.get("requests", ()):
+            for key in request["keys"] if "error" not in request else ():
+                if key["op"] in WRITES:
+                    write = _Write(request, span, key)
+                    self._writes.setdefault((key.get("PK"), key.get("SK")), []).append(write)
+
+    def _add_reactions(self, invocations: list[ActivityLogEntry], failures: list[ActivityLogEntry]) -> None:
+        """Add a span for each reaction to each event. Its attempts are invocations, and deliveries failed on purpose."""
+        attempts: list[tuple[float, ActivityLogEntry, Mapping[str, Any]]] = []
+        for entry in invocations:
+            attempts += [(entry["began_at"], entry, message) for message in entry["messages"]]
+        for entry in failures:
+            if "event_id" in entry and "invocation" not in entry:
+                attempts.append((_epoch(entry), entry, entry))
+        for began_at, entry, message in sorted(attempts, key=lambda one: one[0]):
+            name = entry.get("function") or entry["reaction"]
+            event = message.get("event_id") or message["message"]
+            span = self._reactions.setdefault((name, event), Span(f"{name}-{event[:12]}", "reaction", name))
+            error = self._errors.get(entry.get("invocation"), {}).get("error") or entry.get("error")
+            failed = bool(message.get("failed") or error)
+            span.add_attempt(began_at, entry.get("ms", 0), failed=failed, waits_since=message.get("sent_at"))
+            span.problem = error if failed else None
+            span.units = _add_units(span.units, entry.get("units"))
+            span.entries.append(entry)
+            self._add_owner(span, entry)
+
+    def _add_readers(self, deliveries: list[ActivityLogEntry], invocations: list[ActivityLogEntry]) -> None:
+        """Add a span for each batch of records of each reader. Deliveries of the same records are its attempts."""
+        used: set[int] = set()
+        attempts: list[tuple[float, float, str, list[str], bool, list[ActivityLogEntry]]] = []
+        for entry in deliveries:
+            if "sequences" not in entry:
+                continue
+            began_at, ms = entry["began_at"], float(entry["ms"])
+            ran = [
+                one
+                for one in invocations
+                if one["function"] == entry["reader"]
+                and began_at <= one["began_at"] <= began_at + ms / 1000 + 0.001
+                and one["records"][0]["sequence"] in entry["sequences"]
+            ]
+            used |= {one["id"] for one in ran}
+            began_at, ms = (ran[0]["began_at"], ran[0]["ms"]) if ran else (began_at, ms)
+            bad = entry["outcome"] != "done"
+            attempts.append((began_at, ms, entry["reader"], entry["sequences"], bad, [entry, *ran]))
+        for entry in invocations:  # the delivery is logged after the invocation, or not at all if the reader is killed
+            if entry["id"] not in used:
+                sequences = [one["sequence"] for one in entry["records"]]
+                attempts.append((entry["began_at"], entry["ms"], entry["function"], sequences, "error" in entry, [entry]))
+        for began_at, ms, reader, sequences, bad, entries in sorted(attempts, key=lambda one: one[0]):
+            known = next((self._readers[reader, one] for one in sequences if (reader, one) in self._readers), None)
+            if known is None or not known.failures:
+                known = Span(f"{reader}-{sequences[0]}", "reader", reader)
+                for sequence in sequences:
+                    self._readers[reader, sequence] = known
+            known.add_attempt(began_at, ms, failed=bad, waits_since=None)
+            errors = (self._errors.get(one.get("invocation"), {}).get("error") for one in entries)
+            reasons = filter(None, [*errors, *(one.get("reason") for one in entries)])
+            known.problem = next(reasons, None) if bad else None
+            known.entries += entries
+            for entry in entries:
+                known.units = _add_units(known.units, entry.get("units"))
+                self._add_owner(known, entry)
+
+    # What follows from them -----------------------------------------------------------------------------------------
+    def _add_record(self, entry: ActivityLogEntry) -> None:
+        row = ROWS_BY_TYPE.get(entry["type"])
+        name = f"{entry['event']} {entry['type']}"
+        span = Span(f"record-{entry['sequence']}", "record", name, entries=[entry])
+        if entry.get("by") != "expiry" and row is not None:
+            span.fold = BY_PRODUCTS.get(row.kind)
+        span.detail = _describe_changes(entry)
+        write = self._find_write(entry)
+        at = min(write.ended_at, _epoch(entry)) if write else _epoch(entry)
+        span.segments.append(_segment("working", at, 0))
+        if write:
+            span.parent = write.owner if span.fold else self._write_request(write)
+        self.spans.append(span)
+        self._by_sequence[entry["sequence"]] = span
+        if "event_id" in entry:
+            self._by_change[entry["event_id"]] = span
+
+    def _find_write(self, entry: ActivityLogEntry) -> _Write | None:
+        """Return the request that caused a stream record: the first write of the item that fits and has no record."""
+        if entry.get("by") == "expiry":
+            return None
+        removes = entry["event"] == "REMOVE"
+        writes = self._writes.get((entry.get("PK"), entry.get("SK")), ())
+        for write in sorted(writes, key=lambda one: one.ended_at):
+            version = write.key.get("version")
+            fits = (write.key["op"] == "Delete") == removes and write.request["began_at"] <= _epoch(entry)
+            if fits and not write.used and (removes or version is None or version == entry.get("version")):
+                write.used = True
+                return write
+        return None
+
+    def _write_request(self, write: _Write) -> Span:
+        """Return the span of a writing AWS request. Each request has one span, whatever number of records it caused."""
+        id = f"{write.owner.id}.{round(write.request['began_at'] * 1000)}"
+        known = next((span for span in self.spans if span.id == id), None)
+        if known is None:
+            known = Span(id, "write", str(write.request["operation"]), write.owner, request=write.request)
+            known.units = sum_units([dict(write.request)])
+            known.add_attempt(write.request["began_at"], write.request["ms"], failed=False, waits_since=None)
+            items = write.request.get("items", 1)
+            known.detail = f"{items} items" if items != 1 else None
+            self.spans.append(known)
+        return known
+
+    def _link_readers(self) -> None:
+        """Link each reader to its records. The record of the order itself counts, otherwise the first one."""
+        for reader in {id(span): span for span in self._readers.values()}.values():
+            mine = [self._by_sequence.get(seq) for (_, seq), span in self._readers.items() if span is reader]
+            records = [record for record in mine if record is not None and record is not reader]
+            if not records:
+                continue
+            reader.parent = next((record for record in records if record.name.endswith(" Order")), records[0])
+            if (since := reader.parent.began_at) < reader.began_at:
+                reader.segments.insert(0, _segment("waiting", since, (reader.began_at - since) * 1000))
+
+    def _add_event(self, entry: ActivityLogEntry) -> None:
+        publisher = self._by_invocation.get(entry.get("invocation", ""))
+        span = Span(f"event-{entry['event_id'][:12]}", "event", entry["event"], entries=[entry])
+        span.parent = publisher or self._by_change.get(entry["event_id"])
+        sent = [one for one in _requests(publisher) if one["operation"] == "PutEvents"] if publisher else []
+        began_at, ms = (sent[-1]["began_at"], sent[-1]["ms"]) if sent else (_epoch(entry), 0)
+        span.add_attempt(began_at, ms, failed=False, waits_since=None)
+        if entry["event_id"] not in self._events:  # after a crash, a reader publishes an event again
+            self._events[entry["event_id"]] = span
+            self.spans.append(span)
+
+    def _link_reactions(self) -> None:
+        for (_, event), span in self._reactions.items():
+            span.parent = self._events.get(event) or self._by_change.get(event)
+
+    def _add_outcome(self, entry: ActivityLogEntry) -> None:
+        """Add the effect of a reaction or of copies to the span of the invocation, and a span for a mail."""
+        span = self._by_invocation.get(entry.get("invocation", ""))
+        if entry["kind"] == "effect":
+            span = self._reactions.get((entry["reaction"], entry.get("event", "")), span)
+        if span is None:
+            return
+        span.entries.append(entry)
+        if entry["kind"] == "copied":
+            return
+        sent = next((one for one in _requests(span) if one.get("message_id") == entry.get("message_id")), None)
+        if "message_id" in entry and sent:
+            mail = Span(f"mail-{entry['id']}", "mail", entry["text"], span, entries=[entry])
+            mail.add_attempt(sent["began_at"], sent["ms"], failed=False, waits_since=None)
+            self.spans.append(mail)
+        else:
+            span.detail = entry["text"]
+
+    def _add_note(self, entry: ActivityLogEntry) -> None:
+        span = Span(f"{entry['kind']}-{entry['id']}", entry["kind"], entry["text"], entries=[entry])
+        span.segments.append(_segment("failed" if entry["kind"] == "parked" else "working", _epoch(entry), 0))
+        span.parent = self._by_invocation.get(entry.get("invocation", ""))
+        span.problem = entry.get("reason")
+        self.spans.append(span)
+
+    # Chapters -------------------------------------------------------------------------------------------------------
+    def chapters(self) -> Iterator[tuple[Span, list[Span]]]:
+        """Yield each chapter: its first span, and its spans with causes before their effects."""
+        children: dict[str, list[Span]] = {}
+        for span in self.spans:
+            if span.parent is not None:
+                children.setdefault(span.parent.id, []).append(span)
+        chapters: list[tuple[Span, list[Span]]] = []
+        for root in sorted((span for span in self.spans if span.parent is None), key=lambda span: span.began_at):
+            spans = list(_with_descendants(root, children))
+            if chapters and _continues(chapters[-1], root):
+                chapters[-1][1].extend(spans)
+            else:
+                chapters.append((root, spans))
+        yield from chapters
+
+
+def _continues(chapter: tuple[Span, list[Span]], root: Span) -> bool:
+    """Return whether a span without a known cause belongs to the chapter before it.
+
+    That is true unless it is itself a cause from outside. Records of one change from outside belong together.
+    """
+    if root.kind in ("request", "schedule", "chaos"):
+        return False
+    first = chapter[0]
+    if root.kind == "record":
+        return first.kind in ("record", "chaos") and root.began_at - first.began_at < ROOT_RECORDS_APART_SECONDS
+    return True
+
+
+def _with_descendants(span: Span, children: Mapping[str, list[Span]]) -> Iterator[Span]:
+    yield span
+    for child in sorted(children.get(span.id, ()), key=lambda one: (one.fold is not None, one.began_at)):
+        yield from _with_descendants(child, children)
+
+
+def _chapter_to_json(root: Span, spans: list[Span]) -> dict[str, Any]:
+    """Return a chapter with its sums.
+
+    `units`: of all requests and invocations. `failures`: the number of failed attempts. `failing`: the names of the
+    spans whose last attempt failed. `recovered`: the attempt that succeeded after a failure, and the time from the
+    first failure to it, if there was one.
+    """
+    began_at = min(span.began_at for span in spans)
+    units: dict[str, float] | None = None
+    for span in spans:
+        if span.kind != "write":  # the units of a request are contained in those of its owner
+            units = _add_units(units, span.units)
+    failing = [span.name for span in spans if span.attempts and span.attempts[-1]["state"] == "failed"]
+    return {
+        "id": root.id,
+        "title": _title(root, spans),
+        "began_at": round(began_at * 1000, 1),
+        "ms": round((max(span.ended_at for span in spans) - began_at) * 1000, 1),
+        "units": units or {"read": 0.0, "write": 0.0},
+        "failures": sum(span.failures for span in spans),
+        "failing": failing,
+        "recovered": _recovery(spans),
+        "spans": [span.to_json() for span in spans],
+    }
+
+
+def _recovery(spans: list[Span]) -> dict[str, Any] | None:
+    recovered = [span for span in spans if span.failures and span.attempts[-1]["state"] == "working"]
+    if not recovered:
+        return None
+    span = max(recovered, key=lambda one: one.ended_at)
+    failed = next(one for one in span.attempts if one["state"] == "failed")
+    return {
+        "name": span.name,
+        "attempt": len(span.attempts),
+        "after_ms": round((span.ended_at - failed["began_at"]) * 1000, 1),
+    }
+
+
+def _title(root: Span, spans: list[Span]) -> str:
+    for span in spans:
+        if span.kind == "event" and span.name in EVENT_TITLES:
+            return EVENT_TITLES[span.name]
+    for span in spans:
+        if span.kind == "record" and span.name.endswith(" Order"):
+            [entry] = span.entries
+            old, new = (entry.get("old") or {}).get("status"), (entry.get("new") or {}).get("status")
+            if new != old and new in STATUS_TITLES:
+                return STATUS_TITLES[new]
+    first = next((span.name for span in spans if span.kind == "event"), None)
+    if first is None:
+        return root.name
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", first).capitalize()
+
+
+def _describe_changes(entry: ActivityLogEntry) -> str | None:
+    """Return what a stream record changed, in short: the status, if it has one."""
+    old, new = entry.get("old") or {}, entry.get("new") or {}
+    if entry["event"] == "INSERT":
+        return str(new["status"]) if "status" in new else None
+    if "status" in new and new["status"] != old.get("status"):
+        return f"{old.get('status', 'none')} → {new['status']}"
+    if entry["event"] == "REMOVE":
+        return "by TTL" if entry.get("by") == "expiry" else None
+    changed = sum(old.get(name) != new.get(name) for name in {*old, *new})
+    return f"{changed} attributes changed" if new else None
+
+
+def _requests(span: Span) -> Iterator[Mapping[str, Any]]:
+    for entry in span.entries:
+        yield from entry.get("requests", ())
+
+
+def _add_units(one: Mapping[str, float] | None, other: Mapping[str, float] | None) -> dict[str, float] | None:
+    if not one or not other:
+        found = one or other
+        return dict(found) if found else None
+    return {name: one.get(name, 0) + other.get(name, 0) for name in ("read", "write")}
+
+
+def _epoch(entry: ActivityLogEntry) -> float:
+    return datetime.fromisoformat(entry["at"]).timestamp()
