@@ -43,10 +43,10 @@ from local.browser_guard import rejection_reason
 from local.deploy import API_ID, describe_deployed_stack
 from local.forked_workers import fork_workers
 from local.function_output import save_function_output
-from local.invocation_spans import measure_invocations
 from local.loop_guard import remember_chain, stop_loops
 from local.mail_refusals import refuse_mails
 from local.mail_suppression import add_suppression_list
+from local.measured_invocations import measure_invocations
 from local.shop_client import STACK_NAME, TOKEN_CACHE_SECONDS
 
 Scope = MutableMapping[str, Any]

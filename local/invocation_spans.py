@@ -1,24 +1,15 @@
-"""Measures the invocations of Lambda functions in the local AWS, for the traces of the shop's web page.
+"""Builds activity log entries from the measured invocations and AWS requests of the functions.
 
-`measure_invocations` runs in the process of the local AWS, in ministack (the emulator of AWS). It appends a line to a
-file for each invocation. The worker processes append their AWS requests to the same file
-(local/measured_requests.py). A worker runs one invocation at a time, so the lines of a process before the line of an
-invocation are the requests of this invocation.
-
-`SpanReader` reads the file, and builds the activity log entries.
+One file has both: the lines of local/measured_invocations.py, and those of local/measured_requests.py. A worker process
+runs one invocation at a time. So the requests of a process before the line of an invocation belong to this invocation.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import time
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
-
-from functions.model.lambdas import lambda_name_of_handler
 
 MAX_REQUESTS = 40
 """How many AWS requests of one invocation an entry keeps."""
@@ -30,76 +21,8 @@ Span = dict[str, Any]
 """An invocation: its function, its times, what it received, and its AWS requests."""
 
 
-def measure_invocations(file: Path) -> None:
-    """From now on, append a line to `file` for each invocation of a Lambda function. Runs in ministack's process."""
-    from ministack.core.lambda_runtime import Worker  # type: ignore[import-untyped]
-
-    descriptor = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-    invoke, drain = Worker.invoke, Worker._drain_stderr_bounded
-
-    def note_end_and_drain(worker: Any, *arguments: Any) -> Any:
-        worker.answered_at = time.time()  # the rest of `invoke` only collects the log
-        return drain(worker, *arguments)
-
-    def measure(worker: Any, event: Any, request_id: str, **more: Any) -> Any:
-        began_at, worker.answered_at = time.time(), None
-        result = invoke(worker, event, request_id, **more)
-        ended_at = worker.answered_at or time.time()
-        line = {
-            "invocation": request_id,
-            "process": getattr(worker._proc, "pid", None),
-            "function": lambda_name_of_handler(worker.config["Handler"]),
-            "began_at": began_at,
-            "ms": round((ended_at - began_at) * 1000, 1),
-            "cold_start": bool(result.get("cold_start")),
-            **_describe_event(event, result),
-        }
-        os.write(descriptor, f"{json.dumps(line)}\n".encode())
-        return result
-
-    Worker.invoke, Worker._drain_stderr_bounded = measure, note_end_and_drain
-
-
-def _describe_event(event: Any, result: Mapping[str, Any]) -> dict[str, Any]:
-    """Describe what an invocation received: stream records or messages, each with its outcome."""
-    crashed = result.get("status") != "ok"
-    answer = result.get("result")
-    failures = answer.get("batchItemFailures") if isinstance(answer, Mapping) else None
-    failed = {one.get("itemIdentifier") for one in failures or ()}
-    records = event.get("Records") if isinstance(event, Mapping) else None
-    found: dict[str, Any] = {"error": str(result.get("error"))[:200]} if crashed else {}
-    if isinstance(event, Mapping) and "requestContext" in event:
-        found["is_api"] = True
-    for record in records or ():
-        if "dynamodb" in record:
-            change = record["dynamodb"]
-            image = change.get("NewImage") or change.get("OldImage") or {}
-            order_id = image.get("order_id", {}).get("S")
-            found.setdefault("records", []).append({"sequence": change["SequenceNumber"], "order_id": order_id})
-        elif "messageId" in record:
-            message = _describe_message(record, failed=crashed or record["messageId"] in failed)
-            found.setdefault("messages", []).append(message)
-    return found
-
-
-def _describe_message(record: Mapping[str, Any], *, failed: bool) -> dict[str, Any]:
-    try:
-        detail = json.loads(record["body"])["detail"]
-        about = {"event_id": detail["id"], "event": detail["type"], "order_id": detail["data"].get("order_id")}
-    except (ValueError, LookupError, TypeError, AttributeError):  # not an event, such as a part of an import
-        about = {}
-    attributes = record["attributes"]
-    return {
-        "message": record["messageId"],
-        "sent_at": int(attributes["SentTimestamp"]) / 1000,
-        "attempt": int(attributes["ApproximateReceiveCount"]),
-        "failed": failed,
-        **about,
-    }
-
-
 class SpanReader:
-    """Turns the lines of the file of `measure_invocations` into activity log entries."""
+    """Turns the lines of measured requests and invocations into activity log entries."""
 
     def __init__(self) -> None:
         self._requests: dict[int, list[dict[str, Any]]] = {}
@@ -118,7 +41,7 @@ class SpanReader:
             self._requests.setdefault(request.pop("process"), []).append(request)
             return
         requests = self._requests.pop(line.pop("process"), [])
-        span = {**line, "requests": requests[:MAX_REQUESTS], "units": sum_units(requests)}
+        span = {**line, "requests": requests, "units": sum_units(requests)}
         if span.pop("is_api", False):
             self._of_api[span["invocation"]] = span
             if len(self._of_api) > MAX_OPEN_INVOCATIONS:
@@ -131,7 +54,8 @@ class SpanReader:
         span = self._of_api.pop(invocation, None)
         if span is None:
             return {}
-        return {**{name: span[name] for name in ("began_at", "cold_start", "requests")}, "took_ms": span["ms"]}
+        found = {name: span[name] for name in ("began_at", "cold_start", "requests")}
+        return {**found, "requests": span["requests"][:MAX_REQUESTS], "took_ms": span["ms"]}
 
 
 def _invocation_entries(span: Span) -> Iterator[dict[str, Any]]:
@@ -154,8 +78,15 @@ def _invocation_entries(span: Span) -> Iterator[dict[str, Any]]:
             "batch": received,
             "orders": len(orders),
             **span,
+            "requests": _most_relevant(span["requests"], order_id),
             **mine,
         }
+
+
+def _most_relevant(requests: list[dict[str, Any]], order_id: str) -> list[dict[str, Any]]:
+    """Return at most MAX_REQUESTS of an invocation's requests. If there are more, those with the order's id stay."""
+    by_relevance = sorted(requests, key=lambda request: order_id not in json.dumps(request["keys"]))
+    return sorted(by_relevance[:MAX_REQUESTS], key=lambda request: float(request["began_at"]))
 
 
 def _written_orders(requests: list[dict[str, Any]]) -> list[str]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,12 @@ MAX_KEYS = 25
 
 
 def measure_requests(file: Path) -> None:
-    """Append a line to `file` for each AWS request of this process from now on. Call this before clients are created.
+    """Append a line to `file` for each AWS request of this process. Call this before clients are created."""
+    handlers.BUILTIN_HANDLERS.extend(request_handlers(file))
+
+
+def request_handlers(file: Path) -> list[tuple[str, Callable[..., None]]]:
+    """Return the event handlers for botocore that append a line to `file` for each request.
 
     Each line is appended by one write. So lines of several processes are not mixed.
     """
@@ -48,8 +53,7 @@ def measure_requests(file: Path) -> None:
         }
         os.write(descriptor, f"{json.dumps({'request': request})}\n".encode())
 
-    for event, handler in (("before-parameter-build", begin), ("after-call", end), ("after-call-error", end)):
-        handlers.BUILTIN_HANDLERS.append((event, handler))
+    return [("before-parameter-build", begin), ("after-call", end), ("after-call-error", end)]
 
 
 def _keys(operation: str, params: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -59,20 +63,14 @@ def _keys(operation: str, params: Mapping[str, Any]) -> Iterator[dict[str, Any]]
             values = params.get("ExpressionAttributeValues", {})
             yield _without_none(op="Query", PK=values.get(":pk", {}).get("S"), index=params.get("IndexName"))
         case "BatchGetItem":
-            for table in params["RequestItems"].values():
-                yield from (_key("Get", {"Key": key}) for key in table["Keys"])
+            yield from (_key("Get", {"Key": key}) for table in params["RequestItems"].values() for key in table["Keys"])
         case "BatchWriteItem":
-            for requests in params["RequestItems"].values():
-                for request in requests:
-                    for name, about in request.items():
-                        yield _key(name.removesuffix("Request"), about)
+            requests = (request for table in params["RequestItems"].values() for request in table)
+            yield from (_key(name.removesuffix("Request"), about) for one in requests for name, about in one.items())
         case "TransactWriteItems" | "TransactGetItems":
-            for item in params["TransactItems"]:
-                for name, about in item.items():
-                    yield _key(name, about)
-        case _:
-            if "Key" in params or "Item" in params:
-                yield _key(operation.removesuffix("Item"), params)
+            yield from (_key(name, about) for one in params["TransactItems"] for name, about in one.items())
+        case _ if "Key" in params or "Item" in params:
+            yield _key(operation.removesuffix("Item"), params)
 
 
 def _key(op: str, about: Mapping[str, Any]) -> dict[str, Any]:

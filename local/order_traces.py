@@ -22,7 +22,7 @@ from datetime import datetime
 from typing import Any
 
 from functions.model.reactions import REACTIONS
-from functions.model.table import ROWS_BY_TYPE
+from functions.model.table import EXPIRY, ROWS_BY_TYPE
 from local.activity_log import ActivityLogEntry
 from local.invocation_spans import WRITES, sum_units
 
@@ -75,11 +75,11 @@ class Span:
 
     @property
     def began_at(self) -> float:
-        return min(segment["began_at"] for segment in self.segments)
+        return min(float(segment["began_at"]) for segment in self.segments)
 
     @property
     def ended_at(self) -> float:
-        return max(segment["began_at"] + segment["ms"] / 1000 for segment in self.segments)
+        return max(float(segment["began_at"]) + float(segment["ms"]) / 1000 for segment in self.segments)
 
     @property
     def failures(self) -> int:
@@ -206,7 +206,7 @@ class _Builder:
     def _add_request(self, entry: ActivityLogEntry) -> None:
         began_at = entry.get("began_at") or _epoch(entry) - entry.get("ms", 0) / 1000
         span = Span(f"request-{entry['id']}", "request", entry["text"], units=entry.get("units"), entries=[entry])
-        took_ms = entry.get("took_ms", entry.get("ms", 0))  # all of the invocation, if it was measured
+        took_ms: float = entry.get("took_ms") or entry.get("ms", 0)  # all of the invocation, if it was measured
         span.add_attempt(began_at, took_ms, failed=entry["status"] >= 500, waits_since=None)
         span.problem = entry.get("problem")
         self._add_owner(span, entry)
@@ -232,7 +232,7 @@ class _Builder:
                     self._writes.setdefault((key.get("PK"), key.get("SK")), []).append(write)
 
     def _add_reactions(self, invocations: list[ActivityLogEntry], failures: list[ActivityLogEntry]) -> None:
-        """Add a span for each reaction to each event. Its attempts are invocations, and deliveries failed on purpose."""
+        """Add a span for each reaction to each event. Its attempts are invocations, or deliveries failed on purpose."""
         attempts: list[tuple[float, ActivityLogEntry, Mapping[str, Any]]] = []
         for entry in invocations:
             attempts += [(entry["began_at"], entry, message) for message in entry["messages"]]
@@ -248,6 +248,7 @@ class _Builder:
             span.add_attempt(began_at, entry.get("ms", 0), failed=failed, waits_since=message.get("sent_at"))
             span.problem = error if failed else None
             span.units = _add_units(span.units, entry.get("units"))
+            span.detail = _describe_batch(entry)
             span.entries.append(entry)
             self._add_owner(span, entry)
 
@@ -272,8 +273,8 @@ class _Builder:
             attempts.append((began_at, ms, entry["reader"], entry["sequences"], bad, [entry, *ran]))
         for entry in invocations:  # the delivery is logged after the invocation, or not at all if the reader is killed
             if entry["id"] not in used:
-                sequences = [one["sequence"] for one in entry["records"]]
-                attempts.append((entry["began_at"], entry["ms"], entry["function"], sequences, "error" in entry, [entry]))
+                sequences, bad = [one["sequence"] for one in entry["records"]], "error" in entry
+                attempts.append((entry["began_at"], entry["ms"], entry["function"], sequences, bad, [entry]))
         for began_at, ms, reader, sequences, bad, entries in sorted(attempts, key=lambda one: one[0]):
             known = next((self._readers[reader, one] for one in sequences if (reader, one) in self._readers), None)
             if known is None or not known.failures:
@@ -287,6 +288,7 @@ class _Builder:
             known.entries += entries
             for entry in entries:
                 known.units = _add_units(known.units, entry.get("units"))
+                known.detail = _describe_batch(entry)
                 self._add_owner(known, entry)
 
     # What follows from them -----------------------------------------------------------------------------------------
@@ -294,7 +296,7 @@ class _Builder:
         row = ROWS_BY_TYPE.get(entry["type"])
         name = f"{entry['event']} {entry['type']}"
         span = Span(f"record-{entry['sequence']}", "record", name, entries=[entry])
-        if entry.get("by") != "expiry" and row is not None:
+        if row is not None and entry["type"] != EXPIRY.type:  # the expiry of an order begins a chapter
             span.fold = BY_PRODUCTS.get(row.kind)
         span.detail = _describe_changes(entry)
         write = self._find_write(entry)
@@ -376,7 +378,7 @@ class _Builder:
             mail.add_attempt(sent["began_at"], sent["ms"], failed=False, waits_since=None)
             self.spans.append(mail)
         else:
-            span.detail = entry["text"]
+            span.detail = f"{entry['text']} ({span.detail})" if span.detail else entry["text"]
 
     def _add_note(self, entry: ActivityLogEntry) -> None:
         span = Span(f"{entry['kind']}-{entry['id']}", entry["kind"], entry["text"], entries=[entry])
@@ -392,17 +394,18 @@ class _Builder:
         for span in self.spans:
             if span.parent is not None:
                 children.setdefault(span.parent.id, []).append(span)
-        chapters: list[tuple[Span, list[Span]]] = []
+        chapters: list[list[Span]] = []
         for root in sorted((span for span in self.spans if span.parent is None), key=lambda span: span.began_at):
-            spans = list(_with_descendants(root, children))
             if chapters and _continues(chapters[-1], root):
-                chapters[-1][1].extend(spans)
+                chapters[-1].append(root)
             else:
-                chapters.append((root, spans))
-        yield from chapters
+                chapters.append([root])
+        for roots in chapters:
+            ordered = sorted(roots, key=lambda span: (span.fold is not None, span.began_at))
+            yield roots[0], [span for root in ordered for span in _with_descendants(root, children)]
 
 
-def _continues(chapter: tuple[Span, list[Span]], root: Span) -> bool:
+def _continues(chapter: list[Span], root: Span) -> bool:
     """Return whether a span without a known cause belongs to the chapter before it.
 
     That is true unless it is itself a cause from outside. Records of one change from outside belong together.
@@ -486,7 +489,13 @@ def _describe_changes(entry: ActivityLogEntry) -> str | None:
     if entry["event"] == "REMOVE":
         return "by TTL" if entry.get("by") == "expiry" else None
     changed = sum(old.get(name) != new.get(name) for name in {*old, *new})
-    return f"{changed} attributes changed" if new else None
+    return f"{changed} {'attribute' if changed == 1 else 'attributes'} changed"
+
+
+def _describe_batch(entry: ActivityLogEntry) -> str | None:
+    """Return a note if an invocation worked for several orders: then its times and units are those of all of them."""
+    orders = entry.get("orders", 1)
+    return f"batch of {orders} orders" if orders > 1 else None
 
 
 def _requests(span: Span) -> Iterator[Mapping[str, Any]]:

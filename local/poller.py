@@ -300,7 +300,8 @@ class StreamPoller(threading.Thread):
     def _log_delivery(self, action: Invoke, outcome: Outcome, began_at: float, milliseconds: float) -> None:
         """Add an activity log entry for each order in the batch, with the outcome of the order's records.
 
-        `began_at`, `milliseconds`: the start of the invocation in epoch seconds, and its duration. Records that belong to no order share one entry.
+        `began_at`, `milliseconds`: the start of the invocation in epoch seconds, and its duration. Records that belong
+        to no order share one entry.
         """
         again = _retried_sequence_numbers(action, outcome)
         orders: dict[str | None, list[StreamRecord]] = {}

@@ -11,8 +11,8 @@ export function spanPanel(span, { path, signal, parent, effects, go, close }) {
   const place = el("div", { class: "stack" });
   const link = (one) => el("button", { type: "button", class: "link", onclick: () => go(one.id) }, [one.name, one.detail].filter(Boolean).join(": "));
   const panel = el("section", { class: "card span-panel", id: "span-panel", "aria-label": `${KINDS[span.kind]}: ${span.name}` },
-    el("div", { class: "card-head" }, el("h2", null, span.name), el("div", { class: "row tight" }, chip(KINDS[span.kind] ?? span.kind, "plain"),
-      el("button", { type: "button", class: "close", "aria-label": "Close the details", onclick: close }, "✕"))),
+    el("div", { class: "card-head" }, el("div", null, el("h2", null, span.name), chip(KINDS[span.kind] ?? span.kind, "plain")),
+      el("button", { type: "button", class: "close", "aria-label": "Close the details", onclick: close }, "✕")),
     facts(
       ["Start", timeOf(new Date(span.began_at).toISOString(), fineTime)],
       ["Waited", times(span, "waiting")], ["Took", times(span, "working") ?? times(span, "failed")],
@@ -35,7 +35,7 @@ function attempts({ segments }) {
   const line = ({ state, ms }) => {
     if (state === "waiting") return el("li", { class: "hint" }, `waits ${duration(ms)}`);
     number += 1;
-    return el("li", null, `Attempt ${number} `, state === "failed" ? chip("failed", "bad") : chip("done", "good"), ` ${duration(ms)}`);
+    return el("li", null, `Attempt ${number} `, state === "failed" ? chip("failed", "bad") : chip("done", "good"), ms > 0 && ` ${duration(ms)}`);
   };
   return el("div", null, el("h3", null, "Attempts"), el("ol", { class: "attempts" }, segments.map(line)));
 }
@@ -56,21 +56,26 @@ function details(span, found) {
 const unique = (requests) => [...new Map(requests.map((one) => [`${one.operation} ${one.began_at}`, one])).values()];
 
 // A stream record -------------------------------------------------------------------------------------------------------
-function images({ PK, SK, old = {}, new: now = {}, bytes, event }) {
+function images({ PK, SK, old: oldImage = {}, new: newImage = {}, bytes, event }) {
+  const [old, now] = [flat(oldImage), flat(newImage)];
   const names = [...new Set([...Object.keys(old), ...Object.keys(now)])].sort();
-  const changed = names.filter((name) => JSON.stringify(old[name]) !== JSON.stringify(now[name]));
+  const changed = names.filter((name) => old[name] !== now[name]);
   const line = (name) => el("div", null, el("dt", null, name), el("dd", null,
-    name in old && el("del", null, text(old[name])), name in old && name in now && " → ", name in now && el("ins", null, text(now[name]))));
+    name in old && el("del", null, old[name]), name in old && name in now && " → ", name in now && el("ins", null, now[name])));
   const unchanged = names.length - changed.length;
   return el("div", { class: "images" },
     facts(["PK", el("code", null, PK)], ["SK", el("code", null, SK)], ["Size of the record", bytes && `${bytes} bytes`]),
     el("h3", null, { INSERT: "New image", REMOVE: "Old image" }[event] ?? "Changes"),
     el("dl", { class: "diff" }, changed.map(line)),
     unchanged > 0 && el("details", null, el("summary", null, `${plural(unchanged, "attribute")} unchanged`),
-      el("dl", { class: "diff" }, names.filter((name) => !changed.includes(name)).map((name) => el("div", null, el("dt", null, name), el("dd", null, text(now[name])))))));
+      el("dl", { class: "diff" }, names.filter((name) => !changed.includes(name)).map((name) => el("div", null, el("dt", null, name), el("dd", null, now[name]))))));
 }
 
-const text = (value) => (typeof value === "string" ? value : JSON.stringify(value));
+/** The values of an image as text, by path: the attributes of a map have a line each. */
+function flat(value, path = "") {
+  if (value === null || typeof value !== "object" || Array.isArray(value) || (path && !Object.keys(value).length)) return { [path]: typeof value === "string" ? value : JSON.stringify(value) };
+  return Object.assign({}, ...Object.entries(value).map(([name, one]) => flat(one, path ? `${path}.${name}` : name)));
+}
 
 // Reactions and mails ---------------------------------------------------------------------------------------------------
 function reaction({ effect, guard }, entries) {

@@ -10,6 +10,7 @@ const SETTLED_MS = 400;
 const AT_LATEST_MS = 1500;
 const SAID_EVERY_MS = 2500;
 const VIEWS = ["Timeline", "List", "JSON"];
+const LEGEND = [["working", "working"], ["waiting", "waiting"], ["failed", "failed attempt"]];
 /** Above this place of a bar's end, in percent, its text is placed before the bar. */
 const LATE = 80;
 
@@ -28,7 +29,8 @@ export function trace({ id, query, signal, look }) {
   const aside = el("div", { class: "span-place" });
   const shown = new Trace({ id, path, query, signal, body, aside, sums });
   read(shown, { id, path, signal, state, onNews: settled(look, signal) });
-  return { element: el("div", { class: "stack" }, el("div", { class: "row trace-head" }, sums, shown.views), body), state, aside, shows: () => {} };
+  const legend = el("p", { class: "hint legend", "aria-hidden": "true" }, LEGEND.map(([state, text]) => el("span", null, el("i", { class: `segment ${state}` }), text)));
+  return { element: el("div", { class: "stack" }, el("div", { class: "row trace-head" }, sums, shown.views), body, legend), state, aside, shows: () => {} };
 }
 
 /** The trace so far, and then as it grows. */
@@ -258,7 +260,7 @@ class Trace {
         type: "button", class: "span-row", "data-span": span.id, tabindex: span.id === this.#current ? "0" : "-1", "aria-label": inWords(span),
         "aria-pressed": more["aria-expanded"] ? null : String(isSelected), onclick: () => this.select(isSelected ? null : span.id), ...more,
       },
-      el("span", { class: "span-name" }, el("i", { class: "span-dot" }), el("span", { class: "span-text" }, span.name, span.detail && el("span", { class: "span-detail" }, span.detail))),
+      el("span", { class: "span-name" }, el("i", { class: "span-dot" }), el("span", { class: "span-text", title: span.name }, span.name, span.detail && el("span", { class: "span-detail" }, span.detail))),
       bar(span, from, length),
       el("span", { class: "span-units" }, span.units ? unitsOf(span.units) : "")));
     item.querySelector(".span-name").style.paddingInlineStart = `${Math.min(depth, 9) * 0.75}rem`;
@@ -339,18 +341,25 @@ function arrange(parent, wanted) {
 /** The rows of a chapter: [{span, depth}] and, for copies and markers of one cause, [{folded, depth, name}]. */
 function rowsOf(spans) {
   const depths = new Map();
+  const groups = new Map(); // by the ids of their spans
   const rows = [];
   for (const span of spans) {
     const depth = depths.has(span.parent) ? depths.get(span.parent) + 1 : 0;
     depths.set(span.id, depth);
     const before = rows.at(-1);
-    if (!span.fold) rows.push({ span, depth });
-    else if (before?.folded?.[0].parent === span.parent && before.folded[0].fold === span.fold) before.folded.push(span);
-    else rows.push({ folded: [span], depth });
+    const joins = before?.folded?.[0].parent === span.parent && before.folded[0].fold === span.fold;
+    const group = groups.get(span.parent) ?? (span.fold && (joins ? before : { folded: [], depth }));
+    if (!group) rows.push({ span, depth });
+    else {
+      if (!group.folded.length) rows.push(group);
+      group.folded.push(span);
+      groups.set(span.id, group);
+    }
   }
   for (const one of rows.filter(({ folded }) => folded)) {
-    const types = [...new Set(one.folded.map((span) => span.name.split(" ")[1]))].join(", ");
-    one.name = `${plural(one.folded.length, one.folded[0].fold, one.folded[0].fold === "copy" ? "copies" : "markers")}: ${types}`;
+    const records = one.folded.filter(({ fold }) => fold);
+    const types = [...new Set(records.map((span) => span.name.split(" ")[1]))].join(", ");
+    one.name = `${plural(records.length, records[0].fold, records[0].fold === "copy" ? "copies" : "markers")}: ${types}`;
   }
   return rows;
 }
@@ -383,8 +392,15 @@ function bar(span, from, length) {
   const text = el("span", { class: "bar-text" }, lengthText(span));
   if (end < LATE) text.style.insetInlineStart = `max(${end}%, calc(${start}% + 4px))`;
   else if (start > 100 - LATE) text.style.insetInlineEnd = `${100 - start}%`;
-  else text.classList.add("inside");
+  else inside(text, span, (segment) => share(segment.began_at - from));
   return el("span", { class: "bar", "aria-hidden": "true" }, parts, text);
+}
+
+/** Places a text on the longest segment, where there is no room beside the bar. */
+function inside(text, span, startOf) {
+  const longest = span.segments.reduce((one, other) => (other.ms > one.ms ? other : one));
+  text.classList.add("inside", longest.state);
+  text.style.insetInlineStart = `calc(${startOf(longest)}% + 0.75rem)`;
 }
 
 function lengthText(span) {
