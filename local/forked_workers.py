@@ -40,10 +40,10 @@ def fork_workers(spans: Path | None = None) -> None:
         return
     FORK_CONTEXT.set_forkserver_preload(["local.worker_packages"])
     names = {name: getattr(subprocess, name) for name in ("PIPE", "TimeoutExpired", "DEVNULL", "STDOUT", "run")}
-    lambda_runtime.subprocess = SimpleNamespace(**names, Popen=partial(_start_process, spans))
+    lambda_runtime.subprocess = SimpleNamespace(**names, Popen=partial(_start_process, spans=spans))
 
 
-def _start_process(spans: Path | None, command: Sequence[str], **options: Any) -> Any:
+def _start_process(command: Sequence[str], *, spans: Path | None = None, **options: Any) -> Any:
     """Start a process for ministack: fork a Python worker, or start any other command with subprocess.Popen."""
     program, script = command[0], command[-1]
     if program == sys.executable and len(command) == 2:

@@ -7,14 +7,11 @@ runs one invocation at a time. So the requests of a process before the line of a
 from __future__ import annotations
 
 import json
-from collections import OrderedDict
 from collections.abc import Iterator
 from typing import Any
 
 MAX_REQUESTS = 40
 """How many AWS requests of one invocation an entry keeps."""
-MAX_OPEN_INVOCATIONS = 1000
-"""How many invocations of the API wait for their log line, which has the order's id."""
 WRITES = {"Put", "Update", "Delete"}
 
 Span = dict[str, Any]
@@ -26,12 +23,11 @@ class SpanReader:
 
     def __init__(self) -> None:
         self._requests: dict[int, list[dict[str, Any]]] = {}
-        self._of_api: OrderedDict[str, Span] = OrderedDict()
 
     def entries(self, text: bytes | str) -> Iterator[dict[str, Any]]:
         """Yield the entries for a line: one for each order that an invocation worked for.
 
-        An invocation of the API yields none: `take_api_span` returns it.
+        A GET request to the API yields none, because reading adds nothing to the story of an order.
         """
         try:
             line = json.loads(text)
@@ -41,21 +37,8 @@ class SpanReader:
             self._requests.setdefault(request.pop("process"), []).append(request)
             return
         requests = self._requests.pop(line.pop("process"), [])
-        span = {**line, "requests": requests, "units": sum_units(requests)}
-        if span.pop("is_api", False):
-            self._of_api[span["invocation"]] = span
-            if len(self._of_api) > MAX_OPEN_INVOCATIONS:
-                self._of_api.popitem(last=False)
-        else:
-            yield from _invocation_entries(span)
-
-    def take_api_span(self, invocation: str) -> Span:
-        """Return the span of an invocation of the API, and forget it. Returns {} if it is not known."""
-        span = self._of_api.pop(invocation, None)
-        if span is None:
-            return {}
-        found = {name: span[name] for name in ("began_at", "cold_start", "requests")}
-        return {**found, "requests": span["requests"][:MAX_REQUESTS], "took_ms": span["ms"]}
+        if line.get("method") != "GET":
+            yield from _invocation_entries({**line, "requests": requests, "units": sum_units(requests)})
 
 
 def _invocation_entries(span: Span) -> Iterator[dict[str, Any]]:

@@ -213,18 +213,10 @@ class LogTailer(threading.Thread):
     def run(self) -> None:
         while True:
             ending = self._stopping.wait(POLL_INTERVAL_SECONDS)
-            # The span of an invocation is written before its log lines. So read the log first: then no span is missing.
-            log_lines = self._log.read()
-            self._journal.append_all([new for line in self._span_lines.read() for new in self._spans.entries(line)])
-            self._journal.append_all(self._add_span(new) for line in log_lines for new in parse_log_line(line))
+            self._journal.append_all(new for line in self._span_lines.read() for new in self._spans.entries(line))
+            self._journal.append_all(new for line in self._log.read() for new in parse_log_line(line))
             if ending:
                 return
-
-    def _add_span(self, entry: NewEntry) -> NewEntry:
-        """Add the measured times and AWS requests to the entry of an API request."""
-        if entry["kind"] != "request":
-            return entry
-        return {**self._spans.take_api_span(entry.get("invocation", "")), **entry}
 
 
 class _NewLines:

@@ -57,7 +57,10 @@ def describe_event(event: Any, result: Mapping[str, Any]) -> dict[str, Any]:
     records = event.get("Records") if isinstance(event, Mapping) else None
     found: dict[str, Any] = {"error": str(result.get("error"))[:200]} if crashed else {}
     if isinstance(event, Mapping) and "requestContext" in event:
-        found["is_api"] = True
+        http = event["requestContext"]["http"]
+        found |= {"method": http["method"], "path": http["path"]}
+        if isinstance(answer, Mapping):
+            found["status"] = answer.get("statusCode")
     for record in records or ():
         if "dynamodb" in record:
             change = record["dynamodb"]

@@ -38,6 +38,8 @@ def request_handlers(file: Path) -> list[tuple[str, Callable[..., None]]]:
     def begin(params: Mapping[str, Any], context: dict[str, Any], model: Any, **_: Any) -> None:
         keys = list(_keys(model.name, params)) if model.service_model.service_name == "dynamodb" else []
         context["measured"] = {"began_at": time.time(), "keys": keys[:MAX_KEYS], "items": len(keys)}
+        if model.name == "PutEvents":
+            context["measured"]["events"] = [_event(entry) for entry in params["Entries"]]
 
     def end(context: dict[str, Any], model: Any, parsed: Mapping[str, Any] | None = None, **more: Any) -> None:
         begun = context.pop("measured", None)
@@ -51,6 +53,10 @@ def request_handlers(file: Path) -> list[tuple[str, Callable[..., None]]]:
             "ms": round((time.time() - begun["began_at"]) * 1000, 1),
             **_result(begun["keys"], parsed or {}, more.get("exception")),
         }
+        if "events" in begun:
+            results = (parsed or {}).get("Entries", ())
+            sent = zip(begun["events"], results, strict=False)
+            request["events"] = [event for event, result in sent if "ErrorCode" not in result]
         os.write(descriptor, f"{json.dumps({'request': request})}\n".encode())
 
     return [("before-parameter-build", begin), ("after-call", end), ("after-call-error", end)]
@@ -88,6 +94,13 @@ def _key(op: str, about: Mapping[str, Any]) -> dict[str, Any]:
         version=version,
         condition=about.get("ConditionExpression"),
     )
+
+
+def _event(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Describe an event that a function publishes."""
+    detail = json.loads(entry["Detail"])
+    about = {"event_id": detail.get("id"), "order_id": (detail.get("data") or {}).get("order_id")}
+    return {"event": entry["DetailType"], **about}
 
 
 def _result(keys: list[dict[str, Any]], parsed: Mapping[str, Any], exception: object) -> dict[str, Any]:

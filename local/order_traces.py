@@ -182,19 +182,23 @@ class _Builder:
             entry["invocation"]: entry for entry in kinds.get("failed", []) if entry.get("invocation") is not None
         }
         invocations = kinds.get("invocation", [])
-        for entry in kinds.get("request", []):
-            self._add_request(entry)
+        self._add_requests(kinds.get("request", []), [one for one in invocations if "method" in one])
         self._add_reactions([one for one in invocations if one.get("messages")], kinds.get("failed", []))
         for entry in invocations:
-            if not entry.get("messages") and not entry.get("records"):
+            if not entry.get("messages") and not entry.get("records") and "method" not in entry:
                 self._add_scheduled(entry)
         # Reader invocations write copies, whose records must find their cause: so readers come before the records.
         self._add_readers(kinds.get("delivery", []), [one for one in invocations if one.get("records")])
         for entry in sorted(kinds.get("record", []), key=lambda one: int(one["sequence"])):
             self._add_record(entry)
         self._link_readers()
+        for entry in invocations:
+            for request in entry.get("requests", ()):
+                for event in request.get("events", ()):
+                    if event["order_id"] == entry["order_id"]:
+                        self._add_event(event, entry, request)
         for entry in kinds.get("published", []):
-            self._add_event(entry)
+            self._add_event(entry, entry, None)
         self._link_reactions()
         for entry in [*kinds.get("effect", []), *kinds.get("copied", [])]:
             self._add_outcome(entry)
@@ -203,13 +207,23 @@ class _Builder:
                 self._add_note(entry)
 
     # Causes from outside, and the invocations of functions ----------------------------------------------------------
-    def _add_request(self, entry: ActivityLogEntry) -> None:
-        began_at = entry.get("began_at") or _epoch(entry) - entry.get("ms", 0) / 1000
-        span = Span(f"request-{entry['id']}", "request", entry["text"], units=entry.get("units"), entries=[entry])
-        took_ms: float = entry.get("took_ms") or entry.get("ms", 0)  # all of the invocation, if it was measured
-        span.add_attempt(began_at, took_ms, failed=entry["status"] >= 500, waits_since=None)
-        span.problem = entry.get("problem")
-        self._add_owner(span, entry)
+    def _add_requests(self, requests: list[ActivityLogEntry], invocations: list[ActivityLogEntry]) -> None:
+        """Add a span for each request to the API: from its measured invocation, its log line, or both."""
+        logged = {entry.get("invocation", str(entry["id"])): entry for entry in requests}
+        measured = {entry["invocation"]: entry for entry in invocations}
+        for invocation in dict.fromkeys([*measured, *logged]):
+            line, run = logged.get(invocation), measured.get(invocation)
+            entries = [one for one in (run, line) if one]
+            name = line["text"] if line else f"{entries[0]['method']} {entries[0]['path']} → {entries[0].get('status')}"
+            units = next((one["units"] for one in (line, run) if one and one.get("units")), None)
+            span = Span(f"request-{invocation[:8]}", "request", name, units=units, entries=entries)
+            ms: float = entries[0].get("ms", 0)
+            began_at = run["began_at"] if run else _epoch(entries[0]) - ms / 1000
+            failed = (entries[0].get("status") or 500) >= 500
+            span.add_attempt(began_at, ms, failed=failed, waits_since=None)
+            span.problem = line.get("problem") if line else None
+            for entry in entries:
+                self._add_owner(span, entry)
 
     def _add_scheduled(self, entry: ActivityLogEntry) -> None:
         span = Span(f"run-{entry['id']}", "schedule", entry["function"], units=entry.get("units"), entries=[entry])
@@ -223,7 +237,7 @@ class _Builder:
         invocation = entry.get("invocation")
         if invocation in self._by_invocation:  # a batch with several messages of the order
             return
-        if invocation is not None and entry["kind"] in ("request", "invocation"):
+        if invocation is not None and entry["kind"] == "invocation":
             self._by_invocation[invocation] = span
         for request in entry.get("requests", ()):
             for key in request["keys"] if "error" not in request else ():
@@ -347,16 +361,17 @@ class _Builder:
             if (since := reader.parent.began_at) < reader.began_at:
                 reader.segments.insert(0, _segment("waiting", since, (reader.began_at - since) * 1000))
 
-    def _add_event(self, entry: ActivityLogEntry) -> None:
+    def _add_event(self, event: Mapping[str, Any], entry: ActivityLogEntry, request: Mapping[str, Any] | None) -> None:
+        """Add a span for a published event. `request`: the measured request, or None if only a log line is known."""
+        if event["event_id"] in self._events:  # the log line, or after a crash, a reader that published it again
+            return
         publisher = self._by_invocation.get(entry.get("invocation", ""))
-        span = Span(f"event-{entry['event_id'][:12]}", "event", entry["event"], entries=[entry])
-        span.parent = publisher or self._by_change.get(entry["event_id"])
-        sent = [one for one in _requests(publisher) if one["operation"] == "PutEvents"] if publisher else []
-        began_at, ms = (sent[-1]["began_at"], sent[-1]["ms"]) if sent else (_epoch(entry), 0)
+        span = Span(f"event-{event['event_id'][:12]}", "event", event["event"], entries=[entry], request=request)
+        span.parent = publisher or self._by_change.get(event["event_id"])
+        began_at, ms = (request["began_at"], request["ms"]) if request else (_epoch(entry), 0)
         span.add_attempt(began_at, ms, failed=False, waits_since=None)
-        if entry["event_id"] not in self._events:  # after a crash, a reader publishes an event again
-            self._events[entry["event_id"]] = span
-            self.spans.append(span)
+        self._events[event["event_id"]] = span
+        self.spans.append(span)
 
     def _link_reactions(self) -> None:
         for (_, event), span in self._reactions.items():

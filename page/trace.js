@@ -13,6 +13,8 @@ const VIEWS = ["Timeline", "List", "JSON"];
 const LEGEND = [["working", "working"], ["waiting", "waiting"], ["failed", "failed attempt"]];
 /** Above this place of a bar's end, in percent, its text is placed before the bar. */
 const LATE = 80;
+/** A segment that is wider, in percent, has room for a text. */
+const ROOMY = 15;
 
 /** What a span is, in words. */
 export const KINDS = {
@@ -257,11 +259,12 @@ class Trace {
     const isSelected = span.id === this.selected;
     const item = el("li", { class: `span kind-${span.kind} ${isSelected ? "is-selected" : ""}` },
       el("button", {
-        type: "button", class: "span-row", "data-span": span.id, tabindex: span.id === this.#current ? "0" : "-1", "aria-label": inWords(span),
+        type: "button", class: "span-row", "data-span": span.id, tabindex: span.id === this.#current ? "0" : "-1",
         "aria-pressed": more["aria-expanded"] ? null : String(isSelected), onclick: () => this.select(isSelected ? null : span.id), ...more,
       },
-      el("span", { class: "span-name" }, el("i", { class: "span-dot" }), el("span", { class: "span-text", title: span.name }, span.name, span.detail && el("span", { class: "span-detail" }, span.detail))),
-      bar(span, from, length),
+      el("span", { class: "span-name" }, el("i", { class: "span-dot" }), KINDS[span.kind] && el("span", { class: "unseen" }, `${KINDS[span.kind]}: `),
+        el("span", { class: "span-text", title: span.name }, span.name, span.detail && el("span", { class: "span-detail" }, ` ${span.detail}`))),
+      el("span", { class: "unseen" }, ` ${inWords(span)} `), bar(span, from, length),
       el("span", { class: "span-units" }, span.units ? unitsOf(span.units) : "")));
     item.querySelector(".span-name").style.paddingInlineStart = `${Math.min(depth, 9) * 0.75}rem`;
     return item;
@@ -347,7 +350,7 @@ function rowsOf(spans) {
     const depth = depths.has(span.parent) ? depths.get(span.parent) + 1 : 0;
     depths.set(span.id, depth);
     const before = rows.at(-1);
-    const joins = before?.folded?.[0].parent === span.parent && before.folded[0].fold === span.fold;
+    const joins = before?.folded && before.folded[0].parent === span.parent && before.folded[0].fold === span.fold;
     const group = groups.get(span.parent) ?? (span.fold && (joins ? before : { folded: [], depth }));
     if (!group) rows.push({ span, depth });
     else {
@@ -392,15 +395,16 @@ function bar(span, from, length) {
   const text = el("span", { class: "bar-text" }, lengthText(span));
   if (end < LATE) text.style.insetInlineStart = `max(${end}%, calc(${start}% + 4px))`;
   else if (start > 100 - LATE) text.style.insetInlineEnd = `${100 - start}%`;
-  else inside(text, span, (segment) => share(segment.began_at - from));
+  else inside(text, span, (segment) => share(segment.began_at - from), (segment) => share(segment.ms));
   return el("span", { class: "bar", "aria-hidden": "true" }, parts, text);
 }
 
-/** Places a text on the longest segment, where there is no room beside the bar. */
-function inside(text, span, startOf) {
-  const longest = span.segments.reduce((one, other) => (other.ms > one.ms ? other : one));
-  text.classList.add("inside", longest.state);
-  text.style.insetInlineStart = `calc(${startOf(longest)}% + 0.75rem)`;
+/** Places a text on a segment, where there is no room beside the bar: on work, if it is long enough for the text. */
+function inside(text, span, startOf, widthOf) {
+  const roomy = span.segments.filter((segment) => segment.state !== "waiting" && widthOf(segment) > ROOMY);
+  const on = (roomy.length ? roomy : span.segments).reduce((one, other) => (other.ms > one.ms ? other : one));
+  text.classList.add("inside", on.state);
+  text.style.insetInlineStart = `calc(${startOf(on)}% + 0.5rem)`;
 }
 
 function lengthText(span) {
@@ -412,10 +416,8 @@ function lengthText(span) {
 function inWords(span) {
   const waited = span.segments.filter(({ state }) => state === "waiting").reduce((sum, { ms }) => sum + ms, 0);
   const worked = span.segments.filter(({ state }) => state !== "waiting").reduce((sum, { ms }) => sum + ms, 0);
-  return [
-    KINDS[span.kind], [span.name, span.detail].filter(Boolean).join(": "), waited > 0 && `waited ${duration(waited)}`, worked > 0 && `took ${duration(worked)}`,
-    span.attempts > 1 && `${span.attempts} attempts`, span.units && `${unitsOf(span.units)} units`, outcome(span) !== "done" && outcome(span),
-  ].filter(Boolean).join(", ");
+  const result = outcome(span);
+  return [waited > 0 && `waited ${duration(waited)}`, worked > 0 && `took ${duration(worked)}`, result !== "done" && result].filter(Boolean).join(", ");
 }
 
 function outcome({ attempts, failures, segments, problem }) {
