@@ -181,22 +181,26 @@ class _Builder:
         self._errors = {
             entry["invocation"]: entry for entry in kinds.get("failed", []) if entry.get("invocation") is not None
         }
+        self._add_causes(kinds)
+        self._add_consequences(kinds)
+
+    def _add_causes(self, kinds: Mapping[str, list[ActivityLogEntry]]) -> None:
+        """Add the spans of requests and invocations, which cause records and events."""
         invocations = kinds.get("invocation", [])
         self._add_requests(kinds.get("request", []), [one for one in invocations if "method" in one])
         self._add_reactions([one for one in invocations if one.get("messages")], kinds.get("failed", []))
         for entry in invocations:
             if not entry.get("messages") and not entry.get("records") and "method" not in entry:
                 self._add_scheduled(entry)
-        # Reader invocations write copies, whose records must find their cause: so readers come before the records.
         self._add_readers(kinds.get("delivery", []), [one for one in invocations if one.get("records")])
+
+    def _add_consequences(self, kinds: Mapping[str, list[ActivityLogEntry]]) -> None:
+        """Add the spans of records, events and effects, and link all spans to their causes."""
         for entry in sorted(kinds.get("record", []), key=lambda one: int(one["sequence"])):
             self._add_record(entry)
         self._link_readers()
-        for entry in invocations:
-            for request in entry.get("requests", ()):
-                for event in request.get("events", ()):
-                    if event["order_id"] == entry["order_id"]:
-                        self._add_event(event, entry, request)
+        for entry in kinds.get("invocation", []):
+            self._add_measured_events(entry)
         for entry in kinds.get("published", []):
             self._add_event(entry, entry, None)
         self._link_reactions()
@@ -360,6 +364,13 @@ class _Builder:
             reader.parent = next((record for record in records if record.name.endswith(" Order")), records[0])
             if (since := reader.parent.began_at) < reader.began_at:
                 reader.segments.insert(0, _segment("waiting", since, (reader.began_at - since) * 1000))
+
+    def _add_measured_events(self, entry: ActivityLogEntry) -> None:
+        """Add the events of this order that an invocation published."""
+        for request in entry.get("requests", ()):
+            for event in request.get("events", ()):
+                if event["order_id"] == entry["order_id"]:
+                    self._add_event(event, entry, request)
 
     def _add_event(self, event: Mapping[str, Any], entry: ActivityLogEntry, request: Mapping[str, Any] | None) -> None:
         """Add a span for a published event. `request`: the measured request, or None if only a log line is known."""
