@@ -355,15 +355,35 @@ class _Builder:
         return known
 
     def _link_readers(self) -> None:
-        """Link each reader to its records. The record of the order itself counts, otherwise the first one."""
+        """Link each reader to its records. A batch with records of several causes becomes a span for each cause."""
         for reader in {id(span): span for span in self._readers.values()}.values():
-            mine = [self._by_sequence.get(seq) for (_, seq), span in self._readers.items() if span is reader]
-            records = [record for record in mine if record is not None and record is not reader]
-            if not records:
-                continue
-            reader.parent = next((record for record in records if record.name.endswith(" Order")), records[0])
-            if (since := reader.parent.began_at) < reader.began_at:
-                reader.segments.insert(0, _segment("waiting", since, (reader.began_at - since) * 1000))
+            causes: dict[str, list[Span]] = {}
+            for (_, sequence), span in self._readers.items():
+                record = self._by_sequence.get(sequence)
+                if span is reader and record is not None:
+                    causes.setdefault(record.parent.id if record.parent else "", []).append(record)
+            attempts = list(reader.segments)
+            for number, records in enumerate(causes.values()):
+                span = reader if number == 0 else self._split_reader(reader, records, attempts)
+                span.parent = next((record for record in records if record.name.endswith(" Order")), records[0])
+                if (since := span.parent.began_at) < span.began_at:
+                    span.segments.insert(0, _segment("waiting", since, (span.began_at - since) * 1000))
+
+    def _split_reader(self, reader: Span, records: list[Span], attempts: list[dict[str, Any]]) -> Span:
+        """Return a span for some records of a reader's batch, with the copies of their versions as its effects.
+
+        The units of the batch stay with its first span, so that sums count them once.
+        """
+        sequences = [record.entries[0]["sequence"] for record in records]
+        span = Span(f"{reader.name}-{sequences[0]}", reader.kind, reader.name, entries=reader.entries)
+        span.segments, span.detail, span.problem = list(attempts), "same batch", reader.problem
+        self._readers |= {(reader.name, sequence): span for sequence in sequences}
+        versions = {record.entries[0].get("version") for record in records}
+        for effect in self.spans:
+            if effect.parent is reader and effect.kind == "record" and effect.entries[0].get("version") in versions:
+                effect.parent = span
+        self.spans.append(span)
+        return span
 
     def _add_measured_events(self, entry: ActivityLogEntry) -> None:
         """Add the events of this order that an invocation published."""
@@ -378,7 +398,9 @@ class _Builder:
             return
         publisher = self._by_invocation.get(entry.get("invocation", ""))
         span = Span(f"event-{event['event_id'][:12]}", "event", event["event"], entries=[entry], request=request)
-        span.parent = publisher or self._by_change.get(event["event_id"])
+        record = self._by_change.get(event["event_id"])
+        reader = self._readers.get((publisher.name, record.entries[0]["sequence"])) if publisher and record else None
+        span.parent = reader or publisher or record
         began_at, ms = (request["began_at"], request["ms"]) if request else (_epoch(entry), 0)
         span.add_attempt(began_at, ms, failed=False, waits_since=None)
         self._events[event["event_id"]] = span

@@ -278,6 +278,17 @@ def test_a_batch_of_two_orders_is_in_the_trace_of_each_order(measured: MeasuredS
         assert named(trace, "event_publisher")["detail"] == "batch of 2 orders"
 
 
+def test_a_batch_with_records_of_two_commands_is_in_the_chapter_of_each_command(measured: MeasuredShop) -> None:
+    order_id = measured.request("POST /orders", None, measured.harness.place_order)
+    measured.request("POST /payments/events", order_id, lambda: measured.harness.pay_order(order_id))
+    measured.deliver()
+    trace = measured.trace(order_id)
+    assert [chapter["title"] for chapter in trace["chapters"]] == ["Placed", "Paid"]
+    assert causes(trace, named(trace, "mail OrderPlaced"))[-1] == "POST /orders → 200"
+    assert causes(trace, named(trace, "mail OrderPaid"))[-1] == "POST /payments/events → 200"
+    assert causes(trace, named(trace, "INSERT Sale"))[-1] == "POST /payments/events → 200"
+
+
 # attempts -------------------------------------------------------------------------------------------------------------
 def test_the_attempts_of_a_reaction_are_segments_of_one_span(paid: tuple[MeasuredShop, str]) -> None:
     measured, order_id = paid
