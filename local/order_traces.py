@@ -16,6 +16,7 @@ attempt, and for each wait before it.
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -29,6 +30,8 @@ from local.invocation_spans import WRITES, sum_units
 READERS = ("copies_reader", "event_publisher")
 ROOT_RECORDS_APART_SECONDS = 2.0
 """Records without a cause in the log start one chapter together, if they follow each other within this time."""
+GRACE_SECONDS = 10.0
+"""A record is known before the end of the invocation that wrote it. So long, it belongs to the chapter before it."""
 BY_PRODUCTS = {"snapshot": "copy", "log": "copy", "marker": "marker", "counter": "marker"}
 """The kinds of rows whose records a timeline folds: copies of other items, and markers that remember a step."""
 
@@ -136,12 +139,14 @@ class _Write:
         return float(self.request["began_at"]) + float(self.request["ms"]) / 1000
 
 
-def build_trace(entries: Sequence[ActivityLogEntry]) -> dict[str, Any]:
+def build_trace(entries: Sequence[ActivityLogEntry], now: float | None = None) -> dict[str, Any]:
     """Return the trace of an order: {"chapters": [...]}, oldest first. `entries`: the order's activity log entries.
 
-    Each chapter has its `title`, its `spans` (causes before effects), and sums: see `_chapter_to_json`.
+    Each chapter has its `title`, its `spans` (causes before effects), and sums: see `_chapter_to_json`. `now`: epoch
+    seconds, by default the current time.
     """
-    return {"chapters": [_chapter_to_json(root, spans) for root, spans in _Builder(entries).chapters()]}
+    chapters = _Builder(entries).chapters(time.time() if now is None else now)
+    return {"chapters": [_chapter_to_json(number, root, spans) for number, (root, spans) in enumerate(chapters)]}
 
 
 def describe_span(entries: Sequence[ActivityLogEntry], id: str) -> dict[str, Any] | None:
@@ -365,7 +370,7 @@ class _Builder:
             attempts = list(reader.segments)
             for number, records in enumerate(causes.values()):
                 span = reader if number == 0 else self._split_reader(reader, records, attempts)
-                span.parent = next((record for record in records if record.name.endswith(" Order")), records[0])
+                span.parent = min(records, key=lambda one: (not one.name.endswith(" Order"), one.fold is not None))
                 if (since := span.parent.began_at) < span.began_at:
                     span.segments.insert(0, _segment("waiting", since, (span.began_at - since) * 1000))
 
@@ -436,7 +441,7 @@ class _Builder:
         self.spans.append(span)
 
     # Chapters -------------------------------------------------------------------------------------------------------
-    def chapters(self) -> Iterator[tuple[Span, list[Span]]]:
+    def chapters(self, now: float) -> Iterator[tuple[Span, list[Span]]]:
         """Yield each chapter: its first span, and its spans with causes before their effects."""
         children: dict[str, list[Span]] = {}
         for span in self.spans:
@@ -444,7 +449,7 @@ class _Builder:
                 children.setdefault(span.parent.id, []).append(span)
         chapters: list[list[Span]] = []
         for root in sorted((span for span in self.spans if span.parent is None), key=lambda span: span.began_at):
-            if chapters and _continues(chapters[-1], root):
+            if chapters and _continues(chapters[-1], root, now):
                 chapters[-1].append(root)
             else:
                 chapters.append([root])
@@ -453,7 +458,7 @@ class _Builder:
             yield roots[0], [span for root in ordered for span in _with_descendants(root, children)]
 
 
-def _continues(chapter: list[Span], root: Span) -> bool:
+def _continues(chapter: list[Span], root: Span, now: float) -> bool:
     """Return whether a span without a known cause belongs to the chapter before it.
 
     That is true unless it is itself a cause from outside. Records of one change from outside belong together.
@@ -462,8 +467,16 @@ def _continues(chapter: list[Span], root: Span) -> bool:
         return False
     first = chapter[0]
     if root.kind == "record":
-        return first.kind in ("record", "chaos") and root.began_at - first.began_at < ROOT_RECORDS_APART_SECONDS
+        if first.kind in ("record", "chaos") and root.began_at - first.began_at < ROOT_RECORDS_APART_SECONDS:
+            return True
+        return now - root.began_at < GRACE_SECONDS and not _is_from_outside(root.entries[0])
     return True
+
+
+def _is_from_outside(entry: ActivityLogEntry) -> bool:
+    """Return whether a stream record surely has no cause in the log: by TTL, or by the restore of an archived order."""
+    restored = (entry.get("new") or {}).get("restored_at")
+    return entry.get("by") == "expiry" or restored != (entry.get("old") or {}).get("restored_at")
 
 
 def _with_descendants(span: Span, children: Mapping[str, list[Span]]) -> Iterator[Span]:
@@ -472,7 +485,7 @@ def _with_descendants(span: Span, children: Mapping[str, list[Span]]) -> Iterato
         yield from _with_descendants(child, children)
 
 
-def _chapter_to_json(root: Span, spans: list[Span]) -> dict[str, Any]:
+def _chapter_to_json(number: int, root: Span, spans: list[Span]) -> dict[str, Any]:
     """Return a chapter with its sums.
 
     `units`: of all requests and invocations. `failures`: the number of failed attempts. `failing`: the names of the
@@ -486,7 +499,7 @@ def _chapter_to_json(root: Span, spans: list[Span]) -> dict[str, Any]:
             units = _add_units(units, span.units)
     failing = [span.name for span in spans if span.attempts and span.attempts[-1]["state"] == "failed"]
     return {
-        "id": root.id,
+        "id": f"chapter-{number}",
         "title": _title(root, spans),
         "began_at": round(began_at * 1000, 1),
         "ms": round((max(span.ended_at for span in spans) - began_at) * 1000, 1),

@@ -322,8 +322,9 @@ class PageServer:
         while not self._journal.is_closed:
             entries = self._journal.entries_after(after, order_id=order_id)
             for entry in entries:
-                write(f"id: {entry['id']}\ndata: {json.dumps(entry)}\n\n".encode())
                 after = entry["id"]
+                if order_id is not None or entry["kind"] != "invocation":  # only traces show measured invocations
+                    write(f"id: {after}\ndata: {json.dumps(entry)}\n\n".encode())
             if not entries:
                 write(b": still here\n\n")
                 self._wait_for_entry(after, order_id)

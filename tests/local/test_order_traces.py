@@ -289,6 +289,16 @@ def test_a_batch_with_records_of_two_commands_is_in_the_chapter_of_each_command(
     assert causes(trace, named(trace, "INSERT Sale"))[-1] == "POST /payments/events → 200"
 
 
+def test_a_record_stays_in_the_chapter_of_its_cause_while_the_invocation_still_runs(
+    paid: tuple[MeasuredShop, str],
+) -> None:
+    measured, order_id = paid
+    entries = [one for one in measured.entries(order_id) if one.get("function") != "fulfilment"]
+    assert [chapter["title"] for chapter in build_trace(entries)["chapters"]] == ["Placed", "Paid"]
+    later = build_trace(entries, now=time.time() + 60)
+    assert [chapter["title"] for chapter in later["chapters"]] == ["Placed", "Paid", "Being packed"]
+
+
 # attempts -------------------------------------------------------------------------------------------------------------
 def test_the_attempts_of_a_reaction_are_segments_of_one_span(paid: tuple[MeasuredShop, str]) -> None:
     measured, order_id = paid
