@@ -297,8 +297,10 @@ class Trace {
     this.aside.hidden = !this.panel;
     if (!this.panel) return this.aside.replaceChildren();
     const place = (this.narrow.matches && this.#row(this.selected)?.closest("li")) || this.aside;
-    if (this.panel.parentNode !== place) place.append(this.panel);
     if (place !== this.aside) this.aside.hidden = true;
+    if (this.panel.parentNode === place) return;
+    place.append(this.panel);
+    if (place === this.aside && this.narrow.matches) this.panel.scrollIntoView({ block: "nearest" });
   }
 
   #row(id) {
