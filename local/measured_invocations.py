@@ -10,6 +10,7 @@ import json
 import os
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,8 @@ def measure_invocations(file: Path) -> None:
             "cold_start": bool(result.get("cold_start")),
             **describe_event(event, result),
         }
-        os.write(descriptor, f"{json.dumps(line)}\n".encode())
+        with suppress(OSError):  # if the disk is full, the invocation must not fail
+            os.write(descriptor, f"{json.dumps(line)}\n".encode())
         return result
 
     Worker.invoke, Worker._drain_stderr_bounded = measure, note_end_and_drain

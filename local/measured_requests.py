@@ -13,6 +13,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -36,19 +37,19 @@ def request_handlers(file: Path) -> list[tuple[str, Callable[..., None]]]:
     process = os.getpid()
 
     def begin(params: Mapping[str, Any], context: dict[str, Any], model: Any, **_: Any) -> None:
-        keys = list(_keys(model.name, params)) if model.service_model.service_name == "dynamodb" else []
-        context["measured"] = {"began_at": time.time(), "keys": keys[:MAX_KEYS], "items": len(keys)}
+        service = model.service_model.service_name
+        keys = list(_keys(model.name, params)) if service == "dynamodb" else []
+        about = {"service": service, "operation": model.name, "keys": keys[:MAX_KEYS], "items": len(keys)}
+        context["measured"] = {"began_at": time.time(), **about}
         if model.name == "PutEvents":
             context["measured"]["events"] = [_event(entry) for entry in params["Entries"]]
 
-    def end(context: dict[str, Any], model: Any, parsed: Mapping[str, Any] | None = None, **more: Any) -> None:
+    def end(context: dict[str, Any], parsed: Mapping[str, Any] | None = None, **more: Any) -> None:
         begun = context.pop("measured", None)
         if begun is None:
             return
         request = {
             "process": process,
-            "service": model.service_model.service_name,
-            "operation": model.name,
             **begun,
             "ms": round((time.time() - begun["began_at"]) * 1000, 1),
             **_result(begun["keys"], parsed or {}, more.get("exception")),
@@ -57,7 +58,8 @@ def request_handlers(file: Path) -> list[tuple[str, Callable[..., None]]]:
             results = (parsed or {}).get("Entries", ())
             sent = zip(begun["events"], results, strict=False)
             request["events"] = [event for event, result in sent if "ErrorCode" not in result]
-        os.write(descriptor, f"{json.dumps({'request': request})}\n".encode())
+        with suppress(OSError):  # if the disk is full, the function must not fail
+            os.write(descriptor, f"{json.dumps({'request': request})}\n".encode())
 
     return [("before-parameter-build", begin), ("after-call", end), ("after-call-error", end)]
 
