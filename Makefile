@@ -71,7 +71,7 @@ browser: installed build/site/index.html ## run the browser tests of the page, i
 	$(python) -m pytest -m browser -s tests/browser $(ARGS)
 
 picture: installed ## update the README's screenshot of the page
-	$(python) -m pytest -m browser -s tests/browser -k all_the_way --picture docs/story.png $(ARGS)
+	$(python) -m pytest -m browser -s tests/browser -k shows_each_step --picture docs/story.png $(ARGS)
 
 simulate: installed ## run the simulation with injected faults; SEEDS=1-5000, or SEED=42 for one seed, with ARGS=--trace for its log; LEDGER=FILE
 	$(python) -m tests.simulation $(if $(SEED),--seed $(SEED),--seeds $(SEEDS)) $(if $(LEDGER),--ledger $(LEDGER)) $(ARGS)

@@ -57,6 +57,8 @@ Clients do not connect to this port. They send their requests to `LocalAws.endpo
 STATE, OBJECTS_FOLDER, TEMPORARY, MAILS, UNSAVED_MARKER = "state", "s3", "tmp", "mails", "unsaved"
 # The file with the log lines of all functions in the current run.
 FUNCTION_LOG = "functions.log"
+# The file with the measured invocations and requests of all functions in the current run.
+SPANS_FILE = "spans.log"
 REFUSED_MAILS = "refused-mails"
 """The file in the directory of the local AWS that says which mails its SES refuses. No file: none."""
 MAIL_FAULTS = ("rate", "quota", "paused", "sandbox", "unknown", "suppressed")

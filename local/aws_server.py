@@ -38,7 +38,7 @@ from ministack.core import lambda_runtime  # type: ignore[import-untyped]
 from ministack.services import apigateway, lambda_svc  # type: ignore[import-untyped]
 
 from local import users
-from local.aws_process import API_PATH, LocalAws, LocalAwsAddress
+from local.aws_process import API_PATH, SPANS_FILE, LocalAws, LocalAwsAddress
 from local.browser_guard import rejection_reason
 from local.deploy import API_ID, describe_deployed_stack
 from local.forked_workers import fork_workers
@@ -46,6 +46,7 @@ from local.function_output import save_function_output
 from local.loop_guard import remember_chain, stop_loops
 from local.mail_refusals import refuse_mails
 from local.mail_suppression import add_suppression_list
+from local.measured_invocations import measure_invocations
 from local.shop_client import STACK_NAME, TOKEN_CACHE_SECONDS
 
 Scope = MutableMapping[str, Any]
@@ -323,7 +324,8 @@ def main(directory: Path) -> None:
     _add_key_to_authorizer_requests(aws)
     save_function_output(directory)
     refuse_mails(directory)
-    fork_workers()
+    fork_workers(directory / SPANS_FILE)
+    measure_invocations(directory / SPANS_FILE)
     _limit_batches()
     stop_loops()
     add_suppression_list()

@@ -149,6 +149,7 @@ class Chaos:
             order_id=about.get("data", {}).get("order_id"),
             reaction=queue.name,
             error="forced failure",
+            event_id=about.get("id"),
             attempt=int(message["Attributes"]["ApproximateReceiveCount"]),
         )
 

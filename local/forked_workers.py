@@ -17,6 +17,7 @@ import runpy
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from functools import partial
 from multiprocessing import reduction
 from pathlib import Path
 from types import SimpleNamespace
@@ -24,24 +25,29 @@ from typing import Any
 
 from ministack.core import lambda_runtime  # type: ignore[import-untyped]
 
+from local.measured_requests import measure_requests
+
 PROJECT = str(Path(__file__).parent.parent)
 FORK_CONTEXT = multiprocessing.get_context("forkserver") if sys.platform == "linux" else None
 
 
-def fork_workers() -> None:
-    """Make ministack fork all further worker processes of Python functions. Does nothing if the system is not Linux."""
+def fork_workers(spans: Path | None = None) -> None:
+    """Make ministack fork all further worker processes of Python functions. Does nothing if the system is not Linux.
+
+    `spans`: the file to which the workers append their AWS requests. If it is None, they do not measure requests.
+    """
     if FORK_CONTEXT is None:
         return
     FORK_CONTEXT.set_forkserver_preload(["local.worker_packages"])
     names = {name: getattr(subprocess, name) for name in ("PIPE", "TimeoutExpired", "DEVNULL", "STDOUT", "run")}
-    lambda_runtime.subprocess = SimpleNamespace(**names, Popen=_start_process)
+    lambda_runtime.subprocess = SimpleNamespace(**names, Popen=partial(_start_process, spans=spans))
 
 
-def _start_process(command: Sequence[str], **options: Any) -> Any:
+def _start_process(command: Sequence[str], *, spans: Path | None = None, **options: Any) -> Any:
     """Start a process for ministack: fork a Python worker, or start any other command with subprocess.Popen."""
     program, script = command[0], command[-1]
     if program == sys.executable and len(command) == 2:
-        return ForkedWorker(script, cwd=options["cwd"], env=options["env"])
+        return ForkedWorker(script, cwd=options["cwd"], env=options["env"], spans=spans)
     return subprocess.Popen(command, **options)
 
 
@@ -66,13 +72,13 @@ class ForkedWorker:
     This class has only the attributes and methods of subprocess.Popen that ministack uses.
     """
 
-    def __init__(self, script: str, *, cwd: str, env: Mapping[str, str]) -> None:
+    def __init__(self, script: str, *, cwd: str, env: Mapping[str, str], spans: Path | None = None) -> None:
         assert FORK_CONTEXT is not None
         pipes = [os.pipe() for _ in range(3)]
         (stdin, to_stdin), (from_stdout, stdout), (from_stderr, stderr) = pipes
         theirs = stdin, stdout, stderr
         self._process = FORK_CONTEXT.Process(
-            target=_run_script, args=(script, cwd, dict(env), *map(_InheritedDescriptor, theirs)), daemon=True
+            target=_run_script, args=(script, cwd, dict(env), spans, *map(_InheritedDescriptor, theirs)), daemon=True
         )
         try:
             self._process.start()
@@ -106,7 +112,7 @@ class ForkedWorker:
         self._process.kill()
 
 
-def _run_script(script: str, cwd: str, env: Mapping[str, str], *files: int) -> None:
+def _run_script(script: str, cwd: str, env: Mapping[str, str], spans: Path | None, *files: int) -> None:
     """Set up the standard streams, os.environ, sys.path and sys.argv as `python script` does, and run the script.
 
     This function runs in the forked process.
@@ -120,4 +126,6 @@ def _run_script(script: str, cwd: str, env: Mapping[str, str], *files: int) -> N
     os.chdir(cwd)
     sys.path[:] = [str(Path(script).parent), *(path for path in sys.path if path not in ("", PROJECT))]
     sys.argv = [script]
+    if spans is not None:
+        measure_requests(spans)
     runpy.run_path(script, run_name="__main__")

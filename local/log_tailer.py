@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from local.activity_log import ActivityLog, ActivityLogEntry
+from local.invocation_spans import SpanReader
 
 POLL_INTERVAL_SECONDS = 0.1
-HIDDEN_KINDS = {"record"}
-"""The terminal does not show entries of these kinds. Half of all entries are stream records (`record`)."""
+HIDDEN_KINDS = {"record", "invocation"}
+"""The terminal does not show entries of these kinds: stream records and measured invocations are most entries."""
 LogLine = Mapping[str, Any]
 NewEntry = dict[str, Any]
 
@@ -28,7 +29,7 @@ def _request_entries(line: LogLine) -> Iterator[NewEntry]:
     yield {
         "kind": "request",
         "text": f"{line['route']} → {line['status']}",
-        **_pick_fields(line, "order_id", "route", "status", "ms", "units", "problem"),
+        **_pick_fields(line, "order_id", "route", "status", "ms", "units", "problem", "invocation"),
     }
 
 
@@ -40,6 +41,7 @@ def _published_entries(line: LogLine) -> Iterator[NewEntry]:
             "order_id": one["order_id"],
             "event": one["event"],
             "event_id": one["event_id"],
+            "invocation": line.get("invocation"),
         }
 
 
@@ -52,6 +54,8 @@ def _copied_entries(line: LogLine) -> Iterator[NewEntry]:
             "text": f"copies updated after {one['change']}",
             "order_id": one["order_id"],
             "change": one["change"],
+            "event_id": one.get("event_id"),
+            "invocation": line.get("invocation"),
             "units": units,
         }
 
@@ -59,7 +63,8 @@ def _copied_entries(line: LogLine) -> Iterator[NewEntry]:
 def _effect_entries(reaction: str, what: Callable[[LogLine], str]) -> Callable[[LogLine], Iterator[NewEntry]]:
     def told(line: LogLine) -> Iterator[NewEntry]:
         if text := what(line):
-            more = _pick_fields(line, "order_id", "attempt", "lag_ms", "units", "message_id", "status", "reason")
+            names = ("order_id", "attempt", "lag_ms", "units", "message_id", "status", "reason", "invocation")
+            more = _pick_fields(line, *names)
             if "event_id" in line:
                 more["event"] = line["event_id"]
             yield {"kind": "effect", "text": text, "reaction": reaction, "what": text, **more}
@@ -113,7 +118,7 @@ def _parked_entries(line: LogLine) -> Iterator[NewEntry]:
         "text": f"{line['reader']} parked a record: {line['reason']}",
         "order_id": _order_id_of(line),
         "object": f"parked/{line['reader']}/{line['object']}.json",
-        **_pick_fields(line, "reader", "reason", "attempt"),
+        **_pick_fields(line, "reader", "reason", "attempt", "invocation", "record"),
     }
 
 
@@ -123,7 +128,7 @@ def _failed_entries(line: LogLine) -> Iterator[NewEntry]:
         "text": f"{line['reader']} failed: {line['error']}",
         "order_id": _order_id_of(line),
         "reaction": line["reader"],
-        **_pick_fields(line, "error", "attempt"),
+        **_pick_fields(line, "error", "attempt", "invocation", "record"),
     }
 
 
@@ -133,7 +138,7 @@ def _deferred_entries(line: LogLine) -> Iterator[NewEntry]:
         "text": f"mail deferred for {line['delay_seconds']} s: {line['error']} ({line['kind']})",
         "order_id": _order_id_of(line),
         "reaction": line["function"],
-        **_pick_fields(line, "error", "attempt"),
+        **_pick_fields(line, "error", "attempt", "invocation", "record"),
     }
 
 
@@ -185,16 +190,16 @@ def parse_log_line(text: bytes | str) -> list[NewEntry]:
 
 
 class LogTailer(threading.Thread):
-    """A thread that reads new lines of the functions' log file, and adds entries to the activity log.
+    """A thread that reads new lines of the functions' log and of their spans, and adds entries to the activity log.
 
-    Lines that are already in the file at the start are skipped.
+    `spans`: the file of measured invocations (local/invocation_spans.py). Lines that are already in a file at the start
+    are skipped.
     """
 
-    def __init__(self, log: Path, journal: ActivityLog) -> None:
+    def __init__(self, log: Path, spans: Path, journal: ActivityLog) -> None:
         super().__init__(name="narrator", daemon=True)
-        log.touch()
-        self._log, self._journal = log.open("rb"), journal
-        self._log.seek(0, os.SEEK_END)
+        self._log, self._span_lines, self._journal = _NewLines(log), _NewLines(spans), journal
+        self._spans = SpanReader()
         self._stopping = threading.Event()
 
     def stop(self) -> None:
@@ -203,15 +208,33 @@ class LogTailer(threading.Thread):
         if self.is_alive():
             self.join()
         self._log.close()
+        self._span_lines.close()
 
     def run(self) -> None:
-        rest = b""
         while True:
             ending = self._stopping.wait(POLL_INTERVAL_SECONDS)
-            *lines, rest = (rest + self._log.read()).split(b"\n")
-            self._journal.append_all(noted for line in lines for noted in parse_log_line(line))
+            self._journal.append_all(new for line in self._span_lines.read() for new in self._spans.entries(line))
+            self._journal.append_all(new for line in self._log.read() for new in parse_log_line(line))
             if ending:
                 return
+
+
+class _NewLines:
+    """The lines that are appended to a file. The file is created if it does not exist."""
+
+    def __init__(self, file: Path) -> None:
+        file.touch()
+        self._file = file.open("rb")
+        self._file.seek(0, os.SEEK_END)
+        self._rest = b""
+
+    def read(self) -> list[bytes]:
+        """Return the complete lines since the last call."""
+        *lines, self._rest = (self._rest + self._file.read()).split(b"\n")
+        return lines
+
+    def close(self) -> None:
+        self._file.close()
 
 
 class TerminalPrinter:

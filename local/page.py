@@ -41,6 +41,7 @@ from local.http_server import (
 from local.page_items import open_item
 from local.page_patterns import PatternExplorer
 from local.page_queries import PageQueries
+from local.page_traces import get_span, get_trace
 from local.queues import StackQueues
 from local.shop_client import TOKEN_CACHE_SECONDS, RunningShop
 from local.supervisor import ProcessSupervisor
@@ -96,6 +97,8 @@ class PageServer:
                 ("POST", "/local/tokens", self._create_token),
                 ("POST", "/local/payments", self._pay),
                 ("GET", "/local/orders/{id}/story", self._get_story),
+                ("GET", "/local/orders/{id}/trace", lambda asked: HttpResponse(get_trace(journal, asked))),
+                ("GET", "/local/orders/{id}/spans/{span}", lambda asked: HttpResponse(get_span(journal, asked))),
                 (
                     "GET",
                     "/local/orders/{id}/copies",
@@ -326,8 +329,9 @@ class PageServer:
         while not self._journal.is_closed:
             entries = self._journal.entries_after(after, order_id=order_id)
             for entry in entries:
-                write(f"id: {entry['id']}\ndata: {json.dumps(entry)}\n\n".encode())
                 after = entry["id"]
+                if order_id is not None or entry["kind"] != "invocation":  # only traces show measured invocations
+                    write(f"id: {after}\ndata: {json.dumps(entry)}\n\n".encode())
             if not entries:
                 write(b": still here\n\n")
                 self._wait_for_entry(after, order_id)

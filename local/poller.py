@@ -22,6 +22,8 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
+from functions.dynamodb.codec import Image
+from functions.model.changes import make_change_id
 from functions.model.lambdas import lambda_name_of_handler
 from functions.model.table import ORDER, ROWS_BY_TYPE
 from local.activity_log import ActivityLog
@@ -57,6 +59,11 @@ LAPTOP_ASSUMPTIONS = MappingAssumptions(retention_seconds=None)
 
 A laptop may sleep for days. Records that were not processed before the sleep must still be delivered after it.
 """
+
+
+MAX_IMAGE_CHARACTERS = 8192
+"""In the activity log, an image of a stream record with more characters keeps only the beginning of long values."""
+MAX_VALUE_CHARACTERS = 200
 
 
 @dataclass
@@ -264,9 +271,9 @@ class StreamPoller(threading.Thread):
             return NotInvoked(type(error).__name__) if isinstance(action, Invoke) else FailureDelivered(succeeded=False)
 
     def _invoke(self, action: Invoke) -> Outcome:
-        started = time.monotonic()
+        began_at, started = time.time(), time.monotonic()
         outcome = self._call_function(action)
-        self._log_delivery(action, outcome, (time.monotonic() - started) * 1000)
+        self._log_delivery(action, outcome, began_at, (time.monotonic() - started) * 1000)
         return outcome
 
     def _call_function(self, action: Invoke) -> Outcome:
@@ -290,10 +297,11 @@ class StreamPoller(threading.Thread):
             self.fail_next -= (fails := self.fail_next > 0)
         return fails
 
-    def _log_delivery(self, action: Invoke, outcome: Outcome, milliseconds: float) -> None:
+    def _log_delivery(self, action: Invoke, outcome: Outcome, began_at: float, milliseconds: float) -> None:
         """Add an activity log entry for each order in the batch, with the outcome of the order's records.
 
-        `milliseconds`: the duration of the invocation. Records that belong to no order share one entry.
+        `began_at`, `milliseconds`: the start of the invocation in epoch seconds, and its duration. Records that belong
+        to no order share one entry.
         """
         again = _retried_sequence_numbers(action, outcome)
         orders: dict[str | None, list[StreamRecord]] = {}
@@ -308,6 +316,8 @@ class StreamPoller(threading.Thread):
                 order_id=order_id,
                 reader=self.reader,
                 records=len(records),
+                sequences=[record.sequence_number for record in records],
+                began_at=began_at,
                 version=next((it for record in records if (it := _order_version_of(record.event))), None),
                 attempt=action.attempt,
                 lag_ms=round(lag * 1000),
@@ -360,11 +370,13 @@ def _stream_record_entry(event: Mapping[str, Any]) -> dict[str, Any]:
     row = ROWS_BY_TYPE.get(type_name)
     by_expiry = event.get("userIdentity") is not None
     what = f"{event['eventName']} {type_name}" + (" by TTL" if by_expiry else "")
+    order_id = _order_id_of(event)
+    images = {"old": change.get("OldImage"), "new": change.get("NewImage")} if order_id else {}
     return {
         "kind": "record",
         "text": f"{what} (copy)" if row and row.kind in ("snapshot", "log") else what,
         "once": f"record {change['SequenceNumber']}",
-        "order_id": _order_id_of(event),
+        "order_id": order_id,
         "event": event["eventName"],
         "type": type_name,
         "PK": change["Keys"]["PK"].get("S"),
@@ -373,7 +385,56 @@ def _stream_record_entry(event: Mapping[str, Any]) -> dict[str, Any]:
         "sequence": change["SequenceNumber"],
         "by": "expiry" if by_expiry else "shop",
         "bytes": change.get("SizeBytes"),
+        "event_id": _change_id(event, image) if row else None,
+        **{name: _shorten_image(found) for name, found in images.items()},
     }
+
+
+def _change_id(event: Mapping[str, Any], image: Image) -> str | None:
+    """Return the id of the event of this change, if the change has an event. Return None if the version is no number.
+
+    Any program can write such an item. It must not stop the poller.
+    """
+    try:
+        version = int(image.get("version", {}).get("N", "1"))
+    except ValueError:
+        return None
+    return make_change_id(ROWS_BY_TYPE[image["type"]["S"]], image, version, event["eventName"])
+
+
+def _shorten_image(image: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """Return an image of a stream record with plain values. In a large image, long values are cut.
+
+    Only orders' images are stored, in the activity log of this laptop. They may contain personal data.
+    """
+    if image is None:
+        return None
+    values = {name: _plain(value) for name, value in image.items()}
+    if len(json.dumps(values)) <= MAX_IMAGE_CHARACTERS:
+        return values
+    return {name: _cut(value) for name, value in values.items()}
+
+
+def _plain(value: Mapping[str, Any]) -> Any:
+    """Return a value of DynamoDB's JSON as plain JSON. Numbers stay exact, and sets become lists."""
+    [(kind, held)] = value.items()
+    match kind:
+        case "N":
+            return int(held) if held.lstrip("-").isdecimal() else held
+        case "NULL":
+            return None
+        case "L":
+            return [_plain(one) for one in held]
+        case "M":
+            return {name: _plain(one) for name, one in held.items()}
+        case "B" | "BS":
+            return "binary"
+    return held
+
+
+def _cut(value: Any) -> Any:
+    text = json.dumps(value)
+    return value if len(text) <= MAX_VALUE_CHARACTERS else f"{text[:MAX_VALUE_CHARACTERS]} … ({len(text)} characters)"
 
 
 def _order_id_of(event: Mapping[str, Any]) -> str | None:

@@ -62,8 +62,9 @@ class RunningShop:
         return self.stack.resource_name("AWS::DynamoDB::GlobalTable")
 
     def order_activity(self, order_id: str) -> list[activity_log.ActivityLogEntry]:
-        """Return all entries of an order in the activity log, oldest first."""
-        return activity_log.read_order_entries(self.activity_log_file, order_id)
+        """Return all entries of an order in the activity log, oldest first, without its measured invocations."""
+        entries = activity_log.read_order_entries(self.activity_log_file, order_id)
+        return [entry for entry in entries if entry["kind"] != "invocation"]
 
     def consumer_lags(self) -> list[ConsumerLag]:
         """Return how far each stream poller and each queue was behind at the last measurement.

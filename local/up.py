@@ -175,7 +175,7 @@ def _start_parts(
         "deploying", lambda: local_deploy.deploy(aws, STACK_NAME, template, PROJECT / "functions", variables)
     )
     aws = _create_table(engine, aws, stack)
-    narrator = LogTailer(aws.function_log, journal)
+    narrator = LogTailer(aws.function_log, aws.directory / local_aws.SPANS_FILE, journal)
     narrator.start()
     exit_stack.callback(narrator.stop)
     if aws.was_killed:
@@ -207,7 +207,7 @@ def _start_parts(
 
 def _check_previous_state(state: Path) -> None:
     """Rename the logs of the previous run, and check its data. Raises DamagedState if the data cannot be used."""
-    for log in ("engine/log", "aws/log", f"aws/{local_aws.FUNCTION_LOG}"):
+    for log in ("engine/log", "aws/log", f"aws/{local_aws.FUNCTION_LOG}", f"aws/{local_aws.SPANS_FILE}"):
         processes.rotate_log(state / log)
     check_database(state / "engine")
     if read_fingerprint(state / "engine") and not local_aws.find_snapshot(state / "aws"):

@@ -2,11 +2,11 @@
 
 import { get, post, reached } from "./api.js";
 import { explain } from "./problems.js";
-import { bytes, capital, money, moment, number, plural } from "./format.js";
+import { bytes, capital, duration, money, moment, number, plural } from "./format.js";
 import { isHere } from "./settings.js";
 import { button, chip, copyable, dialog, el, facts, stateChip, timeOf, toast } from "./ui.js";
 
-const COPY_TONES = { "in sync": "good", missing: "bad", behind: "waiting", "left over": "bad" };
+const COPY_TONES = { "in sync": "good" };
 
 /** Each panel: the data it needs beside the whole order, how it shows them, and whether only a laptop has it. */
 const PANELS = [
@@ -45,9 +45,11 @@ const none = (text) => el("p", { class: "hint" }, text);
 const archivedWith = (whole) => whole?.order?.archived;
 
 // Copies ---------------------------------------------------------------------------------------------------------------
-function copies({ in_sync: inSync, checked_at: at, copies: all }) {
+/** A copy that follows late is not an error: the readers write it a moment after its source. */
+function copies({ in_sync: inSync, checked_at: at, copies: all }, { whole }) {
   const apart = all.filter((one) => one.state !== "in sync").length;
-  const sum = inSync ? chip("All in sync", "good") : chip(`${plural(apart, "copy", "copies")} not in sync`, "waiting");
+  const late = whole?.order ? `, ${duration(Math.max(0, Date.parse(at) - Date.parse(whole.order.updated_at)))}` : "";
+  const sum = inSync ? chip("All in sync", "good") : chip(`${apart} of ${plural(all.length, "copy", "copies")} follow${late}`, "waiting");
   const checked = el("span", { class: "hint" }, "checked ", timeOf(at));
   if (!all.length) return none("The order has no copies.");
   return [el("p", { class: "row tight" }, sum, checked), el("ul", { class: "plain-list" }, all.map(copy))];
@@ -56,7 +58,7 @@ function copies({ in_sync: inSync, checked_at: at, copies: all }) {
 function copy({ type, PK, SK, state, expected, found }) {
   const compared = state !== "in sync" && [el("h4", null, "Expected"), json(expected), el("h4", null, "Found"), json(found)];
   return el("li", null, el("details", null,
-    el("summary", null, el("span", null, type), " ", chip(state, COPY_TONES[state] ?? "over")),
+    el("summary", null, el("span", null, type), " ", chip(state, COPY_TONES[state] ?? "waiting")),
     facts(["PK", el("code", null, PK)], ["SK", el("code", null, SK)]), compared || ""));
 }
 

@@ -1,24 +1,24 @@
-// The timeline of an order: its state, its events, and its current items.
+// The story of an order: its state, its trace or events, and its current items.
 
 import { get, Problem } from "./api.js";
 import { actionButtons } from "./actions.js";
 import { money, number, shortId, stateName } from "./format.js";
 import { history } from "./history.js";
-import { journal } from "./journal.js";
 import { sidePanels } from "./panels.js";
 import { choose, isStaff, person, staffMember } from "./people.js";
 import { isHere } from "./settings.js";
+import { oneAtATime, trace } from "./trace.js";
 import { button, chip, copyable, el, facts, failure, loading, row, stateChip, table, timeOf } from "./ui.js";
 
 const MOST_PAGES = 5;
 
-/** The source of the timeline: a laptop's activity log, live; elsewhere the order's own log, at each refresh. */
+/** The source of the story: a laptop's activity log, live; elsewhere the order's own log, at each refresh. */
 const TELLERS = [
-  { laptop: true, tell: journal },
+  { laptop: true, tell: trace },
   { laptop: false, tell: history },
 ];
 
-export function show(place, { id, signal, again }) {
+export function show(place, { id, query, signal, again }) {
   const me = person();
   const heading = el("h1", null, `Order ${shortId(id)}`);
   const head = el("div", { class: "card story-head" }, loading("Loading the order …"));
@@ -31,35 +31,15 @@ export function show(place, { id, signal, again }) {
   });
   const about = { id, me, signal, again, look, known: undefined };
   const [{ tell }] = TELLERS.filter(isHere);
-  const teller = tell({ id, signal, look });
+  const teller = tell({ id, query, signal, look });
   const title = el("div", { class: "card-head" }, el("h2", { id: "story" }, "Story"), teller.state);
   const story = el("section", { "aria-labelledby": "story" }, title, teller.element);
   place.append(
     el("div", { class: "view-head" }, heading, copyable(id, "the order's number")), head,
-    el("div", { class: "story-columns" }, story, panels.element));
+    el("div", { class: "story-columns" }, story, el("div", { class: "story-aside" }, teller.aside, panels.element)));
 
   look();
   return heading;
-}
-
-/** Runs never overlap, so that no older answer is drawn last; calls during a run cause one more run after it. */
-function oneAtATime(run) {
-  let running = null;
-  let wanted = false;
-  return () => {
-    wanted = true;
-    running ??= (async () => {
-      try {
-        while (wanted) {
-          wanted = false;
-          await run();
-        }
-      } finally {
-        running = null;
-      }
-    })();
-    return running;
-  };
 }
 
 // How it stands --------------------------------------------------------------------------------------------------------

@@ -219,6 +219,7 @@ class Target:
             *posts("/local/payments", due),
             *reads("/", f"/{NAME}/{NAME}", "/_ministack/ses/messages", "/mcp", "/v1/refunds"),
             *reads("/local/shop", "/local/stream", f"/local/orders/{order_id}/story", "/settings.json"),
+            *reads(f"/local/orders/{order_id}/trace", f"/local/orders/{order_id}/spans/record-1"),
             *embeds("/", f"/?{urlencode(purge)}", "/local/shop", "/main.js", "/icon.svg"),
             *(Attack("EventSource", path) for path in ("/local/events?after=0", "/mcp")),
             *(Attack("WebSocket", path) for path in ("/", "/mqtt")),

@@ -3,7 +3,6 @@
 import json
 import re
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -59,59 +58,6 @@ def panel(page: Page, name: str) -> Locator:
 
 
 # the whole way --------------------------------------------------------------------------------------------------------
-def test_the_page_shows_each_step_of_an_order(tab: Tab, request: pytest.FixtureRequest) -> None:
-    page = tab.page
-    order_id = paid(tab)
-    page.get_by_role("link", name="See its story").click()
-    expect(page.get_by_role("heading", level=1)).to_contain_text(order_id[:8])
-    story = page.locator(".timeline")
-    for told in ("POST /orders → 201", "1.5 read, 5 write units", "OrderPaid", "invoice 2", "mail OrderPaid"):
-        expect(story).to_contain_text(told)
-    expect(panel(page, "Copies")).to_contain_text("All in sync")
-    expect(panel(page, "Invoice")).to_contain_text("Open to print")
-    expect(panel(page, "Mails").get_by_role("button")).to_have_count(2)
-    panel(page, "Mails").get_by_role("button").first.click()
-    expect(page.frame_locator("dialog iframe").locator("body")).to_contain_text("Stoneware mug")
-    page.keyboard.press("Escape")
-
-    be(page, "staff")
-    page.get_by_role("button", name=re.compile("^Ship order")).click()
-    page.get_by_role("button", name="Ship the parcel").click()
-    page.get_by_role("button", name=re.compile("^Deliver order")).click()
-    page.get_by_role("button", name="Mark as delivered").click()
-    expect(page.locator(".story-head")).to_contain_text("Delivered")
-    expect(panel(page, "Parcels")).to_contain_text("dhl, JJD")
-    expect(panel(page, "Mails").get_by_role("button")).to_have_count(4)
-    expect(panel(page, "Copies")).to_contain_text("All in sync")
-    if picture := request.config.getoption("--picture"):
-        _take(page, picture)
-
-    tab.open("flow")
-    chaos = page.get_by_role("form", name="Advance the clock")
-    chaos.get_by_label("Duration").select_option("400d")
-    chaos.get_by_role("button").click()
-    expect(page.get_by_text("items have expired").first).to_be_visible()
-    tab.open(f"orders/{order_id}")
-    expect(panel(page, "Archive")).to_contain_text(f"/{order_id}/")
-    expect(panel(page, "Archive")).to_contain_text("SHA-256")
-    expect(story).to_contain_text(re.compile(f"archived orders/day=.*/{order_id}/"))
-    expect(page.locator(".story-head")).to_contain_text("Archived")
-
-    page.get_by_role("button", name=re.compile("^Restore order")).click()
-    expect(page.locator(".toast")).to_contain_text("The order is restored. Nothing is sent or counted again.")
-    expect(page.locator(".story-head")).to_contain_text("Delivered")
-    expect(panel(page, "Copies")).to_contain_text("All in sync")
-    expect(story).to_contain_text("OrderRestored")
-    expect(page.get_by_role("button", name=re.compile("^Restore order"))).to_have_count(0)
-
-
-def _take(page: Page, picture: Path) -> None:
-    page.set_viewport_size({"width": 1200, "height": 820})
-    page.evaluate("scrollTo(0, 0)")
-    page.locator(".toast").wait_for(state="detached")
-    page.screenshot(path=picture)
-
-
 def test_an_order_is_shipped_delivered_and_returned_at_the_board(tab: Tab) -> None:
     page = tab.page
     order_id = paid(tab)
@@ -302,22 +248,6 @@ def test_an_error_is_shown_beside_the_field_that_caused_it(tab: Tab) -> None:
     tab.seen.errors.clear()
 
 
-def test_a_failing_reaction_is_shown_with_its_reason_and_then_with_its_effect(tab: Tab) -> None:
-    page = tab.page
-    tab.open("flow")
-    failing = page.get_by_role("form", name="Fail deliveries")
-    failing.get_by_label("Reader or reaction").select_option("fulfilment")
-    failing.get_by_label("Times").fill("1")
-    failing.get_by_role("button").click()
-    expect(page.get_by_text("The next delivery of fulfilment will fail.").first).to_be_visible()
-    order_id = paid(tab)
-    tab.open(f"orders/{order_id}")
-    story = page.locator(".timeline")
-    expect(story).to_contain_text("fulfilment failed on OrderPaid: forced failure")
-    expect(story).to_contain_text("attempt 2")
-    expect(story).to_contain_text("invoice 2")
-
-
 def test_a_poisoned_record_is_seen_parked_with_its_payload(tab: Tab) -> None:
     page = tab.page
     tab.open("flow")
@@ -360,23 +290,6 @@ def test_a_parked_record_is_redriven_once_it_can_be_read(tab: Tab, shop: LaptopS
     page.get_by_role("dialog").get_by_role("button", name="Redrive").click()
     expect(page.locator(".toast")).to_contain_text("Redriven: the failed work is done")
     expect(row).to_contain_text("parked, redriven")
-
-
-def test_a_failed_request_of_the_page_is_shown_and_not_repeated(tab: Tab) -> None:
-    def looks() -> int:
-        return sum("/whole" in request for request in tab.seen.requests)
-
-    page = tab.page
-    tab.open("flow")
-    page.get_by_role("form", name="Poison a record").get_by_role("button").click()
-    page.get_by_role("link", name="See its story").click()
-    expect(page.locator(".timeline")).to_contain_text("copies_reader parked a record")
-    expect(page.get_by_role("alert")).to_contain_text("The data was written by a version of the shop")
-    page.wait_for_timeout(2000)
-    settled = looks()
-    page.wait_for_timeout(2000)
-    assert looks() == settled
-    tab.seen.errors.clear()  # the browser writes down each answer that is a fault
 
 
 def test_a_hidden_tab_holds_no_connection(tab: Tab) -> None:

@@ -1,5 +1,6 @@
 """For ministack, a forked worker behaves like a started process."""
 
+import json
 import os
 import subprocess
 import sys
@@ -28,6 +29,21 @@ def script(tmp_path: Path) -> str:
     return str(file)
 
 
+REQUEST = """
+import botocore.session
+from botocore.config import Config
+session = botocore.session.get_session()
+session.set_credentials("one", "two")
+once = Config(retries={"total_max_attempts": 1}, connect_timeout=5)
+where = {"region_name": "eu-central-1", "endpoint_url": "http://127.0.0.1:9", "config": once}
+try:
+    key = {"PK": {"S": "ORDER#a"}, "SK": {"S": "ORDER"}}
+    session.create_client("dynamodb", **where).get_item(TableName="orders", Key=key)
+except Exception as error:
+    print(type(error).__name__, flush=True)
+"""
+
+
 def forked(script: str) -> ForkedWorker:
     return ForkedWorker(script, cwd=str(Path(script).parent), env={"ONE": "1"})
 
@@ -42,6 +58,17 @@ def test_it_runs_a_script_in_its_own_folder_and_environment_and_talks_through_pi
     worker.stdin.close()
     assert worker.wait(timeout=10) == 0
     assert worker.poll() == 0
+
+
+def test_it_measures_its_aws_requests_and_raises_their_errors_unchanged(tmp_path: Path) -> None:
+    script, spans = tmp_path / "worker.py", tmp_path / "spans.log"
+    script.write_text(REQUEST)
+    worker = ForkedWorker(str(script), cwd=str(tmp_path), env={}, spans=spans)
+    assert worker.stdout.readline() == "EndpointConnectionError\n"
+    assert worker.wait(timeout=10) == 0
+    [request] = [json.loads(line)["request"] for line in spans.read_text().splitlines()]
+    assert (request["operation"], request["error"]) == ("GetItem", "EndpointConnectionError")
+    assert request["keys"] == [{"op": "Get", "PK": "ORDER#a", "SK": "ORDER"}]
 
 
 @pytest.mark.parametrize("end", ["terminate", "kill"])

@@ -1,0 +1,575 @@
+"""Builds the trace of an order from the activity log: what happened, in which order, and what caused it.
+
+A trace consists of chapters. A chapter begins with a cause from outside, such as a request to the API, and contains all
+spans that follow from it. Each span names its parent, which caused it. The parents are found by identifiers:
+
+- A stream record follows from the request that wrote its item: the same key, and the same version if it has one.
+- A reader's invocation follows from its stream records: their sequence numbers.
+- An event follows from the record with the same change id (functions/model/changes.py), and from its publisher.
+- A reaction's invocation follows from the event with the id in its message.
+- A mail follows from the invocation that sent it: the message id of SES.
+
+A span that ran several times, such as a reaction that failed and was retried, is one span with a segment for each
+attempt, and for each wait before it.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from functions.model.reactions import REACTIONS
+from functions.model.table import EXPIRY, ROWS_BY_TYPE
+from local.activity_log import ActivityLogEntry
+from local.invocation_spans import WRITES, sum_units
+
+READERS = ("copies_reader", "event_publisher")
+ROOT_RECORDS_APART_SECONDS = 2.0
+"""Records without a cause in the log start one chapter together, if they follow each other within this time."""
+GRACE_SECONDS = 10.0
+"""A record is known before the end of the invocation that wrote it. So long, it belongs to the chapter before it."""
+BY_PRODUCTS = {"snapshot": "copy", "log": "copy", "marker": "marker", "counter": "marker"}
+"""The kinds of rows whose records a timeline folds: copies of other items, and markers that remember a step."""
+
+STATUS_TITLES = {
+    "PENDING": "Placed",
+    "PAID": "Paid",
+    "FULFILLING": "Being packed",
+    "CANCEL_REQUESTED": "Cancellation requested",
+    "PARTIALLY_SHIPPED": "Partly dispatched",
+    "CUT_REQUESTED": "Cancellation of the rest requested",
+    "SHIPPED": "Dispatched",
+    "DELIVERED": "Delivered",
+    "PARTIALLY_RETURNED": "Partly returned",
+    "RETURNED": "Returned",
+    "CANCELLED": "Cancelled",
+    "LAPSED": "Lapsed",
+    "ARCHIVING": "Archived",
+}
+"""The title of a chapter by the first new status of the order in it."""
+EVENT_TITLES = {"OrderExpired": "Archived", "OrderRestored": "Restored", "OrderReaddressed": "Address changed"}
+"""The title of a chapter by an event in it, if the event says more than the order's status."""
+
+
+@dataclass
+class Span:
+    """A step of a trace, with its measured times in epoch seconds.
+
+    `id`: stays the same while the trace grows, so it can be part of an address. `segments`: dicts with `state`
+    ("working", "waiting" or "failed"), `began_at` and `ms`, in the order of time. `entries`: the activity log entries
+    of the span. `fold`: "copy" or "marker" if a timeline may fold the span with others of the kind.
+    """
+
+    id: str
+    kind: str
+    name: str
+    parent: Span | None = None
+    segments: list[dict[str, Any]] = field(default_factory=list)
+    units: dict[str, float] | None = None
+    detail: str | None = None
+    problem: str | None = None
+    fold: str | None = None
+    entries: list[ActivityLogEntry] = field(default_factory=list)
+    request: Mapping[str, Any] | None = None
+
+    @property
+    def began_at(self) -> float:
+        return min(float(segment["began_at"]) for segment in self.segments)
+
+    @property
+    def ended_at(self) -> float:
+        return max(float(segment["began_at"]) + float(segment["ms"]) / 1000 for segment in self.segments)
+
+    @property
+    def failures(self) -> int:
+        return sum(segment["state"] == "failed" for segment in self.segments)
+
+    @property
+    def attempts(self) -> list[dict[str, Any]]:
+        return [segment for segment in self.segments if segment["state"] != "waiting"]
+
+    def add_attempt(self, began_at: float, ms: float, *, failed: bool, waits_since: float | None) -> None:
+        """Add an attempt, and the wait before it. `waits_since`: the start of the first wait, if it is known."""
+        since = self.ended_at if self.segments else waits_since
+        if since is not None and since < began_at:
+            self.segments.append(_segment("waiting", since, (began_at - since) * 1000))
+        self.segments.append(_segment("failed" if failed else "working", began_at, ms))
+
+    def to_json(self) -> dict[str, Any]:
+        found = {
+            "id": self.id,
+            "kind": self.kind,
+            "name": self.name,
+            "parent": self.parent.id if self.parent else None,
+            "began_at": round(self.began_at * 1000, 1),
+            "ms": round((self.ended_at - self.began_at) * 1000, 1),
+            "segments": [
+                {**segment, "began_at": round(segment["began_at"] * 1000, 1), "ms": round(segment["ms"], 1)}
+                for segment in self.segments
+            ],
+            "units": self.units if self.units and any(self.units.values()) else None,
+            "attempts": len(self.attempts),
+            "failures": self.failures,
+            "detail": self.detail,
+            "problem": self.problem,
+            "fold": self.fold,
+        }
+        return {name: value for name, value in found.items() if value is not None}
+
+
+def _segment(state: str, began_at: float, ms: float) -> dict[str, Any]:
+    return {"state": state, "began_at": began_at, "ms": ms}
+
+
+@dataclass
+class _Write:
+    """A write of an item by an AWS request, to which a stream record can belong."""
+
+    request: Mapping[str, Any]
+    owner: Span
+    key: Mapping[str, Any]
+    used: bool = False
+
+    @property
+    def ended_at(self) -> float:
+        return float(self.request["began_at"]) + float(self.request["ms"]) / 1000
+
+
+def build_trace(entries: Sequence[ActivityLogEntry], now: float | None = None) -> dict[str, Any]:
+    """Return the trace of an order: {"chapters": [...]}, oldest first. `entries`: the order's activity log entries.
+
+    Each chapter has its `title`, its `spans` (causes before effects), and sums: see `_chapter_to_json`. `now`: epoch
+    seconds, by default the current time.
+    """
+    chapters = _Builder(entries).chapters(time.time() if now is None else now)
+    return {"chapters": [_chapter_to_json(number, root, spans) for number, (root, spans) in enumerate(chapters)]}
+
+
+def describe_span(entries: Sequence[ActivityLogEntry], id: str) -> dict[str, Any] | None:
+    """Return a span with all that is known about it, or None if there is no such span.
+
+    `entries` of the result: the activity log entries of the span, with images and AWS requests. `reaction`: for a
+    reaction, its declared effect, and why a second delivery does not repeat the effect (its guard).
+    """
+    span = next((one for one in _Builder(entries).spans if one.id == id), None)
+    if span is None:
+        return None
+    declared = next((reaction for reaction in REACTIONS if reaction.name == span.name), None)
+    found: dict[str, Any] = {**span.to_json(), "entries": span.entries}
+    if span.request:
+        found["entries"] = []
+        found["requests"] = [span.request]
+    if declared and span.kind == "reaction":
+        found["reaction"] = {"effect": declared.effect, "guard": declared.idempotent_by}
+    return found
+
+
+class _Builder:
+    """Groups entries to spans, and finds the parent of each span."""
+
+    def __init__(self, entries: Sequence[ActivityLogEntry]) -> None:
+        self.spans: list[Span] = []
+        self._writes: dict[tuple[Any, Any], list[_Write]] = {}
+        self._by_invocation: dict[str, Span] = {}
+        self._by_sequence: dict[str, Span] = {}
+        self._by_change: dict[str, Span] = {}
+        self._events: dict[str, Span] = {}
+        self._reactions: dict[tuple[str, str], Span] = {}
+        self._readers: dict[tuple[str, str], Span] = {}
+        kinds: dict[str, list[ActivityLogEntry]] = {}
+        for entry in entries:
+            kinds.setdefault(entry["kind"], []).append(entry)
+        self._errors = {
+            entry["invocation"]: entry for entry in kinds.get("failed", []) if entry.get("invocation") is not None
+        }
+        self._add_causes(kinds)
+        self._add_consequences(kinds)
+
+    def _add_causes(self, kinds: Mapping[str, list[ActivityLogEntry]]) -> None:
+        """Add the spans of requests and invocations, which cause records and events."""
+        invocations = kinds.get("invocation", [])
+        self._add_requests(kinds.get("request", []), [one for one in invocations if "method" in one])
+        self._add_reactions([one for one in invocations if one.get("messages")], kinds.get("failed", []))
+        for entry in invocations:
+            if not entry.get("messages") and not entry.get("records") and "method" not in entry:
+                self._add_scheduled(entry)
+        self._add_readers(kinds.get("delivery", []), [one for one in invocations if one.get("records")])
+
+    def _add_consequences(self, kinds: Mapping[str, list[ActivityLogEntry]]) -> None:
+        """Add the spans of records, events and effects, and link all spans to their causes."""
+        for entry in sorted(kinds.get("record", []), key=lambda one: int(one["sequence"])):
+            self._add_record(entry)
+        self._link_readers()
+        for entry in kinds.get("invocation", []):
+            self._add_measured_events(entry)
+        for entry in kinds.get("published", []):
+            self._add_event(entry, entry, None)
+        self._link_reactions()
+        for entry in [*kinds.get("effect", []), *kinds.get("copied", [])]:
+            self._add_outcome(entry)
+        for kind in ("parked", "chaos"):
+            for entry in kinds.get(kind, []):
+                self._add_note(entry)
+
+    # Causes from outside, and the invocations of functions ----------------------------------------------------------
+    def _add_requests(self, requests: list[ActivityLogEntry], invocations: list[ActivityLogEntry]) -> None:
+        """Add a span for each request to the API: from its measured invocation, its log line, or both."""
+        logged = {entry.get("invocation", str(entry["id"])): entry for entry in requests}
+        measured = {entry["invocation"]: entry for entry in invocations}
+        for invocation in dict.fromkeys([*measured, *logged]):
+            line, run = logged.get(invocation), measured.get(invocation)
+            entries = [one for one in (run, line) if one]
+            name = line["text"] if line else f"{entries[0]['method']} {entries[0]['path']} → {entries[0].get('status')}"
+            units = next((one["units"] for one in (line, run) if one and one.get("units")), None)
+            span = Span(f"request-{invocation[:8]}", "request", name, units=units, entries=entries)
+            ms: float = entries[0].get("ms", 0)
+            began_at = run["began_at"] if run else _epoch(entries[0]) - ms / 1000
+            failed = (entries[0].get("status") or 500) >= 500
+            span.add_attempt(began_at, ms, failed=failed, waits_since=None)
+            span.problem = line.get("problem") if line else None
+            for entry in entries:
+                self._add_owner(span, entry)
+
+    def _add_scheduled(self, entry: ActivityLogEntry) -> None:
+        span = Span(f"run-{entry['id']}", "schedule", entry["function"], units=entry.get("units"), entries=[entry])
+        span.add_attempt(entry["began_at"], entry["ms"], failed="error" in entry, waits_since=None)
+        self._add_owner(span, entry)
+
+    def _add_owner(self, span: Span, entry: ActivityLogEntry) -> None:
+        """Add a span that sends AWS requests. `entry`: its requests."""
+        if not any(one is span for one in self.spans):
+            self.spans.append(span)
+        invocation = entry.get("invocation")
+        if invocation in self._by_invocation:  # a batch with several messages of the order
+            return
+        if invocation is not None and entry["kind"] == "invocation":
+            self._by_invocation[invocation] = span
+        for request in entry.get("requests", ()):
+            for key in request["keys"] if "error" not in request else ():
+                if key["op"] in WRITES:
+                    write = _Write(request, span, key)
+                    self._writes.setdefault((key.get("PK"), key.get("SK")), []).append(write)
+
+    def _add_reactions(self, invocations: list[ActivityLogEntry], failures: list[ActivityLogEntry]) -> None:
+        """Add a span for each reaction to each event. Its attempts are invocations, or deliveries failed on purpose."""
+        attempts: list[tuple[float, ActivityLogEntry, Mapping[str, Any]]] = []
+        for entry in invocations:
+            attempts += [(entry["began_at"], entry, message) for message in entry["messages"]]
+        for entry in failures:
+            if "event_id" in entry and "invocation" not in entry:
+                attempts.append((_epoch(entry), entry, entry))
+        for began_at, entry, message in sorted(attempts, key=lambda one: one[0]):
+            name = entry.get("function") or entry["reaction"]
+            event = message.get("event_id") or message["message"]
+            span = self._reactions.setdefault((name, event), Span(f"{name}-{event[:12]}", "reaction", name))
+            error = self._errors.get(entry.get("invocation"), {}).get("error") or entry.get("error")
+            failed = bool(message.get("failed") or error)
+            span.add_attempt(began_at, entry.get("ms", 0), failed=failed, waits_since=message.get("sent_at"))
+            span.problem = error if failed else None
+            span.units = _add_units(span.units, entry.get("units"))
+            span.detail = _describe_batch(entry)
+            span.entries.append(entry)
+            self._add_owner(span, entry)
+
+    def _add_readers(self, deliveries: list[ActivityLogEntry], invocations: list[ActivityLogEntry]) -> None:
+        """Add a span for each batch of records of each reader. Deliveries of the same records are its attempts."""
+        used: set[int] = set()
+        attempts: list[tuple[float, float, str, list[str], bool, list[ActivityLogEntry]]] = []
+        for entry in deliveries:
+            if "sequences" not in entry:
+                continue
+            began_at, ms = entry["began_at"], float(entry["ms"])
+            ran = [
+                one
+                for one in invocations
+                if one["function"] == entry["reader"]
+                and began_at <= one["began_at"] <= began_at + ms / 1000 + 0.001
+                and one["records"][0]["sequence"] in entry["sequences"]
+            ]
+            used |= {one["id"] for one in ran}
+            began_at, ms = (ran[0]["began_at"], ran[0]["ms"]) if ran else (began_at, ms)
+            bad = entry["outcome"] != "done"
+            attempts.append((began_at, ms, entry["reader"], entry["sequences"], bad, [entry, *ran]))
+        for entry in invocations:  # the delivery is logged after the invocation, or not at all if the reader is killed
+            if entry["id"] not in used:
+                sequences, bad = [one["sequence"] for one in entry["records"]], "error" in entry
+                attempts.append((entry["began_at"], entry["ms"], entry["function"], sequences, bad, [entry]))
+        for began_at, ms, reader, sequences, bad, entries in sorted(attempts, key=lambda one: one[0]):
+            known = next((self._readers[reader, one] for one in sequences if (reader, one) in self._readers), None)
+            if known is None or not known.failures:
+                known = Span(f"{reader}-{sequences[0]}", "reader", reader)
+                for sequence in sequences:
+                    self._readers[reader, sequence] = known
+            known.add_attempt(began_at, ms, failed=bad, waits_since=None)
+            errors = (self._errors.get(one.get("invocation"), {}).get("error") for one in entries)
+            reasons = filter(None, [*errors, *(one.get("reason") for one in entries)])
+            known.problem = next(reasons, None) if bad else None
+            known.entries += entries
+            for entry in entries:
+                known.units = _add_units(known.units, entry.get("units"))
+                known.detail = _describe_batch(entry)
+                self._add_owner(known, entry)
+
+    # What follows from them -----------------------------------------------------------------------------------------
+    def _add_record(self, entry: ActivityLogEntry) -> None:
+        row = ROWS_BY_TYPE.get(entry["type"])
+        name = f"{entry['event']} {entry['type']}"
+        span = Span(f"record-{entry['sequence']}", "record", name, entries=[entry])
+        if row is not None and entry["type"] != EXPIRY.type:  # the expiry of an order begins a chapter
+            span.fold = BY_PRODUCTS.get(row.kind)
+        span.detail = _describe_changes(entry)
+        write = self._find_write(entry)
+        at = min(write.ended_at, _epoch(entry)) if write else _epoch(entry)
+        span.segments.append(_segment("working", at, 0))
+        if write:
+            span.parent = write.owner if span.fold else self._write_request(write)
+        self.spans.append(span)
+        self._by_sequence[entry["sequence"]] = span
+        if "event_id" in entry:
+            self._by_change[entry["event_id"]] = span
+
+    def _find_write(self, entry: ActivityLogEntry) -> _Write | None:
+        """Return the request that caused a stream record: the first write of the item that fits and has no record."""
+        if entry.get("by") == "expiry":
+            return None
+        removes = entry["event"] == "REMOVE"
+        writes = self._writes.get((entry.get("PK"), entry.get("SK")), ())
+        for write in sorted(writes, key=lambda one: one.ended_at):
+            version = write.key.get("version")
+            fits = (write.key["op"] == "Delete") == removes and write.request["began_at"] <= _epoch(entry)
+            if fits and not write.used and (removes or version is None or version == entry.get("version")):
+                write.used = True
+                return write
+        return None
+
+    def _write_request(self, write: _Write) -> Span:
+        """Return the span of a writing AWS request. Each request has one span, whatever number of records it caused."""
+        id = f"{write.owner.id}.{round(write.request['began_at'] * 1000)}"
+        known = next((span for span in self.spans if span.id == id), None)
+        if known is None:
+            known = Span(id, "write", str(write.request["operation"]), write.owner, request=write.request)
+            known.units = sum_units([dict(write.request)])
+            known.add_attempt(write.request["began_at"], write.request["ms"], failed=False, waits_since=None)
+            items = write.request.get("items", 1)
+            known.detail = f"{items} items" if items != 1 else None
+            self.spans.append(known)
+        return known
+
+    def _link_readers(self) -> None:
+        """Link each reader to its records. A batch with records of several causes becomes a span for each cause."""
+        for reader in {id(span): span for span in self._readers.values()}.values():
+            causes: dict[str, list[Span]] = {}
+            for (_, sequence), span in self._readers.items():
+                record = self._by_sequence.get(sequence)
+                if span is reader and record is not None:
+                    causes.setdefault(record.parent.id if record.parent else "", []).append(record)
+            attempts = list(reader.segments)
+            for number, records in enumerate(causes.values()):
+                span = reader if number == 0 else self._split_reader(reader, records, attempts)
+                span.parent = min(records, key=lambda one: (not one.name.endswith(" Order"), one.fold is not None))
+                if (since := span.parent.began_at) < span.began_at:
+                    span.segments.insert(0, _segment("waiting", since, (span.began_at - since) * 1000))
+
+    def _split_reader(self, reader: Span, records: list[Span], attempts: list[dict[str, Any]]) -> Span:
+        """Return a span for some records of a reader's batch, with the copies of their versions as its effects.
+
+        The units of the batch stay with its first span, so that sums count them once.
+        """
+        sequences = [record.entries[0]["sequence"] for record in records]
+        span = Span(f"{reader.name}-{sequences[0]}", reader.kind, reader.name, entries=reader.entries)
+        span.segments, span.detail, span.problem = list(attempts), "same batch", reader.problem
+        self._readers |= {(reader.name, sequence): span for sequence in sequences}
+        versions = {record.entries[0].get("version") for record in records}
+        for effect in self.spans:
+            if effect.parent is reader and effect.kind == "record" and effect.entries[0].get("version") in versions:
+                effect.parent = span
+        self.spans.append(span)
+        return span
+
+    def _add_measured_events(self, entry: ActivityLogEntry) -> None:
+        """Add the events of this order that an invocation published."""
+        for request in entry.get("requests", ()):
+            for event in request.get("events", ()):
+                if event["order_id"] == entry["order_id"]:
+                    self._add_event(event, entry, request)
+
+    def _add_event(self, event: Mapping[str, Any], entry: ActivityLogEntry, request: Mapping[str, Any] | None) -> None:
+        """Add a span for a published event. `request`: the measured request, or None if only a log line is known."""
+        if event["event_id"] in self._events:  # the log line, or after a crash, a reader that published it again
+            return
+        publisher = self._by_invocation.get(entry.get("invocation", ""))
+        span = Span(f"event-{event['event_id'][:12]}", "event", event["event"], entries=[entry], request=request)
+        record = self._by_change.get(event["event_id"])
+        reader = self._readers.get((publisher.name, record.entries[0]["sequence"])) if publisher and record else None
+        span.parent = reader or publisher or record
+        began_at, ms = (request["began_at"], request["ms"]) if request else (_epoch(entry), 0)
+        span.add_attempt(began_at, ms, failed=False, waits_since=None)
+        self._events[event["event_id"]] = span
+        self.spans.append(span)
+
+    def _link_reactions(self) -> None:
+        for (_, event), span in self._reactions.items():
+            span.parent = self._events.get(event) or self._by_change.get(event)
+
+    def _add_outcome(self, entry: ActivityLogEntry) -> None:
+        """Add the effect of a reaction or of copies to the span of the invocation, and a span for a mail."""
+        span = self._by_invocation.get(entry.get("invocation", ""))
+        if entry["kind"] == "effect":
+            span = self._reactions.get((entry["reaction"], entry.get("event", "")), span)
+        if span is None:
+            return
+        span.entries.append(entry)
+        if entry["kind"] == "copied":
+            return
+        sent = next((one for one in _requests(span) if one.get("message_id") == entry.get("message_id")), None)
+        if "message_id" in entry and sent:
+            mail = Span(f"mail-{entry['id']}", "mail", entry["text"], span, entries=[entry])
+            mail.add_attempt(sent["began_at"], sent["ms"], failed=False, waits_since=None)
+            self.spans.append(mail)
+        else:
+            span.detail = f"{entry['text']} ({span.detail})" if span.detail else entry["text"]
+
+    def _add_note(self, entry: ActivityLogEntry) -> None:
+        span = Span(f"{entry['kind']}-{entry['id']}", entry["kind"], entry["text"], entries=[entry])
+        span.segments.append(_segment("failed" if entry["kind"] == "parked" else "working", _epoch(entry), 0))
+        span.parent = self._by_invocation.get(entry.get("invocation", ""))
+        span.problem = entry.get("reason")
+        self.spans.append(span)
+
+    # Chapters -------------------------------------------------------------------------------------------------------
+    def chapters(self, now: float) -> Iterator[tuple[Span, list[Span]]]:
+        """Yield each chapter: its first span, and its spans with causes before their effects."""
+        children: dict[str, list[Span]] = {}
+        for span in self.spans:
+            if span.parent is not None:
+                children.setdefault(span.parent.id, []).append(span)
+        chapters: list[list[Span]] = []
+        for root in sorted((span for span in self.spans if span.parent is None), key=lambda span: span.began_at):
+            if chapters and _continues(chapters[-1], root, now):
+                chapters[-1].append(root)
+            else:
+                chapters.append([root])
+        for roots in chapters:
+            ordered = sorted(roots, key=lambda span: (span.fold is not None, span.began_at))
+            yield roots[0], [span for root in ordered for span in _with_descendants(root, children)]
+
+
+def _continues(chapter: list[Span], root: Span, now: float) -> bool:
+    """Return whether a span without a known cause belongs to the chapter before it.
+
+    That is true unless it is itself a cause from outside. Records of one change from outside belong together.
+    """
+    if root.kind in ("request", "schedule", "chaos"):
+        return False
+    first = chapter[0]
+    if root.kind == "record":
+        if first.kind in ("record", "chaos") and root.began_at - first.began_at < ROOT_RECORDS_APART_SECONDS:
+            return True
+        return now - root.began_at < GRACE_SECONDS and not _is_from_outside(root.entries[0])
+    return True
+
+
+def _is_from_outside(entry: ActivityLogEntry) -> bool:
+    """Return whether a stream record surely has no cause in the log: by TTL, or by the restore of an archived order."""
+    restored = (entry.get("new") or {}).get("restored_at")
+    return entry.get("by") == "expiry" or restored != (entry.get("old") or {}).get("restored_at")
+
+
+def _with_descendants(span: Span, children: Mapping[str, list[Span]]) -> Iterator[Span]:
+    yield span
+    for child in sorted(children.get(span.id, ()), key=lambda one: (one.fold is not None, one.began_at)):
+        yield from _with_descendants(child, children)
+
+
+def _chapter_to_json(number: int, root: Span, spans: list[Span]) -> dict[str, Any]:
+    """Return a chapter with its sums.
+
+    `units`: of all requests and invocations. `failures`: the number of failed attempts. `failing`: the names of the
+    spans whose last attempt failed. `recovered`: the attempt that succeeded after a failure, and the time from the
+    first failure to it, if there was one.
+    """
+    began_at = min(span.began_at for span in spans)
+    units: dict[str, float] | None = None
+    for span in spans:
+        if span.kind != "write":  # the units of a request are contained in those of its owner
+            units = _add_units(units, span.units)
+    failing = [span.name for span in spans if span.attempts and span.attempts[-1]["state"] == "failed"]
+    return {
+        "id": f"chapter-{number}",
+        "title": _title(root, spans),
+        "began_at": round(began_at * 1000, 1),
+        "ms": round((max(span.ended_at for span in spans) - began_at) * 1000, 1),
+        "units": units or {"read": 0.0, "write": 0.0},
+        "failures": sum(span.failures for span in spans),
+        "failing": failing,
+        "recovered": _recovery(spans),
+        "spans": [span.to_json() for span in spans],
+    }
+
+
+def _recovery(spans: list[Span]) -> dict[str, Any] | None:
+    recovered = [span for span in spans if span.failures and span.attempts[-1]["state"] == "working"]
+    if not recovered:
+        return None
+    span = max(recovered, key=lambda one: one.ended_at)
+    failed = next(one for one in span.attempts if one["state"] == "failed")
+    return {
+        "name": span.name,
+        "attempt": len(span.attempts),
+        "after_ms": round((span.ended_at - failed["began_at"]) * 1000, 1),
+    }
+
+
+def _title(root: Span, spans: list[Span]) -> str:
+    for span in spans:
+        if span.kind == "event" and span.name in EVENT_TITLES:
+            return EVENT_TITLES[span.name]
+    for span in spans:
+        if span.kind == "record" and span.name.endswith(" Order"):
+            [entry] = span.entries
+            old, new = (entry.get("old") or {}).get("status"), (entry.get("new") or {}).get("status")
+            if new != old and new in STATUS_TITLES:
+                return STATUS_TITLES[new]
+    first = next((span.name for span in spans if span.kind == "event"), None)
+    if first is None:
+        return root.name
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", first).capitalize()
+
+
+def _describe_changes(entry: ActivityLogEntry) -> str | None:
+    """Return what a stream record changed, in short: the status, if it has one."""
+    old, new = entry.get("old") or {}, entry.get("new") or {}
+    if entry["event"] == "INSERT":
+        return str(new["status"]) if "status" in new else None
+    if "status" in new and new["status"] != old.get("status"):
+        return f"{old.get('status', 'none')} → {new['status']}"
+    if entry["event"] == "REMOVE":
+        return "by TTL" if entry.get("by") == "expiry" else None
+    changed = sum(old.get(name) != new.get(name) for name in {*old, *new})
+    return f"{changed} {'attribute' if changed == 1 else 'attributes'} changed"
+
+
+def _describe_batch(entry: ActivityLogEntry) -> str | None:
+    """Return a note if an invocation worked for several orders: then its times and units are those of all of them."""
+    orders = entry.get("orders", 1)
+    return f"batch of {orders} orders" if orders > 1 else None
+
+
+def _requests(span: Span) -> Iterator[Mapping[str, Any]]:
+    for entry in span.entries:
+        yield from entry.get("requests", ())
+
+
+def _add_units(one: Mapping[str, float] | None, other: Mapping[str, float] | None) -> dict[str, float] | None:
+    if not one or not other:
+        found = one or other
+        return dict(found) if found else None
+    return {name: one.get(name, 0) + other.get(name, 0) for name in ("read", "write")}
+
+
+def _epoch(entry: ActivityLogEntry) -> float:
+    return datetime.fromisoformat(entry["at"]).timestamp()

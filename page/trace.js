@@ -1,0 +1,445 @@
+// An order as a trace: chapters, each a waterfall of spans with measured starts and lengths. Live.
+
+import { get } from "./api.js";
+import { duration, fineTime, plural, units } from "./format.js";
+import { follow } from "./live.js";
+import { spanPanel } from "./span.js";
+import { announce, chip, el, empty, failure, row, table, timeOf } from "./ui.js";
+
+const SETTLED_MS = 400;
+const AT_LATEST_MS = 1500;
+const SAID_EVERY_MS = 2500;
+const VIEWS = ["Timeline", "List", "JSON"];
+const LEGEND = [["working", "working"], ["waiting", "waiting"], ["failed", "failed attempt"]];
+/** Above this place of a bar's end, in percent, its text is placed before the bar. */
+const LATE = 80;
+/** A segment that is wider, in percent, has room for a text. */
+const ROOMY = 15;
+
+/** What a span is, in words. */
+export const KINDS = {
+  request: "Request", write: "Write", record: "Stream record", reader: "Reader", event: "Event", reaction: "Reaction",
+  mail: "Mail", schedule: "Scheduled run", parked: "Parked", chaos: "Chaos",
+};
+
+/** {element, state, aside, shows}: updates itself, and reloads the order when it changed. */
+export function trace({ id, query, signal, look }) {
+  const path = `/local/orders/${encodeURIComponent(id)}`;
+  const state = el("p", { class: "live", role: "status" }, "Connecting …");
+  const sums = el("p", { class: "hint trace-sums" });
+  const body = el("div", { class: "timeline" });
+  const aside = el("div", { class: "span-place" });
+  const shown = new Trace({ id, path, query, signal, body, aside, sums });
+  read(shown, { id, path, signal, state, onNews: settled(look, signal) });
+  const legend = el("p", { class: "hint legend", "aria-hidden": "true" }, LEGEND.map(([state, text]) => el("span", null, el("i", { class: `segment ${state}` }), text)));
+  return { element: el("div", { class: "stack" }, el("div", { class: "row trace-head" }, sums, shown.views), body, legend), state, aside, shows: () => {} };
+}
+
+/** The trace so far, and then as it grows. */
+async function read(shown, { id, path, signal, state, onNews }) {
+  let last;
+  const load = async () => {
+    const found = await get(`${path}/trace`, { signal });
+    last = found.last;
+    shown.update(found.chapters);
+  };
+  try {
+    await load();
+  } catch (error) {
+    if (!signal.aborted) state.replaceWith(failure(error, () => location.reload()));
+    return;
+  }
+  const reload = oneAtATime(() => load().catch(() => {})); // without an answer, the next entry causes the next try
+  const say = teller();
+  follow({
+    after: last, order: id, signal,
+    onState: (open) => state.replaceChildren(open ? chip("Live", "good") : chip("Reconnecting …", "waiting")),
+    on: (entries) => {
+      reload();
+      say(entries);
+      if (!entries.every(isLook)) onNews();
+    },
+  });
+}
+
+/** A failed request is logged too; a reload because of it would never end. */
+const isLook = ({ kind, route = "" }) => kind === "request" && route.startsWith("GET ");
+
+/** Runs never overlap; calls during a run cause one more run after it. */
+export function oneAtATime(run) {
+  let running = null;
+  let wanted = false;
+  return () => {
+    wanted = true;
+    running ??= (async () => {
+      try {
+        while (wanted) {
+          wanted = false;
+          await run();
+        }
+      } finally {
+        running = null;
+      }
+    })();
+    return running;
+  };
+}
+
+/** Announces new entries: many at once, and not too often. */
+function teller() {
+  let unsaid = [];
+  return (entries) => {
+    if (!unsaid.length) {
+      setTimeout(() => {
+        announce(`${plural(unsaid.length, "new entry", "new entries")}. Last: ${unsaid.at(-1).text}`);
+        unsaid = [];
+      }, SAID_EVERY_MS);
+    }
+    unsaid.push(...entries);
+  };
+}
+
+/** Calls `run` after a short pause without events, or after a while if events do not stop. */
+function settled(run, signal) {
+  let timer, since;
+  return () => {
+    since ??= Date.now();
+    clearTimeout(timer);
+    timer = setTimeout(() => {
+      since = undefined;
+      if (!signal.aborted) run();
+    }, Math.max(0, Math.min(SETTLED_MS, since + AT_LATEST_MS - Date.now())));
+  };
+}
+
+class Trace {
+  #chapters = [];
+  #sections = new Map();
+  #folds = new Set(); // the folded groups that the user opened
+  #current = ""; // the row in the tab order
+  #view;
+
+  constructor({ id, path, query, signal, body, aside, sums }) {
+    Object.assign(this, { id, path, signal, body, aside, sums });
+    this.selected = query.get("span");
+    this.#view = VIEWS.find((one) => one.toLowerCase() === query.get("view")) ?? VIEWS[0];
+    this.views = el("div", { class: "row tight", role: "group", "aria-label": "Ways to view" });
+    this.narrow = matchMedia("(max-width: 60rem)");
+    this.narrow.addEventListener("change", () => this.#placePanel(), { signal });
+    this.#offerViews();
+    body.addEventListener("keydown", (event) => this.#move(event));
+  }
+
+  update(chapters) {
+    const first = !this.#chapters.length;
+    this.#chapters = chapters;
+    this.sums.replaceChildren(...(chapters.length ? sumsOf(chapters) : []));
+    this.#draw();
+    if (first && this.selected) this.#reveal();
+  }
+
+  spanOf(id) {
+    return this.#chapters.flatMap((chapter) => chapter.spans).find((span) => span.id === id);
+  }
+
+  /** Selects a span and shows its panel; null closes the panel. */
+  select(id, { focus = false } = {}) {
+    const before = this.selected;
+    this.selected = id;
+    this.#address();
+    this.#draw();
+    if (id && focus) this.#reveal();
+    if (!id) this.#row(before)?.focus({ preventScroll: true });
+  }
+
+  #address() {
+    const query = new URLSearchParams();
+    if (this.selected) query.set("span", this.selected);
+    if (this.#view !== VIEWS[0]) query.set("view", this.#view.toLowerCase());
+    const text = query.toString();
+    history.replaceState(null, "", `#/orders/${encodeURIComponent(this.id)}${text && `?${text}`}`);
+  }
+
+  #offerViews() {
+    const press = (view) => () => {
+      this.#view = view;
+      this.#address();
+      this.#offerViews();
+      this.#draw();
+      this.views.querySelector('[aria-pressed="true"]').focus();
+    };
+    this.views.replaceChildren(...VIEWS.map((view) =>
+      el("button", { type: "button", class: "button small", "aria-pressed": String(view === this.#view), onclick: press(view) }, view)));
+  }
+
+  #draw() {
+    if (!this.#chapters.length) {
+      this.body.replaceChildren(empty("No activity yet", "New activity of this order appears here automatically. The activity log keeps only the newest entries."));
+    } else if (this.#view === "JSON") {
+      this.body.replaceChildren(el("pre", { class: "card", tabindex: "0", "aria-label": "The trace as JSON" }, JSON.stringify(this.#chapters, null, 2)));
+    } else if (this.#view === "List") {
+      this.body.replaceChildren(this.#list());
+    } else {
+      this.#drawChapters();
+    }
+    this.#showPanel();
+  }
+
+  #drawChapters() {
+    const focused = this.body.contains(document.activeElement) ? document.activeElement.dataset.span : undefined;
+    const wanted = this.#chapters.map((chapter, at) => this.#section(chapter, at === this.#chapters.length - 1));
+    arrange(this.body, wanted);
+    if (focused && document.activeElement?.dataset.span !== focused) this.#row(focused)?.focus({ preventScroll: true });
+  }
+
+  /** A chapter is open if it is the newest one, has the selected span, or the user opened it. */
+  #section(chapter, newest) {
+    const known = this.#sections.get(chapter.id) ?? {};
+    const has = chapter.spans.some((span) => span.id === this.selected);
+    const open = known.wanted ?? (newest || has || Boolean(known.element?.contains(document.activeElement)));
+    const folds = chapter.spans.filter((span) => this.#folds.has(span.id)).length;
+    const text = JSON.stringify([chapter, open, folds, has && this.selected]);
+    if (known.text !== text) {
+      const head = this.#head(chapter, open);
+      const element = known.element ?? el("section", { class: "card chapter" });
+      element.setAttribute("aria-label", chapter.title);
+      element.classList.toggle("is-open", open);
+      element.replaceChildren(head, ...(open ? [this.#waterfall(chapter)] : []));
+      this.#sections.set(chapter.id, { ...known, element, text });
+    }
+    return this.#sections.get(chapter.id).element;
+  }
+
+  #head(chapter, open) {
+    const { id, title, spans, ms, units: used, failures, failing, recovered, began_at: at } = chapter;
+    const toggle = () => {
+      this.#sections.get(id).wanted = !open;
+      this.#draw();
+      this.#sections.get(id).element.querySelector(".chapter-toggle").focus({ preventScroll: true });
+    };
+    return el("h3", { class: "chapter-head" },
+      el("button", { type: "button", class: "chapter-toggle", "aria-expanded": String(open), "data-span": `chapter ${id}`, onclick: toggle },
+        el("span", { class: "chapter-title" }, title),
+        failing.length ? chip(`failing: ${failing.join(", ")}`, "bad")
+          : recovered ? chip(`recovered: attempt ${recovered.attempt}, after ${duration(recovered.after_ms)}`, "good")
+            : failures > 0 && chip(plural(failures, "failure"), "waiting"),
+        el("span", { class: "chapter-sums" },
+          el("span", null, duration(ms)), el("span", null, plural(spans.length, "span")), el("span", null, unitsOf(used)),
+          timeOf(new Date(at).toISOString(), fineTime))));
+  }
+
+  #waterfall(chapter) {
+    const from = chapter.began_at;
+    const length = Math.max(chapter.ms, 1);
+    const axis = el("div", { class: "axis", "aria-hidden": "true" }, el("span", { class: "axis-name" }, "What happened"),
+      el("span", { class: "axis-bar" }, ticks(length).map((ms) => placed(el("i", null, ms ? duration(ms) : "0"), ms / length))), el("span", { class: "axis-units" }, "units"));
+    const rows = rowsOf(chapter.spans).flatMap((one) => (one.folded ? this.#fold(one, from, length) : [this.#item(one, from, length)]));
+    return el("div", { class: "waterfall" }, axis, el("ol", { class: "spans" }, rows));
+  }
+
+  /** One row for several copies or markers; it opens. */
+  #fold({ folded, depth, name }, from, length) {
+    const [first] = folded;
+    const open = this.#folds.has(first.id) || folded.some((span) => span.id === this.selected);
+    const toggle = () => {
+      if (open) this.#folds.delete(first.id);
+      else this.#folds.add(first.id);
+      if (open && folded.some((span) => span.id === this.selected)) this.selected = null;
+      this.#address();
+      this.#draw();
+    };
+    const began = Math.min(...folded.map((span) => span.began_at));
+    const ended = Math.max(...folded.map((span) => span.began_at + span.ms));
+    const span = { id: `fold ${first.id}`, kind: "fold", name, began_at: began, ms: ended - began, attempts: 1, failures: 0, segments: [{ state: "working", began_at: began, ms: ended - began }] };
+    const line = this.#item({ span, depth }, from, length, { "aria-expanded": String(open), onclick: toggle });
+    return open ? [line, ...folded.map((one) => this.#item({ span: one, depth: depth + 1 }, from, length))] : [line];
+  }
+
+  #item({ span, depth }, from, length, more = {}) {
+    const isSelected = span.id === this.selected;
+    const item = el("li", { class: `span kind-${span.kind} ${isSelected ? "is-selected" : ""}` },
+      el("button", {
+        type: "button", class: "span-row", "data-span": span.id, tabindex: span.id === this.#current ? "0" : "-1",
+        "aria-pressed": more["aria-expanded"] ? null : String(isSelected), onclick: () => this.select(isSelected ? null : span.id), ...more,
+      },
+      el("span", { class: "span-name" }, el("i", { class: "span-dot" }), KINDS[span.kind] && el("span", { class: "unseen" }, `${KINDS[span.kind]}: `),
+        el("span", { class: "span-text", title: span.name }, span.name, span.detail && el("span", { class: "span-detail" }, ` ${span.detail}`))),
+      el("span", { class: "unseen" }, ` ${inWords(span)} `), bar(span, from, length),
+      el("span", { class: "span-units" }, span.units ? unitsOf(span.units) : "")));
+    item.querySelector(".span-name").style.paddingInlineStart = `${Math.min(depth, 9) * 0.75}rem`;
+    return item;
+  }
+
+  #list() {
+    const spans = this.#chapters.flatMap((chapter) => chapter.spans.map((span) => ({ span, chapter }))).sort((one, other) => one.span.began_at - other.span.began_at);
+    const link = (span) => el("button", { type: "button", class: "link", "data-span": span.id, onclick: () => this.select(span.id) }, [span.name, span.detail].filter(Boolean).join(": "));
+    const rows = spans.map(({ span, chapter }) => row(timeOf(new Date(span.began_at).toISOString(), fineTime), chapter.title, KINDS[span.kind] ?? span.kind, link(span), { number: duration(span.ms) }, { number: span.units ? unitsOf(span.units) : "–" }, outcome(span)));
+    return el("div", { class: "card" }, table("Spans by time", ["Start", "Chapter", "Kind", "Span", { text: "Length", number: true }, { text: "Units", number: true }, "Outcome"], rows, { hideCaption: true }));
+  }
+
+  // The panel -----------------------------------------------------------------------------------------------------------
+  #showPanel() {
+    const span = this.selected && this.spanOf(this.selected);
+    const shown = span ? `${span.id} ${span.attempts} ${span.ms}` : "";
+    if (this.panelOf !== shown) {
+      this.panelOf = shown;
+      const parent = span?.parent && this.spanOf(span.parent);
+      const effects = span ? this.#chapters.flatMap((chapter) => chapter.spans).filter((one) => one.parent === span.id) : [];
+      this.panel = span ? spanPanel(span, { path: this.path, signal: this.signal, parent, effects, go: (id) => this.select(id, { focus: true }), close: () => this.select(null) }) : null;
+      if (span) announce(`Details of ${span.name} are shown.`);
+    }
+    this.#placePanel();
+    this.#keepCurrent();
+  }
+
+  /** Beside the chapters, or on a narrow page below the selected row. */
+  #placePanel() {
+    this.aside.hidden = !this.panel;
+    if (!this.panel) return this.aside.replaceChildren();
+    const place = (this.narrow.matches && this.#row(this.selected)?.closest("li")) || this.aside;
+    if (place !== this.aside) this.aside.hidden = true;
+    if (this.panel.parentNode === place) return;
+    place.append(this.panel);
+    if (place === this.aside && this.narrow.matches) this.panel.scrollIntoView({ block: "nearest" });
+  }
+
+  #row(id) {
+    return [...this.body.querySelectorAll("[data-span]")].find((one) => one.dataset.span === id);
+  }
+
+  #reveal() {
+    const found = this.#row(this.selected);
+    found?.focus({ preventScroll: true });
+    found?.scrollIntoView({ block: "center" });
+  }
+
+  // The keyboard --------------------------------------------------------------------------------------------------------
+  /** One row is in the tab order; the arrow keys move between the rows of all chapters. */
+  #keepCurrent() {
+    const rows = [...this.body.querySelectorAll(".span-row")];
+    const current = rows.find((one) => one.dataset.span === (this.selected ?? this.#current)) ?? rows.find((one) => one.dataset.span === this.#current) ?? rows[0];
+    this.#current = current?.dataset.span ?? "";
+    for (const one of rows) one.tabIndex = one === current ? 0 : -1;
+  }
+
+  #move(event) {
+    const rows = [...this.body.querySelectorAll(".span-row, .chapter-toggle")];
+    const at = rows.indexOf(document.activeElement);
+    const to = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: rows.length - 1 }[event.key];
+    if (event.key === "Escape" && this.selected) return this.select(null);
+    if (at < 0 || to === undefined || !rows[to]) return;
+    event.preventDefault();
+    if (rows[to].classList.contains("span-row")) this.#current = rows[to].dataset.span;
+    rows[to].focus();
+    for (const one of rows) if (one.classList.contains("span-row")) one.tabIndex = one.dataset.span === this.#current ? 0 : -1;
+  }
+}
+
+/** Makes these the children, and moves only those in a wrong place: focus and open panels stay. */
+function arrange(parent, wanted) {
+  wanted.forEach((node, at) => {
+    if (parent.children[at] !== node) parent.insertBefore(node, parent.children[at] ?? null);
+  });
+  while (parent.children.length > wanted.length) parent.lastChild.remove();
+}
+
+/** The rows of a chapter: [{span, depth}] and, for copies and markers of one cause, [{folded, depth, name}]. */
+function rowsOf(spans) {
+  const depths = new Map();
+  const groups = new Map(); // by the ids of their spans
+  const rows = [];
+  for (const span of spans) {
+    const depth = depths.has(span.parent) ? depths.get(span.parent) + 1 : 0;
+    depths.set(span.id, depth);
+    const before = rows.at(-1);
+    const joins = before?.folded && before.folded[0].parent === span.parent && before.folded[0].fold === span.fold;
+    const group = groups.get(span.parent) ?? (span.fold && (joins ? before : { folded: [], depth }));
+    if (!group) rows.push({ span, depth });
+    else {
+      if (!group.folded.length) rows.push(group);
+      group.folded.push(span);
+      groups.set(span.id, group);
+    }
+  }
+  for (const one of rows.filter(({ folded }) => folded)) {
+    const records = one.folded.filter(({ fold }) => fold);
+    const types = [...new Set(records.map((span) => span.name.split(" ")[1]))].join(", ");
+    one.name = `${plural(records.length, records[0].fold, records[0].fold === "copy" ? "copies" : "markers")}: ${types}`;
+  }
+  return rows;
+}
+
+// Times and sums ---------------------------------------------------------------------------------------------------------
+/** At most five round steps of a length in ms. */
+function ticks(length) {
+  const raw = length / 4;
+  const power = 10 ** Math.floor(Math.log10(raw));
+  const step = [1, 2, 5, 10].map((times) => times * power).find((one) => one >= raw);
+  return Array.from({ length: Math.floor((length * 0.94) / step) + 1 }, (_, at) => at * step);
+}
+
+function placed(node, share) {
+  node.style.insetInlineStart = `${Math.min(100, share * 100)}%`;
+  return node;
+}
+
+/** The segments of a span on the axis of its chapter, and its length beside them. */
+function bar(span, from, length) {
+  const share = (ms) => (ms / length) * 100;
+  const parts = span.segments.map((segment) => {
+    const part = el("i", { class: `segment ${segment.state}` });
+    part.style.insetInlineStart = `${Math.min(99.5, share(segment.began_at - from))}%`;
+    part.style.width = `${share(segment.ms)}%`;
+    return part;
+  });
+  const start = share(span.began_at - from);
+  const end = share(span.began_at + span.ms - from);
+  const text = el("span", { class: "bar-text" }, lengthText(span));
+  if (end < LATE) text.style.insetInlineStart = `max(${end}%, calc(${start}% + 4px))`;
+  else if (start > 100 - LATE) text.style.insetInlineEnd = `${100 - start}%`;
+  else inside(text, span, (segment) => share(segment.began_at - from), (segment) => share(segment.ms));
+  return el("span", { class: "bar", "aria-hidden": "true" }, parts, text);
+}
+
+/** Places a text on a segment, where there is no room beside the bar: on work, if it is long enough for the text. */
+function inside(text, span, startOf, widthOf) {
+  const roomy = span.segments.filter((segment) => segment.state !== "waiting" && widthOf(segment) > ROOMY);
+  const on = (roomy.length ? roomy : span.segments).reduce((one, other) => (other.ms > one.ms ? other : one));
+  text.classList.add("inside", on.state);
+  text.style.insetInlineStart = `calc(${startOf(on)}% + 0.5rem)`;
+}
+
+function lengthText(span) {
+  if (span.attempts > 1 || span.failures) return `attempt ${span.attempts} ${span.segments.at(-1).state === "failed" ? "✕" : "✓"}`;
+  const worked = span.segments.filter(({ state }) => state !== "waiting").reduce((sum, { ms }) => sum + ms, 0);
+  return worked > 0 ? duration(worked) : "";
+}
+
+function inWords(span) {
+  const waited = span.segments.filter(({ state }) => state === "waiting").reduce((sum, { ms }) => sum + ms, 0);
+  const worked = span.segments.filter(({ state }) => state !== "waiting").reduce((sum, { ms }) => sum + ms, 0);
+  const result = outcome(span);
+  return [waited > 0 && `waited ${duration(waited)}`, worked > 0 && `took ${duration(worked)}`, result !== "done" && result].filter(Boolean).join(", ");
+}
+
+function outcome({ attempts, failures, segments, problem }) {
+  if (segments.at(-1).state === "failed") return problem ? `failed: ${problem}` : "failed";
+  return failures ? `done at attempt ${attempts}` : "done";
+}
+
+/** 1.5 R 5 W */
+export function unitsOf({ read = 0, write = 0 }) {
+  const parts = [read && `${units(read)} R`, write && `${units(write)} W`].filter(Boolean);
+  return parts.join(" ") || "no units";
+}
+
+function sumsOf(chapters) {
+  const sum = (value) => chapters.reduce((total, chapter) => total + value(chapter), 0);
+  const used = { read: sum((one) => one.units.read), write: sum((one) => one.units.write) };
+  const failures = sum((one) => one.failures);
+  const failing = chapters.some((one) => one.failing.length);
+  return [
+    `${plural(chapters.length, "chapter")} · ${plural(sum((one) => one.spans.length), "span")} · ${duration(sum((one) => one.ms))} · ${units(used.read)} read, ${units(used.write)} write units`,
+    failures ? chip(`${plural(failures, "failure")}${failing ? "" : ", all recovered"}`, failing ? "bad" : "good") : "",
+  ];
+}

@@ -1,0 +1,297 @@
+"""The story of an order: a waterfall of measured spans in chapters, and the panel of a span."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.browser.conftest import Tab, layout_and_accessibility_problems
+from tests.browser.test_page import be, paid, panel, placed
+
+pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("loopback_only")]
+
+
+def throw(tab: Tab, switch: str, **body: Any) -> Any:
+    """Use a chaos switch."""
+    answer = tab.page.request.post(f"{tab.url}/local/chaos", data={"switch": switch, **body})
+    assert answer.ok, answer.text()
+    return answer.json()
+
+
+def chapter(page: Page, title: str) -> Locator:
+    return page.get_by_role("region", name=title, exact=True)
+
+
+def opened(page: Page, title: str) -> Locator:
+    """Return a chapter, opened."""
+    toggle = chapter(page, title).get_by_role("button", name=title).first
+    if toggle.get_attribute("aria-expanded") == "false":
+        toggle.click()
+    return chapter(page, title)
+
+
+def row(where: Locator, name: str) -> Locator:
+    return where.locator(".span-row").filter(has_text=name).first
+
+
+# the whole way --------------------------------------------------------------------------------------------------------
+def test_the_page_shows_each_step_of_an_order(tab: Tab, request: pytest.FixtureRequest) -> None:
+    page = tab.page
+    order_id = paid(tab)
+    page.get_by_role("link", name="See its story").click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text(order_id[:8])
+    story = opened(page, "Paid")
+    for step in ("POST /payments/events → 200", "PENDING → PAID", "OrderPaid", "invoice 2", "mail OrderPaid"):
+        expect(story).to_contain_text(step)
+    expect(opened(page, "Placed")).to_contain_text("1.5 R 5 W")
+    expect(panel(page, "Copies")).to_contain_text("All in sync")
+    expect(panel(page, "Invoice")).to_contain_text("Open to print")
+    expect(panel(page, "Mails").get_by_role("button")).to_have_count(2)
+    panel(page, "Mails").get_by_role("button").first.click()
+    expect(page.frame_locator("dialog iframe").locator("body")).to_contain_text("Stoneware mug")
+    page.keyboard.press("Escape")
+
+    be(page, "staff")
+    page.get_by_role("button", name=re.compile("^Ship order")).click()
+    page.get_by_role("button", name="Ship the parcel").click()
+    page.get_by_role("button", name=re.compile("^Deliver order")).click()
+    page.get_by_role("button", name="Mark as delivered").click()
+    expect(page.locator(".story-head")).to_contain_text("Delivered")
+    expect(chapter(page, "Dispatched")).to_be_visible()
+    expect(chapter(page, "Delivered")).to_contain_text("SHIPPED → DELIVERED")
+    expect(panel(page, "Parcels")).to_contain_text("dhl, JJD")
+    expect(panel(page, "Mails").get_by_role("button")).to_have_count(4)
+    expect(panel(page, "Copies")).to_contain_text("All in sync")
+    if picture := request.config.getoption("--picture"):
+        _take(page, picture)
+
+    throw(tab, "advance", by="400d")
+    expect(panel(page, "Archive")).to_contain_text(f"/{order_id}/")
+    expect(panel(page, "Archive")).to_contain_text("SHA-256")
+    expect(opened(page, "Archived")).to_contain_text("archived orders/day=")
+    expect(page.locator(".story-head")).to_contain_text("Archived")
+
+    page.get_by_role("button", name=re.compile("^Restore order")).click()
+    expect(page.locator(".toast")).to_contain_text("The order is restored. Nothing is sent or counted again.")
+    expect(page.locator(".story-head")).to_contain_text("Delivered")
+    expect(panel(page, "Copies")).to_contain_text("All in sync")
+    expect(chapter(page, "Restored")).to_contain_text("OrderRestored")
+    expect(page.get_by_role("button", name=re.compile("^Restore order"))).to_have_count(0)
+
+
+def _take(page: Page, picture: Path) -> None:
+    page.set_viewport_size({"width": 1200, "height": 820})
+    opened(page, "Paid").evaluate("(chapter) => scrollTo(0, chapter.offsetTop - 120)")
+    page.locator(".toast").wait_for(state="detached")
+    page.screenshot(path=picture)
+
+
+# chapters -------------------------------------------------------------------------------------------------------------
+def test_the_newest_chapter_is_open_and_fits_into_900_pixels(tab: Tab) -> None:
+    page = tab.page
+    order_id = paid(tab)
+    tab.open(f"orders/{order_id}")
+    expect(chapter(page, "Paid")).to_contain_text("ShipmentRequested")
+    expect(chapter(page, "Paid").get_by_role("button").first).to_have_attribute("aria-expanded", "true")
+    expect(chapter(page, "Placed").get_by_role("button")).to_have_count(1)
+    expect(chapter(page, "Placed")).to_contain_text(re.compile(r"ms.*spans.*R .*W"))
+    box = chapter(page, "Paid").bounding_box()
+    assert box is not None
+    assert box["height"] <= 900
+
+
+def test_copies_are_one_row_that_opens(tab: Tab) -> None:
+    page = tab.page
+    order_id = placed(tab)
+    tab.open(f"orders/{order_id}")
+    copies = row(chapter(page, "Placed"), "3 copies")
+    copies.click()
+    expect(row(chapter(page, "Placed"), "INSERT OrderSummary")).to_be_visible()
+    row(chapter(page, "Placed"), "3 copies").click()
+    expect(row(chapter(page, "Placed"), "INSERT OrderSummary")).to_have_count(0)
+
+
+def test_a_failing_reaction_is_shown_with_its_attempts_and_its_recovery(tab: Tab) -> None:
+    page = tab.page
+    throw(tab, "fail", of="fulfilment", times=1)
+    order_id = paid(tab)
+    tab.open(f"orders/{order_id}")
+    story = opened(page, "Paid")
+    expect(story).to_contain_text(re.compile("recovered: attempt 2, after [0-9.]+ (s|ms)"))
+    fulfilment = row(story, "fulfilment")
+    expect(fulfilment).to_contain_text("attempt 2 ✓")
+    expect(fulfilment.locator(".segment.failed")).to_have_count(1)
+    expect(fulfilment).to_have_accessible_name(re.compile("^Reaction: fulfilment.*waited.*done at attempt 2"))
+    fulfilment.click()
+    details = panel(page, "Reaction: fulfilment")
+    expect(details).to_contain_text("Attempt 1 failed")
+    expect(details).to_contain_text("forced failure")
+    expect(details).to_contain_text("the order's state, in the transaction of invoice and shipment")
+    expect(page.locator(".trace-sums")).to_contain_text("1 failure, all recovered")
+
+
+def test_causes_stand_above_their_effects(tab: Tab) -> None:
+    page = tab.page
+    order_id = paid(tab)
+    tab.open(f"orders/{order_id}")
+    expect(chapter(page, "Paid")).to_contain_text("ShipmentRequested")
+    trace = page.request.get(f"{tab.url}/local/orders/{order_id}/trace").json()
+    for one in trace["chapters"]:
+        seen: set[str] = set()
+        for span in one["spans"]:
+            assert span.get("parent") is None or span["parent"] in seen, span
+            seen.add(span["id"])
+
+
+# the panel ------------------------------------------------------------------------------------------------------------
+def test_a_record_shows_its_changes_and_a_link_to_it_survives_a_reload(tab: Tab) -> None:
+    page = tab.page
+    order_id = paid(tab)
+    tab.open(f"orders/{order_id}")
+    row(opened(page, "Paid"), "PENDING → PAID").click()
+    details = panel(page, "Stream record: MODIFY Order")
+    changed = details.locator(".diff").first
+    expect(changed).to_contain_text("PENDING → PAID")
+    expect(changed).to_contain_text("version1 → 2")
+    expect(details).to_contain_text(re.compile(r"\d+ attributes unchanged"))
+    expect(page).to_have_url(re.compile(r"\?span=record-\d+$"))
+    page.reload()
+    expect(details).to_contain_text("PENDING → PAID")
+    expect(page.locator("[aria-pressed=true]").filter(has_text="PENDING → PAID")).to_be_focused()
+    details.get_by_role("button", name=re.compile("^TransactWriteItems")).click()
+    written = panel(page, "Write: TransactWriteItems")
+    expect(written).to_contain_text(f"Update ORDER#{order_id} / ORDER")
+    expect(written).to_contain_text("8 units")
+    written.get_by_role("button", name="Close the details").click()
+    expect(written).to_have_count(0)
+    expect(page).to_have_url(re.compile(f"orders/{order_id}$"))
+
+
+def test_a_mail_is_shown_in_a_frame_without_rights(tab: Tab) -> None:
+    page = tab.page
+    order_id = placed(tab)
+    tab.open(f"orders/{order_id}")
+    row(chapter(page, "Placed"), "mail OrderPlaced").click()
+    frame = panel(page, "Mail: mail OrderPlaced").locator("iframe")
+    expect(frame).to_have_attribute("sandbox", "")
+    expect(frame.content_frame.locator("body")).to_contain_text("Stoneware mug")
+
+
+def test_a_request_shows_its_keys_and_units(tab: Tab) -> None:
+    page = tab.page
+    order_id = placed(tab)
+    tab.open(f"orders/{order_id}")
+    row(chapter(page, "Placed"), "POST /orders").click()
+    details = panel(page, "Request: POST /orders → 201")
+    expect(details).to_contain_text("1.5 read, 5 write")
+    expect(details).to_contain_text("BatchGetItem")
+    expect(details).to_contain_text(f"Put ORDER#{order_id} / ORDER if attribute_not_exists(PK)")
+
+
+def test_a_trace_is_shown_as_a_list_and_as_json(tab: Tab) -> None:
+    page = tab.page
+    order_id = paid(tab)
+    tab.open(f"orders/{order_id}")
+    expect(chapter(page, "Paid")).to_contain_text("ShipmentRequested")
+    views = page.get_by_role("group", name="Ways to view")
+    views.get_by_role("button", name="List").click()
+    listed = page.get_by_role("region", name="Spans by time")
+    expect(listed.get_by_role("row").filter(has_text="mail OrderPaid")).to_contain_text("Mail")
+    views.get_by_role("button", name="JSON").click()
+    expect(page.locator("pre").first).to_contain_text('"title": "Paid"')
+    page.reload()
+    expect(page.locator("pre").first).to_contain_text('"title": "Paid"')
+
+
+# live -----------------------------------------------------------------------------------------------------------------
+def test_new_spans_arrive_and_the_selected_row_stays(tab: Tab) -> None:
+    page = tab.page
+    order_id = paid(tab)
+    be(page, "staff")
+    tab.open(f"orders/{order_id}")
+    expect(chapter(page, "Paid")).to_contain_text("ShipmentRequested")
+    row(chapter(page, "Paid"), "PENDING → PAID").click()
+    expect(panel(page, "Stream record: MODIFY Order")).to_contain_text("unchanged")
+    before = row(chapter(page, "Paid"), "PENDING → PAID").bounding_box()
+    page.get_by_role("button", name=re.compile("^Ship order")).click()
+    page.get_by_role("button", name="Ship the parcel").click()
+    expect(chapter(page, "Dispatched")).to_contain_text("mail OrderShipped")
+    after = row(chapter(page, "Paid"), "PENDING → PAID").bounding_box()
+    assert before is not None
+    assert after is not None
+    assert abs(before["y"] - after["y"]) < 40, "only the order's own state above may change its height"
+    expect(panel(page, "Stream record: MODIFY Order")).to_be_visible()
+
+
+def test_looking_at_an_order_adds_nothing_to_its_story(tab: Tab) -> None:
+    page = tab.page
+    order_id = placed(tab)
+    tab.open(f"orders/{order_id}")
+    expect(chapter(page, "Placed")).to_contain_text("mail OrderPlaced")
+    address = f"{tab.url}/local/orders/{order_id}/story"
+    page.wait_for_timeout(1000)
+    before = page.request.get(address).json()["last"]
+    page.reload()
+    expect(chapter(page, "Placed")).to_contain_text("mail OrderPlaced")
+    page.wait_for_timeout(1000)
+    assert page.request.get(address).json()["last"] == before
+
+
+def test_a_failed_request_of_the_page_is_shown_and_not_repeated(tab: Tab) -> None:
+    def looks() -> int:
+        return sum("/whole" in request for request in tab.seen.requests)
+
+    page = tab.page
+    order_id = throw(tab, "poison")["order_id"]
+    tab.open(f"orders/{order_id}")
+    expect(page.locator(".timeline")).to_contain_text("copies_reader parked a record")
+    expect(page.get_by_role("alert")).to_contain_text("The data was written by a version of the shop")
+    page.wait_for_timeout(2000)
+    settled = looks()
+    page.wait_for_timeout(2000)
+    assert looks() == settled
+    tab.seen.errors.clear()  # the browser writes down each answer that is a fault
+
+
+# keyboard and layout --------------------------------------------------------------------------------------------------
+def test_the_rows_are_reached_by_keyboard_and_the_panel_is_announced(tab: Tab) -> None:
+    page = tab.page
+    order_id = placed(tab)
+    tab.open(f"orders/{order_id}")
+    expect(chapter(page, "Placed")).to_contain_text("mail OrderPlaced")
+    row(chapter(page, "Placed"), "POST /orders").focus()
+    page.keyboard.press("ArrowDown")
+    expect(row(chapter(page, "Placed"), "TransactWriteItems")).to_be_focused()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    expect(page.locator("#announcer")).to_contain_text("Details of INSERT Order are shown.")
+    expect(panel(page, "Stream record: INSERT Order")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(panel(page, "Stream record: INSERT Order")).to_have_count(0)
+    expect(row(chapter(page, "Placed"), "INSERT Order")).to_be_focused()
+    page.keyboard.press("Home")
+    expect(chapter(page, "Placed").get_by_role("button").first).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(chapter(page, "Placed").locator(".span-row")).to_have_count(0)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [360, 768, 1440])
+def test_a_story_is_accessible_at_every_width(tab: Tab, scheme: str, width: int) -> None:
+    page = tab.page
+    order_id = paid(tab)
+    page.emulate_media(color_scheme="dark" if scheme == "dark" else "light", reduced_motion="reduce")
+    page.set_viewport_size({"width": width, "height": 900})
+    tab.open(f"orders/{order_id}")
+    expect(chapter(page, "Paid")).to_contain_text("ShipmentRequested")
+    for name in ("PENDING → PAID", "fulfilment", "mail OrderPaid", "POST /payments"):
+        row(chapter(page, "Paid"), name).click()
+        expect(page.locator(".span-panel summary").last).to_be_visible()
+        expect(page.locator(".loading")).to_have_count(0)
+        assert layout_and_accessibility_problems(page) == [], name
+    views = page.get_by_role("group", name="Ways to view")
+    for view in ("List", "JSON"):
+        views.get_by_role("button", name=view).click()
+        assert layout_and_accessibility_problems(page) == [], view
