@@ -23,9 +23,10 @@ from typing import Any, Protocol
 
 from local.browser_guard import rejection_reason
 from local.shop_client import PROJECT
-from stacks.page_policy import content_security_policy
+from stacks.page_policy import SWAGGER_UI_FOLDER, content_security_policy
 
 PAGE_FOLDER = (PROJECT / "page").resolve()
+SWAGGER_UI_FILES = {file.name: file for file in SWAGGER_UI_FOLDER.iterdir() if file.suffix in (".css", ".js")}
 PAGE_CONTENT_SECURITY_POLICY = content_security_policy(frame_src="'self'")
 """The Content-Security-Policy of the shop's web page. It allows frames of this origin, which show mails."""
 MAX_BODY_BYTES = 1 << 20
@@ -126,11 +127,14 @@ def field_problem_response(error: InvalidField) -> HttpResponse:
 
 
 def serve_page_file(path: str) -> HttpResponse:
-    """Return a response with a file of the web page: index.html for `/`. Returns 404 if there is no file at `path`."""
+    """Return a response with a file of the web page or of Swagger UI: index.html for `/`.
+
+    Returns 404 if there is no file at `path`.
+    """
+    name = urllib.parse.unquote(path).lstrip("/") or "index.html"
     try:
-        wanted = (PAGE_FOLDER / urllib.parse.unquote(path).lstrip("/")).resolve()
-        file: Path = wanted if wanted != PAGE_FOLDER else PAGE_FOLDER / "index.html"
-        is_ours = file.is_relative_to(PAGE_FOLDER) and file.is_file()
+        file = SWAGGER_UI_FILES.get(name) or (PAGE_FOLDER / name).resolve()
+        is_ours = name in SWAGGER_UI_FILES or (file.is_relative_to(PAGE_FOLDER) and file.is_file())
     except (OSError, ValueError):  # not a valid file name
         is_ours = False
     if not is_ours:

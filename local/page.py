@@ -154,6 +154,8 @@ class PageServer:
             return self._forward_to_api(method, target.removeprefix("/api"), headers, body)
         if path == "/settings.json" and method == "GET":
             return HttpResponse(PAGE_SETTINGS)
+        if path == "/docs" and method == "GET":  # the `type` of an error response of the API leads here
+            return HttpResponse("", 302, "text/plain", {"Location": "/docs.html"})
         if not path.startswith("/local/"):
             return (
                 serve_page_file(path)

@@ -90,7 +90,8 @@ def run_shop(
         exit_stack.callback(journal.close)
         if journal.was_damaged:
             print(f"{state / JOURNAL} was damaged: the activity before this start is lost")
-        running, keeper = _start_parts(state, settings or {}, api_port, provider_port, journal, exit_stack)
+        ports = (api_port, provider_port, page_port)
+        running, keeper = _start_parts(state, settings or {}, ports, journal, exit_stack)
         queues = StackQueues(running.aws, running.stack)
         backlog = BacklogMonitor(lambda: keeper.readers, waiting_message_counter(queues), journal, state / BACKLOG)
         backlog.start()
@@ -141,8 +142,7 @@ def reset_state(state: Path = STATE_FOLDER) -> None:
 def _start_parts(
     state: Path,
     settings: Mapping[str, str],
-    api_port: int,
-    provider_port: int,
+    ports: tuple[int, int, int],
     journal: ActivityLog,
     exit_stack: ExitStack,
 ) -> tuple[RunningShop, ProcessSupervisor]:
@@ -150,8 +150,10 @@ def _start_parts(
 
     This function does not start the warehouse and the web page, because they need the running shop that it returns.
 
+    `ports`: the ports of the API, the payment provider and the web page.
     `exit_stack`: gets a callback for each part, so that it stops the parts in reverse order.
     """
+    api_port, provider_port, page_port = ports
     template = _run_step("synthesizing the stack", lambda: synthesize_template(settings))
     _check_previous_state(state)
     engine = _run_step("starting DynamoDB", lambda: local_engine.start(state / "engine", ports=BLOCKED_PORTS))
@@ -170,7 +172,8 @@ def _start_parts(
         ),
     )
     exit_stack.callback(aws.stop)
-    variables = {"PROVIDER_URL": f"http://127.0.0.1:{provider_port}", "PUBLIC_URL": aws.public_url}
+    addresses = {"PROVIDER_URL": f"http://127.0.0.1:{provider_port}", "PAGE_URL": f"http://127.0.0.1:{page_port}/"}
+    variables = {**addresses, "PUBLIC_URL": aws.public_url}
     stack = _run_step(
         "deploying", lambda: local_deploy.deploy(aws, STACK_NAME, template, PROJECT / "functions", variables)
     )
@@ -267,7 +270,7 @@ def welcome_message(running: RunningShop, page_url: str) -> str:
 The shop is running. Open its page: {page_url}
 
   API        {running.api_url}
-  API docs   {running.api_url}/docs
+  API docs   {page_url}/docs.html
   payments   {running.provider_url}   (a local payment provider)
   users      alice, bob (customers), staff, warehouse; any other name is a new customer
 
