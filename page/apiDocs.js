@@ -85,7 +85,8 @@ async function show() {
   const [document_, examples] = await Promise.all([get("/api/openapi.json"), fetch("apiExamples.json").then((found) => found.json())]);
   const lead = settings.laptop ? "“Try it out” sends real requests to this shop, as the user chosen above." : "“Try it out” sends real requests to this shop. Sign in above, or enter a token under “Authorize”.";
   const place = el("div", { id: "swagger" });
-  const head = el("div", { class: "view-head" }, el("h1", null, "API"), el("p", { class: "lead" }, lead, " ", el("a", { href: reached("/api/openapi.json") }, "openapi.json"), " is for generators of clients."));
+  const link = el("a", { href: reached("/api/openapi.json") }, "openapi.json");
+  const head = el("div", { class: "api-head" }, el("h1", null, "API"), el("p", { class: "lead" }, document_.info.description.replaceAll("`", "")), el("p", { class: "lead" }, lead), el("p", { class: "lead" }, "For generators of clients: ", link));
   main.replaceChildren(head, ...problemSection(examples, document_), place);
   document.title = `API – ${settings.shop}`;
   ui = SwaggerUIBundle({
@@ -96,6 +97,7 @@ async function show() {
     filter: true,
     tryItOutEnabled: true,
     displayRequestDuration: true,
+    syntaxHighlight: false, // its colours have too little contrast
     defaultModelsExpandDepth: -1,
     requestInterceptor: authorized,
     onComplete: () => authorizeChosenUser().catch(() => {}),
