@@ -62,7 +62,7 @@ function explained(slug, { status, title }, document) {
 function problemSection({ problems }, document) {
   const answer = el("div", { class: "api-problem", id: "problem", role: "status" });
   const show = () => {
-    const slug = location.hash.slice(1);
+    const slug = location.hash.replace(/^#\/?/, ""); // Swagger UI adds the slash
     answer.replaceChildren(...(Object.hasOwn(problems, slug) ? explained(slug, problems[slug], document) : []));
     answer.hidden = !answer.hasChildNodes();
   };
@@ -74,6 +74,23 @@ function problemSection({ problems }, document) {
   const rows = Object.entries(problems).map(([slug, { status, title }]) => row(el("a", { href: `#${slug}` }, el("code", null, slug)), { number: status }, title));
   const list = el("details", { class: "api-problems" }, el("summary", null, `All ${rows.length} problems`), table("Problems", ["Type", { text: "Status", number: true }, "Title"], rows));
   return [answer, list];
+}
+
+// What Swagger UI lacks for screen readers and the keyboard -----------------------------------------------------------
+/** Its links inside of buttons become text: the buttons lead to the same place. */
+const withoutNestedLinks = () => ({ wrapComponents: { DeepLink: (_, { React }) => ({ text }) => React.createElement("span", null, text) } });
+
+function nameControls(place) {
+  for (const control of place.querySelectorAll(":is(input, select, textarea):not([aria-label])")) control.setAttribute("aria-label", nameOf(control));
+  for (const example of place.querySelectorAll("pre:not([tabindex])")) example.setAttribute("tabindex", "0"); // it may scroll
+}
+
+function nameOf(control) {
+  const parameter = control.closest("[data-param-name]")?.dataset.paramName;
+  if (parameter) return parameter;
+  if (control.id === "servers") return "Server";
+  if (control.matches("textarea")) return "Request body";
+  return control.closest(".content-type-wrapper, .response-control-media-type") ? "Media type" : control.placeholder || control.labels?.[0]?.textContent || "Example";
 }
 
 // The page -------------------------------------------------------------------------------------------------------------
@@ -89,6 +106,7 @@ async function show() {
   const head = el("div", { class: "api-head" }, el("h1", null, "API"), el("p", { class: "lead" }, document_.info.description.replaceAll("`", "")), el("p", { class: "lead" }, lead), el("p", { class: "lead" }, "For generators of clients: ", link));
   main.replaceChildren(head, ...problemSection(examples, document_), place);
   document.title = `API – ${settings.shop}`;
+  new MutationObserver(() => nameControls(place)).observe(place, { childList: true, subtree: true });
   ui = SwaggerUIBundle({
     domNode: place,
     spec: completed(document_, examples),
@@ -102,6 +120,7 @@ async function show() {
     requestInterceptor: authorized,
     onComplete: () => authorizeChosenUser().catch(() => {}),
     validatorUrl: null,
+    plugins: [withoutNestedLinks],
   });
 }
 
