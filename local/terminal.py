@@ -163,6 +163,8 @@ class TerminalPrinter:
 
 def _color_of(entry: Mapping[str, object], kind: str) -> str:
     status = entry.get("status")
-    if entry.get("outcome") in ("failed", "retrying") or (kind == "request" and isinstance(status, int) and status >= 500):
+    if entry.get("outcome") in ("failed", "retrying") or (
+        kind == "request" and isinstance(status, int) and status >= 500
+    ):
         return "red"
     return KIND_COLORS.get(kind, "dim")

@@ -102,7 +102,7 @@ def make_parser() -> argparse.ArgumentParser:
     text: list[str] = []
     for title, tools in COMMAND_GROUPS.items():
         group = CommandGroup(commands)
-        for tool, group.example in tools:  # noqa: B007  the group reads it
+        for tool, group.example in tools:
             tool.command(group)
         text += [f"{title}:", *group.lines, ""]
     parser.epilog = "\n".join([*text, f"The options of a command: {PROGRAM} COMMAND --help"])

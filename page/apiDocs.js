@@ -10,6 +10,7 @@ const main = document.getElementById("main");
 const server = new URL(settings.api || "/", location.href).href.replace(/\/$/, "");
 const isMethod = (name) => ["get", "put", "post", "patch", "delete"].includes(name);
 let ui;
+let shown; // the token that Swagger UI shows as entered
 
 /** Adds to the OpenAPI document its server, and the examples of responses, which would make it too large for the API. */
 function completed(document, { responses, problems }) {
@@ -35,9 +36,10 @@ function problemExamples(description, problems) {
   return Object.fromEntries(known.map((slug) => [slug, { value: { type: `/docs#${slug}`, ...problems[slug], detail: "…", instance: "…" } }]));
 }
 
-/** Sends the token of the acting user with each request, unless the user has entered another token. */
+/** Sends the current token of the acting user with each request, unless the user has entered another token. */
 async function authorized(request) {
-  if (request.url.startsWith(server) && !request.headers.Authorization && person()) {
+  const isOurs = [undefined, `Bearer ${shown}`].includes(request.headers.Authorization);
+  if (request.url.startsWith(server) && isOurs && person()) {
     request.headers.Authorization = `Bearer ${await token(person())}`;
   }
   return request;
@@ -95,7 +97,9 @@ function nameOf(control) {
 
 // The page -------------------------------------------------------------------------------------------------------------
 async function authorizeChosenUser() {
-  if (person()) ui.preauthorizeApiKey("token", await token(person()));
+  if (!person()) return;
+  shown = await token(person());
+  ui.preauthorizeApiKey("token", shown);
 }
 
 async function show() {

@@ -50,7 +50,7 @@ class GatewayHandler(BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def url(api: ApiHarness) -> Iterator[str]:  # noqa: ARG001  it serves the shop of `api`
+def url(api: ApiHarness) -> Iterator[str]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), GatewayHandler)
     server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
@@ -88,7 +88,7 @@ def test_the_generator_reads_every_operation_but_the_import_of_files(generated: 
             assert module(f"api.{operation['tags'][0]}.{operation['operationId']}").sync_detailed
 
 
-def test_a_generated_client_places_and_follows_an_order(generated: str, url: str, api: ApiHarness) -> None:  # noqa: ARG001
+def test_a_generated_client_places_and_follows_an_order(generated: str, url: str, api: ApiHarness) -> None:
     models, orders, shipments = module("models"), "api.orders", "api.shipments"
     client = module("client").AuthenticatedClient(base_url=url, token=ANN.sub)
     wanted = models.NewOrder.from_dict({"lines": [{"product_id": "mug", "quantity": 2}], "address": HOME_ADDRESS})
@@ -111,7 +111,7 @@ def test_a_generated_client_places_and_follows_an_order(generated: str, url: str
     assert [one.order_id for one in followed.invoices] == [placed.order_id]
 
 
-def test_a_generated_client_reads_a_problem(generated: str, url: str) -> None:  # noqa: ARG001
+def test_a_generated_client_reads_a_problem(generated: str, url: str) -> None:
     client = module("client").AuthenticatedClient(base_url=url, token=ANN.sub)
     problem = module("api.orders.order").sync("none", client=client)
     assert (problem.status, problem.type_) == (404, "/docs#not-found")

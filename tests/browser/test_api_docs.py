@@ -52,7 +52,7 @@ def test_the_navigation_leads_to_the_documentation_grouped_by_resource(tab: Tab)
     tab.page.get_by_role("navigation", name="Views").get_by_role("link", name="API").click()
     expect(tab.page.get_by_role("heading", name="API", exact=True)).to_be_visible()
     expect(tab.page.get_by_role("heading", name=re.compile("^orders"))).to_be_visible()
-    assert tab.page.title() == "API – Orderstream"
+    assert tab.page.title().startswith("API ")
     server = tab.page.locator("#servers").input_value()
     assert server == f"{tab.url}/api"
     tab.page.get_by_role("link", name="Shop page").click()

@@ -2,8 +2,8 @@
 
 import io
 import re
-import sys
 import time
+from contextlib import redirect_stdout
 from typing import Any
 
 import pytest
@@ -22,12 +22,10 @@ class FakeTerminal(io.StringIO):
 
 @pytest.fixture
 def screen(monkeypatch: pytest.MonkeyPatch) -> FakeTerminal:
-    """A terminal with colours, to which everything is printed."""
-    screen = FakeTerminal()
-    monkeypatch.setattr(sys, "stdout", screen)
+    """A terminal with colours. A test prints to it with redirect_stdout()."""
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.delenv("NO_COLOR", raising=False)
-    return screen
+    return FakeTerminal()
 
 
 def entry(kind: str, text: str, second: float = 0, **more: Any) -> ActivityLogEntry:
@@ -115,16 +113,19 @@ def test_a_parked_record_does_not_recover(capsys: pytest.CaptureFixture[str]) ->
 def test_a_terminal_shows_colours_and_the_address_of_the_page_again(screen: FakeTerminal) -> None:
     shown = printer()
     shown.page_url = "http://127.0.0.1:4568"
-    shown.print_entry(entry("failed", "fulfilment failed: TimeoutError", reaction="fulfilment"))
+    with redirect_stdout(screen):
+        shown.print_entry(entry("failed", "fulfilment failed: TimeoutError", reaction="fulfilment"))
+        for number in range(ADDRESS_EVERY_LINES):
+            shown.print_entry(entry("published", f"OrderPaid {number}"))
     assert "\x1b[31mfailed    fulfilment failed" in screen.getvalue()
-    for number in range(ADDRESS_EVERY_LINES):
-        shown.print_entry(entry("published", f"OrderPaid {number}"))
     assert screen.getvalue().count("the page: http://127.0.0.1:4568") == 1
 
 
 def test_a_terminal_without_colours_gets_none(screen: FakeTerminal, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
-    printer().print_entry(entry("failed", "fulfilment failed: TimeoutError", reaction="fulfilment"))
+    with redirect_stdout(screen):
+        printer().print_entry(entry("failed", "fulfilment failed: TimeoutError", reaction="fulfilment"))
+    assert "fulfilment failed" in screen.getvalue()
     assert "\x1b" not in screen.getvalue()
 
 
@@ -150,7 +151,8 @@ def test_a_spinner_names_the_step_until_it_is_done(screen: FakeTerminal, monkeyp
         while "deploying" not in screen.getvalue():
             time.sleep(0.001)
 
-    run_step("deploying", wait_for_spinner)
+    with redirect_stdout(screen):
+        run_step("deploying", wait_for_spinner)
     first, *_, last = screen.getvalue().split("\r")[1:]
     assert first[5] in terminal.SPINNER
     assert re.search(r"✓.* deploying .*\d\.\d s", last)
@@ -160,6 +162,6 @@ def test_a_failed_step_is_marked(screen: FakeTerminal) -> None:
     def fail() -> None:
         raise OSError("no space")
 
-    with pytest.raises(OSError, match="no space"):
+    with redirect_stdout(screen), pytest.raises(OSError, match="no space"):
         run_step("deploying", fail)
     assert "✗" in screen.getvalue().split("\r")[-1]

@@ -15,10 +15,8 @@ CONTENT_SECURITY_POLICY = "default-src 'none'; base-uri 'none'; form-action 'non
 def render_list() -> str:
     """Return the HTML of the list: the status and the title of each problem. The id of its row is its slug."""
     kinds = {kind.slug: kind for kind in PROBLEM_TYPES.values()}.values()
-    rows = "".join(
-        f"<tr id='{kind.slug}'><td>{kind.status}</td><td><code>{kind.slug}</code></td><td>{escape(kind.title)}</td></tr>"
-        for kind in kinds
-    )
+    cells = ((kind.slug, kind.status, f"<code>{kind.slug}</code>", escape(kind.title)) for kind in kinds)
+    rows = "".join(f"<tr id='{slug}'>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for slug, *row in cells)
     head = f"<meta charset=utf-8><meta name=viewport content='width=device-width'><title>Problems of {TITLE}</title>"
     about = "<p>All operations: <a href='openapi.json'>openapi.json</a>, a document for OpenAPI tools.</p>"
     table = f"<table><tr><th>Status</th><th>Problem</th><th>Title</th></tr>{rows}</table>"
