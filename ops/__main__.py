@@ -43,7 +43,7 @@ PROGRAM = "python -m ops"
 COMMAND_GROUPS: Mapping[str, Sequence[tuple[ModuleType, str]]] = {
     "Look": (
         (order, "order K7QD4XN2"),
-        (query, "query A12b order_id=puew472mvqwwyp7umsfzvnbsye"),
+        (query, "query A12b --arg order_id=puew472mvqwwyp7umsfzvnbsye"),
         (archive_query, 'archive-query "SELECT count(*) FROM orders"'),
         (workbench, "model --diagram"),
     ),
