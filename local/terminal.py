@@ -137,7 +137,7 @@ class TerminalPrinter:
         more = ["" if is_named else f": {reason}"]
         if entry.get("attempt") and (entry["kind"] == "failed" or entry.get("outcome") in ("failed", "retrying")):
             more.append(f", attempt {entry['attempt']}")
-        return entry["text"] + "".join(more)
+        return str(entry["text"]) + "".join(more)
 
     def _print(self, entry: ActivityLogEntry, kind: str, described: str) -> None:
         order = f" ({entry['order_id'][:8]})" if entry["order_id"] else ""

@@ -66,7 +66,7 @@ def generated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder = tmp_path_factory.mktemp("client")
     (folder / "openapi.json").write_text(json.dumps(document(app)))
     (folder / "configuration.json").write_text(json.dumps(CONFIGURATION))
-    command = [Path(sys.executable).parent / "openapi-python-client", "generate", "--path", "openapi.json"]
+    command = [str(Path(sys.executable).parent / "openapi-python-client"), "generate", "--path", "openapi.json"]
     command += ["--output-path", PACKAGE, "--meta", "none", "--config", "configuration.json"]
     run = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=True)
     with pytest.MonkeyPatch.context() as patch:

@@ -15,6 +15,8 @@ from tests.laptop.conftest import LaptopShop
 
 pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("loopback_only")]
 expect.set_options(timeout=PATIENCE_MS)
+LOAD_MS = 3 * PATIENCE_MS
+"""Swagger UI is a large script, which a busy machine runs slowly."""
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +37,7 @@ def open_operation(tab: Tab, tag: str, name: str) -> Locator:
     tab.page.goto("about:blank")  # a change of the fragment alone loads nothing
     tab.page.goto(f"{tab.url}/docs.html#/{tag}/{name}")
     operation = tab.page.locator(f"#operations-{tag}-{name}")
-    expect(operation.get_by_role("button", name="Execute")).to_be_visible()
+    expect(operation.get_by_role("button", name="Execute")).to_be_visible(timeout=LOAD_MS)
     return operation
 
 

@@ -29,4 +29,4 @@ def test_the_help_shows_the_groups_with_an_example_of_each_command(capsys: pytes
 
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_the_example_of_a_command_is_valid(example: str) -> None:
-    assert make_parser().parse_args(shlex.split(example)).command == example.split()[0]
+    assert make_parser().parse_args(shlex.split(example)).command == example.split(maxsplit=1)[0]
