@@ -25,11 +25,12 @@ from typing import Any, Protocol
 
 from local.browser_guard import rejection_reason
 from local.shop_client import PROJECT
-from stacks.page_policy import content_security_policy
+from stacks.page_policy import SWAGGER_UI_FOLDER, content_security_policy
 
 PAGE_FOLDER = (PROJECT / "page").resolve()
 DOCS_FOLDER = (PROJECT / "build" / "site").resolve()
 INLINE_SCRIPT = re.compile(rb"<script>(.*?)</script>", re.DOTALL)
+SWAGGER_UI_FILES = {file.name for file in SWAGGER_UI_FOLDER.iterdir() if file.suffix in (".css", ".js")}
 PAGE_CONTENT_SECURITY_POLICY = content_security_policy(frame_src="'self'")
 """The Content-Security-Policy of the shop's web page. It allows frames of this origin, which show mails."""
 MAX_BODY_BYTES = 1 << 20
@@ -130,8 +131,12 @@ def field_problem_response(error: InvalidField) -> HttpResponse:
 
 
 def serve_page_file(path: str) -> HttpResponse:
-    """Return a response with a file of the web page: index.html for `/`. Returns 404 if there is no file at `path`."""
-    return _serve_file(PAGE_FOLDER, path, lambda _: PAGE_CONTENT_SECURITY_POLICY)
+    """Return a response with a file of the web page or of Swagger UI: index.html for `/`.
+
+    Returns 404 if there is no file at `path`.
+    """
+    folder = SWAGGER_UI_FOLDER if path.removeprefix("/") in SWAGGER_UI_FILES else PAGE_FOLDER
+    return _serve_file(folder, path, lambda _: PAGE_CONTENT_SECURITY_POLICY)
 
 
 def serve_docs_file(path: str) -> HttpResponse:

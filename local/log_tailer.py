@@ -1,4 +1,4 @@
-"""Adds activity log entries for log lines of the Lambda functions, and prints the entries in the terminal."""
+"""Adds activity log entries for log lines of the Lambda functions."""
 
 from __future__ import annotations
 
@@ -6,17 +6,14 @@ import json
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from local.activity_log import ActivityLog, ActivityLogEntry
+from local.activity_log import ActivityLog
 from local.invocation_spans import SpanReader
 
 POLL_INTERVAL_SECONDS = 0.1
-HIDDEN_KINDS = {"record", "invocation"}
-"""The terminal does not show entries of these kinds: stream records and measured invocations are most entries."""
 LogLine = Mapping[str, Any]
 NewEntry = dict[str, Any]
 
@@ -235,27 +232,3 @@ class _NewLines:
 
     def close(self) -> None:
         self._file.close()
-
-
-class TerminalPrinter:
-    """Prints entries of the activity log. An entry with the same text as the last printed entry is skipped.
-
-    `is_muted`: if True (as at the start), no entries are printed.
-    """
-
-    def __init__(self) -> None:
-        self._last_printed = ""
-        self.is_muted = True
-
-    def print_entry(self, entry: ActivityLogEntry) -> None:
-        done = entry["kind"] == "delivery" and entry.get("outcome") == "done"
-        about = f" ({entry['order_id'][:8]})" if entry["order_id"] and entry["kind"] != "request" else ""
-        text = f"{entry['kind']:<10}{entry['text']}{about}"
-        if self.is_muted or done or entry["kind"] in HIDDEN_KINDS or text == self._last_printed:
-            return
-        self._last_printed = text
-        clock = datetime.fromisoformat(entry["at"]).astimezone().strftime("%H:%M:%S.%f")[:-3]
-        milliseconds = entry.get("ms") or entry.get("lag_ms")
-        took = f"{milliseconds:.0f} ms" if milliseconds else ""
-        with suppress(OSError):  # if the terminal is closed, the caller must not fail
-            print(f"{clock}  {text:<84}{took:>8}".rstrip(), flush=True)

@@ -168,6 +168,8 @@ class PageServer:
             return self._forward_to_api(method, target.removeprefix("/api"), headers, body)
         if path == "/settings.json" and method == "GET":
             return HttpResponse(PAGE_SETTINGS)
+        if path == "/docs" and method == "GET":
+            return HttpResponse("", 302, "text/plain", {"Location": "/docs/"})
         if not path.startswith("/local/"):
             return _serve_file(method, path)
         try:

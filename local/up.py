@@ -12,7 +12,7 @@ import shutil
 import signal
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -32,7 +32,7 @@ from local.backlog import BacklogMonitor, waiting_message_counter
 from local.deploy import DeployedStack
 from local.dynamodb_engine import BLOCKED_PORTS, Engine
 from local.expiry import run_expiry_loop
-from local.log_tailer import LogTailer, TerminalPrinter
+from local.log_tailer import LogTailer
 from local.page import PageServer
 from local.payment_provider import PaymentProviderServer
 from local.poller import CheckpointStore, StreamPoller, start_pollers
@@ -48,6 +48,7 @@ from local.state_checks import (
     write_fingerprint,
 )
 from local.supervisor import ProcessSupervisor
+from local.terminal import TerminalPrinter, colored, run_step
 from local.warehouse import LocalWarehouse
 from stacks import stage, synth_cache
 
@@ -90,7 +91,8 @@ def run_shop(
         exit_stack.callback(journal.close)
         if journal.was_damaged:
             print(f"{state / JOURNAL} was damaged: the activity before this start is lost")
-        running, keeper = _start_parts(state, settings or {}, api_port, provider_port, journal, exit_stack)
+        ports = (api_port, provider_port, page_port)
+        running, keeper = _start_parts(state, settings or {}, ports, journal, exit_stack)
         queues = StackQueues(running.aws, running.stack)
         backlog = BacklogMonitor(lambda: keeper.readers, waiting_message_counter(queues), journal, state / BACKLOG)
         backlog.start()
@@ -108,6 +110,7 @@ def run_shop(
         (state / READY_FILE).write_text(json.dumps(ready))
         exit_stack.callback((state / READY_FILE).unlink)
         print(welcome_message(running, page.url), flush=True)
+        terminal.page_url = page.url
         terminal.is_muted = False
         stopping.wait()
         print("\nStopping. The state is kept. (A second Ctrl-C is not needed.)", flush=True)
@@ -141,8 +144,7 @@ def reset_state(state: Path = STATE_FOLDER) -> None:
 def _start_parts(
     state: Path,
     settings: Mapping[str, str],
-    api_port: int,
-    provider_port: int,
+    ports: tuple[int, int, int],
     journal: ActivityLog,
     exit_stack: ExitStack,
 ) -> tuple[RunningShop, ProcessSupervisor]:
@@ -150,16 +152,18 @@ def _start_parts(
 
     This function does not start the warehouse and the web page, because they need the running shop that it returns.
 
+    `ports`: the ports of the API, the payment provider and the web page.
     `exit_stack`: gets a callback for each part, so that it stops the parts in reverse order.
     """
-    template = _run_step("synthesizing the stack", lambda: synthesize_template(settings))
+    api_port, provider_port, page_port = ports
+    template = run_step("synthesizing the stack", lambda: synthesize_template(settings))
     _check_previous_state(state)
-    engine = _run_step("starting DynamoDB", lambda: local_engine.start(state / "engine", ports=BLOCKED_PORTS))
+    engine = run_step("starting DynamoDB", lambda: local_engine.start(state / "engine", ports=BLOCKED_PORTS))
     exit_stack.callback(engine.stop)
     checkpoints = CheckpointStore(state / "checkpoints.json")
     if checkpoints.is_damaged:
         print(f"{checkpoints.file} was damaged: the stream is read again from the last clean stop", flush=True)
-    aws = _run_step(
+    aws = run_step(
         "starting the local AWS",
         lambda: local_aws.start(
             state / "aws",
@@ -170,8 +174,9 @@ def _start_parts(
         ),
     )
     exit_stack.callback(aws.stop)
-    variables = {"PROVIDER_URL": f"http://127.0.0.1:{provider_port}", "PUBLIC_URL": aws.public_url}
-    stack = _run_step(
+    addresses = {"PROVIDER_URL": f"http://127.0.0.1:{provider_port}", "PAGE_URL": f"http://127.0.0.1:{page_port}/"}
+    variables = {**addresses, "PUBLIC_URL": aws.public_url}
+    stack = run_step(
         "deploying", lambda: local_deploy.deploy(aws, STACK_NAME, template, PROJECT / "functions", variables)
     )
     aws = _create_table(engine, aws, stack)
@@ -226,7 +231,7 @@ def _create_table(engine: Engine, aws: LocalAws, stack: DeployedStack) -> LocalA
     for name in users.USERS:
         users.get_access_token(aws, stack, name)
     if stack.changed:  # without a snapshot, a start after a kill -9 would not have this stack
-        aws = _run_step("saving the deployed stack", aws.save_snapshot)
+        aws = run_step("saving the deployed stack", aws.save_snapshot)
     write_fingerprint(engine, fingerprint)
     return aws
 
@@ -264,10 +269,10 @@ def welcome_message(running: RunningShop, page_url: str) -> str:
     """Return the text that `make up` prints when the shop is ready: addresses and the first commands to try."""
     python = ".venv/bin/python -m local"
     return f"""
-The shop is running. Open its page: {page_url}
+The shop is running. Open its page: {colored(page_url, "bold")}
 
   API        {running.api_url}
-  API docs   {running.api_url}/docs
+  API docs   {page_url}/docs.html
   payments   {running.provider_url}   (a local payment provider)
   users      alice, bob (customers), staff, warehouse; any other name is a new customer
 
@@ -292,15 +297,6 @@ To place a first order, run this in another terminal:
 
 Activity (Ctrl-C stops the shop, make reset deletes its state):
 """
-
-
-def _run_step(what: str, do: Callable[[], Any]) -> Any:
-    """Run one step of the start, print its name and its duration, and return the result of `do`."""
-    print(f"{what} ... ", end="", flush=True)
-    began = time.monotonic()
-    result = do()
-    print(f"{time.monotonic() - began:.1f} s", flush=True)
-    return result
 
 
 def _fingerprint(aws: LocalAws, stack: DeployedStack) -> Fingerprint:

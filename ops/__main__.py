@@ -8,7 +8,10 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import Any
 
 from local.shop_target import find_local_target
 from ops import cli_errors
@@ -33,39 +36,81 @@ from ops.commands import (
     smoke,
     workbench,
 )
+from ops.targets import Subparsers
 
-TOOLS = (
-    ledger,
-    drift,
-    query,
-    workbench,
-    migrate,
-    indexes,
-    first_deploy,
-    review,
-    preflight,
-    smoke,
-    canary_setup,
-    hot_keys,
-    capacity,
-    failures,
-    replay,
-    restore,
-    order,
-    archive_query,
-    health,
-)
+PROGRAM = "python -m ops"
+
+COMMAND_GROUPS: Mapping[str, Sequence[tuple[ModuleType, str]]] = {
+    "Look": (
+        (order, "order K7QD4XN2"),
+        (query, "query A12b --arg order_id=puew472mvqwwyp7umsfzvnbsye"),
+        (archive_query, 'archive-query "SELECT count(*) FROM orders"'),
+        (workbench, "model --diagram"),
+    ),
+    "Check a running shop": (
+        (health, "health"),
+        (drift, "drift --all"),
+        (ledger, "ledger"),
+        (hot_keys, "hot-keys --sample"),
+        (capacity, "capacity --sample"),
+    ),
+    "Repair": (
+        (failures, "failures list"),
+        (replay, "replay --from-archive --since 3d --to-all"),
+        (restore, "restore --from 2026-10-01 --to 2026-11-01"),
+    ),
+    "Deploy and upgrade": (
+        (preflight, "preflight --stack orderstream-prod --template cdk.out/orderstream-prod.template.json"),
+        (first_deploy, "first-deploy --stack orderstream-prod"),
+        (indexes, "indexes --stack orderstream-prod --template cdk.out/orderstream-prod.template.json"),
+        (review, "review --stack orderstream-prod --template cdk.out/orderstream-prod.template.json"),
+        (migrate, "migrate up --dry-run"),
+        (smoke, "smoke --stack orderstream-dev"),
+        (canary_setup, "canary-setup --stack orderstream-prod"),
+    ),
+}
+"""The commands by purpose, each with an example of its arguments."""
+
+
+@dataclass
+class CommandGroup:
+    """Adds the commands of one group to the parser, and collects their lines of the help.
+
+    argparse lists the commands that are added with `help`. These are added without it, because the help of this program
+    lists them by group.
+    """
+
+    commands: Subparsers
+    example: str = ""
+    lines: list[str] = field(default_factory=list)
+
+    def add_parser(self, name: str, *, help: str, **settings: Any) -> argparse.ArgumentParser:  # noqa: A002  argparse's
+        self.lines += [f"  {name:<15}{help}", f"  {'':<15}$ {PROGRAM} {self.example}"]
+        return self.commands.add_parser(name, **{"epilog": f"Example: {PROGRAM} {self.example}", **settings})
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line. Its help shows the commands by purpose, each with an example."""
+    parser = argparse.ArgumentParser(
+        prog=PROGRAM,
+        usage=f"{PROGRAM} COMMAND …",
+        description="Operator tools for the local shop. With --stack NAME, they work on a deployed stack.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.set_defaults(find_local_target=find_local_target)
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", help="one of those below")
+    text: list[str] = []
+    for title, tools in COMMAND_GROUPS.items():
+        group = CommandGroup(commands)
+        for tool, group.example in tools:
+            tool.command(group)
+        text += [f"{title}:", *group.lines, ""]
+    parser.epilog = "\n".join([*text, f"The options of a command: {PROGRAM} COMMAND --help"])
+    return parser
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(
-        prog="python -m ops", description="Operator tools for the local shop or a deployed stack."
-    )
-    parser.set_defaults(find_local_target=find_local_target)
-    commands = parser.add_subparsers(dest="command", required=True)
-    for tool in TOOLS:
-        tool.command(commands)
-    args = parser.parse_args(argv)
+    args = make_parser().parse_args(argv)
     try:
         with cli_errors.exit_on_error():
             args.run(args)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, Protocol, cast
 
 import boto3
 from botocore.exceptions import ClientError
@@ -32,8 +32,11 @@ RETRY_BUDGET_SECONDS = 60
 
 SAMPLE_NOTE = "These metrics are made up, to try the command. The metrics of a shop on AWS: --table NAME"
 
-if TYPE_CHECKING:
-    Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
+
+class Subparsers(Protocol):
+    """What adds the parser of a command. `settings`: the arguments of argparse's add_parser()."""
+
+    def add_parser(self, name: str, **settings: Any) -> argparse.ArgumentParser: ...
 
 
 LAG_THRESHOLD_SECONDS = 5.0

@@ -14,6 +14,7 @@ from functions.dynamodb.keys import Instant
 from functions.dynamodb.table import Table
 from functions.model.changes import make_change_id
 from functions.model.entities import Customer, Effect, Invoice, Notification, Order, Payment, Refund, Return, Shipment
+from functions.model.money import format_amount
 from functions.model.patterns import CUSTOMER_OR_ERASED_BY_ID, EFFECT_BY_ID
 from functions.model.table import CUSTOMER
 from functions.model.timelines import merge_timeline
@@ -69,9 +70,9 @@ def entries_from_table(
 def _entries_of_item(item: Any) -> Iterator[TimelineEntry]:
     match item:
         case Payment():
-            yield _make_entry(item.updated_at, "write", f"Payment {item.payment_id} {item.status} of {item.amount}")
+            yield _make_entry(item.updated_at, "write", f"Payment {item.payment_id} {item.status} of {_amount(item)}")
         case Return():
-            yield _make_entry(item.created_at, "write", f"Return {item.return_id} of {item.amount}")
+            yield _make_entry(item.created_at, "write", f"Return {item.return_id} of {_amount(item)}")
         case Invoice():
             yield _make_entry(item.issued_at, "effect", f"fulfilment: invoice {item.invoice_id}")
         case Shipment():
@@ -79,9 +80,13 @@ def _entries_of_item(item: Any) -> Iterator[TimelineEntry]:
             if item.updated_at != item.created_at:
                 yield _make_entry(item.updated_at, "write", f"Shipment {item.shipment_id} {item.status}")
         case Refund():
-            yield _make_entry(item.created_at, "write", f"Refund {item.refund_id} of {item.amount}")
+            yield _make_entry(item.created_at, "write", f"Refund {item.refund_id} of {_amount(item)}")
             if item.updated_at != item.created_at:
                 yield _make_entry(item.updated_at, "effect", f"refund: {item.refund_id} {item.status}")
+
+
+def _amount(item: Payment | Refund | Return) -> str:
+    return format_amount(item.amount, item.currency)
 
 
 def _make_entry(at: Instant, kind: str, text: str) -> TimelineEntry:

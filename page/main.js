@@ -9,7 +9,7 @@ import { labels } from "./labels.js";
 /**
  * The views, in the order of the navigation; the first one that exists here is the way in. Each has its label in the
  * navigation, if it has one; its module and its stylesheet, which load when it is first opened; the groups that may see
- * it; and whether only a laptop has it.
+ * it; and whether only a laptop has it. An entry with `href` is a document of its own.
  */
 const VIEWS = {
   flow: { title: "Flow", load: () => import("./flow.js"), styles: ["flow.css"], laptop: true },
@@ -18,6 +18,7 @@ const VIEWS = {
   board: { title: "Board", load: () => import("./board.js"), styles: ["board.css"], who: staffMember },
   table: { title: "Table", load: () => import("./table.js"), styles: ["table.css"], laptop: true },
   insight: { title: "Insight", load: () => import("./insight.js"), styles: ["insight.css"], who: staffMember },
+  api: { title: "API", href: "docs.html" },
 };
 
 const main = document.getElementById("main");
@@ -30,7 +31,7 @@ let opened = 0;
 function address() {
   const [path, query] = location.hash.replace(/^#\//, "").split("?");
   const [name, rest] = path.split("/", 2);
-  const view = Object.hasOwn(VIEWS, name) && isHere(VIEWS[name]) && (name !== "orders" || rest) ? name : firstView();
+  const view = Object.hasOwn(VIEWS, name) && isHere(VIEWS[name]) && VIEWS[name].load && (name !== "orders" || rest) ? name : firstView();
   return { view, id: decoded(rest ?? ""), query: new URLSearchParams(query) };
 }
 
@@ -101,7 +102,7 @@ function unloaded(place, error) {
 
 function offerViews(current) {
   const there = Object.entries(VIEWS).filter(([, view]) => view.title && isHere(view) && mayBeSeen(view));
-  const links = there.map(([name, { title }]) => el("a", { href: `#/${name}`, "aria-current": name === current && "page" }, title));
+  const links = there.map(([name, { title, href = `#/${name}` }]) => el("a", { href, "aria-current": name === current && "page" }, title));
   views.replaceChildren(...links);
 }
 

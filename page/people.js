@@ -12,6 +12,6 @@ tokensFrom(here);
  * acting user for staff commands, or null. `register(person, name)`: registers a user as a customer. `choose(person)`,
  * `signIn()`: only one of them exists here, the other is undefined.
  */
-export const { arrive, account, person, groupOf, staffMember, fullName, register, choose, signIn } = here;
+export const { arrive, account, person, groupOf, staffMember, fullName, register, choose, signIn, token } = here;
 
 export const isStaff = (name) => groupOf(name) !== null;

@@ -17,11 +17,11 @@ const { url, client_id: clientId, scope } = settings.sign_in ?? {};
 /** Emits "change" when a user signs in or out. */
 export const session = new EventTarget();
 
-/** Goes to the sign-in page. After the sign-in, the user returns to the same view. */
+/** Goes to the sign-in page. After the sign-in, the user returns to the same view, or to the API documentation. */
 export async function signIn() {
   const verifier = random();
   const state = random();
-  sessionStorage.setItem(ASKED, JSON.stringify({ verifier, state, view: location.hash }));
+  sessionStorage.setItem(ASKED, JSON.stringify({ verifier, state, view: location.pathname.split("/").pop() + location.hash }));
   const challenge = encoded(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(verifier)));
   const query = { response_type: "code", client_id: clientId, redirect_uri: HERE, scope, state, code_challenge: challenge, code_challenge_method: "S256" };
   location.assign(`${url}/oauth2/authorize?${new URLSearchParams(query)}`);
@@ -38,6 +38,7 @@ export async function comeBack() {
   if (!answer.has("code")) throw new Rejection(NOT_SIGNED_IN);
   const sent = { grant_type: "authorization_code", code: answer.get("code"), redirect_uri: HERE, code_verifier: asked.verifier };
   if (!(await askFor(sent))) throw new Rejection(NOT_SIGNED_IN);
+  if (asked.view && !asked.view.startsWith("#")) location.reload(); // the address is now that of another document
 }
 
 /** Signs out here and at the provider: the tokens are deleted and revoked, and the next sign-in asks for the user. */

@@ -189,6 +189,7 @@ class OrdersStack(Stack):
             if self.stage.page:
                 page = ShopPage(self, "Page", stage=self.stage, front=front, identity=identity)
                 self.add_outputs(PageUrl=page.url)
+                api.add_environment(page_url=page.url)
         else:
             if self.stage.domain:
                 self.add_outputs(DomainTarget=http.use_domain(self.stage.domain, self.stage.certificate))

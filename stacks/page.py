@@ -11,7 +11,7 @@ from stacks.cloudfront import ApiDistribution
 from stacks.identity import Identity
 from stacks.nag_suppressions import acknowledge
 from stacks.page_files import PageFiles
-from stacks.page_policy import content_security_policy
+from stacks.page_policy import SWAGGER_UI_FOLDER, content_security_policy
 from stacks.stage import Stage
 
 PAGE_FOLDER = "page"
@@ -59,6 +59,7 @@ class ShopPage(Construct):
             "Files",
             stage=stage,
             folder=PAGE_FOLDER,
+            folders=[PROJECT / PAGE_FOLDER, SWAGGER_UI_FOLDER],
             settings={"laptop": False, "shop": stage.shop_name, "api": "", "sign_in": identity.sign_in},
             bucket=bucket,
             distribution=front.distribution,

@@ -1,6 +1,7 @@
 """The files of the shop's web page: each deploy uploads them to a bucket, and deleting the stack deletes them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from aws_cdk import Stack
@@ -10,7 +11,6 @@ from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_s3_deployment as deployment
 from constructs import Construct
 
-from stacks import PROJECT
 from stacks.function import grant_actions
 from stacks.log_group import LogGroup
 from stacks.nag_suppressions import acknowledge
@@ -28,7 +28,7 @@ CDK_FUNCTION_REASON = "The function is part of the CDK, which sets its runtime."
 
 
 class PageFiles(Construct):
-    """Uploads a folder of the project, and `settings` as settings.json beside its files.
+    """Uploads the files of `folders` to one folder of the bucket, and `settings` as settings.json beside them.
 
     The CDK's own Lambda uploads the files. By default this Lambda may access the whole bucket and every distribution of
     the account, so it gets a role with fewer permissions here.
@@ -44,6 +44,7 @@ class PageFiles(Construct):
         *,
         stage: Stage,
         folder: str,
+        folders: Sequence[Path],
         settings: Mapping[str, Any],
         bucket: s3.IBucket,
         distribution: cloudfront.IDistribution,
@@ -55,7 +56,7 @@ class PageFiles(Construct):
             self,
             "Deployment",
             sources=[
-                deployment.Source.asset(str(PROJECT / folder)),
+                *(deployment.Source.asset(str(one), exclude=["*.py", "__pycache__"]) for one in folders),
                 deployment.Source.json_data("settings.json", settings),
             ],
             destination_bucket=bucket,

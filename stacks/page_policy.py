@@ -1,4 +1,12 @@
-"""The Content-Security-Policy of the shop's web page, on AWS and on a laptop."""
+"""What the shop's web page has in common on AWS and on a laptop: its Content-Security-Policy, and its Swagger UI."""
+
+from importlib.metadata import distribution
+from pathlib import Path
+
+SWAGGER_UI_FOLDER = Path(
+    str(distribution("aws-lambda-powertools").locate_file("aws_lambda_powertools/event_handler/openapi/swagger_ui"))
+)
+"""The files of Swagger UI that come with Powertools. The page's API documentation loads them from beside its own."""
 
 
 def content_security_policy(**extra_sources: str) -> str:

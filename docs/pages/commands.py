@@ -24,7 +24,7 @@ def _sections() -> Iterator[str]:
     for group, targets in groups().items():
         yield f"## {group}"
         yield markdown.render_table(
-            ["command", "what it does"], [[f"`make {name}`", _linked(help)] for name, help in targets]
+            ["command", "what it does"], [[f"`make {name}`", _linked(purpose)] for name, purpose in targets]
         )
 
 
@@ -39,7 +39,7 @@ def groups() -> dict[str, list[tuple[str, str]]]:
     return found
 
 
-def _linked(help: str) -> str:
+def _linked(purpose: str) -> str:
     """Turn a pointer to a page of docs/ into a link, and mark arguments as code."""
-    text = POINTER.sub(r"([how](\1))", help)
+    text = POINTER.sub(r"([how](\1))", purpose)
     return re.sub(r'\b([A-Z]+=(?:"[^"]*"|[\w./…-]+))', r"`\1`", text)

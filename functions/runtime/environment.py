@@ -26,19 +26,22 @@ class CommonEnvironment:
 
 
 @entity
-class OriginSecretEnvironment:
+class FrontEnvironment:
     """The environment variables that the API reads for every request, even for a request for its documentation.
 
     `front_secret`: the ARN of the origin secret, or "". CloudFront sends a value of this secret with each request, and
     the API rejects requests without it. The secret is JSON {"current": ..., "previous": ...}. If the ARN is "", the API
     accepts requests without the secret.
+    `page_url`: the address of the shop's web page, which has the documentation, or "" if no page is deployed. The stack
+    creates the page's address after the Lambda, so it adds this variable to the Lambda at the end.
     """
 
     front_secret: str = ""
+    page_url: str = ""
 
 
 @entity
-class ApiEnvironment(OriginSecretEnvironment):
+class ApiEnvironment(FrontEnvironment):
     """The environment of the API's Lambda.
 
     `client_id`: the id of the app client of the shop's user pool. Access tokens of other clients are rejected.

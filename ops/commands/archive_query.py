@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from functions.model.archive_columns import ColumnType, archive_columns
 from ops import targets
 from ops.cli_errors import UsageError
+from ops.scan.progress import ProgressBar
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -66,10 +67,12 @@ def duckdb_type(kind: ColumnType) -> str:
 
 
 def copy_archive(s3: Any, bucket: str, folder: Path) -> int:
-    """Copy all objects of the archive bucket into a folder. Return their number."""
+    """Copy all objects of the archive bucket into a folder. Return their number. A terminal shows the progress."""
     pages = s3.get_paginator("list_objects_v2").paginate(Bucket=bucket)
     keys = [one["Key"] for page in pages for one in page.get("Contents", ())]
-    for key in keys:
+    bar = ProgressBar("archive")
+    for number, key in enumerate(keys, 1):
+        bar.update_on_terminal(number / len(keys), f"{number:,} of {len(keys):,} objects", done=number == len(keys))
         file = folder / key
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(s3.get_object(Bucket=bucket, Key=key)["Body"].read())

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 from functions.dynamodb.codec import Image
 from functions.dynamodb.errors import Unreadable
 from functions.dynamodb.keys import InvalidKeyValue
 from functions.dynamodb.table import Table
 from functions.model.entities import Account, Entry
+from functions.model.money import format_amount
 from functions.model.patterns import ACCOUNT_BY_ID, ENTRIES_OF_ACCOUNT
 from functions.model.table import ACCOUNT
 from ops import targets
@@ -81,16 +83,18 @@ def find_account_errors(table: Table, account_id: str) -> list[str]:
 def _find_entry_errors(account: Account, entries: Sequence[Entry]) -> Iterator[str]:
     if gaps := sorted({*range(1, account.version + 1)} - {entry.version for entry in entries}):
         yield f"missing {_format_versions('entry', 'entries', gaps)} of {account.version}"
+    shown = partial(format_amount, currency=account.currency)
     total = sum(entry.amount for entry in entries)
     if total != account.balance:
-        yield f"its balance is {account.balance}, but the sum of its entries is {total}"
+        yield f"its balance is {shown(account.balance)}, but the sum of its entries is {shown(total)}"
     if account.balance < 0:
-        yield f"its balance is {account.balance}, which is below zero"
+        yield f"its balance is {shown(account.balance)}, which is below zero"
     balances = {0: 0} | {entry.version: entry.balance for entry in entries}
     for entry in entries:
         before = balances.get(entry.version - 1)
         if before is not None and before + entry.amount != entry.balance:
-            yield f"entry {entry.version} is {entry.amount}, but changes the balance from {before} to {entry.balance}"
+            change = f"from {shown(before)} to {shown(entry.balance)}"
+            yield f"entry {entry.version} is {shown(entry.amount)}, but changes the balance {change}"
 
 
 def _format_versions(one: str, many: str, versions: Sequence[int]) -> str:

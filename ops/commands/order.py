@@ -19,6 +19,7 @@ from functions.dynamodb.table import Table
 from functions.handlers.archive_worker import parse_archive
 from functions.model import copies
 from functions.model.entities import SOLD_STATUSES, ArchivedOrder, Notification, Order, order_number
+from functions.model.money import format_amount
 from functions.model.patterns import ORDER_BY_ID, ORDER_ITEM_COLLECTION, ORDERS_BY_NUMBER
 from functions.model.table import ACTIVITY, ROWS_BY_TYPE
 from functions.model.timelines import merge_timeline
@@ -187,11 +188,12 @@ COLUMNS: Mapping[str, Sequence[str]] = {
     "Refund":        ("refund_id", "status", "amount", "why", "attempt", "account_id", "reason", "updated_at"),
     "Shipment":      ("shipment_id", "status", "quantities", "carrier", "tracking_number", "updated_at"),
     "Return":        ("return_id", "quantities", "amount", "owed", "created_at"),
-    "Invoice":       ("invoice_id", "total", "currency", "issued_at"),
+    "Invoice":       ("invoice_id", "total", "issued_at"),
     "Effect":        ("created_at", "reaction", "result"),
     "Notification":  ("at", "event", "status", "message_id"),
 }
 # fmt: on
+MONEY_COLUMNS = {"amount", "refunded", "owed", "total"}
 
 
 TIMELINE_COLUMNS = ("at", "kind", "text")
@@ -232,7 +234,7 @@ def describe_order(target: ShopTarget, order_id: str) -> Iterator[str]:
     yield from _format_table("outstanding", ("what", "since"), [*list_outstanding(stub, groups)])
     for kind, items in groups.items():
         yield from _format_table(
-            kind, COLUMNS[kind], [[getattr(item, name) for name in COLUMNS[kind]] for item in items]
+            kind, COLUMNS[kind], [[_read_field(item, name) for name in COLUMNS[kind]] for item in items]
         )
     entries = whole(target.journal_entries(order_id), entries_from_table(stub, owned, mails, effects))
     yield from _format_table(
@@ -283,11 +285,12 @@ def _format_order(order: Any, images: Iterable[Image]) -> Iterator[str]:
     times = [f"{name.removesuffix('_at')} {at}" for name in TIME_FIELDS if (at := getattr(order, name, None))]
     yield "  " + ", ".join(times)
     if isinstance(order, Order):
-        money = f"total {order.total}, paid {order.paid}, refunded {order.refunded}, owed {order.owed} {order.currency}"
-        yield f"  {money} (minor units)"
+        amounts = ("total", "paid", "refunded", "owed")
+        yield "  " + ", ".join(f"{name} {format_amount(getattr(order, name), order.currency)}" for name in amounts)
         for id, line in order.lines.items():
             counts = {"shipped": line.shipped, "delivered": line.delivered, "returned": line.returned}
-            yield f"  {line.quantity} x {id} at {line.price}: {', '.join(f'{n} {what}' for what, n in counts.items())}"
+            price = format_amount(line.price, order.currency)
+            yield f"  {line.quantity} x {id} at {price}: {', '.join(f'{n} {what}' for what, n in counts.items())}"
     for image in images:
         if image["type"]["S"] == "Expiry":
             yield f"  expires {instant_from_epoch(int(image['ttl']['N']))}, then it is archived"
@@ -302,6 +305,12 @@ def _format_table(title: str, head: Sequence[str], rows: Sequence[Sequence[Any]]
     widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
     for line in lines:
         yield "  " + "  ".join(f"{cell:{width}}" for cell, width in zip(line, widths, strict=True)).rstrip()
+
+
+def _read_field(item: Any, name: str) -> Any:
+    """Return the value of a field. An amount of money becomes text, such as 12.50 EUR."""
+    value = getattr(item, name)
+    return format_amount(value, item.currency) if name in MONEY_COLUMNS and value is not None else value
 
 
 def _format_cell(cell: Any) -> str:

@@ -33,7 +33,7 @@ from ops import targets
 from ops.cli_errors import UsageError
 from ops.commands.failures import parse_time
 from ops.repair.rebuild import PublishEvents, make_publisher, rebuild_copies, republish_events
-from ops.scan.progress import SweepProgress
+from ops.scan.progress import ProgressBar, SweepProgress
 from ops.scan.sweep_result import SweepResult
 from ops.targets import ShopTarget
 
@@ -177,13 +177,22 @@ class EventArchive:
             return str(self.client.describe_replay(ReplayName=name)["State"])
         return "STARTING" if found["State"] in FINAL_STATES else str(found["State"])
 
-    def wait_for_end(self, name: str, report: Callable[[str], None]) -> str:
-        """Wait until a replay has ended, and return its final state. `report`: called with each line of progress."""
+    def wait_for_end(self, name: str, report: Callable[[str], None], bar: ProgressBar) -> str:
+        """Wait until a replay has ended, and return its final state.
+
+        `report`: called with each line of progress, unless `bar` shows the progress on a terminal.
+        """
         while True:
             found = self.client.describe_replay(ReplayName=name)
             if (state := str(found["State"])) in FINAL_STATES:
                 return state
-            report(f"{state.lower()}, replayed up to {found.get('EventLastReplayedTime', found['EventStartTime'])}")
+            since, until = found["EventStartTime"], found["EventEndTime"]
+            reached = found.get("EventLastReplayedTime", since)
+            text = f"{state.lower()}, replayed up to {reached}"
+            if bar.is_on_terminal:
+                bar.update((reached - since) / (until - since), text)
+            else:
+                report(text)
             time.sleep(POLL_SECONDS)
 
 
@@ -255,7 +264,9 @@ def _replay_from_archive(args: argparse.Namespace, target: ShopTarget) -> None:
         return
     print(f"Replaying {summary} ({name}). It continues if this command stops. To follow it again:", flush=True)
     print(f"  {_resume_command(args, time_range)}", flush=True)
-    state = archive.wait_for_end(name, lambda line: print(line, file=sys.stderr, flush=True))
+    bar = ProgressBar("replay")
+    state = archive.wait_for_end(name, lambda line: print(line, file=sys.stderr, flush=True), bar)
+    bar.finish()
     print(f"{state.capitalize()}.")
     if state != "COMPLETED":
         sys.exit(1)

@@ -12,6 +12,8 @@ from functions.model.entities import Stretch
 from ops.scan.sweep_result import SweepResult
 
 REPORT_EVERY_SECONDS = 10
+QUICK_SECONDS = 2
+"""update_on_terminal() shows no bar for work that is done after this time."""
 
 
 class ProgressBar:
@@ -25,8 +27,18 @@ class ProgressBar:
 
     def __init__(self, title: str, out: TextIO | None = None, clock: Callable[[], datetime] | None = None) -> None:
         self._title, self._out, self._clock = title, out or sys.stderr, clock or (lambda: datetime.now(UTC))
-        self._last_report_at = self._clock()
+        self._last_report_at = self._began_at = self._clock()
         self._line_length = 0
+
+    @property
+    def is_on_terminal(self) -> bool:
+        return self._out.isatty()
+
+    def update_on_terminal(self, fraction: float, text: str, *, done: bool = False) -> None:
+        """Show the progress on a terminal, if the work takes longer than QUICK_SECONDS. Do nothing elsewhere."""
+        is_slow = (self._clock() - self._began_at).total_seconds() > QUICK_SECONDS
+        if is_slow and self._out.isatty():
+            self.update(fraction, text, done=done)
 
     def update(self, fraction: float, text: str, *, done: bool = False) -> None:
         """Report the progress. `fraction`: the finished part, from 0 to 1. `done`: whether this is the last report."""

@@ -1,7 +1,6 @@
 """What a view of the page loads: its requests and its bytes are exact, and the first visit is small."""
 
 import gzip
-import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -33,8 +32,7 @@ def _is_file(path: str) -> bool:
 
 
 def _content(tab: Tab, path: str) -> bytes:
-    with urllib.request.urlopen(f"{tab.url}{path}") as answer:
-        return bytes(answer.read())
+    return tab.page.request.get(f"{tab.url}{path}").body()
 
 
 @pytest.mark.parametrize("view", VIEWS)

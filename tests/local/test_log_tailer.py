@@ -12,8 +12,7 @@ from functions.runtime import dead_letters, observability
 from functions.runtime.log import log as function_log
 from functions.runtime.metrics_buffer import MetricsBuffer
 from functions.shop import follows, products
-from local.activity_log import ActivityLogEntry
-from local.log_tailer import TerminalPrinter, parse_log_line
+from local.log_tailer import parse_log_line
 from tests.support.archiving import create_delivered_order
 from tests.support.harness import ANN, STAFF, ShopHarness
 
@@ -108,30 +107,3 @@ STRANGE = {
 )
 def test_log_lines_of_other_processes_are_ignored(line: str) -> None:
     assert parse_log_line(line) == []
-
-
-def test_a_closed_terminal_causes_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Gone(io.StringIO):
-        def write(self, _: str) -> int:
-            raise BrokenPipeError
-
-    monkeypatch.setattr("sys.stdout", Gone())
-    terminal = TerminalPrinter()
-    terminal.is_muted = False
-    terminal.print_entry({"at": "2026-03-01T12:00:00.000Z", "kind": "chaos", "order_id": None, "text": "told"})
-
-
-def test_the_terminal_omits_routine_and_repeated_entries(capsys: pytest.CaptureFixture[str]) -> None:
-    def entry(kind: str, text: str, **more: Any) -> ActivityLogEntry:
-        return {"at": "2026-03-01T12:00:00.000Z", "kind": kind, "order_id": None, "text": text, **more}
-
-    terminal = TerminalPrinter()
-    terminal.print_entry(entry("chaos", "before it is open"))
-    terminal.is_muted = False
-    terminal.print_entry(entry("record", "INSERT Order"))
-    terminal.print_entry(entry("delivery", "event_publisher processed 1 record", outcome="done"))
-    terminal.print_entry(entry("delivery", "event_publisher failed: 1 record will be retried", outcome="failed", ms=7))
-    terminal.print_entry(entry("request", "POST /orders → 201"))
-    terminal.print_entry(entry("request", "POST /orders → 201"))
-    lines = [" ".join(line.split()[1:]) for line in capsys.readouterr().out.splitlines()]
-    assert lines == ["delivery event_publisher failed: 1 record will be retried 7 ms", "request POST /orders → 201"]

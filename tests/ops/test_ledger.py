@@ -99,9 +99,9 @@ def test_a_wrong_balance_and_a_missing_entry_are_found_and_end_with_1(
     assert code == "2 accounts checked, 2 not balanced.", "text to leave with is an exit code of 1"
     assert sorted(lines) == sorted(
         [
-            f"account {wrong}: its balance is 91, but the sum of its entries is 90",
+            f"account {wrong}: its balance is 0.91 EUR, but the sum of its entries is 0.90 EUR",
             f"account {mine}: missing entry 2 of 4",
-            f"account {mine}: its balance is 357, but the sum of its entries is 457",
+            f"account {mine}: its balance is 3.57 EUR, but the sum of its entries is 4.57 EUR",
         ]
     )
 
@@ -138,7 +138,7 @@ def test_a_ledger_that_lacks_its_newest_entry_is_found(shop: Shop, mine: str) ->
     remove(shop, mine, 4)
     assert ledger.find_account_errors(shop.table, mine) == [
         "missing entry 4 of 4",
-        "its balance is 357, but the sum of its entries is 350",
+        "its balance is 3.57 EUR, but the sum of its entries is 3.50 EUR",
     ]
 
 
@@ -158,13 +158,13 @@ def test_many_gaps_are_counted_and_not_all_named(shop: Shop, mine: str) -> None:
 def test_an_entry_that_was_changed_is_found_where_it_stands(shop: Shop, mine: str) -> None:
     plant(shop, ENTRY, replace(entry(shop, mine, 2), balance=401))
     assert ledger.find_account_errors(shop.table, mine) == [
-        "entry 2 is -100, but changes the balance from 500 to 401",
-        "entry 3 is -50, but changes the balance from 401 to 350",
+        "entry 2 is -1.00 EUR, but changes the balance from 5.00 EUR to 4.01 EUR",
+        "entry 3 is -0.50 EUR, but changes the balance from 4.01 EUR to 3.50 EUR",
     ]
     plant(shop, ENTRY, replace(entry(shop, mine, 2), balance=400, amount=-99))
     assert ledger.find_account_errors(shop.table, mine) == [
-        "its balance is 357, but the sum of its entries is 358",
-        "entry 2 is -99, but changes the balance from 500 to 400",
+        "its balance is 3.57 EUR, but the sum of its entries is 3.58 EUR",
+        "entry 2 is -0.99 EUR, but changes the balance from 5.00 EUR to 4.00 EUR",
     ]
 
 
@@ -179,7 +179,7 @@ def test_a_balance_below_zero_is_found(shop: Shop, mine: str) -> None:
     broken = replace(before, balance=-143, version=5)
     shop.table.write(update(ACCOUNT, before, broken), put_entry)
     plant(shop, ENTRY, replace(entry(shop, mine, 5), amount=-500, balance=-143))
-    assert ledger.find_account_errors(shop.table, mine) == ["its balance is -143, which is below zero"]
+    assert ledger.find_account_errors(shop.table, mine) == ["its balance is -1.43 EUR, which is below zero"]
 
 
 def test_a_ledger_whose_account_is_gone_is_found(shop: Shop, mine: str) -> None:

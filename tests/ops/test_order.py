@@ -64,7 +64,7 @@ def test_an_order_is_shown_with_its_items_and_its_effects(
         "timeline": 13,
         "copy": 5,
     }
-    parts = ("2 x mug at 1250", "paid 3750", "pi_1", "2026-00000001", "OrderShipped", "then it is archived")
+    parts = ("2 x mug at 12.50 EUR", "paid 37.50 EUR", "pi_1", "2026-00000001", "OrderShipped", "then it is archived")
     for part in parts:
         assert part in text
     assert text.endswith("its copies are in sync\n")

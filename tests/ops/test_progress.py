@@ -4,6 +4,7 @@ import io
 import re
 from contextlib import suppress
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
@@ -11,7 +12,7 @@ from functions.dynamodb.table import Table
 from local import shop_client
 from ops.__main__ import main
 from ops.commands.drift import DriftCheck
-from ops.scan.progress import SweepProgress
+from ops.scan.progress import ProgressBar, SweepProgress
 from tests.support.harness import ShopHarness
 from tests.support.operator_shop import fake_shop_with_buckets
 from tests.support.samples import SAMPLES
@@ -83,3 +84,17 @@ def progress_of(harness: ShopHarness, out: io.StringIO) -> SweepProgress:
 def write_one_of_each_type(table: Table) -> None:
     for row, item in SAMPLES.items():
         table.client.put_item(TableName=table.name, Item=row.encode(item))
+
+
+class FakeTerminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_only_a_terminal_shows_a_bar_and_only_for_slow_work() -> None:
+    for out, seconds, is_shown in ((FakeTerminal(), 3, True), (FakeTerminal(), 1, False), (io.StringIO(), 3, False)):
+        clock = ManualClock(datetime(2026, 3, 1, tzinfo=UTC))
+        bar = ProgressBar("archive", out, clock)
+        clock.sleep(seconds)
+        bar.update_on_terminal(0.5, "5 of 10 objects")
+        assert ("archive [############............]  50%  5 of 10 objects" in out.getvalue()) == is_shown

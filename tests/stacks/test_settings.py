@@ -774,10 +774,11 @@ def test_each_deploy_puts_the_pages_files_in_place_with_where_one_signs_in_and_h
     assert (deployment["DistributionId"], deployment["DistributionPaths"]) == ({"Ref": distribution}, ["/page/*"])
     assert deployment["SystemMetadata"] == {"cache-control": "max-age=0, must-revalidate, s-maxage=86400"}
     assert (deployment["Prune"], deployment["RetainOnDelete"]) == (True, False)
-    files, settings = (
+    files, swagger_ui, settings = (
         paged.file.parent / f"asset.{key.removesuffix('.zip')}" for key in deployment["SourceObjectKeys"]
     )
     assert {it.name for it in files.iterdir()} == {it.name for it in (PROJECT / "page").iterdir()}
+    assert {it.name for it in swagger_ui.iterdir()} == {"swagger-ui-bundle.min.js", "swagger-ui.min.css"}
     (client,) = paged.resources("AWS::Cognito::UserPoolClient")
     text = (settings / "settings.json").read_text()
     for marker, put_in in deployment["SourceMarkers"][1].items():

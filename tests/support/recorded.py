@@ -24,7 +24,7 @@ class Recorded:
         found: dict[str, Any] = json.loads(self.file.read_text(encoding="utf-8"))
         return dict(found[self.section]) if self.section else found
 
-    def _add(self, name: str, found: Any) -> None:
+    def add(self, name: str, found: Any) -> None:
         entries: dict[str, Any] = dict(sorted({**self.entries, name: found}.items()))
         if self.section:
             entries = json.loads(self.file.read_text(encoding="utf-8")) | {self.section: entries}
@@ -37,7 +37,7 @@ class Recorded:
         """
         entries = self.entries
         if name not in entries and self.writes:
-            self._add(name, found)
+            self.add(name, found)
         elif name not in entries:
             pytest.fail(f"{at}: the {what} are not recorded: run `make record`", pytrace=False)
         elif entries[name] != found:

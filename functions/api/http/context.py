@@ -72,7 +72,7 @@ def check_origin_secret(event: Mapping[str, Any]) -> None:
     CloudFront adds a secret header to each request that it forwards to the API. A request that a client sends directly
     to the API's own address does not have this secret. If no secret is configured, the function checks nothing.
     """
-    name = environment.load_environment(environment.OriginSecretEnvironment).front_secret
+    name = environment.load_environment(environment.FrontEnvironment).front_secret
     if not name:
         return
     shown = str((event.get("headers") or {}).get(ORIGIN_SECRET_HEADER, "")).encode(errors="surrogatepass")

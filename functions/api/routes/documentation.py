@@ -1,9 +1,10 @@
-"""The API's documentation: the OpenAPI document, and an HTML page that shows it."""
+"""The API's documentation: the OpenAPI document, and a list of the problems to which error responses link."""
 
 from aws_lambda_powertools.event_handler import Response
 
-from functions.api.http import docs_page, openapi
+from functions.api.http import openapi, problem_list
 from functions.api.http.router import Router
+from functions.runtime.environment import FrontEnvironment, load_environment
 
 router = Router()
 CACHE_CONTROL = "public, max-age=300"
@@ -16,9 +17,15 @@ def openapi_document() -> Response[str]:
 
 @router.get("/docs", include_in_schema=False, compress=True, cache_control=CACHE_CONTROL)
 def show_docs() -> Response[str]:
+    """Redirect to the documentation of the shop's web page. A browser keeps the part of the address after `#`.
+
+    Without a web page, the response is a list of all problems.
+    """
+    if page_url := load_environment(FrontEnvironment).page_url:
+        return Response(302, "text/plain", "", headers={"Location": f"{page_url}docs.html"})
     return Response(
         200,
         "text/html; charset=utf-8",
-        docs_page.render_page(router.app),
-        headers={"Content-Security-Policy": docs_page.CONTENT_SECURITY_POLICY},
+        problem_list.render_list(),
+        headers={"Content-Security-Policy": problem_list.CONTENT_SECURITY_POLICY},
     )

@@ -1,0 +1,85 @@
+"""The examples of responses that the API documentation of the page shows, one for each operation.
+
+Response models change seldom, and example ids do not matter: so the file is written once by `make record`, and these
+tests compare its entries with the schemas of the OpenAPI document.
+"""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
+
+from functions.adapters import mail_suppression
+from functions.api.app import app
+from functions.api.http import context
+from functions.api.http.openapi import document
+from functions.api.http.problems import PROBLEM_TYPES
+from functions.runtime import clients
+from tests.api.conftest import SUPPRESSED, VARIABLES
+from tests.api.route_examples import call_successfully, furnish_shop
+from tests.support.harness import ShopHarness
+from tests.support.http_client import WEBHOOK_SECRETS, ApiHarness
+from tests.support.recorded import PROJECT, Recorded
+
+FILE = PROJECT / "page" / "apiExamples.json"
+DOCUMENT = document(app)
+OPERATIONS = {
+    f"{method.upper()} {path}": operation
+    for path, item in DOCUMENT["paths"].items()
+    for method, operation in item.items()
+}
+
+
+@pytest.fixture
+def examples(pytestconfig: pytest.Config) -> Recorded:
+    return Recorded(FILE, "responses", writes=pytestconfig.getoption("record"))
+
+
+@pytest.fixture
+def furnished_shop(harness: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> Iterator[ApiHarness]:
+    """The API of the shop of `harness`, whose stream and queues the test processes."""
+    for name in VARIABLES.keys() - {"PEPPER_SECRET", "ARCHIVE_BUCKET"}:
+        monkeypatch.setenv(name, VARIABLES[name])
+    secrets = clients.client("secretsmanager")
+    secrets.create_secret(Name=VARIABLES["WEBHOOK_SECRET"], SecretString=json.dumps(WEBHOOK_SECRETS))
+    SUPPRESSED.attach(mail_suppression.client())
+    context.shop.cache_clear()
+    yield ApiHarness(harness.shop)
+    context.shop.cache_clear()
+    SUPPRESSED.reasons.clear()
+
+
+@pytest.mark.parametrize("key", OPERATIONS)
+def test_every_operation_has_an_example_that_fits_its_schema(
+    key: str, examples: Recorded, request: pytest.FixtureRequest
+) -> None:
+    if key not in examples.entries:
+        if not examples.writes:
+            pytest.fail(f"the example of {key} is not recorded: run `make record`", pytrace=False)
+        api, harness = request.getfixturevalue("furnished_shop"), request.getfixturevalue("harness")
+        answer = call_successfully(api, furnish_shop(api, harness), key)
+        assert answer.status < 300, answer.text
+        media_type = answer.headers["content-type"].partition(";")[0]
+        body = answer.body if media_type == "application/json" else answer.text
+        examples.add(key, {"status": answer.status, "body": body})
+    example = examples.entries[key]
+    (content,) = OPERATIONS[key]["responses"][str(example["status"])]["content"].values()
+    schema = {**content["schema"], "components": DOCUMENT["components"]}
+    found = [error.message for error in Draft202012Validator(schema).iter_errors(example["body"])]
+    assert found == [], f"delete {key} in {examples.shown_path} and run `make record`"
+    items: Any = example["body"].get("items", True) if isinstance(example["body"], dict) else True
+    assert items, "an empty list explains nothing"
+
+
+def test_no_example_belongs_to_a_route_that_does_not_exist(examples: Recorded) -> None:
+    examples.check_names(set(OPERATIONS))
+
+
+def test_the_problems_are_those_of_the_api(pytestconfig: pytest.Config) -> None:
+    recorded = Recorded(FILE, "problems", writes=pytestconfig.getoption("record"))
+    kinds = {kind.slug: {"status": kind.status, "title": kind.title} for kind in PROBLEM_TYPES.values()}
+    for slug, shown in kinds.items():
+        recorded.check(slug, shown, at="functions/api/http/problems.py", what=f"status and title of {slug}")
+    recorded.check_names(set(kinds))

@@ -1,0 +1,167 @@
+"""What `make up` prints: plain lines in a file or a pipe; colours, a spinner and the page's address on a terminal."""
+
+import io
+import re
+import time
+from contextlib import redirect_stdout
+from typing import Any
+
+import pytest
+
+from local import terminal
+from local.activity_log import ActivityLogEntry
+from local.terminal import ADDRESS_EVERY_LINES, TerminalPrinter, run_step
+
+ORDER = "abcdefgh2345"
+
+
+class FakeTerminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def screen(monkeypatch: pytest.MonkeyPatch) -> FakeTerminal:
+    """A terminal with colours. A test prints to it with redirect_stdout()."""
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    return FakeTerminal()
+
+
+def entry(kind: str, text: str, second: float = 0, **more: Any) -> ActivityLogEntry:
+    at = f"2026-03-01T12:00:{second:06.3f}Z"
+    return {"at": at, "kind": kind, "order_id": None, "text": text, **more}
+
+
+def printer() -> TerminalPrinter:
+    printer = TerminalPrinter()
+    printer.is_muted = False
+    return printer
+
+
+def printed(text: str) -> list[str]:
+    """The lines without the time of day, with single spaces."""
+    return [" ".join(line.split()[1:]) for line in text.splitlines()]
+
+
+def test_a_closed_terminal_causes_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Gone(io.StringIO):
+        def write(self, _: str) -> int:
+            raise BrokenPipeError
+
+    monkeypatch.setattr("sys.stdout", Gone())
+    printer().print_entry(entry("chaos", "the clock was advanced"))
+
+
+def test_the_terminal_omits_routine_and_repeated_entries(capsys: pytest.CaptureFixture[str]) -> None:
+    terminal = TerminalPrinter()
+    terminal.print_entry(entry("chaos", "before it is open"))
+    terminal.is_muted = False
+    terminal.print_entry(entry("record", "INSERT Order"))
+    terminal.print_entry(entry("delivery", "event_publisher processed 1 record", outcome="done"))
+    terminal.print_entry(entry("delivery", "event_publisher failed: 1 record will be retried", outcome="failed", ms=7))
+    terminal.print_entry(entry("request", "POST /orders → 201"))
+    terminal.print_entry(entry("request", "POST /orders → 201"))
+    lines = printed(capsys.readouterr().out)
+    assert lines == ["delivery event_publisher failed: 1 record will be retried 7 ms", "request POST /orders → 201"]
+
+
+def test_each_line_about_an_order_has_its_id(capsys: pytest.CaptureFixture[str]) -> None:
+    shown = printer()
+    for kind, text in (("request", "POST /orders → 201"), ("published", "OrderPaid"), ("effect", "mail OrderPaid")):
+        shown.print_entry(entry(kind, text, order_id=ORDER))
+    assert all(line.endswith("(abcdefgh)") for line in printed(capsys.readouterr().out))
+
+
+def test_a_failure_is_printed_with_reason_and_attempt_and_then_its_recovery(capsys: pytest.CaptureFixture[str]) -> None:
+    shown, about = printer(), {"order_id": ORDER, "reaction": "fulfilment"}
+    shown.print_entry(entry("failed", "fulfilment failed: TimeoutError", 1, **about, error="TimeoutError", attempt=1))
+    shown.print_entry(entry("failed", "fulfilment failed: TimeoutError", 2, **about, error="TimeoutError", attempt=2))
+    other = {**about, "order_id": "zzzzzzzz2345"}
+    shown.print_entry(entry("effect", "invoice 2026-00000001", 2.5, **other, attempt=1))
+    shown.print_entry(entry("effect", "invoice 2026-00000002", 2.9, **about, attempt=3))
+    shown.print_entry(entry("effect", "invoice 2026-00000003", 3, **about, attempt=1))
+    assert printed(capsys.readouterr().out) == [
+        "failed fulfilment failed: TimeoutError, attempt 1 (abcdefgh)",
+        "failed fulfilment failed: TimeoutError, attempt 2 (abcdefgh)",
+        "effect invoice 2026-00000001 (zzzzzzzz)",
+        "effect invoice 2026-00000002 (abcdefgh)",
+        "recovered fulfilment recovered: attempt 3, after 1.9 s (abcdefgh)",
+        "effect invoice 2026-00000003 (abcdefgh)",
+    ]
+
+
+def test_a_reader_recovers_at_the_delivery_that_succeeds(capsys: pytest.CaptureFixture[str]) -> None:
+    shown, about = printer(), {"order_id": ORDER, "reader": "copies_reader"}
+    text = "copies_reader failed: 1 record will be retried"
+    shown.print_entry(entry("delivery", text, 1, **about, outcome="failed", reason="Forced", attempt=1))
+    shown.print_entry(entry("delivery", "copies_reader processed 1 record", 2, **about, outcome="done", attempt=2))
+    assert printed(capsys.readouterr().out) == [
+        f"delivery {text}: Forced, attempt 1 (abcdefgh)",
+        "recovered copies_reader recovered: attempt 2, after 1.0 s (abcdefgh)",
+    ]
+
+
+def test_a_parked_record_does_not_recover(capsys: pytest.CaptureFixture[str]) -> None:
+    shown, about = printer(), {"order_id": ORDER, "reader": "copies_reader"}
+    shown.print_entry(entry("failed", "copies_reader failed: Unreadable", 1, **about, error="Unreadable"))
+    shown.print_entry(entry("parked", "copies_reader parked a record: Unreadable", 2, **about, reason="Unreadable"))
+    shown.print_entry(entry("delivery", "copies_reader processed 1 record", 3, **about, outcome="done"))
+    assert "recovered" not in capsys.readouterr().out
+
+
+def test_a_terminal_shows_colours_and_the_address_of_the_page_again(screen: FakeTerminal) -> None:
+    shown = printer()
+    shown.page_url = "http://127.0.0.1:4568"
+    with redirect_stdout(screen):
+        shown.print_entry(entry("failed", "fulfilment failed: TimeoutError", reaction="fulfilment"))
+        for number in range(ADDRESS_EVERY_LINES):
+            shown.print_entry(entry("published", f"OrderPaid {number}"))
+    assert "\x1b[31mfailed    fulfilment failed" in screen.getvalue()
+    assert screen.getvalue().count("the page: http://127.0.0.1:4568") == 1
+
+
+def test_a_terminal_without_colours_gets_none(screen: FakeTerminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    with redirect_stdout(screen):
+        printer().print_entry(entry("failed", "fulfilment failed: TimeoutError", reaction="fulfilment"))
+    assert "fulfilment failed" in screen.getvalue()
+    assert "\x1b" not in screen.getvalue()
+
+
+def test_a_pipe_gets_neither_colours_nor_the_address_again(capsys: pytest.CaptureFixture[str]) -> None:
+    shown = printer()
+    shown.page_url = "http://127.0.0.1:4568"
+    for number in range(ADDRESS_EVERY_LINES + 1):
+        shown.print_entry(entry("failed", f"failure {number}"))
+    out = capsys.readouterr().out
+    assert "\x1b" not in out
+    assert "4568" not in out
+
+
+def test_a_step_of_the_start_is_one_plain_line_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_step("deploying", lambda: 7) == 7
+    assert re.fullmatch(r"deploying \.\.\. \d+\.\d s\n", capsys.readouterr().out)
+
+
+def test_a_spinner_names_the_step_until_it_is_done(screen: FakeTerminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(terminal, "SPINNER_SECONDS", 0.001)
+
+    def wait_for_spinner() -> None:
+        while "deploying" not in screen.getvalue():
+            time.sleep(0.001)
+
+    with redirect_stdout(screen):
+        run_step("deploying", wait_for_spinner)
+    first, *_, last = screen.getvalue().split("\r")[1:]
+    assert first[5] in terminal.SPINNER
+    assert re.search(r"✓.* deploying .*\d\.\d s", last)
+
+
+def test_a_failed_step_is_marked(screen: FakeTerminal) -> None:
+    def fail() -> None:
+        raise OSError("no space")
+
+    with redirect_stdout(screen), pytest.raises(OSError, match="no space"):
+        run_step("deploying", fail)
+    assert "✗" in screen.getvalue().split("\r")[-1]
