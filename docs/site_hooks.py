@@ -21,6 +21,7 @@ MERMAID = ROOT / "node_modules" / "@mermaid-js" / "tiny" / "dist" / "mermaid.tin
 MERMAID_SCRIPT = re.compile(r'<script src="[^"]*assets/mermaid\.js"></script>')
 LINK = re.compile(r"(?<!!)(\[(?:[^\[\]]|!\[[^\]]*\]\([^)]*\))*\])\(([^)\s]+)\)")
 IMAGE = re.compile(r"(!\[[^\]]*\])\(([^)\s]+)\)")
+NUMBERED = re.compile(r"\d+\. ")
 FENCE = re.compile(r"^( *```.*?^ *```)", re.DOTALL | re.MULTILINE)
 
 
@@ -42,8 +43,26 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     return files
 
 
+def separate_numbered_items(markdown: str) -> str:
+    """Indent the blocks of a numbered item by four spaces instead of three, and end the item with an empty line.
+
+    An empty line also begins the list. GitHub needs none of these, but Python-Markdown takes such items for text.
+    """
+    lines, in_item, has_blocks = [], False, False
+    for line in markdown.split("\n"):
+        if NUMBERED.match(line):
+            lines += [""] * (has_blocks or (not in_item and line.startswith("1. ")))
+            in_item, has_blocks = True, False
+        elif line.strip() and not line.startswith("   "):
+            in_item = False
+        has_blocks = in_item and (has_blocks or not line.strip())
+        lines.append(f" {line}" if in_item and line.startswith("   ") else line)
+    return "\n".join(lines)
+
+
 def on_page_markdown(markdown: str, *, page: Page, files: Files, **_: object) -> str:
-    """Replace the links of a page that lead out of docs/."""
+    """Replace the links of a page that lead out of docs/, and separate its numbered items."""
+    markdown = separate_numbered_items(markdown)
     here = page.file.src_uri
     folder = (ROOT / {name: file for file, name in TOP_PAGES.items()}.get(here, f"docs/{here}")).parent
 
