@@ -43,26 +43,30 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     return files
 
 
-def separate_numbered_items(markdown: str) -> str:
-    """Indent the blocks of a numbered item by four spaces instead of three, and end the item with an empty line.
+def separate_list_items(markdown: str) -> str:
+    """Add what Python-Markdown needs to find the items of a list, and GitHub does not need.
 
-    An empty line also begins the list. GitHub needs none of these, but Python-Markdown takes such items for text.
+    These are an empty line before the list, four spaces instead of three before the blocks of a numbered item, and an
+    empty line after these blocks.
     """
-    lines, in_item, has_blocks = [], False, False
+    lines, in_code, in_item, has_blocks = [""], False, False, False
     for line in markdown.split("\n"):
-        if NUMBERED.match(line):
-            lines += [""] * (has_blocks or (not in_item and line.startswith("1. ")))
+        in_code ^= line.lstrip().startswith("```")
+        if NUMBERED.match(line) and not in_code:
+            lines += [""] * (has_blocks or (line.startswith("1. ") and bool(lines[-1])))
             in_item, has_blocks = True, False
+        elif line.startswith("- ") and not in_code and lines[-1] and not lines[-1].startswith(("- ", " ")):
+            lines.append("")
         elif line.strip() and not line.startswith("   "):
             in_item = False
         has_blocks = in_item and (has_blocks or not line.strip())
         lines.append(f" {line}" if in_item and line.startswith("   ") else line)
-    return "\n".join(lines)
+    return "\n".join(lines[1:])
 
 
 def on_page_markdown(markdown: str, *, page: Page, files: Files, **_: object) -> str:
-    """Replace the links of a page that lead out of docs/, and separate its numbered items."""
-    markdown = separate_numbered_items(markdown)
+    """Replace the links of a page that lead out of docs/, and separate the items of its lists."""
+    markdown = separate_list_items(markdown)
     here = page.file.src_uri
     folder = (ROOT / {name: file for file, name in TOP_PAGES.items()}.get(here, f"docs/{here}")).parent
 
