@@ -167,9 +167,9 @@ def _storage() -> str:
 {markdown.render_table(head, rows)}
 
 Together {sum(costs.values()):.2f}: storage, and point-in-time recovery, which DynamoDB bills for the table without its
-global indexes
-([AWS](https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/PointInTimeRecovery_Howitworks.html)). If all items stayed until their order is archived, it would be {unlimited:.2f}: items that expire sooner save
-        { unlimited - sum(costs.values()):.2f}.
+global indexes ([AWS](https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/PointInTimeRecovery_Howitworks.html)).
+If all items stayed until their order is archived, it would be {unlimited:.2f}: items that expire sooner save {
+        unlimited - sum(costs.values()):.2f}.
 """
 
 

@@ -27,8 +27,8 @@ def _sections() -> Iterator[str]:
 Each row of the [key table](table.md) declares whose data its items hold: `owner`, `personal` (the attributes that
 identify the customer, or that they wrote), `purpose` and `on_erasure`. This page, the erasure and the export follow
 from these declarations ([why](decisions/0051-a-row-declares-whose-personal-data-it-holds.md)). Synth, `make check`, the
-tests and the local start reject a row without them. [A test](../tests/model/test_personal_data.py) adds an entity with a
-name: with a declaration it is exported and erased without any other code.
+tests and the local start reject a row without them. [A test](../tests/model/test_personal_data.py) adds an entity with
+a name: with a declaration it is exported and erased without any other code.
 """
     yield "## Stored data of a customer"
     yield markdown.render_table(
