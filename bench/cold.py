@@ -1,25 +1,21 @@
 """Cold start: the time from the start of a process to its first answer from DynamoDB, as Lambda starts one.
 
-A bare interpreter runs Lambda's runtime client on our bundle, trimmed and compiled as deployed, but for this
-machine's processor and Python. It gets its first event from a runtime API. The time ends with the first answer of
-DynamoDB (`event_publisher`: of the bus). The usual way starts from its installed packages, also compiled, with one
-module for each function and the clients that it uses. It has no counterpart of our other functions. AWS's samples use
-Powertools' Tracer, and ours does not: the time with Tracer is in rows of its own.
+A bare interpreter runs Lambda's runtime client on our bundle, trimmed and compiled as deployed, but for this machine.
+It gets its first event from a runtime API. The time ends with the first answer of DynamoDB (`event_publisher`: of the
+bus). The usual way starts from its installed packages, also compiled, with one module for each function; some of our
+functions have no counterpart. Powertools' Tracer, which AWS's samples use, has rows of its own.
 
 - Our API imports a module of routes at its first request, so each kind of request has its own start. The row `api` is
-  the slowest of the modules that take longest to import (`python -m bench.route_imports`). All are compared with POST
-  /orders of the usual way, which imports all routes. The start with POST /customers has no counterpart, because it
-  first calls Cognito.
-- "Processor" is the processor time of the process until its answer. Other work on the machine changes it less than
-  the elapsed time.
+  the slowest of those that take longest to import (`python -m bench.route_imports`). The usual way imports all
+  routes, so all are compared with its POST /orders.
+- "Processor" is the processor time until the answer. Other work on the machine changes it less than the elapsed time.
 - Lambda gives a function a share of a processor by its memory: a whole one at 1,769 MB, 58 % at 1,024 MB (the API),
   29 % at 512 MB (the readers). "At ... MB" simulates it: the process is stopped (SIGSTOP) after its share of each 20
   ms, and then continued (SIGCONT). "From its event on" throttles only after the first event: others have measured
-  that Lambda gives more while a function is imported, which AWS does not promise. This is worse for ours, which
-  imports routes after the event.
+  that Lambda gives more during the import, which AWS does not promise. Ours imports routes after the event.
 - The floor reads one item with http.client, without an SDK. "boto3 alone" reads one item with boto3's client from the
-  same bundle, without our code. This is the bound for our stream functions. The bound for the API is pydantic and
-  Powertools' resolver, which both ways use.
+  same bundle: the bound for our stream functions. The bound for the API is pydantic and Powertools' resolver, which
+  both ways use.
 """
 
 import compileall

@@ -3,9 +3,9 @@
 The item is an order of five lines as Lambda delivers it: once parsed, and once as the text. A MODIFY has the order
 before and after its payment. The usual way applies boto3's TypeDeserializer to every attribute of every image. Ours
 compares the encoded images first: it decodes the lines of a MODIFY only when code reads them, and decodes lines that
-are equal in both images once. `event_publisher` does not read them; `copies_reader` always does ("and its lines"). A
-change also has an id, a name and a time, which the usual way would still have to compute. The floor parses the text
-with orjson.
+are equal in both images once. `event_publisher` does not read them; `copies_reader` always does ("and its lines").
+The floor parses the text with orjson. A change also has an id, a name and a time, which the usual way does not
+compute.
 
 The bound of a MODIFY with its lines is to read them once. The bound of the rows "from its text" is `json.loads`,
 which both ways use; it has rows of its own.

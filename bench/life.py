@@ -1,10 +1,10 @@
 """Units and requests of an order's whole life: placed, paid, invoiced, sent, delivered and archived, with all copies,
 totals and mails; ours and the usual way (bench.usual), step by step for five lines.
 
-Ours runs the commands that the API's handlers call, and the real handlers of its readers and workers on real stream
-records. The usual way runs all its real handlers. Another order of the same products was paid before, so the products
-already have a place among the best sellers, and it changes. At the end both must have the same result: lists,
-indexes, totals, mails, remaining items and archive (bench/outcome.py).
+Ours runs the commands that the API's handlers call, and its real readers and workers on real stream records. The
+usual way runs all its real handlers. Another order of the same products was paid before, so their place among the
+best sellers changes. At the end both must have the same lists, indexes, totals, mails, remaining items and archive
+(bench/outcome.py).
 
 The usual way with the same promises needs no idempotency around its copies. It pays for the deletion of archived
 items: each line, with its entries in two indexes, and each entry of the timeline.
@@ -24,12 +24,12 @@ order (2), the order's expiry (2), the lock of its archive (1), and its number (
 mark (3.5), the checks of the archive (1.5), of the copies of a new order (1) and of fulfilment (0.5), whether an
 order was placed before (0.5), a payment (0.5), dispatch and delivery (1). Decision 69 says why. A written unit costs
 as much as five read units, so these writes cost more than ten times the reads. The usual way pays instead for its
-idempotency, and for an item for each line with two indexes; bench/usual says what this saves.
+idempotency, and for an item for each line with two indexes.
 
-Other rows show the cost to place an order, the additional cost of each further check, and the cost to know that a
-change's copies were made before. Copies that are guarded by their version cost nothing for that. For totals, ours
-reads and writes a mark with them. If a change is delivered again, ours sends each copy and is rejected; the usual way
-is rejected once. AWS bills a rejected write like an accepted one, by its own size.
+Other rows show the cost to place an order, of each further check, and to know that a change's copies were made
+before: nothing for copies that are guarded by their version, a mark for totals. If a change is delivered again, ours
+sends each copy and is rejected; the usual way is rejected once. AWS bills a rejected write like an accepted one, by
+its own size.
 """
 
 import json
