@@ -1,27 +1,21 @@
-"""Cold start: from the start of a process to its first answer from DynamoDB, as Lambda starts one.
+"""Cold start: the time from the start of a process to its first answer from DynamoDB, as Lambda starts one.
 
-A bare interpreter runs Lambda's own runtime client on our bundle, trimmed and compiled as it is shipped but made for
-this machine's processor and Python, and asks a runtime API for its first event. The answer is DynamoDB's first; of the
-event publisher, which asks no table, the bus's. The usual way starts from its packages as they are installed, compiled
-too: each function a module with the clients it uses. It has none that does the work of the rest of ours: they stand
-alone. What Powertools' Tracer adds, which AWS's samples have and ours leaves out, has lines of its own.
+A bare interpreter runs Lambda's runtime client on our bundle, trimmed and compiled as deployed, but for this machine.
+It gets its first event from a runtime API. The time ends with the first answer of DynamoDB (`event_publisher`: of the
+bus). The usual way starts from its installed packages, also compiled, with one module for each function; some of our
+functions have no counterpart. Powertools' Tracer, which AWS's samples use, has rows of its own.
 
-Our API imports the routes of a module with its first request, so each kind of request has a start of its own. The row
-`api` is the slowest of those whose modules take longest to import (`python -m bench.route_imports`); all are compared
-with POST /orders of the usual way, which imports all its routes. Who registers is looked up in Cognito, by another
-client: this start has nothing to compare with.
-
-"Processor" is how long the process ran until its answer, which says more than its time on a machine with other work.
-
-Lambda gives a function a share of a processor by its memory: a whole one at 1,769 MB, 58 % at 1,024 MB (the API), 29 %
-at 512 MB (the readers). "At ... MB" is a real throttle: the process is stopped (SIGSTOP) when it has used its share of
-20 ms, and continued in time (SIGCONT). "From its event on" throttles only what follows the first event: others have
-measured that Lambda lends more while a function is imported, which AWS does not promise. That is worse for ours, which
-imports routes after the event.
-
-The floor asks one item by http.client, without any SDK. "boto3 alone" asks one item by boto3's client, of the same
-trimmed bundle, and imports nothing of ours. That is what bounds ours: a stream function is boto3 and a few dozen
-milliseconds. The API is bounded by pydantic and Powertools' resolver, which both ways have.
+- Our API imports a module of routes at its first request, so each kind of request has its own start. The row `api` is
+  the slowest of those that take longest to import (`python -m bench.route_imports`). The usual way imports all
+  routes, so all are compared with its POST /orders.
+- "Processor" is the processor time until the answer. Other work on the machine changes it less than the elapsed time.
+- Lambda gives a function a share of a processor by its memory: a whole one at 1,769 MB, 58 % at 1,024 MB (the API),
+  29 % at 512 MB (the readers). "At ... MB" simulates it: the process is stopped (SIGSTOP) after its share of each 20
+  ms, and then continued (SIGCONT). "From its event on" throttles only after the first event: others have measured
+  that Lambda gives more during the import, which AWS does not promise. Ours imports routes after the event.
+- The floor reads one item with http.client, without an SDK. "boto3 alone" reads one item with boto3's client from the
+  same bundle: the bound for our stream functions. The bound for the API is pydantic and Powertools' resolver, which
+  both ways use.
 """
 
 import compileall

@@ -1,14 +1,14 @@
 """Decoding: images and records of the stream, per image and per record.
 
-The item is an order of five lines as it comes through the stream: as Lambda hands it over, once parsed and once as the
-text that is parsed first. A MODIFY is the same order as it was and as it is, paid meanwhile. The usual way is boto3's
-TypeDeserializer on every attribute of every image. Ours compares what is tagged before it decodes: a MODIFY's lines are
-left until somebody asks, and those alike in both images are read once. `event_publisher` does not ask; `copies_reader`
-always does ("and its lines"). A change is more than its images: its id, name and time, which the usual way would still
-have to find out. The floor parses the text by orjson.
+The item is an order of five lines as Lambda delivers it: once parsed, and once as the text. A MODIFY has the order
+before and after its payment. The usual way applies boto3's TypeDeserializer to every attribute of every image. Ours
+compares the encoded images first: it decodes the lines of a MODIFY only when code reads them, and decodes lines that
+are equal in both images once. `event_publisher` does not read them; `copies_reader` always does ("and its lines").
+The floor parses the text with orjson. A change also has an id, a name and a time, which the usual way does not
+compute.
 
-What bounds a MODIFY with its lines is their reading, once; what bounds each from its text is `json.loads`, which both
-ways pay and has a line of its own.
+The bound of a MODIFY with its lines is to read them once. The bound of the rows "from its text" is `json.loads`,
+which both ways use; it has rows of its own.
 """
 
 import importlib

@@ -1,13 +1,14 @@
-"""Growth: what every access pattern asks for, and how long it takes, among 1,000, 10,000 and 100,000 other items; three
-of them among a million, too, with `--million`.
+"""Growth: the units and requests of every access pattern, and its time, among 1,000, 10,000 and 100,000 other items;
+three patterns among a million, too, with `--million`.
 
-The items around lie in the same partitions and indexes, before and behind what is asked for (those of
-tests/model/test_request_units.py; recorded_units.json has each pattern's units and requests). The bench fails where a
-pattern asks for any other at any size. The table has no stream here.
+The other items are in the same partitions and indexes, before and after the items that the pattern reads (as in
+tests/model/test_request_units.py; recorded_units.json has the units and requests of each pattern). The bench fails if
+a pattern uses other units or requests at any size. The table has no stream here.
 
-Milliseconds are the local engine's, one question after the other, each asked once before: medians with the quartiles
-around them of one pattern's questions; of all patterns, the pattern in the middle with those a quarter from either end.
-AWS's differ, but not by size. `make bench ARGS="--only growth --million"` goes on after 100,000.
+Milliseconds are those of the local engine, one query after the other, after one warm-up. Each row has the median and
+quartiles of one pattern's queries; "the pattern in the middle" has the median and quartiles of all patterns. The
+times on AWS differ, but also do not depend on the size. `make bench ARGS="--only growth --million"` continues after
+100,000.
 """
 
 import itertools

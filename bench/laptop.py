@@ -1,11 +1,11 @@
-"""The whole shop on this machine, each part a process: from a request to the last of its effects, and orders a second.
+"""The whole shop on this machine, each part a process: from a request to the last of its effects, and orders a
+second.
 
-`make up`, with Lambda's functions, queues and bus as they are deployed, and a warehouse that sends at once. An order is
-placed and paid for every half second: so long after the request came in the last effect of it was there (the copies,
-the mail, the invoice and the shipment), as their own log lines tell. Then 8 clients order as fast as they can: the
-orders are divided by the time from the first request to the last effect of them all, so what piles up meanwhile counts.
-Who checks that each effect is there looks afterwards, and at the same machine: it takes some of it. There is no other
-way to compare with: it is here to show where the time goes when something is changed. Each figure is of one run.
+`make up`, with Lambda's functions, queues and bus as they are deployed, and a warehouse that sends at once. Every
+half second an order is placed and paid. Each time is from the request to the last effect in the logs: the copies, the
+mail, the invoice and the shipment. Then 8 clients order as fast as they can. Orders a second are all orders, divided
+by the time from the first request to the last effect of all. A check of the effects runs on the same machine. Each
+figure is of one run, without a comparison: it shows where a change costs time.
 """
 
 import json

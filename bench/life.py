@@ -1,36 +1,35 @@
 """Units and requests of an order's whole life: placed, paid, invoiced, sent, delivered and archived, with all copies,
 totals and mails; ours and the usual way (bench.usual), step by step for five lines.
 
-Ours are the commands that the API's handlers call, and the real handlers of its readers and workers on real stream
-records; the usual way's are all its real handlers. Another order of the same products has been paid before: as in a
-shop, products have their place among the best sellers, and it moves. At the end both must have come to the same: what
-is listed, found by each index, counted, mailed, left and archived (bench/outcome.py).
+Ours runs the commands that the API's handlers call, and its real readers and workers on real stream records. The
+usual way runs all its real handlers. Another order of the same products was paid before, so their place among the
+best sellers changes. At the end both must have the same lists, indexes, totals, mails, remaining items and archive
+(bench/outcome.py).
 
-The usual way with the same promises needs no idempotency around its copies, and pays for deleting what it has archived:
-each line, with its entries in two indexes, and each entry of the timeline.
+The usual way with the same promises needs no idempotency around its copies. It pays for the deletion of archived
+items: each line, with its entries in two indexes, and each entry of the timeline.
 
-The floor is the least of this key table: what its copies, indexes and mails need by the published rules, if each is
-written once, nothing is done twice, and nothing is read to detect a repetition. Its rule is frozen: it does not change
-with our code (`minimum_units`). Other designs have other floors. Two of them would be lower, each together with the one
-before it:
+The floor is the least of this key table by the published rules: each of its copies, indexes and mails is written
+once, and nothing is read to detect a repetition. Its rule is frozen: it does not change with our code
+(`minimum_units`). Two other designs have lower floors, the second one on top of the first:
 
-- DynamoDB deletes for nothing at a `ttl`, as in the usual way. What it deletes before it is archived is lost: here an
-  order's items are deleted by whoever has kept them.
-- Payment and shipment within the order's item. An order with many parcels, payments and refunds outgrows its item, and
-  each of its changes writes all of them again.
+- DynamoDB deletes for free at a `ttl`, as in the usual way. An item that it deletes before the archive has it is
+  lost. So our archive deletes an order's items itself.
+- Payment and shipment are part of the order's item. An order with many parcels, payments and refunds outgrows its
+  item, and each change writes all of them again.
 
 Ours is 26.5 units above that floor at five lines. 18 of them are written: the totals of a paid order are one
 transaction with the mark that it is counted (8), a mail is claimed before it is sent (4), a payment is claimed by its
 order (2), the order's expiry (2), the lock of its archive (1), and its number (1). 8.5 are read: the totals and their
-mark (3.5), what the archive (1.5), the copies of a new order (1) and fulfilment (0.5) decide by, whether an order was
-placed before (0.5), a payment (0.5), dispatch and delivery (1). Decision 69 says what each of them pays for. A unit
-written is billed as five units read: the writes are more than eight times the reads in money. What the usual way pays
-instead is its idempotency, an item for each line and its two indexes; bench/usual says what it saves.
+mark (3.5), the checks of the archive (1.5), of the copies of a new order (1) and of fulfilment (0.5), whether an
+order was placed before (0.5), a payment (0.5), dispatch and delivery (1). Decision 69 says why. A written unit costs
+as much as five read units, so these writes cost more than ten times the reads. The usual way pays instead for its
+idempotency, and for an item for each line with two indexes.
 
-Besides: what placing costs in the plain case, and what each further check adds to it; and what it costs to know that a
-change's copies were made before. Copies that are guarded by their version ask nothing for that. Totals do: ours reads
-them with the mark of what is counted, and writes the mark with them. When a change comes again, ours sends each copy
-and is rejected, the usual way is rejected once; AWS bills a rejected write like one that is taken, by its own size.
+Other rows show the cost to place an order, of each further check, and to know that a change's copies were made
+before: nothing for copies that are guarded by their version, a mark for totals. If a change is delivered again, ours
+sends each copy and is rejected; the usual way is rejected once. AWS bills a rejected write like an accepted one, by
+its own size.
 """
 
 import json
@@ -403,7 +402,7 @@ def deduplication_figures(engine: Engine, queues: dict[str, str]) -> Iterator[Fi
         promising = _measure_deduplication(another)
     for name, most in (("dispatched", 0.0), ("paid", None)):
         costs = [way[name] for way in (ours, usual, promising)]
-        called = f"the copies of an order that is {name} are made once: asked for that alone"
+        called = f"to know that the copies of an order that is {name} were made before"
         for unit, spent in (
             ("requests", [exact(cost.requests) for cost in costs]),
             ("units", [exact(cost.units) for cost in costs]),

@@ -1,8 +1,9 @@
-"""POST /orders for 1, 5 and 50 lines: what a call takes of the processor, and its requests.
+"""POST /orders for 1, 5 and 50 lines: the processor time of a call, and its requests.
 
-Ours and the usual way: a real event of an HTTP API through the API's real handler, to the answer. The floor: the body
-read as JSON, one BatchGetItem and one TransactWriteItems with a bare boto3 client, the order one item, nothing checked.
-This floor is frozen: it does not change with our code. The engine is another process, so what it does is not counted.
+Ours and the usual way: an event of an HTTP API through the API's real handler, until the answer. The floor parses the
+body as JSON and sends one BatchGetItem and one TransactWriteItems with a bare boto3 client; the order is one item,
+and nothing is checked. This floor is frozen: it does not change with our code. The engine is another process, so its
+work is not counted.
 """
 
 import hashlib

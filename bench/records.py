@@ -1,19 +1,20 @@
-"""1,000 mixed records of a real stream through `copies_reader` and `event_publisher`, in batches of 100: what a
-record takes of the processor and of time, and its requests.
+"""1,000 mixed records of a real stream through `copies_reader` and `event_publisher`, in batches of 100: the
+processor time and the elapsed time of a record, and its requests.
 
-The orders are the same in ours and in the usual way (bench.usual), and so is what happens to them: most are paid,
-fulfilled, sent and delivered, some are cancelled, twenty-three at a time. Their changes are made by the real commands,
-with nobody reading the stream; then each reader is given, batch by batch and in turns, what its filters let pass of its
-own stream, all of it for the first time. Each batch is a round, the first does not count.
+The orders and their changes are the same in ours and in the usual way (bench.usual): most orders are paid, fulfilled,
+sent and delivered, some are cancelled, twenty-three at a time. The real commands make the changes while no reader
+runs. Then each reader gets, in turns and batch by batch, the records of its own stream that its filters accept. Each
+batch is a round; the first round does not count.
 
-- `copies_reader`: an order's summary, its customer's activity and sales, totals. The floor sends what ours wrote,
-  request by request, with a bare boto3 client to an empty table: nothing is decoded, read or decided. So this floor
-  follows our writes; the other floors are frozen.
-  Three quarters of ours and more are those requests: each copy goes by itself, under its own condition, where the usual
-  way has one BatchWriteItem without any for the logs, between the two requests of its idempotency.
-  Each request to a table on AWS takes some milliseconds. So 300 more records are copied with requests that take 5 ms
+- `copies_reader` writes an order's summary, its customer's activity and sales, and totals. The floor sends the same
+  requests as ours with a bare boto3 client to an empty table, without decoding, reads and decisions. So this floor
+  follows our writes; the other floors are frozen. These requests are at least three quarters of our time: each copy
+  is one request with its own condition. The usual way writes logs with one BatchWriteItem without conditions, between
+  the two requests of its idempotency.
+- A request to a table on AWS takes some milliseconds. So 300 more records are copied with requests that take 5 ms
   longer, also by ours with one item at a time.
-- `event_publisher`: the events of it all. The bus is a real client whose requests are answered before they are sent.
+- `event_publisher` publishes the events of all changes. The bus is a real client whose requests are answered before
+  they are sent.
 """
 
 import gc

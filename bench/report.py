@@ -15,9 +15,9 @@ from stacks import PROJECT
 PAGE = PROJECT / "docs" / "performance.md"
 HEAD = ("", "ours", "usual", "same promises", "floor", "ours of usual", "of same promises", "aim")
 LEAD = """
-What an order costs, and how long a customer or an effect waits. **Usual** is the same shop as AWS's samples and guides
-build it. **Same promises** is that shop with what it needs to keep the [promises](guarantees.md) of ours, built of
-published parts. Less is better. A capacity unit is what DynamoDB bills.
+What an order costs, and how long a customer or an effect waits. **Usual** is the same shop as AWS's samples and
+guides build it. **Same promises** is that shop, extended with published parts until it keeps our
+[promises](guarantees.md). Less is better. DynamoDB bills capacity units.
 """
 SUMMARY = {
     "Capacity units of an order of 1 line, until it is archived": "an order's whole life, 1 line",
@@ -31,18 +31,19 @@ SUMMARY = {
 }
 """The figures that the page begins with, by what they are in plain words: the first whose name begins like this."""
 INTRODUCTION = """
-**Ours** is measured beside the **usual** way, written by us as AWS's samples and the published single-table designs
-have it, doing the same work (bench/usual: boto3's resource, TypeDeserializer, Powertools' resolver, batch processor and
-idempotency, an item for each order line, batch_writer); beside the usual way with the **same promises**
-(bench/usual/promises.py has each promise with the published part that keeps it); and beside a **floor**, the least that
-is known of. Items stay as long in each of them: an order 395 days after its end, activity 90 days, mails 180, totals of
-a minute 30. Times of cold starts, decoding, records and placing are measured in turns, so that what slows the machine
-slows all, and told as medians with the quartiles around them. Units, requests and bytes are the same every time. An aim
-is a part of the usual way's, or of its own unit: a ratio holds on another machine, a time does not. A column is empty
-where nobody of that kind does such work.
+We wrote the **usual** way for this comparison, after AWS's samples and the published single-table designs
+(bench/usual: boto3's resource, TypeDeserializer, Powertools' resolver, batch processor and idempotency, an item for
+each order line, batch_writer). bench/usual/promises.py names the published part for each of the **same promises**.
+The **floor** is the least known cost of the work. Items stay equally long in each of them: an order 395 days after
+its end, activity 90 days, mails 180, totals of a minute 30.
 
-`make bench` measures all of it anew and prints it, `make bench ARGS="--only decode"` a section, `make bench
-ARGS=--write` writes this page.
+Times of cold starts, decoding, records and placing are measured in turns, so a slow machine slows all of them. They
+are medians with their quartiles. Units, requests and bytes are the same in every run. An aim is a share of the usual
+way, or a value in its own unit: a ratio is valid on another machine, a time is not. An empty cell means that this way
+does not do such work.
+
+`make bench` measures and prints everything, `make bench ARGS="--only decode"` one section. `make bench ARGS=--write`
+writes this page.
 """
 
 
@@ -68,10 +69,22 @@ def render_page(sections: Sequence[Section]) -> str:
     written = "<!-- Written by `make bench ARGS=--write`. -->"
     parts = [f"# Performance\n\n{written}\n{LEAD}", render_summary(sections), f"{INTRODUCTION}\n{_where()}"]
     for section in sections:
-        words = section.description.strip().partition("\n\n")[2].strip() or section.description.strip()
-        table = markdown.render_table(HEAD, [list(_cells(figure)) for figure in section.figures])
+        words = describe(section.description)
+        table = markdown.render_table(*_drop_empty_columns([_cells(figure) for figure in section.figures]))
         parts.append(f"## {section.title[0].upper()}{section.title[1:]}\n\n{words}\n\n{table}")
     return "\n\n".join(part.strip() for part in parts) + "\n"
+
+
+def describe(docstring: str) -> str:
+    """Return the words of a section on the page: a module's docstring without its first paragraph."""
+    return docstring.strip().partition("\n\n")[2].strip() or docstring.strip()
+
+
+def _drop_empty_columns(rows: Sequence[Sequence[str]]) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
+    """Return the head and the rows of a table, without the columns that are empty in every row."""
+    kept = [number for number, column in enumerate(zip(*rows, strict=True)) if any(column)]
+    head, *shown = [[row[number] for number in kept] for row in (HEAD, *rows)]
+    return head, shown
 
 
 def render_summary(sections: Sequence[Section]) -> str:

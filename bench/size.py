@@ -1,9 +1,9 @@
 """What is deployed, and how soon: the bundle of all functions, and the templates.
 
-The bundle is made with a warm cache of packages, its zip weighed as it is uploaded: compiled where Lambda's Python is
-at hand, else not, so both are weighed. A synth is `make synth`, once it has made the bundle. The usual way's bundle is
-what `pip install --target` puts there, as its samples deploy it, without what the bench alone needs, and Tracer. Each
-figure is of one run.
+The bundle is made with a warm cache of packages. Its zip is measured with compiled files, as it is uploaded if
+Lambda's Python is installed, and without. A synth is `make synth` with an existing bundle. The usual way's bundle is
+the result of `pip install --target`, as its samples deploy it, without Tracer and the packages that only the bench
+needs. Each figure is of one run.
 """
 
 import os

@@ -26,6 +26,7 @@ MERMAID = ROOT / "node_modules" / "@mermaid-js" / "tiny" / "dist" / "mermaid.tin
 MERMAID_SCRIPT = re.compile(r'<script src="[^"]*assets/mermaid\.js"></script>')
 LINK = re.compile(r"(?<!!)(\[(?:[^\[\]]|!\[[^\]]*\]\([^)]*\))*\])\(([^)\s]+)\)")
 IMAGE = re.compile(r"(!\[[^\]]*\])\(([^)\s]+)\)")
+NUMBERED = re.compile(r"\d+\. ")
 FENCE = re.compile(r"^( *```.*?^ *```)", re.DOTALL | re.MULTILINE)
 
 
@@ -48,8 +49,30 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     return files
 
 
+def separate_list_items(markdown: str) -> str:
+    """Add what Python-Markdown needs to find the items of a list, and GitHub does not need.
+
+    These are an empty line before the list, four spaces instead of three before the blocks of a numbered item, and an
+    empty line after these blocks.
+    """
+    lines, in_code, in_item, has_blocks = [""], False, False, False
+    for line in markdown.split("\n"):
+        in_code ^= line.lstrip().startswith("```")
+        if NUMBERED.match(line) and not in_code:
+            lines += [""] * (has_blocks or (line.startswith("1. ") and bool(lines[-1])))
+            in_item, has_blocks = True, False
+        elif line.startswith("- ") and not in_code and lines[-1] and not lines[-1].startswith(("- ", " ")):
+            lines.append("")
+        elif line.strip() and not line.startswith("   "):
+            in_item = False
+        has_blocks = in_item and (has_blocks or not line.strip())
+        lines.append(f" {line}" if in_item and line.startswith("   ") else line)
+    return "\n".join(lines[1:])
+
+
 def on_page_markdown(markdown: str, *, page: Page, files: Files, **_: object) -> str:
-    """Replace the links of a page that lead out of docs/."""
+    """Replace the links of a page that lead out of docs/, and separate the items of its lists."""
+    markdown = separate_list_items(markdown)
     here = page.file.src_uri
     folder = (ROOT / {name: file for file, name in TOP_PAGES.items()}.get(here, f"docs/{here}")).parent
 

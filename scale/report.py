@@ -160,7 +160,7 @@ def render_scale(results: Results, deployment: Deployment) -> str:
 
 def render_quotas(deployment: Deployment) -> str:
     """Return docs/quotas.md."""
-    return _page("Quotas to ask for", "scale/limits.py", _quota_sections(deployment))
+    return _page("Quotas and limits", "scale/limits.py", _quota_sections(deployment))
 
 
 def render_order_needs() -> str:
@@ -201,11 +201,11 @@ def _delay(row: Results, effect: str) -> str:
 
 def _scale_sections(results: Results, deployment: Deployment) -> Iterator[str]:
     yield f"""
-How many orders a second the deployed shop takes, and what it meets first. These are figures of a model, not of AWS:
-nothing was measured there. The model ([scale/model.py](../scale/model.py)) passes orders through the requests that the
-real handlers sent on the local engine ([scale/traces.json](../scale/traces.json)), and knows AWS's published limits
-([quotas.md](quotas.md)) of the region {REGION}. [Decision 77](decisions/0077-scale-is-a-model-of-recorded-requests.md) says what it
-assumes and leaves out. `make scale` computes everything again, in 10 to 25 minutes, with the same result.
+How many orders a second the deployed shop takes, and which limit it reaches first. **These are figures of a model:
+nothing was measured on AWS.** The model ([scale/model.py](../scale/model.py)) sends orders through the requests that the real
+handlers sent to the local engine ([scale/traces.json](../scale/traces.json)), with AWS's published limits
+([quotas.md](quotas.md)) in the region {REGION}. [Decision 77](decisions/0077-scale-is-a-model-of-recorded-requests.md)
+says what it assumes and leaves out. `make scale` computes everything again, in 10 to 25 minutes, with the same result.
 """
     yield "## Aims"
     yield "Orders a second, from the order to its invoice and shipment. p99: seconds at 80 % of that rate."
@@ -213,20 +213,19 @@ assumes and leaves out. `make scale` computes everything again, in 10 to 25 minu
         ("", "estimate before", *(setups.TITLES[column] for column in setups.TITLES)), list(_aim_rows(results))
     )
     yield """
-The columns differ in numbers and quotas, not in code. The first is prod as stacks/stage.py deploys it, with one series of
-invoice numbers a year. Staff gave stock parts (`parts`) to the products that sell best, and to the product of the sale.
+The columns differ in numbers and quotas, not in code. The first is prod as stacks/stage.py deploys it.
 """
     yield "## The first limit of each profile"
     yield """
 The rate is the highest at which the effect follows the orders: its delay does not grow, p99 is at most 10 seconds, and
 of 1,000 orders at most two are refused. Copies and totals are the order in the customer's list, its sales, and the
-totals of product and minute. They may lag without delaying the parcel, so they have rates of their own.
+totals of product and minute. They have rates of their own, because their lag does not delay the parcel.
 """
     for column, title in setups.TITLES.items():
         yield f"### {title[0].upper()}{title[1:]}"
         rows = [row for row in results["rows"] if row["column"] == column]
         yield markdown.render_table(
-            ("profile", "effect", "orders a second", "first limit", "lifted by"), [_limit_row(row) for row in rows]
+            ("profile", "effect", "orders a second", "first limit"), [_limit_row(row) for row in rows]
         )
         yield "Seconds at 80 % of the rate, p50 / p99:"
         yield markdown.render_table(
@@ -239,23 +238,29 @@ totals of product and minute. They may lag without delaying the parcel, so they 
         )  # fmt: skip
     outage = find_row(results, "deployed", "outage")
     yield f"""
-**A day with its peak** is the steady mix in a minute, from a third to the peak of 80 % of the steady rate and back, with
-Lambda cold in the morning. A table on demand follows: a day's slope is far below twice the previous peak in 30 minutes.
+**A day with its peak** is the steady mix in a minute, from a third to 80 % of the steady rate and back, with Lambda cold
+in the morning. A table on demand adapts: a real day rises far slower than to twice the previous peak in 30 minutes.
 
-**A minute without the bus**: no event is lost, because the stream keeps the records. At the end of the outage
-{0.8 * outage["rate"] * 60:,.0f} orders waited for their invoice, {outage["left"]:,} a minute later: at 80 % of the rate there is
-little room to catch up, so the delay lasts until fewer orders come. p99 is that of all orders of the run.
+**A minute without the bus** loses no event, because the stream keeps the records. At the end of the outage
+{0.8 * outage["rate"] * 60:,.0f} orders waited for their invoice, {outage["left"]:,} a minute later: 80 % of the rate leaves little
+room to catch up, so the delay lasts until fewer orders come. p99 is that of all orders of the run.
+
+The first limits are lifted by:
 """
+    yield markdown.render_table(
+        ("limit", "lifted by"),
+        [(_limit_link(limit), lifted_by(limit)) for limit in dict.fromkeys(row["limit"] for row in results["rows"])],
+    )
     yield "## Mails, and new accounts"
     yield from _mail_sections(results)
     yield "## Numbers of prod"
     yield "The model chose these numbers. A smaller shop may lower them: each batch waits for its window."
     yield markdown.render_table(("where", "what", "value", "why"), list(_numbers(deployment)))
     yield f"""
-For the second column also `invoice_lanes` ({setups.INVOICE_LANES}) with a `concurrency` of {FULFILMENT} of {setups.LANE_CONCURRENCY}, `warm_write_units` and more shards ({", ".join(f"`{key}`: {number}" for key, number in setups.MORE_SHARDS.items())}),
+The second column also has `invoice_lanes` ({setups.INVOICE_LANES}) with a `concurrency` of {FULFILMENT} of
+{setups.LANE_CONCURRENCY}, `warm_write_units`, more shards ({", ".join(f"`{key}`: {number}" for key, number in setups.MORE_SHARDS.items())}),
 `requests_per_second` and `webhooks_per_second` above today's quota (a constant of stacks/stage.py), and
-`customer_writes_per_minute` for the company. Raise what is read before what is written
-([settings.md](settings.md#fixed-values-and-their-reasons)); a list costs a request for each shard.
+`customer_writes_per_minute` for the company ([how to raise shards](settings.md#fixed-values-and-their-reasons)).
 """
     yield f"## {LARGE:,} orders a second"
     yield from _large_sections(results)
@@ -291,18 +296,18 @@ def _numbers(deployment: Deployment) -> Iterator[tuple[str, ...]]:
     )  # fmt: skip
     yield (
         "the setting `parallelization`", "both readers", f"{copies.parallelization}",
-        "each parallel batch has a transaction of totals of its own; the copies of a batch are sent at the same time anyway",
+        "each parallel batch has its own transaction of totals; the copies of a batch are sent at the same time anyway",
     )  # fmt: skip
     yield (
         "METRIC_SHARDS in functions/model/entities/sharding.py", "sales of a minute",
         f"{deployment.shards['METRIC#{shard}']}",
         ("each transaction of totals writes to the items of the minute; with few, transactions wait for each other. A list "
-         "of minutes costs a request and at least half a read unit for each"),
+         "of minutes costs a request and at least half a read unit for each shard"),
     )  # fmt: skip
     yield (
         "the product's `parts`, which staff set", "stock parts of a best seller, and of the product of a sale",
         f"{BEST_SELLER_PARTS}, {SALE_PARTS}",
-        "one transaction at a time on an item: some 30 orders a second for each part",
+        "one transaction at a time on an item: about 30 orders a second for each part",
     )  # fmt: skip
 
 
@@ -319,19 +324,22 @@ def _aim_rows(results: Results) -> Iterator[tuple[str, ...]]:
 
 def _limit_row(row: Results) -> tuple[str, ...]:
     limit = row["limit"]
-    link = f"[{limit}](quotas.md#limits)" if limit in limits.BY_ID else limit
     return (
         PROFILE_BY_NAME[row["profile"]].title, row["effect"], f"{row['rate']:,.0f}" if row["rate"] >= 10 else f"{row['rate']:g}",
-        f"{row['what']}: {link}", lifted_by(limit),
+        f"{row['what']}: {_limit_link(limit)}",
     )  # fmt: skip
+
+
+def _limit_link(limit: str) -> str:
+    return f"[{limit}](quotas.md#limits)" if limit in limits.BY_ID else limit
 
 
 def _mail_sections(results: Results) -> Iterator[str]:
     per, default, new = mails_per_order(), limits.defaults(), NEW_ACCOUNT
     yield f"""
-An order causes {per:g} mails. Order mails get {MAIL_SHARE:.0%} of the setting `mails_per_second`, which is SES's rate here. More mails
-wait in their queue, so they delay no parcel; but a queue keeps a message for four days, and a mail that SES refuses is
-deferred for three days. The backlog is that of one hour at 100 orders a second.
+An order causes {per:g} mails. Order mails get {MAIL_SHARE:.0%} of the setting `mails_per_second`, which is SES's rate here. More
+mails wait in their queue and delay no parcel; but a queue keeps a message for four days, and a mail that SES refuses
+is deferred for three days. The backlog is that of one hour at 100 orders a second.
 """
     rows = []
     for title, rate, daily in (
@@ -355,9 +363,9 @@ deferred for three days. The backlog is that of one hour at 100 orders a second.
     yield f"""
 A new account may have {concurrency:g} concurrent invocations in all
 ([AWS]({limits.BY_ID["lambda-concurrency"].link})). An order needs {per_order()["lambda-seconds"]:.1f} seconds of invocations, so
-at most {concurrency / per_order()["lambda-seconds"]:.1f} orders a second. Readers and workers start at the same time, so
-already at one order a second Lambda refused {found["refused"]:,} invocations for {found["orders"]} orders, {found["lost"]} of them
-requests to the API (503). The others are delivered again: p99 from the order to its invoice was {found["p99"]:g} s.
+at most {concurrency / per_order()["lambda-seconds"]:.1f} orders a second. Readers and workers start at the same time: already at one
+order a second Lambda refused {found["refused"]:,} invocations for {found["orders"]} orders, {found["lost"]} of them requests to the
+API (503). The others are delivered again: p99 from the order to its invoice was {found["p99"]:g} s.
 """
 
 
@@ -390,12 +398,12 @@ a rate of {found["ses-rate"]:,.0f} mails a second. One table with raised quotas 
 {find_row(results, "raised", "steady")["what"]}. So it takes:
 
 - **{cells} tables**, one for each region or tenant, each with its stream, bus, queues and invoice lanes. An order belongs to
-  one table by its customer, and its products' stock is divided among the tables. Nothing in an order's life crosses them.
-- **More readers**: each table's stream has two readers for each shard. With {cells} tables, {2 * cells} mappings read
-  {ceil(found["table-write"] / 1_000):,} shards; no shard gets a third.
-- **Accounts**: the quotas of EventBridge and Lambda are those of an account in a region. One account for each table keeps
-  each below what docs/quotas.md asks for.
-- If all were one table, the busiest shared keys would need so many shards:
+  one table by its customer, and the stock of its products is divided among the tables. No order uses two tables.
+- **More readers**: each stream has two readers for each shard, and no shard can have a third. With {cells} tables, {2 * cells}
+  mappings read {ceil(found["table-write"] / 1_000):,} shards.
+- **Accounts**: the quotas of EventBridge and Lambda are those of an account in a region. With one account for each table,
+  each needs less than the values to request in [quotas](quotas.md).
+- In one table, the busiest shared keys would need so many shards:
 """
     yield markdown.render_table(
         ("key", "write units of an order", f"shards at {LARGE:,} orders a second"),
@@ -407,22 +415,22 @@ def _assumption_sections(results: Results, deployment: Deployment) -> Iterator[s
     times = ServiceTimes()
     mix = ", ".join(f"{share:.0%} have {lines} line{'s' * (lines != '1')}" for lines, share in LINES_MIX.items())
     yield f"""
-- Of the orders of the steady mix, {mix}. They are of {PRODUCTS:,} products; that of rank n is ordered
-  n<sup>-{POPULARITY}</sup> times as often as the first. Each order is of another customer, except in the company's profile.
+- Of the orders of the steady mix, {mix}. They are of {PRODUCTS:,} products; the product of rank n
+  is ordered n<sup>-{POPULARITY}</sup> times as often as the first. Each order has another customer, except in the company's profile.
 - Each order is placed, paid at once, viewed, dispatched, delivered and archived; in a sale, the last three come later.
-  Views of products are answered by CloudFront's cache and are not in the model.
+  CloudFront's cache answers the views of products; they are not in the model.
 - AWS publishes no service times. Assumed: a read {times.read * 1000:g} ms, a write {times.write * 1000:g} ms, a transaction
   {times.transaction * 1000:g} ms, PutEvents {times.put_events * 1000:g} ms, a mail {times.send_mail * 1000:g} ms, an event from the bus to
   a queue {times.bus * 1000:g} ms, each at least three quarters of that, with an exponential rest. A request costs
   {times.processor_request * 1000:g} ms and an invocation {times.processor_call * 1000:g} ms of a full processor, as
   [measured on a laptop](performance.md); a function with less memory has a share of a processor.
-- A transaction occupies its items for its whole time. Above {FULL_ITEM:.0%} of the time an item counts as full; a total or a
-  series of invoice numbers, whose version is read before, above {FULL_VERSIONED:.0%}, because a change in between fails the
-  transaction, too.
+- A transaction occupies its items for its whole time. An item counts as full above {FULL_ITEM:.0%} of the time; a total or a
+  series of invoice numbers above {FULL_VERSIONED:.0%}, because its version is read before, and a change in between fails the
+  transaction.
 - A table has a stream shard for each partition: {Setup(deployment, limits.defaults()).stream_shards} at the default quota.
 - Records, batches and retries as in [local.md](local.md); {deployment.readers[COPIES].parallelization} parallel batch{"es" * (deployment.readers[COPIES].parallelization > 1)} of a shard.
-- `make scale ARGS=laptop` compares the model with the shop of this machine: without limits of AWS, with the processor time of
-  one order measured there.
+- `make scale ARGS=laptop` compares the model with the local shop: without limits of AWS, with the processor time of one
+  order measured there.
 - `{results["digest"]}` is the digest of the traces, numbers and code that these figures are from.
 """
 
@@ -434,15 +442,15 @@ def _orders(number: float) -> str:
 def _quota_sections(deployment: Deployment) -> Iterator[str]:
     one_order, two_thousand = needs(1), needs(AIMS["steady", "raised"])
     yield f"""
-What to ask AWS for before the shop takes {AIMS["steady", "raised"]:,} orders a second in {REGION}, and every limit that
-[the model](scale.md) knows. Values as known on {SEEN}. AWS changes them: compare them with the linked pages and with the Service
-Quotas console of your account.
+The quotas to raise before the shop takes {AIMS["steady", "raised"]:,} orders a second in {REGION}, and every limit that
+[the model](scale.md) knows. Values as known on {SEEN}. AWS changes them: compare them with the linked pages and with the
+Service Quotas console of your account.
 """
-    yield "## Quotas to ask for"
+    yield "## Quotas to raise"
     yield markdown.render_table(
         (
-            "service", "quota", "default", "orders a second at the default", "ask for", "why: the need of the steady mix",
-            "where to ask",
+            "service", "quota", "default", "orders a second at the default", "request", "the need of the steady mix",
+            "where to request",
         ),
         [
             (one.service, f"[{one.what}]({one.link})", f"{one.value:,.0f}", _orders(one.value / one_order[one.id]),
@@ -453,17 +461,16 @@ Quotas console of your account.
         ],
     )  # fmt: skip
     yield f"""
-The orders a second are the default divided by what an order of the steady mix needs, if nothing else used the quota. Other
-limits of the shop may come first ([scale.md](scale.md)). To raise a quota, follow its code to the Service Quotas console of
-the account's region, or run `aws service-quotas request-service-quota-increase --service-code dynamodb --quota-code
-L-AB614373 --desired-value 200000`. AWS answers within days. SES raises its quotas only after
-[production access]({limits.SES}/request-production-access.html). `make preflight STAGE=prod ARGS="--orders 50"` compares the quotas
-of an account with the need of so many orders a second ([how](first-deploy.md)).
+The orders a second are the default divided by the need of an order of the steady mix, if nothing else uses the quota.
+Other limits of the shop may come first ([scale.md](scale.md)). To raise a quota, follow its code to the Service Quotas
+console of the account's region, or run `aws service-quotas request-service-quota-increase --service-code dynamodb
+--quota-code L-AB614373 --desired-value 200000`. AWS answers within days. `make preflight STAGE=prod ARGS="--orders 50"`
+compares the quotas of an account with the need of so many orders a second ([how](first-deploy.md)).
 
-The need is that of {AIMS["steady", "raised"]:,} orders a second; the figure to ask for has room for uneven load. Mails:
-the need of a day assumes a mean of a third of the peak. Write and read units apply to the table and to each index. A new
-account has less: {NEW_ACCOUNT["lambda-concurrency"]:g} concurrent invocations, and SES in its sandbox with
-{NEW_ACCOUNT["ses-day"]:g} mails a day ([production access]({limits.SES}/request-production-access.html)).
+The value to request is above the need, for uneven load. Mails: the need of a day assumes a mean of a third of the peak.
+Write and read units apply to the table and to each index. A new account has less: {NEW_ACCOUNT["lambda-concurrency"]:g} concurrent
+invocations, and SES in its sandbox with {NEW_ACCOUNT["ses-day"]:g} mails a day. SES raises its quotas only after
+[production access]({limits.SES}/request-production-access.html).
 """
     yield "## Limits"
     yield markdown.render_table(
@@ -475,8 +482,8 @@ account has less: {NEW_ACCOUNT["lambda-concurrency"]:g} concurrent invocations, 
         ],
     )  # fmt: skip
     yield f"""
-The settings of the shop that bound it, too: `requests_per_second` ({deployment.requests_per_second:,g} in prod),
-`webhooks_per_second` ({deployment.webhooks_per_second:,g}), `customer_writes_per_minute`
-({deployment.customer_writes_per_minute:g}), `parallelization`, and the concurrency of {FULFILMENT}
-({deployment.queues[FULFILMENT].max_concurrency}). [settings.md](settings.md) explains them.
+Settings of the shop limit it, too ([settings.md](settings.md)): `requests_per_second`
+({deployment.requests_per_second:,g} in prod), `webhooks_per_second` ({deployment.webhooks_per_second:,g}),
+`customer_writes_per_minute` ({deployment.customer_writes_per_minute:g}), `parallelization`, and the `concurrency` of
+{FULFILMENT} ({deployment.queues[FULFILMENT].max_concurrency}).
 """

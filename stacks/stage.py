@@ -149,18 +149,18 @@ class Stage:
     """The settings of one deployment.
 
     `protect`: Data is kept when the stack is deleted, and has deletion protection.
-    `first_deploy`: Protections against deletion stay off, so that a first deploy that fails can be repeated. `make
-    deploy` sets it for a stage that does not exist yet, and switches them on after it succeeded.
-    `throw_away`: The stage and its data may be lost at any time: `make prove` deploys, fills and destroys it. Not for a
-    stage that is protected.
-    `fail_deploy`: The deploy creates everything and then fails at its last resource. `make prove` sets it for one
-    deploy, to check that the same stage can be deployed after it. Not for a stage that is protected.
+    `first_deploy`: Protections against deletion stay off, so that a failed first deploy can be repeated. `make deploy`
+    sets it for a stage that does not exist yet.
+    `throw_away`: The stage and its data may be lost: `make prove` deploys, fills and destroys it. Not for a protected
+    stage.
+    `fail_deploy`: The deploy fails at its last resource. `make prove` uses it to check the rollback. Not for a
+    protected stage.
     `shop_name`: The name of the shop in mails and on invoices.
-    `sender`: The sender address of mails. SES must have verified this address or its domain. A stage with `protect` or
-    `mail_domain` needs the domain: there SES also sends the mails of Cognito, which sends 50 a day without SES.
-    `mail_domain`: The domain of `sender`. If it is set, a stack of its own has the domain's identity in SES, with DKIM
-    and a MAIL FROM domain. `make mail` deploys it and prints the DNS records to set. Empty: SES knows the sender
-    already, or you verify it by hand (docs/first-deploy.md).
+    `sender`: The sender address of mails. SES must have verified this address or, with `protect` or `mail_domain`, its
+    domain: SES then also sends the mails of Cognito, which sends 50 a day without SES.
+    `mail_domain`: The domain of `sender`. `make mail` creates its identity in SES, with DKIM and a MAIL FROM domain,
+    and prints the DNS records to set. Empty: SES knows the sender already, or you verify it by hand
+    (docs/first-deploy.md).
     `feature_plan`: The plan of the Cognito user pool, which bills each user who signs in in a month: lite (0.0055 US
     dollars, less above 100,000 users), essentials (0.015) or plus (0.02, with protection against stolen passwords). The
     sign-in pages of `page` need essentials or plus. auto: lite, or essentials with `page`. `make cost` uses these
@@ -170,115 +170,105 @@ class Stage:
     `tax_rate`: The tax rate that is included in all prices, in hundredths of a percent (2000 means 20 %).
     `provider_url`: The base URL of the payment provider's API, which must be compatible with Stripe.
     `product_url`: The URL of a product page. Mails to the followers of a product link to it.
-    `mails_per_second`: How many mails per second the account may send: SES's maximum send rate in the region, or less
-    if other senders use it, too. Order mails get 60 % of it, and mails to the followers of products 30 %. The other
-    10 % are left to the mails of Cognito, which cannot be slowed down. SES's sandbox allows 1; a new account outside of
-    it usually has 14 (docs/decisions/0083-all-mails-share-one-rate.md).
+    `mails_per_second`: The mails per second of the shop: SES's maximum send rate in the region, or less if other
+    senders use it, too. Order mails get 60 %, mails to the followers of products 30 %, and Cognito's mails, which
+    cannot be slowed down, 10 %. SES's sandbox allows 1; a new account outside of it usually has 14
+    (docs/decisions/0083-all-mails-share-one-rate.md).
     `cors_origins`: The web origins that may call the API.
     `retention_days`: How many days a closed order stays in the table.
     `payment_window_minutes`: How many minutes stock is reserved for an unpaid order.
-    `assumed_delivered_days`: After this number of days, a shipped order counts as delivered without a confirmation.
+    `assumed_delivered_days`: How many days after the shipment an order counts as delivered without a confirmation.
     `return_window_days`: How many days after the delivery goods can be returned.
     `log_retention_days`: How many days logs are kept.
-    `tracing`: Whether X-Ray records traces of the Lambdas: one a second, and 5% of all others. A trace only has
-    Lambda's own segments. The logs connect a request with everything that it causes, with or without traces.
+    `tracing`: X-Ray records traces of the Lambdas, with Lambda's own segments only: one a second, and 5 % of all others
+    (docs/observability.md).
     `parallelization`: The number of concurrent batches per stream shard. Records of one item stay in order.
     `memory_mb`: The memory of a Lambda, as `copies_reader:1024,api:1769`; `*` names all others. A Lambda gets processor
     time in proportion to it: a whole processor with 1,769 MB. Without an entry: 1,024 for the API, 512 for the others.
     `batch_size`, `batch_window_seconds`: How many records or messages a Lambda gets at once, and how long Lambda
-    collects them, as `copies_reader:200,archive:100`. Larger batches cost less, and effects come later. Without an
-    entry: 50 for `copies_reader`, 100 for `event_publisher`, and what model/reactions.py declares for a queue.
+    collects them, as `copies_reader:200,archive:100`. Larger batches cost less and delay effects. Without an entry: 50
+    for `copies_reader`, 100 for `event_publisher`, and what model/reactions.py declares for a queue.
     `concurrency`: How many invocations may process a queue at the same time, as `fulfilment:4`. Without an entry, what
     model/reactions.py declares; a queue of mails has more if its share of `mails_per_second` needs more.
-    `reserved_concurrency`: How many concurrent invocations of the account only this Lambda may use, as `api:100`. It is
-    also the most that it may use: a stream reader needs its shards times `parallelization`, and the Lambda of a queue
-    needs its `concurrency`. The account keeps at least 100 for all Lambdas without an entry
+    `reserved_concurrency`: The concurrent invocations that are reserved for a Lambda, as `api:100`. They are also its
+    maximum: a stream reader needs its shards times `parallelization`, and the Lambda of a queue its `concurrency`. The
+    account keeps at least 100 for all others
     (https://docs.aws.amazon.com/lambda/latest/dg/configuration-concurrency.html). 0 or no entry: no reservation.
-    `invoice_lanes`: How many series of invoice numbers a year has: 2026-00000001, 2026-B-00000001, 2026-C-00000001 and
-    so on. Each series has no gaps. One batch at a time takes numbers of a series, so more series allow more invoices a
-    second. The setting can be changed at any time. Ask your accountant before you use several series
+    `invoice_lanes`: How many series of invoice numbers a year has: 2026-00000001, 2026-B-00000001 and so on, each
+    without gaps. One batch at a time takes numbers of a series, so more series allow more invoices a second. You can
+    change it at any time. Ask your accountant before you use several series
     (docs/decisions/0079-each-invoice-lane-has-a-series-of-its-own.md).
     `import_lines_per_second`: The maximum number of imported products per second. A product takes about 6 write units.
     `lapse_lanes`: How many unpaid orders each run of `order_deadlines` ends at the same time. Four runs start each
-    minute. With 16 lanes, they follow about 500 unpaid orders a second. With two lines each, these consume 4,500 write
-    units a second: see `warm_write_units`.
-    `requests_per_second`, `burst_requests`: The rate limit and the burst limit of the API, without the webhooks. Above
-    them API Gateway answers 429. They and those of the webhooks must fit into the account's default quota for all APIs
-    of the region: 10,000 requests a second and a burst of 5,000. Some regions have less
+    minute. 16 lanes end about 500 unpaid orders a second. With two lines each, these consume 4,500 write units a
+    second: see `warm_write_units`.
+    `requests_per_second`, `burst_requests`: The rate limit and the burst limit of the API, without the webhooks.
+    Together with the limits of the webhooks, they must fit into the account's quota for all APIs of the region, by
+    default 10,000 requests a second and a burst of 5,000. Some regions have less
     (https://docs.aws.amazon.com/apigateway/latest/developerguide/limits.html).
     `webhooks_per_second`, `burst_webhooks`: The rate limit and the burst limit of the payment provider's webhooks. They
-    are separate, so that buyers cannot delay payments, and webhooks cannot delay buyers. The provider sends a rejected
-    webhook again.
+    are separate, so that buyers cannot delay payments, and webhooks cannot delay buyers.
     `customer_writes_per_minute`, `customer_write_burst`: How many writes a customer may send per minute in the long
-    run, and how many at once. Above them the API answers 429 with a Retry-After. The burst must be at least the writes
-    of 20 seconds, because clocks differ. Staff, the warehouse and the payment provider have no limit. It costs a write
-    unit for each three writes, but nothing for a customer who sends fewer in the time of a burst
+    run, and how many at once. The burst must be at least the writes of 20 seconds, because clocks differ. Staff, the
+    warehouse and the payment provider have no limit. It costs a write unit for each three writes, but nothing for a
+    customer who sends fewer in the time of a burst
     (docs/decisions/0075-the-first-writes-of-a-customer-are-not-counted.md). 0 per minute: no limit.
-    `unpaid_orders_per_customer`: How many unpaid orders a customer may have. Above them the API rejects a new order
-    with 409. It costs half a read unit for each 4 KB of the customer's newest orders. 0: no limit.
-    `public_cache_seconds`: How long CloudFront, if it is in front of the API, and other shared caches may show
-    products, stock, categories, ratings, reviews and best sellers as they were before a change.
+    `unpaid_orders_per_customer`: How many unpaid orders a customer may have. It costs half a read unit for each 4 KB of
+    the customer's newest orders. 0: no limit.
+    `public_cache_seconds`: How long CloudFront and other shared caches may show products, stock, categories, ratings,
+    reviews and best sellers as they were before a change.
     `alarm_address`: The e-mail address for alarms. Its owner must confirm the subscription. Empty: no mails.
-    `canary_minutes`: How often a canary places an order through the public API and cancels it, from 1 to 5 minutes. Its
-    alarm is raised if no run succeeded for 15 minutes. After the deploy, run `python -m ops canary-setup` once. Each
-    run is an order that is cancelled, with two mails: about 3 dollars a month with 5 minutes, not in `make cost`. 0: no
-    canary (docs/runbooks/canary-failing.md).
+    `canary_minutes`: A canary places an order through the public API and cancels it, once in this number of minutes.
+    After the deploy, run `python -m ops canary-setup` once. With 5 minutes, its orders and mails cost about 3 dollars a
+    month, not in `make cost`. 0: no canary (docs/runbooks/canary-failing.md).
     `operators`: The ARNs of the roles and users that may assume the operator role. Users need MFA. For a role, require
     MFA in its own trust policy. Empty: all principals that the account's IAM policies allow, with MFA.
     `monthly_budget`: The budget of the account for a month, in US dollars. AWS mails the `alarm_address` if the costs
     are above 80 % of it, or will probably exceed it. It stops nothing. 0: no budget.
     `permissions_boundary`: The ARN of an IAM policy that all roles of the stack get as their permissions boundary.
-    `deploy_from`: The GitHub repository, such as owner/shop, whose jobs may deploy, in the environment with the stage's
-    name. A stack of its own has their role (docs/ci.md). Empty: no role.
+    `deploy_from`: The GitHub repository, such as owner/shop, whose jobs may deploy (docs/ci.md). Empty: none.
     `domain`, `certificate`: The address of the API and the page, such as shop.your.domain, and the ARN of its
-    certificate. With CloudFront (`page` or `web_acl`) the certificate must be in us-east-1, else in the region of the
-    stack. Set the DNS record of the domain to the output `DomainTarget`. Empty: the addresses of AWS.
+    certificate (see [the account](#the-account)). Empty: the addresses of AWS.
     `billing`: The capacity mode of the table and its indexes: on-demand, or provisioned with autoscaling.
-    `read_units`, `write_units`: The minimum and maximum of provisioned units per second, as `table:5-400,GSI1:5-100`.
-    The entry `*` applies to the table and all indexes without their own entry. Both settings apply only with
-    provisioned `billing`.
+    `read_units`, `write_units`: The minimum and maximum of provisioned units per second, as `table:5-400,GSI1:5-100`;
+    `*` names all others. Only for provisioned `billing`.
     `utilization`: The target utilization of autoscaling, in percent of the provisioned units.
     `most_read_units`, `most_write_units`: The maximum units per second of the table and of each index with on-demand
     `billing`. They limit the cost of a mistake. DynamoDB throttles requests above the limit. 0: no limit.
-    `warm_read_units`, `warm_write_units`: The units per second that the table and each index serve at once, without
-    time to adapt, as `table:40000,GSI2:20000`. The entry `*` applies to the table and all indexes without their own
-    entry. 0 or no entry: not set. A new table with on-demand billing serves 12000 reads and 4000 writes. Values above
-    the table's quota (40000 by default) need a higher quota. AWS bills an increase once. A value can never be lowered:
-    a deploy with a lower value than before fails. `make predeploy` reports it.
-    `contributor_insights`: CloudWatch reports the throttled keys of the table and each index. The command
-    `python -m ops hot-keys` prints them. CloudWatch bills two rules for the table, two rules for each index, and the
-    events that match the rules.
-    `table_class`: STANDARD_INFREQUENT_ACCESS has cheaper storage and more expensive reads and writes. The command
-    `python -m ops capacity` prints which class is cheaper.
+    `warm_read_units`, `warm_write_units`: The units per second that the table and each index serve without time to
+    adapt, as `table:40000,GSI2:20000`; `*` names all others. 0 or no entry: not set. A new table with on-demand billing
+    serves 12000 reads and 4000 writes. Values above the table's quota (40000 by default) need a higher quota. AWS bills
+    an increase once. A value can never be lowered: `make predeploy` rejects it.
+    `contributor_insights`: CloudWatch reports the throttled keys of the table and each index; `python -m ops hot-keys`
+    prints them. CloudWatch bills two rules for the table and each index, and the matching events.
+    `table_class`: STANDARD_INFREQUENT_ACCESS has cheaper storage and more expensive reads and writes. `python -m ops
+    capacity` prints which is cheaper.
     `daily_backup_days`, `monthly_backup_days`: How many days AWS Backup keeps the daily backups, and the backups of the
-    first day of a month. 0: no backups of this kind. Point-in-time recovery (35 days) is always on. Each backup is a
-    full copy, and costs two fifths of what the table's storage costs (`make cost`). Backups keep erased data until they
-    expire.
+    first day of a month. 0: no such backups. Point-in-time recovery (35 days) is always on. Each backup is a full copy,
+    at two fifths of the price of the table's storage (`make cost`), and keeps erased data until it expires.
     `backup_copy_vault`: The ARN of a vault in another region or account. Each backup is copied to it.
-    `backup_lock_days`: The vault is locked: only users with a permission to remove the lock can delete a backup in its
-    first days. All backups must be kept at least this long. 0: no lock.
-    `restored_stream`: The stream ARN of a restored table. The stack then uses this table instead of its own table
-    (docs/runbooks/restore-table.md). Configure billing, class and indexes on the restored table itself.
+    `backup_lock_days`: For this number of days, only users who may remove the vault's lock can delete a backup. All
+    backups must be kept at least this long. 0: no lock.
+    `restored_stream`: The stream ARN of a restored table, which the stack uses instead of its own
+    (docs/runbooks/restore-table.md). Configure billing, class and indexes on that table itself.
     `snap_start`: Lambda starts the API function from a snapshot of its loaded code. Each published version costs money.
     `trim`: Files of packages that no Lambda needs are left out of the bundle, so that it starts sooner.
     `shift`: How a new version of the API function takes over: all requests at once, or ten percent more each minute,
-    with a rollback as soon as its alarms are raised.
-    `replica_regions`: Regions for table replicas. Always rejected, and the error message gives the reason.
-    `firewall`: Creates a second stack in us-east-1 with a web ACL for CloudFront. The output of the second stack is the
-    value for `web_acl`.
-    `web_acl`: The ARN of a CloudFront web ACL. If it is set, CloudFront and the firewall are in front of the API.
-    `front_only`: Whether clients can reach the API only through CloudFront. Applies only if `web_acl` is set. If true,
-    the API's own address answers 403. Set it to false while clients still use that address.
+    with a rollback if its alarms are raised (docs/upgrades.md).
+    `replica_regions`: Regions for table replicas. Always rejected (docs/global-table.md).
+    `firewall`: Creates a second stack in us-east-1 with a web ACL for CloudFront. Its output is the value for
+    `web_acl`.
+    `web_acl`: The ARN of a CloudFront web ACL. It puts CloudFront and the firewall in front of the API.
+    `front_only`: With `web_acl`, the API's own address answers 403, so clients need CloudFront's address. Set it to
+    false while clients still use the API's own address.
     `spared_addresses`: Networks, such as 203.0.113.0/24, that are exempt from the firewall's rate limit, for example
     the warehouse's systems. Webhooks of the payment provider and unsubscribe links are always exempt.
-    `page`: The prefix of Cognito's sign-in domain, which must be unique in the region. If it is set, CloudFront serves
-    the shop's web page at /page/. Empty: no web page.
-    `analytics`: Creates tables and a workgroup, with which operators can query the archive with Athena
-    (docs/analytics.md).
-    `analytics_limit_mb`: The maximum number of megabytes that a query of the archive may read. Athena stops a query
-    above it. A terabyte costs 5 dollars.
-    `front_secret_version`: The version id of the secret that CloudFront sends to the API. To rotate the secret, deploy
-    with a new version id (docs/runbooks/rotate-secrets.md). Empty: the version of the first deploy.
+    `page`: The prefix of Cognito's sign-in domain, which must be unique in the region. CloudFront then serves the
+    shop's web page at /page/. Empty: no web page.
+    `analytics`: Operators can query the archive with Athena (docs/analytics.md).
+    `analytics_limit_mb`: Athena stops a query of the archive that reads more megabytes. A terabyte costs 5 dollars.
+    `front_secret_version`: The version id of the secret that CloudFront sends to the API
+    (docs/runbooks/rotate-secrets.md). Empty: the version of the first deploy.
     """
 
     name: str

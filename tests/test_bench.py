@@ -5,11 +5,13 @@ import inspect
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from datetime import timedelta
+from importlib import import_module
 from typing import Any
 
 import pytest
 
 from bench import decode, floor, life, outcome, pair, placing, report
+from bench.__main__ import SECTIONS
 from bench.measure import Figure, exact, spread
 from functions.model import retention
 from functions.model.table import ORDER
@@ -202,8 +204,8 @@ def test_both_ways_are_given_the_same_images_from_the_same_text() -> None:
 def test_a_missed_target_is_shown(figure: Figure, reached: bool | None, told: tuple[str, str]) -> None:
     assert figure.is_reached is reached
     section = report.Section("it", "What it is.", [figure])
-    cells = [cell.strip() for cell in report.render_page([section]).splitlines()[-1].split("|")]
-    assert (cells[6], cells[8]) == told
+    shown = [cell.strip() for cell in report.render_page([section]).splitlines()[-1].split("|")]
+    assert shown[-1 - len([*filter(None, told)]) : -1] == [*filter(None, told)]
     assert ("missed" in report.render_text(section, 1)) is (reached is False)
     assert report.render_aims([section]).partition(" ")[0] == {True: "reached", False: "missed", None: ""}[reached]
 
@@ -215,6 +217,12 @@ def test_the_page_begins_with_figures_for_readers_who_do_not_know_the_parts() ->
     shown = [cell.strip() for cell in report.render_summary([report.Section("", "", [figure])]).split("|")]
     assert shown[-8:-1] == [next(words for words, what in report.SUMMARY.items() if what == "`api`"),
         "2.33 ms", "4 ms", "8 ms", "58%", "29%", "≤ 75% reached"]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SECTIONS)
+def test_the_page_has_the_present_words_of_each_section(name: str) -> None:
+    section = import_module(f"bench.{name}")
+    assert f"\n\n{report.describe(section.__doc__ or '')}\n\n" in report.PAGE.read_text(encoding="utf-8")
 
 
 def test_a_spread_is_shown_as_the_median_and_its_quartiles() -> None:

@@ -39,8 +39,8 @@ def _sections() -> Iterator[str]:
     yield "## A month"
     yield """
 Each line is a type of resource of the synthesized template: a test fails if a type has neither a line nor a reason why
-it is free ([cost/bill.py](../cost/bill.py)). The columns are orders a day, with the default settings of each stage. As
-many orders are archived as are placed.
+it is free ([cost/bill.py](../cost/bill.py)). The columns are orders a day, with the default settings of each stage,
+when as many orders are archived as are placed.
 """
     yield _month_table()
     yield _growth()
@@ -76,11 +76,10 @@ In {priced["currency"]}, with the on-demand list prices of {priced["region"]} of
 ([ops/prices.json](../ops/prices.json): {priced["note"]}), without free tiers, discounts and taxes. Not verified:
 {unverified}. To use the prices of your region, change that file and run `make docs`.
 
-`make cost STAGE=prod` prints this bill. Override settings and the number of orders as in
-`make cost STAGE=prod ARGS="-c retention_days=730 -c tracing=true --orders 5000"`. A test
-[measures the usage of each step](../tests/docs/test_cost.py).
-[tests/shop/test_units.py](../tests/shop/test_units.py) and
-[tests/model/test_request_units.py](../tests/model/test_request_units.py) check the units of each request and pattern.
+`make cost STAGE=prod` prints this bill, and with
+`make cost STAGE=prod ARGS="-c retention_days=730 -c tracing=true --orders 5000"` that of other settings and orders.
+Tests measure [the usage of each step](../tests/docs/test_cost.py), and the units of each
+[request](../tests/shop/test_units.py) and [pattern](../tests/model/test_request_units.py).
 """
 
 
@@ -118,10 +117,9 @@ def _growth() -> str:
     idle = " and ".join(f"{total(bill(month(stage, 0))):.2f} in {stage}" for stage in STAGES)
     grown = ", ".join(f"{total(yearly_growth(month('prod', volume))):,.2f}" for volume in usage.VOLUMES)
     return f"""
-A month without any order costs {idle}. What archived orders leave (objects, invoices, stubs) stays for ever. Each
-further year adds {grown} to a month of prod, in the order of the columns. Ten million orders a day are 116 a second.
-The table shows their cost; a deployment with default settings cannot process them: [scale](scale.md) says what prod can
-process.
+A month without any order costs {idle}. Archived orders leave objects, invoices and stubs for ever: each further year
+adds {grown} to a month of prod, in the order of the columns. Ten million orders a day are 116 a second on average
+([what prod can process](scale.md)).
 
 The users are the largest line: Cognito bills each user who signs in or refreshes a token in a month, by
 [plan](decisions/0081-defaults-give-what-they-cost.md). Mails are the second.
@@ -178,7 +176,7 @@ If all items stayed until their order is archived, it would be {unlimited:.2f}: 
 def _assumptions() -> str:
     prices = load_prices()["table_classes"]["STANDARD"]
     return f"""
-- For each placed order, products, baskets and orders are read {usage.VIEWS_PER_ORDER} times, for half a unit each.
+- For each order, products, baskets and orders are read {usage.VIEWS_PER_ORDER} times, for half a unit each, and
   {usage.USERS_PER_ORDER} user signs in. An answer has {usage.ANSWER_BYTES:,} bytes.
 - An invocation takes {usage.CALL_SECONDS * 1000:.0f} ms, at the memory set in the stack. Invocations are counted as in
   low traffic: one batch for each step. In high traffic, many orders share a batch.
@@ -186,11 +184,11 @@ def _assumptions() -> str:
   minute, even if it is empty.
 - Lambda's reads of the stream and DynamoDB's deletions at the `ttl` are free.
 - The limits of a customer are not included. The limit of unpaid orders costs half a read unit for each 4 KB of the
-  customer's newest orders, for each placed order: {prices["read_million"] / 2:.2f} for a million orders. The limit of
-  writes costs nothing until a customer sends three writes to one process within the time of a burst. From then on it
-  costs one write unit for three writes: {prices["write_million"] / 3:.2f} for a million of such writes
+  customer's newest orders: {prices["read_million"] / 2:.2f} for a million orders. The limit of writes costs a write
+  unit for three writes, once a customer has sent three to one process within the time of a burst:
+  {prices["write_million"] / 3:.2f} for a million of such writes
   ([why](decisions/0075-the-first-writes-of-a-customer-are-not-counted.md)).
-- Reads that CloudFront answers from its cache cost no more than the request to CloudFront. They are not subtracted.
+- Reads that CloudFront answers from its cache cost only the request to CloudFront. They are not subtracted.
 - Rejected writes (of a copy that exists already) also cost units, but the local engine does not report them.
 - Mails stay in the table for {retention.NOTIFICATION_DAYS} days, activity for {retention.ACTIVITY_DAYS}. The items of
   products and customers, and totals that many orders share, are not included.
@@ -202,8 +200,8 @@ def _assumptions() -> str:
   transfer is not. A table that was [restored](runbooks/restore-table.md) is not part of the stack, and has no lines.
 - Not included: reads of S3, secrets by new processes, alarms by mail, queries of logs, and restores.
 
-For your own table, run `python -m ops capacity --table NAME`. It reads CloudWatch, and compares the cost of on-demand
-and provisioned capacity, by index and by table class ([how](operations.md#what-the-table-costs)).
+For your own table, `python -m ops capacity` compares the capacity modes and table classes
+([how](operations.md#what-the-table-costs)).
 """
 
 

@@ -10,6 +10,9 @@ from docs import markdown
 from functions.model.entities import METRIC_SHARDS, SALE_SHARDS, STATUS_SHARDS
 from stacks.stage import LOG_RETENTION_DAYS, STAGES, Stage
 
+POINTER = re.compile(r"\bdocs/([\w/-]+)\.md")
+"""A page of docs/ in the description of a setting."""
+
 
 def render_page() -> str:
     return markdown.render_page("Settings of a deployment", "stacks/stage.py", _sections())
@@ -41,9 +44,8 @@ def format_value(value: Any) -> str:
 
 def _sections() -> Iterator[str]:
     yield """
-The settings of a stage are in its file, [stages/dev.toml](../stages/dev.toml) or
-[stages/prod.toml](../stages/prod.toml). The files are yours: commit your values there. All make targets read them. The
-table shows the values of a setting that the file does not have:
+The settings of a stage are in [stages/dev.toml](../stages/dev.toml) or [stages/prod.toml](../stages/prod.toml). The
+files are yours: commit your values there. The table shows the values of settings that the file does not have:
 
 ```toml
 sender = "shop@your.domain"
@@ -52,20 +54,20 @@ tracing = true
 shipping = ["EUR:490", "CHF:590"]
 ```
 
-`-c NAME=VALUE` overrides one setting for one command, on every stage-dependent target (`synth`, `predeploy`, `diff`,
-`deploy`, `cost`): `make diff STAGE=prod ARGS="-c retention_days=730"`. Separate the values of a list with commas there.
-Invalid values and unknown settings are rejected with a sentence that names the file and the setting.
+`-c NAME=VALUE` overrides a setting for one command (`synth`, `predeploy`, `diff`, `deploy`, `cost`), with commas in a
+list: `make diff STAGE=prod ARGS="-c retention_days=730"`. An invalid value or an unknown setting is rejected with a
+sentence that names the file and the setting.
 
-**prod is not synthesized before it has** `shipping`, `tax_rate`, `sender`, `product_url` and `alarm_address`. Their
-defaults would sell without shipping costs and tax, send no mails of orders, and no mails of alarms. Free shipping is
-`shipping = ["EUR:0"]`, and no tax is `tax_rate = 0`. [docs/stages/prod.toml](stages/prod.toml) is an example. The tests
-and the generated pages use it, so they do not depend on your files: `-c stages=docs/stages` selects that folder.
+**prod is not synthesized before it has** `shipping`, `tax_rate`, `sender`, `product_url` and `alarm_address`, because
+their defaults would sell without shipping costs and tax, and send no mails. Free shipping is `shipping = ["EUR:0"]`,
+and no tax is `tax_rate = 0`. [docs/stages/prod.toml](stages/prod.toml) is an example. The tests and the generated pages
+use it instead of your files (`-c stages=docs/stages`).
 
 **prod is not deployed before SES has verified the domain of `sender`**, because SES sends the mails of Cognito there
-([how](first-deploy.md)). `make preflight` says whether it has.
+([how](first-deploy.md)).
 
-For another stage, add a file, such as `stages/staging.toml`. It must have `like = "prod"` or `like = "dev"`: the stage
-that gives all other settings, and `protect`. `make deploy STAGE=staging` creates its stack, `orderstream-staging`.
+For another stage, add a file, such as `stages/staging.toml`, with `like = "prod"` or `like = "dev"`: that stage gives
+all other settings, and `protect`. `make deploy STAGE=staging` creates its stack, `orderstream-staging`.
 """
     told = setting_descriptions()
     yield markdown.render_table(
@@ -75,24 +77,22 @@ that gives all other settings, and `protect`. `make deploy STAGE=staging` create
                 f"`{one.name}`",
                 *(format_value(getattr(stage, one.name)) for stage in STAGES.values()),
                 _allowed_values(one),
-                told[one.name],
+                _describe(one.name, told),
             )
             for one in fields(Stage)
             if one.name != "name"
         ],
     )
-    yield "`protect` depends only on the stage, or on the stage that it is like. It cannot be switched off."
+    yield "`protect` follows from the stage, or from the stage that it is like. You cannot switch it off."
     yield "## Fixed values, and their reasons"
     yield f"""
 - **Shards** of queues and feeds ({STATUS_SHARDS.written}), of the sales of a minute ({METRIC_SHARDS.written}) and of a
-  product's sales ({SALE_SHARDS.written}), in functions/model/entities/sharding.py. An item's
-  shard is calculated from its id and is part of its key. Each list has two numbers: how many shards are read, and how
-  many are written. To raise them without a gap, raise `read` and deploy, then raise `written` and deploy. A query costs
-  one request for each shard that is read. The numbers must always be the same in all functions, so they are constants
-  in their shared code.
-- **Stock parts** of a product, and parts of a discount code. Each product and code has its own number (`parts` in the
-  request that creates it), because hot items depend on the product, not on the deployment. The number of stock parts
-  can be [changed while people buy](operations.md#a-product-that-sells-too-fast).
+  product's sales ({SALE_SHARDS.written}), in functions/model/entities/sharding.py. An item's shard is calculated from
+  its id and is part of its key. Each list has two numbers: the shards that are read, and those that are written. To
+  raise them without a gap, raise `read` and deploy, then raise `written` and deploy. A query costs one request for each
+  shard that is read. All functions need the same numbers, so they are constants.
+- **Stock parts** of a product, and parts of a discount code. Each product and code has its own `parts`, because hot
+  items depend on the product, not on the deployment ([how to set it](operations.md#a-product-that-sells-too-fast)).
 - **Retention** of queues, failures and effect markers (functions/model/retention.py). A marker must be kept longer than
   its message can be redelivered. Synth checks this.
 - **The readers of the stream**: two, the maximum for a shard.
@@ -109,32 +109,29 @@ that gives all other settings, and `protect`. `make deploy STAGE=staging` create
 | the firewall, if `web_acl` is set | each address | 403 | CloudFront |
 
 API Gateway's limits are targets, not exact
-([AWS](https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-throttling.html)). For a customer who
-orders for a company by a program, raise `customer_writes_per_minute`: the limit is the same for all customers.
+([AWS](https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-throttling.html)).
+`customer_writes_per_minute` is the same for all customers: raise it for a customer whose program orders for a company.
 """
     yield "## Caches"
     yield """
-The answers of products, stock, categories, ratings, reviews and best sellers are the same for everyone. They have
+Products, stock, categories, ratings, reviews and best sellers are the same for everyone. Their answers have
 `Cache-Control: public, max-age=0, s-maxage=SECONDS`, where `SECONDS` is `public_cache_seconds`. All other answers, and
 all errors, have `Cache-Control: private, no-store`; only the API's documentation may be cached for five minutes
 ([reasons](decisions/0076-only-public-answers-are-cached.md)).
 
-- CloudFront (with `page` or `web_acl`) answers from its cache for that time. A price, a stock level or a deleted review
-  is at most that much older than the copy of the table that the API reads. While the API fails, CloudFront may show the
-  last answer longer ([AWS](https://docs.aws.amazon.com/AmazonCloudFront/latest/DeveloperGuide/HTTPStatusCodes.html)).
-- A browser asks again each time. If nothing changed, the answer is 304 without a body. This saves bytes, but no read
-  units: the API reads the items to compute the `ETag`. Only an answer from CloudFront's cache saves reads.
-- Private answers to reads have an `ETag`, too. A program that asks for the same list again and again sends the last one
-  as `If-None-Match`, and gets 304 while nothing has changed.
-- An order never uses a cached price: it reads the products again. A client that sends the `price` that it showed gets
-  409 if the price has changed.
+- CloudFront (with `page` or `web_acl`) answers from its cache for that time. So a price, a stock level or a deleted
+  review is at most that much older than in the API. While the API fails, CloudFront may show the last answer longer
+  ([AWS](https://docs.aws.amazon.com/AmazonCloudFront/latest/DeveloperGuide/HTTPStatusCodes.html)).
+- A browser revalidates each time, and gets 304 without a body if nothing changed. This saves bytes, but no read units:
+  the API reads the items to compute the `ETag`. Only an answer from CloudFront's cache saves reads.
+- Private answers to reads have an `ETag`, too: a program that polls a list sends it as `If-None-Match`.
+- An order never uses a cached price. A client that sends the `price` that it showed gets 409 if the price has changed.
 - Do not send an access token with these reads. Each token has its own entries in the cache.
 """
     yield "## A firewall"
     yield """
-An HTTP API cannot have a web ACL, but CloudFront can. Web ACLs for CloudFront exist only in us-east-1, in whatever
-region the shop runs. With `web_acl`, the stack puts CloudFront and the web ACL in front of the API. CloudFront sends
-a secret with each request. The API answers 403 to requests without this secret, so its own address no longer works:
+An HTTP API cannot have a web ACL, but CloudFront can, in us-east-1 only. With `web_acl`, the stack puts CloudFront and
+the web ACL in front of the API. CloudFront sends a secret with each request, and the API answers 403 without it:
 
 1. `make deploy STAGE=prod ARGS="-c firewall=true"` also creates the stack `orderstream-prod-firewall`. Its output is
    `WebAclArn`.
@@ -145,10 +142,9 @@ a secret with each request. The API answers 403 to requests without this secret,
    If the shop is not open yet, start with this step after step 1.
 
 Step 1 needs `cdk bootstrap` for us-east-1. If the account already has a firewall, skip step 1. Our firewall allows
-2,000 requests from an address in five minutes, far more than a person needs. A warehouse sends all its requests from
-one address: if there are more than two a second, add its network to `spared_addresses`. The provider's webhooks are
-not counted: they are signed, and the throttle of the stage applies to them. To rotate the secret, see [its
-runbook](runbooks/rotate-secrets.md#the-fronts-secret).
+2,000 requests from an address in five minutes, without the provider's webhooks, which are signed and throttled. If a
+warehouse sends more than two requests a second from one address, add its network to `spared_addresses`. To rotate the
+secret, see [its runbook](runbooks/rotate-secrets.md#the-fronts-secret).
 """
     yield "## The page"
     yield """
@@ -166,41 +162,39 @@ Cognito ([reasons](decisions/0040-the-page-signs-in-as-a-public-client.md)):
    must have the order's id in its metadata, as `order_id`. Add the addresses that the form loads from and connects to
    in `stacks/page_policy.py`. Browsers block all others.
 
-The firewall is a separate setting: `web_acl` protects the page and the API. The page has some forty files, and a
-browser checks each of them for changes. These requests count towards the 2,000 in five minutes. Each deploy clears
-the files from CloudFront's cache. If you remove `page`, the next deploy deletes the page, its sign-in, and its
-bucket, which contains only the page.
+The page has some forty files, and a browser checks each of them for changes. With `web_acl`, these requests count
+towards the 2,000 in five minutes. Each deploy clears the files from CloudFront's cache. If you remove `page`, the next
+deploy deletes the page, its sign-in, and its bucket, which contains only the page.
 
-The page was not tested on AWS. [A test](../tests/browser/test_page_on_aws.py) uses the page in a browser, with
-substitutes for CloudFront and Cognito that reject the same requests. [Other tests](../tests/stacks/test_settings.py)
-check the template.
+The page was not tested on AWS. [A test](../tests/browser/test_page_on_aws.py) uses it in a browser, with substitutes
+for CloudFront and Cognito that reject the same requests. [Other tests](../tests/stacks/test_settings.py) check the
+template.
 """
     yield "## The account"
     yield """
-Quotas and the first deploy belong to the account, not to a stage. What a stage sets in its account:
+What a stage sets in its account:
 
 - **Costs.** All resources have the tag `orderstream-stage` with the name of the stage. Activate it once as a cost
   allocation tag in the billing console. `monthly_budget` counts all costs of the account, because a budget for a tag
   counts nothing before that.
-- **A domain.** Request a certificate for it in AWS Certificate Manager, in us-east-1 if there is a `page` or a
-  `web_acl`, and confirm it. Set `domain` and `certificate`, and deploy. Then let the DNS record (CNAME, or an alias in
-  Route 53) point to the output `DomainTarget`, and give the new address to the payment provider. The addresses of AWS
-  still work, but the page's sign-in works only at the new one.
-- **A permissions boundary.** With `permissions_boundary`, no role of the stack can do more than this policy allows,
-  even if a later deploy grants more. It must allow the actions of [permissions](permissions.md). If only roles with a
-  boundary may be created in the account, bootstrap the CDK with it, too: `cdk bootstrap
-  --custom-permissions-boundary NAME` ([AWS](https://docs.aws.amazon.com/cdk/v2/guide/customize-permissions-boundaries.html)).
-- **A role for deploys.** [ci](ci.md#access-from-github-to-aws) shows it: it may only assume the roles of the bootstrap.
+- **A domain.** Request a certificate in AWS Certificate Manager (with `page` or `web_acl` in us-east-1, else in the
+  region of the stack), and confirm it. Set `domain` and `certificate`, and deploy. Then point the DNS record (CNAME, or
+  an alias in Route 53) to the output `DomainTarget`, and give the new address to the payment provider. The addresses of
+  AWS still work, but the page's sign-in works only at the new one.
+- **A permissions boundary.** With `permissions_boundary`, no role of the stack can do more than this policy allows. It
+  must allow the actions of [permissions](permissions.md). If the account requires a boundary for new roles, bootstrap
+  the CDK with it, too: `cdk bootstrap --custom-permissions-boundary NAME`
+  ([AWS](https://docs.aws.amazon.com/cdk/v2/guide/customize-permissions-boundaries.html)).
+- **A role for deploys**, which may only assume the roles of the bootstrap ([ci](ci.md#access-from-github-to-aws)).
 """
     yield "## Backups that an intruder cannot delete"
     yield """
-The vault of the stack is in the account of the shop, so an administrator of this account can delete its backups.
+An administrator of the shop's account can delete the backups in the vault of the stack.
 
-- `backup_lock_days` locks the vault in governance mode: a backup cannot be deleted before it has this age, except by
-  users who may also remove the lock (`backup:DeleteBackupVaultLockConfiguration`). Deny this action to everyone in a
-  policy of the organization. The stack does not use the compliance mode, in which no user, and not AWS either, can
-  remove the lock or delete the vault: a wrong number would be paid for until its end
-  ([AWS](https://docs.aws.amazon.com/aws-backup/latest/devguide/vault-lock.html)).
+- `backup_lock_days` locks the vault in governance mode: only users with `backup:DeleteBackupVaultLockConfiguration` can
+  delete a younger backup. Deny this action to everyone in a policy of the organization. The stack does not use the
+  compliance mode, in which no user, and not AWS either, can remove the lock: you would pay for a wrong number until its
+  end ([AWS](https://docs.aws.amazon.com/aws-backup/latest/devguide/vault-lock.html)).
 - `backup_copy_vault` can be a vault in another account of the organization, to which the shop's administrators have no
   access. Once: allow cross-account backup in the organization's management account; turn on AWS Backup's advanced
   features for DynamoDB in the shop's account; create the vault with a KMS key of its own, which the shop's account may
@@ -211,10 +205,16 @@ The vault of the stack is in the account of the shop, so an administrator of thi
     yield "## Measurements"
     yield """
 With `snap_start`, a cold start skips the imports: for the API, half a second of processor time on a laptop. Clients
-(a tenth of a second) and secrets are created at the first request, so no snapshot contains a secret. We did not
-measure it on AWS: compare `Init Duration` with `Restore Duration` in the log before you keep it. Ids, tokens and
-waits use the system's random numbers, which differ between copies restored from the same snapshot.
+(a tenth of a second) and secrets are created at the first request, so no snapshot contains a secret. Ids, tokens and
+waits use the system's random numbers, which differ between copies of a snapshot. We did not measure it on AWS: compare
+`Init Duration` with `Restore Duration` in the log before you keep it.
 """
+
+
+def _describe(name: str, told: Mapping[str, str]) -> str:
+    """Return the description with links. The second setting of a pair refers to the first, whose description it has."""
+    first = next(other for other, text in told.items() if text == told[name])
+    return POINTER.sub(r"[\1](\1.md)", told[name]) if first == name else f"See `{first}`."
 
 
 def _allowed_values(one: "Field[Any]") -> str:

@@ -41,6 +41,13 @@ def test_each_page_is_reached_from_the_front_page(site: Path) -> None:
         assert f'href="{page.stem}/"' in front, page.name
 
 
+def test_a_numbered_list_with_code_between_its_items_is_one_list(site: Path) -> None:
+    for name, items in {"first-deploy": [10], "ci": [5], "prove": [3], "runbooks/rotate-secrets": [4, 4, 6]}.items():
+        text = (site / name / "index.html").read_text(encoding="utf-8").partition("<article")[2]
+        lists = re.findall(r"<ol>.*?</ol>", text, re.DOTALL)
+        assert [len(re.findall("<li>", re.sub(r"<ul>.*?</ul>", "", one, flags=re.DOTALL))) for one in lists] == items
+
+
 def test_no_page_loads_anything_from_another_site(site: Path) -> None:
     pages = list(site.rglob("*.html"))
     assert len(pages) > 100

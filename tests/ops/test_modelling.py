@@ -17,7 +17,7 @@ from functions.dynamodb.table import Table
 from functions.handlers.archive_worker import serialize_archive
 from functions.model import copies
 from functions.model import table as t
-from functions.model.entities import TimelineEntry
+from functions.model.entities import TimelineEntry, archive_prefix
 from functions.model.table import create_table_request
 from functions.runtime import clients, dead_letters
 from local import shop_client
@@ -98,10 +98,9 @@ def archive_an_order(table: Table) -> None:
     timeline = {"2": TimelineEntry(at=AT, event="OrderCancelled", status="CANCELLED")}
     order = replace(SAMPLES[t.ORDER], status="CANCELLED", paid=0, version=2, timeline=timeline)
     images = [t.ORDER.encode(order)]
-    body = object_store.put_if_absent(
-        "archive", "orders/o1/3.json", serialize_archive(order, images), "application/json"
-    )
-    told = {"object_key": "orders/o1/3.json", "sha256": hashlib.sha256(body).hexdigest(), "status": "CANCELLED"}
+    key = f"{archive_prefix(order)}3.json"
+    body = object_store.put_if_absent("archive", key, serialize_archive(order, images), "application/json")
+    told = {"object_key": key, "sha256": hashlib.sha256(body).hexdigest(), "status": "CANCELLED"}
     stub = replace(SAMPLES[t.ARCHIVED_ORDER], version=4, archived_at=AT, **told)
     for row, item in [(t.ARCHIVED_ORDER, stub), *copies.copies_of(t.ARCHIVED_ORDER, stub).values()]:
         put(table, row, item)

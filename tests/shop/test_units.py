@@ -74,7 +74,7 @@ MORE: dict[str, tuple[Callable[[Shop], Any], list[str], dict[str, float]]] = {
         [READ, WRITE, "Query", WRITE],
         {READ: 0.5, WRITE: 2, "Query": 1},
     ),
-    "goods that the part of the stock they are looked for in has not": (
+    "goods that the first stock part does not have": (
         lambda shop: place_order_as(shop, ANN, "k", vase=7),
         [READ, WRITE, READ, WRITE],
         {READ: 2, WRITE: 2},
