@@ -11,7 +11,7 @@ import ast
 import json
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -56,6 +56,7 @@ SETTINGS: Mapping[str, tuple[str, str]] = {
     "MessageRetentionPeriod": ("Retention of messages", "s"),
 }
 """The settings of a function, an event source mapping and a queue that the page shows: label and unit, by property."""
+NO_RETRY_LIMIT = -1
 LOG_TAIL_BYTES = 1 << 20
 MAX_CALLS, MAX_LINES = 10, 20
 
@@ -85,7 +86,7 @@ class _Function:
 
     @property
     def module(self) -> str:
-        return self.properties["Handler"].rpartition(".")[0].replace(".", "/") + ".py"
+        return f"{self.properties['Handler'].rpartition('.')[0].replace('.', '/')}.py"
 
     @property
     def about(self) -> str:
@@ -204,7 +205,7 @@ OUTSIDE_NODES: tuple[JsonObject, ...] = (
         "id": MAIL,
         "kind": "outside",
         "label": "Mail",
-        "about": "Amazon SES, which sends the mails to customers. On the laptop, each mail is stored in a file.",
+        "about": "Amazon SES sends the mails to customers. On the laptop, each mail is stored in a file.",
         "module": "local/mail_refusals.py",
         "switches": [{"switch": "mails"}],
     },
@@ -212,7 +213,7 @@ OUTSIDE_NODES: tuple[JsonObject, ...] = (
         "id": PROVIDER,
         "kind": "outside",
         "label": "Payment provider",
-        "about": "Takes payments, makes refunds, and reports both to the API with webhooks. On the laptop, it is a program with Stripe's API.",
+        "about": "Takes payments, makes refunds, and reports both to the API with webhooks.",
         "module": "local/payment_provider.py",
         "writes": ["webhooks to the API"],
         "switches": [{"switch": "slow"}],
@@ -251,9 +252,9 @@ def _targets_of_reader(stack: _FlowTemplate, function: _Function) -> list[str]:
 
 def _derived_types() -> list[str]:
     """Return the copies and totals that are derived from items, in words."""
-    derived = [(one.target_row.type, one.source_row.type) for one in (*copies.SNAPSHOTS, *copies.LOGS)]
-    found = [f"{target} from {source}" for target, source in derived]
-    return [*found, *(f"totals from {one.source_row.type}" for one in totals.COUNTERS)]
+    snapshots = [f"{one.target_row.type} from {one.source_row.type}" for one in copies.SNAPSHOTS]
+    logs = [f"{one.target_row.type} from {one.source_row.type}" for one in copies.LOGS]
+    return [*snapshots, *logs, *(f"totals from {one.source_row.type}" for one in totals.COUNTERS)]
 
 
 def _function_node(stack: _FlowTemplate, function: _Function, kind: str, label: str, **more: Any) -> JsonObject:
@@ -329,13 +330,13 @@ def _bus_node(stack: _FlowTemplate) -> JsonObject:
 def _reaction_node(stack: _FlowTemplate, reaction: Reaction) -> JsonObject:
     queue = stack.queue_of(reaction)
     settings = [["Maximum receive count", str(queue["RedrivePolicy"]["maxReceiveCount"])], *_settings(queue)]
-    shared = {
+    shared: JsonObject = {
         "about": f"{reaction.effect[0].upper()}{reaction.effect[1:]}.",
         "events": list(reaction.event_names),
         "idempotent_by": reaction.idempotent_by,
     }
     if not reaction.function:
-        node = {"id": reaction.name, "kind": "external", "label": reaction.name, "module": None, "switches": []}
+        node: JsonObject = {"id": reaction.name, "kind": "external", "label": reaction.name, "switches": []}
         return {**node, **shared, "reads": ["its queue"], "writes": ["the API"], "settings": settings}
     breaks = [{"switch": switch, "of": reaction.name} for switch in ("fail", "twice")]
     made = _function_node(stack, stack.functions[reaction.name], "reaction", reaction.name, switches=breaks)
@@ -344,20 +345,31 @@ def _reaction_node(stack: _FlowTemplate, reaction: Reaction) -> JsonObject:
 
 def _settings(properties: Mapping[str, Any]) -> list[list[str]]:
     shown = [
-        [label, f"{properties[name]} {unit}".strip()] for name, (label, unit) in SETTINGS.items() if name in properties
+        [label, _format_setting(properties[name], unit)]
+        for name, (label, unit) in SETTINGS.items()
+        if name in properties
     ]
     if "ScalingConfig" in properties:
         shown.append(["Maximum concurrency", str(properties["ScalingConfig"]["MaximumConcurrency"])])
     if "FilterCriteria" in properties:
         patterns = [json.loads(one["Pattern"]) for one in properties["FilterCriteria"]["Filters"]]
         shown.append(["Filter", "; ".join(map(_describe_filter, patterns))])
-    return [[label, "until the record is too old" if text == "-1" else text] for label, text in shown]
+    return shown
+
+
+def _format_setting(value: Any, unit: str) -> str:
+    """Return a value with its unit, such as "12 h" for 43200 seconds. Without a limit of retries, say so."""
+    if value == NO_RETRY_LIMIT:
+        return "until the record is too old"
+    if unit == "s" and value and value % 86400 == 0:
+        return f"{value // 86400} days"
+    if unit == "s" and value and value % 3600 == 0:
+        return f"{value // 3600} h"
+    return ("yes" if value else "no") if isinstance(value, bool) else f"{value} {unit}".strip()
 
 
 def _describe_filter(pattern: Mapping[str, Any]) -> str:
-    types = [
-        name for image in pattern["dynamodb"].values() for name in image.get("type", {}).get("S", ())
-    ]  # fmt: skip
+    types = [name for image in pattern["dynamodb"].values() for name in image.get("type", {}).get("S", ())]
     return f"{' or '.join(pattern['eventName'])} of {', '.join(types)}"
 
 
@@ -404,8 +416,7 @@ class FlowMonitor:
         self._running, self._queues = running, queues
         self._s3 = boto3.client("s3", **running.aws.client_options)
         self.flow = describe_flow(running.stack.template)
-        pollers = {mapping_id(id): name for id, name in _stream_mappings(running.stack.template)}
-        self._reader_of_mapping = pollers
+        self._reader_of_mapping = {mapping_id(id): name for id, name in _stream_mappings(running.stack.template)}
 
     def count_failures(self) -> dict[str, int]:
         """Return the number of stored failures by node: parked records and messages, and batches that were given up.
@@ -415,16 +426,9 @@ class FlowMonitor:
         """
         pages = self._s3.get_paginator("list_objects_v2").paginate(Bucket=self._running.stack.outputs["FailuresBucket"])
         keys = {found["Key"] for page in pages for found in page.get("Contents", ())}
-        left = {key for key in keys if not key.startswith(REDRIVEN_PREFIX) and f"{REDRIVEN_PREFIX}{key}" not in keys}
-        counts = Counter(map(self._node_of, left))
-        counts[SCHEDULES] += self._queues.count_schedule_dead_letters()
-        return {node: count for node, count in counts.items() if count}
-
-    def _node_of(self, key: str) -> str:
-        """Return the node at which a failure with this key in the failure store occurred."""
-        if key.startswith(PARKED_PREFIX):
-            return key.split("/")[1]
-        return next((name for id, name in self._reader_of_mapping.items() if id in key), "unknown")
+        counts = count_by_node(keys, self._reader_of_mapping)
+        dead = self._queues.count_schedule_dead_letters()
+        return counts | ({SCHEDULES: dead} if dead else {})
 
     def last_calls(self, node_id: str) -> list[JsonObject]:
         """Return the last invocations of a node's Lambdas, newest first: {"invocation", "function", "at", "lines"}.
@@ -438,6 +442,21 @@ class FlowMonitor:
         return read_last_calls(self._running.aws.function_log, names)
 
 
+def count_by_node(keys: Set[str], reader_of_mapping: Mapping[str, str]) -> dict[str, int]:
+    """Return the number of failures by node. `keys`: all keys of the failure store, with those of redriven failures.
+
+    `reader_of_mapping`: the name of the reader by the id of its event source mapping.
+    """
+
+    def node_of(key: str) -> str:
+        if key.startswith(PARKED_PREFIX):
+            return key.split("/")[1]
+        return next((name for id, name in reader_of_mapping.items() if id in key), "unknown")
+
+    left = (key for key in keys if not key.startswith(REDRIVEN_PREFIX) and f"{REDRIVEN_PREFIX}{key}" not in keys)
+    return dict(Counter(map(node_of, left)))
+
+
 def _stream_mappings(template: Template) -> Iterator[tuple[str, str]]:
     stack = _FlowTemplate(template)
     for reader in stack.readers:
@@ -448,8 +467,8 @@ def _stream_mappings(template: Template) -> Iterator[tuple[str, str]]:
 def read_last_calls(log: Path, functions: set[str | None]) -> list[JsonObject]:
     """Return the last invocations of these functions from the end of the functions' log, newest first.
 
-    At most MAX_CALLS invocations with MAX_LINES lines each, from the last LOG_TAIL_BYTES of the file. Lines with metrics
-    are left out.
+    At most MAX_CALLS invocations with MAX_LINES lines each, from the last LOG_TAIL_BYTES of the file. The lines with
+    metrics are left out.
     """
     calls: dict[str, JsonObject] = {}
     for line in _tail_lines(log):

@@ -313,7 +313,11 @@ class PageServer:
         # `json_body` raises InvalidField if the body is not JSON. An HTML form of another site cannot send JSON, so it
         # cannot start a redrive.
         _ = asked.json_body
-        return HttpResponse(self._queries.redrive(asked.path_parameters["key"]))
+        key = asked.path_parameters["key"]
+        outcome = self._queries.redrive(key)
+        if outcome["redriven"]:
+            self._journal.append("redriven", f"the failure {key.rpartition('/')[2]} was redriven", object=key)
+        return HttpResponse(outcome)
 
     def _stream_events(self, asked: PageRequest) -> HttpResponse:
         """Send entries of the activity log as server-sent events.

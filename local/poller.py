@@ -304,8 +304,8 @@ class StreamPoller(threading.Thread):
     ) -> None:
         """Add an activity log entry for each order in the batch, with the outcome of the order's records.
 
-        `milliseconds`: the duration of the invocation. `is_repeated`: whether a chaos switch delivers the batch a second
-        time. Records that belong to no order share one entry.
+        `milliseconds`: the duration of the invocation. `is_repeated`: whether a chaos switch delivers the batch for a
+        second time. Records that belong to no order share one entry.
         """
         again = _retried_sequence_numbers(action, outcome)
         orders: dict[str | None, list[StreamRecord]] = {}

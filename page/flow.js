@@ -30,7 +30,7 @@ export function show(place, { signal }) {
   let order = null;
 
   place.append(
-    el("div", { class: "view-head flow-head" }, el("div", null, heading, lead), start),
+    el("div", { class: "flow-head" }, heading, lead, start),
     el("div", { class: "row flow-status" }, sum, watched),
     stage,
     el("div", { class: "flow-columns" }, el("div", { class: "stack" }, el("section", { class: "card", "aria-label": "The clock" }, switchForm({ switch: "advance" }, { signal })), failures.element), log.element));
@@ -41,7 +41,7 @@ export function show(place, { signal }) {
     follow({ after: Math.max(0, shop.last_entry - REMEMBERED), signal, onState: log.onState, on: (entries) => onEntries(entries, shop.last_entry) });
     poll(signal, (now) => {
       view.update(now);
-      const said = inShort(now);
+      const said = inShort(now, activity);
       if (sum.textContent !== said.text) sum.replaceChildren(chip(said.text, said.tone)); // said again only when it changes
     });
     return view.element;
@@ -126,7 +126,9 @@ function flowView(flow, { activity, signal, changed }) {
     picture.mark(null);
   }
 
-  const focusNode = (id) => card.querySelector(`[data-node="${CSS.escape(id)}"]`).focus();
+  function focusNode(id) {
+    card.querySelector(`[data-node="${CSS.escape(id)}"]`).focus();
+  }
 
   function updatePanel(node, { panel, breaks, stored }) {
     if (!last) return;

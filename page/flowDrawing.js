@@ -9,7 +9,7 @@ const ROW = { height: 46, gap: 8 };
 const MOVE_MS = 700;
 const LIT_MS = 900;
 const MOST_DOTS = 80;
-const COLUMNS = { first: [112, 98], table: [132, 98], reader: [152, 128], bus: [104, 76], reaction: [190, 154], effect: [116, 84] };
+const COLUMNS = { first: [112, 98], table: [128, 98], reader: [140, 128], bus: [96, 76], reaction: [176, 154], effect: [112, 84] };
 
 /**
  * The element; `update(states)` with the state of each node: its tone, text and badges; `move(from, to)`, which lets a
@@ -172,7 +172,7 @@ function lineInRows(edge, boxes, { wide, gap, references }) {
   const [x0, x1] = [right(from), to.x - 1];
   const middle = (x0 + x1) / 2;
   const named = gap > 60 && ["table", "bus"].includes(edge.to);
-  return { ...edge, d: `M${x0} ${leave} C${middle} ${leave} ${middle} ${enter} ${x1} ${enter}`, label: named && edge.label, at: [middle, leave - 8] };
+  return { ...edge, d: `M${x0} ${leave} C${middle} ${leave} ${middle} ${enter} ${x1} ${enter}`, label: named && edge.label, at: [middle - 3, leave - 8] };
 }
 
 const isEffect = (edge, boxes) => boxes.get(edge.to).isEffect;
@@ -228,11 +228,10 @@ function inColumn(nodes, edges, width) {
     if (!to || edge.from === "provider") return null;
     if (edge.from === "bus") return { ...edge, label: null, d: `M${rail} ${from.y + from.h} V${centreY(to)} H${to.x - 1}` };
     if (to.isEffect) return { ...edge, label: null, d: `M${right(from)} ${centreY(from)} H${to.x - 1}` };
-    const middle = Math.min(from.x + from.w / 2, to.x + to.w / 2);
     const x = Math.max(from.x, to.x) + Math.min(from.w, to.w) / 2 + (edge.derived ? -22 : 0);
     const [y0, y1] = from.y < to.y ? [from.y + from.h, to.y - 1] : [from.y, to.y + to.h + 1];
-    const labelAt = edge.derived ? [x - 6, y0 - 10, "end"] : [x + 8, (y0 + y1) / 2 + 4, "start"];
-    return { ...edge, d: `M${x} ${y0} V${y1}`, label: edge.to === "bus" || edge.to === "table" || middle < 0 ? edge.label : null, at: labelAt };
+    const labelAt = edge.derived ? [x + 30, y0 - 10, "start"] : [x + 8, (y0 + y1) / 2 + 4, "start"];
+    return { ...edge, d: `M${x} ${y0} V${y1}`, label: edge.from === "table" ? null : edge.label, at: labelAt };
   });
   return { height, boxes, references, lines: lines.filter(Boolean) };
 }

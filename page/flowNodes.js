@@ -28,6 +28,7 @@ export class Activity {
   #failing = new Map();
   #stopped = new Map();
   #recovered = new Map();
+  #parked = new Map();
 
   add(entries) {
     for (const entry of entries) this.#note(entry);
@@ -59,7 +60,8 @@ export class Activity {
     const succeeded = entry.kind === "effect" || (entry.kind === "delivery" && entry.outcome === "done") || (entry.kind === "process" && entry.running === true);
     if (failed && id) this.#fail(id, key, at, entry);
     else if (succeeded) this.#succeed(id, key, at, entry);
-    else if (entry.kind === "parked") this.#failing.get(id)?.delete(key);
+    else if (entry.kind === "parked") this.#park(id, key, at, entry);
+    else if (entry.kind === "redriven") this.#redrive(at, entry);
     else if (entry.kind === "chaos" && entry.switch === "reader") this.#stopOrStart(id, at, entry.running);
   }
 
@@ -82,6 +84,17 @@ export class Activity {
       this.#stopped.delete(id);
       this.#recover(id, at, `recovered: attempt ${attempt ?? 1}, after ${duration(lag ?? 0)}`, order_id);
     }
+  }
+
+  #park(id, key, at, { object, order_id }) {
+    const failure = this.#failing.get(id)?.get(key);
+    this.#failing.get(id)?.delete(key);
+    this.#parked.set(object, { id, order_id, since: failure?.since ?? at });
+  }
+
+  #redrive(at, { object }) {
+    const parked = this.#parked.get(object);
+    if (parked) this.#recover(parked.id, at, `recovered: redriven, after ${duration(at - parked.since)}`, parked.order_id);
   }
 
   #stopOrStart(id, at, running) {
@@ -149,8 +162,8 @@ function otherState(node, { processes, faults }, activity) {
   const down = processes.some((one) => !one.running && PROCESS_NODES[one.name] === node.id);
   if (down) return { tone: "bad", text: "down, restarting" };
   const calm = (text) => ({ tone: "", text });
-  if (node.kind === "api") return calm(`${plural(activity.recent("request"), "write")} in 10 s`);
-  if (node.kind === "table") return calm(`${plural(activity.recent("record"), "record")} in 10 s`);
+  if (node.kind === "api") return calm(`${plural(activity.recent("request"), "write")} in 10\u00a0s`);
+  if (node.kind === "table") return calm(`${plural(activity.recent("record"), "record")} in 10\u00a0s`);
   if (node.kind === "bus") return calm(node.settings.map(([name, text]) => `${text} ${name.toLowerCase()}`).join(", "));
   if (node.kind === "schedules") return calm(plural(node.settings.length, "job"));
   if (node.id === "mail") return faults?.mail ? { tone: "waiting", text: faultText(faults.mail) } : calm("accepts mails");
@@ -163,7 +176,7 @@ const faultText = (kind) => (kind === "rate" ? "1 mail a second" : kind === "sup
 const isBehind = (id, behind) => behind.some((text) => text.startsWith(`${id} is `));
 
 /** The state of the whole flow in one sentence: never "All caught up" while anything is stored as failed. */
-export function inShort({ readers, queues, processes, behind, failures }) {
+export function inShort({ readers, queues, processes, behind, failures }, activity) {
   const down = processes.filter((one) => !one.running).map((one) => one.name);
   if (down.length) return { text: `Down: ${down.join(", ")}. The restart is automatic.`, tone: "bad" };
   if (!readers.length || !queues.length || !failures) return { text: "The readers are restarting", tone: "waiting" };
@@ -173,6 +186,8 @@ export function inShort({ readers, queues, processes, behind, failures }) {
   const dead = queues.filter((one) => one.dead).map((one) => `${one.name} (${one.dead})`);
   const parked = Object.entries(failures).map(([name, count]) => `${name} (${count})`);
   if (dead.length || parked.length) return { text: `Failed and stored: ${[...parked, ...dead].join(", ")}. Open the node to redrive.`, tone: "bad" };
+  const failing = [...readers, ...queues].filter((one) => (one.waiting || one.in_flight || one.retrying || one.delayed) && activity.failingAttempt(one.name)).map((one) => one.name);
+  if (failing.length) return { text: `Failing: ${failing.join(", ")}. It will be retried.`, tone: "bad" };
   if (sum(readers, "retrying") + sum(queues, "delayed")) return { text: "Some deliveries failed and will be retried", tone: "waiting" };
   if (behind.length) return { text: `This machine is behind with the orders: ${behind.join("; ")}`, tone: "waiting" };
   const ours = queues.filter((one) => one.kind !== "foreign");
@@ -199,8 +214,8 @@ export function nodePanel(node, { activity, signal, breaks, failures, onClose })
 
   let shown = "";
   const update = (now) => {
-    state.replaceChildren(chip(now.text, now.tone || "over"), ...now.badges.map((text) => chip(text, "bad")));
     const recovery = activity.recovery(node.id);
+    state.replaceChildren(now.text === recovery?.text ? "" : chip(now.text, now.tone || "over"), ...now.badges.map((text) => chip(text, "bad")));
     if ((recovery?.text ?? "") !== recovered.dataset.text) {
       recovered.dataset.text = recovery?.text ?? "";
       recovered.replaceChildren(...(recovery ? [chip(recovery.text, "good")] : []), ...(recovery?.order_id ? [" ", storyLink(recovery.order_id, "See its trace")] : []));
