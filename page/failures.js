@@ -50,9 +50,8 @@ async function mendAndRedrive(one, done) {
 
 async function redrive(key, done) {
   const { redriven, why } = await post(`/local/failures/${encodeURIComponent(key)}/redrive`);
+  if (redriven) done(); // first, because a dialog takes its toasts with it when it is closed
   toast(redriven ? "Redriven: the failed work is done, and no effect is repeated." : `Not redriven: ${why}`, redriven ? "good" : "bad");
-  if (redriven) done();
-  return redriven;
 }
 
 function showNewest(place, signal, refresh) {
@@ -90,9 +89,7 @@ function openFailure({ key, reader, reason, bytes: size }, refresh) {
   dialog(`Failure of ${reader}`, (shown) => {
     const document = el("div", { class: "stack" });
     fill(document, "the failure", async () => el("pre", { tabindex: "0", "aria-label": "JSON" }, JSON.stringify(await get(path), null, 2)));
-    const again = button("Redrive", async () => {
-      if (await redrive(key, refresh)) shown.close();
-    });
+    const again = button("Redrive", () => redrive(key, () => (shown.close(), refresh())));
     const about = el("p", { class: "hint" }, el("code", { class: "id" }, key), size ? `, ${bytes(size)}` : "");
     return [el("p", { class: "notice bad" }, `Reason: ${reason}`), about, el("div", { class: "row" }, again), document];
   }, { wide: true });

@@ -20,7 +20,9 @@ export function show(place, { signal }) {
   const heading = el("h1", null, "One table, and everything that follows from its stream");
   const lead = el("p", { class: "lead" }, "An API call makes one write. Two readers follow the stream: one keeps copies, the other publishes events. Each reaction has its own queue.");
   const sum = el("div", { class: "sum-line", role: "status" }, loading("Loading the flow …"));
-  const watched = el("p", { class: "flow-watched", role: "status" });
+  const placedText = el("span", { role: "status" });
+  const counted = el("span");
+  const watched = el("p", { class: "flow-watched" }, placedText, counted);
   const start = button("Place a sample order and watch", () => watch(), { kind: "primary" });
   const stage = el("div", { class: "flow-stage" });
   const activity = new Activity();
@@ -62,6 +64,7 @@ export function show(place, { signal }) {
     order = null;
     const placed = await sampleOrder({ signal });
     order = { id: placed.order_id, counts: {} };
+    placedText.replaceChildren(`Order ${shortId(order.id)} is placed and paid. `, storyLink(order.id, "See its trace"));
     count([]);
   }
 
@@ -69,8 +72,7 @@ export function show(place, { signal }) {
     if (!order) return;
     for (const { order_id: id, kind } of entries) if (id === order.id) order.counts[kind] = (order.counts[kind] ?? 0) + 1;
     const counts = Object.entries(COUNTED).filter(([kind]) => order.counts[kind]).map(([kind, name]) => plural(order.counts[kind], name));
-    const text = `Order ${shortId(order.id)} is placed and paid${counts.length ? `: ${counts.join(", ")} so far` : ""}. `;
-    if (watched.firstChild?.textContent !== text) watched.replaceChildren(el("span", null, text), storyLink(order.id, "See its trace"));
+    counted.textContent = counts.length ? ` ${counts.join(", ")} so far` : "";
   }
 }
 
@@ -110,7 +112,8 @@ function flowView(flow, { activity, signal, changed }) {
     const node = byId.get(id);
     const stored = failuresAt(node, { signal, changed });
     const breaks = el("div", { class: "flow-breaks" });
-    const panel = nodePanel(node, { activity, signal, breaks, failures: stored.element, onClose: () => (close(), focusNode(id)) });
+    const sources = new Set(flow.edges.filter((edge) => edge.to === id && node.kind === "outside").map((edge) => edge.from));
+    const panel = nodePanel(node, { activity, sources, signal, breaks, failures: stored.element, onClose: () => (close(), focusNode(id)) });
     open = { id, element: panel.element, failures: stored, update: () => updatePanel(node, { panel, breaks, stored }) };
     element.append(panel.element);
     element.classList.add("has-panel");
@@ -136,7 +139,7 @@ function flowView(flow, { activity, signal, changed }) {
     panel.update(state);
     const reader = last.now.readers.find((one) => one.name === node.id);
     const isStopped = reader ? !reader.running : false;
-    if (breaks.dataset.stopped !== String(isStopped) && !breaks.contains(document.activeElement?.closest("[aria-disabled]"))) drawBreaks(node, breaks, isStopped);
+    if (breaks.dataset.stopped !== String(isStopped) && !breaks.querySelector("[aria-disabled]")) drawBreaks(node, breaks, isStopped);
     if (breaks.dataset.badges !== state.badges.join()) {
       breaks.dataset.badges = state.badges.join();
       stored.refresh();
@@ -154,7 +157,7 @@ function flowView(flow, { activity, signal, changed }) {
     const at = node.switches.findIndex((wanted) => wanted.switch === "reader");
     const old = breaks.querySelectorAll("form")[at];
     const made = switchForm(node.switches[at], { signal, isStopped });
-    made.querySelector(".said").replaceWith(old.querySelector(".said"));
+    made.querySelector(".said").replaceChildren(...old.querySelector(".said").childNodes);
     const focused = old.contains(document.activeElement);
     old.replaceWith(made);
     if (focused) made.querySelector("button").focus();

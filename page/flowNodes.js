@@ -35,8 +35,10 @@ export class Activity {
     this.#entries = [...this.#entries, ...entries].slice(-KEPT_ENTRIES);
   }
 
-  entriesOf(id) {
-    return this.#entries.filter((entry) => nodeOf(entry) === id);
+  /** The entries of a node. `sources`: the reactions whose effects are its entries, too. */
+  entriesOf(id, sources) {
+    const isEffect = ({ kind, reaction }) => kind === "effect" && sources.has(reaction);
+    return this.#entries.filter((entry) => nodeOf(entry) === id || isEffect(entry) || (id === "bus" && entry.kind === "published"));
   }
 
   recent(kind, now = Date.now()) {
@@ -197,7 +199,7 @@ export function inShort({ readers, queues, processes, behind, failures }, activi
 
 // The panel --------------------------------------------------------------------------------------------------------------
 /** What a node is, its settings, its last activity and calls. `breaks`: the switches; `failures`: what is stored there. */
-export function nodePanel(node, { activity, signal, breaks, failures, onClose }) {
+export function nodePanel(node, { activity, sources, signal, breaks, failures, onClose }) {
   const heading = el("h2", { id: "flow-panel-title", tabindex: "-1" }, node.label);
   const close = el("button", { type: "button", class: "close", "aria-label": `Close ${node.label}`, onclick: onClose }, "✕");
   const state = el("p", { class: "flow-state" });
@@ -220,7 +222,7 @@ export function nodePanel(node, { activity, signal, breaks, failures, onClose })
       recovered.dataset.text = recovery?.text ?? "";
       recovered.replaceChildren(...(recovery ? [chip(recovery.text, "good")] : []), ...(recovery?.order_id ? [" ", storyLink(recovery.order_id, "See its trace")] : []));
     }
-    const entries = activity.entriesOf(node.id).slice(-ENTRIES_SHOWN).reverse();
+    const entries = activity.entriesOf(node.id, sources).slice(-ENTRIES_SHOWN).reverse();
     const key = entries.map((entry) => entry.id).join();
     if (key === shown && list.childNodes.length) return;
     shown = key;
