@@ -11,7 +11,7 @@ import ast
 import json
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -442,7 +442,7 @@ class FlowMonitor:
         return read_last_calls(self._running.aws.function_log, names)
 
 
-def count_by_node(keys: Set[str], reader_of_mapping: Mapping[str, str]) -> dict[str, int]:
+def count_by_node(keys: Collection[str], reader_of_mapping: Mapping[str, str]) -> dict[str, int]:
     """Return the number of failures by node. `keys`: all keys of the failure store, with those of redriven failures.
 
     `reader_of_mapping`: the name of the reader by the id of its event source mapping.
