@@ -34,12 +34,13 @@ export function show(place, { signal }) {
   place.append(
     el("div", { class: "flow-head" }, heading, lead, start),
     el("div", { class: "row flow-status" }, sum, watched),
-    stage,
-    el("div", { class: "flow-columns" }, el("div", { class: "stack" }, el("section", { class: "card", "aria-label": "The clock" }, switchForm({ switch: "advance" }, { signal })), failures.element), log.element));
+    stage);
+  const clock = el("section", { class: "card", "aria-label": "The clock" }, switchForm({ switch: "advance" }, { signal }));
+  const below = el("div", { class: "flow-below" }, el("div", { class: "stack" }, clock, failures.element), log.element);
 
   fill(stage, "the flow", async () => {
     const [flow, shop] = await Promise.all([get("/local/flow", { signal }), get("/local/shop", { signal })]);
-    view = flowView(flow, { activity, signal, changed: failures.refresh });
+    view = flowView(flow, { activity, below, signal, changed: failures.refresh });
     follow({ after: Math.max(0, shop.last_entry - REMEMBERED), signal, onState: log.onState, on: (entries) => onEntries(entries, shop.last_entry) });
     poll(signal, (now) => {
       view.update(now);
@@ -89,12 +90,12 @@ async function poll(signal, draw) {
 }
 
 // The drawing and the panel of a node ------------------------------------------------------------------------------------
-function flowView(flow, { activity, signal, changed }) {
+function flowView(flow, { activity, below, signal, changed }) {
   const byId = new Map(flow.nodes.map((node) => [node.id, node]));
   const picture = drawing(flow, { onOpen: toggle, signal });
   const legend = el("p", { class: "flow-legend hint" }, "A dot is a record on its way. Dashed: copies that are derived. Choose a part to see what it does, and to break it.");
   const card = el("section", { class: "card flow-card", "aria-label": "The flow" }, picture.element, legend);
-  const element = el("div", { class: "flow-panes" }, card);
+  const element = el("div", { class: "flow-panes" }, card, below);
   let open = null;
   let last = null;
   return { element, update, move, refresh: () => open?.failures.refresh() };
@@ -115,7 +116,7 @@ function flowView(flow, { activity, signal, changed }) {
     const sources = new Set(flow.edges.filter((edge) => edge.to === id && node.kind === "outside").map((edge) => edge.from));
     const panel = nodePanel(node, { activity, sources, signal, breaks, failures: stored.element, onClose: () => (close(), focusNode(id)) });
     open = { id, element: panel.element, failures: stored, update: () => updatePanel(node, { panel, breaks, stored }) };
-    element.append(panel.element);
+    below.before(panel.element);
     element.classList.add("has-panel");
     picture.mark(id);
     open.update();

@@ -497,13 +497,15 @@ def test_the_page_gets_the_nodes_of_the_flow_and_their_last_calls(browser: Brows
 
 
 def test_a_batch_and_a_message_that_are_delivered_twice_have_one_effect(browser: Browser, people: DemoClients) -> None:
+    last = browser.get("/local/shop")["last_entry"]
     browser.throw("twice", of="fulfilment")
     browser.throw("twice", of="event_publisher")
     order = people.place_order(people.create_stocked_product(1), quantity=1)
     id = order["order_id"]
     people.pay_order(order)
     eventually(delivered(people, order), others_buy(people))
-    assert [one for one in browser.story(id) if "(delivered twice)" in one["text"]]
+    with browser.following(f"?after={last}") as pushed:
+        assert next(one for one in pushed if one["text"].endswith("(delivered twice)"))["reader"] == "event_publisher"
     effects = of_kind(browser.story(id), "effect", reaction="fulfilment")
     assert sum(one["text"].startswith("invoice ") for one in effects) == 1
 
