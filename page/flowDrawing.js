@@ -205,7 +205,7 @@ function placeEffects(nodes, edges, boxes, { x, w }) {
 // The layout: from top to bottom -----------------------------------------------------------------------------------------
 function inColumn(nodes, edges, width) {
   const boxes = new Map();
-  const [high, between, half] = [50, 30, (width - 14) / 2];
+  const [high, between, half] = [54, 28, (width - 14) / 2];
   const put = (id, x, y, w, h = high) => boxes.set(id, { x, y, w, h });
   const level = (number) => 1 + number * (high + between);
   put("api", 0, level(0), half);
@@ -217,7 +217,7 @@ function inColumn(nodes, edges, width) {
   put("bus", 0, level(3), width);
   const [rail, effect] = [10, Math.min(92, width * 0.27)];
   const first = level(4) - 12;
-  nodes.filter(isReaction).forEach((node, row) => put(node.id, 28, first + row * (ROW.height + ROW.gap), width - 28 - effect - 22, ROW.height));
+  nodes.filter(isReaction).forEach((node, row) => put(node.id, 28, first + row * (high + ROW.gap), width - 28 - effect - 22));
   const references = placeEffects(nodes, edges, boxes, { x: width - effect, w: effect });
   const height = Math.max(...[...boxes.values()].map((box) => box.y + box.h)) + 2;
   const lines = edges.map((edge) => {

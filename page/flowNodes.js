@@ -8,8 +8,10 @@ import { chip, el, facts, fill, storyLink } from "./ui.js";
 const RECENT_MS = 10_000;
 const SHOW_RECOVERY_MS = 90_000;
 const KEPT_ENTRIES = 400;
+const SETTLED_MS = 3000;
 const FORGOTTEN_MS = 300_000; // a message without an effect leaves no entry that ends its failure
 const PROCESS_NODES = { dynamodb: "table", aws: "api" };
+const BREAKING = new Set(["fail", "twice", "kill"]);
 const ENTRIES_SHOWN = 8;
 
 /** The node of an entry of the activity log. */
@@ -29,6 +31,7 @@ export class Activity {
   #stopped = new Map();
   #recovered = new Map();
   #parked = new Map();
+  #idleSince = new Map();
 
   add(entries) {
     for (const entry of entries) this.#note(entry);
@@ -51,6 +54,21 @@ export class Activity {
     return Math.max(0, ...open.map((one) => one.attempt));
   }
 
+  /**
+   * Ends the failures of a queue that is idle for some seconds: a message without an effect has no entry of its success,
+   * and on a slow machine the log lines of the last call are late. `isIdle`: nothing waits, and nothing is a dead letter.
+   */
+  settle(id, isIdle, now = Date.now()) {
+    if (!isIdle) return void this.#idleSince.delete(id);
+    const since = this.#idleSince.get(id) ?? now;
+    this.#idleSince.set(id, since);
+    if (now - since < SETTLED_MS) return;
+    for (const [key, failure] of this.#failing.get(id) ?? []) {
+      this.#failing.get(id).delete(key);
+      if (now - failure.last < FORGOTTEN_MS) this.#recover(id, now, `recovered: attempt ${failure.attempt + 1}, after about ${duration(Math.max(0, since - failure.since))}`, key);
+    }
+  }
+
   /** The last recovery of a node: {text, at, order_id}, or undefined. */
   recovery(id) {
     return this.#recovered.get(id);
@@ -65,6 +83,7 @@ export class Activity {
     else if (entry.kind === "parked") this.#park(id, key, at, entry);
     else if (entry.kind === "redriven") this.#redrive(at, entry);
     else if (entry.kind === "chaos" && entry.switch === "reader") this.#stopOrStart(id, at, entry.running);
+    else if (entry.kind === "chaos" && BREAKING.has(entry.switch)) this.#recovered.delete(id);
   }
 
   #fail(id, key, at, { attempt }) {
@@ -151,6 +170,7 @@ function readerState(node, reader, { behind }, activity) {
 
 function queueState(node, queue, { behind }, activity) {
   const waits = queue.waiting + queue.in_flight + queue.delayed;
+  activity.settle(node.id, !waits && !queue.dead);
   const attempt = activity.failingAttempt(node.id);
   if (waits && attempt) return { tone: "bad", text: `failing: attempt ${attempt}, ${number(waits)} waiting` };
   if (queue.delayed) return { tone: "waiting", text: `${number(queue.delayed)} deferred` };
