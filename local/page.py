@@ -26,7 +26,7 @@ from local import payment_provider, users
 from local.activity_log import ActivityLog
 from local.backlog import BacklogMonitor
 from local.chaos import Chaos
-from local.flow import FlowMonitor
+from local.flow_monitor import FlowMonitor
 from local.http_server import (
     HttpResponse,
     InvalidField,

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from functions.model.reactions import REACTIONS, Reaction
-from local import flow
-from local.flow import count_by_node, describe_flow, read_last_calls
+from local import flow, flow_monitor
+from local.flow import describe_flow
+from local.flow_monitor import count_by_node, read_last_calls
 from local.poller import mapping_id
 from local.shop_client import PROJECT
 from tests.stacks.conftest import synthesize
@@ -128,7 +129,7 @@ def test_the_last_calls_of_a_function_are_read_with_their_lines(tmp_path: Path) 
 
 
 def test_a_long_log_is_read_only_at_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(flow, "LOG_TAIL_BYTES", 500)
+    monkeypatch.setattr(flow_monitor, "LOG_TAIL_BYTES", 500)
     log = tmp_path / "functions.log"
     lines = [{"function": "refund", "invocation": str(number), "message": "done"} for number in range(100)]
     log.write_text("\n".join(map(json.dumps, lines)))
