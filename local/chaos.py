@@ -214,6 +214,7 @@ class Chaos:
             order_id=about.get("data", {}).get("order_id"),
             switch="twice",
             node=queue.name,
+            deliveries=2,
         )
 
     def _log_failed_delivery(self, queue: StackQueue, message: Mapping[str, Any]) -> None:

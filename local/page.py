@@ -113,7 +113,7 @@ class PageServer:
                     lambda asked: HttpResponse(self._queries.list_mails(asked.path_parameters["id"])),
                 ),
                 ("GET", "/local/mails/{id}", self._get_mail_html),
-                ("GET", "/local/flow", lambda _: HttpResponse(self._flow.flow)),
+                ("GET", "/local/flow", self._get_flow),
                 (
                     "GET",
                     "/local/flow/{id}/calls",
@@ -271,6 +271,9 @@ class PageServer:
         return HttpResponse(
             html, content_type="text/html; charset=utf-8", headers={"Content-Security-Policy": MAIL_POLICY}
         )
+
+    def _get_flow(self, _: PageRequest) -> HttpResponse:
+        return HttpResponse({**self._flow.flow, "last_entry": self._journal.last_id()})
 
     def _get_stream_status(self, _: PageRequest) -> HttpResponse:
         readers = [poller.status() for poller in self._keeper.readers]

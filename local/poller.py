@@ -322,6 +322,7 @@ class StreamPoller(threading.Thread):
                 records=len(records),
                 version=next((it for record in records if (it := _order_version_of(record.event))), None),
                 attempt=action.attempt,
+                deliveries=2 if is_repeated else None,
                 lag_ms=round(lag * 1000),
                 ms=round(milliseconds),
                 outcome="failed" if isinstance(outcome, InvocationFailed) else "retrying" if failed else "done",

@@ -39,9 +39,9 @@ export function show(place, { signal }) {
   const below = el("div", { class: "flow-below" }, el("div", { class: "stack" }, clock, failures.element), log.element);
 
   fill(stage, "the flow", async () => {
-    const [flow, shop] = await Promise.all([get("/local/flow", { signal }), get("/local/shop", { signal })]);
+    const flow = await get("/local/flow", { signal });
     view = flowView(flow, { activity, below, signal, changed: failures.refresh });
-    follow({ after: Math.max(0, shop.last_entry - REMEMBERED), signal, onState: log.onState, on: (entries) => onEntries(entries, shop.last_entry) });
+    follow({ after: Math.max(0, flow.last_entry - REMEMBERED), signal, onState: log.onState, on: (entries) => onEntries(entries, flow.last_entry) });
     poll(signal, (now) => {
       view.update(now);
       const said = inShort(now, activity);

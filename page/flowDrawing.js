@@ -41,6 +41,7 @@ export function drawing({ nodes, edges }, { onOpen, signal }) {
     const { height, boxes, references, lines } = width < NARROW ? inColumn(nodes, edges, width) : inRows(nodes, edges, width);
     element.style.height = `${height}px`;
     element.classList.toggle("is-compact", width < WIDE);
+    element.classList.toggle("is-narrow", width < NARROW);
     for (const [id, { button }] of made) {
       const { x, y, w, h } = boxes.get(id);
       Object.assign(button.style, { left: `${x}px`, top: `${y}px`, width: `${w}px`, height: `${h}px` });

@@ -32,6 +32,7 @@ export class Activity {
   #recovered = new Map();
   #parked = new Map();
   #idleSince = new Map();
+  #repeated = new Map();
 
   add(entries) {
     for (const entry of entries) this.#note(entry);
@@ -63,6 +64,9 @@ export class Activity {
     const since = this.#idleSince.get(id) ?? now;
     this.#idleSince.set(id, since);
     if (now - since < SETTLED_MS) return;
+    const repeated = this.#repeated.get(id);
+    this.#repeated.delete(id);
+    if (repeated) this.#recover(id, now, `recovered: both deliveries processed, after about ${duration(Math.max(0, since - repeated.at))}`, repeated.order_id);
     for (const [key, failure] of this.#failing.get(id) ?? []) {
       this.#failing.get(id).delete(key);
       if (now - failure.last < FORGOTTEN_MS) this.#recover(id, now, `recovered: attempt ${failure.attempt + 1}, after about ${duration(Math.max(0, since - failure.since))}`, key);
@@ -78,6 +82,7 @@ export class Activity {
     const [id, at, key] = [nodeOf(entry), Date.parse(entry.at), entry.order_id ?? ""];
     const failed = entry.kind === "failed" || (entry.kind === "delivery" && entry.outcome !== "done") || (entry.kind === "process" && entry.running === false);
     const succeeded = entry.kind === "effect" || (entry.kind === "delivery" && entry.outcome === "done") || (entry.kind === "process" && entry.running === true);
+    if (entry.deliveries) this.#repeat(id, at, entry);
     if (failed && id) this.#fail(id, key, at, entry);
     else if (succeeded) this.#succeed(id, key, at, entry);
     else if (entry.kind === "parked") this.#park(id, key, at, entry);
@@ -105,6 +110,12 @@ export class Activity {
       this.#stopped.delete(id);
       this.#recover(id, at, `recovered: attempt ${attempt ?? 1}, after ${duration(lag ?? 0)}`, order_id);
     }
+  }
+
+  /** A batch is logged after its second delivery; a message is logged before both, so its queue must settle. */
+  #repeat(id, at, { kind, ms, order_id }) {
+    if (kind === "delivery") this.#recover(id, at, `recovered: both deliveries processed, after ${duration(ms)}`, order_id);
+    else this.#repeated.set(id, { at, order_id });
   }
 
   #park(id, key, at, { object, order_id }) {

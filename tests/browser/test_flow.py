@@ -153,6 +153,7 @@ def test_a_message_that_is_delivered_twice_has_one_effect(tab: Tab, shop: Laptop
     expect(panel.locator(".entries")).to_contain_text("fulfilment gets OrderPaid twice")
     expect(panel.locator(".entries")).to_contain_text("invoice 2")
     expect(status(tab.page)).to_contain_text("All caught up")
+    expect(panel.locator(".flow-recovered")).to_contain_text("recovered: both deliveries processed, after about ")
     effects = [one["text"] for one in shop.shop().order_activity(order_of(form)) if one.get("reaction") == "fulfilment"]
     assert sum(text.startswith("invoice ") for text in effects) == 1
 
@@ -161,6 +162,7 @@ def test_a_batch_that_is_delivered_twice_is_seen_at_its_reader(tab: Tab) -> None
     panel = opened(tab, "copies_reader")
     switch(panel, "Deliver twice", "Deliver twice", order=True)
     expect(panel.locator(".entries")).to_contain_text("(delivered twice)")
+    expect(panel.locator(".flow-recovered")).to_contain_text("recovered: both deliveries processed, after ")
 
 
 def test_a_poisoned_record_is_counted_where_it_is_parked_until_it_is_mended_and_redriven(tab: Tab) -> None:
