@@ -2,37 +2,52 @@
 
 from __future__ import annotations
 
+import json
 import threading
-import uuid
+from collections import Counter
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
+from functions.dynamodb.codec import Image
+from functions.model.entities import Order, TimelineEntry
 from functions.model.reactions import REACTIONS
-from functions.model.table import ORDER
+from functions.model.table import ORDER, ROWS_BY_TYPE
+from functions.model.timelines import append_entry
 from local import demo, expiry
 from local.activity_log import ActivityLog
 from local.aws_process import MAIL_FAULTS, REFUSED_MAILS
 from local.http_server import InvalidField
+from local.payment_provider import MAX_DELAY_SECONDS, SLOW_FILE, read_delay
+from local.poller import StreamPoller
 from local.queues import StackQueue, StackQueues
 from local.shop_client import RunningShop
+from local.shop_target import local_target
 from local.supervisor import PROCESS_LABELS, ProcessSupervisor
-from ops.failures.failure_store import event_detail_in
+from ops.cli_errors import RecordNotFound
+from ops.failures.failure_store import FailureRepository, event_detail_in
 
 MAX_FAILURES = 100
 REDELIVERY_SECONDS = 2
-UNKNOWN_SCHEMA = 99
+UNKNOWN_SCHEMA = "99"
+POISON_ATTEMPTS = 5
+EVERYTHING = "everything"
 SwitchResult = dict[str, Any]
 
 
 class Chaos:
     """Runs the chaos switches, which break the local shop on purpose.
 
-    Each switch returns a dict with a sentence for the user (`said`) and the results of the switch.
+    Each switch returns a dict with a sentence for the user (`said`), the `node` of the drawing (local/flow.py) that it
+    breaks, and the results of the switch.
     `fail_next`: how many of the next message deliveries of a queue will fail on purpose, by queue name.
+    `repeat_next`: how many of the next messages of a queue will be delivered twice, by queue name.
     """
 
     def __init__(
@@ -43,14 +58,18 @@ class Chaos:
         self._stopping = threading.Event()
         self._fail_lock = threading.Lock()
         self._failing_threads: dict[str, threading.Thread] = {}
-        self.fail_next: dict[str, int] = {}
+        self.fail_next: Counter[str] = Counter()
+        self.repeat_next: Counter[str] = Counter()
         self._switches: Mapping[str, Callable[[Mapping[str, Any]], SwitchResult]] = {
             "fail": self._fail,
-            "poison": self._write_poison_order,
+            "twice": self._deliver_twice,
+            "poison": self._poison_order,
+            "mend": self._mend_failure,
             "reader": self._set_reader_running,
             "advance": self._advance,
             "kill": self._kill,
             "mails": self._refuse_mails,
+            "slow": self._slow_provider,
         }
         for queue in queues.by_name.values():  # enable all functions: a killed run may have left a function disabled
             self._set_worker_enabled(queue, enabled=True)
@@ -70,30 +89,66 @@ class Chaos:
         if switch is None:
             raise InvalidField("switch", f"must be one of {', '.join(self._switches)}")
         done = switch(body)
-        self._journal.append("chaos", done["said"], order_id=done.get("order_id"))
+        about = {name: done.get(name) for name in ("order_id", "node", "running")}
+        self._journal.append("chaos", done["said"], switch=body["switch"], **about)
         return done
+
+    def faults(self) -> dict[str, Any]:
+        """Return the faults that last until a switch ends them: {"mail": what SES refuses, "provider": seconds}."""
+        with suppress(OSError):
+            return {"mail": self._mail_file.read_text(), "provider": read_delay(self._slow_file)}
+        return {"mail": None, "provider": read_delay(self._slow_file)}
+
+    @property
+    def _mail_file(self) -> Path:
+        return self._running.aws.directory / REFUSED_MAILS
+
+    @property
+    def _slow_file(self) -> Path:
+        return self._running.engine.directory.parent / "provider" / SLOW_FILE
 
     def _fail(self, body: Mapping[str, Any]) -> SwitchResult:
         times = body.get("times")
         if not isinstance(times, int) or isinstance(times, bool) or not 1 <= times <= MAX_FAILURES:
             raise InvalidField("times", f"must be a number from 1 to {MAX_FAILURES}")
+        target = self._find_consumer(body)
+        if isinstance(target, StreamPoller):
+            target.fail_next = times
+        else:
+            self._take_over(target, self.fail_next, times)
+        name = str(body["of"])
+        said = f"The next {'delivery' if times == 1 else f'{times} deliveries'} of {name} will fail."
+        return {"said": said, "node": name}
+
+    def _deliver_twice(self, body: Mapping[str, Any]) -> SwitchResult:
+        """Deliver the next batch of a reader or the next message of a reaction twice, as Lambda and SQS may do."""
+        target = self._find_consumer(body)
+        if isinstance(target, StreamPoller):
+            target.repeat_next = 1
+        else:
+            self._take_over(target, self.repeat_next, 1)
+        name = str(body["of"])
+        what = "batch" if isinstance(target, StreamPoller) else "message"
+        return {"said": f"{name} gets the next {what} twice.", "node": name}
+
+    def _find_consumer(self, body: Mapping[str, Any]) -> StreamPoller | StackQueue:
+        """Return the poller of a reader, or the queue of a reaction. Raises InvalidField if `of` names neither."""
         name = str(body.get("of"))
         readers = {poller.reader: poller for poller in self._keeper.readers}
         reactions = {reaction.name for reaction in REACTIONS} & self._queues.by_name.keys()
         if name in readers:
-            readers[name].fail_next = times
-        elif name in reactions and self._queues.by_name[name].function:
-            self._fail_queue(self._queues.by_name[name], times)
-        else:
+            return readers[name]
+        if name not in reactions or not self._queues.by_name[name].function:
             raise InvalidField("of", f"must be one of {', '.join(sorted({*readers, *reactions}))}")
-        return {"said": f"The next {'delivery' if times == 1 else f'{times} deliveries'} of {name} will fail."}
+        return self._queues.by_name[name]
 
-    def _fail_queue(self, queue: StackQueue, times: int) -> None:
+    def _take_over(self, queue: StackQueue, planned: Counter[str], times: int) -> None:
+        """Receive the next messages of a queue instead of its function. `planned`: `fail_next` or `repeat_next`."""
         with self._fail_lock:
-            # Disable the function before this switch returns and announces that the next deliveries will fail.
+            # Disable the function before this switch returns and announces what will happen to the next deliveries.
             # Otherwise the function could process one of these messages.
             self._set_worker_enabled(queue, enabled=False)
-            self.fail_next[queue.name] = times
+            planned[queue.name] = times
             if queue.name not in self._failing_threads:
                 thread = threading.Thread(
                     target=self._fail_deliveries, args=(queue,), name=f"fail {queue.name}", daemon=True
@@ -102,7 +157,7 @@ class Chaos:
                 thread.start()
 
     def _fail_deliveries(self, queue: StackQueue) -> None:
-        """Fail the requested number of deliveries of a queue, then enable the queue's function again.
+        """Fail or repeat the requested number of deliveries of a queue, then enable the queue's function again.
 
         The function is disabled meanwhile, so that it does not receive the messages.
         """
@@ -115,17 +170,23 @@ class Chaos:
                 self._stopping.wait(1)
                 is_over = self._stopping.is_set()
                 continue
-            # If the user requests more failures, `_fail_queue` sets `fail_next` with the same lock. So either this
-            # loop sees the new number and continues, or this thread ends and `_fail_queue` starts a new one.
+            # If the user requests more failures, `_take_over` sets the number with the same lock. So either this loop
+            # sees the new number and continues, or this thread ends and `_take_over` starts a new one.
             with self._fail_lock:
-                is_over = self.fail_next[queue.name] == 0 or self._stopping.is_set()
+                is_over = not self._is_taken_over(queue) or self._stopping.is_set()
                 if is_over:
                     del self._failing_threads[queue.name]
 
+    def _is_taken_over(self, queue: StackQueue) -> bool:
+        return self.fail_next[queue.name] + self.repeat_next[queue.name] > 0
+
     def _fail_messages(self, queue: StackQueue) -> None:
-        """Receive messages without deleting them, so that SQS counts each as a failed delivery and sends it again."""
+        """Receive messages without deleting them, so that SQS counts each as a failed delivery and sends it again.
+
+        If no more deliveries must fail, replace messages by two copies each.
+        """
         off_since: int | None = None
-        while self.fail_next[queue.name] > 0 and not self._stopping.wait(0.1):
+        while self._is_taken_over(queue) and not self._stopping.wait(0.1):
             try:
                 restarts = self._keeper.restarts["aws"]
                 # A restart of the local AWS may have enabled the function. If so, disable the function again.
@@ -133,11 +194,28 @@ class Chaos:
                     self._set_worker_enabled(queue, enabled=False)
                     off_since = restarts
                 message = self._queues.receive(queue, REDELIVERY_SECONDS)
+                if message and not self.fail_next[queue.name]:
+                    self._repeat_message(queue, message)
+                    continue
             except (ClientError, BotoCoreError):
                 self._stopping.wait(1)
                 continue
             if message:
                 self._log_failed_delivery(queue, message)
+
+    def _repeat_message(self, queue: StackQueue, message: Mapping[str, Any]) -> None:
+        self._queues.duplicate(queue, message)
+        with self._fail_lock:
+            self.repeat_next[queue.name] -= 1
+        about = event_detail_in(message["Body"])
+        self._journal.append(
+            "chaos",
+            f"{queue.name} gets {about.get('type', 'a message')} twice",
+            order_id=about.get("data", {}).get("order_id"),
+            switch="twice",
+            node=queue.name,
+            deliveries=2,
+        )
 
     def _log_failed_delivery(self, queue: StackQueue, message: Mapping[str, Any]) -> None:
         with self._fail_lock:
@@ -161,27 +239,60 @@ class Chaos:
             if mapping["EventSourceArn"].endswith(f":{queue.url.rpartition('/')[2]}"):
                 self._lambda.update_event_source_mapping(UUID=mapping["UUID"], Enabled=enabled)
 
-    def _write_poison_order(self, _: Mapping[str, Any]) -> SwitchResult:
-        """Write an order with an unknown schema version, which no function can read.
+    def _poison_order(self, body: Mapping[str, Any]) -> SwitchResult:
+        """Change the delivery address of an order, in a schema version that no function can read.
 
         On AWS, this can happen after a rollback: the new version of the code wrote the item, and the old version must
         read it.
         """
-        order_id = f"poison-{uuid.uuid4().hex[:12]}"
-        item = {
-            **ORDER.key(order_id=order_id),
-            "type": {"S": "Order"},
-            "schema": {"N": str(UNKNOWN_SCHEMA)},
-            "order_id": {"S": order_id},
-            "version": {"N": "1"},
-            "note": {"S": "written by the poison switch: no version of this code can read it"},
-        }
-        self._running.engine.dynamodb().put_item(TableName=self._running.table_name, Item=item)
-        return {
-            "said": f"The order {order_id} was written with an unknown schema version.",
-            "order_id": order_id,
-            "item": item,
-        }
+        order_id = str(body.get("order_id"))
+        for _ in range(POISON_ATTEMPTS):  # a function may write the order at the same time
+            image = self._read_image(ORDER.key(order_id=order_id))
+            if image is None or image["type"]["S"] != ORDER.type or image["schema"]["N"] == UNKNOWN_SCHEMA:
+                break
+            if self._replace_image(image, poison_image(image)):
+                said = f"The order {order_id} was written with the unknown schema version {UNKNOWN_SCHEMA}."
+                return {"said": said, "node": "table", "order_id": order_id}
+        raise InvalidField("order_id", "must be the id of an order that the code can read")
+
+    def _mend_failure(self, body: Mapping[str, Any]) -> SwitchResult:
+        """Write a poisoned item and its parked record in the schema version of this code. Then it can be redriven."""
+        key = str(body.get("key"))
+        store = FailureRepository.for_target(local_target(self._running))
+        try:
+            document = store.read_document(key)
+            record = document["record"]
+            mended = mend_record(record)
+            keys = record["dynamodb"]["Keys"]
+        except (RecordNotFound, LookupError, TypeError, ValueError):
+            raise InvalidField("key", "must be the key of a record that the poison switch wrote") from None
+        image = self._read_image(keys)
+        if image and image["schema"]["N"] == UNKNOWN_SCHEMA:
+            self._replace_image(image, mend_image(image))
+        store.s3.put_object(Bucket=store.bucket, Key=key, Body=json.dumps({**document, "record": mended}).encode())
+        order_id = mended["dynamodb"]["NewImage"].get("order_id", {}).get("S")
+        return {"said": "The item and its record can be read again.", "node": document["reader"], "order_id": order_id}
+
+    def _read_image(self, key: Image) -> Image | None:
+        found = self._running.engine.dynamodb().get_item(
+            TableName=self._running.table_name, Key=key, ConsistentRead=True
+        )
+        return found.get("Item")
+
+    def _replace_image(self, old: Image, new: Image) -> bool:
+        """Write an item if it still has the version and schema of `old`. Return whether it was written."""
+        client = self._running.engine.dynamodb()
+        try:
+            client.put_item(
+                TableName=self._running.table_name,
+                Item=new,
+                ConditionExpression="version = :version AND #schema = :schema",
+                ExpressionAttributeNames={"#schema": "schema"},
+                ExpressionAttributeValues={":version": old["version"], ":schema": old["schema"]},
+            )
+        except client.exceptions.ConditionalCheckFailedException:
+            return False
+        return True
 
     def _set_reader_running(self, body: Mapping[str, Any]) -> SwitchResult:
         name, runs = str(body.get("name")), body.get("running")
@@ -191,7 +302,8 @@ class Chaos:
         if not isinstance(runs, bool):
             raise InvalidField("running", "must be true or false")
         readers[name].disabled = not runs
-        return {"said": f"The reader {name} runs again." if runs else f"The reader {name} is stopped."}
+        said = f"The reader {name} runs again." if runs else f"The reader {name} is stopped."
+        return {"said": said, "node": name, "running": runs}
 
     def _advance(self, body: Mapping[str, Any]) -> SwitchResult:
         try:
@@ -199,23 +311,62 @@ class Chaos:
         except ValueError as error:
             raise InvalidField("by", str(error)) from None
         expired = demo.advance(self._running, by)
-        return {"said": f"The expiry clock advanced by {body['by']}: {expired} items have expired.", "expired": expired}
+        said = f"The expiry clock advanced by {body['by']}: {expired} items have expired."
+        return {"said": said, "node": "schedules", "expired": expired}
 
     def _refuse_mails(self, body: Mapping[str, Any]) -> SwitchResult:
         """Let the local SES refuse mails, until the switch is used again or the local AWS restarts."""
         kind = str(body.get("refuse"))
-        file = self._running.aws.directory / REFUSED_MAILS
         if kind == "none":
-            file.unlink(missing_ok=True)
-            return {"said": "SES accepts all mails again."}
+            self._mail_file.unlink(missing_ok=True)
+            return {"said": "SES accepts all mails again.", "node": "mail"}
         if kind not in MAIL_FAULTS:
             raise InvalidField("refuse", f"must be one of none, {', '.join(MAIL_FAULTS)}")
-        file.write_text(kind)
-        return {"said": f"From now on, SES has the fault: {kind}."}
+        self._mail_file.write_text(kind)
+        return {"said": f"From now on, SES has the fault: {kind}.", "node": "mail"}
+
+    def _slow_provider(self, body: Mapping[str, Any]) -> SwitchResult:
+        """Let each answer of the payment provider wait, until the switch is used again or the shop restarts."""
+        seconds = body.get("seconds")
+        if not isinstance(seconds, int) or isinstance(seconds, bool) or not 0 <= seconds <= MAX_DELAY_SECONDS:
+            raise InvalidField("seconds", f"must be a number from 0 to {MAX_DELAY_SECONDS:.0f}")
+        if seconds == 0:
+            self._slow_file.unlink(missing_ok=True)
+            return {"said": "The payment provider answers at once again.", "node": "provider"}
+        self._slow_file.write_text(str(seconds))
+        return {"said": f"Each answer of the payment provider now takes {seconds} s.", "node": "provider"}
 
     def _kill(self, body: Mapping[str, Any]) -> SwitchResult:
         name = str(body.get("process"))
-        if name not in PROCESS_LABELS:
-            raise InvalidField("process", f"must be one of {', '.join(PROCESS_LABELS)}")
+        if name not in {*PROCESS_LABELS, EVERYTHING}:
+            raise InvalidField("process", f"must be one of {', '.join([*PROCESS_LABELS, EVERYTHING])}")
+        if name == EVERYTHING:
+            for one in PROCESS_LABELS:
+                self._keeper.kill(one)
+            return {"said": "Both processes were killed. They restart automatically.", "node": "api"}
         self._keeper.kill(name)
-        return {"said": f"{PROCESS_LABELS[name].replace('the', 'The', 1)} was killed. It restarts automatically."}
+        said = f"{PROCESS_LABELS[name].replace('the', 'The', 1)} was killed. It restarts automatically."
+        return {"said": said, "node": "table" if name == "dynamodb" else "api"}
+
+
+def poison_image(image: Image) -> Image:
+    """Return an order with a changed address and its next version, in a schema version that no code knows."""
+    before: Order = ORDER.decode(image)
+    entry = TimelineEntry(at=before.updated_at, event="OrderReaddressed", status=before.status)
+    address = before.address and replace(before.address, street=f"{before.address.street} ")
+    version = before.version + 1
+    after = replace(before, address=address, version=version, timeline=append_entry(before, version, entry))
+    return {**ORDER.encode(after), "schema": {"N": UNKNOWN_SCHEMA}}
+
+
+def mend_image(image: Image) -> Image:
+    """Return a poisoned item in the schema version of this code."""
+    return {**image, "schema": {"N": str(ROWS_BY_TYPE[image["type"]["S"]].schema)}}
+
+
+def mend_record(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a stream record with a mended new image. Raises ValueError if the record was not poisoned."""
+    image = record["dynamodb"]["NewImage"]
+    if image["schema"]["N"] != UNKNOWN_SCHEMA:
+        raise ValueError("the record was not poisoned")
+    return {**record, "dynamodb": {**record["dynamodb"], "NewImage": mend_image(image)}}

@@ -26,6 +26,7 @@ from local import payment_provider, users
 from local.activity_log import ActivityLog
 from local.backlog import BacklogMonitor
 from local.chaos import Chaos
+from local.flow_monitor import FlowMonitor
 from local.http_server import (
     HttpResponse,
     InvalidField,
@@ -86,6 +87,7 @@ class PageServer:
         self._queues, self._backlog = queues, backlog
         self._chaos = Chaos(running, keeper, self._queues, journal)
         self._queries = PageQueries(running)
+        self._flow = FlowMonitor(running, queues)
         self._patterns = PatternExplorer(running)
         self._tokens: dict[str, Callable[[], str]] = {}
         self._pool = urllib3.PoolManager(maxsize=16, retries=False, timeout=60)
@@ -116,6 +118,12 @@ class PageServer:
                     lambda asked: HttpResponse(self._queries.list_mails(asked.path_parameters["id"])),
                 ),
                 ("GET", "/local/mails/{id}", self._get_mail_html),
+                ("GET", "/local/flow", self._get_flow),
+                (
+                    "GET",
+                    "/local/flow/{id}/calls",
+                    lambda asked: HttpResponse({"calls": self._flow.last_calls(asked.path_parameters["id"])}),
+                ),
                 ("GET", "/local/stream", self._get_stream_status),
                 ("GET", "/local/failures", self._list_failures),
                 (
@@ -276,11 +284,22 @@ class PageServer:
             html, content_type="text/html; charset=utf-8", headers={"Content-Security-Policy": MAIL_POLICY}
         )
 
+    def _get_flow(self, _: PageRequest) -> HttpResponse:
+        return HttpResponse({**self._flow.flow, "last_entry": self._journal.last_id()})
+
     def _get_stream_status(self, _: PageRequest) -> HttpResponse:
         readers = [poller.status() for poller in self._keeper.readers]
         behind = [str(lane) for lane in self._backlog.consumer_lags if lane.is_behind]
-        queues, processes = self._queue_status(), self._process_status()
-        return HttpResponse({"readers": readers, "queues": queues, "processes": processes, "behind": behind})
+        status = {"readers": readers, "queues": self._queue_status(), "processes": self._process_status()}
+        # The failures are counted last: a record that the readers have just parked is then counted in this answer.
+        return HttpResponse({**status, "behind": behind, "faults": self._chaos.faults(), "failures": self._failures()})
+
+    def _failures(self) -> dict[str, int] | None:
+        """Return the number of stored failures by node, or None while the local AWS is down."""
+        try:
+            return self._flow.count_failures()
+        except (ClientError, BotoCoreError):
+            return None
 
     def _queue_status(self) -> list[dict[str, Any]]:
         """Return the status of the queues, or [] while the local AWS is down.
@@ -291,7 +310,8 @@ class PageServer:
             queues = self._queues.status()
         except (ClientError, BotoCoreError):
             return []
-        return [{**queue, "fail_next": self._chaos.fail_next.get(queue["name"], 0)} for queue in queues]
+        fail, repeat = self._chaos.fail_next, self._chaos.repeat_next
+        return [{**one, "fail_next": fail[one["name"]], "repeat_next": repeat[one["name"]]} for one in queues]
 
     def _process_status(self) -> list[dict[str, Any]]:
         return [
@@ -308,7 +328,11 @@ class PageServer:
         # `json_body` raises InvalidField if the body is not JSON. An HTML form of another site cannot send JSON, so it
         # cannot start a redrive.
         _ = asked.json_body
-        return HttpResponse(self._queries.redrive(asked.path_parameters["key"]))
+        key = asked.path_parameters["key"]
+        outcome = self._queries.redrive(key)
+        if outcome["redriven"]:
+            self._journal.append("redriven", f"the failure {key.rpartition('/')[2]} was redriven", object=key)
+        return HttpResponse(outcome)
 
     def _stream_events(self, asked: PageRequest) -> HttpResponse:
         """Send entries of the activity log as server-sent events.

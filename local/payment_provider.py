@@ -40,6 +40,10 @@ RETRY_SECONDS, MAX_RETRY_SECONDS = 0.5, 600.0
 MAX_SENDERS = 4
 DECLINED, PENDING_REFUND, FAILING_REFUND = "pm_card_chargeDeclined", "pm_card_pendingRefund", "pm_card_refundFail"
 
+SLOW_FILE = "slow"
+"""The name of the file with the seconds for which each answer of the provider waits, while a chaos switch is on."""
+MAX_DELAY_SECONDS = 60.0
+
 PAYMENT_METHODS = {
     "pm_card_visa": "a card that succeeds",
     DECLINED: "a card that is declined",
@@ -81,6 +85,8 @@ class PaymentProviderServer:
     ) -> None:
         directory.mkdir(parents=True, exist_ok=True)
         self._events_file, self._delivered_file = directory / "events.jsonl", directory / "taken.jsonl"
+        self._slow_file = directory / SLOW_FILE
+        self._slow_file.unlink(missing_ok=True)
         self._webhook_url, self._secret, self._key = webhook_url, secret, key
         self._lock = threading.Lock()
         self._stopping = threading.Event()
@@ -123,6 +129,7 @@ class PaymentProviderServer:
 
     def answer(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> HttpResponse:
         """Return the response to a request: a Stripe object or an error in Stripe's shape."""
+        self._stopping.wait(read_delay(self._slow_file))
         try:
             return HttpResponse(self._route(method, target, headers, body))
         except StripeError as rejection:
@@ -274,6 +281,14 @@ class PaymentProviderServer:
             _, pause = self._backoff.get(event["id"], (0.0, RETRY_SECONDS))
             self._backoff[event["id"]] = (time.monotonic() + pause, min(2 * pause, MAX_RETRY_SECONDS))
         return answer.status < 300
+
+
+def read_delay(file: Path) -> float:
+    """Return the seconds in SLOW_FILE, at most MAX_DELAY_SECONDS, or 0 if the file does not exist."""
+    try:
+        return min(float(file.read_text()), MAX_DELAY_SECONDS)
+    except (OSError, ValueError):
+        return 0.0
 
 
 def _seeded_payment(payment_id: str) -> StripeObject | None:

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import boto3
 from botocore.config import Config
@@ -114,6 +114,7 @@ class StreamPoller(threading.Thread):
     attributes:
     `disabled`: if True, the poller does not invoke the function.
     `fail_next`: how many of the next invocations fail on purpose.
+    `repeat_next`: how many of the next batches are delivered twice, as Lambda may do.
     """
 
     def __init__(
@@ -132,7 +133,7 @@ class StreamPoller(threading.Thread):
         self.function = stack.resources[function_id]
         self.reader = lambda_name_of_handler(resources[function_id]["Properties"]["Handler"])
         self.disabled = False
-        self.fail_next = 0
+        self.fail_next = self.repeat_next = 0
         self._fail_lock = threading.Lock()
         self._checkpoints, self._journal = checkpoints, journal
         self._load = MappingLoad(waiting=0, in_flight=0, retrying=0, oldest_seconds=0)
@@ -145,7 +146,7 @@ class StreamPoller(threading.Thread):
         settings = MappingSettings.from_template(properties, resolve=lambda value: _resolve_bucket_arn(stack, value))
         self._mapping = EventSourceMapping(
             replace(settings, max_record_age_seconds=INFINITE, parallelization_factor=PARALLELIZATION_FACTOR),
-            mapping_id=str(uuid.uuid5(uuid.NAMESPACE_URL, logical_id)),
+            mapping_id=mapping_id(logical_id),
             function_arn=f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:{self.function}",
             stream_arn=self._stream_arn,
             new_id=lambda: str(uuid.uuid4()),
@@ -184,6 +185,7 @@ class StreamPoller(threading.Thread):
             "failed": done.failed_invoke,
             "given_up": done.on_failure_destination_delivered,
             "fail_next": self.fail_next,
+            "repeat_next": self.repeat_next,
         }
 
     def run(self) -> None:
@@ -271,13 +273,19 @@ class StreamPoller(threading.Thread):
             return NotInvoked(type(error).__name__) if isinstance(action, Invoke) else FailureDelivered(succeeded=False)
 
     def _invoke(self, action: Invoke) -> Outcome:
+        outcome = self._invoke_once(action)
+        if isinstance(outcome, InvocationReturned) and self._take_planned("repeat_next"):
+            return self._invoke_once(action, is_repeated=True)
+        return outcome
+
+    def _invoke_once(self, action: Invoke, *, is_repeated: bool = False) -> Outcome:
         began_at, started = time.time(), time.monotonic()
         outcome = self._call_function(action)
-        self._log_delivery(action, outcome, began_at, (time.monotonic() - started) * 1000)
+        self._log_delivery(action, outcome, began_at, (time.monotonic() - started) * 1000, is_repeated=is_repeated)
         return outcome
 
     def _call_function(self, action: Invoke) -> Outcome:
-        if self._take_planned_failure():
+        if self._take_planned("fail_next"):
             return InvocationFailed("forced failure")
         try:
             answer = self._lambda.invoke(FunctionName=self.function, Payload=json.dumps(action.event))
@@ -291,17 +299,20 @@ class StreamPoller(threading.Thread):
         except ValueError:
             return InvocationReturned(raw)
 
-    def _take_planned_failure(self) -> bool:
-        """Return whether this invocation must fail on purpose, and decrement `fail_next`. Thread-safe."""
+    def _take_planned(self, what: Literal["fail_next", "repeat_next"]) -> bool:
+        """Return whether this invocation must fail or be repeated on purpose, and decrement the number. Thread-safe."""
         with self._fail_lock:
-            self.fail_next -= (fails := self.fail_next > 0)
-        return fails
+            planned: int = getattr(self, what)
+            setattr(self, what, max(0, planned - 1))
+        return planned > 0
 
-    def _log_delivery(self, action: Invoke, outcome: Outcome, began_at: float, milliseconds: float) -> None:
+    def _log_delivery(
+        self, action: Invoke, outcome: Outcome, began_at: float, milliseconds: float, *, is_repeated: bool = False
+    ) -> None:
         """Add an activity log entry for each order in the batch, with the outcome of the order's records.
 
-        `began_at`, `milliseconds`: the start of the invocation in epoch seconds, and its duration. Records that belong
-        to no order share one entry.
+        `began_at`, `milliseconds`: the start of the invocation in epoch seconds, and its duration. `is_repeated`:
+        whether a chaos switch delivers the batch for a second time. Records that belong to no order share one entry.
         """
         again = _retried_sequence_numbers(action, outcome)
         orders: dict[str | None, list[StreamRecord]] = {}
@@ -312,7 +323,7 @@ class StreamPoller(threading.Thread):
             lag = time.time() - min(record.polled_at for record in records)
             self._journal.append(
                 "delivery",
-                _describe_delivery(self.reader, len(records), len(failed)),
+                _describe_delivery(self.reader, len(records), len(failed)) + " (delivered twice)" * is_repeated,
                 order_id=order_id,
                 reader=self.reader,
                 records=len(records),
@@ -320,6 +331,7 @@ class StreamPoller(threading.Thread):
                 began_at=began_at,
                 version=next((it for record in records if (it := _order_version_of(record.event))), None),
                 attempt=action.attempt,
+                deliveries=2 if is_repeated else None,
                 lag_ms=round(lag * 1000),
                 ms=round(milliseconds),
                 outcome="failed" if isinstance(outcome, InvocationFailed) else "retrying" if failed else "done",
@@ -339,6 +351,11 @@ class StreamPoller(threading.Thread):
         except (ClientError, BotoCoreError):
             return FailureDelivered(succeeded=False)
         return FailureDelivered()
+
+
+def mapping_id(logical_id: str) -> str:
+    """Return the id (UUID) of an event source mapping of the template. The keys of its failed batches contain it."""
+    return str(uuid.uuid5(uuid.NAMESPACE_URL, logical_id))
 
 
 def start_pollers(

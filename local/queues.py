@@ -43,6 +43,7 @@ class StackQueues:
         once = Config(retries={"total_max_attempts": 1})  # fail at once, because the callers retry
         self._sqs = boto3.client("sqs", config=once, **aws.client_options)
         self.by_name = {queue.name: queue for queue in _find_queues(stack)}
+        self._schedule_dead_letter_urls = [*_find_schedule_dead_letter_urls(stack)]
 
     def status(self) -> list[dict[str, Any]]:
         """Return a dict for each queue: its `name`, its `kind`, and how many messages it has in each state.
@@ -57,6 +58,10 @@ class StackQueues:
         depths = self._depths(queue.url)
         kind = "reaction" if queue.function else "foreign"
         return {"name": queue.name, "kind": kind, **depths, "dead": sum(self._depths(queue.dead_letter_url).values())}
+
+    def count_schedule_dead_letters(self) -> int:
+        """Return the number of scheduled invocations that failed: the messages in the schedules' dead-letter queues."""
+        return sum(sum(self._depths(url).values()) for url in self._schedule_dead_letter_urls)
 
     def count_unfinished(self, queue: StackQueue) -> int:
         """Return the number of messages in a queue: those that can be received now, and those that were received.
@@ -81,6 +86,12 @@ class StackQueues:
         ).get("Messages")
         return dict(found[0]) if found else None
 
+    def duplicate(self, queue: StackQueue, message: Mapping[str, Any]) -> None:
+        """Replace a received message by two messages with its body, as a queue that delivers a message twice."""
+        for _ in range(2):  # first: if this process is killed in between, no message is lost
+            self._sqs.send_message(QueueUrl=queue.url, MessageBody=message["Body"])
+        self._sqs.delete_message(QueueUrl=queue.url, ReceiptHandle=message["ReceiptHandle"])
+
 
 def _find_queues(stack: DeployedStack) -> Iterator[StackQueue]:
     resources = stack.template["Resources"]
@@ -97,6 +108,13 @@ def _find_queues(stack: DeployedStack) -> Iterator[StackQueue]:
             dead = stack.resources[_target_logical_id(redrive["deadLetterTargetArn"])]
             function = stack.resources[worker] if worker else None
             yield StackQueue(name, stack.resources[id], dead, function, int(redrive["maxReceiveCount"]))
+
+
+def _find_schedule_dead_letter_urls(stack: DeployedStack) -> Iterator[str]:
+    for resource in stack.template["Resources"].values():
+        if resource["Type"] == "AWS::Events::Rule" and "ScheduleExpression" in resource["Properties"]:
+            dead = {_target_logical_id(one["DeadLetterConfig"]["Arn"]) for one in resource["Properties"]["Targets"]}
+            yield from (stack.resources[id] for id in dead)
 
 
 def _target_logical_id(arn: Mapping[str, Any]) -> str:

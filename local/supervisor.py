@@ -95,7 +95,7 @@ class ProcessSupervisor(threading.Thread):
 
     def _restart_process(self, name: str) -> None:
         began = time.monotonic()
-        self._journal.append("process", f"{PROCESS_LABELS[name]} exited: restarting it")
+        self._journal.append("process", f"{PROCESS_LABELS[name]} exited: restarting it", process=name, running=False)
         try:
             self._restart_actions[name]()
         except Exception as error:  # noqa: BLE001  after any error, the next check tries to restart the process again
@@ -103,7 +103,8 @@ class ProcessSupervisor(threading.Thread):
             return
         self.restarts[name] += 1
         took = time.monotonic() - began
-        self._journal.append("process", f"{PROCESS_LABELS[name]} restarted in {took:.1f} s", ms=round(took * 1000))
+        text = f"{PROCESS_LABELS[name]} restarted in {took:.1f} s"
+        self._journal.append("process", text, ms=round(took * 1000), process=name, running=True)
 
     def _restart_engine(self) -> None:
         """Restart the local DynamoDB. No data is lost. The stream pollers retry until the local DynamoDB answers."""

@@ -1,90 +1,154 @@
-// Chaos, on the laptop only: cause a failure on purpose, and watch the shop recover.
+// Chaos, on the laptop only: switches that break a node of the flow on purpose, and the sample order that shows it.
 
-import { get, post } from "./api.js";
-import { field, form } from "./forms.js";
+import { get, pause, post } from "./api.js";
+import { checkbox, field, form } from "./forms.js";
+import { labels } from "./labels.js";
+import { fullName, groupOf, person, register } from "./people.js";
 import { el, storyLink } from "./ui.js";
 
+const SAMPLE = "stoneware-mug";
 const SPANS = [["1h", "1 hour: unpaid orders lapse"], ["30d", "30 days"], ["90d", "90 days"], ["400d", "400 days: closed orders are archived"]];
+const MAIL_FAULTS = [["rate", "mails above a rate of one a second"], ["quota", "all: the daily quota is used up"], ["paused", "all: the account is paused"], ["sandbox", "all: the account is in the sandbox"], ["unknown", "all, for an unknown reason"], ["suppressed", "none, but it sends none either"], ["none", "nothing: it accepts all mails"]];
+const DELAYS = [["3", "3 seconds"], ["12", "12 seconds: longer than the refund Lambda waits"], ["0", "none: it answers at once"]];
+const LATE = "Also place a sample order, cancel it, and pay it late: it is refunded";
+const EFFECT_MS = 8000;
 
-const MAIL_FAULTS = [["quota", "the daily quota is used up"], ["rate", "one mail a second"], ["paused", "the account is paused"], ["sandbox", "the account is in the sandbox"], ["unknown", "an unknown reason"], ["suppressed", "accept mails, and send none"], ["none", "nothing: accept all mails"]];
-
-/** The section, and `update`, which receives the state of readers and processes. */
-export function chaosSection({ signal }) {
-  const said = el("div", { class: "said", role: "status" });
-  const names = { readers: ["copies_reader", "event_publisher"], reactions: ["fulfilment", "order_notification", "refund", "archive"], processes: ["dynamodb", "aws"] };
-  const failing = field("Reader or reaction", "of", {}, { options: [] });
-  const reader = field("Reader", "name", {}, { options: [] });
-  const process = field("Process", "process", {}, { options: [] });
-  const stop = el("input", { type: "hidden", name: "running" });
-  const readerForm = switchForm("Stop a reader", [reader, stop], "Stop the reader", () => ({ switch: "reader", name: reader.control.value, running: stop.value === "true" }), {
-    what: "The reader stops processing the stream. The other readers continue.",
-    watch: "The records wait and the lag grows. Start the reader again: it catches up.",
-  });
-  let stopped = new Set();
-
-  /** The reader's button reverses the current state. */
-  const drawReader = () => {
-    const isStopped = stopped.has(reader.control.value);
-    stop.value = String(isStopped);
-    readerForm.querySelector("button[type=submit]").textContent = isStopped ? "Start the reader" : "Stop the reader";
-  };
-  reader.control.addEventListener("change", drawReader);
-
-  offer(names);
-  get("/local/shop", { signal }).then((shop) => offer(shop), () => {});
-  const times = field("Times", "times", { type: "number", min: "1", max: "100", value: "3", required: true });
-  const by = field("Duration", "by", {}, { options: SPANS });
-  const refuse = field("SES refuses", "refuse", {}, { options: MAIL_FAULTS });
-  const switches = [
-    switchForm("Fail deliveries", [failing, times], "Make them fail", () => ({ switch: "fail", of: failing.control.value, times: Number(times.control.value) }), {
-      what: "The next deliveries of this reader or reaction fail, as if its code or a service were broken.",
-      watch: "Place an order. Its story shows each failed attempt, and then the successful one. Nothing is lost or done twice.",
-    }),
-    switchForm("Poison a record", [], "Write a poison record", () => ({ switch: "poison" }), {
-      what: "Writes a record that no version of the code can read.",
-      watch: "Each reader tries the record, parks it, and continues. The record appears under “Failures” with the reason.",
-    }),
-    readerForm,
-    switchForm("Advance the clock", [by], "Advance", () => ({ switch: "advance", by: by.control.value }), {
-      what: "Everything that is due within this duration ends now: unpaid orders, old markers, closed orders.",
-      watch: "A delivered order is archived, and its story shows this.",
-    }),
-    switchForm("Refuse mails", [refuse], "Refuse mails", () => ({ switch: "mails", refuse: refuse.control.value }), {
-      what: "The mail service refuses mails for this reason, as SES does.",
-      watch: "Place an order. Its mail is deferred, and comes within 15 minutes after the service accepts mails again.",
-    }),
-    switchForm("Kill a process", [process], "Kill the process", () => ({ switch: "kill", process: process.control.value }), {
-      what: "Sends kill -9. The process restarts within seconds.",
-      watch: "The page reports that the shop does not answer, and then continues. No order is lost.",
-    }, "danger"),
-  ];
-  const head = el("div", { class: "card-head" }, el("h2", null, "Chaos"));
-  const element = el("section", { class: "card chaos", "aria-label": "Chaos" }, head, el("p", { class: "hint" }, "Break something on purpose and watch the shop recover. Only on this laptop."), said, switches);
-  return { element, update };
-
-  function offer({ readers, reactions, processes }) {
-    options(failing.control, [...readers, ...reactions]);
-    options(reader.control, readers);
-    options(process.control, processes);
-    drawReader();
+// The sample order -------------------------------------------------------------------------------------------------------
+/** Places a sample order as a local customer and pays for it. An empty shop is stocked first. Returns the order. */
+export async function sampleOrder({ signal, paid = true, late = false }) {
+  const me = groupOf(person()) ? "alice" : person();
+  await register(me, fullName(me), signal);
+  const order = await placed(me, signal);
+  if (late) await post(`/api/orders/${order.order_id}/cancel`, {}, { as: me, key: crypto.randomUUID(), signal });
+  if (paid || late) {
+    const payment = { order_id: order.order_id, amount: order.due, currency: order.currency, payment_method: "pm_card_visa" };
+    await post("/local/payments", payment, { key: crypto.randomUUID(), signal });
   }
+  return order;
+}
 
-  function update(now) {
-    stopped = new Set(now.readers.filter((one) => !one.running).map((one) => one.name));
-    drawReader();
-  }
+async function placed(me, signal) {
+  const product_id = (await inStock(signal)) ?? (await stock());
+  const body = { lines: [{ product_id, quantity: 1 }], address: { name: fullName(me), ...labels.address } };
+  return post("/api/orders", body, { as: me, key: crypto.randomUUID(), signal });
+}
 
-  function switchForm(title, fields, submit, wanted, { what, watch }, kind = "") {
-    const about = [el("h3", null, title), el("p", null, what), el("p", { class: "hint" }, el("strong", null, "Watch: "), watch)];
-    return form({ class: "switch", "aria-label": title }, [about, el("div", { class: "inline" }, fields)], submit, async () => {
-      const answer = await post("/local/chaos", wanted(), { tries: 1 });
-      const more = [answer.order_id && [" ", storyLink(answer.order_id, "See its story")]];
-      said.replaceChildren(el("p", { class: "notice good" }, answer.said, more.flat().filter(Boolean).length ? el("span", null, ...more.flat().filter(Boolean)) : ""));
-    }, { kind });
+/** A product that can be ordered, if there is one; the sample product if possible. */
+async function inStock(signal) {
+  const { items } = await get("/api/products?limit=100", { signal });
+  const sold = items.filter((one) => one.available > 0).map((one) => one.product_id);
+  return sold.includes(SAMPLE) ? SAMPLE : sold[0];
+}
+
+async function stock() {
+  await (await import("./seedProducts.js")).seedProducts();
+  return SAMPLE;
+}
+
+/** Waits until the mail of a new order is sent, so that no function reads the order any more. */
+async function mailed(id, signal) {
+  for (const end = Date.now() + EFFECT_MS; Date.now() < end; await pause(200, signal)) {
+    const { entries } = await get(`/local/orders/${encodeURIComponent(id)}/story`, { signal });
+    if (entries.some((entry) => entry.kind === "effect")) return;
   }
 }
 
-function options(control, names) {
-  const chosen = control.value;
-  control.replaceChildren(...names.map((name) => el("option", { value: name, selected: name === chosen }, name)));
+// The switches -----------------------------------------------------------------------------------------------------------
+const PROCESSES = {
+  dynamodb: ["Kill the local DynamoDB", "The local DynamoDB is killed with kill -9. It restarts within seconds."],
+  aws: ["Kill the local AWS", "The functions, queues and the bus are killed with kill -9. They restart within seconds."],
+  everything: ["Kill everything", "Both processes are killed at once with kill -9: the table, the functions, the queues and the bus."],
+};
+
+/**
+ * A switch: its title, its fields, the fields of its request, what it does, and what to watch. `order`: how its sample
+ * order is placed; `first`: it is placed before the switch is used; `always`: the switch needs it.
+ */
+const SWITCHES = {
+  fail: (_, { events }) => {
+    const times = field("Times", "times", { type: "number", min: "1", max: "100", value: "3", required: true });
+    return {
+      title: "Fail deliveries", fields: [times], submit: "Make them fail", read: () => ({ times: Number(times.control.value) }), order: orderFor(events),
+      what: "The next deliveries fail, as if the code or a service were broken.",
+      watch: "Each attempt is later than the one before. Nothing is lost or done twice.",
+    };
+  },
+  twice: (_, { events }) => ({
+    title: "Deliver twice", submit: "Deliver twice", order: orderFor(events),
+    what: "The next batch or message is delivered a second time, as Lambda and SQS sometimes do.",
+    watch: "The second delivery changes nothing: one invoice, one mail, one refund.",
+  }),
+  reader: (_, { isStopped }) => ({
+    title: "Stop a reader", submit: isStopped ? "Start the reader" : "Stop the reader", read: () => ({ running: isStopped }), order: !isStopped && {},
+    what: "The reader stops processing the stream. The other reader continues.",
+    watch: "Records wait and the lag grows. Start the reader again: it catches up.",
+  }),
+  poison: () => ({
+    title: "Poison a record", submit: "Write a poison record", order: { paid: false }, first: true, always: true,
+    what: "Places a sample order, and then writes it in a schema version that no version of the code can read.",
+    watch: "Each reader parks the record and continues. Open a reader to mend and redrive it.",
+  }),
+  kill: ({ process }) => ({
+    title: PROCESSES[process][0], submit: "Kill now", kind: "danger", order: {}, first: true, what: PROCESSES[process][1],
+    watch: "The page reports that the shop does not answer, and then continues. No order is lost.",
+  }),
+  mails: () => {
+    const refuse = field("SES refuses", "refuse", {}, { options: MAIL_FAULTS });
+    return {
+      title: "Refuse mails", fields: [refuse], submit: "Refuse mails", read: () => ({ refuse: refuse.control.value }), order: {},
+      what: "The mail service refuses mails, as SES does.",
+      watch: "The mails are deferred, and are sent within 15 minutes after the service accepts them again.",
+    };
+  },
+  slow: () => {
+    const seconds = field("Delay of each answer", "seconds", {}, { options: DELAYS });
+    return {
+      title: "Slow the provider", fields: [seconds], submit: "Set the delay", read: () => ({ seconds: Number(seconds.control.value) }), order: { late: true },
+      what: "Each answer of the payment provider waits, for payments and for refunds.",
+      watch: "A refund that takes too long is retried with the same idempotency key: the money goes back once.",
+    };
+  },
+  advance: () => {
+    const by = field("Duration", "by", {}, { options: SPANS });
+    return {
+      title: "Advance the clock", fields: [by], submit: "Advance", read: () => ({ by: by.control.value }),
+      what: "Everything that is due within this duration ends now: unpaid orders, old markers, closed orders.",
+      watch: "A delivered order is archived, and its trace shows this.",
+    };
+  },
+};
+
+const SAMPLE_EVENTS = ["OrderPlaced", "OrderPaid", "ShipmentRequested"];
+
+/** How a sample order reaches a node that listens for these events (a reader: for all), or undefined if none does. */
+function orderFor(events) {
+  if (!events || events.some((name) => SAMPLE_EVENTS.includes(name))) return {};
+  return events.includes("RefundRequested") ? { late: true } : undefined;
+}
+
+/**
+ * The form of a switch. `wanted`: the request that names it. `isStopped`: whether its reader is stopped now. `events`:
+ * what its reaction listens for.
+ */
+export function switchForm(wanted, { signal, isStopped = false, events }) {
+  const one = SWITCHES[wanted.switch](wanted, { isStopped, events });
+  const said = el("div", { class: "said", role: "status" });
+  const also = one.order && !one.always && checkbox(one.order.late ? LATE : "Also place a sample order", "order", { checked: true });
+  const unreached = wanted.of && !one.order && events && `A sample order does not reach it: it waits for ${events.join(" or ")}.`;
+  const about = [el("h3", null, one.title), el("p", null, one.what), el("p", { class: "hint" }, el("strong", null, "Watch: "), one.watch, unreached ? ` ${unreached}` : "")];
+  const made = form({ class: "switch", "aria-label": one.title }, [about, el("div", { class: "inline" }, one.fields ?? []), also || ""], one.submit, async () => {
+    const orders = one.order && (one.always || also.querySelector("input").checked);
+    let order = orders && one.first && (await sampleOrder({ signal, ...one.order }));
+    if (one.always) await mailed(order.order_id, signal);
+    const asked = { ...wanted, ...one.read?.(), ...(one.always && { order_id: order.order_id }) };
+    const answer = await post("/local/chaos", asked, { tries: 1 });
+    const show = () => said.replaceChildren(el("p", { class: "notice good" }, answer.said, order ? el("span", null, storyLink(order.order_id, "See the trace of its order")) : ""));
+    show();
+    if (orders && !one.first) {
+      order = await sampleOrder({ signal, ...one.order });
+      show();
+    }
+  }, { kind: one.kind ?? "" });
+  made.append(said);
+  return made;
 }

@@ -14,6 +14,7 @@ export const KINDS = {
   effect: ["Reaction", 3],
   failed: ["Failed", 3],
   parked: ["Parked", 2],
+  redriven: ["Redriven", 0],
   chaos: ["Chaos", 0],
   process: ["Process", 0],
   behind: ["Lag", 0],

@@ -1,17 +1,57 @@
-// Parked records and failed batches: records that can never be processed, or that were given up.
+// Failures that are stored: parked records, batches that were given up, and dead letters. They can be redriven.
 
 import { get, post } from "./api.js";
 import { bytes, plural } from "./format.js";
-import { json } from "./panels.js";
 import { announce, button, chip, dialog, el, empty, fill, row, table, timeOf, toast } from "./ui.js";
 
-/** The section, and `refresh`, which reloads the newest page. */
-export function failuresSection({ signal }) {
+const AT_NODE = 100;
+
+/** The section, and `refresh`, which reloads the newest page. `changed` is called after a redrive. */
+export function failuresSection({ signal, changed }) {
   const place = el("div");
-  const refresh = () => showNewest(place, signal, refresh);
+  const refresh = () => showNewest(place, signal, () => (refresh(), changed()));
   const head = el("div", { class: "card-head" }, el("h2", null, "Failures"), button("Refresh", refresh, { kind: "small quiet" }));
   refresh();
   return { element: el("section", { class: "card", "aria-label": "Failures" }, head, place), refresh };
+}
+
+/** What is stored at one node, each with a button that redrives it, and `refresh`. */
+export function failuresAt(node, { signal, changed }) {
+  const element = el("section", { class: "flow-stored", "aria-label": `Failures at ${node.label}` });
+  let shown = "";
+  const refresh = async () => {
+    const { items } = await page(null, signal, AT_NODE);
+    const here = items.filter((one) => one.reader === node.id && !one.redriven);
+    const keys = here.map((one) => one.key).join();
+    if (keys === shown) return;
+    shown = keys;
+    element.replaceChildren(...(here.length ? [el("h3", null, "Stored here"), el("ul", { class: "plain-list" }, here.map(stored))] : []));
+  };
+  const again = () => (refresh(), changed());
+  const stored = (one) => el("li", { class: "flow-failure" },
+    el("span", null, chip(one.kind, "bad"), " ", timeOf(one.at)), el("span", { class: "reason" }, one.reason),
+    el("span", { class: "row tight" },
+      button(isPoisoned(one) ? "Mend and redrive" : "Redrive", () => mendAndRedrive(one, again), { kind: "small", "aria-label": `${isPoisoned(one) ? "Mend and redrive" : "Redrive"} the failure of ${one.at}` }),
+      button("Open", () => openFailure(one, again), { kind: "small quiet", "aria-label": `Open the failure of ${one.at}` })));
+  return { element, refresh };
+}
+
+const isPoisoned = ({ kind, reason }) => kind === "parked" && reason.startsWith("UnknownSchema");
+
+/** Writes a poisoned record in a schema that the code can read, and redrives it. */
+async function mendAndRedrive(one, done) {
+  if (isPoisoned(one)) {
+    await post("/local/chaos", { switch: "mend", key: one.key }, { tries: 1 }).catch((error) => {
+      if (error.status !== 400) throw error; // it was mended before, so only the redrive is left
+    });
+  }
+  await redrive(one.key, done);
+}
+
+async function redrive(key, done) {
+  const { redriven, why } = await post(`/local/failures/${encodeURIComponent(key)}/redrive`);
+  if (redriven) done(); // first, because a dialog takes its toasts with it when it is closed
+  toast(redriven ? "Redriven: the failed work is done, and no effect is repeated." : `Not redriven: ${why}`, redriven ? "good" : "bad");
 }
 
 function showNewest(place, signal, refresh) {
@@ -33,8 +73,8 @@ function showNewest(place, signal, refresh) {
   });
 }
 
-function page(cursor, signal) {
-  const query = new URLSearchParams({ limit: "20", ...(cursor && { cursor }) });
+function page(cursor, signal, limit = 20) {
+  const query = new URLSearchParams({ limit, ...(cursor && { cursor }) });
   return get(`/local/failures?${query}`, { signal });
 }
 
@@ -48,14 +88,8 @@ function openFailure({ key, reader, reason, bytes: size }, refresh) {
   const path = `/local/failures/${encodeURIComponent(key)}`;
   dialog(`Failure of ${reader}`, (shown) => {
     const document = el("div", { class: "stack" });
-    fill(document, "the failure", async () => json(await get(path)));
-    const again = button("Redrive", async () => {
-      const { redriven, why } = await post(`${path}/redrive`);
-      if (!redriven) return toast(`Not redriven: ${why}`, "bad");
-      shown.close();
-      toast("Redriven: the failed work is done, and no effect is repeated.");
-      await refresh();
-    });
+    fill(document, "the failure", async () => el("pre", { tabindex: "0", "aria-label": "JSON" }, JSON.stringify(await get(path), null, 2)));
+    const again = button("Redrive", () => redrive(key, () => (shown.close(), refresh())));
     const about = el("p", { class: "hint" }, el("code", { class: "id" }, key), size ? `, ${bytes(size)}` : "");
     return [el("p", { class: "notice bad" }, `Reason: ${reason}`), about, el("div", { class: "row" }, again), document];
   }, { wide: true });

@@ -1,108 +1,203 @@
-// The stream: the current state of both readers and all queues, permanent failures, the live log, and chaos.
+// The flow, live: a drawing of the system on which records move, with the ways to break each part of it.
 
 import { call, get } from "./api.js";
-import { chaosSection } from "./chaos.js";
+import { sampleOrder, switchForm } from "./chaos.js";
 import { entryItem } from "./entries.js";
-import { failuresSection } from "./failures.js";
-import { duration, number } from "./format.js";
+import { failuresAt, failuresSection } from "./failures.js";
+import { drawing } from "./flowDrawing.js";
+import { Activity, inShort, nodePanel, statesOf } from "./flowNodes.js";
+import { plural, shortId } from "./format.js";
 import { follow } from "./live.js";
-import { chip, el, empty, loading, row, table } from "./ui.js";
+import { button, chip, el, empty, fill, loading, storyLink } from "./ui.js";
 
 const EVERY_MS = 1000;
 const TAIL = 50;
-const READER_HEADS = ["Reader", "State", "Behind", "Waiting", "In flight", "Retrying", "Delivered", "Failed", "Given up", "Will fail"];
-const QUEUE_HEADS = ["Queue", "Kind", "Waiting", "In flight", "Delayed", "Dead letters", "Will fail"];
+const REMEMBERED = 200;
+const STEP_MS = 700;
+const COUNTED = { record: "stream record", published: "event", effect: "effect" };
 
 export function show(place, { signal }) {
-  const heading = el("h1", null, "Flow");
-  const readers = table("Readers of the table's stream", heads(READER_HEADS, 2), []);
-  const queues = table("Queues of the reactions", heads(QUEUE_HEADS, 2), []);
-  const processes = el("p", { class: "row tight" });
-  const sum = el("div", { class: "sum-line", role: "status" }, loading("Loading the readers …"));
-  const chaos = chaosSection({ signal });
-  const failures = failuresSection({ signal });
+  const heading = el("h1", null, "One table, and everything that follows from its stream");
+  const lead = el("p", { class: "lead" }, "An API call makes one write. Two readers follow the stream: one keeps copies, the other publishes events. Each reaction has its own queue.");
+  const sum = el("div", { class: "sum-line", role: "status" }, loading("Loading the flow …"));
+  const placedText = el("span", { role: "status" });
+  const counted = el("span");
+  const watched = el("p", { class: "flow-watched" }, placedText, counted);
+  const start = button("Place a sample order and watch", () => watch(), { kind: "primary" });
+  const stage = el("div", { class: "flow-stage" });
+  const activity = new Activity();
+  const failures = failuresSection({ signal, changed: () => view?.refresh() });
+  const log = activityCard();
+  let view = null;
+  let order = null;
 
   place.append(
-    el("div", { class: "view-head" }, heading, el("p", { class: "lead" }, "Each write creates a stream record. Two readers process it, and queues carry the reactions.")),
-    sum,
-    el("section", { class: "card", "aria-label": "Readers and queues" }, readers, queues, processes),
-    el("div", { class: "stream-columns" }, chaos.element, el("div", { class: "stack" }, failures.element, journal(signal, failures.refresh))));
+    el("div", { class: "flow-head" }, heading, lead, start),
+    el("div", { class: "row flow-status" }, sum, watched),
+    stage);
+  const clock = el("section", { class: "card", "aria-label": "The clock" }, switchForm({ switch: "advance" }, { signal }));
+  const below = el("div", { class: "flow-below" }, el("div", { class: "stack" }, clock, failures.element), log.element);
 
-  poll(signal, (now) => {
-    readers.body.replaceChildren(...now.readers.map(readerRow));
-    queues.body.replaceChildren(...now.queues.map(queueRow));
-    processes.replaceChildren("Processes: ", ...now.processes.map(processChip));
-    const said = inShort(now);
-    if (sum.textContent !== said.text) sum.replaceChildren(chip(said.text, said.tone)); // said again only when it changes
-    chaos.update(now);
+  fill(stage, "the flow", async () => {
+    const flow = await get("/local/flow", { signal });
+    view = flowView(flow, { activity, below, signal, changed: failures.refresh });
+    follow({ after: Math.max(0, flow.last_entry - REMEMBERED), signal, onState: log.onState, on: (entries) => onEntries(entries, flow.last_entry) });
+    poll(signal, (now) => {
+      view.update(now);
+      const said = inShort(now, activity);
+      if (sum.textContent !== said.text) sum.replaceChildren(chip(said.text, said.tone)); // said again only when it changes
+    });
+    return view.element;
   });
   return heading;
+
+  function onEntries(entries, before) {
+    activity.add(entries);
+    log.add(entries);
+    const live = entries.filter((entry) => entry.id > before);
+    view.move(live);
+    if (live.some((entry) => entry.kind === "parked")) failures.refresh();
+    count(live);
+  }
+
+  /** Places an order, and counts below the heading what follows from it. */
+  async function watch() {
+    order = null;
+    const placed = await sampleOrder({ signal });
+    order = { id: placed.order_id, counts: {} };
+    placedText.replaceChildren(`Order ${shortId(order.id)} is placed and paid. `, storyLink(order.id, "See its trace"));
+    count([]);
+  }
+
+  function count(entries) {
+    if (!order) return;
+    for (const { order_id: id, kind } of entries) if (id === order.id) order.counts[kind] = (order.counts[kind] ?? 0) + 1;
+    const counts = Object.entries(COUNTED).filter(([kind]) => order.counts[kind]).map(([kind, name]) => plural(order.counts[kind], name));
+    counted.textContent = counts.length ? ` ${counts.join(", ")} so far` : "";
+  }
 }
 
-const heads = (texts, names) => texts.map((text, at) => (at < names ? text : { text, number: true }));
-
-/**
- * Requests the state each second while the tab is visible. After an error, it retries, and the page shows the error.
- */
+/** Requests the state each second while the tab is visible. After an error, it retries; the frame shows the error. */
 async function poll(signal, draw) {
   while (!signal.aborted) {
     try {
       if (!document.hidden) draw(await call("GET", "/local/stream", { signal, tries: 1 }));
-    } catch (error) {
+    } catch {
       if (signal.aborted) return;
     }
     await new Promise((resolve) => setTimeout(resolve, EVERY_MS));
   }
 }
 
-function readerRow(one) {
-  const state = one.running ? chip("Running", "good") : chip("Stopped", "bad");
-  return row(one.name, state, { number: duration(one.lag_ms ?? 0) }, ...counts(one, ["waiting", "in_flight", "retrying", "delivered", "failed", "given_up", "fail_next"]));
+// The drawing and the panel of a node ------------------------------------------------------------------------------------
+function flowView(flow, { activity, below, signal, changed }) {
+  const byId = new Map(flow.nodes.map((node) => [node.id, node]));
+  const picture = drawing(flow, { onOpen: toggle, signal });
+  const legend = el("p", { class: "flow-legend hint" }, "A dot is a record on its way. Dashed: copies that are derived. Choose a part to see what it does, and to break it.");
+  const card = el("section", { class: "card flow-card", "aria-label": "The flow" }, picture.element, legend);
+  const element = el("div", { class: "flow-panes" }, card, below);
+  let open = null;
+  let last = null;
+  return { element, update, move, refresh: () => open?.failures.refresh() };
+
+  function update(now) {
+    last = { now, states: statesOf(flow.nodes, now, activity) };
+    picture.update(last.states);
+    open?.update();
+  }
+
+  function toggle(id) {
+    const again = open?.id === id;
+    close();
+    if (again) return;
+    const node = byId.get(id);
+    const stored = failuresAt(node, { signal, changed });
+    const breaks = el("div", { class: "flow-breaks" });
+    const sources = new Set(flow.edges.filter((edge) => edge.to === id && node.kind === "outside").map((edge) => edge.from));
+    const panel = nodePanel(node, { activity, sources, signal, breaks, failures: stored.element, onClose: () => (close(), focusNode(id)) });
+    open = { id, element: panel.element, failures: stored, update: () => updatePanel(node, { panel, breaks, stored }) };
+    below.before(panel.element);
+    element.classList.add("has-panel");
+    picture.mark(id);
+    open.update();
+    panel.heading.focus();
+  }
+
+  function close() {
+    open?.element.remove();
+    open = null;
+    element.classList.remove("has-panel");
+    picture.mark(null);
+  }
+
+  function focusNode(id) {
+    card.querySelector(`[data-node="${CSS.escape(id)}"]`).focus();
+  }
+
+  function updatePanel(node, { panel, breaks, stored }) {
+    if (!last) return;
+    const state = last.states.get(node.id);
+    panel.update(state);
+    const reader = last.now.readers.find((one) => one.name === node.id);
+    const isStopped = reader ? !reader.running : false;
+    if (breaks.dataset.stopped !== String(isStopped) && !breaks.querySelector("[aria-disabled]")) drawBreaks(node, breaks, isStopped);
+    if (breaks.dataset.badges !== state.badges.join()) {
+      breaks.dataset.badges = state.badges.join();
+      stored.refresh();
+    }
+  }
+
+  function drawBreaks(node, breaks, isStopped) {
+    const first = breaks.dataset.stopped === undefined;
+    breaks.dataset.stopped = String(isStopped);
+    if (first) {
+      const forms = node.switches.map((wanted) => switchForm(wanted, { signal, isStopped, events: node.events }));
+      breaks.replaceChildren(el("h3", { class: "flow-title" }, "Ways to break it"), ...(forms.length ? forms : [el("p", { class: "hint" }, "There is no switch for this part.")]));
+      return;
+    }
+    const at = node.switches.findIndex((wanted) => wanted.switch === "reader");
+    const old = breaks.querySelectorAll("form")[at];
+    const made = switchForm(node.switches[at], { signal, isStopped });
+    made.querySelector(".said").replaceChildren(...old.querySelector(".said").childNodes);
+    const focused = old.contains(document.activeElement);
+    old.replaceWith(made);
+    if (focused) made.querySelector("button").focus();
+  }
+
+  /** Lets the records of new entries move along the edges. */
+  function move(entries) {
+    for (const entry of entries) {
+      const tone = entry.outcome && entry.outcome !== "done" ? "is-bad" : "";
+      if (entry.kind === "request" && entry.status < 400) picture.move("api", "table");
+      else if (entry.kind === "delivery") picture.move("table", entry.reader, { tone });
+      else if (entry.kind === "copied") picture.move("copies_reader", "table");
+      else if (entry.kind === "time") picture.move("schedules", "table");
+      else if (entry.kind === "published") moveEvent(entry.event);
+      else if (entry.kind === "failed") picture.move("bus", entry.reaction, { tone: "is-bad" });
+      else if (entry.kind === "effect") for (const { to } of flow.edges.filter((edge) => edge.from === entry.reaction)) picture.move(entry.reaction, to);
+    }
+  }
+
+  function moveEvent(name) {
+    for (const { from } of flow.edges.filter((edge) => edge.to === "bus")) picture.move(from, "bus");
+    for (const node of flow.nodes) if (node.events?.includes(name)) picture.move("bus", node.id, { delay: STEP_MS });
+  }
 }
 
-function queueRow(one) {
-  const kind = one.kind === "foreign" ? "External" : "Reaction";
-  return row(one.name, kind, ...counts(one, ["waiting", "in_flight", "delayed", "dead", "fail_next"]));
-}
-
-const counts = (one, names) => names.map((name) => ({ number: number(one[name] ?? 0) }));
-
-function processChip({ name, running, restarts }) {
-  const again = restarts ? `, restarted ${restarts} ×` : "";
-  return chip(`${name}: ${running ? "running" : "down"}${again}`, running ? "good" : "bad");
-}
-
-function inShort({ readers, queues, processes, behind }) {
-  const down = processes.filter((one) => !one.running).map((one) => one.name);
-  if (down.length) return { text: `Down: ${down.join(", ")}. The restart is automatic.`, tone: "bad" };
-  if (!readers.length) return { text: "The readers are restarting", tone: "waiting" };
-  const stopped = readers.filter((one) => !one.running).map((one) => one.name);
-  if (stopped.length) return { text: `Stopped: ${stopped.join(", ")}. Records are waiting.`, tone: "bad" };
-  const sum = (all, ...names) => all.reduce((total, one) => total + names.reduce((count, name) => count + (one[name] ?? 0), 0), 0);
-  if (sum(readers, "retrying") + sum(queues, "delayed")) return { text: "Some deliveries failed and will be retried", tone: "waiting" };
-  if (behind.length) return { text: `This machine is behind with the orders: ${behind.join("; ")}`, tone: "waiting" };
-  const ours = queues.filter((one) => one.kind !== "foreign");
-  if (sum(readers, "waiting", "in_flight") + sum(ours, "waiting", "in_flight")) return { text: "Working", tone: "moving" };
-  return { text: "All caught up", tone: "good" };
-}
-
-// The journal ----------------------------------------------------------------------------------------------------------
-function journal(signal, onParked) {
+// The activity -----------------------------------------------------------------------------------------------------------
+function activityCard() {
   const list = el("ol", { class: "entries tail", reversed: true });
   const state = el("span", null, chip("Connecting …", "waiting"));
-  const nothing = empty("No activity yet", "Place an order in the shop, or use a chaos switch.");
-  const tail = ({ last_entry: last }) => follow({
-    after: last == null ? undefined : Math.max(0, last - TAIL), signal,
+  const nothing = empty("No activity yet", "Place a sample order above, or break something.");
+  const head = el("div", { class: "card-head" }, el("h2", null, "Activity"), state);
+  const region = el("div", { class: "scroll tall", tabindex: "0", role: "region", "aria-label": "The newest 50 entries of the activity log" }, nothing, list);
+  return {
+    element: el("section", { class: "card", "aria-label": "Activity" }, head, region),
     onState: (open) => state.replaceChildren(open ? chip("Live", "good") : chip("Reconnecting …", "waiting")),
-    on: (entries) => {
+    add: (entries) => {
       nothing.remove();
       list.prepend(...entries.slice(-TAIL).reverse().map((entry) => entryItem(entry, { linked: true })));
       while (list.children.length > TAIL) list.lastChild.remove();
-      if (entries.some((entry) => entry.kind === "parked")) onParked();
     },
-  });
-  get("/local/shop", { signal }).then(tail, () => {});
-  const head = el("div", { class: "card-head" }, el("h2", null, "Activity"), state);
-  const region = el("div", { class: "scroll tall", tabindex: "0", role: "region", "aria-label": "The newest 50 entries of the activity log" }, nothing, list);
-  return el("section", { class: "card" }, head, region);
+  };
 }

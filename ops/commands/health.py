@@ -371,7 +371,7 @@ def show_health(args: argparse.Namespace) -> None:
             print(line, flush=True)
             todo += bool(line.action)
     if not args.stack:
-        print("    the page shows the lag of the readers (Stream) and the use of the indexes (Insight)")
+        print("    the page shows the lag of the readers (Flow) and the use of the indexes (Insight)")
     if todo:
         sys.exit(f"{todo} problems found.")
     print("No problems found.")

@@ -1,6 +1,5 @@
 """The page as a person uses it: to buy, to watch an order, to work the board, to break the shop and see it recover."""
 
-import json
 import re
 from itertools import pairwise
 from typing import Any
@@ -8,10 +7,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from functions.model.table import PRODUCT
 from local.demo import DemoClients
-from local.shop_target import local_target
-from ops.scan.sweep import filter_by_type
 from tests.browser.conftest import PATIENCE_MS, Tab, layout_and_accessibility_problems
 from tests.laptop.conftest import LaptopShop
 
@@ -248,83 +244,9 @@ def test_an_error_is_shown_beside_the_field_that_caused_it(tab: Tab) -> None:
     tab.seen.errors.clear()
 
 
-def test_a_poisoned_record_is_seen_parked_with_its_payload(tab: Tab) -> None:
-    page = tab.page
-    tab.open("flow")
-    page.get_by_role("form", name="Poison a record").get_by_role("button").click()
-    said = page.locator(".said")
-    expect(said).to_contain_text("was written with an unknown schema version")
-    found = re.search(r"poison-\w+", said.inner_text())
-    assert found
-    aside = page.get_by_role("region", name="Failures", exact=True)
-    opened: list[str] = []
-    for reader in ("copies_reader", "event_publisher"):
-        look = aside.get_by_role("button", name=f"Open the failure of {reader}").first
-        look.click()
-        expect(page.get_by_role("dialog")).to_contain_text("Reason: UnknownSchema")
-        expect(page.get_by_role("dialog").locator("pre")).to_contain_text(found[0])
-        opened.append(page.get_by_role("dialog").locator("pre").inner_text())
-        page.get_by_role("dialog").get_by_role("button", name="Redrive").click()
-        expect(page.get_by_role("dialog")).to_contain_text("Not redriven: ")
-        page.keyboard.press("Escape")
-    assert [json.loads(text)["reader"] for text in opened] == ["copies_reader", "event_publisher"]
-
-
-def test_a_parked_record_is_redriven_once_it_can_be_read(tab: Tab, shop: LaptopShop) -> None:
-    stocked(tab)
-    where = local_target(shop.shop())
-    products = where.table.client.scan(TableName=where.table.name, **filter_by_type(PRODUCT.type))["Items"]
-    image = products[0]
-    record = {"eventName": "INSERT", "dynamodb": {"Keys": {"PK": image["PK"], "SK": image["SK"]}, "NewImage": image}}
-    document = {"reader": "event_publisher", "reason": "Unreadable: by the code of then", "record": record}
-    bucket, key = where.outputs["FailuresBucket"], "parked/event_publisher/by-hand.json"
-    where.client("s3").put_object(Bucket=bucket, Key=key, Body=json.dumps(document).encode())
-    page = tab.page
-    tab.open("flow")
-    row = (
-        page.get_by_role("region", name="Failures", exact=True)
-        .get_by_role("row")
-        .filter(has_text="by the code of then")
-    )
-    row.get_by_role("button").click()
-    page.get_by_role("dialog").get_by_role("button", name="Redrive").click()
-    expect(page.locator(".toast")).to_contain_text("Redriven: the failed work is done")
-    expect(row).to_contain_text("parked, redriven")
-
-
-def test_a_hidden_tab_holds_no_connection(tab: Tab) -> None:
-    def turned(hidden: str) -> None:
-        page.evaluate(f"Object.defineProperty(document, 'hidden', {{ value: {hidden}, configurable: true }})")
-        page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
-
-    page = tab.page
-    tab.open("flow")
-    expect(page.get_by_text("Live", exact=True)).to_be_visible()
-    with page.expect_event("requestfailed", lambda request: "/local/events" in request.url):
-        turned("true")
-    with page.expect_request(lambda request: "/local/events?after=" in request.url):
-        turned("false")
-
-
 def test_an_unknown_address_shows_the_first_view(tab: Tab) -> None:
     tab.open("constructor")
-    expect(tab.page.get_by_role("heading", name="Flow", exact=True)).to_be_visible()
-
-
-def test_a_stopped_reader_and_a_killed_process_are_seen_to_come_back(tab: Tab) -> None:
-    page = tab.page
-    tab.open("flow")
-    reader = page.get_by_role("form", name="Stop a reader")
-    reader.get_by_role("button", name="Stop the reader").click()
-    expect(page.locator(".sum-line")).to_contain_text("Stopped: copies_reader")
-    reader.get_by_role("button", name="Start the reader").click()
-    expect(page.locator(".sum-line")).to_contain_text("All caught up")
-    process = page.get_by_role("form", name="Kill a process")
-    process.get_by_label("Process").select_option("dynamodb")
-    process.get_by_role("button", name="Kill the process").click()
-    expect(page.get_by_text("dynamodb: running, restarted")).to_be_visible()
-    expect(page.get_by_text("restarted in").first).to_be_visible()
-    tab.seen.errors.clear()  # the browser logged the requests that failed while the shop was down
+    expect(tab.page.get_by_role("heading", name="One table, and everything that follows")).to_be_visible()
 
 
 # layout and accessibility ---------------------------------------------------------------------------------------------

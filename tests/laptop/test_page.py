@@ -284,6 +284,9 @@ def test_the_page_loads_only_its_own_resources(browser: Browser) -> None:
         ("/local/chaos", {"switch": "advance", "by": "999999w"}, "by"),
         ("/local/chaos", {"switch": "kill", "process": "1"}, "process"),
         ("/local/chaos", {"switch": "mails", "refuse": "1"}, "refuse"),
+        ("/local/chaos", {"switch": "poison"}, "order_id"),
+        ("/local/chaos", {"switch": "mend", "key": "parked/none"}, "key"),
+        ("/local/chaos", {"switch": "slow", "seconds": "1"}, "seconds"),
         ("/local/tokens", {"user": "../x"}, "user"),
         ("/local/tokens", {}, "user"),
     ],
@@ -493,8 +496,12 @@ def test_deliveries_that_fail_come_again_and_have_their_effect_once(
     eventually(lambda: browser.reader("event_publisher")["failed"] >= 1)
 
 
-def test_an_unreadable_record_is_parked_completely_by_each_reader(browser: Browser, people: DemoClients) -> None:
-    id = browser.throw("poison")["order_id"]
+def test_an_unreadable_record_is_parked_completely_by_each_reader(
+    browser: Browser, people: DemoClients, order: Any
+) -> None:
+    id = order["order_id"]
+    eventually(lambda: of_kind(browser.story(id), "effect", reaction="order_notification"), others_buy(people))
+    browser.throw("poison", order_id=id)
     readers = {"copies_reader", "event_publisher"}
     eventually(lambda: {one["reader"] for one in of_kind(browser.story(id), "parked")} == readers, others_buy(people))
     mine = [one for one in browser.get("/local/failures?limit=2")["items"] if one["kind"] == "parked"]
@@ -512,6 +519,41 @@ def test_an_unreadable_record_is_parked_completely_by_each_reader(browser: Brows
     page = browser.get("/local/failures?limit=1")
     after = browser.get(f"/local/failures?limit=1&cursor={urllib.parse.quote(page['cursor'])}")
     assert page["items"][0]["key"] != after["items"][0]["key"]
+    stored = browser.get("/local/stream")["failures"]
+    for one in mine:
+        path = f"/local/failures/{urllib.parse.quote(one['key'], safe='')}"
+        browser.throw("mend", key=one["key"])
+        assert browser.ask("POST", f"{path}/redrive", {})[1] == {"redriven": True, "why": None}
+        status, said = browser.ask("POST", "/local/chaos", {"switch": "mend", "key": one["key"]})
+        assert (status, said["errors"][0]["field"]) == (400, "key"), "it is mended"
+    left = browser.get("/local/stream")["failures"]
+    assert {name: stored[name] - left.get(name, 0) for name in readers} == dict.fromkeys(readers, 1)
+    eventually(lambda: browser.get(f"/local/orders/{id}/copies")["in_sync"])
+    people.pay_order(order)
+    eventually(delivered(people, order), others_buy(people))
+
+
+def test_the_page_gets_the_nodes_of_the_flow_and_their_last_calls(browser: Browser, order: Any) -> None:
+    nodes = {node["id"] for node in browser.get("/local/flow")["nodes"]}
+    assert {"api", "table", "copies_reader", "bus", "refund"} <= nodes
+    [call, *_] = eventually(lambda: browser.get("/local/flow/copies_reader/calls")["calls"])
+    assert (call["function"], call["lines"][-1]["message"]) == ("copies_reader", "copies_updated")
+    assert browser.get("/local/flow/bus/calls") == {"calls": []}
+    assert browser.ask("GET", "/local/flow/nowhere/calls")[0] == 404
+
+
+def test_a_batch_and_a_message_that_are_delivered_twice_have_one_effect(browser: Browser, people: DemoClients) -> None:
+    last = browser.get("/local/shop")["last_entry"]
+    browser.throw("twice", of="fulfilment")
+    browser.throw("twice", of="event_publisher")
+    order = people.place_order(people.create_stocked_product(1), quantity=1)
+    id = order["order_id"]
+    people.pay_order(order)
+    eventually(delivered(people, order), others_buy(people))
+    with browser.following(f"?after={last}") as pushed:
+        assert next(one for one in pushed if one["text"].endswith("(delivered twice)"))["reader"] == "event_publisher"
+    effects = of_kind(browser.story(id), "effect", reaction="fulfilment")
+    assert sum(one["text"].startswith("invoice ") for one in effects) == 1
 
 
 def test_listing_dead_letters_repeatedly_shows_the_same_messages(

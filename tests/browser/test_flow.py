@@ -1,0 +1,404 @@
+"""The flow as a person uses it: to watch an order, to break a part of the shop, and to see it recover."""
+
+import json
+import re
+from typing import Any
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from functions.model.reactions import REACTIONS
+from functions.model.table import ORDER, PRODUCT
+from local.shop_target import local_target
+from ops.scan.sweep import filter_by_type
+from tests.browser.conftest import PATIENCE_MS, Tab, layout_and_accessibility_problems
+from tests.browser.test_page import stocked
+from tests.laptop.conftest import LaptopShop
+
+pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("loopback_only")]
+expect.set_options(timeout=PATIENCE_MS)
+OWN_MODULES = {"flow.js", "flowDrawing.js", "flowNodes.js", "chaos.js", "failures.js"}
+
+
+def node(page: Page, name: str) -> Locator:
+    return page.locator(f'[data-node="{name}"]')
+
+
+def opened(tab: Tab, name: str) -> Locator:
+    """The panel of a node of the flow, which is opened."""
+    if "#/flow" not in tab.page.url:
+        tab.open("flow")
+    node(tab.page, name).click()
+    expect(tab.page.locator("#flow-panel-title")).to_be_focused()
+    return tab.page.locator("#flow-panel")
+
+
+def switch(panel: Locator, form: str, button: str, *, order: bool = False) -> Locator:
+    """A switch of a node is used. Return its form."""
+    found = panel.get_by_role("form", name=form)
+    also = found.get_by_role("checkbox")
+    if also.count():
+        also.set_checked(order)
+    found.get_by_role("button", name=button).click()
+    return found
+
+
+def status(page: Page) -> Locator:
+    return page.locator(".sum-line")
+
+
+def order_of(form: Locator) -> str:
+    """The id of the order that a switch has placed."""
+    link = form.get_by_role("link", name="See the trace of its order").get_attribute("href")
+    assert link is not None
+    return link.rpartition("/")[2]
+
+
+# watching -------------------------------------------------------------------------------------------------------------
+def test_a_sample_order_is_placed_and_moves_along_the_edges(tab: Tab) -> None:
+    page = tab.page
+    page.emulate_media(reduced_motion="no-preference")
+    tab.open("flow")
+    expect(status(page)).to_contain_text("All caught up")
+    page.get_by_role("button", name="Place a sample order and watch").click()
+    page.wait_for_selector(".flow-dot", state="attached")
+    watched = page.locator(".flow-watched")
+    expect(watched).to_contain_text("is placed and paid.")
+    expect(watched).to_contain_text(re.compile(r"\d+ stream records, \d+ events, \d+ effects so far"))
+    watched.get_by_role("link", name="See its trace").click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("Order")
+
+
+def test_with_reduced_motion_edges_and_nodes_light_up_and_nothing_moves(tab: Tab) -> None:
+    page = tab.page
+    tab.open("flow")
+    expect(node(page, "schedules")).to_contain_text("jobs")
+    page.evaluate(
+        "window.dots = 0; new MutationObserver(() => { window.dots += document.querySelectorAll('.flow-dot').length })"
+        ".observe(document.querySelector('.flow-edges'), { childList: true })"
+    )
+    page.get_by_role("button", name="Place a sample order and watch").click()
+    page.wait_for_selector(".flow-edge.is-lit", state="attached")
+    page.wait_for_selector(".flow-node.is-lit")
+    expect(page.locator(".flow-watched")).to_contain_text("effects so far")
+    assert page.evaluate("window.dots") == 0
+
+
+def test_every_reaction_is_a_node_that_says_what_it_leads_to(tab: Tab) -> None:
+    page = tab.page
+    tab.open("flow")
+    for name in ("api", "table", "copies_reader", "event_publisher", "bus", *(one.name for one in REACTIONS)):
+        expect(node(page, name)).to_be_visible()
+        expect(node(page, name)).to_contain_text("Leads to: ")
+    expect(node(page, "event_publisher")).to_contain_text("Leads to: Event bus.")
+
+
+def test_a_node_is_opened_and_closed_by_keyboard(tab: Tab) -> None:
+    page = tab.page
+    panel = opened(tab, "refund")
+    expect(panel).to_contain_text("Refunds money through the payment provider")
+    panel.get_by_text("What it is, reads and writes").click()
+    for told in ("functions/handlers/refund_worker.py", "Maximum receive count", "RefundRequested", "SecretsProvider"):
+        expect(panel).to_contain_text(told)
+    page.keyboard.press("Shift+Tab")
+    panel.get_by_role("button", name="Close refund").press("Enter")
+    expect(panel).to_have_count(0)
+    expect(node(page, "refund")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.locator("#flow-panel-title")).to_be_focused()
+    expect(node(page, "refund")).to_have_attribute("aria-expanded", "true")
+
+
+def test_the_last_calls_of_a_node_are_shown_with_their_log_lines(tab: Tab) -> None:
+    page = tab.page
+    tab.open("flow")
+    page.get_by_role("button", name="Place a sample order and watch").click()
+    expect(page.locator(".flow-watched")).to_contain_text("effects so far")
+    panel = opened(tab, "copies_reader")
+    expect(panel).to_contain_text("OrderSummary from Order")
+    panel.get_by_text("Last calls and their log lines").click()
+    expect(panel.locator(".flow-call").first).to_contain_text("INFO copies_updated")
+    expect(panel.locator(".entries")).to_contain_text("copies updated after")
+
+
+# breaking -------------------------------------------------------------------------------------------------------------
+def test_a_failing_reaction_recovers_with_the_attempt_and_the_time_that_it_took(tab: Tab) -> None:
+    page = tab.page
+    panel = opened(tab, "fulfilment")
+    panel.get_by_label("Times").fill("2")
+    form = switch(panel, "Fail deliveries", "Make them fail", order=True)
+    expect(form).to_contain_text("The next 2 deliveries of fulfilment will fail.")
+    expect(node(page, "fulfilment")).to_contain_text("failing: attempt ")
+    expect(node(page, "fulfilment")).to_have_attribute("data-tone", "bad")
+    recovered = re.compile(r"recovered: attempt 3, after (about )?[\d.]+ s")
+    expect(node(page, "fulfilment")).to_contain_text(recovered)
+    expect(panel.locator(".flow-recovered")).to_contain_text(recovered)
+    tab.open(f"orders/{order_of(form)}")
+    story = page.locator(".timeline")
+    expect(story).to_contain_text("fulfilment failed on OrderPaid: forced failure")
+    expect(story).to_contain_text("invoice 2")
+
+
+def test_a_failing_reader_recovers_at_its_node(tab: Tab) -> None:
+    panel = opened(tab, "event_publisher")
+    panel.get_by_label("Times").fill("1")
+    switch(panel, "Fail deliveries", "Make them fail", order=True)
+    expect(node(tab.page, "event_publisher")).to_contain_text(re.compile(r"recovered: attempt \d, after "))
+
+
+def test_a_message_that_is_delivered_twice_has_one_effect(tab: Tab, shop: LaptopShop) -> None:
+    panel = opened(tab, "fulfilment")
+    form = switch(panel, "Deliver twice", "Deliver twice", order=True)
+    expect(form).to_contain_text("fulfilment gets the next message twice.")
+    expect(panel.locator(".entries")).to_contain_text("fulfilment gets OrderPaid twice")
+    expect(status(tab.page)).to_contain_text("All caught up")
+    expect(panel.locator(".flow-recovered")).to_contain_text("recovered: both deliveries processed, after about ")
+    table = local_target(shop.shop()).table
+    items = table.client.query(
+        TableName=table.name,
+        KeyConditionExpression="PK = :order",
+        ExpressionAttributeValues={":order": ORDER.key(order_id=order_of(form))["PK"]},
+    )["Items"]
+    assert sum(item["type"]["S"] == "Invoice" for item in items) == 1
+
+
+def test_a_batch_that_is_delivered_twice_is_seen_at_its_reader(tab: Tab) -> None:
+    panel = opened(tab, "copies_reader")
+    switch(panel, "Deliver twice", "Deliver twice", order=True)
+    expect(panel.locator(".entries")).to_contain_text("(delivered twice)")
+    expect(panel.locator(".flow-recovered")).to_contain_text("recovered: both deliveries processed, after ")
+
+
+def test_a_poisoned_record_is_counted_where_it_is_parked_until_it_is_mended_and_redriven(tab: Tab) -> None:
+    page = tab.page
+    form = switch(opened(tab, "table"), "Poison a record", "Write a poison record")
+    expect(form).to_contain_text("was written with the unknown schema version")
+    order_id = order_of(form)
+    aside = page.get_by_role("region", name="Failures", exact=True)
+    for reader in ("copies_reader", "event_publisher"):
+        expect(node(page, reader)).to_contain_text("1 parked")
+        expect(status(page)).to_contain_text(f"{reader} (1)")
+        aside.get_by_role("button", name=f"Open the failure of {reader}").first.click()
+        expect(page.get_by_role("dialog")).to_contain_text("Reason: UnknownSchema")
+        expect(page.get_by_role("dialog").locator("pre")).to_contain_text(order_id)
+        page.get_by_role("dialog").get_by_role("button", name="Redrive").click()
+        expect(page.locator(".toast")).to_contain_text("Not redriven: ")
+        page.keyboard.press("Escape")
+    for reader in ("copies_reader", "event_publisher"):
+        panel = opened(tab, reader)
+        panel.get_by_role("button", name=re.compile("^Mend and redrive")).click()
+        expect(page.locator(".toast")).to_contain_text("Redriven: the failed work is done")
+        expect(node(page, reader)).not_to_contain_text("parked")
+        expect(node(page, reader)).to_contain_text("recovered: redriven, after ")
+        expect(panel).not_to_contain_text("Stored here")
+    expect(status(page)).to_contain_text("All caught up")
+    tab.open(f"orders/{order_id}")
+    expect(page.get_by_role("region", name="Copies", exact=True)).to_contain_text("All in sync")
+
+
+def test_a_parked_record_is_redriven_once_it_can_be_read(tab: Tab, shop: LaptopShop) -> None:
+    stocked(tab)
+    where = local_target(shop.shop())
+    products = where.table.client.scan(TableName=where.table.name, **filter_by_type(PRODUCT.type))["Items"]
+    image = products[0]
+    record = {"eventName": "INSERT", "dynamodb": {"Keys": {"PK": image["PK"], "SK": image["SK"]}, "NewImage": image}}
+    document = {"reader": "event_publisher", "reason": "Unreadable: by the code of then", "record": record}
+    bucket, key = where.outputs["FailuresBucket"], "parked/event_publisher/by-hand.json"
+    where.client("s3").put_object(Bucket=bucket, Key=key, Body=json.dumps(document).encode())
+    page = tab.page
+    tab.open("flow")
+    row = (
+        page.get_by_role("region", name="Failures", exact=True)
+        .get_by_role("row")
+        .filter(has_text="by the code of then")
+    )
+    row.get_by_role("button").click()
+    page.get_by_role("dialog").get_by_role("button", name="Redrive").click()
+    expect(page.locator(".toast")).to_contain_text("Redriven: the failed work is done")
+    expect(row).to_contain_text("parked, redriven")
+
+
+def test_a_dead_letter_is_counted_at_its_reaction(tab: Tab, shop: LaptopShop) -> None:
+    where = local_target(shop.shop())
+    [dead] = [url for url in where.resources("AWS::SQS::Queue") if "FulfilmentReactionDeadLetters" in url]
+    where.client("sqs").send_message(QueueUrl=dead, MessageBody="{}")
+    tab.open("flow")
+    expect(node(tab.page, "fulfilment")).to_contain_text("1 dead letter")
+    expect(status(tab.page)).to_contain_text("Failed and stored: fulfilment (1)")
+    where.client("sqs").purge_queue(QueueUrl=dead)
+    expect(status(tab.page)).to_contain_text("All caught up")
+
+
+CALM: dict[str, Any] = {
+    "readers": [{"name": "copies_reader", "running": True}],
+    "queues": [{"name": "fulfilment", "kind": "reaction"}],
+    "processes": [{"name": "aws", "running": True}],
+    "behind": [],
+    "failures": {},
+}
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({}, "All caught up"),
+        ({"failures": {"event_publisher": 2}}, "Failed and stored: event_publisher (2)"),
+        ({"failures": {"schedules": 1}}, "Failed and stored: schedules (1)"),
+        ({"queues": [{"name": "warehouse", "kind": "foreign", "dead": 1}]}, "Failed and stored: warehouse (1)"),
+        ({"failures": None}, "The readers are restarting"),
+        ({"queues": []}, "The readers are restarting"),
+        ({"readers": [{"name": "copies_reader", "running": False}]}, "Stopped: copies_reader"),
+        ({"queues": [{"name": "fulfilment", "kind": "reaction", "in_flight": 1}]}, "Working"),
+        ({"queues": [{"name": "fulfilment", "kind": "reaction", "delayed": 1}]}, "Some deliveries failed"),
+    ],
+)
+def test_all_caught_up_is_never_said_while_a_failure_is_stored(tab: Tab, change: dict[str, Any], text: str) -> None:
+    tab.open("flow")
+    said = """(now) => import('/flowNodes.js').then(({ inShort, Activity }) => inShort(now, new Activity()).text)"""
+    assert tab.page.evaluate(said, CALM | change).startswith(text)
+
+
+def test_a_recovery_is_measured_from_the_first_failure_to_the_success(tab: Tab) -> None:
+    tab.open("flow")
+    told = """(entries) => import('/flowNodes.js').then(({ Activity }) => {
+        const activity = new Activity();
+        activity.add(entries.map((entry, id) => ({ id, at: `2026-11-25T00:00:0${entry.second}.000Z`, ...entry })));
+        return ['fulfilment', 'copies_reader', 'table'].map((id) => activity.recovery(id)?.text ?? null);
+    })"""
+    failed = {"kind": "failed", "reaction": "fulfilment", "order_id": "a"}
+    done = {"kind": "effect", "reaction": "fulfilment", "order_id": "a", "attempt": 3, "second": 5}
+    attempts = [failed | {"second": 1, "attempt": 1}, failed | {"second": 3, "attempt": 2}]
+    other = done | {"order_id": "b"}
+    assert tab.page.evaluate(told, [*attempts, done]) == ["recovered: attempt 3, after 4 s", None, None]
+    assert tab.page.evaluate(told, [*attempts, other]) == [None, None, None]
+    stopped = {"kind": "chaos", "switch": "reader", "node": "copies_reader"}
+    caught_up = {"kind": "delivery", "reader": "copies_reader", "outcome": "done", "attempt": 1, "lag_ms": 2500}
+    stop = [stopped | {"running": False, "second": 1}, stopped | {"running": True, "second": 2}]
+    assert tab.page.evaluate(told, [*stop, caught_up | {"second": 3}])[1] == "recovered: attempt 1, after 2.5 s"
+    settled = """(entries) => import('/flowNodes.js').then(({ Activity }) => {
+        const activity = new Activity();
+        activity.add(entries.map((entry) => ({ ...entry, at: new Date(1000 * entry.second).toISOString() })));
+        const looks = [[true, 4], [false, 5], [true, 6], [true, 8]];
+        for (const [isIdle, second] of looks) activity.settle('fulfilment', isIdle, 1000 * second);
+        const before = activity.recovery('fulfilment') ?? null;
+        activity.settle('fulfilment', true, 9500);
+        return [before, activity.recovery('fulfilment').text];
+    })"""
+    assert tab.page.evaluate(settled, attempts) == [None, "recovered: attempt 3, after about 5 s"]
+    killed = [
+        {"kind": "process", "process": "dynamodb", "running": runs, "second": at}
+        for at, runs in ((1, False), (3, True))
+    ]
+    assert tab.page.evaluate(told, killed)[2] == "recovered: after 2 s"
+
+
+def test_a_slow_provider_and_refused_mails_are_seen_at_their_nodes(tab: Tab) -> None:
+    page = tab.page
+    panel = opened(tab, "provider")
+    panel.get_by_label("Delay of each answer").select_option("3")
+    switch(panel, "Slow the provider", "Set the delay")
+    expect(node(page, "provider")).to_contain_text("slow: 3 s")
+    panel.get_by_label("Delay of each answer").select_option("0")
+    switch(panel, "Slow the provider", "Set the delay")
+    expect(node(page, "provider")).to_contain_text("answers")
+    panel = opened(tab, "mail")
+    panel.get_by_label("SES refuses").select_option("rate")
+    switch(panel, "Refuse mails", "Refuse mails")
+    expect(node(page, "mail")).to_contain_text("1 mail a second")
+    panel.get_by_label("SES refuses").select_option("none")
+    switch(panel, "Refuse mails", "Refuse mails")
+    expect(node(page, "mail")).to_contain_text("accepts mails")
+
+
+def test_a_late_payment_of_a_cancelled_order_is_refunded_through_the_provider(tab: Tab) -> None:
+    panel = opened(tab, "refund")
+    panel.get_by_label("Times").fill("1")
+    switch(panel, "Fail deliveries", "Make them fail", order=True)
+    expect(node(tab.page, "refund")).to_contain_text(re.compile(r"recovered: attempt 2, after (about )?[\d.]+ s"))
+
+
+def test_a_stopped_reader_and_a_killed_process_are_seen_to_come_back(tab: Tab) -> None:
+    page = tab.page
+    panel = opened(tab, "copies_reader")
+    switch(panel, "Stop a reader", "Stop the reader", order=True)
+    expect(status(page)).to_contain_text("Stopped: copies_reader")
+    expect(node(page, "copies_reader")).to_contain_text(re.compile(r"stopped, \d+ waiting"))
+    panel.get_by_role("button", name="Start the reader").click()
+    expect(node(page, "copies_reader")).to_contain_text(re.compile(r"recovered: attempt 1, after [\d.]+ "))
+    expect(status(page)).to_contain_text("All caught up")
+    switch(opened(tab, "table"), "Kill the local DynamoDB", "Kill now", order=True)
+    expect(node(page, "table")).to_contain_text("recovered: after ")
+    expect(page.get_by_text("restarted in").first).to_be_visible()
+    expect(status(page)).to_contain_text("All caught up")
+    tab.seen.errors.clear()  # the browser logged the requests that failed while the shop was down
+
+
+def test_a_failed_request_of_the_page_is_shown_and_not_repeated(tab: Tab) -> None:
+    def looks() -> int:
+        return sum("/whole" in request for request in tab.seen.requests)
+
+    page = tab.page
+    form = switch(opened(tab, "table"), "Poison a record", "Write a poison record")
+    form.get_by_role("link", name="See the trace of its order").click()
+    expect(page.locator(".timeline")).to_contain_text("copies_reader parked a record")
+    expect(page.get_by_role("alert")).to_contain_text("The data was written by a version of the shop")
+    page.wait_for_timeout(2000)
+    settled = looks()
+    page.wait_for_timeout(2000)
+    assert looks() == settled
+    tab.seen.errors.clear()  # the browser writes down each answer that is a fault
+    for reader in ("copies_reader", "event_publisher"):
+        opened(tab, reader).get_by_role("button", name=re.compile("^Mend and redrive")).click()
+        expect(node(page, reader)).not_to_contain_text("parked")
+
+
+def test_a_hidden_tab_holds_no_connection(tab: Tab) -> None:
+    def turned(hidden: str) -> None:
+        page.evaluate(f"Object.defineProperty(document, 'hidden', {{ value: {hidden}, configurable: true }})")
+        page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+
+    page = tab.page
+    tab.open("flow")
+    expect(page.get_by_text("Live", exact=True)).to_be_visible()
+    with page.expect_event("requestfailed", lambda request: "/local/events" in request.url):
+        turned("true")
+    with page.expect_request(lambda request: "/local/events?after=" in request.url):
+        turned("false")
+
+
+# layout and accessibility ---------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("width", [768, 1440])
+def test_the_heading_and_the_whole_drawing_are_in_the_first_screen(tab: Tab, width: int) -> None:
+    page = tab.page
+    page.set_viewport_size({"width": width, "height": 900})
+    tab.open("flow")
+    expect(node(page, "schedules")).to_contain_text("jobs")
+    bottoms = page.locator(".flow-node").evaluate_all("all => all.map((one) => one.getBoundingClientRect().bottom)")
+    assert max(bottoms) <= 900
+    assert page.evaluate("scrollY") == 0
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [360, 768, 1440])
+def test_the_flow_is_accessible_at_every_width(tab: Tab, scheme: str, width: int) -> None:
+    page = tab.page
+    page.emulate_media(color_scheme="dark" if scheme == "dark" else "light", reduced_motion="reduce")
+    page.set_viewport_size({"width": width, "height": 900})
+    for name in ("order_notification", "table"):
+        panel = opened(tab, name)
+        panel.get_by_text("What it is, reads and writes").click()
+        expect(page.locator(".loading")).to_have_count(0)
+        assert layout_and_accessibility_problems(page) == [], name
+    boxes = page.locator(".flow-node").evaluate_all(
+        "all => all.map((one) => [one.scrollWidth - one.clientWidth, one.scrollHeight - one.clientHeight])"
+    )
+    assert [box for box in boxes if max(box) > 1] == [], "a text is larger than its node"
+
+
+def test_the_flow_loads_few_modules(tab: Tab) -> None:
+    tab.open("flow")
+    expect(node(tab.page, "schedules")).to_contain_text("jobs")
+    loaded = {request.rpartition("/")[2] for request in tab.seen.requests}
+    assert loaded >= OWN_MODULES
+    assert "seedProducts.js" not in loaded
+    assert sum(request.endswith((".js", ".css")) for request in tab.seen.requests) <= 25
