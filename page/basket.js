@@ -2,7 +2,7 @@
 
 import { once, post } from "./api.js";
 import { field, form } from "./forms.js";
-import { money } from "./format.js";
+import { money, plural } from "./format.js";
 import { payPanel } from "./pay.js";
 import { fullName, register, signIn } from "./people.js";
 import { announce, button, el, empty } from "./ui.js";
@@ -42,6 +42,14 @@ export class Basket extends EventTarget {
   /** The products of the basket that are known to be for sale, with their quantities. */
   get lines() {
     return [...this.#quantities].filter(([id]) => this.#products.has(id)).map(([id, quantity]) => ({ ...this.#products.get(id), quantity }));
+  }
+
+  /** The number of pieces, and the price of the goods, as text: one amount for each currency. */
+  get sums() {
+    const totals = new Map();
+    for (const { currency, price, quantity } of this.lines) totals.set(currency, (totals.get(currency) ?? 0) + price * quantity);
+    const pieces = this.lines.reduce((sum, { quantity }) => sum + quantity, 0);
+    return { pieces, price: [...totals].map(([currency, total]) => money(total, currency)).join(" + ") };
   }
 
   nameOf = (id) => this.#products.get(id)?.name ?? id;
@@ -104,6 +112,34 @@ export function basketPanel({ basket, me, signal, placed, reload }) {
   }
 }
 
+/** On a narrow window, the basket is below the products: a bar at the bottom shows count and sum, and leads to it. */
+export function basketBar({ basket, place, signal }) {
+  const text = el("span", null);
+  const price = el("strong", null);
+  const open = el("button", { type: "button", class: "button primary" }, "Go to basket");
+  const bar = el("div", { class: "shop-bar", hidden: true }, el("p", null, text, " ", price), open);
+  let isSeen = false;
+  const draw = () => {
+    const sums = basket.sums;
+    bar.hidden = isSeen || sums.pieces === 0;
+    text.textContent = `${plural(sums.pieces, "piece")} in the basket,`;
+    price.textContent = sums.price;
+  };
+  open.addEventListener("click", () => {
+    place.scrollIntoView();
+    place.querySelector("h2").focus({ preventScroll: true });
+  });
+  const observer = new IntersectionObserver(([{ isIntersecting }]) => {
+    isSeen = isIntersecting;
+    draw();
+  });
+  observer.observe(place);
+  signal.addEventListener("abort", () => observer.disconnect(), { once: true });
+  basket.addEventListener("change", draw, { signal });
+  draw();
+  return bar;
+}
+
 function drawLines(basket, lines, sum, delivery) {
   const wanted = basket.lines;
   delivery.hidden = wanted.length === 0;
@@ -117,9 +153,7 @@ function drawLines(basket, lines, sum, delivery) {
   const same = drawn.length === wanted.length && wanted.every((line, at) => drawn[at].dataset.product === line.product_id);
   if (!same) lines.replaceChildren(...wanted.map((line) => basketLine(basket, line)));
   wanted.forEach((line, at) => lines.children[at].show(line));
-  const currencies = [...new Set(wanted.map((line) => line.currency))];
-  const totals = currencies.map((currency) => money(wanted.filter((line) => line.currency === currency).reduce((total, line) => total + line.price * line.quantity, 0), currency));
-  sum.replaceChildren(el("span", null, "Goods ", el("span", { class: "hint" }, "plus shipping")), el("strong", null, totals.join(" + ")));
+  sum.replaceChildren(el("span", null, "Goods ", el("span", { class: "hint" }, "plus shipping")), el("strong", null, basket.sums.price));
 }
 
 function basketLine(basket, { product_id: id, name, quantity }) {
