@@ -6,7 +6,7 @@ import { asUtc, field, form, localMoment } from "./forms.js";
 import { money, number, plural, shortId, stateName } from "./format.js";
 import { isStaff, person, staffMember, staffNote } from "./people.js";
 import { Rejection } from "./problems.js";
-import { announce, button, chip, el, empty, fill, row, stateChip, storyLink, table, timeOf } from "./ui.js";
+import { announce, button, chip, el, empty, fill, row, stateChip, scrollToCurrent, storyLink, table, timeOf } from "./ui.js";
 import { labels } from "./labels.js";
 
 const OPEN = ["PENDING", "PAID", "FULFILLING", "CANCEL_REQUESTED", "PARTIALLY_SHIPPED", "CUT_REQUESTED", "SHIPPED"];
@@ -26,10 +26,12 @@ export function show(place, { query, signal }) {
   };
   const heading = el("h1", null, "Board");
   const list = el("section", { class: "card", "aria-label": `Orders: ${stateName(asked.status)}` });
+  const states = tabs(asked, me, signal);
   const pages = showPages(list, asked, me, signal);
   place.append(
     el("div", { class: "view-head" }, heading, el("p", { class: "lead" }, labels.board), staffNote(me)),
-    tabs(asked, me, signal), el("div", { class: "board-tools" }, filters(asked), finder(list, me, signal, pages.stop)), list);
+    states, el("div", { class: "board-tools" }, filters(asked), finder(list, me, signal, pages.stop)), list);
+  scrollToCurrent(states);
   return heading;
 }
 
@@ -73,9 +75,11 @@ function filters(asked) {
   const to = field("Placed before", "to", { type: "datetime-local", value: localMoment(asked.to) });
   const order = field("Sort", "order", {}, { options: [["newest", "newest first", asked.order === "newest"], ["oldest", "oldest first", asked.order === "oldest"]] });
   const all = (asked.from || asked.to) && el("a", { class: "button quiet", href: addressOf({ status: asked.status }) }, "All times");
-  return form({ class: "inline", "aria-label": "Filter by time" }, [from, to, order], "Show", () => {
+  const made = form({ class: "inline", "aria-label": "Filter by time" }, [from, to, order], "Show", () => {
     location.hash = addressOf({ status: asked.status, from: asUtc(from.control.value), to: asUtc(to.control.value), order: order.control.value });
   }, { kind: "", also: all ? [all] : [] });
+  const isOpen = addressOf({ ...asked, status: "" }) !== addressOf({}) || matchMedia("(min-width: 60rem)").matches;
+  return el("details", { open: isOpen }, el("summary", null, "Time range and sorting"), made);
 }
 
 // Finding --------------------------------------------------------------------------------------------------------------

@@ -240,14 +240,6 @@ const ordersOf = ({ me, base, signal }, query) => paged({
   none: empty("No order in this time", "Choose another time range."),
 });
 
-const PARTS = [
-  { title: "Credit", load: credit },
-  { title: "Invoices and addresses", load: invoices },
-  { title: "Reviews", load: reviews },
-  { title: "Mails", load: mails },
-  { title: "Suppression of mails", load: suppression, staff: true },
-];
-
 async function credit(about, place) {
   const { me, base, isStaff, signal } = about;
   const shown = await paged({
@@ -325,3 +317,12 @@ async function suppression({ me, base, signal }, place) {
     facts(["Since", since && timeOf(since)]), el("div", { class: "row" }, button("Send mails again", lift)),
   ];
 }
+
+/** Each part of the page that is read when it is opened, and whether only staff see it. */
+const PARTS = [
+  { title: "Credit", load: credit },
+  { title: "Invoices and addresses", load: invoices },
+  { title: "Reviews", load: reviews },
+  { title: "Mails", load: mails },
+  { title: "Suppression of mails", load: suppression, staff: true },
+];

@@ -4,7 +4,7 @@ import { reach, Unanswered } from "./api.js";
 import { account, arrive, person, staffMember } from "./people.js";
 import { isHere, settings } from "./settings.js";
 import * as signInPrompt from "./signInPrompt.js";
-import { el, failure, loading } from "./ui.js";
+import { el, failure, loading, scrollToCurrent } from "./ui.js";
 import { labels } from "./labels.js";
 
 /**
@@ -105,8 +105,7 @@ function offerViews(current) {
   const there = Object.entries(VIEWS).filter(([, view]) => view.title && isHere(view) && mayBeSeen(view));
   const links = there.map(([name, { title }]) => el("a", { href: `#/${name}`, "aria-current": name === current && "page" }, title));
   views.replaceChildren(...links);
-  const chosen = views.querySelector("[aria-current]"); // the row scrolls sideways where it is too narrow
-  if (chosen) views.scrollLeft = chosen.offsetLeft - views.offsetLeft - (views.clientWidth - chosen.offsetWidth) / 2;
+  scrollToCurrent(views);
 }
 
 async function start() {

@@ -2,15 +2,12 @@
 
 import json
 import re
-from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from functions.model.table import PRODUCT
-from local.demo import DemoClients
 from local.shop_target import local_target
 from ops.scan.sweep import filter_by_type
 from ops.stories import wait_until
@@ -19,7 +16,7 @@ from tests.laptop.conftest import LaptopShop
 
 pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("loopback_only")]
 expect.set_options(timeout=PATIENCE_MS)
-VIEWS = ("flow", "shop", "board", "table", "insight")
+VIEWS = ("flow", "shop", "board", "customers", "table", "insight")
 
 
 def be(page: Page, name: str) -> None:
@@ -335,5 +332,3 @@ def test_all_views_are_in_one_row_above_at_360_pixels(tab: Tab) -> None:
     ]
     assert len(places) == len(VIEWS)
     assert len({place["y"] for place in places if place}) == 1
-
-
