@@ -3,7 +3,6 @@
 import { once, post } from "./api.js";
 import { field, form } from "./forms.js";
 import { money, plural } from "./format.js";
-import { payPanel } from "./pay.js";
 import { fullName, register, signIn } from "./people.js";
 import { announce, button, el, empty } from "./ui.js";
 import { labels } from "./labels.js";
@@ -90,7 +89,7 @@ export function basketPanel({ basket, me, signal, placed, reload }) {
         await register(me, body.address.name, signal); // who only looks need not be a customer
         const order = await once(`order of ${me}`, body, (key) => post("/api/orders", body, { as: me, key, signal }));
         basket.clear();
-        showPayment(order);
+        await showPayment(order);
         placed();
       } catch (error) {
         if (["out-of-stock", "price-changed", "unknown-products"].includes(error.slug)) reload();
@@ -100,7 +99,8 @@ export function basketPanel({ basket, me, signal, placed, reload }) {
     return form({ class: "stack", "aria-label": "Delivery" }, [fields, code], "Place order", send, { nameOf: basket.nameOf });
   }
 
-  function showPayment(order) {
+  async function showPayment(order) {
+    const { payPanel } = await import("./pay.js"); // loads when it is needed, like the other parts that few visits need
     const title = el("h2", { tabindex: "-1" }, "Order placed");
     const another = button("Place another order", () => {
       fillIn();
@@ -132,7 +132,7 @@ export function basketBar({ basket, place, signal }) {
   const observer = new IntersectionObserver(([{ isIntersecting }]) => {
     isSeen = isIntersecting;
     draw();
-  });
+  }, { rootMargin: "0px 0px -160px" }); // the upper edge alone shows no sum
   observer.observe(place);
   signal.addEventListener("abort", () => observer.disconnect(), { once: true });
   basket.addEventListener("change", draw, { signal });

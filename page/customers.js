@@ -5,7 +5,7 @@ import { call, get, once, post } from "./api.js";
 import { asUtc, checkbox, field, form } from "./forms.js";
 import { capital, money, number, plural, shortId } from "./format.js";
 import { groupOf, person, staffMember, staffNote } from "./people.js";
-import { announce, button, chip, copyable, el, empty, facts, fill, row, stateChip, storyLink, table, timeOf, toast } from "./ui.js";
+import { announce, button, chip, copyable, el, empty, facts, fill, row, scrollToCurrent, stateChip, storyLink, table, timeOf, toast } from "./ui.js";
 
 const PAGE = 20;
 
@@ -20,6 +20,7 @@ export function show(place, { id, query, signal }) {
   place.append(
     el("div", { class: "view-head" }, heading, el("p", { class: "lead" }, list.lead), staffNote(me)),
     el("nav", { class: "tabs", "aria-label": "Lists" }, Object.entries(LISTS).map(tab)));
+  scrollToCurrent(place.querySelector(".tabs"));
   list.open({ place, card, me, query, signal });
   place.append(card);
   return heading;

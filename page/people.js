@@ -4,7 +4,7 @@ import { tokensFrom } from "./api.js";
 import * as localUser from "./localUser.js";
 import { settings } from "./settings.js";
 import * as signedInUser from "./signedInUser.js";
-import { chip } from "./ui.js";
+import { chip, el } from "./ui.js";
 
 const here = settings.laptop ? localUser : signedInUser;
 tokensFrom(here);
@@ -22,5 +22,5 @@ export const isStaff = (name) => groupOf(name) !== null;
 /** Says that commands here are sent as staff, and if a customer is chosen above, that they are not sent as the customer. */
 export function staffNote(me) {
   const note = `Acting as ${groupOf(me)}`;
-  return chip(person() === me ? note : `${note}, not as ${fullName(person())}`, "waiting");
+  return el("p", null, chip(person() === me ? note : `${note}, not as ${fullName(person())}`, "waiting"));
 }

@@ -6,7 +6,6 @@ import { field, form } from "./forms.js";
 import { money, number, plural } from "./format.js";
 import { fullName, isStaff, person, staffNote } from "./people.js";
 import { isHere } from "./settings.js";
-import { seedProducts } from "./seedProducts.js";
 import { announce, button, chip, el, empty, failure, fill, loading, row, stateChip, storyLink, table, timeOf } from "./ui.js";
 import { labels } from "./labels.js";
 
@@ -214,7 +213,7 @@ const chooseCategory = () => empty("Choose a category", "Every product of this s
 
 function nothingForSale(again) {
   const stock = async () => {
-    await seedProducts();
+    await (await import("./seedProducts.js")).seedProducts();
     await again();
   };
   const offers = [{ text: "Add sample products", open: stock, laptop: true }].filter(isHere);
