@@ -26,8 +26,8 @@ export function show(place, { query, signal }) {
   };
   const heading = el("h1", null, "Board");
   const list = el("section", { class: "card", "aria-label": `Orders: ${stateName(asked.status)}` });
-  const states = tabs(asked, me, signal);
   const pages = showPages(list, asked, me, signal);
+  const states = tabs(asked, me, signal);
   place.append(
     el("div", { class: "view-head" }, heading, el("p", { class: "lead" }, labels.board), staffNote(me)),
     states, el("div", { class: "board-tools" }, filters(asked), finder(list, me, signal, pages.stop)), list);
@@ -125,11 +125,13 @@ function finder(list, me, signal, stopPages) {
 // The list -------------------------------------------------------------------------------------------------------------
 /** Pages forward by cursor, back by the cursors that led here. The page that is shown stays up to date. */
 function showPages(list, asked, me, signal) {
+  const place = el("div", null); // of its own, so that a late answer does not replace what was found
   const cursors = [null];
   const arrived = el("span", null);
   let rows = new Map();
-  const turn = () => fill(list, "orders", page);
+  const turn = () => fill(place, "orders", page);
   const stop = repeat(async () => rows && update(await read()), LIST_MS, signal);
+  list.append(place);
   turn();
   return { stop };
 

@@ -193,7 +193,7 @@ function choices({ me, base }, chosen) {
   }, { kind: "" });
 }
 
-/** The parts of the page: the orders are read with the profile, every other part when it is opened. */
+/** The parts of the page: the orders are read with the profile, every other part each time it is opened. */
 function parts(about, page) {
   const orders = el("section", { class: "card", "aria-label": "Orders" });
   drawOrders(orders, about, page);
@@ -203,12 +203,7 @@ function parts(about, page) {
 function folded({ title, load }, about) {
   const place = el("div", { class: "stack" });
   const made = el("details", { class: "card customer-part" }, el("summary", null, title), place);
-  let loaded = false;
-  made.addEventListener("toggle", () => {
-    if (!made.open || loaded) return;
-    loaded = true;
-    fill(place, title.toLowerCase(), () => load(about, place));
-  });
+  made.addEventListener("toggle", () => made.open && fill(place, title.toLowerCase(), () => load(about, place)));
   return made;
 }
 

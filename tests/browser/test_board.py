@@ -103,7 +103,7 @@ def test_an_order_is_shipped_delivered_and_returned_at_the_board(tab: Tab) -> No
     page.get_by_label("Stoneware mug", exact=True).fill("1")
     page.get_by_role("button", name="Record the return").click()
     expect(row).to_contain_text("Returned")
-    row.get_by_role("link").click()
+    row.get_by_role("link").first.click()
     expect(panel(page, "Payments and refunds")).to_contain_text("Refund")
 
 

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Locator, expect
 
 from local.demo import DemoClients
 from ops.stories import wait_until
@@ -40,6 +40,13 @@ def test_staff_find_a_customer_and_see_their_page(tab: Tab, shop: LaptopShop) ->
     orders.get_by_role("button", name="Show", exact=True).click()
     expect(orders).to_contain_text("No order in this time")
 
+    def opened_shows(part: Locator, text: str) -> bool:  # invoices and mails follow after a moment
+        part.evaluate("(details) => (details.open = false)")
+        part.locator("summary").press("Enter")
+        expect(part.locator(".stack").first).not_to_be_empty()
+        expect(part.locator(".loading")).to_have_count(0)
+        return text in part.inner_text()
+
     opened = page.locator("details.customer-part")
     opened.filter(has_text="Credit").locator("summary").click()
     issuing = page.get_by_role("form", name="Issue store credit")
@@ -52,9 +59,8 @@ def test_staff_find_a_customer_and_see_their_page(tab: Tab, shop: LaptopShop) ->
         ("Mails", order_id[:8]),
         ("Suppression of mails", "Mails to this address are sent."),
     ):
-        part = opened.filter(has=page.locator("summary", has_text=title))
-        part.locator("summary").press("Enter")
-        expect(part).to_contain_text(shown)
+        part = opened.filter(has=page.locator("summary", has_text=re.compile(f"^{title}$")))
+        assert wait_until(title, lambda part=part, shown=shown: opened_shows(part, shown))
     assert layout_and_accessibility_problems(page) == []
 
 

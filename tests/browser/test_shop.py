@@ -1,17 +1,22 @@
 """The shop as a customer and as staff use it: categories, search, basket, and stock."""
 
 import re
-from typing import Any
+from dataclasses import replace
+from typing import Any, Literal
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Browser, expect
 
+from functions.api.routes.invoice_page import render_page
+from functions.model.entities import Line
+from functions.model.table import INVOICE
 from local.demo import DemoClients
 from ops.api_client import ApiClient
 from ops.stories import wait_until
 from tests.browser.conftest import PATIENCE_MS, Tab, layout_and_accessibility_problems
 from tests.browser.test_page import be, stocked
 from tests.laptop.conftest import LaptopShop
+from tests.support.samples import SAMPLES
 
 pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("loopback_only")]
 expect.set_options(timeout=PATIENCE_MS)
@@ -198,3 +203,26 @@ def test_the_shop_is_accessible_at_every_width(tab: Tab, shop: LaptopShop, schem
     tab.open("shop?category=/garden/tools/")
     expect(page.get_by_role("heading", name="Tools", exact=True)).to_be_visible()
     assert layout_and_accessibility_problems(page) == []
+
+
+@pytest.mark.parametrize(("width", "media"), [(360, "screen"), (768, "screen"), (1440, "screen"), (640, "print")])
+def test_the_columns_of_an_invoice_are_aligned(
+    chromium: Browser, width: int, media: Literal["screen", "print"]
+) -> None:
+    lines = {
+        "lamp": Line(name="Night light, brass, with a long name", price=1_234_500, quantity=100),
+        "mug": Line(name="Mug, red", price=990, quantity=1),
+    }
+    page = chromium.new_page(viewport={"width": width, "height": 800})
+    page.emulate_media(media=media)
+    page.set_content(render_page(replace(SAMPLES[INVOICE], lines=lines, total=123_450_990), "Elm & Sons"))
+    assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0
+    amounts = page.locator(".lines tr > :last-child").evaluate_all(
+        "(all) => all.map((one) => Math.round(one.getBoundingClientRect().right))"
+    )
+    each = page.locator(".lines tr > :nth-child(3)").evaluate_all(
+        "(all) => all.map((one) => Math.round(one.getBoundingClientRect().right))"
+    )
+    assert len(set(amounts)) == 1
+    assert len(set(each)) == 1
+    page.close()
