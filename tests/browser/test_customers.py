@@ -32,7 +32,7 @@ def test_staff_find_a_customer_and_see_their_page(tab: Tab, shop: LaptopShop) ->
 
     def is_listed() -> bool:  # the list of a customer's orders is a copy, made a moment later
         page.reload()
-        expect(orders.get_by_role("row").first).to_be_visible()
+        expect(orders).to_be_visible()
         return orders.get_by_role("row", name=order_id[:8]).count() == 1
 
     assert wait_until("the order of the customer", is_listed)

@@ -332,3 +332,5 @@ def test_all_views_are_in_one_row_above_at_360_pixels(tab: Tab) -> None:
     ]
     assert len(places) == len(VIEWS)
     assert len({place["y"] for place in places if place}) == 1
+    current = tab.page.get_by_role("navigation", name="Views").get_by_role("link", name="Insight")
+    expect(current).to_be_in_viewport(ratio=1)  # the row scrolls sideways to it
