@@ -1,6 +1,7 @@
 """The customers view: staff find customers, companies and discount codes; a customer sees their own page."""
 
 import re
+from functools import partial
 
 import pytest
 from playwright.sync_api import Locator, expect
@@ -60,7 +61,7 @@ def test_staff_find_a_customer_and_see_their_page(tab: Tab, shop: LaptopShop) ->
         ("Suppression of mails", "Mails to this address are sent."),
     ):
         part = opened.filter(has=page.locator("summary", has_text=re.compile(f"^{title}$")))
-        assert wait_until(title, lambda part=part, shown=shown: opened_shows(part, shown))
+        assert wait_until(title, partial(opened_shows, part, shown))
     assert layout_and_accessibility_problems(page) == []
 
 
