@@ -4,7 +4,7 @@ import { get, once, post } from "./api.js";
 import { checkbox, field, form } from "./forms.js";
 import { money, plural, shortId } from "./format.js";
 import { payPanel } from "./pay.js";
-import { groupOf, isStaff } from "./people.js";
+import { groupOf, isStaff, staffNote } from "./people.js";
 import { isHere } from "./settings.js";
 import { button, dialog, el, fill, toast } from "./ui.js";
 import { labels } from "./labels.js";
@@ -26,13 +26,14 @@ const ACTIONS = [
   { name: "Cancel", states: CANCELLABLE, who: (me) => groupOf(me) !== "warehouse", open: cancel, kind: "danger" },
 ];
 
-/** The buttons for an order in its state, for this user. `done` is called after a command succeeded. */
+/** The buttons for an order in its state, for this user. `done` is called after a command succeeded. `small`: in a list. */
 export function actionButtons({ order, me, done, small = false }) {
   const asked = { order, me, done, path: `/api/orders/${order.order_id}` };
   const there = ACTIONS.filter(isHere).filter(({ states, archived = false, who }) =>
     archived === Boolean(order.archived) && (archived || states.includes(order.status)) && who(me));
-  return there.map(({ name, open, kind = "" }) =>
+  const buttons = there.map(({ name, open, kind = "" }) =>
     button(name, () => open(asked), { kind: `${kind} ${small ? "small" : ""}`, "aria-label": `${name} order ${shortId(order.order_id)}` }));
+  return buttons.length && isStaff(me) && !small ? [staffNote(me), ...buttons] : buttons;
 }
 
 /** Closes the dialog, shows the result, and reloads the view. */

@@ -2,8 +2,7 @@
 
 import { once, post } from "./api.js";
 import { field, form } from "./forms.js";
-import { money } from "./format.js";
-import { payPanel } from "./pay.js";
+import { money, plural } from "./format.js";
 import { fullName, register, signIn } from "./people.js";
 import { announce, button, el, empty } from "./ui.js";
 import { labels } from "./labels.js";
@@ -44,6 +43,14 @@ export class Basket extends EventTarget {
     return [...this.#quantities].filter(([id]) => this.#products.has(id)).map(([id, quantity]) => ({ ...this.#products.get(id), quantity }));
   }
 
+  /** The number of pieces, and the price of the goods, as text: one amount for each currency. */
+  get sums() {
+    const totals = new Map();
+    for (const { currency, price, quantity } of this.lines) totals.set(currency, (totals.get(currency) ?? 0) + price * quantity);
+    const pieces = this.lines.reduce((sum, { quantity }) => sum + quantity, 0);
+    return { pieces, price: [...totals].map(([currency, total]) => money(total, currency)).join(" + ") };
+  }
+
   nameOf = (id) => this.#products.get(id)?.name ?? id;
 
   #changed() {
@@ -82,7 +89,7 @@ export function basketPanel({ basket, me, signal, placed, reload }) {
         await register(me, body.address.name, signal); // who only looks need not be a customer
         const order = await once(`order of ${me}`, body, (key) => post("/api/orders", body, { as: me, key, signal }));
         basket.clear();
-        showPayment(order);
+        await showPayment(order);
         placed();
       } catch (error) {
         if (["out-of-stock", "price-changed", "unknown-products"].includes(error.slug)) reload();
@@ -92,7 +99,8 @@ export function basketPanel({ basket, me, signal, placed, reload }) {
     return form({ class: "stack", "aria-label": "Delivery" }, [fields, code], "Place order", send, { nameOf: basket.nameOf });
   }
 
-  function showPayment(order) {
+  async function showPayment(order) {
+    const { payPanel } = await import("./pay.js"); // loads when it is needed, like the other parts that few visits need
     const title = el("h2", { tabindex: "-1" }, "Order placed");
     const another = button("Place another order", () => {
       fillIn();
@@ -102,6 +110,34 @@ export function basketPanel({ basket, me, signal, placed, reload }) {
     title.focus();
     announce("Order placed. Now pay for it.");
   }
+}
+
+/** On a narrow window, the basket is below the products: a bar at the bottom shows count and sum, and leads to it. */
+export function basketBar({ basket, place, signal }) {
+  const text = el("span", null);
+  const price = el("strong", null);
+  const open = el("button", { type: "button", class: "button primary" }, "Go to basket");
+  const bar = el("div", { class: "shop-bar", hidden: true }, el("p", null, text, " ", price), open);
+  let isSeen = false;
+  const draw = () => {
+    const sums = basket.sums;
+    bar.hidden = isSeen || sums.pieces === 0;
+    text.textContent = `${plural(sums.pieces, "piece")} in the basket,`;
+    price.textContent = sums.price;
+  };
+  open.addEventListener("click", () => {
+    place.scrollIntoView();
+    place.querySelector("h2").focus({ preventScroll: true });
+  });
+  const observer = new IntersectionObserver(([{ isIntersecting }]) => {
+    isSeen = isIntersecting;
+    draw();
+  }, { rootMargin: "0px 0px -160px" }); // the upper edge alone shows no sum
+  observer.observe(place);
+  signal.addEventListener("abort", () => observer.disconnect(), { once: true });
+  basket.addEventListener("change", draw, { signal });
+  draw();
+  return bar;
 }
 
 function drawLines(basket, lines, sum, delivery) {
@@ -117,9 +153,7 @@ function drawLines(basket, lines, sum, delivery) {
   const same = drawn.length === wanted.length && wanted.every((line, at) => drawn[at].dataset.product === line.product_id);
   if (!same) lines.replaceChildren(...wanted.map((line) => basketLine(basket, line)));
   wanted.forEach((line, at) => lines.children[at].show(line));
-  const currencies = [...new Set(wanted.map((line) => line.currency))];
-  const totals = currencies.map((currency) => money(wanted.filter((line) => line.currency === currency).reduce((total, line) => total + line.price * line.quantity, 0), currency));
-  sum.replaceChildren(el("span", null, "Goods ", el("span", { class: "hint" }, "plus shipping")), el("strong", null, totals.join(" + ")));
+  sum.replaceChildren(el("span", null, "Goods ", el("span", { class: "hint" }, "plus shipping")), el("strong", null, basket.sums.price));
 }
 
 function basketLine(basket, { product_id: id, name, quantity }) {

@@ -1,16 +1,19 @@
-// The board: the open orders of all customers by state, page by page, and the commands of staff.
+// The board: the open orders of all customers by state, page by page, live, and the commands of staff.
 
 import { get } from "./api.js";
 import { actionButtons } from "./actions.js";
 import { asUtc, field, form, localMoment } from "./forms.js";
-import { money, plural, shortId, stateName } from "./format.js";
-import { isStaff, person, staffMember } from "./people.js";
+import { money, number, plural, shortId, stateName } from "./format.js";
+import { isStaff, person, staffMember, staffNote } from "./people.js";
 import { Rejection } from "./problems.js";
-import { announce, button, chip, el, empty, fill, row, stateChip, storyLink, table, timeOf } from "./ui.js";
+import { announce, button, chip, el, empty, fill, row, stateChip, scrollToCurrent, storyLink, table, timeOf } from "./ui.js";
 import { labels } from "./labels.js";
 
 const OPEN = ["PENDING", "PAID", "FULFILLING", "CANCEL_REQUESTED", "PARTIALLY_SHIPPED", "CUT_REQUESTED", "SHIPPED"];
 const PAGE = 20;
+const MOST_COUNTED = 100;
+const LIST_MS = 4000;
+const COUNTS_MS = 30_000;
 const HEADS = ["Order", "Status", "Placed", "Customer", { text: "Total", number: true }, "Actions"];
 
 export function show(place, { query, signal }) {
@@ -23,11 +26,27 @@ export function show(place, { query, signal }) {
   };
   const heading = el("h1", null, "Board");
   const list = el("section", { class: "card", "aria-label": `Orders: ${stateName(asked.status)}` });
+  const pages = showPages(list, asked, me, signal);
+  const states = tabs(asked, me, signal);
   place.append(
-    el("div", { class: "view-head" }, heading, el("p", { class: "lead" }, labels.board(me))),
-    tabs(asked), el("div", { class: "board-tools" }, filters(asked), finder(list, me, signal)), list);
-  showPages(list, asked, me, signal);
+    el("div", { class: "view-head" }, heading, el("p", { class: "lead" }, labels.board), staffNote(me)),
+    states, el("div", { class: "board-tools" }, filters(asked), finder(list, me, signal, pages.stop)), list);
+  scrollToCurrent(states);
   return heading;
+}
+
+/** Calls `run` every few milliseconds while the tab is visible and no dialog is open, never twice at once. */
+function repeat(run, milliseconds, signal) {
+  let running = false;
+  const timer = setInterval(async () => {
+    if (running || document.hidden || document.querySelector("dialog[open]")) return;
+    running = true;
+    await run().catch(() => {}); // the next call may succeed, and the frame shows that the shop does not answer
+    running = false;
+  }, milliseconds);
+  const stop = () => clearInterval(timer);
+  signal.addEventListener("abort", stop, { once: true });
+  return stop;
 }
 
 /** The address of the board with some parameters changed, so that it can be bookmarked, and Back works. */
@@ -36,8 +55,18 @@ function addressOf(asked) {
   return `#/board?${new URLSearchParams(said)}`;
 }
 
-function tabs(asked) {
-  const tab = (status) => el("a", { href: addressOf({ ...asked, status }), "aria-current": status === asked.status && "page" }, stateName(status));
+/** A tab for each state, with the number of its orders. The API has no counts: the ids of one page are counted. */
+function tabs(asked, me, signal) {
+  const counts = new Map(OPEN.map((status) => [status, el("span", { class: "board-count" })]));
+  const tab = (status) => el("a", { href: addressOf({ ...asked, status }), "aria-current": status === asked.status && "page" }, stateName(status), " ", counts.get(status));
+  const count = async (status) => {
+    const said = Object.entries({ status, from: asked.from, to: asked.to, limit: MOST_COUNTED, fields: "order_id" }).filter(([, value]) => value);
+    const found = await get(`/api/orders?${new URLSearchParams(said)}`, { as: me, signal });
+    counts.get(status).textContent = `${number(found.items.length)}${found.cursor ? "+" : ""}`;
+  };
+  const countAll = () => Promise.all(OPEN.map(count));
+  countAll().catch(() => {});
+  repeat(countAll, COUNTS_MS, signal);
   return el("nav", { class: "tabs", "aria-label": "Status" }, OPEN.map(tab));
 }
 
@@ -46,40 +75,93 @@ function filters(asked) {
   const to = field("Placed before", "to", { type: "datetime-local", value: localMoment(asked.to) });
   const order = field("Sort", "order", {}, { options: [["newest", "newest first", asked.order === "newest"], ["oldest", "oldest first", asked.order === "oldest"]] });
   const all = (asked.from || asked.to) && el("a", { class: "button quiet", href: addressOf({ status: asked.status }) }, "All times");
-  return form({ class: "inline", "aria-label": "Filter by time" }, [from, to, order], "Show", () => {
+  const made = form({ class: "inline", "aria-label": "Filter by time" }, [from, to, order], "Show", () => {
     location.hash = addressOf({ status: asked.status, from: asUtc(from.control.value), to: asUtc(to.control.value), order: order.control.value });
   }, { kind: "", also: all ? [all] : [] });
+  const isOpen = addressOf({ ...asked, status: "" }) !== addressOf({}) || matchMedia("(min-width: 60rem)").matches;
+  return el("details", { open: isOpen }, el("summary", null, "Time range and sorting"), made);
 }
 
-/** Delivered, cancelled and archived orders are in no list of the board, but are found by their number. */
-function finder(list, me, signal) {
-  const number = field("Order number", "number", { required: true, autocomplete: "off", spellcheck: "false" });
-  return form({ class: "inline", "aria-label": "Find an order" }, number, "Find", async () => {
-    const { items } = await get(`/api/orders?${new URLSearchParams({ number: number.control.value.trim() })}`, { as: me, signal });
-    if (!items.length) throw new Rejection("No order has this number.");
-    const rows = items.map((order) => orderRow(order, me, signal)); // seldom more than one
-    list.replaceChildren(el("h2", null, "Found"), table("The order", HEADS, rows, { hideCaption: true }));
+// Finding --------------------------------------------------------------------------------------------------------------
+/** By what an order is found, in any state: [label, none found, find(text, carrier, read) → the orders]. */
+const WAYS = {
+  number: ["Order number", "No order has this number.", async (text, _, read) => (await read("orders", { number: text })).items],
+  tracking: ["Tracking number", "No parcel of this carrier has this tracking number.", async (text, carrier, read) => {
+    const { items } = await read("shipments", { carrier, tracking_number: text });
+    return Promise.all([...new Set(items.map((parcel) => parcel.order_id))].map((id) => read(`orders/${id}`)));
+  }],
+  email: ["E-mail address", "No customer has this e-mail address.", async (text, _, read) => {
+    const [customer] = (await read("customers", { email: text })).items;
+    if (!customer) return [];
+    const { items } = await read(`customers/${customer.customer_id}/orders`, { limit: PAGE });
+    if (!items.length) throw new Rejection(`${customer.name} has no orders.`);
+    return items.map((order) => ({ ...order, customer_name: customer.name }));
+  }],
+};
+
+/** Delivered, cancelled and archived orders are in no list of the board, but are found here. */
+function finder(list, me, signal, stopPages) {
+  const way = field("Find by", "way", {}, { options: Object.entries(WAYS).map(([name, [label]]) => [name, label.toLowerCase()]) });
+  const text = field(WAYS.number[0], "text", { required: true, autocomplete: "off", spellcheck: "false" });
+  const carrier = field("Carrier", "carrier", { value: "DHL", required: true });
+  const adapt = () => {
+    text.querySelector("label").textContent = WAYS[way.control.value][0];
+    carrier.hidden = carrier.control.disabled = way.control.value !== "tracking";
+  };
+  way.control.addEventListener("change", adapt);
+  adapt();
+  const read = (path, query = {}) => get(`/api/${path}?${new URLSearchParams(query)}`, { as: me, signal });
+  return form({ class: "inline", "aria-label": "Find an order" }, [way, carrier, text], "Find", async () => {
+    const [, none, find] = WAYS[way.control.value];
+    const items = await find(text.control.value.trim(), carrier.control.value.trim(), read);
+    if (!items.length) throw new Rejection(none);
+    stopPages();
+    const rows = items.map((order) => orderRow(order, me, signal).shown);
+    list.replaceChildren(el("h2", null, "Found"), table("Found orders", HEADS, rows, { hideCaption: true }));
     announce(`Found: ${items.map((order) => stateName(order.status)).join(", ")}`);
   }, { kind: "" });
 }
 
-/** Pages forward by cursor, back by the cursors that led here. */
+// The list -------------------------------------------------------------------------------------------------------------
+/** Pages forward by cursor, back by the cursors that led here. The page that is shown stays up to date. */
 function showPages(list, asked, me, signal) {
+  const place = el("div", null); // of its own, so that a late answer does not replace what was found
   const cursors = [null];
-  const turn = () => fill(list, "orders", page);
+  const arrived = el("span", null);
+  let rows = new Map();
+  const turn = () => fill(place, "orders", page);
+  const stop = repeat(async () => rows && update(await read()), LIST_MS, signal);
+  list.append(place);
   turn();
+  return { stop };
+
+  function read() {
+    const said = Object.entries({ ...asked, limit: PAGE, cursor: cursors.at(-1) }).filter(([, value]) => value);
+    return get(`/api/orders?${new URLSearchParams(said)}`, { as: me, signal });
+  }
 
   async function page() {
-    const cursor = cursors.at(-1);
-    const said = Object.entries({ ...asked, limit: PAGE, cursor }).filter(([, value]) => value);
-    const found = await get(`/api/orders?${new URLSearchParams(said)}`, { as: me, signal });
-    const title = el("h2", null, stateName(asked.status));
-    const reload = button("Refresh", turn, { kind: "small quiet" });
-    const head = el("div", { class: "card-head" }, title, reload);
+    rows = null; // while the page turns, it is not updated
+    const found = await read();
+    const head = el("div", { class: "card-head" }, el("h2", null, stateName(asked.status)), el("div", { class: "row tight" }, arrived, button("Refresh", turn, { kind: "small quiet" })));
+    rows = new Map(found.items.map((order) => [order.order_id, orderRow(order, me, signal)]));
+    arrived.replaceChildren();
     announce(`${plural(found.items.length, "order")} shown`);
     if (!found.items.length && cursors.length === 1) return [head, nothing(asked)];
-    const rows = found.items.map((order) => orderRow(order, me, signal));
-    return [head, table(`Orders: ${stateName(asked.status)}, ${asked.order} first`, HEADS, rows, { hideCaption: true }), turning(found.cursor)];
+    const shown = [...rows.values()].map((one) => one.shown);
+    return [head, table(`Orders: ${stateName(asked.status)}, ${asked.order} first`, HEADS, shown, { hideCaption: true }), turning(found.cursor)];
+  }
+
+  /** Rows stay where they are: each shows its present state, and what is new is offered, so that nothing moves. */
+  async function update({ items }) {
+    if (!rows) return;
+    const now = new Map(items.map((order) => [order.order_id, order]));
+    const added = items.filter((order) => !rows.has(order.order_id)).length;
+    if (added && !rows.size) return turn();
+    const text = `Show ${plural(added, "new order")}`;
+    if (!added) arrived.replaceChildren();
+    else if (arrived.textContent !== text) arrived.replaceChildren(button(text, turn, { kind: "small" }));
+    await Promise.all([...rows].map(([id, one]) => one.update(now.get(id), asked.status)));
   }
 
   function turning(next) {
@@ -94,19 +176,33 @@ function nothing(asked) {
   return empty(`No order has the status “${stateName(asked.status)}”`, text);
 }
 
-/** A row of an order: after a command, it shows the new state and the next commands. */
+/**
+ * The row of an order: {shown, update(order, status)}. After a command, it shows the new state and the next commands.
+ * `update`: shows an order of the list as it is now; without an order, it left the list, and if the row still shows the
+ * state of the list, the order is read.
+ */
 function orderRow(order, me, signal) {
   const shown = el("tr");
+  let drawn = null;
+  const read = () => get(`/api/orders/${order.order_id}`, { as: me, signal });
   const draw = (now) => {
     const done = async () => {
-      draw(await get(`/api/orders/${order.order_id}`, { as: me, signal }));
+      draw(await read());
       shown.querySelector("button, a")?.focus();
     };
+    const focused = shown.contains(document.activeElement) && document.activeElement.textContent;
     const status = now.archived ? chip("Archived", "over") : stateChip(now.status);
     const buttons = el("div", { class: "row tight" }, actionButtons({ order: now, me, done, small: true }));
-    const cells = row(storyLink(order.order_id), status, timeOf(order.placed_at), el("span", { class: "id", title: order.customer_id }, order.customer_name || shortId(order.customer_id)), { number: money(now.total, now.currency) }, buttons.children.length ? buttons : "–");
+    const customer = el("a", { href: `#/customers/${encodeURIComponent(order.customer_id)}`, title: order.customer_id }, order.customer_name || shortId(order.customer_id));
+    const cells = row(storyLink(order.order_id), status, timeOf(order.placed_at), customer, { number: money(now.total, now.currency) }, buttons.children.length ? buttons : "–");
     shown.replaceChildren(...cells.children);
+    if (focused) ([...shown.querySelectorAll("a, button")].find((one) => one.textContent === focused) ?? shown.querySelector("a")).focus({ preventScroll: true });
+    drawn = now;
+  };
+  const update = async (now, status) => {
+    const changed = now ?? (drawn.status === status ? await read() : drawn);
+    if (changed.version > drawn.version) draw(changed);
   };
   draw(order);
-  return shown;
+  return { shown, update };
 }

@@ -19,13 +19,64 @@ function shape(tag, attributes, ...children) {
 
 /**
  * Bars over time. `bars`: [{at, value, told}] with `at` as the label of the axis; `write`: formats a value for the
- * axis; `name`: the accessible name. The chart is as wide as its place, so its letters have the normal size.
+ * axis; `name`: the accessible name. The chart is as wide as its place, so its letters have the normal size. The value
+ * of a bar is shown while the pointer is over it, and when the chart has the focus: arrow keys go from bar to bar.
  */
 export function timeChart({ title, sum, name, bars, write }) {
   const host = el("div", { class: "chart-room" });
-  const draw = (width) => width > 0 && host.replaceChildren(drawn(width, { name, bars, write }));
+  const draw = (width) => {
+    if (width <= 0) return;
+    const { picture, columns, left, step } = drawn(width, { name, bars, write });
+    const reader = valueReader({ title, bars, columns, left, step, width });
+    const isFocused = host.contains(document.activeElement);
+    host.replaceChildren(picture, ...reader);
+    if (isFocused) host.querySelector("[tabindex]").focus({ preventScroll: true });
+  };
   new ResizeObserver(([{ contentRect }]) => draw(contentRect.width)).observe(host);
   return el("figure", { class: "chart" }, el("figcaption", null, el("span", null, title), el("strong", null, sum)), host);
+}
+
+const positions = new Map();
+
+/** The layer over a chart that shows one value: a slider, so that keys and screen readers go through the values. */
+function valueReader({ title, bars, columns, left, step, width }) {
+  const value = el("p", { class: "chart-value", "aria-hidden": "true", hidden: true });
+  const slider = el("div", { class: "chart-slider", role: "slider", tabindex: "0", "aria-label": `${title}: one value at a time`, "aria-valuemin": 0, "aria-valuemax": bars.length - 1 });
+  const last = Math.max(0, bars.findLastIndex((bar) => bar.value));
+  let at = Math.min(positions.get(title) ?? last, bars.length - 1);
+  const describe = () => {
+    slider.setAttribute("aria-valuenow", at);
+    slider.setAttribute("aria-valuetext", bars[at].told);
+  };
+  const choose = (wanted) => {
+    columns.get(at)?.classList.remove("chosen");
+    at = Math.min(bars.length - 1, Math.max(0, wanted));
+    positions.set(title, at);
+    columns.get(at)?.classList.add("chosen");
+    value.textContent = bars[at].told;
+    value.hidden = false;
+    const middle = left + (at + 0.5) * step;
+    value.style.insetInlineStart = `${Math.min(Math.max(0, middle - value.offsetWidth / 2), Math.max(0, width - value.offsetWidth))}px`;
+    describe();
+  };
+  const hide = () => {
+    columns.get(at)?.classList.remove("chosen");
+    value.hidden = true;
+  };
+  const under = (event) => choose(Math.floor((event.clientX - slider.getBoundingClientRect().left - left) / step));
+  const keys = { ArrowLeft: () => at - 1, ArrowDown: () => at - 1, ArrowRight: () => at + 1, ArrowUp: () => at + 1, Home: () => 0, End: () => bars.length - 1 };
+  slider.addEventListener("pointermove", under);
+  slider.addEventListener("pointerdown", under);
+  slider.addEventListener("pointerleave", () => document.activeElement === slider || hide());
+  slider.addEventListener("focus", () => choose(at));
+  slider.addEventListener("blur", hide);
+  slider.addEventListener("keydown", (event) => {
+    if (!Object.hasOwn(keys, event.key)) return;
+    event.preventDefault();
+    choose(keys[event.key]());
+  });
+  describe();
+  return [value, slider];
 }
 
 function drawn(width, { name, bars, write }) {
@@ -35,9 +86,9 @@ function drawn(width, { name, bars, write }) {
   const step = (width - left) / bars.length;
   const made = shape("svg", { role: "img", "aria-label": name, viewBox: `0 0 ${width} ${HEIGHT}`, width, height: HEIGHT });
   for (const tick of ticks) made.append(line(tick, { left, width, y, write }));
-  bars.forEach((bar, at) => bar.value && made.append(column(bar, left + at * step, step, y)));
-  made.append(...times(bars, { left, step, width }));
-  return made;
+  const columns = new Map(bars.flatMap((bar, at) => (bar.value ? [[at, column(bar, left + at * step, step, y)]] : [])));
+  made.append(...columns.values(), ...times(bars, { left, step, width }));
+  return { picture: made, columns, left, step };
 }
 
 /** Round numbers from the minimum, or 0, to the maximum. */
@@ -64,10 +115,10 @@ function line(tick, { left, width, y, write }) {
     shape("text", { class: "axis", x: left - 6, y: level + 4, "text-anchor": "end" }, write(tick)));
 }
 
-function column({ value, told }, x, step, y) {
+function column({ value }, x, step, y) {
   const [from, to] = [y(Math.max(0, value)), y(Math.min(0, value))];
   const width = Math.max(1, step - Math.min(2, step / 4));
-  return shape("rect", { class: value < 0 ? "bar below" : "bar", x, y: from, width, height: Math.max(1, to - from) }, shape("title", {}, told));
+  return shape("rect", { class: value < 0 ? "bar below" : "bar", x, y: from, width, height: Math.max(1, to - from) });
 }
 
 /** As many times below the bars as fit. */

@@ -15,6 +15,18 @@ export function money(minor, currency) {
   return format.format(minor / 10 ** format.resolvedOptions().maximumFractionDigits);
 }
 
+const COMPACT = { notation: "compact", maximumSignificantDigits: 3 };
+/** For an axis: 12400 is 12.4k, and 1240000 EUR is €12.4k. */
+export const compactNumber = (value) => compact(new Intl.NumberFormat(LOCALE, COMPACT), value);
+
+export function compactMoney(minor, currency) {
+  const digits = new Intl.NumberFormat(LOCALE, { style: "currency", currency }).resolvedOptions().maximumFractionDigits;
+  return compact(new Intl.NumberFormat(LOCALE, { ...COMPACT, style: "currency", currency }), minor / 10 ** digits);
+}
+
+/** The locale writes thousands as K, like a kelvin. */
+const compact = (format, value) => format.formatToParts(value).map((part) => (part.type === "compact" ? part.value.replace("K", "k") : part.value)).join("");
+
 export const time = (at) => TIME.format(new Date(at));
 export const fineTime = (at) => FINE_TIME.format(new Date(at));
 export const moment = (at) => MOMENT.format(new Date(at));

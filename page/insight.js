@@ -1,9 +1,10 @@
 // Insight: sales over time, and the best sellers of a month, with figures for staff.
 
 import { asUtc, field, form, localMoment } from "./forms.js";
+import { isStaff, person, staffMember, staffNote } from "./people.js";
 import { sales } from "./sales.js";
 import { bestSellers } from "./bestSellers.js";
-import { announce, button, el, fill, renew } from "./ui.js";
+import { announce, button, el, fill, renew, scrollToCurrent } from "./ui.js";
 
 const HOUR = 3_600_000;
 const RANGES = { hour: ["Last hour", HOUR], day: ["Last 24 hours", 24 * HOUR], month: ["Last 30 days", 720 * HOUR] };
@@ -22,9 +23,10 @@ export function show(place, { query, signal }) {
   ];
   const again = () => Promise.all(parts.map(([part, , load]) => renew(part, load)));
   place.append(
-    el("div", { class: "view-head" }, heading, el("p", { class: "lead" }, "Sales and best sellers, for staff only. Each paid order counts once, shortly after its payment.")),
+    el("div", { class: "view-head" }, heading, el("p", { class: "lead" }, "Sales and best sellers. Each paid order counts once, shortly after its payment."), staffNote(isStaff(person()) ? person() : staffMember())),
     el("section", { class: "card", "aria-label": "Sold" }, head("Sold", refreshers(again, signal)), el("div", { class: "stack" }, tabs(asked), ownRange(asked), sold)),
     el("section", { class: "card", "aria-label": "Best sellers" }, head("Best sellers", null), el("div", { class: "stack" }, monthForm(asked), best)));
+  scrollToCurrent(place.querySelector(".tabs"));
   for (const [part, what, load] of parts) fill(part, what, load);
   return heading;
 }

@@ -3,10 +3,10 @@
 import { settings } from "./settings.js";
 
 const ON_A_LAPTOP = {
-  lead: (name) => `You shop as ${name}. Nothing here is charged.`,
+  lead: (name) => `What a customer sees: put products into the basket, place an order and pay for it. You shop as ${name}. Nothing here is charged.`,
   shelves: "Add six sample products.",
   staffShops: "Choose alice, bob or another customer at the top to place an order.",
-  board: (name) => `All open orders, as ${name} sees them. The local warehouse ships automatically. Heavy orders take longer.`,
+  board: "All open orders, by state. The local warehouse ships automatically. Heavy orders take longer.",
   noParcel: "There is no parcel to ship. The local warehouse shipped it already, or it is not requested yet.",
   unanswered: "The shop does not answer. Is `make up` still running?",
   unknown: "The shop does not know this user any more. Choose the user again.",
@@ -19,11 +19,11 @@ const ON_A_LAPTOP = {
 };
 
 const ELSEWHERE = {
-  lead: (name) => (name ? `You shop as ${name}.` : "Your first order makes you a customer."),
-  strangers: "Sign in to place an order.",
+  lead: (name) => `Put products into the basket, and place an order. ${name ? `You shop as ${name}.` : "Your first order makes you a customer."}`,
+  strangers: "Put products into the basket. Sign in to place an order.",
   shelves: "New products will appear here.",
   staffShops: "Sign in as a customer to place an order.",
-  board: () => "All open orders.",
+  board: "All open orders, by state.",
   noParcel: "There is no parcel to ship. It is already in transit, or not requested yet.",
   unanswered: "The shop does not answer. Are you online?",
   unknown: "Your sign-in has ended. Sign in again.",

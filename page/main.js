@@ -3,22 +3,24 @@
 import { reach, Unanswered } from "./api.js";
 import { account, arrive, person, staffMember } from "./people.js";
 import { isHere, settings } from "./settings.js";
-import { el, failure, loading } from "./ui.js";
+import { el, failure, loading, scrollToCurrent } from "./ui.js";
 import { labels } from "./labels.js";
 
 /**
  * The views, in the order of the navigation; the first one that exists here is the way in. Each has its label in the
- * navigation, if it has one; its module and its stylesheet, which load when it is first opened; the groups that may see
- * it; and whether only a laptop has it. An entry with `href` is a document of its own.
+ * navigation, if it has one; its module and its stylesheet, which load when it is first opened; who may see it, or the
+ * part of it with this id; and whether only a laptop has it. An entry with `href` is a document of its own.
  */
 const VIEWS = {
   flow: { title: "Flow", load: () => import("./flow.js"), styles: ["flow.css"], laptop: true },
   shop: { title: "Shop", load: () => import("./shop.js"), styles: ["shop.css"] },
   orders: { load: () => import("./story.js"), styles: ["orders.css"], who: person },
   board: { title: "Board", load: () => import("./board.js"), styles: ["board.css"], who: staffMember },
+  customers: { title: "Customers", load: () => import("./customers.js"), styles: ["customers.css"], who: (id) => (id ? person() : staffMember()) },
   table: { title: "Table", load: () => import("./table.js"), styles: ["table.css"], laptop: true },
   insight: { title: "Insight", load: () => import("./insight.js"), styles: ["insight.css"], who: staffMember },
   api: { title: "API", href: "docs.html" },
+  docs: { title: "Docs", href: "docs/", laptop: true },
 };
 
 const main = document.getElementById("main");
@@ -46,7 +48,7 @@ function decoded(text) {
   }
 }
 
-const mayBeSeen = ({ who = () => true }) => Boolean(who());
+const mayBeSeen = ({ who = () => true }, id = "") => Boolean(who(id));
 
 /** `keepFocus`: keep the focus where it is, outside of the view. */
 async function show({ keepFocus = false } = {}) {
@@ -57,7 +59,7 @@ async function show({ keepFocus = false } = {}) {
   offerViews(view);
   const place = el("div", { class: `view ${view}-view` });
   const started = setTimeout(() => main.replaceChildren(loading("Loading the view …")), SLOW_MS);
-  const shown = await moduleOf(VIEWS[view]).catch((error) => ({ show: () => unloaded(place, error) }));
+  const shown = await moduleOf(VIEWS[view], id).catch((error) => ({ show: () => unloaded(place, error) }));
   clearTimeout(started);
   if (signal.aborted) return;
   main.replaceChildren(place);
@@ -71,8 +73,8 @@ async function show({ keepFocus = false } = {}) {
   opened += 1;
 }
 
-async function moduleOf(view) {
-  if (!mayBeSeen(view)) return import("./signInPrompt.js");
+async function moduleOf(view, id) {
+  if (!mayBeSeen(view, id)) return import("./signInPrompt.js");
   const [shown] = await Promise.all([view.load(), ...view.styles.map(applyStyles)]);
   return shown;
 }
@@ -104,6 +106,7 @@ function offerViews(current) {
   const there = Object.entries(VIEWS).filter(([, view]) => view.title && isHere(view) && mayBeSeen(view));
   const links = there.map(([name, { title, href = `#/${name}` }]) => el("a", { href, "aria-current": name === current && "page" }, title));
   views.replaceChildren(...links);
+  scrollToCurrent(views);
 }
 
 async function start() {

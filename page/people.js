@@ -2,6 +2,7 @@
 
 import { tokensFrom } from "./api.js";
 import { settings } from "./settings.js";
+import { chip, el } from "./ui.js";
 
 const here = await (settings.laptop ? import("./localUser.js") : import("./signedInUser.js"));
 tokensFrom(here);
@@ -15,3 +16,9 @@ tokensFrom(here);
 export const { arrive, account, person, groupOf, staffMember, fullName, register, choose, signIn, token } = here;
 
 export const isStaff = (name) => groupOf(name) !== null;
+
+/** Says that commands here are sent as staff, and if a customer is chosen above, that they are not sent as the customer. */
+export function staffNote(me) {
+  const note = `Acting as ${groupOf(me)}`;
+  return el("p", null, chip(person() === me ? note : `${note}, not as ${fullName(person())}`, "waiting"));
+}

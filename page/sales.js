@@ -2,7 +2,7 @@
 
 import { get } from "./api.js";
 import { timeChart } from "./chart.js";
-import { money, moment, number, plural } from "./format.js";
+import { compactMoney, compactNumber, money, moment, number, plural } from "./format.js";
 import { staffMember } from "./people.js";
 import { sumByBucket, timeBucketsOf, total } from "./timeBuckets.js";
 import { el, empty, row, table } from "./ui.js";
@@ -44,23 +44,23 @@ async function read(from, to, signal) {
   return { points, isAll: false };
 }
 
-/** The charts: {title, sum, of: bucket → value, write: value → text}; revenue once for each currency. */
+/** The charts: {title, sum, of: bucket → value, write and short: value → text}; revenue once for each currency. */
 function measures(sum) {
   const currencies = Object.keys(sum.revenue).sort();
   return [
-    { title: "Orders", of: (one) => one.orders, sum: sum.orders, write: number },
-    { title: "Pieces", of: (one) => one.units, sum: sum.units, write: number },
+    { title: "Orders", of: (one) => one.orders, sum: sum.orders, write: number, short: compactNumber },
+    { title: "Pieces", of: (one) => one.units, sum: sum.units, write: number, short: compactNumber },
     ...currencies.map((currency) => ({
-      title: `Revenue in ${currency}`, of: (one) => one.revenue[currency] ?? 0, sum: sum.revenue[currency], write: (value) => money(value, currency),
+      title: `Revenue in ${currency}`, of: (one) => one.revenue[currency] ?? 0, sum: sum.revenue[currency], write: (value) => money(value, currency), short: (value) => compactMoney(value, currency),
     })),
   ];
 }
 
-function chart({ title, of, sum, write }, sums, buckets) {
+function chart({ title, of, sum, write, short }, sums, buckets) {
   const bars = sums.map((one) => ({ at: shortTime(one.from, buckets), value: of(one), told: `${stretch(one, buckets)}: ${write(of(one))}` }));
   const most = sums.reduce((best, one) => (of(one) > of(best) ? one : best));
   const name = `${title} per ${buckets.per}, from ${moment(buckets.edges[0])} to ${moment(buckets.edges.at(-1))}: ${write(sum)} in total, the maximum is in ${stretch(most, buckets)}: ${write(of(most))}.`;
-  return timeChart({ title: `${title} per ${buckets.per}`, sum: `${write(sum)} in total`, name, bars, write });
+  return timeChart({ title: `${title} per ${buckets.per}`, sum: `${write(sum)} in total`, name, bars, write: short });
 }
 
 /** The table with the same values; times without sales are left out. */

@@ -1,17 +1,20 @@
-// The shop: the products for sale, the basket beside them, and the user's orders below.
+// The shop: the products for sale by category, the basket beside them, and the user's orders below.
 
 import { get } from "./api.js";
-import { Basket, basketPanel } from "./basket.js";
+import { Basket, basketBar, basketPanel } from "./basket.js";
+import { field, form } from "./forms.js";
 import { money, number, plural } from "./format.js";
-import { fullName, isStaff, person } from "./people.js";
+import { fullName, isStaff, person, staffNote } from "./people.js";
 import { isHere } from "./settings.js";
-import { seedProducts } from "./seedProducts.js";
 import { announce, button, chip, el, empty, failure, fill, loading, row, stateChip, storyLink, table, timeOf } from "./ui.js";
 import { labels } from "./labels.js";
 
 const SOON_MS = 1500;
+const ROOT = "/";
+const MOST_SEARCHED = 40;
+const MOST_FOUND = 48;
 
-export function show(place, { signal }) {
+export function show(place, { query, signal }) {
   const me = person();
   const heading = el("h1", null, "Shop");
   const basket = new Basket();
@@ -19,53 +22,180 @@ export function show(place, { signal }) {
   const mine = el("section", { class: "card", "aria-label": "My orders" });
   const aside = el("aside", { "aria-label": "Basket" });
   const orders = () => me && showOrders(mine, me, signal);
-  const reload = () => showProducts(products, basket, signal);
+  const shelves = new Shelves({ place: products, basket, me, signal });
 
   place.append(
     el("div", { class: "view-head" }, heading, el("p", { class: "lead" }, me ? labels.lead(fullName(me)) : labels.strangers)),
     el("div", { class: "shop-columns" }, products, aside),
     mine,
   );
-  reload();
+  shelves.open({ category: query.get("category") ?? "", words: query.get("search") ?? "" });
   if (isStaff(me)) {
-    aside.append(el("div", { class: "card" }, empty("Staff cannot order", labels.staffShops)));
+    aside.append(el("div", { class: "card" }, staffNote(me), empty("Staff cannot order", labels.staffShops)));
     mine.remove();
     return heading;
   }
   const placed = () => {
-    reload();
+    shelves.reload();
     setTimeout(() => !signal.aborted && orders(), SOON_MS); // the list of my orders is a copy, made a moment later
   };
-  aside.append(basketPanel({ basket, me, signal, placed, reload }));
+  aside.append(basketPanel({ basket, me, signal, placed, reload: () => shelves.reload() }));
+  place.append(basketBar({ basket, place: aside, signal }));
   if (!me) mine.remove();
   orders();
   return heading;
 }
 
 // Products -------------------------------------------------------------------------------------------------------------
-async function showProducts(place, basket, signal) {
-  const list = el("ul", { class: "products" });
-  const more = el("div", { class: "row" });
-  const page = async (cursor) => {
-    const query = new URLSearchParams({ category: "/", limit: "12", ...(cursor && { cursor }) });
-    const found = await get(`/api/products?${query}`, { signal });
-    basket.know(found.items);
-    if (!cursor) await knowTheRest(basket, new Set(found.items.map((product) => product.product_id)), signal);
-    list.append(...found.items.map((product) => card(product, basket)));
-    more.replaceChildren(...(found.cursor ? [button("Show more", () => page(found.cursor))] : []));
-    if (cursor) announce(`${plural(found.items.length, "more product")} shown`);
-  };
-  const again = () => showProducts(place, basket, signal);
-  const title = el("h2", { id: "products" }, "For sale");
-  try {
-    await page();
-    place.replaceChildren(title, list.children.length ? list : nothingForSale(again), more);
-  } catch (error) {
-    if (!signal.aborted) place.replaceChildren(title, failure(error, again));
+/** The products of one category, or those that a search found, below the tree of the categories. */
+class Shelves {
+  #place; #basket; #me; #signal; #tree; #asked;
+
+  constructor({ place, basket, me, signal }) {
+    this.#place = place;
+    this.#basket = basket;
+    this.#me = me;
+    this.#signal = signal;
+  }
+
+  reload = () => this.open(this.#asked);
+
+  async open(asked) {
+    this.#asked = asked;
+    const isCurrent = () => asked === this.#asked && !this.#signal.aborted;
+    try {
+      this.#tree ??= await categories(this.#signal);
+      const [category, ...shown] = await (asked.words ? this.#search(asked) : this.#browse(asked));
+      if (isCurrent()) this.#place.replaceChildren(this.#tools(category, asked), ...shown);
+    } catch (error) {
+      if (isCurrent()) this.#place.replaceChildren(el("h2", { id: "products" }, "For sale"), failure(error, this.reload));
+    }
+  }
+
+  /** Opens another category or search in this view, so that basket and payment stay as they are. */
+  #go(asked, focused) {
+    history.pushState(null, "", addressOf(asked));
+    const open = this.open(asked);
+    return open.then(() => this.#place.querySelector(focused)?.focus());
+  }
+
+  #tools(category, { words }) {
+    if (!this.#tree.length) return el("div", { class: "shop-tools" });
+    const link = (path, name) => el("a", {
+      href: addressOf({ category: path }), "aria-current": category.startsWith(path) && (path !== ROOT || category === ROOT) && "page",
+      onclick: (event) => {
+        if (event.ctrlKey || event.metaKey || event.shiftKey) return; // opens a tab or a window
+        event.preventDefault();
+        this.#go({ category: path, words: "" }, ".tabs:last-of-type a[aria-current]");
+      },
+    }, name);
+    const level = (parent, label) => {
+      const below = this.#tree.filter((one) => one.parent === parent);
+      return below.length > 0 && el("nav", { class: "tabs", "aria-label": label }, parent === ROOT && link(ROOT, "All categories"), below.map(({ path, name }) => link(path, name)));
+    };
+    const open = pathsOf(category);
+    const levels = open.map((path) => level(path, path === ROOT ? "Categories" : `In ${this.#nameOf(path)}`));
+    const text = field(`Search in ${category === ROOT ? "all products" : this.#nameOf(category)}`, "search", { type: "search", value: words, autocomplete: "off", spellcheck: "false" });
+    const search = form({ class: "inline", role: "search" }, text, "Search", () => this.#go({ category, words: text.control.value.trim() }, "input[name=search]"), { kind: "" });
+    return el("div", { class: "shop-tools" }, levels, search);
+  }
+
+  #nameOf = (path) => this.#tree.find((one) => one.path === path)?.name ?? path;
+
+  async #page(category, cursor, limit = "12") {
+    const query = new URLSearchParams({ category, limit, ...(cursor && { cursor }) });
+    const found = await get(`/api/products?${query}`, { signal: this.#signal });
+    this.#basket.know(found.items);
+    return found;
+  }
+
+  /** The wanted category. Without a wish, and if it has no products: the first one in it that may have some. */
+  async #browse({ category: wanted }) {
+    let category = wanted || ROOT;
+    let first = await this.#page(category);
+    for (let below = this.#first(category); !first.items.length && below && !(wanted === ROOT); below = this.#first(category)) {
+      category = below;
+      first = await this.#page(category);
+    }
+    await knowTheRest(this.#basket, new Set(first.items.map((product) => product.product_id)), this.#signal);
+    const title = el("h2", { id: "products" }, category === ROOT ? "For sale" : this.#nameOf(category));
+    if (!first.items.length) return [category, title, wanted === ROOT && this.#tree.length ? chooseCategory() : nothingForSale(this.reload)];
+    const list = this.#list(first.items);
+    const more = el("div", { class: "row" });
+    const offer = (cursor) => more.replaceChildren(...(cursor ? [button("Show more", () => next(cursor))] : []));
+    const next = async (cursor) => {
+      const found = await this.#page(category, cursor);
+      list.append(...found.items.map((product) => this.#card(product)));
+      offer(found.cursor);
+      announce(`${plural(found.items.length, "more product")} shown`);
+    };
+    offer(first.cursor);
+    return [category, title, list, more];
+  }
+
+  #first = (category) => this.#tree.find((one) => one.parent === category)?.path;
+
+  /** The shop has no index of words: the products of the categories are read, and compared here. */
+  async #search({ category: wanted, words }) {
+    const category = wanted || ROOT;
+    const paths = [category, ...this.#tree.map((one) => one.path).filter((path) => path !== category && path.startsWith(category))];
+    const pages = await Promise.all(paths.slice(0, MOST_SEARCHED).map((path) => this.#page(path, null, "100")));
+    const read = pages.flatMap((page) => page.items);
+    await knowTheRest(this.#basket, new Set(read.map((product) => product.product_id)), this.#signal);
+    const parts = words.toLowerCase().split(/\s+/);
+    const found = read.filter(({ name, product_id: id }) => parts.every((part) => `${name} ${id}`.toLowerCase().includes(part)));
+    const isAll = paths.length <= MOST_SEARCHED && pages.every((page) => !page.cursor);
+    const said = `${number(found.length)} of ${plural(read.length, "product")} found for “${words}”`;
+    announce(said);
+    const title = el("h2", { id: "products" }, said);
+    const limits = [
+      !isAll && "There are too many products to search all of them. Choose a category and search in it.",
+      found.length > MOST_FOUND && `The first ${MOST_FOUND} are shown. Add a word to find fewer.`,
+    ].filter(Boolean).map((text) => el("p", { class: "hint" }, text));
+    return [category, title, ...limits, found.length ? this.#list(found.slice(0, MOST_FOUND)) : empty("Nothing was found", "Search for a part of the name, in all products or in another category.")];
+  }
+
+  #list = (items) => el("ul", { class: "products" }, items.map((product) => this.#card(product)));
+
+  #card(product) {
+    const { product_id: id, name, price, currency, available, backorder } = product;
+    const gone = available <= 0 && !backorder;
+    const add = button("Add to basket", () => {
+      this.#basket.add(id);
+      announce(`${name} is in the basket. ${plural(this.#basket.sums.pieces, "piece")}, ${this.#basket.sums.price}`);
+    }, { "aria-label": `Add to basket: ${name}`, disabled: gone });
+    const change = async () => (await import("./stock.js")).openStock({ product, me: this.#me, done: this.reload });
+    return el("li", { class: "card product" },
+      el("div", { class: `picture tint-${tint(id)}`, "aria-hidden": "true" }, name.charAt(0)),
+      el("h3", null, name),
+      el("p", { class: "product-line" }, el("span", { class: "price" }, money(price, currency)), stock(available, backorder)),
+      isStaff(this.#me) ? button("Stock and price", change, { "aria-label": `Stock and price of ${name}` }) : add);
   }
 }
 
-/** Products in the basket may be on a later page: the basket requests them separately, with their current prices. */
+/** All categories, each before its children. */
+async function categories(signal) {
+  const found = [];
+  let cursor = null;
+  do {
+    const query = new URLSearchParams({ limit: "100", ...(cursor && { cursor }) });
+    const page = await get(`/api/categories/descendants?${query}`, { signal });
+    found.push(...page.items);
+    cursor = page.cursor;
+  } while (cursor && found.length < 500);
+  return found;
+}
+
+/** A path with the paths above it: "/", "/kitchen/", "/kitchen/mugs/". */
+const pathsOf = (path) => [...path].flatMap((letter, at) => (letter === "/" ? [path.slice(0, at + 1)] : []));
+
+/** The address of the shop with a category or a search, so that it can be bookmarked, and Back works. */
+function addressOf({ category, words }) {
+  const said = Object.entries({ category, search: words }).filter(([, value]) => value);
+  return said.length ? `#/shop?${new URLSearchParams(said)}` : "#/shop";
+}
+
+/** Products in the basket may be in another category or on a later page: the basket requests them, with their prices. */
 async function knowTheRest(basket, shown, signal) {
   await Promise.all(basket.ids.filter((id) => !shown.has(id)).map(async (id) => {
     const path = `/api/products/${encodeURIComponent(id)}`;
@@ -79,27 +209,15 @@ async function knowTheRest(basket, shown, signal) {
   }));
 }
 
+const chooseCategory = () => empty("Choose a category", "Every product of this shop is in a category. Or search in all products.");
+
 function nothingForSale(again) {
   const stock = async () => {
-    await seedProducts();
+    await (await import("./seedProducts.js")).seedProducts();
     await again();
   };
   const offers = [{ text: "Add sample products", open: stock, laptop: true }].filter(isHere);
   return empty("No products yet", labels.shelves, offers.map(({ text, open }) => button(text, open, { kind: "primary" })));
-}
-
-function card(product, basket) {
-  const { product_id: id, name, price, currency, available, backorder } = product;
-  const gone = available <= 0 && !backorder;
-  const add = button("Add to basket", () => {
-    basket.add(id);
-    announce(`${name} is in the basket`);
-  }, { "aria-label": `Add to basket: ${name}`, disabled: gone });
-  return el("li", { class: "card product" },
-    el("div", { class: `picture tint-${tint(id)}`, "aria-hidden": "true" }, name.charAt(0)),
-    el("h3", null, name),
-    el("p", { class: "product-line" }, el("span", { class: "price" }, money(price, currency)), stock(available, backorder)),
-    add);
 }
 
 function stock(available, backorder) {
@@ -114,7 +232,7 @@ const tint = (id) => [...id].reduce((sum, letter) => (sum * 31 + letter.charCode
 // My orders ------------------------------------------------------------------------------------------------------------
 function showOrders(place, me, signal) {
   return fill(place, "your orders", async () => {
-    const title = el("h2", null, "My orders");
+    const title = el("div", { class: "card-head" }, el("h2", null, "My orders"), el("a", { href: "#/customers/me" }, "My page"));
     const first = await page();
     if (!first.items.length) return [title, empty("No orders yet", "Your orders appear here shortly after you place them.")];
     const list = table("My orders, newest first", ["Order", "Status", "Placed", { text: "Pieces", number: true }, { text: "Total", number: true }], first.items.map(line), { hideCaption: true });

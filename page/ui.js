@@ -60,6 +60,12 @@ export function row(first, ...cells) {
   return el("tr", null, el("th", { scope: "row" }, first), shown);
 }
 
+/** Shows the current link of a row of links that scrolls sideways where the window is too narrow. */
+export function scrollToCurrent(links) {
+  const current = links.querySelector("[aria-current]");
+  if (current) links.scrollLeft = current.offsetLeft - links.offsetLeft - (links.clientWidth - current.offsetWidth) / 2;
+}
+
 export const loading = (text) => el("p", { class: "loading" }, text);
 
 export function empty(title, text, ...actions) {

@@ -12,7 +12,7 @@ from functions.model.table import ORDER, PRODUCT
 from local.shop_target import local_target
 from ops.scan.sweep import filter_by_type
 from tests.browser.conftest import PATIENCE_MS, Tab, layout_and_accessibility_problems
-from tests.browser.test_page import stocked
+from tests.browser.steps import stocked
 from tests.laptop.conftest import LaptopShop
 
 pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("loopback_only")]

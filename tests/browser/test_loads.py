@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.conftest import Tab
-from tests.browser.test_page import VIEWS
+from tests.browser.steps import VIEWS
 from tests.support.recorded import Recorded
 
 pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("loopback_only")]

@@ -95,6 +95,8 @@ def test_a_new_visitor_browses_signs_in_orders_and_signs_out(
     assert panels == ["Invoice", "Parcels", "Payments and refunds"]
     tab.open("shop")
     expect(page.get_by_role("region", name="My orders").first).to_contain_text(order_id[:8])
+    page.get_by_role("link", name="My page").click()
+    expect(page.get_by_role("region", name="Profile")).to_contain_text("Carol Cane")
     for elsewhere in ("flow", "table"):
         tab.open(elsewhere)
         expect(page.get_by_role("heading", name="Shop", exact=True)).to_be_visible()
@@ -132,9 +134,12 @@ def test_staff_see_the_board_and_the_best_sellers(tab: Tab, people: DemoClients,
     expect(page.get_by_role("heading", name="Sign in required")).to_be_visible()
     sign_in(page, "staff")
     assert page.url.endswith("#/board?status=PENDING"), "after the sign-in, the same view is shown"
-    assert views(page) == ["Shop", "Board", "Insight"]
+    assert views(page) == ["Shop", "Board", "Customers", "Insight"]
     row = page.get_by_role("row", name=order["order_id"][:8])
     expect(row.get_by_role("button", name=re.compile("^Cancel"))).to_be_visible()
+    tab.open(f"customers/{order['customer_id']}")
+    expect(page.get_by_role("region", name="Orders", exact=True)).to_be_visible()
+    expect(page.get_by_text("Acting as staff", exact=True)).to_be_visible()
     tab.open("insight")
     expect(page.get_by_role("region", name="Best sellers", exact=True)).to_contain_text("Show as a table")
 

@@ -10,7 +10,7 @@ from playwright.sync_api import Locator, Page, expect
 from functions.model.table import ACTIVITY
 from ops.stories import wait_until
 from tests.browser.conftest import PATIENCE_MS, Tab, layout_and_accessibility_problems
-from tests.browser.test_page import paid, panel, placed
+from tests.browser.steps import paid, panel, placed
 from tests.laptop.conftest import LaptopShop
 from tests.support.samples import SAMPLES
 

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import Tab, layout_and_accessibility_problems
-from tests.browser.test_page import be, paid, panel, placed
+from tests.browser.steps import be, paid, panel, placed
 
 pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("loopback_only")]
 

@@ -1,0 +1,324 @@
+// Customers, for staff: lists of customers, companies and discount codes. And the page of one customer, for staff and
+// for the customer.
+
+import { call, get, once, post } from "./api.js";
+import { asUtc, checkbox, field, form } from "./forms.js";
+import { capital, money, number, plural, shortId } from "./format.js";
+import { groupOf, person, staffMember, staffNote } from "./people.js";
+import { announce, button, chip, copyable, el, empty, facts, fill, row, scrollToCurrent, stateChip, storyLink, table, timeOf, toast } from "./ui.js";
+
+const PAGE = 20;
+
+export function show(place, { id, query, signal }) {
+  if (id) return showCustomer(place, id, signal);
+  const me = staffMember();
+  const name = Object.hasOwn(LISTS, query.get("list")) ? query.get("list") : "customers";
+  const heading = el("h1", null, "Customers");
+  const tab = ([one, { title }]) => el("a", { href: one === "customers" ? "#/customers" : `#/customers?list=${one}`, "aria-current": one === name && "page" }, title);
+  const list = LISTS[name];
+  const card = el("section", { class: "card", "aria-label": list.title });
+  place.append(
+    el("div", { class: "view-head" }, heading, el("p", { class: "lead" }, list.lead), staffNote(me)),
+    el("nav", { class: "tabs", "aria-label": "Lists" }, Object.entries(LISTS).map(tab)));
+  scrollToCurrent(place.querySelector(".tabs"));
+  list.open({ place, card, me, query, signal });
+  place.append(card);
+  return heading;
+}
+
+// Lists ----------------------------------------------------------------------------------------------------------------
+const LISTS = {
+  customers: { title: "Customers", lead: "All customers, newest first.", open: openCustomers },
+  companies: { title: "Companies", lead: "The companies for which customers buy, sorted by id.", open: openCompanies },
+  discounts: { title: "Discount codes", lead: "The codes that customers send with an order, sorted by code.", open: openDiscounts },
+};
+
+const addressOf = (said) => `#/customers?${new URLSearchParams(Object.entries(said).filter(([, value]) => value))}`;
+const customerLink = (id, text = shortId(id)) => el("a", { href: `#/customers/${encodeURIComponent(id)}`, title: id }, text);
+
+/** A list in pages: a table, and a button that adds the next page. `path` may have a query. */
+async function paged({ path, me, signal, caption, heads, line, none, limit = PAGE }) {
+  const page = (cursor) => {
+    const [base, query] = path.split("?");
+    const said = new URLSearchParams(query);
+    said.set("limit", limit);
+    if (cursor) said.set("cursor", cursor);
+    return get(`/api/${base}?${said}`, { as: me, signal });
+  };
+  const first = await page();
+  if (!first.items.length && !first.cursor) return [none];
+  const shown = table(caption, heads, first.items.map(line), { hideCaption: true });
+  const more = el("div", { class: "row" });
+  const offer = (cursor) => more.replaceChildren(...(cursor ? [button("Show more", () => next(cursor))] : []));
+  const next = async (cursor) => {
+    const found = await page(cursor);
+    shown.body.append(...found.items.map(line));
+    offer(found.cursor);
+    announce(`${plural(found.items.length, "more row")} shown`);
+  };
+  offer(first.cursor);
+  return [shown, more];
+}
+
+const customerRow = ({ customer_id: id, name, email, company_id: company, created_at: at }) =>
+  row(customerLink(id, name), email, company ? el("a", { href: addressOf({ list: "companies", company }) }, company) : "–", timeOf(at));
+
+function openCustomers({ place, card, me, query, signal }) {
+  const wanted = query.get("email") ?? "";
+  const email = field("E-mail address", "email", { type: "email", value: wanted, autocomplete: "off", spellcheck: "false", required: true });
+  const all = wanted && el("a", { class: "button quiet", href: "#/customers" }, "All customers");
+  place.append(form({ class: "inline customers-tools", "aria-label": "Find a customer" }, email, "Find", () => {
+    location.hash = addressOf({ email: email.control.value.trim() });
+  }, { kind: "", also: all ? [all] : [] }));
+  fill(card, "customers", () => paged({
+    path: wanted ? `customers?${new URLSearchParams({ email: wanted })}` : "customers", me, signal, caption: "Customers", line: customerRow,
+    heads: ["Name", "E-mail address", "Company", "Registered"],
+    none: wanted ? empty("No customer has this e-mail address", "Check the spelling. Upper and lower case do not matter.") : empty("No customers yet", "A user becomes a customer with the first order."),
+  }));
+}
+
+function openCompanies({ place, card, me, query, signal }) {
+  const wanted = query.get("company");
+  if (wanted) {
+    place.append(el("p", null, el("a", { href: addressOf({ list: "companies" }) }, "All companies")));
+    fill(card, "the company", () => company(wanted, me, signal));
+    return;
+  }
+  const draw = () => fill(card, "companies", () => paged({
+    path: "companies", me, signal, caption: "Companies", heads: ["Name", "Id", "Created"],
+    line: ({ company_id: id, name, created_at: at }) => row(el("a", { href: addressOf({ list: "companies", company: id }) }, name), el("code", { class: "id" }, id), timeOf(at)),
+    none: empty("No companies yet", "Staff create companies, and add the customers who buy for them."),
+  }));
+  draw();
+}
+
+async function company(id, me, signal) {
+  const path = `/api/companies/${encodeURIComponent(id)}`;
+  const first = await get(`${path}?limit=${PAGE}`, { as: me, signal });
+  const line = (one) => row(customerLink(one.customer_id, one.name), one.email ?? "–");
+  const members = table("Members", ["Name", "E-mail address"], first.members.map(line));
+  const more = el("div", { class: "row" });
+  const offer = (cursor) => more.replaceChildren(...(cursor ? [button("Show more", () => next(cursor))] : []));
+  const next = async (cursor) => {
+    const found = await get(`${path}?${new URLSearchParams({ limit: PAGE, cursor })}`, { as: me, signal });
+    members.body.append(...found.members.map(line));
+    offer(found.cursor);
+  };
+  offer(first.cursor);
+  const { name, created_at: at } = first.company;
+  return [el("h2", null, name), facts(["Id", el("code", { class: "id" }, id)], ["Created", timeOf(at)]), first.members.length ? members : empty("No members", "No customer buys for this company."), more];
+}
+
+function openDiscounts({ card, me, signal }) {
+  fill(card, "discount codes", () => paged({
+    path: "discounts", me, signal, caption: "Discount codes",
+    heads: ["Code", { text: "Discount", number: true }, "Valid from", "Valid until", { text: "Minimum", number: true }, { text: "Limit", number: true }, "Actions"],
+    line: (discount) => discountRow(discount, me, signal),
+    none: empty("No discount codes yet", "Staff create discount codes by the API."),
+  }));
+}
+
+/** The row of a code. Its use is one request more, so it is read when it is wanted. */
+function discountRow(discount, me, signal) {
+  const shown = el("tr");
+  const path = `/api/discounts/${encodeURIComponent(discount.code)}`;
+  const draw = (now) => {
+    const isOver = now.valid_until && Date.parse(now.valid_until) <= Date.now();
+    const end = async () => {
+      draw(await post(`${path}/end`, null, { as: me }));
+      toast(`The code ${now.code} is ended. Orders that use it keep their discount.`);
+      shown.querySelector("th").focus();
+    };
+    const count = async () => draw(await get(path, { as: me, signal }));
+    const limit = now.limit == null ? "none" : now.left === undefined
+      ? [number(now.limit), " ", button("Show what is left", count, { kind: "small quiet", "aria-label": `Show what is left of ${now.code}` })]
+      : `${number(now.left)} of ${number(now.limit)} left`;
+    const cells = row(el("code", { class: "id" }, now.code), { number: `${number(now.percent)} %` }, timeOf(now.valid_from), now.valid_until ? timeOf(now.valid_until) : "no end",
+      { number: now.minimum && now.currency ? money(now.minimum, now.currency) : "–" }, { number: limit },
+      isOver ? chip("Ended", "over") : button("End", end, { kind: "small danger", "aria-label": `End the code ${now.code}` }));
+    shown.replaceChildren(...cells.children);
+    shown.querySelector("th").tabIndex = -1;
+  };
+  draw(discount);
+  return shown;
+}
+
+// One customer ---------------------------------------------------------------------------------------------------------
+/** A customer sees their own page as themselves. Every other page is for staff. */
+function showCustomer(place, id, signal) {
+  const isOwn = id === "me" || (id === person() && !groupOf(person()));
+  const me = isOwn ? person() : staffMember() ?? person();
+  const heading = el("h1", null, isOwn ? "My page" : "Customer");
+  const card = el("section", { class: "card", "aria-label": "Profile" });
+  const isStaff = groupOf(me) === "staff";
+  const base = `customers/${encodeURIComponent(id)}`;
+  place.append(
+    el("div", { class: "view-head" }, heading, isStaff ? staffNote(me) : el("p", { class: "lead" }, "Your profile, your orders, and what the shop keeps about them.")),
+    isStaff && el("p", null, el("a", { href: "#/customers" }, "All customers")), card);
+  const about = { me, base, isStaff, signal };
+  fill(card, "the customer", async () => {
+    const page = await get(`/api/${base}/page?limit=10`, { as: me, signal });
+    if (!isOwn) heading.textContent = page.customer.name;
+    document.title = document.title.replace(/^[^–]*/, `${heading.textContent} `);
+    place.querySelector(".customer-parts")?.remove();
+    place.append(el("div", { class: "customer-parts" }, parts(about, page)));
+    return profile(about, page);
+  });
+  return heading;
+}
+
+function profile({ me, base, isStaff }, { customer, settings }) {
+  const { customer_id: id, name, email, company_id: company, created_at: at } = customer;
+  const full = field("Name", "name", { value: name, required: true, autocomplete: "off" });
+  const rename = form({ class: "inline", "aria-label": "Change the name" }, full, "Save the name", async () => {
+    await call("PATCH", `/api/${base}`, { body: { name: full.control.value }, as: me });
+    toast("The name is saved. Lists show it after a moment.");
+  }, { kind: "" });
+  return [
+    el("h2", { class: "customer-title" }, "Profile"),
+    facts(["Name", name], ["E-mail address", email], ["Customer id", copyable(id, "the customer id")], ["Company", company && (isStaff ? el("a", { href: addressOf({ list: "companies", company }) }, company) : company)], ["Registered", timeOf(at)]),
+    el("details", null, el("summary", null, "Change the name"), rename),
+    el("details", null, el("summary", null, "Which mails the customer wants"), choices({ me, base }, settings.notifications)),
+  ];
+}
+
+const CHOICES = { email: "Mails at all", order_changes: "Changes of an order", shipments: "Parcels", refunds: "Returns and refunds", product_alerts: "News of followed products" };
+
+function choices({ me, base }, chosen) {
+  const boxes = Object.entries(CHOICES).map(([name, text]) => checkbox(text, name, { checked: chosen[name] }));
+  return form({ class: "stack", "aria-label": "Which mails the customer wants" }, boxes, "Save", async (made) => {
+    const body = Object.fromEntries(Object.keys(CHOICES).map((name) => [name, made.elements[name].checked]));
+    await call("PUT", `/api/${base}/settings/notifications`, { body, as: me });
+    toast("The choice is saved.");
+  }, { kind: "" });
+}
+
+/** The parts of the page: the orders are read with the profile, every other part each time it is opened. */
+function parts(about, page) {
+  const orders = el("section", { class: "card", "aria-label": "Orders" });
+  drawOrders(orders, about, page);
+  return [orders, ...PARTS.filter(({ staff = false }) => !staff || about.isStaff).map((part) => folded(part, about))];
+}
+
+function folded({ title, load }, about) {
+  const place = el("div", { class: "stack" });
+  const made = el("details", { class: "card customer-part" }, el("summary", null, title), place);
+  made.addEventListener("toggle", () => made.open && fill(place, title.toLowerCase(), () => load(about, place)));
+  return made;
+}
+
+const ORDER_HEADS = ["Order", "Status", "Placed", { text: "Pieces", number: true }, { text: "Total", number: true }];
+const orderRow = (order) => row(storyLink(order.order_id), order.archived ? chip("Archived", "over") : stateChip(order.status), timeOf(order.placed_at),
+  { number: order.items == null ? "–" : number(order.items) }, { number: money(order.total, order.currency) });
+
+function drawOrders(place, about, { orders, cursor }) {
+  const list = el("div", { class: "stack" });
+  const from = field("Placed from", "from", { type: "datetime-local" });
+  const to = field("Placed before", "to", { type: "datetime-local" });
+  const range = form({ class: "inline", "aria-label": "Orders of a time range" }, [from, to], "Show", () => {
+    const said = { from: asUtc(from.control.value), to: asUtc(to.control.value) };
+    const query = new URLSearchParams(Object.entries(said).filter(([, value]) => value));
+    return fill(list, "orders", () => ordersOf(about, `?${query}`));
+  }, { kind: "" });
+  place.replaceChildren(el("h2", { class: "customer-title" }, "Orders"), el("div", { class: "stack" }, range, list));
+  if (!orders.length) {
+    list.append(empty("No orders yet", "A new order appears here after a moment."));
+    return;
+  }
+  const more = el("div", { class: "row" });
+  const all = async () => list.replaceChildren(...(await ordersOf(about, "")));
+  if (cursor) more.append(button("Show more orders", all));
+  list.append(table("Orders, newest first", ORDER_HEADS, orders.map(orderRow), { hideCaption: true }), more);
+}
+
+const ordersOf = ({ me, base, signal }, query) => paged({
+  path: `${base}/orders${query}`, me, signal, caption: "Orders, newest first", heads: ORDER_HEADS, line: orderRow,
+  none: empty("No order in this time", "Choose another time range."),
+});
+
+async function credit(about, place) {
+  const { me, base, isStaff, signal } = about;
+  const shown = await paged({
+    path: `${base}/accounts`, me, signal, caption: "Accounts", heads: ["Account", { text: "Balance", number: true }, "Changed", "Movements"],
+    line: (account) => row(el("code", { class: "id", title: account.account_id }, shortId(account.account_id)), { number: money(account.balance, account.currency) }, timeOf(account.updated_at),
+      button("Show", () => fill(entries, "movements", () => movements(account, me, signal)), { kind: "small", "aria-label": `Show the movements of account ${shortId(account.account_id)}` })),
+    none: empty("No credit", "The customer has no store credit. A new account is listed after a moment."),
+  });
+  const entries = el("div", { class: "stack" });
+  return [...shown, entries, isStaff && issue(about, () => fill(place, "credit", () => credit(about, place)))];
+}
+
+const movements = (account, me, signal) => paged({
+  path: `accounts/${encodeURIComponent(account.account_id)}/entries`, me, signal, caption: "Movements, newest first",
+  heads: ["Time", "Reason", "Order", { text: "Amount", number: true }, { text: "Balance", number: true }],
+  line: (entry) => row(timeOf(entry.at), capital(entry.reason.toLowerCase().replaceAll("_", " ")), entry.order_id ? storyLink(entry.order_id) : "–",
+    { number: money(entry.amount, account.currency) }, { number: money(entry.balance, account.currency) }),
+  none: empty("No movements", "Credit that arrives or is used appears here."),
+});
+
+function issue({ me, base }, done) {
+  const amount = field("Amount in minor units", "amount", { type: "number", min: "1", step: "1", value: "1000", required: true }, { hint: "1000 EUR is €10.00." });
+  const currency = field("Currency", "currency", { value: "EUR", required: true, maxlength: "3", autocapitalize: "characters" });
+  return form({ class: "inline", "aria-label": "Issue store credit" }, [amount, currency], "Issue store credit", async () => {
+    const body = { amount: Number(amount.control.value), currency: currency.control.value };
+    const made = await once(`credit of ${base}`, body, (key) => post(`/api/${base}/credit`, body, { as: me, key }));
+    toast(`${money(made.amount, made.currency)} is issued.`);
+    await done();
+  }, { kind: "" });
+}
+
+/** A customer has no list of addresses: these are the addresses of the newest invoices. */
+async function invoices({ me, base, signal }) {
+  const addresses = new Map();
+  const list = el("ul", { class: "plain-list" });
+  const shown = await paged({
+    path: `${base}/invoices`, me, signal, caption: "Invoices, newest first", heads: ["Number", "Order", "Issued", { text: "Total", number: true }],
+    line: ({ invoice_id: id, order_id: order, issued_at: at, total, currency, address }) => {
+      if (address) {
+        const { name, street, postcode, city, country } = address;
+        const text = [name, street, `${postcode} ${city}`.trim(), country].join(", ");
+        if (!addresses.has(text)) list.append(el("li", null, text));
+        addresses.set(text, true);
+      }
+      return row(id, storyLink(order), timeOf(at), { number: money(total, currency) });
+    },
+    none: empty("No invoices", "An invoice is issued a moment after an order is paid."),
+  });
+  return [...shown, addresses.size > 0 && el("h3", null, "Delivery addresses of these invoices"), addresses.size > 0 && list];
+}
+
+const reviews = ({ me, base, signal }) => paged({
+  path: `${base}/reviews`, me, signal, caption: "Reviews, newest first", heads: ["Product", "Stars", "Text", "Order", "Written"],
+  line: (one) => row(one.product_id, el("span", { title: `${one.stars} of 5 stars` }, `${one.stars} of 5`), one.text || "–", storyLink(one.order_id), timeOf(one.written_at)),
+  none: empty("No reviews", "Customers can review products that were delivered to them."),
+});
+
+const mails = ({ me, base, signal }) => paged({
+  path: `${base}/notifications`, me, signal, caption: "Mails, newest first", heads: ["Time", "About", "Status", "Order or product"],
+  line: (one) => row(timeOf(one.at), one.event, stateChip(one.status), one.order_id ? storyLink(one.order_id) : one.product_id ?? "–"),
+  none: empty("No mails", "The list keeps a mail for half a year."),
+});
+
+async function suppression({ me, base, signal }, place) {
+  const path = `/api/${base}/mail-suppression`;
+  const { suppressed, reason, since } = await get(path, { as: me, signal });
+  if (!suppressed) return el("p", null, "Mails to this address are sent.");
+  const lift = async () => {
+    await call("DELETE", path, { as: me });
+    toast("Mails to this address are sent again.");
+    await fill(place, "the suppression", () => suppression({ me, base, signal }, place));
+  };
+  return [
+    el("p", { class: "notice bad" }, `Mails to this address are not sent: ${reason === "COMPLAINT" ? "the customer reported a mail as spam" : "a mail bounced"}.`),
+    facts(["Since", since && timeOf(since)]), el("div", { class: "row" }, button("Send mails again", lift)),
+  ];
+}
+
+/** Each part of the page that is read when it is opened, and whether only staff see it. */
+const PARTS = [
+  { title: "Credit", load: credit },
+  { title: "Invoices and addresses", load: invoices },
+  { title: "Reviews", load: reviews },
+  { title: "Mails", load: mails },
+  { title: "Suppression of mails", load: suppression, staff: true },
+];

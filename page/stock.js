@@ -1,0 +1,64 @@
+// What staff change of a product in the shop: its stock, its price, and the number of its stock parts.
+
+import { call, get, once, post } from "./api.js";
+import { field, form } from "./forms.js";
+import { capital, money, number } from "./format.js";
+import { staffNote } from "./people.js";
+import { dialog, el, facts, fill, toast } from "./ui.js";
+
+const REASONS = ["DAMAGED", "EXPIRED", "LOST", "MISCOUNTED", "STOLEN"];
+const MOST = { min: "1", max: "1000000", step: "1", required: true };
+
+/** `done` is called after a command succeeded. */
+export function openStock({ product, me, done }) {
+  const path = `/api/products/${encodeURIComponent(product.product_id)}`;
+  dialog(product.name, (box) => {
+    const place = el("div", { class: "stack" });
+    const finish = async (text) => {
+      box.close();
+      toast(text);
+      await done();
+    };
+    fill(place, "the stock", async () => {
+      const [now, stock] = await Promise.all([get(path, { as: me }), get(`${path}/stock`, { as: me })]);
+      return [
+        staffNote(me),
+        facts(["Product id", el("code", { class: "id" }, now.product_id)], ["Category", now.category], ["Available", number(stock.available)], ["Stock parts", number(now.parts)]),
+        receive({ path, me, finish }), writeOff({ path, me, finish }), change({ path, me, now, finish }),
+      ];
+    });
+    return place;
+  });
+}
+
+const part = (title, made) => el("section", { class: "stack", "aria-label": title }, el("h3", null, title), made);
+
+function receive({ path, me, finish }) {
+  const quantity = field("Received pieces", "quantity", { type: "number", value: "10", ...MOST });
+  return part("Receive goods", form({ class: "inline" }, quantity, "Add to stock", async () => {
+    const body = { quantity: Number(quantity.control.value) };
+    await once(`receipt ${path}`, body, (key) => post(`${path}/receipts`, body, { as: me, key }));
+    await finish("The goods are in stock.");
+  }));
+}
+
+function writeOff({ path, me, finish }) {
+  const quantity = field("Missing pieces", "quantity", { type: "number", value: "1", ...MOST });
+  const reason = field("Reason", "reason", {}, { options: REASONS.map((one) => [one, capital(one.toLowerCase())]) });
+  return part("Correct the stock downward", form({ class: "inline" }, [quantity, reason], "Remove from stock", async () => {
+    const body = { quantity: Number(quantity.control.value), reason: reason.control.value };
+    await once(`write-off ${path}`, body, (key) => post(`${path}/write-offs`, body, { as: me, key }));
+    await finish("The pieces are removed from stock.");
+  }, { kind: "" }));
+}
+
+function change({ path, me, now, finish }) {
+  const price = field(`Price in minor units, now ${money(now.price, now.currency)}`, "price", { type: "number", value: now.price, min: "0", step: "1", required: true });
+  const parts = field("Stock parts", "parts", { type: "number", value: now.parts, min: "1", max: "90", step: "1", required: true }, { hint: "More items share the stock, so more customers can buy at the same time." });
+  return part("Change the product", form({ class: "stack" }, [price, parts], "Save", async () => {
+    const wanted = Object.entries({ price: Number(price.control.value), parts: Number(parts.control.value) });
+    const body = Object.fromEntries(wanted.filter(([name, value]) => value !== now[name]));
+    if (Object.keys(body).length) await call("PATCH", path, { body, as: me });
+    await finish("The product is saved.");
+  }, { kind: "" }));
+}

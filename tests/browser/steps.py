@@ -1,0 +1,47 @@
+"""Steps that the tests of several views share: to choose a user, to stock the shop, to place and to pay an order."""
+
+import re
+
+from playwright.sync_api import Locator, Page, expect
+
+from tests.browser.conftest import PATIENCE_MS, Tab
+
+expect.set_options(timeout=PATIENCE_MS)
+VIEWS = ("flow", "shop", "board", "customers", "table", "insight")
+
+
+def be(page: Page, name: str) -> None:
+    page.get_by_label("You are").select_option(name)
+
+
+def stocked(tab: Tab) -> None:
+    """There is something to buy."""
+    tab.open("shop")
+    page = tab.page
+    expect(page.get_by_role("button", name=re.compile("Add sample products|Add to basket")).first).to_be_visible()
+    if page.get_by_role("button", name="Add sample products").is_visible():
+        page.get_by_role("button", name="Add sample products").click()
+    expect(page.get_by_role("button", name="Add to basket: Stoneware mug")).to_be_visible()
+
+
+def placed(tab: Tab) -> str:
+    """An order is placed; its id."""
+    stocked(tab)
+    page = tab.page
+    page.get_by_role("button", name="Add to basket: Stoneware mug").click()
+    page.get_by_role("button", name="Place order").click()
+    expect(page.get_by_role("heading", name="Order placed")).to_be_focused()
+    link = page.get_by_role("link", name="See its story").get_attribute("href")
+    assert link is not None
+    return link.rpartition("/")[2]
+
+
+def paid(tab: Tab) -> str:
+    order_id = placed(tab)
+    tab.page.get_by_role("button", name=re.compile("^Pay ")).click()
+    expect(tab.page.get_by_text("Paid. Invoice, parcel and mails follow")).to_be_visible()
+    return order_id
+
+
+def panel(page: Page, name: str) -> Locator:
+    return page.get_by_role("region", name=name, exact=True)

@@ -1,0 +1,154 @@
+"""The board as staff use it: live lists, counts, finding orders, and commands."""
+
+import re
+from typing import Any
+
+import pytest
+from playwright.sync_api import expect
+
+from local.demo import DemoClients
+from ops.stories import wait_until
+from tests.browser.conftest import PATIENCE_MS, Tab, layout_and_accessibility_problems
+from tests.browser.steps import be, paid, panel, placed
+from tests.laptop.conftest import LaptopShop
+
+pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("loopback_only")]
+expect.set_options(timeout=PATIENCE_MS)
+
+
+def test_the_board_shows_changes_without_moving_what_is_read(tab: Tab, shop: LaptopShop) -> None:
+    page = tab.page
+    first, people = placed(tab), DemoClients(shop.shop())
+    tab.open("board?status=PENDING")
+    expect(page.get_by_text("Acting as staff, not as Alice Ash")).to_be_visible()
+    row = page.get_by_role("row", name=first[:8])
+    row.get_by_role("link").first.focus()
+    second = people.place_order(people.create_stocked_product(5), quantity=1)["order_id"]
+    newer = page.get_by_role("button", name=re.compile("^Show .* new order"))
+    expect(newer).to_be_visible()
+    expect(page.get_by_role("row", name=second[:8])).to_have_count(0)
+    people.staff.post(f"/orders/{first}/cancel", None)
+    expect(row).to_contain_text("Cancelled")  # the row stays, although the order left the list
+    expect(row.get_by_role("link").first).to_be_focused()
+    newer.click()
+    expect(page.get_by_role("row", name=second[:8])).to_be_visible()
+    expect(row).to_have_count(0)
+
+
+def test_the_board_counts_the_orders_of_each_state(tab: Tab) -> None:
+    placed(tab)
+    tab.open("board?status=SHIPPED")
+    states = tab.page.get_by_role("navigation", name="Status").get_by_role("link")
+    expect(states.first).to_have_text(re.compile(r"^Awaiting payment [1-9]\d*\+?$"))
+    expect(states).to_have_count(7)
+    for state in states.all():
+        expect(state).to_have_text(re.compile(r" \d+\+?$"))
+    counted = {request for request in tab.seen.requests if "fields=order_id" in request}
+    assert len(counted) == 7
+
+
+def test_orders_are_found_at_the_board_by_tracking_number_and_e_mail_address(tab: Tab, shop: LaptopShop) -> None:
+    people = DemoClients(shop.shop())
+    order = people.place_order(people.create_stocked_product(5), quantity=1)
+    people.pay_order(order)
+    path, number = f"/orders/{order['order_id']}/shipments", f"JJD-{order['order_id'][:8]}"
+
+    def parcels() -> list[dict[str, Any]]:
+        return list(people.staff.get(path)["items"])
+
+    parcel = wait_until("the request to the warehouse", parcels)[0]
+    sent = {"carrier": "DHL", "tracking_number": number}
+    people.staff.post(f"{path}/{parcel['shipment_id']}/dispatched", sent)
+    page = tab.page
+    tab.open("board")
+    finding = page.get_by_role("form", name="Find an order")
+    row = page.get_by_role("row", name=order["order_id"][:8])
+
+    def found(way: str, label: str, text: str) -> bool:  # copies follow after a moment
+        finding.get_by_label("Find by").select_option(way)
+        finding.get_by_label(label).fill(text)
+        finding.get_by_role("button", name="Find").click()
+        said = finding.get_by_role("alert").locator(".notice")
+        expect(page.get_by_role("heading", name="Found").or_(said).first).to_be_visible()
+        return row.count() == 1
+
+    assert wait_until("the parcel", lambda: found("tracking", "Tracking number", number))
+    expect(row).to_contain_text("Shipped")
+    email = people.staff.get(f"/customers/{order['customer_id']}")["email"]
+    tab.open("board?status=PAID")
+    assert wait_until("the orders of the customer", lambda: found("email", "E-mail address", email.upper()))
+    finding.get_by_label("E-mail address").fill("stranger@example.com")
+    finding.get_by_role("button", name="Find").click()
+    expect(page.get_by_text("No customer has this e-mail address.")).to_be_visible()
+
+
+def test_an_order_is_shipped_delivered_and_returned_at_the_board(tab: Tab) -> None:
+    page = tab.page
+    order_id = paid(tab)
+    be(page, "staff")
+    tab.open("board?status=FULFILLING")
+    row = page.get_by_role("row", name=order_id[:8])
+    for _ in range(40):  # it is paid, and packed a moment later; the list is as it was when it was asked for
+        page.locator(".loading").first.wait_for(state="detached")
+        if row.count():
+            break
+        page.get_by_role("button", name="Refresh").click()
+        page.wait_for_timeout(250)
+    expect(row).to_be_visible()
+    row.get_by_role("button", name=re.compile("^Ship")).click()
+    page.get_by_role("button", name="Ship the parcel").click()
+    row.get_by_role("button", name=re.compile("^Deliver")).click()
+    page.get_by_role("button", name="Mark as delivered").click()
+    row.get_by_role("button", name=re.compile("^Return")).click()
+    page.get_by_label("Stoneware mug", exact=True).fill("1")
+    page.get_by_role("button", name="Record the return").click()
+    expect(row).to_contain_text("Returned")
+    row.get_by_role("link").first.click()
+    expect(panel(page, "Payments and refunds")).to_contain_text("Refund")
+
+
+def test_an_order_is_found_at_the_board_by_the_number_of_its_mails(tab: Tab) -> None:
+    page = tab.page
+    order_id = placed(tab)
+    be(page, "staff")
+    tab.open("board?status=SHIPPED")
+    finding = page.get_by_role("form", name="Find an order")
+    row = page.get_by_role("row", name=order_id[:8])
+    for _ in range(40):  # the number is found a moment after the order is placed
+        finding.get_by_label("Order number").fill(order_id[:8].upper())
+        finding.get_by_role("button", name="Find").click()
+        expect(row.or_(page.get_by_text("No order has this number.")).first).to_be_visible()
+        if row.count():
+            break
+        page.wait_for_timeout(250)
+    expect(row).to_contain_text("Awaiting payment")
+    finding.get_by_label("Order number").fill(order_id.upper())
+    finding.get_by_role("button", name="Find").click()
+    expect(row).to_contain_text("Awaiting payment")
+
+
+def test_an_order_is_cancelled_after_a_confirmation(tab: Tab) -> None:
+    page = tab.page
+    order_id = placed(tab)
+    be(page, "staff")
+    tab.open("board?status=PENDING")
+    row = page.get_by_role("row", name=order_id[:8])
+    row.get_by_role("button", name=re.compile("^Cancel")).click()
+    page.get_by_role("button", name="Keep the order").click()
+    expect(row).to_contain_text("Awaiting payment")
+    row.get_by_role("button", name=re.compile("^Cancel")).click()
+    page.get_by_role("button", name="Cancel the order").click()
+    expect(row).to_contain_text("Cancelled")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [360, 768, 1440])
+def test_the_board_is_accessible_at_every_width(tab: Tab, scheme: str, width: int) -> None:
+    page = tab.page
+    page.emulate_media(color_scheme="dark" if scheme == "dark" else "light", reduced_motion="reduce")
+    page.set_viewport_size({"width": width, "height": 900})
+    placed(tab)
+    tab.open("board?status=PENDING")
+    expect(page.get_by_role("row").nth(1)).to_be_visible()
+    page.get_by_label("Find by").select_option("tracking")
+    assert layout_and_accessibility_problems(page) == []

@@ -1,0 +1,123 @@
+"""The customers view: staff find customers, companies and discount codes; a customer sees their own page."""
+
+import re
+from functools import partial
+
+import pytest
+from playwright.sync_api import Locator, expect
+
+from local.demo import DemoClients
+from ops.stories import wait_until
+from tests.browser.conftest import PATIENCE_MS, Tab, layout_and_accessibility_problems
+from tests.browser.steps import paid, panel, placed
+from tests.laptop.conftest import LaptopShop
+
+pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("loopback_only")]
+expect.set_options(timeout=PATIENCE_MS)
+
+
+def test_staff_find_a_customer_and_see_their_page(tab: Tab, shop: LaptopShop) -> None:
+    page = tab.page
+    order_id = paid(tab)
+    people = DemoClients(shop.shop())
+    alice = people.alice.get("/customers/me")
+    tab.open("customers")
+    expect(page.get_by_text("Acting as staff, not as Alice Ash")).to_be_visible()
+    finding = page.get_by_role("form", name="Find a customer")
+    finding.get_by_label("E-mail address").fill(alice["email"].upper())
+    finding.get_by_role("button", name="Find").click()
+    page.get_by_role("region", name="Customers").get_by_role("link", name=alice["name"]).click()
+    expect(page.get_by_role("heading", level=1)).to_have_text(alice["name"])
+    expect(panel(page, "Profile")).to_contain_text(alice["email"])
+    orders = panel(page, "Orders")
+
+    def is_listed() -> bool:  # the list of a customer's orders is a copy, made a moment later
+        page.reload()
+        expect(orders).to_be_visible()
+        return orders.get_by_role("row", name=order_id[:8]).count() == 1
+
+    assert wait_until("the order of the customer", is_listed)
+    orders.get_by_label("Placed before").fill("2020-01-01T00:00")
+    orders.get_by_role("button", name="Show", exact=True).click()
+    expect(orders).to_contain_text("No order in this time")
+
+    def opened_shows(part: Locator, text: str) -> bool:  # invoices and mails follow after a moment
+        part.evaluate("(details) => (details.open = false)")
+        part.locator("summary").press("Enter")
+        expect(part.locator(".stack").first).not_to_be_empty()
+        expect(part.locator(".loading")).to_have_count(0)
+        return text in part.inner_text()
+
+    opened = page.locator("details.customer-part")
+    opened.filter(has_text="Credit").locator("summary").click()
+    issuing = page.get_by_role("form", name="Issue store credit")
+    issuing.get_by_label("Amount").fill("1250")
+    issuing.get_by_role("button").click()
+    expect(page.locator(".toast")).to_contain_text("€12.50 is issued.")
+    for title, shown in (
+        ("Invoices and addresses", "1 Elm Row"),
+        ("Reviews", "No reviews"),
+        ("Mails", order_id[:8]),
+        ("Suppression of mails", "Mails to this address are sent."),
+    ):
+        part = opened.filter(has=page.locator("summary", has_text=re.compile(f"^{title}$")))
+        assert wait_until(title, partial(opened_shows, part, shown))
+    assert layout_and_accessibility_problems(page) == []
+
+
+def test_a_customer_sees_and_changes_only_their_own_page(tab: Tab, shop: LaptopShop) -> None:
+    page = tab.page
+    placed(tab)
+    tab.open("shop")
+    page.get_by_role("link", name="My page").click()
+    expect(page.get_by_role("heading", name="My page")).to_be_focused()
+    expect(page.get_by_text("Acting as staff")).to_have_count(0)
+    expect(page.locator("details.customer-part")).to_have_count(4)  # without the suppression of mails
+    page.get_by_text("Which mails the customer wants").first.click()
+    choices = page.get_by_role("form", name="Which mails the customer wants")
+    choices.get_by_label("Parcels").uncheck()
+    choices.get_by_role("button", name="Save").click()
+    expect(page.locator(".toast")).to_contain_text("The choice is saved.")
+    people = DemoClients(shop.shop())
+    assert people.alice.get("/customers/me/settings")["notifications"]["shipments"] is False
+    choices.get_by_label("Parcels").check()
+    choices.get_by_role("button", name="Save").click()
+    expect(choices.get_by_role("button", name="Save")).not_to_have_attribute("aria-disabled", "true")
+    requests = [request for request in tab.seen.requests if "/api/customers/" in request]
+    assert all("/customers/me" in request for request in requests)
+
+
+def test_companies_and_discount_codes_have_a_list(tab: Tab, shop: LaptopShop) -> None:
+    staff = DemoClients(shop.shop()).staff
+    staff.post("/companies", {"company_id": "acme", "name": "Acme & Daughters"})
+    staff.post("/discounts", {"code": "TENONLY", "percent": 10, "limit": 10})
+    page = tab.page
+
+    def listed(name: str, text: str) -> bool:  # the lists show a change after a moment
+        tab.open(f"customers?list={name}")
+        page.reload()
+        page.locator(".loading").first.wait_for(state="detached")
+        return page.get_by_role("row", name=re.compile(text)).count() == 1
+
+    assert wait_until("the company", lambda: listed("companies", "Acme & Daughters"))
+    page.get_by_role("link", name="Acme & Daughters").click()
+    expect(page.get_by_text("No customer buys for this company.")).to_be_visible()
+    assert wait_until("the code", lambda: listed("discounts", "TENONLY"))
+    row = page.get_by_role("row", name=re.compile("TENONLY"))
+    row.get_by_role("button", name="Show what is left of TENONLY").click()
+    expect(row).to_contain_text("10 of 10 left")
+    row.get_by_role("button", name="End the code TENONLY").click()
+    expect(row).to_contain_text("Ended")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [360, 768, 1440])
+def test_every_list_of_customers_is_accessible_at_every_width(tab: Tab, scheme: str, width: int) -> None:
+    page = tab.page
+    page.emulate_media(color_scheme="dark" if scheme == "dark" else "light", reduced_motion="reduce")
+    page.set_viewport_size({"width": width, "height": 900})
+    placed(tab)
+    for view in ("customers", "customers?list=companies", "customers?list=discounts", "customers/me"):
+        tab.open(view)
+        page.locator(".loading").first.wait_for(state="detached")
+        assert layout_and_accessibility_problems(page) == [], view
