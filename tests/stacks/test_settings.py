@@ -781,7 +781,7 @@ def test_each_deploy_puts_the_pages_files_in_place_with_where_one_signs_in_and_h
     assert {it.name for it in swagger_ui.iterdir()} == {"swagger-ui-bundle.min.js", "swagger-ui.min.css"}
     (client,) = paged.resources("AWS::Cognito::UserPoolClient")
     text = (settings / "settings.json").read_text()
-    for marker, put_in in deployment["SourceMarkers"][1].items():
+    for marker, put_in in deployment["SourceMarkers"][2].items():
         parts = put_in["Fn::Join"][1]
         text = text.replace(marker, "".join(it if isinstance(it, str) else it["Ref"] for it in parts))
     assert json.loads(text) == {
