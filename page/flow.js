@@ -3,7 +3,6 @@
 import { call, get } from "./api.js";
 import { sampleOrder, switchForm } from "./chaos.js";
 import { entryItem } from "./entries.js";
-import { failuresAt, failuresSection } from "./failures.js";
 import { drawing } from "./flowDrawing.js";
 import { Activity, inShort, nodePanel, statesOf } from "./flowNodes.js";
 import { plural, shortId } from "./format.js";
@@ -26,7 +25,7 @@ export function show(place, { signal }) {
   const start = button("Place a sample order and watch", () => watch(), { kind: "primary" });
   const stage = el("div", { class: "flow-stage" });
   const activity = new Activity();
-  const failures = failuresSection({ signal, changed: () => view?.refresh() });
+  const failures = storedFailures({ signal, changed: () => view?.refresh() });
   const log = activityCard();
   let view = null;
   let order = null;
@@ -45,6 +44,7 @@ export function show(place, { signal }) {
     poll(signal, (now) => {
       view.update(now);
       const said = inShort(now, activity);
+      if (Object.keys(now.failures ?? {}).length) failures.load();
       if (sum.textContent !== said.text) sum.replaceChildren(chip(said.text, said.tone)); // said again only when it changes
     });
     return view.element;
@@ -111,7 +111,7 @@ function flowView(flow, { activity, below, signal, changed }) {
     close();
     if (again) return;
     const node = byId.get(id);
-    const stored = failuresAt(node, { signal, changed });
+    const stored = failuresOf(node, { signal, changed });
     const breaks = el("div", { class: "flow-breaks" });
     const sources = new Set(flow.edges.filter((edge) => edge.to === id && node.kind === "outside").map((edge) => edge.from));
     const panel = nodePanel(node, { activity, sources, signal, breaks, failures: stored.element, onClose: () => (close(), focusNode(id)) });
@@ -182,6 +182,31 @@ function flowView(flow, { activity, below, signal, changed }) {
     for (const { from } of flow.edges.filter((edge) => edge.to === "bus")) picture.move(from, "bus");
     for (const node of flow.nodes) if (node.events?.includes(name)) picture.move("bus", node.id, { delay: STEP_MS });
   }
+}
+
+// The failures ---------------------------------------------------------------------------------------------------------
+/** The list of failures. It loads when there is a failure, because most visits need none. */
+function storedFailures({ signal, changed }) {
+  const none = empty("No failures", "Records that the code cannot read appear here, with their payload and the reason.");
+  const element = el("div", null, el("section", { class: "card", "aria-label": "Failures" }, el("h2", null, "Failures"), none));
+  let loaded = null;
+  const load = () => (loaded ??= import("./failures.js").then(({ failuresSection }) => {
+    const made = failuresSection({ signal, changed });
+    element.replaceChildren(made.element);
+    return made;
+  }));
+  return { element, load, refresh: async () => (loaded ? (await loaded).refresh() : load()) };
+}
+
+/** What is stored at one node, and `refresh`. */
+function failuresOf(node, about) {
+  const element = el("div");
+  const made = import("./failures.js").then(({ failuresAt }) => {
+    const stored = failuresAt(node, about);
+    element.append(stored.element);
+    return stored;
+  });
+  return { element, refresh: async () => (await made).refresh() };
 }
 
 // The activity -----------------------------------------------------------------------------------------------------------
