@@ -1,7 +1,7 @@
 # Everything is installed into this folder: .venv, node_modules, build/ (output of tools), .local/ (the local shop).
 # Needs Python 3.11 or newer and make. Node comes with a Python package, and npm is always run by that Node.
 .DEFAULT_GOAL := help
-.PHONY: help setup installed up test record thorough laptop rehearse browser picture simulate mutants outage followers hostile extending bench scale cost sbom release audit check synth preflight predeploy review mail deploy smoke prove import diff demo docs site load seed reset locks clean
+.PHONY: help setup installed up test record thorough laptop rehearse browser picture screenshots simulate mutants outage followers hostile extending bench scale cost sbom release audit check synth preflight predeploy review mail deploy smoke prove import diff demo docs site load seed reset locks clean
 
 STAGE ?= dev
 ARGS ?=
@@ -70,8 +70,11 @@ rehearse: installed ## rehearse the upgrade from the previous item formats and i
 browser: installed build/site/index.html ## run the browser tests of the page, in the Chromium of this machine
 	$(python) -m pytest -m browser -s tests/browser $(ARGS)
 
-picture: installed ## update the README's screenshot of the page
-	$(python) -m pytest -m browser -s tests/browser -k shows_each_step --picture docs/story.png $(ARGS)
+picture: installed build/site/index.html ## make the pictures of README
+	$(python) -m pytest -m browser -s tests/browser/test_picture.py --picture $(ARGS)
+
+screenshots: installed build/site/index.html ## write a picture of each view of the page, at each width and in both themes, to build/screenshots
+	$(python) -m pytest -m browser -s tests/browser/test_page.py -k accessible --screenshots build/screenshots $(ARGS)
 
 simulate: installed ## run the simulation with injected faults; SEEDS=1-5000, or SEED=42 for one seed, with ARGS=--trace for its log; LEDGER=FILE
 	$(python) -m tests.simulation $(if $(SEED),--seed $(SEED),--seeds $(SEEDS)) $(if $(LEDGER),--ledger $(LEDGER)) $(ARGS)

@@ -20,7 +20,8 @@ SERIOUS_IMPACTS = {"serious", "critical"}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--picture", type=Path, help="where to keep a picture of an order's story")
+    parser.addoption("--picture", action="store_true", help="make the pictures of README")
+    parser.addoption("--screenshots", type=Path, help="the folder for a picture of each view, width and theme")
 
 
 @pytest.fixture(scope="session")

@@ -17,7 +17,6 @@ from tests.laptop.conftest import LaptopShop
 
 pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("loopback_only")]
 expect.set_options(timeout=PATIENCE_MS)
-OWN_MODULES = {"flow.js", "flowDrawing.js", "flowNodes.js", "chaos.js", "failures.js"}
 
 
 def node(page: Page, name: str) -> Locator:
@@ -135,8 +134,7 @@ def test_a_failing_reaction_recovers_with_the_attempt_and_the_time_that_it_took(
     expect(panel.locator(".flow-recovered")).to_contain_text(recovered)
     tab.open(f"orders/{order_of(form)}")
     story = page.locator(".timeline")
-    expect(story).to_contain_text("fulfilment failed on OrderPaid: forced failure")
-    expect(story).to_contain_text("invoice 2")
+    expect(story).to_contain_text(re.compile(r"recovered: attempt 3, after [\d.]+ s"))
 
 
 def test_a_failing_reader_recovers_at_its_node(tab: Tab) -> None:
@@ -393,12 +391,3 @@ def test_the_flow_is_accessible_at_every_width(tab: Tab, scheme: str, width: int
         "all => all.map((one) => [one.scrollWidth - one.clientWidth, one.scrollHeight - one.clientHeight])"
     )
     assert [box for box in boxes if max(box) > 1] == [], "a text is larger than its node"
-
-
-def test_the_flow_loads_few_modules(tab: Tab) -> None:
-    tab.open("flow")
-    expect(node(tab.page, "schedules")).to_contain_text("jobs")
-    loaded = {request.rpartition("/")[2] for request in tab.seen.requests}
-    assert loaded >= OWN_MODULES
-    assert "seedProducts.js" not in loaded
-    assert sum(request.endswith((".js", ".css")) for request in tab.seen.requests) <= 25

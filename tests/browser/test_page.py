@@ -15,8 +15,11 @@ def test_an_unknown_address_shows_the_first_view(tab: Tab) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [360, 1440])
-def test_every_view_is_accessible_at_every_width(tab: Tab, scheme: str, width: int) -> None:
+@pytest.mark.parametrize("width", [360, 768, 1440])
+def test_every_view_is_accessible_at_every_width(
+    tab: Tab, scheme: str, width: int, request: pytest.FixtureRequest
+) -> None:
+    """With --screenshots FOLDER, this also writes a picture of each view (`make screenshots`)."""
     page = tab.page
     order_id = paid(tab)
     page.emulate_media(color_scheme="dark" if scheme == "dark" else "light", reduced_motion="reduce")
@@ -26,6 +29,9 @@ def test_every_view_is_accessible_at_every_width(tab: Tab, scheme: str, width: i
         page.wait_for_load_state("networkidle") if view not in ("flow", f"orders/{order_id}") else None
         expect(page.locator(".loading")).to_have_count(0)
         assert layout_and_accessibility_problems(page) == [], view
+        if folder := request.config.getoption("--screenshots"):
+            name = view.partition("/")[0]
+            page.screenshot(path=folder / f"{name}-{width}-{scheme}.png", full_page=True)
 
 
 def test_all_views_are_in_one_row_above_at_360_pixels(tab: Tab) -> None:

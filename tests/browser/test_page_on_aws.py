@@ -69,7 +69,7 @@ def test_a_new_visitor_browses_signs_in_orders_and_signs_out(
     tab.open("shop")
     page.get_by_role("button", name="Add to basket: Amber mug").first.click()
     expect(page.get_by_text("Sign in to place an order.")).to_be_visible()
-    assert views(page) == ["Shop"]
+    assert views(page) == ["Shop", "API"]
     assert page.title().endswith(" Mugs & More")
     expect(page.get_by_role("button", name="Place order")).to_have_count(0)
 
@@ -134,7 +134,7 @@ def test_staff_see_the_board_and_the_best_sellers(tab: Tab, people: DemoClients,
     expect(page.get_by_role("heading", name="Sign in required")).to_be_visible()
     sign_in(page, "staff")
     assert page.url.endswith("#/board?status=PENDING"), "after the sign-in, the same view is shown"
-    assert views(page) == ["Shop", "Board", "Customers", "Insight"]
+    assert views(page) == ["Shop", "Board", "Customers", "Insight", "API"]
     row = page.get_by_role("row", name=order["order_id"][:8])
     expect(row.get_by_role("button", name=re.compile("^Cancel"))).to_be_visible()
     tab.open(f"customers/{order['customer_id']}")

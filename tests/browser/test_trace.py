@@ -1,7 +1,6 @@
 """The story of an order: a waterfall of measured spans in chapters, and the panel of a span."""
 
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -37,7 +36,7 @@ def row(where: Locator, name: str) -> Locator:
 
 
 # the whole way --------------------------------------------------------------------------------------------------------
-def test_the_page_shows_each_step_of_an_order(tab: Tab, request: pytest.FixtureRequest) -> None:
+def test_the_page_shows_each_step_of_an_order(tab: Tab) -> None:
     page = tab.page
     order_id = paid(tab)
     page.get_by_role("link", name="See its story").click()
@@ -64,8 +63,6 @@ def test_the_page_shows_each_step_of_an_order(tab: Tab, request: pytest.FixtureR
     expect(panel(page, "Parcels")).to_contain_text("dhl, JJD")
     expect(panel(page, "Mails").get_by_role("button")).to_have_count(4)
     expect(panel(page, "Copies")).to_contain_text("All in sync")
-    if picture := request.config.getoption("--picture"):
-        _take(page, picture)
 
     throw(tab, "advance", by="400d")
     expect(panel(page, "Archive")).to_contain_text(f"/{order_id}/")
@@ -79,13 +76,6 @@ def test_the_page_shows_each_step_of_an_order(tab: Tab, request: pytest.FixtureR
     expect(panel(page, "Copies")).to_contain_text("All in sync")
     expect(chapter(page, "Restored")).to_contain_text("OrderRestored")
     expect(page.get_by_role("button", name=re.compile("^Restore order"))).to_have_count(0)
-
-
-def _take(page: Page, picture: Path) -> None:
-    page.set_viewport_size({"width": 1200, "height": 820})
-    opened(page, "Paid").evaluate("(chapter) => scrollTo(0, chapter.offsetTop - 120)")
-    page.locator(".toast").wait_for(state="detached")
-    page.screenshot(path=picture)
 
 
 # chapters -------------------------------------------------------------------------------------------------------------
@@ -244,7 +234,8 @@ def test_a_failed_request_of_the_page_is_shown_and_not_repeated(tab: Tab) -> Non
         return sum("/whole" in request for request in tab.seen.requests)
 
     page = tab.page
-    order_id = throw(tab, "poison")["order_id"]
+    order_id = placed(tab)
+    throw(tab, "poison", order_id=order_id)
     tab.open(f"orders/{order_id}")
     expect(page.locator(".timeline")).to_contain_text("copies_reader parked a record")
     expect(page.get_by_role("alert")).to_contain_text("The data was written by a version of the shop")
