@@ -225,7 +225,7 @@ OUTSIDE_NODES: tuple[JsonObject, ...] = (
 
 
 def _edges(stack: _FlowTemplate) -> Iterator[JsonObject]:
-    yield {"from": API, "to": TABLE, "label": "one transaction"}
+    yield {"from": API, "to": TABLE, "label": "one write"}
     yield {"from": SCHEDULES, "to": TABLE, "label": "deadlines"}
     for one in stack.readers:
         yield {"from": TABLE, "to": one.name, "label": "stream"}

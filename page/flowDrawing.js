@@ -9,7 +9,7 @@ const ROW = { height: 46, gap: 8 };
 const MOVE_MS = 700;
 const LIT_MS = 900;
 const MOST_DOTS = 80;
-const COLUMNS = { first: [112, 98], table: [128, 98], reader: [140, 128], bus: [96, 76], reaction: [176, 154], effect: [112, 84] };
+const COLUMNS = { first: [116, 98], table: [128, 98], reader: [168, 128], bus: [96, 76], reaction: [160, 154], effect: [146, 84] };
 
 /**
  * The element; `update(states)` with the state of each node: its tone, text and badges; `move(from, to)`, which lets a
@@ -238,7 +238,7 @@ function inColumn(nodes, edges, width) {
 }
 
 function arrowHead() {
-  const marker = shape("marker", { id: "flow-arrow", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto" });
+  const marker = shape("marker", { id: "flow-arrow", viewBox: "0 0 8 8", refX: 7, refY: 4, markerUnits: "userSpaceOnUse", markerWidth: 10, markerHeight: 10, orient: "auto" });
   marker.append(shape("path", { d: "M0 0 8 4 0 8z", class: "flow-arrow" }));
   return marker;
 }
