@@ -20,7 +20,7 @@ export function openStock({ product, me, done }) {
       await done();
     };
     fill(place, "the stock", async () => {
-      const [now, stock] = await Promise.all([get(path, { as: me }), get(`${path}/stock`, { as: me })]);
+      const [now, stock] = await Promise.all([get(path), get(`${path}/stock`)]);
       return [
         staffNote(me),
         facts(["Product id", el("code", { class: "id" }, now.product_id)], ["Category", now.category], ["Available", number(stock.available)], ["Stock parts", number(now.parts)]),

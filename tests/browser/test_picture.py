@@ -15,7 +15,7 @@ from tests.browser.steps import stocked
 
 pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("loopback_only")]
 DOCS = Path(__file__).parents[2] / "docs"
-SIZE = {"width": 1200, "height": 730}
+WIDTH, HEIGHT = 1200, 730
 SHOWN_WIDTH = 900
 FRAME_SECONDS = 0.2
 MOST_FRAMES = 60
@@ -32,7 +32,7 @@ def test_an_order_whose_reader_fails_and_recovers(tab: Tab) -> None:
     page = tab.page
     stocked(tab)
     page.emulate_media(color_scheme="light", reduced_motion="no-preference")
-    page.set_viewport_size(SIZE)  # type: ignore[arg-type]  a literal of the right shape
+    page.set_viewport_size({"width": WIDTH, "height": HEIGHT})
     tab.open("flow")
     publisher = page.locator('[data-node="event_publisher"]')
     expect(publisher).to_contain_text("0 behind")
@@ -62,7 +62,7 @@ def _frames_until(page: Page, text: re.Pattern[str]) -> list[tuple[Image.Image, 
 
 
 def _write_gif(frames: list[tuple[Image.Image, int]], file: Path) -> None:
-    height = SHOWN_WIDTH * SIZE["height"] // SIZE["width"]
+    height = SHOWN_WIDTH * HEIGHT // WIDTH
     small = [frame.convert("RGB").resize((SHOWN_WIDTH, height)).quantize(COLORS) for frame, _ in frames]
     durations = [milliseconds for _, milliseconds in frames[:-1]] + [3000]
     small[0].save(file, save_all=True, append_images=small[1:], duration=durations, loop=0, optimize=True)
