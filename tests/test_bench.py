@@ -146,8 +146,9 @@ def test_copies_guarded_by_a_version_need_no_further_requests_and_totals_need_a_
     engine: Engine, queues: dict[str, str]
 ) -> None:
     """The measurement also checks that a redelivered change leaves the copies unchanged, at once or late."""
+    known = "to know that the copies of an order that is "
     cost = {
-        (figure.what.removeprefix("to know that the copies of an order that is ").partition(" ")[0], figure.unit): figure
+        (figure.what.removeprefix(known).partition(" ")[0], figure.unit): figure
         for figure in life.deduplication_figures(engine, queues)
     }
     told = {name: medians(it) for name, it in cost.items()}

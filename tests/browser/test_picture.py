@@ -15,6 +15,7 @@ from tests.browser.steps import stocked
 
 pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("loopback_only")]
 DOCS = Path(__file__).parents[2] / "docs"
+MANIFEST = Path(__file__).with_name("pictures.json")
 WIDTH, HEIGHT = 1200, 730
 SHOWN_WIDTH = 900
 FRAME_SECONDS = 0.2
@@ -44,7 +45,7 @@ def test_an_order_whose_reader_fails_and_recovers(tab: Tab) -> None:
     _write_gif(frames, DOCS / "recovery.gif")
     links = page.get_by_role("navigation", name="Views").get_by_role("link")
     manifest = {"navigation": links.all_inner_texts(), "pictures": ["flow.png", "recovery.gif"]}
-    (DOCS / "pictures.json").write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
+    MANIFEST.write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
 
 
 def _frames_until(page: Page, text: re.Pattern[str]) -> list[tuple[Image.Image, int]]:

@@ -5,7 +5,7 @@ import re
 
 from docs.generate import DOCS
 
-MANIFEST = json.loads((DOCS / "pictures.json").read_text(encoding="utf-8"))
+MANIFEST = json.loads((DOCS.parent / "tests" / "browser" / "pictures.json").read_text(encoding="utf-8"))
 MAX_BYTES = 2_000_000
 TITLE = re.compile(r'^  \w+: \{ title: "([^"]+)"', re.MULTILINE)
 
