@@ -73,7 +73,7 @@ export function show(place, { signal }) {
     if (!order) return;
     for (const { order_id: id, kind } of entries) if (id === order.id) order.counts[kind] = (order.counts[kind] ?? 0) + 1;
     const counts = Object.entries(COUNTED).filter(([kind]) => order.counts[kind]).map(([kind, name]) => plural(order.counts[kind], name));
-    counted.textContent = counts.length ? ` ${counts.join(", ")} so far` : "";
+    counted.textContent = counts.length ? ` ${counts.join(", ")} so far from this order` : "";
   }
 }
 
@@ -93,7 +93,7 @@ async function poll(signal, draw) {
 function flowView(flow, { activity, below, signal, changed }) {
   const byId = new Map(flow.nodes.map((node) => [node.id, node]));
   const picture = drawing(flow, { onOpen: toggle, signal });
-  const legend = el("p", { class: "flow-legend hint" }, "A dot is a record on its way. Dashed: copies that are derived. Choose a part to see what it does, and to break it.");
+  const legend = el("p", { class: "flow-legend hint" }, "A dot is a record on its way. A dashed line writes copies. A dashed box is outside the shop. Choose a part to see what it does, and to break it. The Board finds every order.");
   const card = el("section", { class: "card flow-card", "aria-label": "The flow" }, picture.element, legend);
   const element = el("div", { class: "flow-panes" }, card, below);
   let open = null;

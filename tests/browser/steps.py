@@ -22,13 +22,12 @@ def stocked(tab: Tab) -> None:
     if page.get_by_role("button", name="Add sample products").is_visible():
         page.get_by_role("button", name="Add sample products").click()
     mug = page.get_by_role("button", name="Add to basket: Stoneware mug")
-    more = page.get_by_role("button", name="Show more")
+    more = page.locator("button:not([aria-disabled])", has_text="Show more")
     for _ in range(20):  # other tests add products, too
         expect(mug.or_(more).first).to_be_visible()
         if mug.is_visible():
             break
         more.click()
-        expect(more).not_to_have_attribute("aria-disabled", "true")
     expect(mug).to_be_visible()
 
 

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.conftest import Tab
-from tests.browser.steps import VIEWS
+from tests.browser.steps import VIEWS, paid
 from tests.support.recorded import Recorded
 
 pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("loopback_only")]
@@ -39,6 +39,7 @@ def _content(tab: Tab, path: str) -> bytes:
 def test_a_view_loads_exactly_the_recorded_files_and_data(
     tab: Tab, view: str, recorded: Callable[..., Recorded]
 ) -> None:
+    paid(tab)  # so that each view has something to show
     requested = _open_in_a_fresh_tab(tab, view)
     files = sorted({path for path in requested if _is_file(path)})
     found = {

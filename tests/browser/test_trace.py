@@ -42,7 +42,7 @@ def test_the_page_shows_each_step_of_an_order(tab: Tab) -> None:
     page.get_by_role("link", name="See its story").click()
     expect(page.get_by_role("heading", level=1)).to_contain_text(order_id[:8])
     story = opened(page, "Paid")
-    for step in ("POST /payments/events → 200", "PENDING → PAID", "OrderPaid", "invoice 2", "mail OrderPaid"):
+    for step in ("POST /payments/events → 200", "PENDING → PAID", "OrderPaid", "fulfilment", "mail OrderPaid"):
         expect(story).to_contain_text(step)
     expect(opened(page, "Placed")).to_contain_text("1.5 R 5 W")
     expect(panel(page, "Copies")).to_contain_text("All in sync")
