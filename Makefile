@@ -159,7 +159,7 @@ site: build/site/index.html ## build the documentation as a site in build/site; 
 	@echo "The site is in build/site. 'make up' serves it at /docs/ of its page."
 
 build/site/index.html: .venv/.installed node_modules/.installed mkdocs.yml docs/site_hooks.py $(wildcard *.md docs/*.md docs/*/*.md)
-	@NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --quiet --strict
+	@NO_MKDOCS_2_WARNING=1 SITE_REPOSITORY=$(SITE_REPOSITORY) .venv/bin/mkdocs build --quiet --strict
 
 scale: installed ## model the deployed shop under load: orders a second, the first limit, what lifts it; ARGS=record after a change of requests
 	$(python) -m scale $(ARGS)
