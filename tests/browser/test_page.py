@@ -1,9 +1,12 @@
 """What all views of the page have in common: addresses, navigation, accessibility and keyboard."""
 
-import pytest
-from playwright.sync_api import expect
+import itertools
+from pathlib import Path
 
-from tests.browser.conftest import Tab, layout_and_accessibility_problems
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import SCHEMES, WIDTHS, Tab, problems_at_every_width
 from tests.browser.steps import VIEWS, paid
 
 pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("loopback_only")]
@@ -14,24 +17,24 @@ def test_an_unknown_address_shows_the_first_view(tab: Tab) -> None:
     expect(tab.page.get_by_role("heading", name="One table, and everything that follows")).to_be_visible()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [360, 768, 1440])
-def test_every_view_is_accessible_at_every_width(
-    tab: Tab, scheme: str, width: int, request: pytest.FixtureRequest
-) -> None:
+def test_every_view_is_accessible_at_every_width(tab: Tab, request: pytest.FixtureRequest) -> None:
     """With --screenshots FOLDER, this also writes a picture of each view (`make screenshots`)."""
     page = tab.page
     order_id = paid(tab)
-    page.emulate_media(color_scheme="dark" if scheme == "dark" else "light", reduced_motion="reduce")
-    page.set_viewport_size({"width": width, "height": 900})
     for view in (*VIEWS, f"orders/{order_id}"):
         tab.open(view)
         page.wait_for_load_state("networkidle") if view not in ("flow", f"orders/{order_id}") else None
         expect(page.locator(".loading")).to_have_count(0)
-        assert layout_and_accessibility_problems(page) == [], view
+        assert list(problems_at_every_width(page)) == [], view
         if folder := request.config.getoption("--screenshots"):
-            name = view.partition("/")[0]
-            page.screenshot(path=folder / f"{name}-{width}-{scheme}.png", full_page=True)
+            _take_screenshots(page, folder, view.partition("/")[0])
+
+
+def _take_screenshots(page: Page, folder: Path, view: str) -> None:
+    for width, scheme in itertools.product(WIDTHS, SCHEMES):
+        page.set_viewport_size({"width": width, "height": 900})
+        page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+        page.screenshot(path=folder / f"{view}-{width}-{scheme}.png", full_page=True)
 
 
 def test_all_views_are_in_one_row_above_at_360_pixels(tab: Tab) -> None:
