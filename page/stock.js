@@ -1,7 +1,7 @@
 // What staff change of a product in the shop: its stock, its price, and the number of its stock parts.
 
 import { call, get, once, post } from "./api.js";
-import { field, form } from "./forms.js";
+import { checkbox, field, form } from "./forms.js";
 import { capital, money, number } from "./format.js";
 import { staffNote } from "./people.js";
 import { dialog, el, facts, fill, toast } from "./ui.js";
@@ -55,8 +55,9 @@ function writeOff({ path, me, finish }) {
 function change({ path, me, now, finish }) {
   const price = field(`Price in minor units, now ${money(now.price, now.currency)}`, "price", { type: "number", value: now.price, min: "0", step: "1", required: true });
   const parts = field("Stock parts", "parts", { type: "number", value: now.parts, min: "1", max: "90", step: "1", required: true }, { hint: "More items share the stock, so more customers can buy at the same time." });
-  return part("Change the product", form({ class: "stack" }, [price, parts], "Save", async () => {
-    const wanted = Object.entries({ price: Number(price.control.value), parts: Number(parts.control.value) });
+  const ended = checkbox("The sale has ended: no category shows the product, and no new order may contain it", "discontinued", { checked: now.discontinued });
+  return part("Change the product", form({ class: "stack" }, [price, parts, ended], "Save", async (made) => {
+    const wanted = Object.entries({ price: Number(price.control.value), parts: Number(parts.control.value), discontinued: made.elements.discontinued.checked });
     const body = Object.fromEntries(wanted.filter(([name, value]) => value !== now[name]));
     if (Object.keys(body).length) await call("PATCH", path, { body, as: me });
     await finish("The product is saved.");

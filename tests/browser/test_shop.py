@@ -88,8 +88,8 @@ def test_products_are_chosen_by_category_and_by_words(tab: Tab, shop: LaptopShop
 
 def test_staff_change_stock_and_price_in_the_shop(tab: Tab, shop: LaptopShop) -> None:
     staff = DemoClients(shop.shop()).staff
-    create(staff, "/products", {"product_id": "ash-tray", "name": "Ash tray", "price": 900, "currency": "EUR"})
     stocked(tab)
+    create(staff, "/products", {"product_id": "ash-tray", "name": "Ash tray", "price": 900, "currency": "EUR"})
     page = tab.page
     be(page, "staff")
     expect(page.get_by_text("Acting as staff", exact=True)).to_be_visible()
@@ -111,6 +111,22 @@ def test_staff_change_stock_and_price_in_the_shop(tab: Tab, shop: LaptopShop) ->
     expect(about).to_contain_text("Available10")
     expect(about).to_contain_text("Stock parts3")
     assert layout_and_accessibility_problems(page) == []
+
+
+def test_staff_end_the_sale_of_a_product(tab: Tab, shop: LaptopShop) -> None:
+    staff = DemoClients(shop.shop()).staff
+    stocked(tab)
+    create(staff, "/products", {"product_id": "old-tray", "name": "Old tray", "price": 900, "currency": "EUR"})
+    page = tab.page
+    be(page, "staff")
+    opener = page.get_by_role("button", name="Stock and price of Old tray")
+    opener.click()
+    section = page.get_by_role("region", name="Change the product")
+    section.get_by_label("The sale has ended").check()
+    section.get_by_role("button", name="Save").click()
+    expect(page.locator(".toast")).to_contain_text("The product is saved.")
+    expect(opener).to_have_count(0)
+    assert staff.get("/products/old-tray")["discontinued"] is True
 
 
 def test_the_basket_keeps_goods_that_no_loaded_page_shows(tab: Tab, shop: LaptopShop) -> None:
