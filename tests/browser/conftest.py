@@ -30,6 +30,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture(scope="session")
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LaptopShop]:
+    with running_shop(tmp_path_factory) as running:
+        yield running
+
+
+@contextmanager
+def running_shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LaptopShop]:
+    """Run a local shop without a warehouse, with a state of its own."""
     running = LaptopShop(tmp_path_factory.mktemp("browser") / "state", *EXAMPLE, "--no-warehouse")
     try:
         print(f"ready after {running.start():.1f} s")
