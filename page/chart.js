@@ -18,7 +18,7 @@ function shape(tag, attributes, ...children) {
 }
 
 /**
- * Bars over time. `bars`: [{at, value, told}] with `at` as the label of the axis; `write`: formats a value for the
+ * Bars over time. `bars`: [{at, value, description}] with `at` as the label of the axis; `write`: formats a value for the
  * axis; `name`: the accessible name. The chart is as wide as its place, so its letters have the normal size. The value
  * of a bar is shown while the pointer is over it, and when the chart has the focus: arrow keys go from bar to bar.
  */
@@ -46,14 +46,14 @@ function valueReader({ title, bars, columns, left, step, width }) {
   let at = Math.min(positions.get(title) ?? last, bars.length - 1);
   const describe = () => {
     slider.setAttribute("aria-valuenow", at);
-    slider.setAttribute("aria-valuetext", bars[at].told);
+    slider.setAttribute("aria-valuetext", bars[at].description);
   };
   const choose = (wanted) => {
     columns.get(at)?.classList.remove("chosen");
     at = Math.min(bars.length - 1, Math.max(0, wanted));
     positions.set(title, at);
     columns.get(at)?.classList.add("chosen");
-    value.textContent = bars[at].told;
+    value.textContent = bars[at].description;
     value.hidden = false;
     const middle = left + (at + 0.5) * step;
     value.style.insetInlineStart = `${Math.min(Math.max(0, middle - value.offsetWidth / 2), Math.max(0, width - value.offsetWidth))}px`;

@@ -57,7 +57,7 @@ function measures(sum) {
 }
 
 function chart({ title, of, sum, write, short }, sums, buckets) {
-  const bars = sums.map((one) => ({ at: shortTime(one.from, buckets), value: of(one), told: `${stretch(one, buckets)}: ${write(of(one))}` }));
+  const bars = sums.map((one) => ({ at: shortTime(one.from, buckets), value: of(one), description: `${stretch(one, buckets)}: ${write(of(one))}` }));
   const most = sums.reduce((best, one) => (of(one) > of(best) ? one : best));
   const name = `${title} per ${buckets.per}, from ${moment(buckets.edges[0])} to ${moment(buckets.edges.at(-1))}: ${write(sum)} in total, the maximum is in ${stretch(most, buckets)}: ${write(of(most))}.`;
   return timeChart({ title: `${title} per ${buckets.per}`, sum: `${write(sum)} in total`, name, bars, write: short });
@@ -65,10 +65,10 @@ function chart({ title, of, sum, write, short }, sums, buckets) {
 
 /** The table with the same values; times without sales are left out. */
 function asTable(all, sums, buckets) {
-  const told = sums.filter((one) => all.some(({ of }) => of(one) !== 0));
+  const sold = sums.filter((one) => all.some(({ of }) => of(one) !== 0));
   const heads = ["Time", ...all.map(({ title }) => ({ text: title, number: true }))];
-  const rows = told.map((one) => row(stretch(one, buckets), ...all.map(({ of, write }) => ({ number: write(of(one)) }))));
-  const caption = `Sales per ${buckets.per}: ${plural(told.length, "row")}, without the times that have no sale`;
+  const rows = sold.map((one) => row(stretch(one, buckets), ...all.map(({ of, write }) => ({ number: write(of(one)) }))));
+  const caption = `Sales per ${buckets.per}: ${plural(sold.length, "row")}, without the times that have no sale`;
   return el("details", null, el("summary", null, "Show as a table"), table(caption, heads, rows));
 }
 

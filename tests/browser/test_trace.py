@@ -229,23 +229,6 @@ def test_looking_at_an_order_adds_nothing_to_its_story(tab: Tab) -> None:
     assert page.request.get(address).json()["last"] == before
 
 
-def test_a_failed_request_of_the_page_is_shown_and_not_repeated(tab: Tab) -> None:
-    def looks() -> int:
-        return sum("/whole" in request for request in tab.seen.requests)
-
-    page = tab.page
-    order_id = placed(tab)
-    throw(tab, "poison", order_id=order_id)
-    tab.open(f"orders/{order_id}")
-    expect(page.locator(".timeline")).to_contain_text("copies_reader parked a record")
-    expect(page.get_by_role("alert")).to_contain_text("The data was written by a version of the shop")
-    page.wait_for_timeout(2000)
-    settled = looks()
-    page.wait_for_timeout(2000)
-    assert looks() == settled
-    tab.seen.errors.clear()  # the browser writes down each answer that is a fault
-
-
 # keyboard and layout --------------------------------------------------------------------------------------------------
 def test_the_rows_are_reached_by_keyboard_and_the_panel_is_announced(tab: Tab) -> None:
     page = tab.page
