@@ -465,18 +465,28 @@ def _continues(chapter: list[Span], root: Span, now: float) -> bool:
     """
     if root.kind in ("request", "schedule", "chaos"):
         return False
-    first = chapter[0]
     if root.kind == "record":
+        first, cause = chapter[0], _cause_from_outside(root)
+        if cause == "restore" and _cause_from_outside(first) != "restore":
+            return False
         if first.kind in ("record", "chaos") and root.began_at - first.began_at < ROOT_RECORDS_APART_SECONDS:
             return True
-        return now - root.began_at < GRACE_SECONDS and not _is_from_outside(root.entries[0])
+        return cause is None and now - root.began_at < GRACE_SECONDS
     return True
 
 
-def _is_from_outside(entry: ActivityLogEntry) -> bool:
-    """Return whether a stream record surely has no cause in the log: by TTL, or by the restore of an archived order."""
+def _cause_from_outside(span: Span) -> str | None:
+    """Return "expiry" or "restore" for a stream record that surely has no cause in the log, else None.
+
+    "expiry": DynamoDB removed an item whose ttl had passed. "restore": a tool wrote the items of an archived order.
+    """
+    if span.kind != "record":
+        return None
+    entry = span.entries[0]
+    if entry.get("by") == "expiry":
+        return "expiry"
     restored = (entry.get("new") or {}).get("restored_at")
-    return entry.get("by") == "expiry" or restored != (entry.get("old") or {}).get("restored_at")
+    return "restore" if restored != (entry.get("old") or {}).get("restored_at") else None
 
 
 def _with_descendants(span: Span, children: Mapping[str, list[Span]]) -> Iterator[Span]:

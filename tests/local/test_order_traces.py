@@ -4,8 +4,9 @@ import io
 import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -22,8 +23,9 @@ from local.invocation_spans import MAX_REQUESTS, SpanReader
 from local.log_tailer import parse_log_line
 from local.measured_invocations import describe_event
 from local.measured_requests import MAX_KEYS, request_handlers
-from local.order_traces import BY_PRODUCTS, build_trace, describe_span
+from local.order_traces import BY_PRODUCTS, ROOT_RECORDS_APART_SECONDS, build_trace, describe_span
 from local.poller import MAX_IMAGE_CHARACTERS, _stream_record_entry
+from ops.commands.restore import make_archive_fetcher, restore_order
 from tests.support.harness import READERS, WORKERS, ShopHarness
 
 assert app.known_routes, "its import gives the log its form"
@@ -77,6 +79,12 @@ class MeasuredShop:
         line = {"timestamp": at, "message": "request_handled", "invocation": id, **about}
         self.log.write(f"{json.dumps(line)}\n")
         return done
+
+    def run_tool(self, command: Callable[[], Any]) -> None:
+        """Run an operator's command. It is not a Lambda function, so its requests are not measured."""
+        before = self.spans.read_text()
+        command()
+        self.spans.write_text(before)
 
     def _write(self, line: dict[str, Any]) -> None:
         with self.spans.open("a") as file:
@@ -250,6 +258,25 @@ def test_the_lapse_of_an_order_and_its_archive_are_chapters(measured: MeasuredSh
     assert [chapter["title"] for chapter in trace["chapters"]] == ["Placed", "Lapsed", "Archived"]
     assert causes(trace, named(trace, "MODIFY Order", detail="PENDING → LAPSED"))[-1] == "order_deadlines"
     assert causes(trace, named(trace, "archive"))[-1] == "REMOVE Expiry"
+
+
+def test_a_restore_right_after_the_archive_has_its_own_chapter(measured: MeasuredShop) -> None:
+    order_id = measured.request("POST /orders", None, measured.harness.place_order)
+    measured.deliver()
+    measured.harness.advance_days(1)
+    at = measured.harness.now().strftime("%Y-%m-%dT%H:%M:%SZ")
+    measured.invoke("order_deadlines", order_deadlines.handler, {"time": at})
+    measured.deliver()
+    measured.harness.advance_days(400)
+    measured.deliver()
+    fetch = make_archive_fetcher(clients.client("s3"), "archive")
+    measured.run_tool(lambda: restore_order(measured.harness.shop, fetch, order_id, settles=timedelta(0)))
+    measured.deliver()
+    *_, archived, restored = measured.trace(order_id)["chapters"]
+    assert (archived["title"], restored["title"]) == ("Archived", "Restored")
+    assert restored["began_at"] - archived["began_at"] < ROOT_RECORDS_APART_SECONDS * 1000, "else it proves nothing"
+    roots = [span["name"] for span in restored["spans"] if "parent" not in span]
+    assert {"MODIFY Order", "INSERT Expiry"} <= set(roots), roots
 
 
 def test_a_trace_is_complete_before_the_log_lines_arrive(paid: tuple[MeasuredShop, str]) -> None:

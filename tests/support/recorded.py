@@ -13,10 +13,13 @@ PROJECT = Path(__file__).parents[2]
 
 
 class Recorded:
-    """The entries of one JSON file, or of a section of it. `writes`: whether this run records missing entries."""
+    """The entries of one JSON file, or of a section of it.
 
-    def __init__(self, file: Path, section: str = "", *, writes: bool) -> None:
-        self.file, self.section, self.writes = file, section, writes
+    `writes`: whether this run records missing entries. `command`: what records them.
+    """
+
+    def __init__(self, file: Path, section: str = "", *, writes: bool, command: str = "make record") -> None:
+        self.file, self.section, self.writes, self.command = file, section, writes, command
         self.shown_path = file.relative_to(PROJECT).as_posix()
 
     @property
@@ -39,11 +42,12 @@ class Recorded:
         if name not in entries and self.writes:
             self.add(name, found)
         elif name not in entries:
-            pytest.fail(f"{at}: the {what} are not recorded: run `make record`", pytrace=False)
+            pytest.fail(f"{at}: the {what} are not recorded: run `{self.command}`", pytrace=False)
         elif entries[name] != found:
             why = f"the {what} were {entries[name]} and are {found}"
             pytest.fail(
-                f"{at}: {why}: if you mean it, delete {name} in {self.shown_path} and run `make record`", pytrace=False
+                f"{at}: {why}: if you mean it, delete {name} in {self.shown_path} and run `{self.command}`",
+                pytrace=False,
             )
 
     def check_names(self, names: set[str]) -> None:
