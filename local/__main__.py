@@ -26,7 +26,7 @@ from local.state_checks import DamagedState, UnusableFolder
 from local.up import API_PORT, PAGE_PORT, PROVIDER_PORT, reset_state, run_shop
 from ops.api_client import UnexpectedResponse
 from ops.commands.smoke import run_smoke
-from ops.stories import EffectMissing
+from ops.scenarios import EffectMissing
 
 REPORTED_ERRORS = (
     EngineNotInstalled,
@@ -123,7 +123,7 @@ def run_command(arguments: argparse.Namespace) -> None:
             reset_state(arguments.state)
             print("State deleted. Next: make up")
         case "demo" | "smoke":
-            run_stories_in_own_shop(as_stage=arguments.command == "smoke")
+            run_scenarios_in_own_shop(as_stage=arguments.command == "smoke")
         case _:
             use_running_shop(require_running_shop(arguments.state), arguments)
 
@@ -146,7 +146,7 @@ def use_running_shop(shop: RunningShop, arguments: argparse.Namespace) -> None:
             print_mails(shop)
 
 
-def run_stories_in_own_shop(*, as_stage: bool) -> None:
+def run_scenarios_in_own_shop(*, as_stage: bool) -> None:
     """Run the demo in a new shop. `as_stage`: use the shop as `make smoke` uses a deployed stage."""
     with run_own_shop(*(["--no-warehouse"] if as_stage else [])) as shop:
         if as_stage:

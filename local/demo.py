@@ -1,4 +1,4 @@
-"""Runs the stories of ops/stories.py in a local shop, whose clock can be advanced: the demo."""
+"""Runs the scenarios of ops/scenarios.py in a local shop, whose clock can be advanced: the demo."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ import urllib3
 from local import expiry, schedules
 from local.shop_client import RunningShop
 from ops.api_client import ApiClient
-from ops.stories import EffectMissing, StoryClients, StoryClock, StoryTarget, run_stories
+from ops.scenarios import EffectMissing, ScenarioClients, ScenarioClock, ScenarioTarget, run_scenarios
 
 
 def run_demo(shop: RunningShop) -> None:
-    """Run and print all stories. Raises EffectMissing if an expected result does not arrive in time or is wrong."""
-    run_stories(DemoClients(shop))
+    """Run and print all scenarios. Raises EffectMissing if an expected result does not arrive in time or is wrong."""
+    run_scenarios(DemoClients(shop))
     print("Next: docs/extending.md")
 
 
-class LaptopClock(StoryClock):
+class LaptopClock(ScenarioClock):
     """The clock of a local shop."""
 
     def __init__(self, shop: RunningShop) -> None:
@@ -36,7 +36,7 @@ class LaptopClock(StoryClock):
         return bool(self._s3.list_objects_v2(Bucket=bucket, Prefix=prefix).get("Contents"))
 
 
-class LaptopTarget(StoryTarget):
+class LaptopTarget(ScenarioTarget):
     """A local shop, with its payment provider and its warehouse."""
 
     def __init__(self, shop: RunningShop) -> None:
@@ -63,7 +63,7 @@ class LaptopTarget(StoryTarget):
         """Do nothing: the local warehouse dispatches and delivers."""
 
 
-class DemoClients(StoryClients):
+class DemoClients(ScenarioClients):
     """API clients of a local shop, for the demo and the load test."""
 
     def __init__(self, shop: RunningShop) -> None:

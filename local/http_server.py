@@ -61,7 +61,7 @@ class NoSuchResource(Exception):
 class PageRequest:
     """A request whose path starts with /local/.
 
-    `path_parameters`: the values of the placeholders in the route, by name, such as `id` in /local/orders/{id}/story.
+    `path_parameters`: the values of the placeholders in the route, by name, such as `id` in /local/orders/{id}/entries.
     """
 
     path_parameters: Mapping[str, str]

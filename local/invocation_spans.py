@@ -27,7 +27,7 @@ class SpanReader:
     def entries(self, text: bytes | str) -> Iterator[dict[str, Any]]:
         """Yield the entries for a line: one for each order that an invocation worked for.
 
-        A GET request to the API yields none, because reading adds nothing to the story of an order.
+        A GET request to the API yields none, because reading adds nothing to the trace of an order.
         """
         try:
             line = json.loads(text)

@@ -28,7 +28,7 @@ from local import activity_log, processes
 from local.aws_process import LocalAws
 from local.demo import DemoClients
 from local.shop_client import RunningShop
-from ops.stories import ADDRESS, EffectMissing, StoryClients
+from ops.scenarios import ADDRESS, EffectMissing, ScenarioClients
 
 STALL_TIMEOUT_SECONDS = 120
 """The load test gives up if no side effect of an order, such as a mail, occurs for this time."""
@@ -206,7 +206,7 @@ def check_effects(
     check_mails(people.shop.aws, placed, allow_duplicates=allow_duplicate_mail)
 
 
-def check_orders(people: StoryClients, placed: list[str], product_id: str) -> None:
+def check_orders(people: ScenarioClients, placed: list[str], product_id: str) -> None:
     """Check through the API, in any shop, what `check_effects` checks, except that no mail was sent twice."""
     give_up = time.monotonic() + STALL_TIMEOUT_SECONDS
     for order_id in placed:  # check one order after the other, because parallel requests would slow down the shop
@@ -223,7 +223,7 @@ def check_orders(people: StoryClients, placed: list[str], product_id: str) -> No
             raise EffectMissing(f"{len(wrong)} orders are not exactly once in the list {path}")
 
 
-def _missing_effect(people: StoryClients, order_id: str) -> str:
+def _missing_effect(people: ScenarioClients, order_id: str) -> str:
     """Return the missing or wrong part of an order, such as its invoice, or "" if the order is complete."""
     whole: Any = people.alice.get(f"/orders/{order_id}/whole?limit=100")
     if whole["order"]["status"] != "DELIVERED":
@@ -235,7 +235,7 @@ def _missing_effect(people: StoryClients, order_id: str) -> str:
     return "" if mails == EXPECTED_MAILS else f"mails {mails}"
 
 
-def _check_invoices(people: StoryClients, placed: list[str]) -> None:
+def _check_invoices(people: ScenarioClients, placed: list[str]) -> None:
     """Check that each order has exactly one invoice, and that the invoice numbers of each series have no gap.
 
     Raises EffectMissing if an invoice is missing or repeated, or if the numbers have a gap.
@@ -271,7 +271,7 @@ def check_mails(aws: LocalAws, placed: list[str], *, allow_duplicates: bool = Fa
         raise EffectMissing(f"expected {len(placed) * len(EXPECTED_MAILS)} different mails, found {len(ours)}")
 
 
-def _list_all(people: StoryClients, path: str) -> list[Any]:
+def _list_all(people: ScenarioClients, path: str) -> list[Any]:
     found: list[Any] = []
     cursor = None
     while True:

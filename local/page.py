@@ -98,7 +98,7 @@ class PageServer:
                 ("GET", "/local/events", self._stream_events),
                 ("POST", "/local/tokens", self._create_token),
                 ("POST", "/local/payments", self._pay),
-                ("GET", "/local/orders/{id}/story", self._get_story),
+                ("GET", "/local/orders/{id}/entries", self._get_entries),
                 ("GET", "/local/orders/{id}/trace", lambda asked: HttpResponse(get_trace(journal, asked))),
                 ("GET", "/local/orders/{id}/spans/{span}", lambda asked: HttpResponse(get_span(journal, asked))),
                 (
@@ -267,7 +267,7 @@ class PageServer:
         reason = intent.get("last_payment_error", {}).get("code")
         return HttpResponse({"id": intent["id"], "status": intent["status"], "reason": reason})
 
-    def _get_story(self, asked: PageRequest) -> HttpResponse:
+    def _get_entries(self, asked: PageRequest) -> HttpResponse:
         entries = self._journal.entries_after(
             asked.query_number("after", 0, MAX_ENTRY_ID), order_id=asked.path_parameters["id"]
         )

@@ -1,4 +1,4 @@
-"""An HTTP client of the shop's API, for the stories, the load test, the local warehouse and the web page's server."""
+"""An HTTP client of the shop's API, for the scenarios, the load test, the local warehouse and the web page's server."""
 
 from __future__ import annotations
 

@@ -134,7 +134,7 @@ function tintOf(type) {
   return tints.get(type);
 }
 
-/** The most telling attributes of an item; the others are seen when it is opened. */
+/** The most important attributes of an item; the others are seen when it is opened. */
 function attributes(image) {
   const inKeys = new Set(Object.entries(image).filter(([name]) => KEYS.test(name)).flatMap(([, value]) => String(value.S).split("#")));
   const rank = ([name, value]) => (name === "status" ? 0 : value.M || value.L ? 2 : value.S && (value.S.length > 30 || /^\d{4}-\d\d-\d\dT/.test(value.S)) ? 3 : inKeys.has(value.S) ? 4 : 1);

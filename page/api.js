@@ -42,7 +42,7 @@ export async function call(method, path, { as, tries, signal, ...sent } = {}) {
     try {
       const token = as && (await tokens.token(as, signal));
       const answer = await send(method, path, { token, signal, ...sent });
-      tell(true);
+      setReachable(true);
       return answer;
     } catch (error) {
       signal?.throwIfAborted();
@@ -51,7 +51,7 @@ export async function call(method, path, { as, tries, signal, ...sent } = {}) {
         continue;
       }
       const passes = error instanceof Unanswered || PASSING.has(error.status);
-      tell(!passes || error.status === 429);
+      setReachable(!passes || error.status === 429);
       if (!passes || attempt >= most) throw error;
       await pause(error.retryAfterMs ?? Math.min(5000, 500 * 2 ** attempt), signal);
     }
@@ -91,7 +91,7 @@ function parsed(text) {
   }
 }
 
-function tell(answers) {
+function setReachable(answers) {
   if (reach.answers === answers) return;
   reach.answers = answers;
   reach.dispatchEvent(new Event("change"));

@@ -6,7 +6,7 @@ import { asUtc, field, form, localMoment } from "./forms.js";
 import { money, number, plural, shortId, stateName } from "./format.js";
 import { isStaff, person, staffMember, staffNote } from "./people.js";
 import { Rejection } from "./problems.js";
-import { announce, button, chip, el, empty, fill, row, stateChip, scrollToCurrent, storyLink, table, timeOf } from "./ui.js";
+import { announce, button, chip, el, empty, fill, row, stateChip, scrollToCurrent, orderLink, table, timeOf } from "./ui.js";
 import { labels } from "./labels.js";
 
 const OPEN = ["PENDING", "PAID", "FULFILLING", "CANCEL_REQUESTED", "PARTIALLY_SHIPPED", "CUT_REQUESTED", "SHIPPED"];
@@ -194,7 +194,7 @@ function orderRow(order, me, signal) {
     const status = now.archived ? chip("Archived", "over") : stateChip(now.status);
     const buttons = el("div", { class: "row tight" }, actionButtons({ order: now, me, done, small: true }));
     const customer = el("a", { href: `#/customers/${encodeURIComponent(order.customer_id)}`, title: order.customer_id }, order.customer_name || shortId(order.customer_id));
-    const cells = row(storyLink(order.order_id), status, timeOf(order.placed_at), customer, { number: money(now.total, now.currency) }, buttons.children.length ? buttons : "–");
+    const cells = row(orderLink(order.order_id), status, timeOf(order.placed_at), customer, { number: money(now.total, now.currency) }, buttons.children.length ? buttons : "–");
     shown.replaceChildren(...cells.children);
     if (focused) ([...shown.querySelectorAll("a, button")].find((one) => one.textContent === focused) ?? shown.querySelector("a")).focus({ preventScroll: true });
     drawn = now;

@@ -4,7 +4,7 @@ import { get, pause, post } from "./api.js";
 import { checkbox, field, form } from "./forms.js";
 import { labels } from "./labels.js";
 import { fullName, groupOf, person, register } from "./people.js";
-import { el, storyLink } from "./ui.js";
+import { el, orderLink } from "./ui.js";
 
 const SAMPLE = "stoneware-mug";
 const SPANS = [["1h", "1 hour: unpaid orders lapse"], ["30d", "30 days"], ["90d", "90 days"], ["400d", "400 days: closed orders are archived"]];
@@ -48,7 +48,7 @@ async function stock() {
 /** Waits until the mail of a new order is sent, so that no function reads the order any more. */
 async function mailed(id, signal) {
   for (const end = Date.now() + EFFECT_MS; Date.now() < end; await pause(200, signal)) {
-    const { entries } = await get(`/local/orders/${encodeURIComponent(id)}/story`, { signal });
+    const { entries } = await get(`/local/orders/${encodeURIComponent(id)}/entries`, { signal });
     if (entries.some((entry) => entry.kind === "effect")) return;
   }
 }
@@ -142,7 +142,7 @@ export function switchForm(wanted, { signal, isStopped = false, events }) {
     if (one.always) await mailed(order.order_id, signal);
     const asked = { ...wanted, ...one.read?.(), ...(one.always && { order_id: order.order_id }) };
     const answer = await post("/local/chaos", asked, { tries: 1 });
-    const show = () => said.replaceChildren(el("p", { class: "notice good" }, answer.said, order ? el("span", null, storyLink(order.order_id, "See the trace of its order")) : ""));
+    const show = () => said.replaceChildren(el("p", { class: "notice good" }, answer.said, order ? el("span", null, orderLink(order.order_id, "See the trace of its order")) : ""));
     show();
     if (orders && !one.first) {
       order = await sampleOrder({ signal, ...one.order });

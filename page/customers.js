@@ -5,7 +5,7 @@ import { call, get, once, post } from "./api.js";
 import { asUtc, checkbox, field, form } from "./forms.js";
 import { capital, money, number, plural, shortId } from "./format.js";
 import { groupOf, person, staffMember, staffNote } from "./people.js";
-import { announce, button, chip, copyable, el, empty, facts, fill, row, scrollToCurrent, stateChip, storyLink, table, timeOf, toast } from "./ui.js";
+import { announce, button, chip, copyable, el, empty, facts, fill, row, scrollToCurrent, stateChip, orderLink, table, timeOf, toast } from "./ui.js";
 
 const PAGE = 20;
 
@@ -208,7 +208,7 @@ function folded({ title, load }, about) {
 }
 
 const ORDER_HEADS = ["Order", "Status", "Placed", { text: "Pieces", number: true }, { text: "Total", number: true }];
-const orderRow = (order) => row(storyLink(order.order_id), order.archived ? chip("Archived", "over") : stateChip(order.status), timeOf(order.placed_at),
+const orderRow = (order) => row(orderLink(order.order_id), order.archived ? chip("Archived", "over") : stateChip(order.status), timeOf(order.placed_at),
   { number: order.items == null ? "–" : number(order.items) }, { number: money(order.total, order.currency) });
 
 function drawOrders(place, about, { orders, cursor }) {
@@ -251,7 +251,7 @@ async function credit(about, place) {
 const movements = (account, me, signal) => paged({
   path: `accounts/${encodeURIComponent(account.account_id)}/entries`, me, signal, caption: "Movements, newest first",
   heads: ["Time", "Reason", "Order", { text: "Amount", number: true }, { text: "Balance", number: true }],
-  line: (entry) => row(timeOf(entry.at), capital(entry.reason.toLowerCase().replaceAll("_", " ")), entry.order_id ? storyLink(entry.order_id) : "–",
+  line: (entry) => row(timeOf(entry.at), capital(entry.reason.toLowerCase().replaceAll("_", " ")), entry.order_id ? orderLink(entry.order_id) : "–",
     { number: money(entry.amount, account.currency) }, { number: money(entry.balance, account.currency) }),
   none: empty("No movements", "Credit that arrives or is used appears here."),
 });
@@ -280,7 +280,7 @@ async function invoices({ me, base, signal }) {
         if (!addresses.has(text)) list.append(el("li", null, text));
         addresses.set(text, true);
       }
-      return row(id, storyLink(order), timeOf(at), { number: money(total, currency) });
+      return row(id, orderLink(order), timeOf(at), { number: money(total, currency) });
     },
     none: empty("No invoices", "An invoice is issued a moment after an order is paid."),
   });
@@ -289,13 +289,13 @@ async function invoices({ me, base, signal }) {
 
 const reviews = ({ me, base, signal }) => paged({
   path: `${base}/reviews`, me, signal, caption: "Reviews, newest first", heads: ["Product", "Stars", "Text", "Order", "Written"],
-  line: (one) => row(one.product_id, el("span", { title: `${one.stars} of 5 stars` }, `${one.stars} of 5`), one.text || "–", storyLink(one.order_id), timeOf(one.written_at)),
+  line: (one) => row(one.product_id, el("span", { title: `${one.stars} of 5 stars` }, `${one.stars} of 5`), one.text || "–", orderLink(one.order_id), timeOf(one.written_at)),
   none: empty("No reviews", "Customers can review products that were delivered to them."),
 });
 
 const mails = ({ me, base, signal }) => paged({
   path: `${base}/notifications`, me, signal, caption: "Mails, newest first", heads: ["Time", "About", "Status", "Order or product"],
-  line: (one) => row(timeOf(one.at), one.event, stateChip(one.status), one.order_id ? storyLink(one.order_id) : one.product_id ?? "–"),
+  line: (one) => row(timeOf(one.at), one.event, stateChip(one.status), one.order_id ? orderLink(one.order_id) : one.product_id ?? "–"),
   none: empty("No mails", "The list keeps a mail for half a year."),
 });
 

@@ -1,7 +1,7 @@
 // One entry of the activity log, for the timeline and for the live log of the stream.
 
 import { bytes, duration, fineTime, units } from "./format.js";
-import { chip, el, facts, storyLink, timeOf } from "./ui.js";
+import { chip, el, facts, orderLink, timeOf } from "./ui.js";
 
 /** The label of each kind, and its level in the chain that begins with the request. */
 export const KINDS = {
@@ -31,7 +31,7 @@ export function entryItem(entry, { linked = false } = {}) {
     el("div", { class: "entry-body" },
       el("p", { class: "entry-text" }, el("span", { class: "kind-name" }, name), " ", entry.text),
       reason && !entry.text.includes(reason) && el("p", { class: "entry-reason" }, `Reason: ${reason}`),
-      el("div", { class: "entry-meta" }, timeOf(entry.at, fineTime), measures(entry), linked && entry.order_id && storyLink(entry.order_id), details(entry))));
+      el("div", { class: "entry-meta" }, timeOf(entry.at, fineTime), measures(entry), linked && entry.order_id && orderLink(entry.order_id), details(entry))));
 }
 
 export function isBad({ kind, outcome, status }) {

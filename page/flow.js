@@ -7,7 +7,7 @@ import { drawing } from "./flowDrawing.js";
 import { Activity, inShort, nodePanel, statesOf } from "./flowNodes.js";
 import { plural, shortId } from "./format.js";
 import { follow } from "./live.js";
-import { button, chip, el, empty, fill, loading, storyLink } from "./ui.js";
+import { button, chip, el, empty, fill, loading, orderLink } from "./ui.js";
 
 const EVERY_MS = 1000;
 const TAIL = 50;
@@ -65,7 +65,7 @@ export function show(place, { signal }) {
     order = null;
     const placed = await sampleOrder({ signal });
     order = { id: placed.order_id, counts: {} };
-    placedText.replaceChildren(`Order ${shortId(order.id)} is placed and paid. `, storyLink(order.id, "See its trace"));
+    placedText.replaceChildren(`Order ${shortId(order.id)} is placed and paid. `, orderLink(order.id, "See its trace"));
     count([]);
   }
 

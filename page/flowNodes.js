@@ -3,7 +3,7 @@
 import { get } from "./api.js";
 import { entryItem } from "./entries.js";
 import { duration, fineTime, number, plural } from "./format.js";
-import { chip, el, facts, fill, storyLink } from "./ui.js";
+import { chip, el, facts, fill, orderLink } from "./ui.js";
 
 const RECENT_MS = 10_000;
 const SHOW_RECOVERY_MS = 90_000;
@@ -251,7 +251,7 @@ export function nodePanel(node, { activity, sources, signal, breaks, failures, o
     state.replaceChildren(now.text === recovery?.text ? "" : chip(now.text, now.tone || "over"), ...now.badges.map((text) => chip(text, "bad")));
     if ((recovery?.text ?? "") !== recovered.dataset.text) {
       recovered.dataset.text = recovery?.text ?? "";
-      recovered.replaceChildren(...(recovery ? [chip(recovery.text, "good")] : []), ...(recovery?.order_id ? [" ", storyLink(recovery.order_id, "See its trace")] : []));
+      recovered.replaceChildren(...(recovery ? [chip(recovery.text, "good")] : []), ...(recovery?.order_id ? [" ", orderLink(recovery.order_id, "See its trace")] : []));
     }
     const entries = activity.entriesOf(node.id, sources).slice(-ENTRIES_SHOWN).reverse();
     const key = entries.map((entry) => entry.id).join();

@@ -2,11 +2,11 @@
 
 import { button, el, empty, stateChip, timeOf } from "./ui.js";
 
-/** {element, state, shows}: shows the order's log at the last refresh. */
+/** {element, state, update}: shows the order's log at the last refresh. */
 export function history({ look }) {
   const element = el("div", { class: "card" });
-  const shows = ({ timeline }) => element.replaceChildren(timeline.length ? list(timeline) : nothing());
-  return { element, state: button("Refresh", look, { kind: "small quiet" }), shows };
+  const update = ({ timeline }) => element.replaceChildren(timeline.length ? list(timeline) : nothing());
+  return { element, state: button("Refresh", look, { kind: "small quiet" }), update };
 }
 
 const list = (timeline) => el("ol", { class: "plain-list" }, timeline.map(({ at, event, status }) =>

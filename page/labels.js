@@ -12,8 +12,8 @@ const ON_A_LAPTOP = {
   unknown: "The shop does not know this user any more. Choose the user again.",
   unregistered: "This user is not a customer yet. Place an order as this user first.",
   taken: "Another customer has the e-mail address of this user. The local AWS loses new users when it is killed. Choose another name.",
-  unreadable: "This story and the Flow view show how the readers handled it.",
-  story: "See its story",
+  unreadable: "This trace and the Flow view show how the readers handled it.",
+  order: "See its trace",
   foot: "This shop runs on this laptop. Nothing is sold, sent or charged.",
   address: { street: "1 Elm Row", postcode: "1010", city: "Wien", country: "AT" },
 };
@@ -30,7 +30,7 @@ const ELSEWHERE = {
   unregistered: "You are not a customer yet. Your first order makes you a customer.",
   taken: "Another customer has your e-mail address.",
   unreadable: "The operators of the shop can see this problem.",
-  story: "See the order",
+  order: "See the order",
   foot: "",
   address: {},
 };

@@ -2,7 +2,7 @@
 
 import { get, once, post } from "./api.js";
 import { capital, money } from "./format.js";
-import { el, facts, fill, storyLink } from "./ui.js";
+import { el, facts, fill, orderLink } from "./ui.js";
 import { form } from "./forms.js";
 import { Rejection } from "./problems.js";
 import { isHere } from "./settings.js";
@@ -17,8 +17,8 @@ const WAYS = [
 export function payPanel({ order, signal, paid = () => {} }) {
   const panel = el("div", { class: "pay stack" });
   const [way] = WAYS.filter(isHere);
-  const story = el("p", null, storyLink(order.order_id, labels.story));
-  fill(panel, "payment methods", async () => [amounts(order), await way.ask({ order, signal, paid }), story]);
+  const link = el("p", null, orderLink(order.order_id, labels.order));
+  fill(panel, "payment methods", async () => [amounts(order), await way.ask({ order, signal, paid }), link]);
   return panel;
 }
 
@@ -31,7 +31,7 @@ async function cards({ order, signal, paid }) {
       const reason = answer.reason ? `: ${answer.reason.replaceAll("_", " ")}` : "";
       throw new Rejection(`The payment failed${reason}. No money was taken. Try another card.`);
     }
-    made.replaceWith(el("p", { class: "notice good", role: "status" }, "Paid. Invoice, parcel and mails follow automatically: watch them in the story of the order."));
+    made.replaceWith(el("p", { class: "notice good", role: "status" }, "Paid. Invoice, parcel and mails follow automatically: watch them in the trace of the order."));
     paid();
   });
 }
@@ -44,7 +44,7 @@ function provider({ order }) {
 function amounts({ order_id: id, total, shipping, discount, tax, due, currency }) {
   const shown = (amount) => money(amount, currency);
   return facts(
-    ["Order", storyLink(id)],
+    ["Order", orderLink(id)],
     ["Shipping", shipping == null ? null : shown(shipping)],
     [`Discount ${discount?.code}`, discount && `− ${shown(discount.amount)}`],
     ["Included tax", tax && shown(tax.tax)],

@@ -6,7 +6,7 @@ import { field, form } from "./forms.js";
 import { money, number, plural } from "./format.js";
 import { fullName, isStaff, person, staffNote } from "./people.js";
 import { isHere } from "./settings.js";
-import { announce, button, chip, el, empty, failure, fill, loading, row, stateChip, storyLink, table, timeOf } from "./ui.js";
+import { announce, button, chip, el, empty, failure, fill, loading, row, stateChip, orderLink, table, timeOf } from "./ui.js";
 import { labels } from "./labels.js";
 
 const SOON_MS = 1500;
@@ -255,5 +255,5 @@ function showOrders(place, me, signal) {
 
 function line(order) {
   const status = order.archived ? chip("Archived", "over") : stateChip(order.status);
-  return row(storyLink(order.order_id), status, timeOf(order.placed_at), { number: order.items == null ? "–" : number(order.items) }, { number: money(order.total, order.currency) });
+  return row(orderLink(order.order_id), status, timeOf(order.placed_at), { number: order.items == null ? "–" : number(order.items) }, { number: money(order.total, order.currency) });
 }

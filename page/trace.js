@@ -22,7 +22,7 @@ export const KINDS = {
   mail: "Mail", schedule: "Scheduled run", parked: "Parked", chaos: "Chaos",
 };
 
-/** {element, state, aside, shows}: updates itself, and reloads the order when it changed. */
+/** {element, state, aside, update}: updates itself, and reloads the order when it changed. */
 export function trace({ id, query, signal, look }) {
   const path = `/local/orders/${encodeURIComponent(id)}`;
   const state = el("p", { class: "live", role: "status" }, "Connecting …");
@@ -32,7 +32,7 @@ export function trace({ id, query, signal, look }) {
   const shown = new Trace({ id, path, query, signal, body, aside, sums });
   read(shown, { id, path, signal, state, onNews: settled(look, signal) });
   const legend = el("p", { class: "hint legend", "aria-hidden": "true" }, LEGEND.map(([state, text]) => el("span", null, el("i", { class: `segment ${state}` }), text)));
-  return { element: el("div", { class: "stack" }, el("div", { class: "row trace-head" }, sums, shown.views), body, legend), state, aside, shows: () => {} };
+  return { element: el("div", { class: "stack" }, el("div", { class: "row trace-head" }, sums, shown.views), body, legend), state, aside, update: () => {} };
 }
 
 /** The trace so far, and then as it grows. */
@@ -50,7 +50,7 @@ async function read(shown, { id, path, signal, state, onNews }) {
     return;
   }
   const reload = oneAtATime(() => load().catch(() => {})); // without an answer, the next entry causes the next try
-  const say = teller();
+  const say = announcer();
   follow({
     after: last, order: id, signal,
     onState: (open) => state.replaceChildren(open ? chip("Live", "good") : chip("Reconnecting …", "waiting")),
@@ -86,7 +86,7 @@ export function oneAtATime(run) {
 }
 
 /** Announces new entries: many at once, and not too often. */
-function teller() {
+function announcer() {
   let unsaid = [];
   return (entries) => {
     if (!unsaid.length) {

@@ -18,7 +18,7 @@ export function el(tag, attributes, ...children) {
 export const chip = (text, tone) => el("span", { class: `chip ${tone}` }, text);
 export const stateChip = (state) => chip(stateName(state), stateTone(state));
 export const timeOf = (at, shown = moment) => el("time", { datetime: at, title: at }, shown(at));
-export const storyLink = (id, text = shortId(id)) =>
+export const orderLink = (id, text = shortId(id)) =>
   el("a", { href: `#/orders/${encodeURIComponent(id)}`, class: text === shortId(id) && "id short", title: id }, text);
 
 /** A list of names and values; a pair without a value is left out. */

@@ -35,7 +35,7 @@ from ops import targets
 from ops.api_client import UnexpectedResponse
 from ops.commands.first_deploy import is_first_deploy
 from ops.commands.review import MAPPING, review_templates
-from ops.stories import EffectMissing, StoryClients, wait_until
+from ops.scenarios import EffectMissing, ScenarioClients, wait_until
 from ops.targets import ShopTarget
 from prove import shop_steps
 from prove.outcome import OK, NotPossible, Outcome, StepFailed, Usage
@@ -406,7 +406,7 @@ def _switch_mapping(client: Any, id: str, *, enabled: bool) -> None:
 class OrdersComing:
     """Customers who order all the time. `failures`: the requests that failed and were sent again, by error."""
 
-    def __init__(self, people: StoryClients) -> None:
+    def __init__(self, people: ScenarioClients) -> None:
         self.people = people
         self.orders: list[dict[str, Any]] = []
         self.product_ids: list[str] = []
@@ -435,7 +435,7 @@ class OrdersComing:
 
 
 @contextmanager
-def orders_coming(people: StoryClients) -> Iterator[OrdersComing]:
+def orders_coming(people: ScenarioClients) -> Iterator[OrdersComing]:
     """Let customers order during a `with` block. At its end, raise the first error that no repetition has healed."""
     coming = OrdersComing(people)
     with ThreadPoolExecutor(ORDERING_THREADS) as pool:

@@ -13,7 +13,7 @@ STAGE_HOURS = 5
 PROBES_DOLLARS = 1.0
 """The estimate of tests/conformance/runners/aws.py for all probes. They are most of the costs."""
 OTHER_ORDERS = 60
-"""The orders of the other steps: stories, single orders, and those during the upgrade."""
+"""The orders of the other steps: scenarios, single orders, and those during the upgrade."""
 USERS = 20
 """The users of smoke and of the other steps. Their number does not depend on the orders of the burst."""
 

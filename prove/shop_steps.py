@@ -18,7 +18,7 @@ from ops.commands.smoke import StageTarget, run_smoke
 from ops.failures.failure_store import DeadLetterQueueInfo, FailureRepository
 from ops.failures.redrive import redrive_entries
 from ops.repair.rebuild import make_publisher
-from ops.stories import StoryClients, wait_until
+from ops.scenarios import ScenarioClients, wait_until
 from ops.targets import ShopTarget
 from prove.outcome import OK, NotPossible, Outcome, StepFailed
 
@@ -51,16 +51,16 @@ class ShopOfTarget(Protocol):
 
 def smoke(target: ShopOfTarget) -> Outcome:
     run_smoke(target.shop, target.api_url)
-    return Outcome(OK, "every effect of five stories arrived, and the customer was erased")
+    return Outcome(OK, "every effect of five scenarios arrived, and the customer was erased")
 
 
 @contextmanager
-def customers(target: ShopOfTarget) -> Iterator[StoryClients]:
+def customers(target: ShopOfTarget) -> Iterator[ScenarioClients]:
     """Use the shop as smoke does, with users of its own, and clean up after the `with` block."""
     stage = StageTarget(target.shop, target.api_url)
     stage.timeout_seconds = target.effect_seconds
     try:
-        people = StoryClients(stage)
+        people = ScenarioClients(stage)
         stage.api_client("warehouse")  # the threads of a burst must find the user, not create it
         yield people
         people.discontinue_products()
@@ -115,7 +115,7 @@ def parked(failures: FailureRepository, order_id: str) -> list[str]:
     return [entry.key for entry in failures.list_entries() if order_id in json.dumps(failures.read_document(entry.key))]
 
 
-def make_dead_letter(target: ShopOfTarget, people: StoryClients, failures: FailureRepository) -> dict[str, Any]:
+def make_dead_letter(target: ShopOfTarget, people: ScenarioClients, failures: FailureRepository) -> dict[str, Any]:
     """Receive the message of a paid order as often as its queue allows, so that SQS makes it a dead letter.
 
     Its worker is off meanwhile. Returns the order.
@@ -252,7 +252,7 @@ def drift(target: ShopOfTarget) -> Outcome:
 
 
 # orders ---------------------------------------------------------------------------------------------------------------
-def place_paid_order(people: StoryClients, product_id: str | None = None) -> dict[str, Any]:
+def place_paid_order(people: ScenarioClients, product_id: str | None = None) -> dict[str, Any]:
     """Place an order for a product, or for a new one, and pay it."""
     order = people.place_order(product_id or people.create_stocked_product(1), quantity=1)
     people.pay_order(order)
@@ -263,7 +263,7 @@ def path_of(order: dict[str, Any]) -> str:
     return f"/orders/{order['order_id']}"
 
 
-def is_delivered(people: StoryClients, order: dict[str, Any]) -> bool:
+def is_delivered(people: ScenarioClients, order: dict[str, Any]) -> bool:
     """Return whether an order is delivered. If its shipment is requested, act as the warehouse."""
     people.target.ship(order["order_id"])
     return bool(people.alice.get(path_of(order))["status"] == "DELIVERED")

@@ -12,7 +12,7 @@ from urllib3.exceptions import HTTPError
 
 from local.processes import ProcessFailed
 from ops.api_client import UnexpectedResponse
-from ops.stories import EffectMissing
+from ops.scenarios import EffectMissing
 from prove import deployed, laptop, shop_steps
 from prove.outcome import DIFFERS, FAILED, NOT_HERE, NotPossible, Outcome, StepFailed, Usage
 

@@ -1,6 +1,6 @@
-"""The `smoke` command: tell the stories of ops/stories.py in a deployed stage, and check that every effect arrives.
+"""The `smoke` command: run the scenarios of ops/scenarios.py in a deployed stage, and check that every effect arrives.
 
-The stories use the public API, with users, products and mail addresses of their own. The addresses are those of SES's
+The scenarios use the public API, with users, products and mail addresses of their own. The addresses are those of SES's
 mailbox simulator, which accepts mails also in the sandbox and does not count them for the account's reputation:
 https://docs.aws.amazon.com/ses/latest/dg/send-an-email-from-console.html#send-email-simulator
 
@@ -30,7 +30,7 @@ from urllib3.exceptions import HTTPError
 from ops import targets
 from ops.api_client import ApiClient, UnexpectedResponse
 from ops.commands.indexes import TABLE_TYPES
-from ops.stories import EffectMissing, StoryClients, StoryTarget, run_stories
+from ops.scenarios import EffectMissing, ScenarioClients, ScenarioTarget, run_scenarios
 from ops.targets import ShopTarget
 
 GROUPS: dict[str, tuple[str, ...]] = {"alice": (), "staff": ("staff",), "warehouse": ("warehouse",)}
@@ -41,7 +41,7 @@ LEFT_BEHIND = timedelta(hours=1)
 TOKEN_SECONDS = 1_800
 
 
-class StageTarget(StoryTarget):
+class StageTarget(ScenarioTarget):
     """A deployed stage, used with the rights of the person who deploys it.
 
     `api_url`: the address of its API. `shop`: its stack. The run's id is part of each name that it creates.
@@ -189,18 +189,18 @@ def missing_protections(shop: ShopTarget) -> list[str]:
 
 
 def run_smoke(shop: ShopTarget, api_url: str) -> None:
-    """Check the protections, tell the stories, and clean up. Raises EffectMissing if something is missing.
+    """Check the protections, run the scenarios, and clean up. Raises EffectMissing if something is missing.
 
-    The stories run even if a protection is off, so that one run says all that is wrong.
+    The scenarios run even if a protection is off, so that one run says all that is wrong.
     """
     missing = [f"{what} is off: run make deploy again" for what in missing_protections(shop)]
     stage = StageTarget(shop, api_url)
     print(f"Run {stage.run_id} at {api_url}. Payments are webhooks signed with the shop's own secret.")
     try:
         with _noted(missing):
-            people = StoryClients(stage)
+            people = ScenarioClients(stage)
             with _noted(missing):
-                run_stories(people)
+                run_scenarios(people)
             people.discontinue_products()
     finally:
         left = list(stage.clean_up())
@@ -233,7 +233,7 @@ def command(commands: targets.Subparsers) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Run the stories in the stack. Exits with a sentence if an effect or a protection is missing."""
+    """Run the scenarios in the stack. Exits with a sentence if an effect or a protection is missing."""
     shop = targets.resolve_target(args)
     try:
         run_smoke(shop, shop.outputs.get("FrontUrl", shop.outputs["ApiUrl"]))

@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import expect
 
 from local.demo import DemoClients
-from ops.stories import wait_until
+from ops.scenarios import wait_until
 from tests.browser.conftest import PATIENCE_MS, Tab, problems_at_every_width
 from tests.browser.steps import be, paid, panel, placed
 from tests.laptop.conftest import LaptopShop

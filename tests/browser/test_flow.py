@@ -133,8 +133,8 @@ def test_a_failing_reaction_recovers_with_the_attempt_and_the_time_that_it_took(
     expect(node(page, "fulfilment")).to_contain_text(recovered)
     expect(panel.locator(".flow-recovered")).to_contain_text(recovered)
     tab.open(f"orders/{order_of(form)}")
-    story = page.locator(".timeline")
-    expect(story).to_contain_text(re.compile(r"recovered: attempt 3, after [\d.]+ s"))
+    trace = page.locator(".timeline")
+    expect(trace).to_contain_text(re.compile(r"recovered: attempt 3, after [\d.]+ s"))
 
 
 def test_a_failing_reader_recovers_at_its_node(tab: Tab) -> None:

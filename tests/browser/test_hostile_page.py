@@ -29,7 +29,7 @@ from local import activity_log, processes
 from local.demo import DemoClients
 from local.dynamodb_engine import REGION
 from ops.api_client import ApiClient
-from ops.stories import wait_until
+from ops.scenarios import wait_until
 from tests.browser.conftest import FLAGS
 from tests.browser.hostile import PAGE, listening_sockets, serve, write_certificate
 from tests.laptop.conftest import LaptopShop
@@ -219,7 +219,7 @@ class Target:
             *posts("/local/chaos", {"switch": "poison", "order_id": order_id})[:2],
             *posts("/local/payments", due),
             *reads("/", f"/{NAME}/{NAME}", "/_ministack/ses/messages", "/mcp", "/v1/refunds"),
-            *reads("/local/shop", "/local/stream", f"/local/orders/{order_id}/story", "/settings.json"),
+            *reads("/local/shop", "/local/stream", f"/local/orders/{order_id}/entries", "/settings.json"),
             *reads(f"/local/orders/{order_id}/trace", f"/local/orders/{order_id}/spans/record-1"),
             *reads("/local/flow", f"/local/flow/{reader}/calls", "/local/patterns", "/local/failures", "/docs/"),
             *posts("/local/patterns/A12", {"arguments": {"order_id": order_id}}),

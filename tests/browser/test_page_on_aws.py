@@ -84,7 +84,7 @@ def test_a_new_visitor_browses_signs_in_orders_and_signs_out(
     order_id = page.locator(".pay .notice code").inner_text()
 
     page.get_by_role("link", name="See the order").click()
-    head = page.locator(".story-head")
+    head = page.locator(".order-head")
     expect(head).to_contain_text("Awaiting payment")
     expect(head).to_contain_text("2 Oak Lane")
     people.pay_order({"order_id": order_id, **due(people, order_id)})
@@ -118,7 +118,7 @@ def due(people: DemoClients, order_id: str) -> dict[str, Any]:
 
 def look_until(page: Page, text: str) -> None:
     """Reactions to an order run later, and the page shows them after a refresh."""
-    found = page.get_by_role("region", name="Story").get_by_text(text, exact=True)
+    found = page.get_by_role("region", name="Timeline").get_by_text(text, exact=True)
     for _ in range(40):
         if found.count():
             return

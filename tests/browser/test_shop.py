@@ -12,7 +12,7 @@ from functions.model.entities import Line
 from functions.model.table import INVOICE
 from local.demo import DemoClients
 from ops.api_client import ApiClient
-from ops.stories import wait_until
+from ops.scenarios import wait_until
 from tests.browser.conftest import PATIENCE_MS, Tab, layout_and_accessibility_problems, problems_at_every_width
 from tests.browser.steps import be, stocked
 from tests.laptop.conftest import LaptopShop

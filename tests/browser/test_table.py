@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from functions.model.table import ACTIVITY
-from ops.stories import wait_until
+from ops.scenarios import wait_until
 from tests.browser.conftest import PATIENCE_MS, Tab, layout_and_accessibility_problems, problems_at_every_width
 from tests.browser.steps import paid, panel, placed
 from tests.laptop.conftest import LaptopShop

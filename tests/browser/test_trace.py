@@ -1,4 +1,4 @@
-"""The story of an order: a waterfall of measured spans in chapters, and the panel of a span."""
+"""The trace of an order: a waterfall of measured spans in chapters, and the panel of a span."""
 
 import re
 from typing import Any
@@ -39,11 +39,11 @@ def row(where: Locator, name: str) -> Locator:
 def test_the_page_shows_each_step_of_an_order(tab: Tab) -> None:
     page = tab.page
     order_id = paid(tab)
-    page.get_by_role("link", name="See its story").click()
+    page.get_by_role("link", name="See its trace").click()
     expect(page.get_by_role("heading", level=1)).to_contain_text(order_id[:8])
-    story = opened(page, "Paid")
+    paid_chapter = opened(page, "Paid")
     for step in ("POST /payments/events → 200", "PENDING → PAID", "OrderPaid", "fulfilment", "mail OrderPaid"):
-        expect(story).to_contain_text(step)
+        expect(paid_chapter).to_contain_text(step)
     expect(opened(page, "Placed")).to_contain_text("1.5 R 5 W")
     expect(panel(page, "Copies")).to_contain_text("All in sync")
     expect(panel(page, "Invoice")).to_contain_text("Open to print")
@@ -57,7 +57,7 @@ def test_the_page_shows_each_step_of_an_order(tab: Tab) -> None:
     page.get_by_role("button", name="Ship the parcel").click()
     page.get_by_role("button", name=re.compile("^Deliver order")).click()
     page.get_by_role("button", name="Mark as delivered").click()
-    expect(page.locator(".story-head")).to_contain_text("Delivered")
+    expect(page.locator(".order-head")).to_contain_text("Delivered")
     expect(chapter(page, "Dispatched")).to_be_visible()
     expect(chapter(page, "Delivered")).to_contain_text("SHIPPED → DELIVERED")
     expect(panel(page, "Parcels")).to_contain_text("dhl, JJD")
@@ -68,11 +68,11 @@ def test_the_page_shows_each_step_of_an_order(tab: Tab) -> None:
     expect(panel(page, "Archive")).to_contain_text(f"/{order_id}/")
     expect(panel(page, "Archive")).to_contain_text("SHA-256")
     expect(opened(page, "Archived")).to_contain_text("archived orders/day=")
-    expect(page.locator(".story-head")).to_contain_text("Archived")
+    expect(page.locator(".order-head")).to_contain_text("Archived")
 
     page.get_by_role("button", name=re.compile("^Restore order")).click()
     expect(page.locator(".toast")).to_contain_text("The order is restored. Nothing is sent or counted again.")
-    expect(page.locator(".story-head")).to_contain_text("Delivered")
+    expect(page.locator(".order-head")).to_contain_text("Delivered")
     expect(panel(page, "Copies")).to_contain_text("All in sync")
     expect(chapter(page, "Restored")).to_contain_text("OrderRestored")
     expect(page.get_by_role("button", name=re.compile("^Restore order"))).to_have_count(0)
@@ -108,9 +108,9 @@ def test_a_failing_reaction_is_shown_with_its_attempts_and_its_recovery(tab: Tab
     throw(tab, "fail", of="fulfilment", times=1)
     order_id = paid(tab)
     tab.open(f"orders/{order_id}")
-    story = opened(page, "Paid")
-    expect(story).to_contain_text(re.compile("recovered: attempt 2, after [0-9.]+ (s|ms)"))
-    fulfilment = row(story, "fulfilment")
+    paid_chapter = opened(page, "Paid")
+    expect(paid_chapter).to_contain_text(re.compile("recovered: attempt 2, after [0-9.]+ (s|ms)"))
+    fulfilment = row(paid_chapter, "fulfilment")
     expect(fulfilment).to_contain_text("attempt 2 ✓")
     expect(fulfilment.locator(".segment.failed")).to_have_count(1)
     expect(fulfilment).to_have_accessible_name(re.compile("^Reaction: fulfilment.*waited.*done at attempt 2"))
@@ -215,12 +215,12 @@ def test_new_spans_arrive_and_the_selected_row_stays(tab: Tab) -> None:
     expect(panel(page, "Stream record: MODIFY Order")).to_be_visible()
 
 
-def test_looking_at_an_order_adds_nothing_to_its_story(tab: Tab) -> None:
+def test_looking_at_an_order_adds_nothing_to_its_trace(tab: Tab) -> None:
     page = tab.page
     order_id = placed(tab)
     tab.open(f"orders/{order_id}")
     expect(chapter(page, "Placed")).to_contain_text("mail OrderPlaced")
-    address = f"{tab.url}/local/orders/{order_id}/story"
+    address = f"{tab.url}/local/orders/{order_id}/entries"
     page.wait_for_timeout(1000)
     before = page.request.get(address).json()["last"]
     page.reload()
@@ -251,7 +251,7 @@ def test_the_rows_are_reached_by_keyboard_and_the_panel_is_announced(tab: Tab) -
     expect(chapter(page, "Placed").locator(".span-row")).to_have_count(0)
 
 
-def test_a_story_is_accessible_at_every_width(tab: Tab) -> None:
+def test_a_trace_is_accessible_at_every_width(tab: Tab) -> None:
     page = tab.page
     order_id = paid(tab)
     tab.open(f"orders/{order_id}")

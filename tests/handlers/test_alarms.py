@@ -184,13 +184,13 @@ def _arn(url: str) -> str:
 
 
 # failures and their ends ----------------------------------------------------------------------------------------------
-Story = Iterator[None]
+Incident = Iterator[None]
 """Before the first yield, the shop is healthy. After it, the alarm's condition holds. The test then runs the commands
 of the runbook. After the second yield, the shop continues by itself: this code does nothing that the commands must do.
 Changes by a deploy are in `trouble`, and end with the deploy that the runbook requires."""
 
 
-def standing(scene: Scene, alarm: AlarmDefinition) -> Story:
+def standing(scene: Scene, alarm: AlarmDefinition) -> Incident:
     """The mapping of event_publisher was off for longer than the stream remembers: nothing lags, nothing fails."""
     harness = scene.harness
     order_id = harness.place_order(mug=1)
@@ -209,7 +209,7 @@ def standing(scene: Scene, alarm: AlarmDefinition) -> Story:
     assert len(harness.sent_mails()) == 1, "news of a state that was left is no news"
 
 
-def lagging(scene: Scene, alarm: AlarmDefinition) -> Story:
+def lagging(scene: Scene, alarm: AlarmDefinition) -> Incident:
     """The mapping of fulfilment was switched off, and forgotten; a message had failed at all deliveries before."""
     harness = scene.harness
     scene.values[alarm.metric] = lambda: scene.oldest("fulfilment")  # type: ignore[index]
@@ -228,7 +228,7 @@ def lagging(scene: Scene, alarm: AlarmDefinition) -> Story:
     assert {image["status"]["S"] for image in _orders(harness)} == {"FULFILLING"}
 
 
-def stream_lagging(scene: Scene, alarm: AlarmDefinition) -> Story:
+def stream_lagging(scene: Scene, alarm: AlarmDefinition) -> Incident:
     """A deploy removed a permission of copies; the batches that its mapping gave up are in the failure store."""
     harness = scene.harness
 
@@ -252,7 +252,7 @@ def stream_lagging(scene: Scene, alarm: AlarmDefinition) -> Story:
     assert len(summaries) == 2
 
 
-def given_up_on(scene: Scene, alarm: AlarmDefinition) -> Story:
+def given_up_on(scene: Scene, alarm: AlarmDefinition) -> Incident:
     measure_backlogs({}, None)
     yield
     scene.harness.place_order(mug=1)
@@ -262,7 +262,7 @@ def given_up_on(scene: Scene, alarm: AlarmDefinition) -> Story:
     measure_backlogs({}, None)
 
 
-def parked(scene: Scene, alarm: AlarmDefinition) -> Story:
+def parked(scene: Scene, alarm: AlarmDefinition) -> Incident:
     """Code that was rolled back reads items of newer code."""
     measure_backlogs({}, None)
     yield
@@ -277,7 +277,7 @@ def parked(scene: Scene, alarm: AlarmDefinition) -> Story:
     measure_backlogs({}, None)
 
 
-def dead_letters(scene: Scene, alarm: AlarmDefinition) -> Story:
+def dead_letters(scene: Scene, alarm: AlarmDefinition) -> Incident:
     """A deploy has taken a right away: a message failed at all its deliveries; so did a run of a schedule."""
     harness = scene.harness
     scene.values[alarm.metric] = lambda: [  # type: ignore[index]
@@ -297,7 +297,7 @@ def dead_letters(scene: Scene, alarm: AlarmDefinition) -> Story:
     assert [image["status"]["S"] for image in _orders(harness)] == ["FULFILLING"]
 
 
-def unmatched(scene: Scene, alarm: AlarmDefinition) -> Story:
+def unmatched(scene: Scene, alarm: AlarmDefinition) -> Incident:
     """Money arrives for an order that does not exist."""
     measure_backlogs({}, None)
     yield
@@ -311,7 +311,7 @@ def unmatched(scene: Scene, alarm: AlarmDefinition) -> Story:
     assert scene.harness.shop.table.query(UNMATCHED_PAYMENTS_BY_DATE, queue="UNMATCHED").items == ()
 
 
-def faulty_api(scene: Scene, alarm: AlarmDefinition) -> Story:
+def faulty_api(scene: Scene, alarm: AlarmDefinition) -> Incident:
     """The provider's secret was stored as plain text, not as JSON: its webhooks cannot be checked."""
     harness, api = scene.harness, ApiHarness(scene.harness.shop)
     order_id = harness.place_order(mug=1)
@@ -334,7 +334,7 @@ def faulty_api(scene: Scene, alarm: AlarmDefinition) -> Story:
     assert [image["status"]["S"] for image in _orders(harness)] == ["PAID"]
 
 
-def crashing(scene: Scene, alarm: AlarmDefinition) -> Story:
+def crashing(scene: Scene, alarm: AlarmDefinition) -> Incident:
     """A deploy removed a variable of every function: the api fails at each call, and answers nothing."""
     harness, crashed = scene.harness, list[float]()
     api = ApiHarness(harness.shop)
@@ -376,7 +376,7 @@ def skip_pauses(scene: Scene) -> None:
     scene.patch.setattr(clients, "create_shop", shop)
 
 
-def throttled(scene: Scene, alarm: AlarmDefinition) -> Story:
+def throttled(scene: Scene, alarm: AlarmDefinition) -> Incident:
     """A limit was set to the table's units: it rejects the writes of copies for longer than their retries."""
     harness = scene.harness
     skip_pauses(scene)
@@ -392,7 +392,7 @@ def throttled(scene: Scene, alarm: AlarmDefinition) -> Story:
     assert not failing(READERS["copies_reader"].handler({"Records": scene.late}, None), scene.late)
 
 
-def busy(scene: Scene, alarm: AlarmDefinition) -> Story:
+def busy(scene: Scene, alarm: AlarmDefinition) -> Incident:
     """A limit was set to the table's units: it rejects orders for longer than their retries."""
     skip_pauses(scene)
     context.shop.cache_clear()
@@ -406,7 +406,7 @@ def busy(scene: Scene, alarm: AlarmDefinition) -> Story:
     assert api.place_order("0").status == 201
 
 
-def not_lapsing(scene: Scene, alarm: AlarmDefinition) -> Story:
+def not_lapsing(scene: Scene, alarm: AlarmDefinition) -> Incident:
     """The schedule of order_deadlines was disabled: no run fails, because no run starts."""
     harness = scene.harness
     measure_backlogs({}, None)
@@ -428,7 +428,7 @@ def not_lapsing(scene: Scene, alarm: AlarmDefinition) -> Story:
     assert scene.waiting("order_deadlines-dead") == 0
 
 
-def unwatched(scene: Scene, alarm: AlarmDefinition) -> Story:
+def unwatched(scene: Scene, alarm: AlarmDefinition) -> Incident:
     """The schedule of backlog_metrics was disabled: no alarm of its gauges is raised or ends any more."""
 
     def invoked() -> Sequence[float]:
@@ -443,7 +443,7 @@ def unwatched(scene: Scene, alarm: AlarmDefinition) -> Story:
     yield
 
 
-def mismatching(scene: Scene, alarm: AlarmDefinition) -> Story:
+def mismatching(scene: Scene, alarm: AlarmDefinition) -> Incident:
     """The archive crashes after it wrote the object; then another process writes an item beside the order."""
     harness = scene.harness
     measure_backlogs({}, None)
@@ -483,7 +483,7 @@ def mismatching(scene: Scene, alarm: AlarmDefinition) -> Story:
     assert mended in archive_worker.parse_archive(body)
 
 
-def slow(scene: Scene, alarm: AlarmDefinition) -> Story:
+def slow(scene: Scene, alarm: AlarmDefinition) -> Incident:
     """The mapping of the Lambda was off for some minutes. What waits is processed, but late."""
     harness, late = scene.harness, timedelta(minutes=3)
     harness.pay_order(harness.place_order("good", mug=1), "evt_good", "pi_good")
@@ -505,7 +505,7 @@ def slow(scene: Scene, alarm: AlarmDefinition) -> Story:
     harness.process_all()
 
 
-def refused(scene: Scene, alarm: AlarmDefinition) -> Story:
+def refused(scene: Scene, alarm: AlarmDefinition) -> Incident:
     """A deploy changed the sender to an address that SES has not verified."""
     harness = scene.harness
     skip_pauses(scene)
@@ -525,7 +525,7 @@ def refused(scene: Scene, alarm: AlarmDefinition) -> Story:
     assert len(harness.sent_mails()) == 2
 
 
-def bouncing(scene: Scene, alarm: AlarmDefinition) -> Story:
+def bouncing(scene: Scene, alarm: AlarmDefinition) -> Incident:
     """An import brought addresses that do not exist. Their mails stop, and the rate falls with the next mails."""
     assert alarm.above
     rates = [alarm.above / 2, 2 * alarm.above, alarm.above / 2]
@@ -538,7 +538,7 @@ def bouncing(scene: Scene, alarm: AlarmDefinition) -> Story:
     rates.pop(0)
 
 
-STORIES: Mapping[str, Callable[[Scene, AlarmDefinition], Story]] = {
+INCIDENTS: Mapping[str, Callable[[Scene, AlarmDefinition], Incident]] = {
     "fulfilment-stalled": standing,
     "lag": lagging,
     "stream-lag": stream_lagging,
@@ -564,12 +564,12 @@ STORIES: Mapping[str, Callable[[Scene, AlarmDefinition], Story]] = {
 def test_an_alarm_is_raised_by_its_condition_and_over_once_its_runbooks_commands_are_typed(
     alarm: AlarmDefinition, scene: Scene
 ) -> None:
-    story = STORIES.get(alarm.name, STORIES[alarm.runbook])(scene, alarm)
-    next(story)
+    incident = INCIDENTS.get(alarm.name, INCIDENTS[alarm.runbook])(scene, alarm)
+    next(incident)
     now = alarm_state(alarm, scene.seen(alarm))
     assert now == "OK"
     scene.told.clear()
-    next(story)
+    next(incident)
     now = alarm_state(alarm, scene.seen(alarm), now)
     assert now == "ALARM", "and the commands are typed while it is"
     scene.told.clear()
@@ -578,7 +578,7 @@ def test_an_alarm_is_raised_by_its_condition_and_over_once_its_runbooks_commands
     )
     for command in runbook_commands(alarm.runbook_path):
         run_command(command, scene.known, deploy=scene.trouble.close)
-    next(story, None)
+    next(incident, None)
     assert alarm_state(alarm, scene.seen(alarm), now) == "OK"
 
 

@@ -15,7 +15,7 @@ import urllib3
 from local.demo import DemoClients
 from local.shop_client import RunningShop
 from ops.api_client import ApiClient, UnexpectedResponse
-from ops.stories import ADDRESS, EffectMissing
+from ops.scenarios import ADDRESS, EffectMissing
 
 STOCK = 5_000
 CUSTOMERS, MAX_PAUSE_SECONDS = 3, 5.0

@@ -10,7 +10,7 @@ import pytest
 from local import processes
 from local.demo import DemoClients
 from local.shop_client import PROJECT
-from ops import stories
+from ops import scenarios
 from tests.laptop.conftest import EXAMPLE, START, LaptopShop
 
 pytestmark = [pytest.mark.laptop, pytest.mark.usefixtures("loopback_only")]
@@ -36,7 +36,7 @@ def sell(shop: LaptopShop) -> str:
     order = people.place_order(people.create_stocked_product(1), quantity=1)
     people.pay_order(order)
     order_id: str = order["order_id"]
-    assert stories.wait_until("delivered", lambda: people.alice.get(f"/orders/{order_id}")["status"] == "DELIVERED")
+    assert scenarios.wait_until("delivered", lambda: people.alice.get(f"/orders/{order_id}")["status"] == "DELIVERED")
     return order_id
 
 

@@ -15,7 +15,7 @@ import urllib3
 
 from local import load_test
 from local.demo import DemoClients
-from ops.stories import ADDRESS, EffectMissing
+from ops.scenarios import ADDRESS, EffectMissing
 from tests.laptop.conftest import LaptopShop
 
 pytestmark = [pytest.mark.laptop, pytest.mark.usefixtures("loopback_only")]

@@ -15,7 +15,7 @@ import urllib3
 from functions.model.patterns import PATTERNS
 from local.chaos import UNKNOWN_SCHEMA
 from local.demo import DemoClients
-from ops.stories import ADDRESS
+from ops.scenarios import ADDRESS
 from tests.laptop.conftest import LaptopShop
 
 pytestmark = [pytest.mark.laptop, pytest.mark.usefixtures("loopback_only")]
@@ -59,8 +59,8 @@ class Browser:
         assert status == 200, said
         return said
 
-    def story(self, order_id: str) -> list[dict[str, Any]]:
-        entries: list[dict[str, Any]] = self.get(f"/local/orders/{order_id}/story")["entries"]
+    def entries(self, order_id: str) -> list[dict[str, Any]]:
+        entries: list[dict[str, Any]] = self.get(f"/local/orders/{order_id}/entries")["entries"]
         return entries
 
     def reader(self, name: str) -> Any:
@@ -117,19 +117,19 @@ def test_the_timeline_of_an_order_covers_its_write_to_its_archive(
     people.pay_order(order)
     eventually(delivered(people, order))
     eventually(
-        lambda: len(of_kind(browser.story(id), "effect", reaction="order_notification")) == 4, others_buy(people)
+        lambda: len(of_kind(browser.entries(id), "effect", reaction="order_notification")) == 4, others_buy(people)
     )
-    story = browser.story(id)
-    [written] = of_kind(story, "request", route="POST /orders")
+    entries = browser.entries(id)
+    [written] = of_kind(entries, "request", route="POST /orders")
     assert written["status"] == 201
     assert written["units"] == {"read": 1.5, "write": 5.0}
-    assert of_kind(story, "record", event="INSERT", type="Order", version="1")
+    assert of_kind(entries, "record", event="INSERT", type="Order", version="1")
     for reader in ("copies_reader", "event_publisher"):
-        assert of_kind(story, "delivery", reader=reader, attempt=1, outcome="done")
-    assert of_kind(story, "published", event="OrderPaid")
-    [fulfilled] = of_kind(story, "effect", reaction="fulfilment")
+        assert of_kind(entries, "delivery", reader=reader, attempt=1, outcome="done")
+    assert of_kind(entries, "published", event="OrderPaid")
+    [fulfilled] = of_kind(entries, "effect", reaction="fulfilment")
     assert fulfilled["lag_ms"] >= 0
-    assert [one["id"] for one in story] == sorted({one["id"] for one in story})
+    assert [one["id"] for one in entries] == sorted({one["id"] for one in entries})
 
     eventually(lambda: browser.get(f"/local/orders/{id}/copies")["in_sync"])
     types = {copy["type"] for copy in browser.get(f"/local/orders/{id}/copies")["copies"]}
@@ -140,7 +140,7 @@ def test_the_timeline_of_an_order_covers_its_write_to_its_archive(
     assert browser.ask("GET", f"/local/orders/{id}/archive")[0] == 404
 
     assert browser.throw("advance", by="400d")["expired"] > 0
-    eventually(lambda: of_kind(browser.story(id), "effect", reaction="archive"))
+    eventually(lambda: of_kind(browser.entries(id), "effect", reaction="archive"))
     archived = browser.get(f"/local/orders/{id}/archive")
     assert archived["items"] == {
         "Invoice": 1,
@@ -150,7 +150,7 @@ def test_the_timeline_of_an_order_covers_its_write_to_its_archive(
     }
     assert archived["key"].startswith("orders/day=")
     assert f"/{id}/" in archived["key"]
-    assert of_kind(browser.story(id), "record", type="Expiry", by="expiry")
+    assert of_kind(browser.entries(id), "record", type="Expiry", by="expiry")
 
 
 def test_an_order_restored_from_the_page_causes_no_effect(browser: Browser, people: DemoClients, order: Any) -> None:
@@ -158,19 +158,19 @@ def test_an_order_restored_from_the_page_causes_no_effect(browser: Browser, peop
     people.pay_order(order)
     eventually(delivered(people, order))
     eventually(
-        lambda: len(of_kind(browser.story(id), "effect", reaction="order_notification")) == 4, others_buy(people)
+        lambda: len(of_kind(browser.entries(id), "effect", reaction="order_notification")) == 4, others_buy(people)
     )
     assert browser.ask("POST", f"/local/orders/{id}/restore", {}) == (200, {"ends_at": None}), "it is there"
     browser.throw("advance", by="400d")
-    eventually(lambda: of_kind(browser.story(id), "effect", reaction="archive"))
+    eventually(lambda: of_kind(browser.entries(id), "effect", reaction="archive"))
     eventually(lambda: browser.ask("GET", f"/local/orders/{id}/archive")[0] == 200)
     assert browser.ask("POST", f"/local/orders/{id}/restore")[0] == 400, "a form of another page sends no JSON"
     status, said = browser.ask("POST", f"/local/orders/{id}/restore", {})
     assert (status, bool(said["ends_at"])) == (200, True)
     assert people.alice.get(f"/orders/{id}")["status"] == "DELIVERED"
-    eventually(lambda: of_kind(browser.story(id), "published", event="OrderRestored"), others_buy(people))
+    eventually(lambda: of_kind(browser.entries(id), "published", event="OrderRestored"), others_buy(people))
     eventually(lambda: browser.get(f"/local/orders/{id}/copies")["in_sync"])
-    assert len(of_kind(browser.story(id), "effect", reaction="order_notification")) == 4
+    assert len(of_kind(browser.entries(id), "effect", reaction="order_notification")) == 4
     assert browser.ask("POST", "/local/orders/unheard-of/restore", {})[0] == 404
 
 
@@ -488,10 +488,10 @@ def test_deliveries_that_fail_come_again_and_have_their_effect_once(
     browser.throw("fail", of="event_publisher", times=1)
     people.pay_order(order)
     eventually(delivered(people, order))
-    eventually(lambda: of_kind(browser.story(id), "effect", reaction="fulfilment"), others_buy(people))
-    story = browser.story(id)
-    assert [one["attempt"] for one in of_kind(story, "failed", reaction="fulfilment")] == [1, 2]
-    [fulfilled] = of_kind(story, "effect", reaction="fulfilment")
+    eventually(lambda: of_kind(browser.entries(id), "effect", reaction="fulfilment"), others_buy(people))
+    entries = browser.entries(id)
+    assert [one["attempt"] for one in of_kind(entries, "failed", reaction="fulfilment")] == [1, 2]
+    [fulfilled] = of_kind(entries, "effect", reaction="fulfilment")
     assert fulfilled["attempt"] == 3
     eventually(lambda: browser.reader("event_publisher")["failed"] >= 1)
 
@@ -500,10 +500,10 @@ def test_an_unreadable_record_is_parked_completely_by_each_reader(
     browser: Browser, people: DemoClients, order: Any
 ) -> None:
     id = order["order_id"]
-    eventually(lambda: of_kind(browser.story(id), "effect", reaction="order_notification"), others_buy(people))
+    eventually(lambda: of_kind(browser.entries(id), "effect", reaction="order_notification"), others_buy(people))
     browser.throw("poison", order_id=id)
     readers = {"copies_reader", "event_publisher"}
-    eventually(lambda: {one["reader"] for one in of_kind(browser.story(id), "parked")} == readers, others_buy(people))
+    eventually(lambda: {one["reader"] for one in of_kind(browser.entries(id), "parked")} == readers, others_buy(people))
     mine = [one for one in browser.get("/local/failures?limit=2")["items"] if one["kind"] == "parked"]
     assert {one["reader"] for one in mine} == {"copies_reader", "event_publisher"}
     for one in mine:
@@ -552,7 +552,7 @@ def test_a_batch_and_a_message_that_are_delivered_twice_have_one_effect(browser:
     eventually(delivered(people, order), others_buy(people))
     with browser.following(f"?after={last}") as pushed:
         assert next(one for one in pushed if one["text"].endswith("(delivered twice)"))["reader"] == "event_publisher"
-    effects = of_kind(browser.story(id), "effect", reaction="fulfilment")
+    effects = of_kind(browser.entries(id), "effect", reaction="fulfilment")
     assert sum(one["text"].startswith("invoice ") for one in effects) == 1
 
 

@@ -20,7 +20,7 @@ from local import demo, load_test, shop_client
 from local.demo import DemoClients
 from local.shop_client import PROJECT
 from local.shop_target import local_target
-from ops import stories
+from ops import scenarios
 from ops.__main__ import main
 from ops.commands.smoke import run_smoke
 from stacks import synth_cache
@@ -30,7 +30,7 @@ pytestmark = [pytest.mark.laptop, pytest.mark.usefixtures("loopback_only")]
 READY_AGAIN_SECONDS = 15
 
 
-def test_the_demo_completes_every_story(laptop: LaptopShop) -> None:
+def test_the_demo_completes_every_scenario(laptop: LaptopShop) -> None:
     demo.run_demo(laptop.shop())
 
 
@@ -49,7 +49,7 @@ def test_smoke_fails_if_the_shop_does_not_accept_a_payment(
     shop = local_target(laptop.shop())
     wrong = shop.client("secretsmanager").create_secret(Name="wrong", SecretString='{"current": "wrong"}')
     target = replace(shop, outputs={**shop.outputs, "WebhookSecret": wrong["ARN"]})
-    with pytest.raises(stories.EffectMissing, match="Not every effect arrived:\nPOST /payments/events answered 400"):
+    with pytest.raises(scenarios.EffectMissing, match="Not every effect arrived:\nPOST /payments/events answered 400"):
         run_smoke(target, laptop.shop().api_url)
     assert "The customer is erased, and the users are deleted." in capsys.readouterr().out
     assert DemoClients(laptop.shop()).staff.get("/products?catalog=smoke")["items"] == []
@@ -99,7 +99,7 @@ def test_followers_get_mails_page_by_page_and_leave_by_the_link_in_a_mail(laptop
         sent = [one["event"] for one in found if one["product_id"] == product_id and one["status"] == "SENT"]
         return sent.count("PriceDropped") == 1  # she may have followed before the first stock was published
 
-    assert stories.wait_until("the mail", is_mailed)
+    assert scenarios.wait_until("the mail", is_mailed)
     mail = next(one for one in reversed(shop.aws.list_mails()) if "/unsubscribe?token=" in one["BodyText"])
     (link,) = re.findall(r"http://127\.0\.0\.1:\d+/unsubscribe\?token=\S+", mail["BodyText"])
     with urlopen(link) as shown:  # noqa: S310  a link of the local shop

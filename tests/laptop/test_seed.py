@@ -7,7 +7,7 @@ import pytest
 from local import shop_client
 from local.demo import DemoClients
 from local.shop_client import PROJECT
-from ops import stories
+from ops import scenarios
 from ops.__main__ import main
 from tests.laptop.conftest import START, LaptopShop
 
@@ -33,7 +33,7 @@ def test_a_seeded_shop_has_no_drift_and_goes_on(
     people = DemoClients(own_laptop.shop())
     for status in ("PAID", "FULFILLING"):  # the local warehouse packs what was open
         is_empty = lambda status=status: not people.staff.get(f"/orders?status={status}&limit=100")["items"]  # noqa: E731
-        assert stories.wait_until(f"no order is {status}", is_empty)
+        assert scenarios.wait_until(f"no order is {status}", is_empty)
     of_alice = people.alice.get("/orders?limit=100")["items"]
     delivered = next(one["order_id"] for one in of_alice if one["status"] == "DELIVERED")
     people.staff.post(f"/orders/{delivered}/refunds", {"amount": 100}, key="goodwill")
@@ -42,4 +42,4 @@ def test_a_seeded_shop_has_no_drift_and_goes_on(
         refunds = people.staff.get(f"/orders/{delivered}/refunds")["items"]
         return [one["status"] for one in refunds if one["why"] == "GOODWILL"] == ["SUCCEEDED"]
 
-    assert stories.wait_until("the refund", is_refunded)
+    assert scenarios.wait_until("the refund", is_refunded)

@@ -25,7 +25,7 @@ from local.queues import StackQueues
 from local.shop_client import PROJECT, RunningShop
 from local.shop_target import local_target
 from ops.commands.migrate import load_migrations, load_state
-from ops.stories import ADDRESS
+from ops.scenarios import ADDRESS
 from tests.laptop.conftest import LaptopShop
 from tests.laptop.previous_version import API, LOCK_SECONDS, Version, current_version, handlers, previous_version
 from tests.laptop.shoppers import PlacedOrder, Shoppers

@@ -92,7 +92,7 @@ def test_the_timeline_has_changes_writes_and_effects_of_every_kind_in_order(
     back = {"mug": returns.ReturnedGoods(1, restock=True)}
     returns.return_goods(harness.shop, WAREHOUSE, "back", order_id, back, to="credit")
     harness.process_all()
-    lines = story_in(told(capsys, order_id))
+    lines = changes_in(told(capsys, order_id))
     assert [line[:24] for line in lines] == sorted(line[:24] for line in lines)
     for part in (
         "change  OrderPlaced, PENDING, version 1",
@@ -122,15 +122,15 @@ def test_the_local_activity_log_is_merged_into_the_timeline(
     here = fake_shop_with_buckets(harness)
     here.order_activity = lambda id: read_order_entries(file, id)
     monkeypatch.setattr(shop_client, "find", lambda: here)
-    lines = story_in(told(capsys, order_id))
+    lines = changes_in(told(capsys, order_id))
     journal.close()
     assert "delivery  copies_reader took 3 records" in lines[-1]
     assert any("OrderPlaced" in line for line in lines)
     assert not any("OrderDelivered" in line or "of another" in line for line in lines)
 
 
-def story_in(text: str) -> list[str]:
-    """The lines of the story, without its head."""
+def changes_in(text: str) -> list[str]:
+    """The lines about the changes, without its head."""
     lines = text[text.index("\ntimeline (") :].splitlines()[3:]
     return [line.strip() for line in lines[: lines.index("")]]
 

@@ -1,4 +1,4 @@
-"""`python -m ops smoke`: what it checks beside the stories. tests/laptop runs the stories in a shop."""
+"""`python -m ops smoke`: what it checks beside the scenarios. tests/laptop runs the scenarios in a shop."""
 
 import json
 from collections.abc import Iterator
@@ -13,11 +13,11 @@ from botocore.client import BaseClient
 from moto import mock_aws
 
 from functions.api.http.webhook_signature import verify_signature
-from ops import stories
+from ops import scenarios
 from ops.api_client import ApiResponse, UnexpectedResponse
 from ops.commands import smoke
 from ops.commands.smoke import StageTarget, missing_protections
-from ops.stories import EffectMissing
+from ops.scenarios import EffectMissing
 from ops.targets import ShopTarget
 from tests.stacks.conftest import SynthesizedTemplate, templates
 
@@ -67,8 +67,8 @@ def test_a_missing_protection_fails_the_run_although_all_effects_arrive(
     shop: ShopTarget, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(smoke, "missing_protections", lambda shop: ["the table's deletion protection"])
-    monkeypatch.setattr(smoke, "StoryClients", lambda stage: SimpleNamespace(discontinue_products=lambda: None))
-    monkeypatch.setattr(smoke, "run_stories", lambda people: None)
+    monkeypatch.setattr(smoke, "ScenarioClients", lambda stage: SimpleNamespace(discontinue_products=lambda: None))
+    monkeypatch.setattr(smoke, "run_scenarios", lambda people: None)
     with pytest.raises(EffectMissing, match=r"^the table's deletion protection is off: run make deploy again$"):
         smoke.run_smoke(shop, API)
 
@@ -193,21 +193,21 @@ def test_a_warehouse_that_was_faster_is_no_error(shop: ShopTarget, status: int, 
     assert posted == [("dispatched", {"mug": 3}), ("delivered", None)]
 
 
-# stories --------------------------------------------------------------------------------------------------------------
-def test_a_story_that_fails_does_not_stop_the_others_and_is_reported_at_the_end(
+# scenarios ------------------------------------------------------------------------------------------------------------
+def test_a_scenario_that_fails_does_not_stop_the_others_and_is_reported_at_the_end(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     ran: list[str] = []
 
     def failing(people: object) -> None:
         ran.append("failing")
-        stories.wait_until("the invoice", lambda: None, timeout_seconds=0)
+        scenarios.wait_until("the invoice", lambda: None, timeout_seconds=0)
 
     def working(people: object) -> None:
         ran.append("working")
 
-    monkeypatch.setattr(stories, "STORIES", (failing, working))
+    monkeypatch.setattr(scenarios, "SCENARIOS", (failing, working))
     with pytest.raises(EffectMissing, match=r"^Not every effect arrived:\nthe invoice did not arrive within 0 s$"):
-        stories.run_stories(None)  # type: ignore[arg-type]
+        scenarios.run_scenarios(None)  # type: ignore[arg-type]
     assert ran == ["failing", "working"]
     assert "FAILED: the invoice did not arrive" in capsys.readouterr().out

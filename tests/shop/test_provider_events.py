@@ -38,51 +38,53 @@ Event = tuple[int, str]
 
 
 @dataclass(frozen=True)
-class Story:
-    """The story of one order: the events of each payment, the order in which they arrive, the events that are repeated
-    and their delay; and the actions of the shop between them."""
+class Scenario:
+    """What happens to one order: the amount of each payment, the events in the order in which they arrive, the repeated
+    events with their delay, the actions of the shop between them, and the answers of the payment provider."""
 
     amounts: tuple[int, ...]
-    told: tuple[Event, ...]
+    events: tuple[Event, ...]
     shop_does: tuple[tuple[int, str], ...]
     again: tuple[tuple[int, int], ...]
-    moods: tuple[Any, ...]
+    provider_answers: tuple[Any, ...]
 
 
 @st.composite
-def stories(draw: st.DrawFn) -> Story:
+def scenarios(draw: st.DrawFn) -> Scenario:
     payments = draw(st.lists(st.tuples(st.sampled_from(AMOUNTS), st.sampled_from(LIVES)), min_size=1, max_size=7))
     events = [(number, what) for number, (_, life) in enumerate(payments) for what in life]
     acts = st.tuples(st.integers(0, len(events)), st.sampled_from(ACTS))
-    return Story(
+    return Scenario(
         amounts=tuple(amount for amount, _ in payments),
-        told=tuple(draw(st.permutations(events))),
+        events=tuple(draw(st.permutations(events))),
         shop_does=tuple(draw(st.lists(acts, max_size=5))),
         again=tuple(draw(st.lists(st.tuples(st.integers(0, len(events) - 1), st.integers(0, 9)), max_size=6))),
-        moods=tuple(draw(st.lists(st.sampled_from(["pending", "answer lost", "unavailable", REFUSED]), max_size=4))),
+        provider_answers=tuple(
+            draw(st.lists(st.sampled_from(["pending", "answer lost", "unavailable", REFUSED]), max_size=4))
+        ),
     )
 
 
-class Told:
-    """Run a story for a new order of 25.00. Events that come too early are repeated, as Stripe does."""
+class ScenarioRun:
+    """Run a scenario for a new order of 25.00. Events that come too early are repeated, as Stripe does."""
 
-    def __init__(self, shop: Shop, story: Story) -> None:
-        self.shop, self.story, self.id = shop, story, shop.new_id()
+    def __init__(self, shop: Shop, scenario: Scenario) -> None:
+        self.shop, self.scenario, self.id = shop, scenario, shop.new_id()
         create_stocked_product(shop, self.id, 1, price=2500)
         self.order = place(shop, self.id, **{self.id: 1})
-        self.provider = FakeProvider(paid_amounts={}, behaviors=deque(story.moods))
+        self.provider = FakeProvider(paid_amounts={}, behaviors=deque(scenario.provider_answers))
         self.keys = 0
 
-    def tell(self, *, again: bool) -> None:
-        story = self.story
-        repeats = dict(story.again) if again else {}
-        waiting = deque((number, event) for number, event in enumerate(story.told))
+    def run(self, *, again: bool) -> None:
+        scenario = self.scenario
+        repeats = dict(scenario.again) if again else {}
+        waiting = deque((number, event) for number, event in enumerate(scenario.events))
         due: list[tuple[int, Event]] = []
-        heard = refused = 0
+        delivered = refused = 0
         while waiting:
             number, event = waiting.popleft()
             try:
-                self.hear(event)
+                self.deliver(event)
             except (TableBusy, TooEarly):
                 waiting.append((number, event))
                 refused += 1
@@ -91,22 +93,22 @@ class Told:
             refused = 0
             due = [(later - 1, one) for later, one in due]
             for one in [one for later, one in due if later <= 0]:
-                self.hear(one)
+                self.deliver(one)
             due = [(later, one) for later, one in due if later > 0]
             if number in repeats:
                 due.append((repeats[number], event))
-            for at, act in story.shop_does:
-                if at == heard:
+            for at, act in scenario.shop_does:
+                if at == delivered:
                     self.do(act)
-            heard += 1
+            delivered += 1
             self.adds_up()
         for _, event in due:
-            self.hear(event)
+            self.deliver(event)
         self.adds_up()
 
-    def hear(self, event: Event) -> None:
+    def deliver(self, event: Event) -> None:
         number, what = event
-        payment_id, amount = f"pi-{self.id}-{number}", self.story.amounts[number]
+        payment_id, amount = f"pi-{self.id}-{number}", self.scenario.amounts[number]
         if what in ("opened", "won", "lost"):
             outcome: Any = what
             dispute_id = f"dp-{self.id}-{number}"
@@ -202,55 +204,55 @@ def _of(given: Any, payment_id: str) -> int:
 
 
 @settings(max_examples=many(12, 5))
-@given(story=stories())
+@given(scenario=scenarios())
 @example(
-    story=Story(  # a dispute reported before all other events, and an order that is cancelled during it
+    scenario=Scenario(  # a dispute reported before all other events, and an order that is cancelled during it
         amounts=(1000, 2500),
-        told=((0, "lost"), (0, "opened"), (0, "succeeded"), (1, "succeeded")),
+        events=((0, "lost"), (0, "opened"), (0, "succeeded"), (1, "succeeded")),
         shop_does=((0, "cancel"), (1, "settle"), (3, "settle")),
         again=((0, 1), (2, 1)),
-        moods=("pending",),
+        provider_answers=("pending",),
     )
 )
 @example(
-    story=Story(  # a refund that fails after it succeeded
+    scenario=Scenario(  # a refund that fails after it succeeded
         amounts=(2500,),
-        told=((0, "succeeded"),),
+        events=((0, "succeeded"),),
         shop_does=((0, "goodwill"), (0, "settle"), (0, "failed"), (0, "retry"), (0, "settle")),
         again=(),
-        moods=(),
+        provider_answers=(),
     )
 )
 @example(
-    story=Story(  # a refund that is on its way when the bank takes all
+    scenario=Scenario(  # a refund that is on its way when the bank takes all
         amounts=(2500,),
-        told=((0, "succeeded"), (0, "opened"), (0, "lost")),
+        events=((0, "succeeded"), (0, "opened"), (0, "lost")),
         shop_does=((0, "goodwill"), (0, "settle"), (2, "succeeded")),
         again=(),
-        moods=("pending",),
+        provider_answers=("pending",),
     )
 )
 @example(
-    story=Story(  # a refund that fails while the bank asks for the same money
+    scenario=Scenario(  # a refund that fails while the bank asks for the same money
         amounts=(2500,),
-        told=((0, "succeeded"), (0, "opened"), (0, "lost")),
+        events=((0, "succeeded"), (0, "opened"), (0, "lost")),
         shop_does=((0, "cancel"), (0, "settle"), (1, "succeeded"), (1, "failed")),
         again=(),
-        moods=("pending",),
+        provider_answers=("pending",),
     )
 )
-def test_all_money_adds_up_in_every_order_of_provider_events(shop: Shop, story: Story) -> None:
-    once, again = Told(shop, story), Told(shop, story)
-    once.tell(again=False)
-    again.tell(again=True)
+def test_all_money_adds_up_in_every_order_of_provider_events(shop: Shop, scenario: Scenario) -> None:
+    once, again = ScenarioRun(shop, scenario), ScenarioRun(shop, scenario)
+    once.run(again=False)
+    again.run(again=True)
     assert once.comes_to() == again.comes_to(), "repeated events change nothing"
 
 
 def test_an_order_is_paid_in_every_order_of_provider_events(shop: Shop) -> None:
     for told in (((0, "failed"), (0, "succeeded")), ((0, "succeeded"), (0, "failed"))):
-        story = Told(shop, Story((2500,), told, (), (), ()))
-        story.tell(again=False)
-        assert is_paid(get_order(shop, story.order.order_id))
+        scenario = ScenarioRun(shop, Scenario((2500,), told, (), (), ()))
+        scenario.run(again=False)
+        assert is_paid(get_order(shop, scenario.order.order_id))
 
 
 def is_paid(order: Order) -> bool:

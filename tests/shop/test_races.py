@@ -166,7 +166,7 @@ STEPS = st.lists(
 
 
 @dataclass
-class Story:
+class Trade:
     """A product and a discount code, the orders placed for them, and the received and returned pieces."""
 
     shop: Shop
@@ -175,7 +175,7 @@ class Story:
     orders: dict[str, Order] = field(default_factory=dict)
     returned: int = 0
 
-    def tell(self, step: str, key: str, choice: int) -> None:
+    def run(self, step: str, key: str, choice: int) -> None:
         """Run one step; rejections by the shop are allowed."""
         if step == "receive":
             products.receive_stock(self.shop, STAFF, key, self.name, choice)
@@ -235,15 +235,15 @@ def test_goods_and_redemptions_are_neither_made_nor_lost(
     fresh: Shop, steps: list[tuple[str, int]], parts: int, stock: int, backorder: bool
 ) -> None:
     number = next(EXAMPLES)
-    story = Story(fresh, f"p{number}", stock)
-    create_stocked_product(fresh, story.name, stock, parts=1 if backorder else parts, backorder=backorder)
-    discounts.create_discount(fresh, STAFF, story.name, 10, limit=LIMIT, parts=min(parts, LIMIT))
+    trade = Trade(fresh, f"p{number}", stock)
+    create_stocked_product(fresh, trade.name, stock, parts=1 if backorder else parts, backorder=backorder)
+    discounts.create_discount(fresh, STAFF, trade.name, 10, limit=LIMIT, parts=min(parts, LIMIT))
     for at, (step, choice) in enumerate(steps):
         try:
-            story.tell(step, f"{number}-{at}", choice)
+            trade.run(step, f"{number}-{at}", choice)
         except CommandRejected:
             continue
-        story.must_add_up(backorder=backorder)
+        trade.must_add_up(backorder=backorder)
 
 
 def test_a_cancel_and_a_lapse_at_once_give_the_goods_back_once(shop: Shop, rival: Shop, wire: WireTap) -> None:

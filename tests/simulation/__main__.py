@@ -21,7 +21,7 @@ from local import dynamodb_engine as local_engine
 from tests.conftest import FAKE_AWS_ENVIRONMENT
 from tests.simulation.faults import KINDS
 from tests.simulation.invariants import INVARIANTS
-from tests.simulation.minimizer import format_story, shrink_failure
+from tests.simulation.minimizer import format_failure, shrink_failure
 from tests.simulation.runner import SeedResult, engines, run_seed, run_seeds
 from tests.simulation.situations import SITUATIONS
 
@@ -38,7 +38,7 @@ def main() -> int:
     asked.add_argument("--seed", type=int, help="run only this seed; if it fails, print the decisions that cause it")
     asked.add_argument("--jobs", type=int, default=2, help="how many at a time")
     asked.add_argument("--trace", action="store_true", help="with --seed: everything that happened")
-    asked.add_argument("--stories", type=int, default=3, help="how many failed seeds are explained (default: 3)")
+    asked.add_argument("--explain", type=int, default=3, help="how many failed seeds are explained (default: 3)")
     asked.add_argument("--ledger", type=Path, help="append the line of JSON at the end to this file")
     chosen = asked.parse_args()
     for name in [name for name in os.environ if name.startswith("AWS_")]:
@@ -47,10 +47,10 @@ def main() -> int:
     if chosen.seed is not None:
         return _run_one(chosen.seed, whole=chosen.trace)
     first, _, last = chosen.seeds.partition("-")
-    return _run_many(range(int(first), int(last or first) + 1), chosen.jobs, chosen.stories, chosen.ledger)
+    return _run_many(range(int(first), int(last or first) + 1), chosen.jobs, chosen.explain, chosen.ledger)
 
 
-def _run_many(seeds: range, jobs: int, stories: int, ledger: Path | None) -> int:
+def _run_many(seeds: range, jobs: int, explain: int, ledger: Path | None) -> int:
     """Run the seeds and print the sums. Explain the first failed seeds: this is slow, because it repeats their runs."""
     began = time.monotonic()
     faults: Counter[str] = Counter()
@@ -61,7 +61,7 @@ def _run_many(seeds: range, jobs: int, stories: int, ledger: Path | None) -> int
         premises.update(verdict.premises)
         if verdict.violations:
             failed.append(verdict)
-            print(format_story(verdict), flush=True)
+            print(format_failure(verdict), flush=True)
         if number % 100 == 0:
             print(f"{number} seeds, {faults.total()} faults, {time.monotonic() - began:.0f} s", flush=True)
     for kind, means in KINDS.items():
@@ -71,7 +71,7 @@ def _run_many(seeds: range, jobs: int, stories: int, ledger: Path | None) -> int
     unproved = [name for name, times in premises.items() if not times] if len(seeds) >= ENOUGH_SEEDS else []
     if unproved:
         print(f"These invariants never applied, or these situations never occurred: {', '.join(unproved)}")
-    for verdict in failed[:stories]:
+    for verdict in failed[:explain]:
         _run_one(verdict.seed)
     seconds = time.monotonic() - began
     print(
@@ -110,7 +110,7 @@ def _run_one(seed: int, *, whole: bool = False) -> int:
         if whole:
             print("\n".join(f"{at:.3f} {who} {what}" for at, who, what in verdict.trace))
         if verdict.violations:
-            print(format_story(shrink_failure(engine, verdict)))
+            print(format_failure(shrink_failure(engine, verdict)))
         else:
             print(f"seed {seed}: {verdict.faults.total()} faults, every invariant holds, trace {verdict.digest[:16]}")
     return bool(verdict.violations)

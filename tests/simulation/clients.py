@@ -65,7 +65,7 @@ class ApiClients:
     """
 
     tasks: VirtualScheduler
-    chance: SeededRandom
+    rng: SeededRandom
     lambdas: SimulatedLambda
     on_answer: Callable[[str, str], None]
     server_errors: list[str] = field(default_factory=list)
@@ -133,7 +133,7 @@ class ApiClients:
             had_lost_attempt |= status != TOO_MANY_REQUESTS
             if status == 500:
                 self.server_errors.append(f"{name}: {answer and answer['body']}")
-            self.tasks.pause(self.chance.uniform(0.2, 2.0**attempt, "patience", who, name, attempt))
+            self.tasks.pause(self.rng.uniform(0.2, 2.0**attempt, "patience", who, name, attempt))
             if answer and status == TOO_MANY_REQUESTS:
                 self.refused_writes += 1
                 self.tasks.pause(float(answer["headers"]["Retry-After"]))
@@ -171,7 +171,7 @@ class SimulatedWarehouse:
     are no longer packed. `rejected_reports`: the dispatch reports that the shop rejected.
     """
 
-    people: ApiClients
+    clients: ApiClients
     queue: SimulatedQueue
     faults: FaultInjector
     pack_counts: Counter[str] = field(default_factory=Counter)
@@ -181,7 +181,7 @@ class SimulatedWarehouse:
     _stopping: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        self.queue.on_message = lambda at: self.people.tasks.call_at(at + 0.5, self._receive_requests)
+        self.queue.on_message = lambda at: self.clients.tasks.call_at(at + 0.5, self._receive_requests)
 
     def _receive_requests(self) -> None:
         for message in self.queue.receive(10):
@@ -193,7 +193,7 @@ class SimulatedWarehouse:
                     self._accept_shipment(event["data"])
                 case "OrderCancelRequested":
                     answer = partial(self._answer_cancel, event["data"]["order_id"], event["id"])
-                    self.people.start("warehouse", answer)
+                    self.clients.start("warehouse", answer)
             self.queue.delete(message)
 
     # packing ----------------------------------------------------------------------------------------------------------
@@ -203,11 +203,11 @@ class SimulatedWarehouse:
             return
         self.pack_counts[id] += 1
         self.parcels[id] = parcel = SimulatedParcel(id, shipment["order_id"], dict(shipment["quantities"]))
-        self.people.start("warehouse", partial(self._pack, parcel))
+        self.clients.start("warehouse", partial(self._pack, parcel))
 
     def _pack(self, parcel: SimulatedParcel) -> None:
-        tasks, chance, id = self.people.tasks, self.people.chance, parcel.id
-        tasks.pause(chance.uniform(1, 40 * MINUTE, "packing", id) * 0.1 ** (3 * chance.random("prompt", id)))
+        tasks, rng, id = self.clients.tasks, self.clients.rng, parcel.id
+        tasks.pause(rng.uniform(1, 40 * MINUTE, "packing", id) * 0.1 ** (3 * rng.random("prompt", id)))
         while parcel.order_id in self._stopping:
             tasks.pause(MINUTE)
         if parcel.order_id in self.stopped:
@@ -218,8 +218,8 @@ class SimulatedWarehouse:
             told["quantities"] = part
         self._report(f"{parcel.path}/dispatched", told)
         parcel.is_reported = True
-        if not chance.happens(0.25, "never heard of", id):
-            tasks.pause(chance.uniform(1, 20 * MINUTE, "travel", id) * 0.1 ** (3 * chance.random("fast", id)))
+        if not rng.happens(0.25, "never heard of", id):
+            tasks.pause(rng.uniform(1, 20 * MINUTE, "travel", id) * 0.1 ** (3 * rng.random("fast", id)))
             self._report(f"{parcel.path}/delivered", {})
 
     def _first_part(self, parcel: SimulatedParcel) -> dict[str, int]:
@@ -227,10 +227,10 @@ class SimulatedWarehouse:
 
         Return an empty dict if the whole shipment is sent.
         """
-        chance, pieces = self.people.chance, sum(parcel.quantities.values())
-        if pieces < 2 or not chance.happens(0.35, "in parts", parcel.id):
+        rng, pieces = self.clients.rng, sum(parcel.quantities.values())
+        if pieces < 2 or not rng.happens(0.35, "in parts", parcel.id):
             return {}
-        left = chance.randint(1, pieces - 1, "first part", parcel.id)
+        left = rng.randint(1, pieces - 1, "first part", parcel.id)
         part: dict[str, int] = {}
         for product, quantity in sorted(parcel.quantities.items()):
             if taken := min(left, quantity):
@@ -244,13 +244,11 @@ class SimulatedWarehouse:
 
         If the warehouse agrees and the shop accepts this with status 200, stop packing the order.
         """
-        tasks, chance = self.people.tasks, self.people.chance
-        tasks.pause(
-            chance.uniform(0.1, 10 * MINUTE, "stopping", request) * 0.1 ** (3 * chance.random("asked", request))
-        )
+        tasks, rng = self.clients.tasks, self.clients.rng
+        tasks.pause(rng.uniform(0.1, 10 * MINUTE, "stopping", request) * 0.1 ** (3 * rng.random("asked", request)))
         parcels = [parcel for parcel in self.parcels.values() if parcel.order_id == order_id]
         leaving = any(parcel.has_left and not parcel.is_reported for parcel in parcels)
-        if leaving or order_id in self._stopping or chance.happens(0.3, "refuses", request):
+        if leaving or order_id in self._stopping or rng.happens(0.3, "refuses", request):
             self._report(f"/orders/{order_id}/cancel/refused")
             return
         self._stopping.add(order_id)
@@ -265,9 +263,9 @@ class SimulatedWarehouse:
         the order's status does not allow it any more. Status 404: the order is archived.
         """
         while True:
-            said = self.people.call(WAREHOUSE, "POST", path, body)
+            said = self.clients.call(WAREHOUSE, "POST", path, body)
             if said is not None and said.status in (200, 404, 409):
                 if said.status != 200 and path.endswith("/dispatched"):
                     self.rejected_reports.append(f"{path} was answered {said.status}: {said.body}")
                 return said.status
-            self.people.tasks.pause(10 * MINUTE)
+            self.clients.tasks.pause(10 * MINUTE)

@@ -55,7 +55,7 @@ class SimulatedEnvironment:
     """
 
     tasks: VirtualScheduler
-    chance: SeededRandom
+    rng: SeededRandom
     faults: FaultInjector
     table: SimulatedTable
     stream: SimulatedStream
@@ -93,7 +93,7 @@ class SimulatedEnvironment:
             return
         if "ttl" in image:
             key = image["PK"]["S"], image["SK"]["S"]
-            late = MAX_EXPIRY_DELAY_SECONDS * self.chance.random("expiry", *key) ** 3
+            late = MAX_EXPIRY_DELAY_SECONDS * self.rng.random("expiry", *key) ** 3
             self._schedule_expiry(int(image["ttl"]["N"]) + late, key, image["ttl"]["N"])
         self._schedule_erasures(image)
         if image["type"]["S"] == "Order":
@@ -165,7 +165,7 @@ class SimulatedEnvironment:
             return False
         *_, (changed_at, _) = self.table.history[image["PK"]["S"], "ORDER"]
         waited = self.tasks.now - changed_at
-        if waited < 2 * MINUTE and self.chance.happens(0.3, "index late", image["order_id"]["S"], self.tasks.now):
+        if waited < 2 * MINUTE and self.rng.happens(0.3, "index late", image["order_id"]["S"], self.tasks.now):
             return True
         return waited >= self._waits.get(image["status"]["S"], float("inf"))
 
@@ -186,7 +186,7 @@ class SimulatedEnvironment:
                 return
             self._erasing.add(customer_id)
             self._schedule_erasure(self.tasks.now + SETTLE_PERIOD.total_seconds())
-        if customer_id in self._erasing and self.chance.happens(0.5, "erased soon", image["PK"]["S"], image["SK"]["S"]):
+        if customer_id in self._erasing and self.rng.happens(0.5, "erased soon", image["PK"]["S"], image["SK"]["S"]):
             self._schedule_erasure(self.tasks.now)
 
     def _schedule_erasure(self, moment: float) -> None:
@@ -225,8 +225,8 @@ class SimulatedEnvironment:
             mostly of the first part. In the first era, clients send most requests just after the same three starts. So
             a fault affects many requests.
             """
-            third = int(3 * self.chance.random("third", era, *question) ** 2) / 3
-            return begins + lasts_seconds * third + 10 * MINUTE * self.chance.random("moment", era, *question) ** 4
+            third = int(3 * self.rng.random("third", era, *question) ** 2) / 3
+            return begins + lasts_seconds * third + 10 * MINUTE * self.rng.random("moment", era, *question) ** 4
 
         for number in range(2):
             self.tasks.call_at(moment("poison", number), partial(self.poison.inject, f"{era}-{number}"))
@@ -294,7 +294,7 @@ class SimulatedEnvironment:
             case "rule fails":
                 self.bus.failing_until[name] = ends
             case "mails paused":
-                self.ses.paused_with = None if on else self.chance.choice(REFUSALS_OF_ALL_MAILS, kind, self.tasks.now)
+                self.ses.paused_with = None if on else self.rng.choice(REFUSALS_OF_ALL_MAILS, kind, self.tasks.now)
             case "mail quota":
                 self.ses.daily_quota = DAILY_QUOTA if on else LOW_QUOTA
             case _ if on:

@@ -198,7 +198,7 @@ class FaultInjector:
     that the runs differ more from each other.
     """
 
-    chance: SeededRandom
+    rng: SeededRandom
     only: Collection[str] | None = None
     is_off: bool = False
     fierce: bool = False
@@ -211,7 +211,7 @@ class FaultInjector:
 
     def __post_init__(self) -> None:
         for fault in (*CALL_FAULTS, *OTHER_FAULTS):
-            liking = self.chance.choice(FAULT_WEIGHTS, "liking", fault.kind) * (FIERCE_FACTOR if self.fierce else 1.0)
+            liking = self.rng.choice(FAULT_WEIGHTS, "liking", fault.kind) * (FIERCE_FACTOR if self.fierce else 1.0)
             self._probability[fault.kind] = fault.probability * liking
         self._any = sum(self._probability[fault.kind] for fault in CALL_FAULTS)
 
@@ -227,7 +227,7 @@ class FaultInjector:
             return self._repeat_strike(text)
         self._places[text] += 1
         place = f"{text} {self._places[text]}"
-        drawn = self.chance.random("call", place)
+        drawn = self.rng.random("call", place)
         if call.operation in EFFECTS:
             drawn /= FAULT_BOOST.get(call.function, 1)
         if drawn >= self._any:
@@ -239,7 +239,7 @@ class FaultInjector:
             if drawn < 0:
                 strike = self._strike(fault.kind, place)
                 if strike and fault.max_repeats > 1:
-                    times = int(fault.max_repeats ** self.chance.random("times", place))
+                    times = int(fault.max_repeats ** self.rng.random("times", place))
                     self._again[text] = (strike, times - 1)
                 return strike
         return None
@@ -260,10 +260,10 @@ class FaultInjector:
         if self.is_off and not even_if_off:
             return None
         text = " ".join(map(str, place))
-        return self._strike(kind, text) if self.chance.happens(self._probability[kind], kind, text) else None
+        return self._strike(kind, text) if self.rng.happens(self._probability[kind], kind, text) else None
 
     def _strike(self, kind: str, place: str) -> Strike | None:
-        strike = Strike(kind, place, self.chance.random("share", kind, place))
+        strike = Strike(kind, place, self.rng.random("share", kind, place))
         if self.only is not None and strike.name not in self.only:
             return None
         self.strikes.append(strike)

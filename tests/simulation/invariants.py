@@ -77,7 +77,7 @@ Invariant = Callable[["Simulation", Ledger], Iterator[str]]
 
 
 # customers ------------------------------------------------------------------------------------------------------------
-def customers_add_up(world: Simulation, book: Ledger) -> Iterator[str]:
+def customers_add_up(world: Simulation, ledger: Ledger) -> Iterator[str]:
     """Check that each customer's email address is reserved by an EmailClaim item of this customer.
 
     There must be no other EmailClaim items. Also check that the index partition of a company (GSI1) contains only the
@@ -87,7 +87,7 @@ def customers_add_up(world: Simulation, book: Ledger) -> Iterator[str]:
         {(image["customer_id"]["S"], image["email_hash"]["S"]) for image in world.table.of_type(kind)}
         for kind in ("Customer", "EmailClaim")
     )
-    book.count_premise(len(had))
+    ledger.count_premise(len(had))
     yield from (f"{customer_id} has an address and no claim on it" for customer_id, _ in sorted(had - claimed))
     yield from (f"{customer_id} claims an address and has it not" for customer_id, _ in sorted(claimed - had))
     for image in world.table.items():
@@ -98,12 +98,12 @@ def customers_add_up(world: Simulation, book: Ledger) -> Iterator[str]:
             yield f"{image['PK']['S']}, a {kind}, is found in {company}"
 
 
-def categories_hang_together(world: Simulation, book: Ledger) -> Iterator[str]:
+def categories_hang_together(world: Simulation, ledger: Ledger) -> Iterator[str]:
     """Check that each created category exists, and that its parent category exists too."""
     there = {(image["catalog"]["S"], image["path"]["S"]): image for image in world.table.of_type("Category")}
     missing = world.traffic.known.categories - {path for _, path in there}
     yield from (f"category {path} was made and is not there" for path in sorted(missing))
-    book.count_premise(len(world.traffic.known.categories))
+    ledger.count_premise(len(world.traffic.known.categories))
     for (catalog, path), image in there.items():
         parent = path[: path.rstrip("/").rfind("/") + 1]
         if parent != "/" and (catalog, parent) not in there:
@@ -112,7 +112,7 @@ def categories_hang_together(world: Simulation, book: Ledger) -> Iterator[str]:
             yield f"category {path} is found in {image['GSI1PK']['S']}"
 
 
-def open_orders_bear_their_customers_name(world: Simulation, book: Ledger) -> Iterator[str]:
+def open_orders_bear_their_customers_name(world: Simulation, ledger: Ledger) -> Iterator[str]:
     """Check the copy of the customer's name in each order.
 
     An open order must have the customer's current name. If the customer's personal data was erased, an open order must
@@ -124,10 +124,10 @@ def open_orders_bear_their_customers_name(world: Simulation, book: Ledger) -> It
             names[partition.removeprefix("CUSTOMER#")] = [
                 (at, image["name"]["S"] if "name" in image else None) for at, image in versions if image is not None
             ]
-    for owned in book.orders.values():
+    for owned in ledger.orders.values():
         if owned.order is None:
             continue
-        book.count_premise()
+        ledger.count_premise()
         had, bears = names.get(owned.order.customer_id, []), owned.order.customer_name
         if owned.order.status in OPEN_STATUSES:
             if had and bears != had[-1][1]:
@@ -140,7 +140,7 @@ def open_orders_bear_their_customers_name(world: Simulation, book: Ledger) -> It
 
 
 # orders and money -----------------------------------------------------------------------------------------------------
-def no_order_is_lost(world: Simulation, book: Ledger) -> Iterator[str]:
+def no_order_is_lost(world: Simulation, ledger: Ledger) -> Iterator[str]:
     """Check that each accepted order is stored with its customer, total and quantities, in the table or the archive.
 
     Also check that all requests with the same idempotency key created only one order.
@@ -149,8 +149,8 @@ def no_order_is_lost(world: Simulation, book: Ledger) -> Iterator[str]:
         if len(ids) > 1:
             yield f"{key} made {len(ids)} orders"
     for id, told in world.traffic.known.orders.items():
-        book.count_premise()
-        owned = book.orders.get(id)
+        ledger.count_premise()
+        owned = ledger.orders.get(id)
         if owned is None:
             yield f"order {id} was accepted and is gone"
         elif owned.order is None:
@@ -162,14 +162,14 @@ def no_order_is_lost(world: Simulation, book: Ledger) -> Iterator[str]:
                 yield f"order {id} is another than the one accepted"
 
 
-def stock_adds_up(world: Simulation, book: Ledger) -> Iterator[str]:
+def stock_adds_up(world: Simulation, ledger: Ledger) -> Iterator[str]:
     """Check that each received piece of a product is either available or taken by an order.
 
     A cancelled order takes nothing, and neither does an order that was not paid in time (status LAPSED). An order also
     does not take pieces that were cancelled after a partial shipment, or pieces that were returned to the stock.
     """
     taken: Counter[str] = Counter()
-    for owned in book.orders.values():
+    for owned in ledger.orders.values():
         if owned.order is not None and owned.status not in ("CANCELLED", "LAPSED"):
             taken.update({product: line.quantity_to_ship for product, line in owned.order.lines.items()})
             for one in owned.items_of_type("Return"):
@@ -179,14 +179,14 @@ def stock_adds_up(world: Simulation, book: Ledger) -> Iterator[str]:
         parts = [p for p in world.table.of_type("Stock", "SeparateStock") if p["product_id"]["S"] == product]
         available = sum(int(part["available"]["N"]) for part in parts)
         received = sum(int(part["received"]["N"]) for part in parts)
-        book.count_premise(taken[product])
+        ledger.count_premise(taken[product])
         if received - available != taken[product]:
             yield f"{product}: {received} came in, {available} are left, but orders hold {taken[product]}"
         if not told.received[product] <= received <= told.received[product] + told.maybe_received[product]:
             yield f"{product}: {told.received[product]} were received, and {received} are in the books"
 
 
-def imports_add_up(world: Simulation, book: Ledger) -> Iterator[str]:
+def imports_add_up(world: Simulation, ledger: Ledger) -> Iterator[str]:
     """Check that each import of products writes or rejects each line of its file once.
 
     The import must report the right numbers of written and rejected lines. Also check that the quantity of each valid
@@ -205,7 +205,7 @@ def imports_add_up(world: Simulation, book: Ledger) -> Iterator[str]:
         reports[made.import_id] = (written, rejected)
         if made.ttl > now and (len(found), written + rejected) != (made.parts, made.count):
             yield f"import {made.import_id} has {made.count} lines, {written} written and {rejected} rejected"
-    book.count_premise(len(told.imports))
+    ledger.count_premise(len(told.imports))
     for import_id, (right, wrong, since) in told.imports.items():
         if now < since + IMPORT_DAYS * DAY and reports.get(import_id) != (right, wrong):
             yield f"import {import_id} has {right} right and {wrong} wrong lines, and reports {reports.get(import_id)}"
@@ -216,14 +216,14 @@ def imports_add_up(world: Simulation, book: Ledger) -> Iterator[str]:
             yield f"{product}: {told.received[product]} came with files, and {received} are in the books"
 
 
-def invoices_have_no_gaps(world: Simulation, book: Ledger) -> Iterator[str]:
+def invoices_have_no_gaps(world: Simulation, ledger: Ledger) -> Iterator[str]:
     """Check that each sold order has one invoice, and that the numbers of each series start at 1 and have no gaps.
 
     An order is sold when it is fully paid. The invoice must match the order's total and payments. If a sold order is
     cancelled, it keeps its invoice. An order that was never sold must have no invoice.
     """
     numbers = []
-    for owned in book.orders.values():
+    for owned in ledger.orders.values():
         invoices = owned.items_of_type("Invoice")
         numbers += [invoice.invoice_id for invoice in invoices]
         if owned.order is None:
@@ -233,7 +233,7 @@ def invoices_have_no_gaps(world: Simulation, book: Ledger) -> Iterator[str]:
             yield f"order {owned.id} is {owned.status} and has invoices over {[i.total for i in invoices]}"
         amounts = {payment.payment_id: payment.amount for payment in owned.items_of_type("Payment")}
         for invoice in invoices:
-            book.count_premise()
+            ledger.count_premise()
             paid = {one.payment_id: one.amount for one in invoice.payments}
             if invoice.total != owned.order.total or sum(paid.values()) != invoice.total:
                 yield f"invoice {invoice.invoice_id} is over {invoice.total}, paid with {paid}, of {owned.order.total}"
@@ -246,18 +246,18 @@ def invoices_have_no_gaps(world: Simulation, book: Ledger) -> Iterator[str]:
             yield f"the series {series} is at {last.get(series, 0)}, its invoices are {own}"
 
 
-def parcels_hold_what_was_ordered(world: Simulation, book: Ledger) -> Iterator[str]:
+def parcels_hold_what_was_ordered(world: Simulation, ledger: Ledger) -> Iterator[str]:
     """Check that the shipments of each sold order (fully paid, not cancelled) contain all ordered pieces.
 
     Exception: pieces that were cancelled after a partial shipment must be in no shipment. If an order is not sold, all
     its shipments must be cancelled. The numbers of shipped, delivered and returned pieces in the order lines must match
     the shipments and returns.
     """
-    for owned in book.orders.values():
+    for owned in ledger.orders.values():
         if owned.order is None:
             continue
         shipments, lines = owned.items_of_type("Shipment"), owned.order.lines
-        book.count_premise(len(shipments))
+        ledger.count_premise(len(shipments))
         asked = _pieces(shipments, "REQUESTED", "DISPATCHED", "DELIVERED")
         ordered = Counter({id: line.quantity_to_ship for id, line in lines.items()})
         if asked != (ordered if owned.status in SOLD_STATUSES else Counter()):
@@ -274,7 +274,7 @@ def parcels_hold_what_was_ordered(world: Simulation, book: Ledger) -> Iterator[s
                 yield f"order {owned.id}: {dict(counted)} {name}, its lines say {dict(found)}"
 
 
-def parcels_are_sent_once(world: Simulation, book: Ledger) -> Iterator[str]:
+def parcels_are_sent_once(world: Simulation, ledger: Ledger) -> Iterator[str]:
     """Check that the warehouse packed each shipment exactly once.
 
     A cancelled shipment may be packed any number of times.
@@ -284,9 +284,9 @@ def parcels_are_sent_once(world: Simulation, book: Ledger) -> Iterator[str]:
     the warehouse.
     """
     left = {parcel.id for parcel in world.warehouse.parcels.values() if parcel.has_left}
-    for owned in book.orders.values():
+    for owned in ledger.orders.values():
         for one in owned.items_of_type("Shipment"):
-            book.count_premise()
+            ledger.count_premise()
             packed = world.warehouse.pack_counts[one.shipment_id]
             if one.status != "CANCELLED" and packed != 1:
                 yield f"the warehouse packed {one.shipment_id} {packed} times"
@@ -304,14 +304,14 @@ def _pieces(shipments: list[Any], *statuses: str) -> Counter[str]:
 
 
 # copies and totals ----------------------------------------------------------------------------------------------------
-def snapshots_are_what_their_primaries_say(world: Simulation, book: Ledger) -> Iterator[str]:
+def snapshots_are_what_their_primaries_say(world: Simulation, ledger: Ledger) -> Iterator[str]:
     """Check that each snapshot agrees with its order. A snapshot is an item that copies the latest version of an order.
 
     No snapshot may be missing, and no snapshot may exist without its order. The sales of an archived order stay as they
     were before. A sale may be missing when its ttl has passed.
     """
     expected: dict[tuple[str, str], Any] = {}
-    for owned in book.orders.values():
+    for owned in ledger.orders.values():
         if owned.status != "ARCHIVING":
             row = ROWS_BY_TYPE[owned.image["type"]["S"]]
             if owned.is_archived and owned.order:
@@ -322,7 +322,7 @@ def snapshots_are_what_their_primaries_say(world: Simulation, book: Ledger) -> I
         place = image["PK"]["S"], image["SK"]["S"]
         copy = expected.pop(place, None)
         found = ROWS_BY_TYPE[image["type"]["S"]].decode(image)
-        book.count_premise()
+        ledger.count_premise()
         if copy is None:
             yield f"{place} is a copy of nothing"
         elif copies.copies_differ(copy, found):
@@ -331,17 +331,17 @@ def snapshots_are_what_their_primaries_say(world: Simulation, book: Ledger) -> I
     yield from (f"{place} is missing" for place, copy in expected.items() if getattr(copy, "ttl", inf) > now)
 
 
-def timelines_have_no_gaps(world: Simulation, book: Ledger) -> Iterator[str]:
+def timelines_have_no_gaps(world: Simulation, ledger: Ledger) -> Iterator[str]:
     """Check that the timeline of each order has one entry for each change, with its time, name and status."""
     happened: dict[str, list[tuple[int, str, str, str]]] = defaultdict(list)
-    for one in book.changes:
+    for one in ledger.changes:
         change = one.change
         if change.row.type == "Order" and change.name != "OrderArchiving":
             step = (change.version, change.at, change.name, change.item.status)
             happened[change.item.order_id].append(step)
-    for id, owned in book.orders.items():
+    for id, owned in ledger.orders.items():
         events = _timeline_of(owned)
-        book.count_premise(len(events))
+        ledger.count_premise(len(events))
         found = [(event.version, event.at, event.event, event.status) for event in events]
         if found != sorted(happened[id]):
             yield f"order {id} has been through {sorted(happened[id])}, its timeline says {found}"
@@ -353,7 +353,7 @@ def _timeline_of(owned: Any) -> list[OrderEvent]:
     return merge_timeline(ROWS_BY_TYPE[image["type"]["S"]].decode(image) for image in images)
 
 
-def activity_is_kept(world: Simulation, book: Ledger) -> Iterator[str]:
+def activity_is_kept(world: Simulation, ledger: Ledger) -> Iterator[str]:
     """Check that each change of an order has one entry in the activity log of its customer.
 
     The entry may be gone if DynamoDB has deleted it by TTL.
@@ -363,24 +363,24 @@ def activity_is_kept(world: Simulation, book: Ledger) -> Iterator[str]:
     """
     there = Counter(image["change_id"]["S"] for image in world.table.of_type("Activity"))
     ended = {record["dynamodb"]["OldImage"]["change_id"]["S"] for record in _expiry_records(world, "Activity")}
-    for one in book.changes:
+    for one in ledger.changes:
         change = one.change
         told = change.row.type == "Order" and change.after is not None and change.name != "OrderArchiving"
         if not told:
             continue
-        book.count_premise()
+        ledger.count_premise()
         if there[change.id] > 1:
             yield f"{change.name} of order {change.item.order_id} is {there[change.id]} entries of activity"
         was_lost = one.at <= world.readers["copies_reader"].lost_up_to
         is_over = one.at + ACTIVITY_DAYS * DAY < world.tasks.now
         if not there[change.id] and change.id not in ended:
             if was_lost and is_over:
-                book.found_exception("the record was lost and the entry's TTL is past")
+                ledger.found_exception("the record was lost and the entry's TTL is past")
             else:
                 yield f"{change.name} of order {change.item.order_id} is in no activity"
 
 
-def totals_add_up(world: Simulation, book: Ledger) -> Iterator[str]:
+def totals_add_up(world: Simulation, ledger: Ledger) -> Iterator[str]:
     """Check that the totals count each order, return and review once.
 
     A total is an item such as a product's rating or its sales of a month. It must be the sum of the counted amounts.
@@ -396,7 +396,10 @@ def totals_add_up(world: Simulation, book: Ledger) -> Iterator[str]:
     now = datetime.fromtimestamp(world.tasks.now, UTC)
     marks = {mark.source: mark for mark in map(CONTRIBUTION.decode, world.table.of_type(*CONTRIBUTION.types))}
     items = [
-        item for owned in book.orders.values() if owned.order for item in (owned.order, *owned.items_of_type("Return"))
+        item
+        for owned in ledger.orders.values()
+        if owned.order
+        for item in (owned.order, *owned.items_of_type("Return"))
     ]
     items += [row.decode(image) for row in (REVIEW, DELETED_REVIEW) for image in world.table.of_type(row.type)]
     standing = [totals.current_contribution(ROWS_BY_TYPE[type(item).__name__], item, to_instant(now)) for item in items]
@@ -405,7 +408,7 @@ def totals_add_up(world: Simulation, book: Ledger) -> Iterator[str]:
         for todo in standing
         if todo
     }
-    book.count_premise(len(wanted))
+    ledger.count_premise(len(wanted))
     for source, its_own in wanted.items():
         if source not in marks or marks[source].amounts != its_own:
             yield f"{source} is counted with {marks.get(source)}, and should be with {its_own}"
@@ -453,17 +456,17 @@ def _totals(world: Simulation, now: datetime) -> Iterator[tuple[str, Counter[str
             yield totals.total_key(row, item), Counter(totals.amounts_of(row, item)), is_final
 
 
-def a_copy_never_goes_back(world: Simulation, book: Ledger) -> Iterator[str]:
+def a_copy_never_goes_back(world: Simulation, ledger: Ledger) -> Iterator[str]:
     """Check that no write replaces an item with an older version of this item.
 
     Also check that no write replaces the customer's name in an order with an older version of the name.
     """
-    book.count_premise(world.write_checks.checked["version"])
+    ledger.count_premise(world.write_checks.checked["version"])
     yield from world.write_checks.violations["version"]
 
 
 # events and mails -----------------------------------------------------------------------------------------------------
-def every_change_is_told(world: Simulation, book: Ledger) -> Iterator[str]:
+def every_change_is_told(world: Simulation, ledger: Ledger) -> Iterator[str]:
     """Check that an event was published for every change that needs one, and that an item's events came in sequence.
 
     Exceptions:
@@ -481,18 +484,18 @@ def every_change_is_told(world: Simulation, book: Ledger) -> Iterator[str]:
         published.setdefault(event["detail"].get("id"), number)
     lost_up_to = world.readers["event_publisher"].lost_up_to
     latest: dict[str, int] = {}
-    for one in book.changes:
+    for one in ledger.changes:
         if not one.is_published:
             continue
         keys = one.record["dynamodb"]["Keys"]
         place, item = published.get(one.change.id, published.get(f"{keys['PK']['S']} {keys['SK']['S']}")), str(keys)
-        book.count_premise()
+        ledger.count_premise()
         if place is None:
             personal = one.change.name in ("OrderReaddressed", "CustomerRenamed")
-            if one.at <= lost_up_to and not _is_current_status(world, book, one):
-                book.found_exception("the record was lost")
-            elif personal and one.change.item.customer_id in book.erasures:
-                book.found_exception("the customer was erased")
+            if one.at <= lost_up_to and not _is_current_status(world, ledger, one):
+                ledger.found_exception("the record was lost")
+            elif personal and one.change.item.customer_id in ledger.erasures:
+                ledger.found_exception("the customer was erased")
             else:
                 yield f"{one.change.name} {one.change.id} was never published"
         elif (
@@ -504,13 +507,13 @@ def every_change_is_told(world: Simulation, book: Ledger) -> Iterator[str]:
             latest[item] = max(place, latest.get(item, -1))
 
 
-def _is_current_status(world: Simulation, book: Ledger, one: RecordedChange) -> bool:
+def _is_current_status(world: Simulation, ledger: Ledger, one: RecordedChange) -> bool:
     """Return whether this change led to the status that an order in the table still has.
 
     If the record of such a change was lost, the operator's tool publishes its event, unless it is too old by then.
     """
     order_id = getattr(one.change.item, "order_id", None)
-    owned = book.orders.get(order_id) if one.change.row.type == "Order" and order_id else None
+    owned = ledger.orders.get(order_id) if one.change.row.type == "Order" and order_id else None
     is_old = world.tasks.now - one.at > (MAX_REPLAY_AGE_DAYS - 20) * DAY
     return owned is not None and not owned.is_archived and _reached(owned) == one.change.version and not is_old
 
@@ -522,7 +525,7 @@ def _reached(owned: Any) -> int:
     return max([first.version, *(after.version for before, after in steps if before.status != after.status)])
 
 
-def mails_are_sent_once(world: Simulation, book: Ledger) -> Iterator[str]:
+def mails_are_sent_once(world: Simulation, ledger: Ledger) -> Iterator[str]:
     """Check that the customer gets exactly one mail about each order change of a kind for which the shop sends mails.
 
     Exceptions:
@@ -538,9 +541,9 @@ def mails_are_sent_once(world: Simulation, book: Ledger) -> Iterator[str]:
     to_followers = {effect for campaign in _campaigns(world) for effect in campaign.effects.values()}
     mails = {effect: sent for effect, sent in _mails(world).items() if effect not in to_followers}
     # Customers with stored settings may have turned mails off. The settings of erased customers are deleted, so the
-    # code below finds these customers in `book.erasures`.
+    # code below finds these customers in `ledger.erasures`.
     choosy = {image["customer_id"]["S"] for image in world.table.of_type("Settings")}
-    for one in book.changes:
+    for one in ledger.changes:
         change = one.change
         if change.name not in notified:
             continue
@@ -553,35 +556,37 @@ def mails_are_sent_once(world: Simulation, book: Ledger) -> Iterator[str]:
         if len({mail.subject for mail in sent}) > 1:
             yield f"mails on one {change.name} differ"
         about = f"{change.name} of order {change.item.order_id}"
-        yield from _repeated_mails(book, about, sent, MAIL_CLAIM_SECONDS - MAIL_SENDER_TIMEOUT_SECONDS)
+        yield from _repeated_mails(ledger, about, sent, MAIL_CLAIM_SECONDS - MAIL_SENDER_TIMEOUT_SECONDS)
         excused = (
             customer in choosy
-            or customer in book.erasures
+            or customer in ledger.erasures
             or one.at <= world.readers["event_publisher"].lost_up_to
             or _was_archived_soon(world, one)
         )
-        book.count_premise()
+        ledger.count_premise()
         if not sent and excused:
-            book.found_exception("no mail was due")
+            ledger.found_exception("no mail was due")
         elif not sent:
             yield f"no mail on {change.name} of order {change.item.order_id}"
     yield from (
-        f"a mail on {effect}, which never happened" for effect in mails if not _is_operators_guess(world, book, effect)
+        f"a mail on {effect}, which never happened"
+        for effect in mails
+        if not _is_operators_guess(world, ledger, effect)
     )
 
 
-def no_mail_is_parked_that_can_be_sent(world: Simulation, book: Ledger) -> Iterator[str]:
+def no_mail_is_parked_that_can_be_sent(world: Simulation, ledger: Ledger) -> Iterator[str]:
     """Check that a mail was parked only if SES refused its address, and not because of a refusal that passes."""
-    for document in book.parked_documents("order_notification"):
+    for document in ledger.parked_documents("order_notification"):
         reason = document["reason"].removeprefix("Permanent: ")
         if reason.startswith("SES has refused"):
             yield f"a mail was parked, but no refusal lasts for three days: {reason}"
         elif reason.endswith(("Exception", "Rejected")):  # an error code of SES
-            book.count_premise()
+            ledger.count_premise()
             effect = json.loads(document["record"]["body"])["detail"]["id"]
             if effect not in world.ses.refused:
                 yield f"the mail on {effect} was parked for {reason}, although SES did not refuse its address"
-    for document in book.parked_documents("product_alert"):
+    for document in ledger.parked_documents("product_alert"):
         if "SES has refused" in document["reason"]:
             yield f"a page of followers was parked, but no refusal lasts for three days: {document['reason']}"
 
@@ -622,7 +627,7 @@ def _addresses_of(world: Simulation, customer_id: str, mail: SentMail) -> set[st
     return found
 
 
-def _is_operators_guess(world: Simulation, book: Ledger, effect: str) -> bool:
+def _is_operators_guess(world: Simulation, ledger: Ledger, effect: str) -> bool:
     """Return whether an operator's tool may have published the event of this change with a wrong version of the order.
 
     If stream records were lost, the tool knows only the order's current status. So it must guess in which version the
@@ -630,7 +635,7 @@ def _is_operators_guess(world: Simulation, book: Ledger, effect: str) -> bool:
     """
     lost_up_to = min(reader.lost_up_to for reader in world.readers.values())
     return effect in world.operator.published_ids and any(
-        one.change.id == effect and one.at <= lost_up_to for one in book.changes
+        one.change.id == effect and one.at <= lost_up_to for one in ledger.changes
     )
 
 
@@ -652,7 +657,7 @@ MAX_CLOCK_DIFFERENCE_SECONDS = 4.0
 """The clocks of two functions may differ by this: a fault shifts each of them by up to two seconds."""
 
 
-def _repeated_mails(book: Ledger, about: str, sent: Sequence[SentMail], least_seconds: float) -> Iterator[str]:
+def _repeated_mails(ledger: Ledger, about: str, sent: Sequence[SentMail], least_seconds: float) -> Iterator[str]:
     """Yield a sentence for each mail that was sent again without a reason. `sent`: all mails about the same thing.
 
     The Lambda that sent the first mail must have died, or must have had a fault while it sent the mail or marked it as
@@ -662,7 +667,7 @@ def _repeated_mails(book: Ledger, about: str, sent: Sequence[SentMail], least_se
     Exception: a fault may delay a request for minutes, so SES may get the first mail last.
     """
     for mail, again in pairwise(sent):
-        book.found_exception("a mail was sent again after a fault")
+        ledger.found_exception("a mail was sent again after a fault")
         assert mail.sender is not None
         gone_wrong = any(text.startswith("dies") or mail.effect in text for text in mail.sender.struck)
         too_soon = again.at - mail.at < least_seconds - MAX_CLOCK_DIFFERENCE_SECONDS
@@ -716,7 +721,7 @@ def _campaigns(world: Simulation) -> list[CampaignHistory]:
     return list(found.values())
 
 
-def followers_told_once(world: Simulation, book: Ledger) -> Iterator[str]:
+def followers_told_once(world: Simulation, ledger: Ledger) -> Iterator[str]:
     """Check that each campaign sends one mail to each follower of its product, and none to other customers.
 
     A campaign is the sending of these mails after one event. A campaign must start when a sold-out product with
@@ -742,7 +747,7 @@ def followers_told_once(world: Simulation, book: Ledger) -> Iterator[str]:
     for told in campaigns:
         one = told.image
         what = f"{one.event} of {one.product_id}"
-        book.count_premise()
+        ledger.count_premise()
         if one.status == "SENDING" and latest[one.product_id, one.event] is told:
             yield f"{what} was never told to the end"
         last = before.get((one.product_id, one.event))
@@ -757,20 +762,20 @@ def followers_told_once(world: Simulation, book: Ledger) -> Iterator[str]:
             if sent and not any(image and image["created_at"]["S"] <= one.began_at for _, image in follows):
                 yield f"{what} was told to {customer_id}, who did not follow it"
             yield from _repeated_mails(
-                book, f"{what} to {customer_id}", sent, PRODUCT_ALERT_CLAIM_SECONDS - PRODUCT_ALERTS_TIMEOUT_SECONDS
+                ledger, f"{what} to {customer_id}", sent, PRODUCT_ALERT_CLAIM_SECONDS - PRODUCT_ALERTS_TIMEOUT_SECONDS
             )
             due = _was_present(follows, told.started_at - INDEX_IS_LATE_SECONDS, told.ended_at)
             told_before = f"FOLLOWED_BY#{customer_id}" <= (one.since or "")
-            excused = customer_id in choosy or customer_id in book.erasures or told_before
+            excused = customer_id in choosy or customer_id in ledger.erasures or told_before
             if one.status == "SENT" and due and not sent and not excused and effect in world.ses.refused:
-                book.found_exception("the mail provider refused the address")
+                ledger.found_exception("the mail provider refused the address")
             elif one.status == "SENT" and due and not sent and not excused:
                 yield f"{what} was not told to {customer_id}"
-    yield from _missed_campaigns(world, book, campaigns)
+    yield from _missed_campaigns(world, ledger, campaigns)
 
 
-def _missed_campaigns(world: Simulation, book: Ledger, campaigns: list[CampaignHistory]) -> Iterator[str]:
-    for one in book.changes:
+def _missed_campaigns(world: Simulation, ledger: Ledger, campaigns: list[CampaignHistory]) -> Iterator[str]:
+    for one in ledger.changes:
         change = one.change
         if (
             change.name not in ("StockReplenished", "PriceDropped")
@@ -808,7 +813,7 @@ def _was_present(history: Sequence[tuple[float, Image | None]], since: float, un
 
 
 # the archive ----------------------------------------------------------------------------------------------------------
-def the_archive_holds_what_ended(world: Simulation, book: Ledger) -> Iterator[str]:
+def the_archive_holds_what_ended(world: Simulation, ledger: Ledger) -> Iterator[str]:
     """Check that each archived order has its S3 object, and that this object has all items that the archiving deleted.
 
     The hash of the object must be the hash in the ArchivedOrder item, which replaces the order in the table. An order
@@ -818,19 +823,19 @@ def the_archive_holds_what_ended(world: Simulation, book: Ledger) -> Iterator[st
     Money that came after the archiving stays in the table, and so does a dispute of the order's payments. A restore of
     the order moves the dispute to its payment.
     """
-    objects = Counter(key.split("/")[-2] for key in book.objects if key.startswith("orders/"))
-    back = {id: _count_restores(world, id) for id in book.orders}
+    objects = Counter(key.split("/")[-2] for key in ledger.objects if key.startswith("orders/"))
+    back = {id: _count_restores(world, id) for id in ledger.orders}
     for id, images in _deleted_images(world).items():
         # An order's Expiry item starts the archiving when DynamoDB deletes it by TTL. If an archived order is restored,
         # the restore writes a new Expiry item with another TTL. So an Expiry item that was deleted earlier may differ
         # from the one in the table or in the archive. Therefore do not compare the Expiry items of restored orders.
         ours = {place: image for place, image in images.items() if image["type"]["S"] != "Expiry" or not back.get(id)}
-        yield from _missing_from_archive(id, ours, book.orders.get(id))
+        yield from _missing_from_archive(id, ours, ledger.orders.get(id))
     yield from (
         f"order {id} was restored, and never came back" for id in world.operator.restored_orders if not back[id]
     )
-    for owned in book.orders.values():
-        book.count_premise(int(owned.is_archived))
+    for owned in ledger.orders.values():
+        ledger.count_premise(int(owned.is_archived))
         if owned.is_archived and (not 1 <= objects[owned.id] <= 1 + back[owned.id] or not owned.archived_images):
             items = len(owned.archived_images)
             yield f"order {owned.id} is archived in {objects[owned.id]} objects, with {items} items"
@@ -839,7 +844,7 @@ def the_archive_holds_what_ended(world: Simulation, book: Ledger) -> Iterator[st
             yield f"order {owned.id} is archived, and {dict(types)} are still in the table"
     yield from (
         f"{id} has {len(images)} items and no order"
-        for id, images in book.orphans.items()
+        for id, images in ledger.orphans.items()
         if not _is_unmatched_money(images)
     )
     yield from (f"{name} was overwritten" for name in world.s3.overwritten)
@@ -918,14 +923,14 @@ def _is_unmatched_money(images: list[Image]) -> bool:
     return all(image["type"]["S"] in ("Payment", "Refund") for image in images)
 
 
-def activity_that_ended_is_archived(world: Simulation, book: Ledger) -> Iterator[str]:
+def activity_that_ended_is_archived(world: Simulation, ledger: Ledger) -> Iterator[str]:
     """Check that each entry of the activity log that DynamoDB deleted by TTL is in the archive, unchanged.
 
     Exception: the entry may be missing if the stream record of its deletion was lost.
     """
-    held = {image["SK"]["S"]: image for image in book.archived_activity}
+    held = {image["SK"]["S"]: image for image in ledger.archived_activity}
     for record in _expiry_records(world, "Activity"):
-        book.count_premise()
+        ledger.count_premise()
         old = record["dynamodb"]["OldImage"]
         if held.get(old["SK"]["S"]) != old and _created_at(record) > world.readers["event_publisher"].lost_up_to:
             yield f"{old['SK']['S']} ended, and is not in the archive as it was"
@@ -939,12 +944,12 @@ def _expiry_records(world: Simulation, kind: str) -> Iterator[Mapping[str, Any]]
 
 
 # unfinished work ------------------------------------------------------------------------------------------------------
-def nothing_waits_for_ever(world: Simulation, book: Ledger) -> Iterator[str]:
+def nothing_waits_for_ever(world: Simulation, ledger: Ledger) -> Iterator[str]:
     """Check that all queues are empty, all stream records are processed, and nothing waits longer than allowed.
 
     An order must leave its status in time, and the erasure of a customer's personal data must finish in time.
     """
-    book.count_premise(len(world.queues) + len(world.readers) + len(book.orders))
+    ledger.count_premise(len(world.queues) + len(world.readers) + len(ledger.orders))
     for queue in world.queues.values():
         if queue.messages:
             yield f"{len(queue.messages)} messages in {queue.settings.name}"
@@ -954,25 +959,25 @@ def nothing_waits_for_ever(world: Simulation, book: Ledger) -> Iterator[str]:
         if behind := reader.count_unhandled():
             yield f"{reader.function} has {behind} records before it"
     longest = _max_status_seconds(world.template.functions["order_deadlines"].environment)
-    for owned in book.orders.values():
+    for owned in ledger.orders.values():
         since = world.tasks.now - world.table.history[f"ORDER#{owned.id}", "ORDER"][-1][0]
-        if not owned.is_archived and since > longest[owned.status] + _extra_seconds(owned, book):
+        if not owned.is_archived and since > longest[owned.status] + _extra_seconds(owned, ledger):
             yield f"order {owned.id} has been {owned.status} for {since / 3600:.1f} hours"
-    for customer_id, status in book.erasures.items():
-        if status == "ERASING" and not _erasure_may_wait(world, book, customer_id):
+    for customer_id, status in ledger.erasures.items():
+        if status == "ERASING" and not _erasure_may_wait(world, ledger, customer_id):
             yield f"customer {customer_id} is still being erased"
 
 
-def _extra_seconds(owned: OrderAggregate, book: Ledger) -> float:
+def _extra_seconds(owned: OrderAggregate, ledger: Ledger) -> float:
     """Return how much longer than others an order may stay in its status."""
     payments = owned.items_of_type("Payment")
     if owned.status in CLOSED_STATUSES and any(payment.status == "UNMATCHED" for payment in payments):
-        book.found_exception("staff must decide about money that matches no order")
+        ledger.found_exception("staff must decide about money that matches no order")
         return inf
     lost = {payment.payment_id for payment in payments if payment.is_charged_back}
     failed = {refund.payment_id for refund in owned.items_of_type("Refund") if refund.status == "FAILED"}
     if owned.status in CLOSED_STATUSES and failed - lost:
-        book.found_exception("staff must decide about a refund that failed")
+        ledger.found_exception("staff must decide about a refund that failed")
         return inf
     may_move = owned.items_of_type("Refund") or any(payment.disputes for payment in payments)
     return (MONEY_MOVES_SECONDS if may_move else 0) + (RESTORED_SECONDS if "restored_at" in owned.image else 0)
@@ -983,7 +988,7 @@ MONEY_MOVES_SECONDS = 45 * DAY
 """If an order has refunds or disputed payments, it may stay in its status this many seconds longer than others."""
 
 
-def _erasure_may_wait(world: Simulation, book: Ledger, customer_id: str) -> bool:
+def _erasure_may_wait(world: Simulation, ledger: Ledger, customer_id: str) -> bool:
     """Return whether the erasure of this customer's personal data is allowed to be unfinished.
 
     The erasure waits while the customer has an open order. Then it waits until the customer's profile and orders have
@@ -991,7 +996,7 @@ def _erasure_may_wait(world: Simulation, book: Ledger, customer_id: str) -> bool
     two more days.
     """
     since = [world.table.history[f"CUSTOMER#{customer_id}", "PROFILE"][-1][0]]
-    for owned in book.orders.values():
+    for owned in ledger.orders.values():
         if owned.image["customer_id"]["S"] == customer_id:
             if not owned.is_archived and owned.status not in CLOSED_STATUSES:
                 return True
@@ -999,40 +1004,40 @@ def _erasure_may_wait(world: Simulation, book: Ledger, customer_id: str) -> bool
     return world.tasks.now - max(since) < SETTLE_PERIOD.total_seconds() + 2 * DAY
 
 
-def reviews_are_by_buyers(world: Simulation, book: Ledger) -> Iterator[str]:
+def reviews_are_by_buyers(world: Simulation, ledger: Ledger) -> Iterator[str]:
     """Check that the author of each product review has bought the product and received it.
 
     The review contains the order's id. The order must belong to the author, and the product must be delivered.
     """
     for image in world.table.items():
         if image["type"]["S"] == "Review":
-            book.count_premise()
+            ledger.count_premise()
             review = ROWS_BY_TYPE["Review"].decode(image)
-            owned = book.orders.get(review.order_id)
+            owned = ledger.orders.get(review.order_id)
             line = owned.order.lines.get(review.product_id) if owned and owned.order else None
             if owned is None or owned.order.customer_id != review.customer_id or line is None or not line.delivered:
                 yield f"{review.customer_id} says something of {review.product_id} that they did not get"
 
 
-def who_was_forgotten_is_nowhere(world: Simulation, book: Ledger) -> Iterator[str]:
+def who_was_forgotten_is_nowhere(world: Simulation, ledger: Ledger) -> Iterator[str]:
     """Check that no personal data of a customer is left after the customer's erasure.
 
     The data must not be in the table, in the archive or in the bucket of failed records. Exceptions: invoices may
     contain it. Unreadable orders that the test injected may contain it too, because the shop cannot see to which
     customer they belong.
     """
-    for customer_id, status in book.erasures.items():
+    for customer_id, status in ledger.erasures.items():
         if status == "ERASED":
-            book.count_premise()
+            ledger.count_premise()
             words = personal_words(customer_id)
-            for place, text in _places(world, book):
+            for place, text in _places(world, ledger):
                 if any(word in text for word in words):
                     yield f"{customer_id} was erased, and is in {place}"
 
 
-def logs_name_nobody(world: Simulation, book: Ledger) -> Iterator[str]:
+def logs_name_nobody(world: Simulation, ledger: Ledger) -> Iterator[str]:
     """Check that no log line contains a customer's name, email address or street."""
-    book.count_premise(len(world.log_lines))
+    ledger.count_premise(len(world.log_lines))
     text = "\n".join(world.log_lines)
     for customer in CUSTOMERS:
         for word in personal_words(customer.sub):
@@ -1040,11 +1045,11 @@ def logs_name_nobody(world: Simulation, book: Ledger) -> Iterator[str]:
                 yield f"a line names {customer.sub}: {next(line for line in world.log_lines if word in line)}"
 
 
-def _places(world: Simulation, book: Ledger) -> Iterator[tuple[str, str]]:
+def _places(world: Simulation, ledger: Ledger) -> Iterator[tuple[str, str]]:
     for image in world.table.items():
         if image["type"]["S"] != "Invoice" and image.get("order_id", {}).get("S") not in world.poison.order_ids:
             yield f"the table: {image['PK']['S']}/{image['SK']['S']}", json.dumps(image)
-    for key, body in book.objects.items():
+    for key, body in ledger.objects.items():
         if key.startswith("orders/"):
             items = [image for image in json.loads(body)["items"] if image["type"]["S"] != "Invoice"]
             yield f"the archive: {key}", json.dumps(items)
@@ -1072,7 +1077,7 @@ def _max_status_seconds(settings: Mapping[str, str]) -> Mapping[str, float]:
     }  # fmt: skip
 
 
-def poison_is_parked(world: Simulation, book: Ledger) -> Iterator[str]:
+def poison_is_parked(world: Simulation, ledger: Ledger) -> Iterator[str]:
     """Check that each injected stream record or message that no Lambda can process is stored in the failure bucket.
 
     Also check that no Lambda has parked any other stream record there, because a retry can process it.
@@ -1086,41 +1091,41 @@ def poison_is_parked(world: Simulation, book: Ledger) -> Iterator[str]:
         unreadable.add(record["eventID"])
         old, new = (record["dynamodb"].get(name) for name in ("OldImage", "NewImage"))
         if old and new and old["version"] == new["version"]:
-            book.found_exception("a migration wrote the item and kept its version")
+            ledger.found_exception("a migration wrote the item and kept its version")
             continue
         for reader in world.readers.values():
             met = reader.settings.filters.matches(record) and _created_at(record) > reader.lost_up_to
-            kept = [*book.parked_records(reader.function), *book.discarded_records(reader.function)]
-            book.count_premise(int(met))
+            kept = [*ledger.parked_records(reader.function), *ledger.discarded_records(reader.function)]
+            ledger.count_premise(int(met))
             if met and record["eventID"] not in [one.get("eventID") for one in kept]:
                 yield f"{reader.function} has not parked {record['eventID']}"
     for function in world.readers:
-        for event_id in sorted({record["eventID"] for record in book.parked_records(function)} - unreadable):
+        for event_id in sorted({record["eventID"] for record in ledger.parked_records(function)} - unreadable):
             yield f"{function} has parked {event_id}, which it can process"
     for function, body in world.poison.messages:
-        if body not in [message.get("body") for message in book.parked_records(function)]:
+        if body not in [message.get("body") for message in ledger.parked_records(function)]:
             yield f"{function} has not parked a message it could not read"
 
 
-def every_answer_makes_sense(world: Simulation, book: Ledger) -> Iterator[str]:
+def every_answer_makes_sense(world: Simulation, ledger: Ledger) -> Iterator[str]:
     """Check that each API response had a status that the simulated client accepts, and that none had status 500.
 
     A webhook's signature may be refused only until all functions must know the new secret of a rotation.
     """
-    book.count_premise(len(world.clients.exchanges))
+    ledger.count_premise(len(world.clients.exchanges))
     yield from world.traffic.known.unexpected_answers
     yield from world.provider.refused_signatures
     yield from (f"500: {answer}" for answer in dict.fromkeys(world.clients.server_errors))
 
 
-def states_move_as_allowed(world: Simulation, book: Ledger) -> Iterator[str]:
+def states_move_as_allowed(world: Simulation, ledger: Ledger) -> Iterator[str]:
     """Check that orders, shipments, payments and refunds change status only along the allowed transitions."""
-    book.count_premise(world.write_checks.checked["state"])
+    ledger.count_premise(world.write_checks.checked["state"])
     yield from world.write_checks.violations["state"]
 
 
-def stock_is_never_negative(world: Simulation, book: Ledger) -> Iterator[str]:
-    book.count_premise(world.write_checks.checked["stock"])
+def stock_is_never_negative(world: Simulation, ledger: Ledger) -> Iterator[str]:
+    ledger.count_premise(world.write_checks.checked["stock"])
     yield from world.write_checks.violations["stock"]
 
 
@@ -1212,7 +1217,7 @@ INVARIANTS: tuple[Invariant, ...] = (
 )
 
 
-def find_violations(world: Simulation, book: Ledger) -> list[str]:
+def find_violations(world: Simulation, ledger: Ledger) -> list[str]:
     """Check all invariants now. Return a sentence for each violation. It begins with the name of the invariant.
 
     `world.premises` then counts, for each invariant, the things to which it applied (its premise held), and the things
@@ -1220,6 +1225,6 @@ def find_violations(world: Simulation, book: Ledger) -> list[str]:
     """
     found = []
     for invariant in INVARIANTS:
-        book.invariant = invariant.__name__
-        found += [f"{book.invariant}: {sentence}" for sentence in invariant(world, book)]
+        ledger.invariant = invariant.__name__
+        found += [f"{ledger.invariant}: {sentence}" for sentence in invariant(world, ledger)]
     return found

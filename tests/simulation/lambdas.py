@@ -48,7 +48,7 @@ class SimulatedLambda:
     """
 
     tasks: VirtualScheduler
-    chance: SeededRandom
+    rng: SeededRandom
     faults: FaultInjector
     template: StackModel
     is_broken: Callable[[str], bool] = lambda function: False
@@ -99,7 +99,7 @@ class SimulatedLambda:
             self.skewed[function] = self.faults.draw("clock skew", function) is not None
         skew = 0.0
         if self.skewed.get(function) and not self.faults.is_off:
-            skew = MAX_SKEW_SECONDS * (2 * self.chance.random("skew", function, place) - 1)
+            skew = MAX_SKEW_SECONDS * (2 * self.rng.random("skew", function, place) - 1)
         return SimulatedProcess(
             name=function,
             skew_seconds=skew,
@@ -145,7 +145,7 @@ class SimulatedLambda:
         """
         handler, records = _handler(self.template.functions[function].handler), event.get("Records") or []
         if records and function in self.deadly_next:
-            deadly = self.chance.choice([_record_id(record) for record in records], "deadly", function, self.tasks.now)
+            deadly = self.rng.choice([_record_id(record) for record in records], "deadly", function, self.tasks.now)
             self.deadly_until[function, deadly] = self.deadly_next.pop(function)
         for number, record in enumerate(records):
             if self.tasks.now < self.deadly_until.get((function, _record_id(record)), 0.0):

@@ -75,7 +75,7 @@ def minimize_decisions(
     return decisions
 
 
-def format_story(verdict: SeedResult) -> str:
+def format_failure(verdict: SeedResult) -> str:
     """Return a text that explains a failed simulation run.
 
     It has the violations, the command that repeats the run, the run's commands and faults, and lines of its trace.
@@ -103,6 +103,6 @@ def _relevant_lines(verdict: SeedResult) -> list[str]:
     names = {name for violation in verdict.violations for name in re.findall(r"\b[0-9a-z]{26,32}\b", violation)}
     lines = []
     for at, who, what in verdict.trace:
-        if not names or who in ("fault", "people", "operator") or any(name in what for name in names):
+        if not names or who in ("fault", "clients", "operator") or any(name in what for name in names):
             lines.append(f"  {datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S.%f} {who:<13} {what}")
     return lines

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 UNSOLD_STATUSES = ("CANCELLED", "LAPSED")
 
 
-def money_is_kept(world: Simulation, book: Ledger) -> Iterator[str]:
+def money_is_kept(world: Simulation, ledger: Ledger) -> Iterator[str]:
     """Check that each payment is stored once and claimed by its order, and that the money of each order adds up.
 
     All captured money of an order must be included in the order's paid amount or be refunded. An order with the status
@@ -32,12 +32,12 @@ def money_is_kept(world: Simulation, book: Ledger) -> Iterator[str]:
     """
     claims = {image["payment_id"]["S"]: image["order_id"]["S"] for image in world.table.of_type("PaymentClaim")}
     for intent in world.provider.intents:
-        book.count_premise()
+        ledger.count_premise()
         has_money = intent.captured and intent.amount > 0  # a payment of 0 needs no claim: staff close it as FAILED
         if has_money and claims.get(intent.id) != intent.order_id:
             yield f"payment {intent.id} of order {intent.order_id} is claimed by {claims.get(intent.id)}"
-        kept = [p for p in book.payments_of(intent.order_id) if p.payment_id == intent.id]
-        owned = book.orders.get(intent.order_id)
+        kept = [p for p in ledger.payments_of(intent.order_id) if p.payment_id == intent.id]
+        owned = ledger.orders.get(intent.order_id)
         if not kept and not intent.captured and owned and owned.is_archived:
             continue  # for an archived order, the shop stores a payment only if money was captured
         if [payment.amount for payment in kept] != [intent.amount]:
@@ -46,7 +46,7 @@ def money_is_kept(world: Simulation, book: Ledger) -> Iterator[str]:
             yield f"payment {intent.id} is money that came, and is kept as {kept[0].status}"
         elif _dispute_differs(intent, kept[0]) and not _was_archived(world, intent.order_id, intent.disputed_at):
             yield f"the dispute of {intent.id} is {intent.dispute or 'none'}, and kept as {kept[0].disputes}"
-    for owned in book.orders.values():
+    for owned in ledger.orders.values():
         if owned.order is not None:
             yield from (f"order {owned.id} ({owned.status}) {wrong}" for wrong in _order_violations(owned))
 
@@ -97,7 +97,7 @@ def _order_violations(owned: OrderAggregate) -> Iterator[str]:
         yield f"costs {order.total} and took {order.paid}"
 
 
-def refunds_are_settled(world: Simulation, book: Ledger) -> Iterator[str]:
+def refunds_are_settled(world: Simulation, ledger: Ledger) -> Iterator[str]:
     """Check that each refund succeeded, failed or was settled by hand, and that the payment provider paid each
     successful one exactly once.
 
@@ -109,9 +109,9 @@ def refunds_are_settled(world: Simulation, book: Ledger) -> Iterator[str]:
             yield f"{one.id} is still pending at the provider"
         elif one.status == "succeeded":
             given[one.metadata["order_id"], one.metadata["refund_id"]].append(one.amount)
-    for order_id, _, refunds in book.payments_and_refunds():
+    for order_id, _, refunds in ledger.payments_and_refunds():
         for refund in refunds:
-            book.count_premise()
+            ledger.count_premise()
             there = given.pop((order_id, refund.refund_id), [])
             done = refund.status == "SUCCEEDED" and refund.account_id is None
             if refund.status not in ("SUCCEEDED", "FAILED", "SETTLED"):
@@ -128,16 +128,16 @@ def _was_archived(world: Simulation, order_id: str, at: float) -> bool:
     return bool(archived) and at > archived[0]
 
 
-def payments_give_back_what_they_brought(world: Simulation, book: Ledger) -> Iterator[str]:
+def payments_give_back_what_they_brought(world: Simulation, ledger: Ledger) -> Iterator[str]:
     """Check that the refunded amount in each payment is the sum of its successful refunds and those settled by hand.
 
     All refunds of a payment together must not exceed the payment. If everything was refunded or a bank took the money
     back, the payment must have the status REFUNDED. No other payment may have this status.
     """
-    for _, payments, refunds in book.payments_and_refunds():
+    for _, payments, refunds in ledger.payments_and_refunds():
         for payment in payments:
             own = [refund for refund in refunds if refund.payment_id == payment.payment_id]
-            book.count_premise(len(own))
+            ledger.count_premise(len(own))
             if sum(refund.amount for refund in own) > payment.amount:
                 yield f"payment {payment.payment_id} of {payment.amount} has refunds of {[r.amount for r in own]}"
             back = sum(refund.amount for refund in own if refund.status in ("SUCCEEDED", "SETTLED"))
@@ -147,14 +147,14 @@ def payments_give_back_what_they_brought(world: Simulation, book: Ledger) -> Ite
                 yield f"payment {payment.payment_id} of {payment.amount}, {back} given back, is {payment.status}"
 
 
-def ledgers_add_up(world: Simulation, book: Ledger) -> Iterator[str]:
+def ledgers_add_up(world: Simulation, ledger: Ledger) -> Iterator[str]:
     """Check that the balance of each gift card or store credit account is the sum of the account's entries.
 
     The entries of an account must be numbered without gaps. All entries together must match the issued credit, the
     payments with credit and the refunds to credit.
     """
     entries: dict[str, list[Any]] = defaultdict(list)
-    for entry in book.account_entries():
+    for entry in ledger.account_entries():
         entries[entry.account_id].append(entry)
     for image in world.table.of_type("Account"):
         account = ROWS_BY_TYPE["Account"].decode(image)
@@ -165,20 +165,20 @@ def ledgers_add_up(world: Simulation, book: Ledger) -> Iterator[str]:
             yield f"account {account.account_id} holds {account.balance}, its entries {[e.amount for e in own]}"
     yield from (f"account {id} is not there, and has entries" for id in entries)
     moved: Counter[str] = Counter()
-    for entry in book.account_entries():
-        book.count_premise()
+    for entry in ledger.account_entries():
+        ledger.count_premise()
         moved[entry.reason] += entry.amount
     told = world.traffic.known
     if not told.issued <= moved["ISSUED"] <= told.issued + told.maybe_issued:
         yield f"{told.issued} were issued, the ledgers say {moved['ISSUED']}"
     if moved["TRANSFERRED"]:
         yield f"transfers made {moved['TRANSFERRED']}"
-    paid = sum(p.amount for _, payments, _ in book.payments_and_refunds() for p in payments if p.method == "CREDIT")
+    paid = sum(p.amount for _, payments, _ in ledger.payments_and_refunds() for p in payments if p.method == "CREDIT")
     if moved["PAID"] != -paid:
         yield f"{paid} were paid with credit, the ledgers say {moved['PAID']}"
     back = sum(
         refund.amount
-        for _, _, refunds in book.payments_and_refunds()
+        for _, _, refunds in ledger.payments_and_refunds()
         for refund in refunds
         if refund.status == "SUCCEEDED" and refund.account_id is not None
     )
@@ -186,7 +186,7 @@ def ledgers_add_up(world: Simulation, book: Ledger) -> Iterator[str]:
         yield f"{back} were refunded to credit, the ledgers say {moved['REFUNDED']}"
 
 
-def discounts_add_up(world: Simulation, book: Ledger) -> Iterator[str]:
+def discounts_add_up(world: Simulation, ledger: Ledger) -> Iterator[str]:
     """Check that the shop counts the uses of a limited discount code correctly: one for each order with the code.
 
     An order that was cancelled, not paid in time (status LAPSED) or completely returned does not count as a use.
@@ -196,12 +196,12 @@ def discounts_add_up(world: Simulation, book: Ledger) -> Iterator[str]:
         left = sum(int(part["left"]["N"]) for part in parts)
         have = [
             owned.id
-            for owned in book.orders.values()
+            for owned in ledger.orders.values()
             if owned.order is not None
             and owned.order.discount is not None
             and owned.order.discount.code == code
             and owned.status not in (*UNSOLD_STATUSES, "RETURNED")
         ]
-        book.count_premise(len(have))
+        ledger.count_premise(len(have))
         if parts and limit - left != len(have):
             yield f"{code}: {left} of {limit} are left, {len(have)} orders have it: {have}"

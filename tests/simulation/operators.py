@@ -83,9 +83,9 @@ def corrupt_copies(world: "Simulation") -> list[ItemKey]:
         at, kind = item_key(image), image["type"]["S"]
         if kind == "Sale" and image["order_id"]["S"] not in in_table:
             continue
-        if len(found) < MAX_CORRUPTED and world.chance.happens(0.3, "is spoilt", at) and not is_final(image, now):
+        if len(found) < MAX_CORRUPTED and world.rng.happens(0.3, "is spoilt", at) and not is_final(image, now):
             found.append(at)
-            if world.chance.happens(0.3, "is lost", at) and kind == "OrderSummary":
+            if world.rng.happens(0.3, "is lost", at) and kind == "OrderSummary":
                 world.table.call("DeleteItem", Key={"PK": image["PK"], "SK": image["SK"]})
             else:
                 name = CORRUPTED_ATTRIBUTES[kind]
@@ -169,15 +169,13 @@ class Operator:
 
         Some restores are killed by an injected fault and then started again.
         """
-        chance = self._world.chance
+        rng = self._world.rng
         stubs = [image["order_id"]["S"] for image in self._world.table.of_type("ArchivedOrder")]
         return [
-            PlannedCommand(
-                f"restore {order_id}: by {hands} hands", chance.uniform(0, 20 * MINUTE, order_id, "back"), do
-            )
+            PlannedCommand(f"restore {order_id}: by {hands} hands", rng.uniform(0, 20 * MINUTE, order_id, "back"), do)
             for order_id in sorted(stubs)
-            if chance.happens(0.4, order_id, "is wanted back")
-            for hands in range(1, 2 + chance.happens(0.3, order_id, "by two"))
+            if rng.happens(0.4, order_id, "is wanted back")
+            for hands in range(1, 2 + rng.happens(0.3, order_id, "by two"))
             for do in [partial(self._run_restore, order_id, hands)]
         ]
 
@@ -194,7 +192,7 @@ class Operator:
                     self._world.tasks.start(SimulatedProcess("operator"), work, after_seconds)
 
     def _run_restore(self, order_id: str, hands: int) -> None:
-        keep_days = self._world.chance.choice(KEEP_DAYS, order_id, hands, "for how long")
+        keep_days = self._world.rng.choice(KEEP_DAYS, order_id, hands, "for how long")
         self._retry_until_done(partial(self._restore_once, order_id, keep_days), 0.1, order_id, hands)
 
     def _retry_until_done(self, work: Callable[[], bool], takes_seconds: float, *place: object) -> None:
@@ -205,8 +203,8 @@ class Operator:
         """
         world = self._world
         for attempt in range(MAX_ATTEMPTS):
-            dies = attempt == 0 and world.chance.happens(0.6, *place, "is killed")
-            ends_at = world.tasks.now + world.chance.uniform(0, takes_seconds, *place, "when") if dies else None
+            dies = attempt == 0 and world.rng.happens(0.6, *place, "is killed")
+            ends_at = world.tasks.now + world.rng.uniform(0, takes_seconds, *place, "when") if dies else None
             if world.tasks.run_as(SimulatedProcess("operator", ends_at=ends_at), work):
                 return
             world.tasks.pause(MINUTE)
@@ -232,7 +230,7 @@ class Operator:
 
         `lasts_seconds`: the time in which the tools are started.
         """
-        chance = self._world.chance
+        rng = self._world.rng
         tools: Mapping[str, Callable[[], bool]] = {
             "drift": self._repair_once,
             "replay": self._replay_once,
@@ -244,9 +242,9 @@ class Operator:
         }
         made = self._replay_commands(era, lasts_seconds)
         for tool, work in tools.items():
-            if chance.happens(0.15, "a tool", tool, era):
+            if rng.happens(0.15, "a tool", tool, era):
                 place = (tool, era)
-                after = lasts_seconds * chance.random("a tool", "when", *place) ** 2
+                after = lasts_seconds * rng.random("a tool", "when", *place) ** 2
                 made.append(PlannedCommand(f"{tool}: {era}", after, partial(self._retry_until_done, work, 2.0, *place)))
         return made
 
@@ -255,8 +253,8 @@ class Operator:
             stubs = sorted(image["order_id"]["S"] for image in self._world.table.of_type("ArchivedOrder"))
             if not stubs:
                 return True
-            self._chosen_orders[era] = self._world.chance.choice(stubs, "restored", era)
-        keep_days = self._world.chance.choice(KEEP_DAYS, "restored", era, "for how long")
+            self._chosen_orders[era] = self._world.rng.choice(stubs, "restored", era)
+        keep_days = self._world.rng.choice(KEEP_DAYS, "restored", era, "for how long")
         return self._restore_once(self._chosen_orders[era], keep_days)
 
     def _migrate_once(self, version: str, migration: Migration, task: str = "up") -> bool:
@@ -278,10 +276,10 @@ class Operator:
         Both replays use the same Checkpoint item in the table, which lets only one replay run at a time. If a replay is
         killed, it is started again and resumes at the checkpoint.
         """
-        chance = self._world.chance
-        if not chance.happens(0.06, "a replay", era):
+        rng = self._world.rng
+        if not rng.happens(0.06, "a replay", era):
             return []
-        after = chance.uniform(0, lasts_seconds, "a replay", era)
+        after = rng.uniform(0, lasts_seconds, "a replay", era)
         name = f"replay: {{}} of 2, {era}"
         return [
             PlannedCommand(

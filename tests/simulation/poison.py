@@ -26,7 +26,7 @@ class Poison:
     body.
     """
 
-    chance: SeededRandom
+    rng: SeededRandom
     faults: FaultInjector
     table: SimulatedTable
     template: StackModel
@@ -42,14 +42,14 @@ class Poison:
         decisions.
         """
         if strike := self.faults.draw("unreadable item", moment):
-            self._write(f"damaged-{moment}", lambda image: image.pop(self.chance.choice(MISSING, strike.name)))
+            self._write(f"damaged-{moment}", lambda image: image.pop(self.rng.choice(MISSING, strike.name)))
         if self.faults.draw("item from the future", moment):
             # The Lambda `order_deadlines` ends old PENDING orders. It ignores this order, because the status is PAID.
             paid = {"status": {"S": "PAID"}, "GSI2PK": {"S": "STATUS#PAID#0"}}
             self._write(f"future-{moment}", lambda image: image.update(paid, schema={"N": str(FUTURE_SCHEMA)}))
         if strike := self.faults.draw("unreadable message", moment):
-            worker = self.chance.choice(self.template.workers, strike.name)
-            body = self.chance.choice(("", "{}", '{"detail": [1]}', '{"detail": {"type": "OrderMelted"}}'), strike.name)
+            worker = self.rng.choice(self.template.workers, strike.name)
+            body = self.rng.choice(("", "{}", '{"detail": [1]}', '{"detail": {"type": "OrderMelted"}}'), strike.name)
             self.messages.append((worker.function, body))
             self.queues[worker.queue].send(body)
         if self.faults.draw("event from the future", moment):
@@ -66,7 +66,7 @@ class Poison:
         self.order_ids.add(id)
         image = dict(there[0]) | {"PK": {"S": f"ORDER#{id}"}, "order_id": {"S": id}}
         spoil(image)
-        for version in range(1, 2 + self.chance.happens(0.5, id, "again")):
+        for version in range(1, 2 + self.rng.happens(0.5, id, "again")):
             self.table.call("PutItem", Item={**image, "version": {"N": str(version)}})
 
     def _publish(self, moment: str) -> None:

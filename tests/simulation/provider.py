@@ -101,9 +101,9 @@ class SimulatedProvider:
     whose signature the shop refused although it had to know the secret.
     """
 
-    people: ApiClients
+    clients: ApiClients
     faults: FaultInjector
-    chance: SeededRandom
+    rng: SeededRandom
     intents: list[SimulatedIntent] = field(default_factory=list)
     refunds: list[SimulatedRefund] = field(default_factory=list)
     refused_refunds: list[SimulatedRefund] = field(default_factory=list)
@@ -144,7 +144,7 @@ class SimulatedProvider:
                 partial(self._count_delivery, intent, outcome),
             )
         if intent.captured and (asked := self.faults.draw("disputed", intent.id)):
-            self.people.tasks.call_later(
+            self.clients.tasks.call_later(
                 MAX_DISPUTE_DELAY_SECONDS * asked.share**3, partial(self._open_dispute, intent)
             )
 
@@ -152,8 +152,8 @@ class SimulatedProvider:
         intent.delivered_events += 1
         others = sorted({one.order_id for one in self.intents} - {intent.order_id})
         is_new = outcome == "succeeded" and intent.amount > 0 and not intent.copied_to
-        if is_new and others and self.chance.happens(0.1, "reported for another order", intent.id):
-            self._report_for_another_order(intent, self.chance.choice(others, "which other order", intent.id))
+        if is_new and others and self.rng.happens(0.1, "reported for another order", intent.id):
+            self._report_for_another_order(intent, self.rng.choice(others, "which other order", intent.id))
 
     def _report_for_another_order(self, intent: SimulatedIntent, order_id: str) -> None:
         """Report the payment with the id of another order, as after an error in a checkout. The money exists once."""
@@ -173,18 +173,18 @@ class SimulatedProvider:
         intent.dispute = "open"
 
         def heard() -> None:
-            intent.disputed_at = self.people.tasks.now
+            intent.disputed_at = self.clients.tasks.now
 
         self._send_webhook(_dispute_event(intent, "created"), f"{intent.id} disputed", 1.0, heard)
-        decides = MAX_DISPUTE_SECONDS * self.chance.random("bank decides", intent.id, *intent.disputes_before) ** 2
-        self.people.tasks.call_later(decides, partial(self._close_dispute, intent))
+        decides = MAX_DISPUTE_SECONDS * self.rng.random("bank decides", intent.id, *intent.disputes_before) ** 2
+        self.clients.tasks.call_later(decides, partial(self._close_dispute, intent))
 
     def _close_dispute(self, intent: SimulatedIntent) -> None:
-        lost = self.chance.happens(0.5, "dispute lost", intent.id, *intent.disputes_before)
+        lost = self.rng.happens(0.5, "dispute lost", intent.id, *intent.disputes_before)
         intent.dispute = "lost" if lost else "won"
         self._send_webhook(_dispute_event(intent, "closed"), f"{intent.id} {intent.dispute}", 1.0)
-        if intent.dispute == "won" and not intent.disputes_before and self.chance.happens(0.3, "asks again", intent.id):
-            self.people.tasks.call_later(10 * HOUR, partial(self._dispute_again, intent))
+        if intent.dispute == "won" and not intent.disputes_before and self.rng.happens(0.3, "asks again", intent.id):
+            self.clients.tasks.call_later(10 * HOUR, partial(self._dispute_again, intent))
 
     def _dispute_again(self, intent: SimulatedIntent) -> None:
         if self._refundable_amount(intent.id) > 0:
@@ -224,21 +224,21 @@ class SimulatedProvider:
         match strike.kind:
             case "answer lost":
                 self._ignore_errors(ask)
-                self.people.tasks.pause(READ_SECONDS)
+                self.clients.tasks.pause(READ_SECONDS)
                 raise PaymentProviderUnavailable(0)
             case "slow" if SLOW_SECONDS * strike.share > READ_SECONDS:
-                self.people.tasks.call_later(SLOW_SECONDS * strike.share, lambda: self._ignore_errors(ask))
-                self.people.tasks.pause(READ_SECONDS)
+                self.clients.tasks.call_later(SLOW_SECONDS * strike.share, lambda: self._ignore_errors(ask))
+                self.clients.tasks.pause(READ_SECONDS)
                 raise PaymentProviderUnavailable(0)
             case "dies after":
                 self._ignore_errors(ask)
                 raise ProcessDied
             case "done, but server error":
                 self._ignore_errors(ask)
-                self._keys[key] = RecordedAnswer(self.people.tasks.now, PaymentProviderUnavailable(500))
+                self._keys[key] = RecordedAnswer(self.clients.tasks.now, PaymentProviderUnavailable(500))
                 raise PaymentProviderUnavailable(500)
             case "server error":
-                self._keys.setdefault(key, RecordedAnswer(self.people.tasks.now, PaymentProviderUnavailable(500)))
+                self._keys.setdefault(key, RecordedAnswer(self.clients.tasks.now, PaymentProviderUnavailable(500)))
                 raise PaymentProviderUnavailable(500)
         return ask()
 
@@ -255,13 +255,13 @@ class SimulatedProvider:
         Return the fault, or None if none strikes. If the fault prevents the request, for example because the connection
         fails, raise its error instead. `about`: the target of the request.
         """
-        tasks = self.people.tasks
+        tasks = self.clients.tasks
         call = ServiceCall(tasks.process.name if tasks.process else "nobody", "provider", operation, about)
         mortal = tasks.process is not None and tasks.process.ends_at is not None
         strike = self.faults.draw_for_call(call, mortal=mortal)
         if strike and tasks.process:
             tasks.process.struck.append(f"{strike.kind} @ {call}")
-        tasks.pause(0.05 + 0.3 * self.chance.random("provider", str(call), self.request_counts[about]) ** 2)
+        tasks.pause(0.05 + 0.3 * self.rng.random("provider", str(call), self.request_counts[about]) ** 2)
         match strike.kind if strike else "":
             case "dies before":
                 raise ProcessDied
@@ -283,7 +283,7 @@ class SimulatedProvider:
             return
 
     def _refund(self, key: str, payment_id: str, amount: int, metadata: Mapping[str, str]) -> ProviderRefundState:
-        now = self.people.tasks.now
+        now = self.clients.tasks.now
         known = self._keys.get(key)
         if known and now - known.at < IDEMPOTENCY_KEY_SECONDS:
             if isinstance(known.answer, Exception):
@@ -310,10 +310,12 @@ class SimulatedProvider:
         if later := self.faults.draw("refund pending", key):
             made.status = "pending"
             ends: Any = "failed" if self.faults.draw("refund fails", key) else "succeeded"
-            self.people.tasks.call_later(MAX_PENDING_SECONDS * later.share**3, partial(self._finish_refund, made, ends))
+            self.clients.tasks.call_later(
+                MAX_PENDING_SECONDS * later.share**3, partial(self._finish_refund, made, ends)
+            )
         elif self.faults.draw("refund fails", key):
-            later_seconds = MAX_PENDING_SECONDS * self.chance.random("bounces", key) ** 2
-            self.people.tasks.call_later(later_seconds, partial(self._finish_refund, made, "failed"))
+            later_seconds = MAX_PENDING_SECONDS * self.rng.random("bounces", key) ** 2
+            self.clients.tasks.call_later(later_seconds, partial(self._finish_refund, made, "failed"))
         return _to_provider_refund(made)
 
     def _finish_refund(self, made: SimulatedRefund, status: Literal["succeeded", "failed"]) -> None:
@@ -343,7 +345,7 @@ class SimulatedProvider:
             self._start_webhook(told, delay + 10 * MINUTE * again.share**2, heard)
 
     def _start_webhook(self, told: dict[str, Any], delay_seconds: float, heard: Callable[[], None]) -> None:
-        tasks = self.people.tasks
+        tasks = self.clients.tasks
         self.undelivered += 1
 
         def work() -> None:
@@ -352,7 +354,7 @@ class SimulatedProvider:
                 headers = {**JSON, "stripe-signature": stripe_signature(text, tasks.clock(), self.signing_secret)}
                 request = http_event("POST", "/payments/events", body=text, headers=headers)
                 is_secret_known = tasks.now > self.secret_known_at + MAX_SKEW_SECONDS
-                said = self.people.send(request, f"webhook {told['id']} {told['type']}", patience=1)
+                said = self.clients.send(request, f"webhook {told['id']} {told['type']}", patience=1)
                 if said and said.status == 400 and is_secret_known:
                     self.refused_signatures.append(f"webhook {told['id']} was answered 400: {said.body}")
                 if said and said.status == 200:
@@ -361,7 +363,7 @@ class SimulatedProvider:
                     return
                 tasks.pause(5 * MINUTE * 2 ** min(attempt, 5))
 
-        self.people.start("provider", work, delay_seconds)
+        self.clients.start("provider", work, delay_seconds)
 
 
 @dataclass(frozen=True)

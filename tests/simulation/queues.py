@@ -49,7 +49,7 @@ class SimulatedQueue:
 
     settings: QueueSettings
     tasks: VirtualScheduler
-    chance: SeededRandom
+    rng: SeededRandom
     faults: FaultInjector
     dead_letters: "SimulatedQueue | None" = None
     on_message: Callable[[float], None] = lambda at: None
@@ -75,7 +75,7 @@ class SimulatedQueue:
         hidden_seconds = self.settings.visibility_seconds if visibility_seconds is None else visibility_seconds
         taken: list[Message] = []
         visible = [id for id, message in self.messages.items() if message.visible_at <= self.tasks.now]
-        for id in self.chance.shuffled(visible, self.settings.name, self.tasks.steps):
+        for id in self.rng.shuffled(visible, self.settings.name, self.tasks.steps):
             message = self.messages[id]
             if len(taken) == max_messages:
                 break
@@ -89,7 +89,7 @@ class SimulatedQueue:
                 message.received_at = self.tasks.now
                 message.visible_at = self.tasks.now + hidden_seconds
                 if self.faults.draw("message twice", message.id, message.receives):
-                    message.visible_at = self.tasks.now + self.chance.uniform(0, 60, "twice", message.id)
+                    message.visible_at = self.tasks.now + self.rng.uniform(0, 60, "twice", message.id)
                 self.on_message(message.visible_at)
                 taken.append(message)
         return taken
@@ -220,7 +220,7 @@ class SimulatedBus:
     rules: tuple[RuleSettings, ...]
     queues: Mapping[str, SimulatedQueue]
     tasks: VirtualScheduler
-    chance: SeededRandom
+    rng: SeededRandom
     faults: FaultInjector
     published: list[Mapping[str, Any]] = field(default_factory=list)
     failing_until: dict[str, float] = field(default_factory=dict)
@@ -230,9 +230,9 @@ class SimulatedBus:
         for rule in self.rules:
             for name in rule.queues if _rule_matches(rule, event) else ():
                 place = f"{event['detail'].get('id')} {name}"
-                self._send(rule, name, event, 0.01 + self.chance.random("bus", place) ** 2)
+                self._send(rule, name, event, 0.01 + self.rng.random("bus", place) ** 2)
                 if self.faults.draw("event twice", place):
-                    self._send(rule, name, event, self.chance.uniform(0, 10 * MINUTE, "twice", place))
+                    self._send(rule, name, event, self.rng.uniform(0, 10 * MINUTE, "twice", place))
 
     def _send(self, rule: RuleSettings, name: str, event: Mapping[str, Any], seconds: float) -> None:
         if late := self.faults.draw("event late", event["detail"].get("id"), name):
@@ -245,7 +245,7 @@ class SimulatedBus:
         if fails_seconds <= 0:
             self.queues[name].send(json.dumps(event))
         elif fails_seconds < rule.max_event_age_seconds:
-            pause = MAX_RETRY_PAUSE_SECONDS * self.chance.random("retry", event["detail"].get("id"), name)
+            pause = MAX_RETRY_PAUSE_SECONDS * self.rng.random("retry", event["detail"].get("id"), name)
             self.tasks.call_later(fails_seconds + pause, lambda: self._deliver(rule, name, event))
         elif name in rule.dead_letters:
             letters = self.queues[rule.dead_letters[name]]

@@ -26,7 +26,7 @@ class SecretRotations:
     """
 
     tasks: VirtualScheduler
-    chance: SeededRandom
+    rng: SeededRandom
     secrets: SimulatedSecrets
     provider: SimulatedProvider
     names: dict[str, str]
@@ -41,7 +41,7 @@ class SecretRotations:
             self.secrets.write(self.names[kind], new)
             self.provider.accepted_keys.add(new)
             switch = partial(self.provider.revoke_other_keys, new)
-        self.tasks.call_later(MAX_SWITCH_SECONDS * self.chance.random("switch", kind, self.tasks.now), switch)
+        self.tasks.call_later(MAX_SWITCH_SECONDS * self.rng.random("switch", kind, self.tasks.now), switch)
 
     def end(self, kind: str) -> None:
         """Remove the old value of the webhook's secret. Of the provider's key, only one value is stored."""

@@ -61,7 +61,7 @@ class VirtualScheduler:
     interpreter, but Lambda processes share nothing.
     """
 
-    chance: SeededRandom
+    rng: SeededRandom
     now: float
     save_state: Callable[[], Callable[[], None]] = lambda: lambda: None
     steps: int = 0

@@ -273,10 +273,8 @@ def _is_conditional(request: UnsignedRequest) -> bool:
 class SimulatedEventBridge(JsonService):
     """Simulates `PutEvents`: calls `publish` with the event of each accepted entry, and sometimes refuses entries."""
 
-    def __init__(
-        self, chance: SeededRandom, now: Callable[[], float], publish: Callable[[dict[str, Any]], None]
-    ) -> None:
-        self._chance, self._now, self._publish = chance, now, publish
+    def __init__(self, rng: SeededRandom, now: Callable[[], float], publish: Callable[[dict[str, Any]], None]) -> None:
+        self._chance, self._now, self._publish = rng, now, publish
         self._count = 0
         self._refuses_until = 0.0
 

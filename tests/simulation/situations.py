@@ -22,52 +22,54 @@ Situation = Callable[["Simulation", "Ledger"], int]
 
 
 def _paid_orders_in(currency: str) -> Situation:
-    def count(world: Simulation, book: Ledger) -> int:
-        orders = (owned.order for owned in book.orders.values() if owned.order)
+    def count(world: Simulation, ledger: Ledger) -> int:
+        orders = (owned.order for owned in ledger.orders.values() if owned.order)
         return sum(order.currency == currency and bool(order.paid_at) for order in orders)
 
     return count
 
 
-def _days_of_payments(world: Simulation, book: Ledger) -> Iterator[datetime]:
-    for owned in book.orders.values():
+def _days_of_payments(world: Simulation, ledger: Ledger) -> Iterator[datetime]:
+    for owned in ledger.orders.values():
         if owned.order and owned.order.paid_at:
             yield datetime.fromisoformat(owned.order.paid_at).astimezone(UTC)
 
 
-def paid_on_the_last_day_of_a_month(world: Simulation, book: Ledger) -> int:
-    return sum(at.day == calendar.monthrange(at.year, at.month)[1] for at in _days_of_payments(world, book))
+def paid_on_the_last_day_of_a_month(world: Simulation, ledger: Ledger) -> int:
+    return sum(at.day == calendar.monthrange(at.year, at.month)[1] for at in _days_of_payments(world, ledger))
 
 
-def paid_on_a_leap_day(world: Simulation, book: Ledger) -> int:
-    return sum((at.month, at.day) == (2, 29) for at in _days_of_payments(world, book))
+def paid_on_a_leap_day(world: Simulation, ledger: Ledger) -> int:
+    return sum((at.month, at.day) == (2, 29) for at in _days_of_payments(world, ledger))
 
 
-def runs_with_invoices_of_two_years(world: Simulation, book: Ledger) -> int:
+def runs_with_invoices_of_two_years(world: Simulation, ledger: Ledger) -> int:
     return int(len({series["series"]["S"][:4] for series in world.table.of_type("InvoiceSeries")}) > 1)
 
 
-def runs_with_two_series_of_a_year(world: Simulation, book: Ledger) -> int:
+def runs_with_two_series_of_a_year(world: Simulation, ledger: Ledger) -> int:
     years = [series["series"]["S"][:4] for series in world.table.of_type("InvoiceSeries")]
     return int(len({*years}) < len(years))
 
 
-def orders_with_five_payments(world: Simulation, book: Ledger) -> int:
-    return sum(len(owned.items_of_type("Payment")) >= 5 for owned in book.orders.values())
+def orders_with_five_payments(world: Simulation, ledger: Ledger) -> int:
+    return sum(len(owned.items_of_type("Payment")) >= 5 for owned in ledger.orders.values())
 
 
-def payments_with_two_disputes(world: Simulation, book: Ledger) -> int:
+def payments_with_two_disputes(world: Simulation, ledger: Ledger) -> int:
     return sum(
-        len(payment.disputes or {}) > 1 for owned in book.orders.values() for payment in owned.items_of_type("Payment")
+        len(payment.disputes or {}) > 1
+        for owned in ledger.orders.values()
+        for payment in owned.items_of_type("Payment")
     )
 
 
-def imports_of_several_parts(world: Simulation, book: Ledger) -> int:
+def imports_of_several_parts(world: Simulation, ledger: Ledger) -> int:
     parts = Counter(image["import_id"]["S"] for image in world.table.of_type("ImportPart"))
     return sum(number > 1 for number in parts.values())
 
 
-def campaigns_dropped_midway(world: Simulation, book: Ledger) -> int:
+def campaigns_dropped_midway(world: Simulation, ledger: Ledger) -> int:
     return sum(
         image is not None and image["status"]["S"] == "DROPPED"
         for (_, sort), versions in world.table.history.items()
@@ -76,19 +78,19 @@ def campaigns_dropped_midway(world: Simulation, book: Ledger) -> int:
     )
 
 
-def writes_refused_by_the_limit_of_a_customer(world: Simulation, book: Ledger) -> int:
+def writes_refused_by_the_limit_of_a_customer(world: Simulation, ledger: Ledger) -> int:
     return world.clients.refused_writes
 
 
-def forgotten_members_of_a_company(world: Simulation, book: Ledger) -> int:
+def forgotten_members_of_a_company(world: Simulation, ledger: Ledger) -> int:
     return sum(
         any(image is not None and "company_id" in image for _, image in versions)
         for (partition, sort), versions in world.table.history.items()
-        if sort == "PROFILE" and partition.removeprefix("CUSTOMER#") in book.erasures
+        if sort == "PROFILE" and partition.removeprefix("CUSTOMER#") in ledger.erasures
     )
 
 
-def requests_for_what_is_anothers(world: Simulation, book: Ledger) -> int:
+def requests_for_what_is_anothers(world: Simulation, ledger: Ledger) -> int:
     return sum(one.caller in SNOOPERS and one.status is not None for one in world.clients.exchanges)
 
 

@@ -96,7 +96,7 @@ class SimulatedReader:
     assumptions: MappingAssumptions
     stream: SimulatedStream
     tasks: VirtualScheduler
-    chance: SeededRandom
+    rng: SeededRandom
     faults: FaultInjector
     lambdas: SimulatedLambda
     store_failure: Callable[[str, str, bytes], None]
@@ -172,7 +172,7 @@ class SimulatedReader:
         """Schedule a poll of the stream within half a second. Lambda also polls each shard a few times per second."""
         number, soonest = self._next_id(), self.tasks.now + 0.05
         if soonest < self._wakes_at:
-            self._wake(soonest + self.chance.uniform(0, 0.4, "poll", self.function, number))
+            self._wake(soonest + self.rng.uniform(0, 0.4, "poll", self.function, number))
 
     def _next_id(self) -> int:
         self._batches += 1

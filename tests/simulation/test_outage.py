@@ -51,42 +51,42 @@ TEXTS = ("a", "Grüße", "🫖 tea", "日本語", "\x00\x1f", "e\u0301", '"\\/',
 
 
 # expiring items -------------------------------------------------------------------------------------------------------
-def number(chance: Random) -> str:
-    digits = str(chance.randrange(1, 10 ** chance.randint(1, 38)))
-    return chance.choice(("0", digits, f"-{digits}", f"0.{digits}", f"{digits}E80", f"-{digits}E-120"))
+def number(rng: Random) -> str:
+    digits = str(rng.randrange(1, 10 ** rng.randint(1, 38)))
+    return rng.choice(("0", digits, f"-{digits}", f"0.{digits}", f"{digits}E80", f"-{digits}E-120"))
 
 
-def every_type(chance: Random) -> Image:
+def every_type(rng: Random) -> Image:
     """Return attributes of each of the ten DynamoDB types, with random values, so that every item is different."""
-    texts = [*chance.sample(TEXTS, 2), str(chance.random())]
-    numbers = [number(chance), str(chance.random())]
-    data = [b64encode(chance.randbytes(size)).decode() for size in (chance.randint(1, 32), 33)]
-    scalars = (chance.choice(("", *texts)), number(chance), chance.choice(("", *data)), chance.random() < 0.5, True)
+    texts = [*rng.sample(TEXTS, 2), str(rng.random())]
+    numbers = [number(rng), str(rng.random())]
+    data = [b64encode(rng.randbytes(size)).decode() for size in (rng.randint(1, 32), 33)]
+    scalars = (rng.choice(("", *texts)), number(rng), rng.choice(("", *data)), rng.random() < 0.5, True)
     of = dict[str, Any](zip(TYPES, (*scalars, texts, numbers, data), strict=False))
-    one, two, three, four = chance.sample([{tag: value} for tag, value in of.items()], 4)
+    one, two, three, four = rng.sample([{tag: value} for tag, value in of.items()], 4)
     of["M"] = {texts[0]: one, "deep": {"L": [two, {"M": {}}]}}
     of["L"] = [three, {"M": {texts[1]: {"L": [four]}}}, {"L": []}]
     return {f"of type {tag}": {tag: value} for tag, value in of.items()}
 
 
-def order(chance: Random, id: str, days: int, *commands: OrderCommand) -> Iterator[Image]:
+def order(rng: Random, id: str, days: int, *commands: OrderCommand) -> Iterator[Image]:
     """Yield the items of a closed order. The order expires `days` days after it was closed.
 
     `commands`: the commands that are applied to the placed order, the first one first. The last command closes it.
     """
-    ends = BEGINS + chance.uniform(0, ALL_END_WITHIN_SECONDS)
+    ends = BEGINS + rng.uniform(0, ALL_END_WITHIN_SECONDS)
     closed = ends - days * DAY
     placed_at, closed_at = at(closed - 5 * DAY), at(closed)
-    prices = {f"p{product}": chance.randint(1, 9_999) for product in chance.sample(range(500), chance.randint(1, 40))}
+    prices = {f"p{product}": rng.randint(1, 9_999) for product in rng.sample(range(500), rng.randint(1, 40))}
     placed = Order(
         order_id=id,
-        customer_id=f"c{chance.randrange(50)}",
+        customer_id=f"c{rng.randrange(50)}",
         status="PENDING",
         placed_at=placed_at,
         updated_at=placed_at,
         currency="EUR",
         total=sum(prices.values()),
-        lines={product: Line(name=chance.choice(TEXTS), price=price, quantity=1) for product, price in prices.items()},
+        lines={product: Line(name=rng.choice(TEXTS), price=price, quantity=1) for product, price in prices.items()},
         address=Address(name="Ann", street="Domstraße 1", postcode="50667", city="Köln", country="DE"),
         fingerprint="1:f",
     )
@@ -131,11 +131,11 @@ def order(chance: Random, id: str, days: int, *commands: OrderCommand) -> Iterat
     )
 
 
-def entry(chance: Random, id: str, days: int) -> Image:
+def entry(rng: Random, id: str, days: int) -> Image:
     """Return an activity entry of a customer that was written `days` days before the entry expires."""
-    ends = BEGINS + chance.uniform(0, ALL_END_WITHIN_SECONDS)
+    ends = BEGINS + rng.uniform(0, ALL_END_WITHIN_SECONDS)
     what: dict[str, Any] = {"change_id": id, "event": "OrderPlaced", "order_id": f"o{id}", "version": 1}
-    whose = f"c{chance.randrange(50)}"
+    whose = f"c{rng.randrange(50)}"
     return t.ACTIVITY.encode(Activity(**what, customer_id=whose, at=at(ends - days * DAY), ttl=int(ends)))
 
 
@@ -160,22 +160,20 @@ def test_items_that_expired_while_the_archive_failed_for_48_hours_are_archived_b
     monkeypatch.setattr(scheduler, "MAX_STEPS", 1_000_000)
     # Delete expired items each second, not once a day. So the Lambda gets more and smaller batches.
     monkeypatch.setattr(environment, "GOES_ROUND_SECONDS", 1)
-    chance, world = Random(3), Simulation(engine, seed=3, opens_at=OPENS_AT)  # noqa: S311  for test items only
+    rng, world = Random(3), Simulation(engine, seed=3, opens_at=OPENS_AT)  # noqa: S311  for test items only
     worker = next(worker for worker in world.workers if worker.settings.function == "archive")
     assert worker.queue.dead_letters
-    delivered = [
-        i for n in range(DELIVERED) for i in order(chance, f"d{n}", 395, "pay", "fulfil", "dispatch", "deliver")
-    ]
-    cancelled = [i for n in range(CANCELLED) for i in order(chance, f"c{n}", 365, "cancel")]
+    delivered = [i for n in range(DELIVERED) for i in order(rng, f"d{n}", 395, "pay", "fulfil", "dispatch", "deliver")]
+    cancelled = [i for n in range(CANCELLED) for i in order(rng, f"c{n}", 365, "cancel")]
     left = ITEMS + DELIVERED + CANCELLED - len(delivered) - len(cancelled)
-    activity = [entry(chance, f"a{n}", 90) for n in range(left)]
+    activity = [entry(rng, f"a{n}", 90) for n in range(left)]
     world.tasks.call_at(BEGINS, partial(world.environment.broken_functions.add, "archive"))
     world.tasks.call_at(BEGINS + LASTS_SECONDS, partial(world.environment.broken_functions.discard, "archive"))
 
     with world._patched():
         for days, images in ((395, delivered), (365, cancelled), (90, activity)):
             world.tasks.run(BEGINS + ALL_END_WITHIN_SECONDS - days * DAY)
-            puts = ({"PutRequest": {"Item": {**image, **every_type(chance)}}} for image in images)
+            puts = ({"PutRequest": {"Item": {**image, **every_type(rng)}}} for image in images)
             while some := list(islice(puts, 25)):
                 assert not world.table.call("BatchWriteItem", RequestItems={world.table.name: some})["UnprocessedItems"]
         world.tasks.run(BEGINS)
@@ -190,10 +188,10 @@ def test_items_that_expired_while_the_archive_failed_for_48_hours_are_archived_b
 
         world.tasks.run(BEGINS + 10 * DAY)
 
-    book = Ledger(world)
-    objects = {key: body for key, body in book.objects.items() if key.startswith("orders/")}
+    ledger = Ledger(world)
+    objects = {key: body for key, body in ledger.objects.items() if key.startswith("orders/")}
     in_objects = [image for body in objects.values() for image in json.loads(body)["items"]]
-    archived = {place(image): sha256(image) for image in (*in_objects, *book.archived_activity)}
+    archived = {place(image): sha256(image) for image in (*in_objects, *ledger.archived_activity)}
     assert len(set(before.values())) == ITEMS
     assert sorted(before.keys() - archived.keys())[:5] == [], "missing"
     assert [place for place in before if archived[place] != before[place]][:5] == [], "not as they were"
@@ -205,12 +203,12 @@ def test_items_that_expired_while_the_archive_failed_for_48_hours_are_archived_b
     assert not objects, "without a stub"
     removed = [record["dynamodb"]["OldImage"] for record in world.records if record["eventName"] == "REMOVE"]
     lost = [place(image) for image in removed if archived.get(place(image)) != sha256(image)]
-    assert sorted(lost) == sorted((f"ORDER#{id}", "EXPIRY") for id in book.orders), "deleted, and not archived"
+    assert sorted(lost) == sorted((f"ORDER#{id}", "EXPIRY") for id in ledger.orders), "deleted, and not archived"
     assert not world.s3.overwritten
-    assert not list(nothing_waits_for_ever(world, book))
+    assert not list(nothing_waits_for_ever(world, ledger))
 
     history = world.table.history
-    waits = [history[f"ORDER#{id}", "ORDER"][-1][0] - history[f"ORDER#{id}", "EXPIRY"][-1][0] for id in book.orders]
+    waits = [history[f"ORDER#{id}", "ORDER"][-1][0] - history[f"ORDER#{id}", "EXPIRY"][-1][0] for id in ledger.orders]
     print(f"{failed} calls failed, {dead_letters} dead letters, orders waited for up to {max(waits) / HOUR:.1f} hours")
     assert failed > ITEMS / 2
     assert dead_letters > ITEMS / 4

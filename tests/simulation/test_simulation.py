@@ -19,7 +19,7 @@ from local.dynamodb_engine import Engine
 from tests.simulation import __main__ as simulation
 from tests.simulation.faults import DAY
 from tests.simulation.invariants import INVARIANTS
-from tests.simulation.minimizer import format_story, minimize_decisions, shrink_failure
+from tests.simulation.minimizer import format_failure, minimize_decisions, shrink_failure
 from tests.simulation.operators import drift_violations
 from tests.simulation.runner import SeedResult, run_seed
 from tests.simulation.services import SimulatedDynamoDB
@@ -38,7 +38,7 @@ FOUND_IN_SIMULATION = (289, 968, 1136, 5819, 5999, 6637)
 @pytest.mark.parametrize("seed", [*QUICK, *FOUND, *FOUND_IN_SIMULATION])
 def test_every_invariant_holds_under_every_fault(engine: Engine, seed: int) -> None:
     verdict = run_seed(engine, seed)
-    assert not verdict.violations, format_story(verdict)
+    assert not verdict.violations, format_failure(verdict)
     assert verdict.faults.total() >= 20
 
 
@@ -149,10 +149,10 @@ def test_a_violation_is_detected_and_reported_with_its_few_decisions(
     assert failed.invariants == {"stock_adds_up", *oracle}
     small = shrink_failure(engine, failed)
     assert len(small.decisions) < 3
-    story = format_story(small)
-    assert f"make simulate SEED={failed.seed}" in story
-    assert small.decisions[0] in story
-    assert "LAPSED" in story or "CANCELLED" in story
+    text = format_failure(small)
+    assert f"make simulate SEED={failed.seed}" in text
+    assert small.decisions[0] in text
+    assert "LAPSED" in text or "CANCELLED" in text
 
 
 def test_the_minimizer_keeps_only_the_needed_decisions() -> None:

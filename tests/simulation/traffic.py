@@ -131,8 +131,8 @@ class SimulatedTraffic:
     their personal data.
     """
 
-    chance: SeededRandom
-    people: ApiClients
+    rng: SeededRandom
+    clients: ApiClients
     provider: SimulatedProvider
     addresses: dict[str, str]
     known: KnownFacts = field(default_factory=KnownFacts)
@@ -169,13 +169,13 @@ class SimulatedTraffic:
 
         `first`: the number of the day's first command of each kind. Commands with another number have other keys.
         """
-        chance = self.chance
-        made = [self._order(first + number) for number in range(chance.randint(*ORDERS, "orders"))]
+        rng = self.rng
+        made = [self._order(first + number) for number in range(rng.randint(*ORDERS, "orders"))]
         if not first:
-            made += [self._foreign_order(currency) for currency in CURRENCIES if chance.happens(0.15, currency)]
-            made += [self._snoop(number) for number in range(chance.randint(1, 3, "snoopers"))]
-            made += [self._order_paid_in_five_parts()] * chance.happens(0.1, "many payments")
-        made += [self._miscellaneous(first + number) for number in range(chance.randint(2, 6, "others"))]
+            made += [self._foreign_order(currency) for currency in CURRENCIES if rng.happens(0.15, currency)]
+            made += [self._snoop(number) for number in range(rng.randint(1, 3, "snoopers"))]
+            made += [self._order_paid_in_five_parts()] * rng.happens(0.1, "many payments")
+        made += [self._miscellaneous(first + number) for number in range(rng.randint(2, 6, "others"))]
         for probability, least, most, kind, plan in (
             (0.4, 1, 4, "addresses", self._change_email),
             (0.4, 1, 4, "members", self._change_membership),
@@ -184,29 +184,29 @@ class SimulatedTraffic:
             (0.5, 1, 4, "stock parts", self._resize),
             (0.3, 1, 2, "ended products", self._discontinue),
         ):
-            if chance.happens(probability, kind):
-                made += [plan(first + number) for number in range(chance.randint(least, most, kind))]
-        made += [self._follow_and_review(first + number) for number in range(chance.randint(0, 2, "opinions"))]
-        for number in range(chance.randint(0, 2, "fans")):
+            if rng.happens(probability, kind):
+                made += [plan(first + number) for number in range(rng.randint(least, most, kind))]
+        made += [self._follow_and_review(first + number) for number in range(rng.randint(0, 2, "opinions"))]
+        for number in range(rng.randint(0, 2, "fans")):
             made += self._follow_and_restock(first + number)
-        if chance.happens(0.3, "somebody leaves", *([first] if first else [])):
-            made.append(self._request_erasure(f"leaving{first or ''}", chance.choice(CUSTOMERS, "who leaves")))
+        if rng.happens(0.3, "somebody leaves", *([first] if first else [])):
+            made.append(self._request_erasure(f"leaving{first or ''}", rng.choice(CUSTOMERS, "who leaves")))
         return made
 
     def _at(self, name: str) -> float:
-        burst = int(3 * self.chance.random("burst", name) ** 2) * 40 * MINUTE
-        return burst + self.chance.uniform(0, 3.0, "moment", name)
+        burst = int(3 * self.rng.random("burst", name) ** 2) * 40 * MINUTE
+        return burst + self.rng.uniform(0, 3.0, "moment", name)
 
     def _order(self, number: int) -> PlannedCommand:
         name = f"order {number}"
-        customer = self.chance.choice(CUSTOMERS, name)
-        fate = self.chance.choice(FATES, name, "fate")
-        afterwards = self.chance.choice(AFTERWARDS, name, "afterwards")
-        products = self.chance.shuffled(list(PRODUCTS), name)[: self.chance.randint(1, 3, name, "lines")]
-        lines = [{"product_id": id, "quantity": self.chance.randint(1, 4, name, id)} for id in products]
+        customer = self.rng.choice(CUSTOMERS, name)
+        fate = self.rng.choice(FATES, name, "fate")
+        afterwards = self.rng.choice(AFTERWARDS, name, "afterwards")
+        products = self.rng.shuffled(list(PRODUCTS), name)[: self.rng.randint(1, 3, name, "lines")]
+        lines = [{"product_id": id, "quantity": self.rng.randint(1, 4, name, id)} for id in products]
         word = personal_words(customer.sub)[0]
         body: dict[str, Any] = {"lines": lines, "address": address_of(customer.sub)}
-        code = self.chance.choice(("", "", "", "spring", "spring", "free"), name, "code")
+        code = self.rng.choice(("", "", "", "spring", "spring", "free"), name, "code")
         if code:
             body["discount_code"] = code
 
@@ -220,11 +220,11 @@ class SimulatedTraffic:
             self._expect(200, customer, "PATCH", f"/customers/{customer.sub}", {"name": f"{word} of {name}"})
 
         def do() -> None:
-            if self.chance.happens(0.3, name, "another name"):
-                self.people.start(customer.sub, rename, 0.05 * self.chance.random(name, "when another name"))
-            if self.chance.happens(0.25, name, "double click"):
-                other = {**body, "lines": _with_one_more(lines)} if self.chance.happens(0.4, name, "other") else body
-                self.people.start(customer.sub, lambda: self._place_quietly(customer, f"key-{number}", other))
+            if self.rng.happens(0.3, name, "another name"):
+                self.clients.start(customer.sub, rename, 0.05 * self.rng.random(name, "when another name"))
+            if self.rng.happens(0.25, name, "double click"):
+                other = {**body, "lines": _with_one_more(lines)} if self.rng.happens(0.4, name, "other") else body
+                self.clients.start(customer.sub, lambda: self._place_quietly(customer, f"key-{number}", other))
             place()
 
         with_code = f" with {code}" if code else ""
@@ -234,9 +234,9 @@ class SimulatedTraffic:
     def _foreign_order(self, currency: str) -> PlannedCommand:
         """Plan that a customer orders a product in another currency, pays, and sometimes returns it or cancels."""
         name, (product, _) = f"order in {currency}", CURRENCIES[currency]
-        customer = self.chance.choice(CUSTOMERS, name)
-        afterwards = self.chance.choice(AFTERWARDS, name, "afterwards")
-        lines = [{"product_id": product, "quantity": self.chance.randint(1, 4, name)}]
+        customer = self.rng.choice(CUSTOMERS, name)
+        afterwards = self.rng.choice(AFTERWARDS, name, "afterwards")
+        lines = [{"product_id": product, "quantity": self.rng.randint(1, 4, name)}]
 
         def do() -> None:
             said = self._place(customer, f"key-{currency}", {"lines": lines, "address": address_of(customer.sub)})
@@ -249,8 +249,8 @@ class SimulatedTraffic:
 
     def _order_paid_in_five_parts(self) -> PlannedCommand:
         name = "order in five parts"
-        customer = self.chance.choice(CUSTOMERS, name)
-        afterwards = self.chance.choice(AFTERWARDS, name, "afterwards")
+        customer = self.rng.choice(CUSTOMERS, name)
+        afterwards = self.rng.choice(AFTERWARDS, name, "afterwards")
         lines = [{"product_id": "tea", "quantity": 3}]
 
         def do() -> None:
@@ -267,8 +267,8 @@ class SimulatedTraffic:
     def _snoop(self, number: int) -> PlannedCommand:
         """Plan that a stranger requests the orders and the data of a customer, and tries to change them."""
         name = f"snooper {number}"
-        snooper = self.chance.choice(SNOOPERS, name)
-        victim = self.chance.choice(CUSTOMERS, name, "victim").sub
+        snooper = self.rng.choice(SNOOPERS, name)
+        victim = self.rng.choice(CUSTOMERS, name, "victim").sub
         requests: list[tuple[str, str, Any]] = [
             ("GET", f"/customers/{victim}", None),
             ("GET", f"/customers/{victim}/page", None),
@@ -281,9 +281,9 @@ class SimulatedTraffic:
         ]
 
         def do() -> None:
-            self.people.tasks.pause(HOUR * self.chance.random(name, "later"))
+            self.clients.tasks.pause(HOUR * self.rng.random(name, "later"))
             mine = [id for id, order in self.known.orders.items() if order["customer_id"] == victim]
-            for id in self.chance.shuffled(mine, name)[:2]:
+            for id in self.rng.shuffled(mine, name)[:2]:
                 requests.extend(
                     ("GET", f"/orders/{id}{part}", None) for part in ("", "/whole", "/invoice", "/payments")
                 )
@@ -291,7 +291,7 @@ class SimulatedTraffic:
                 requests.append(("POST", f"/orders/{id}/refunds", {"amount": 1}))
             for method, path, body in requests:
                 key = f"{name}-{path}".replace("/", "-").replace(" ", "-")
-                said = self.people.call(snooper, method, path, body, key if method == "POST" else None)
+                said = self.clients.call(snooper, method, path, body, key if method == "POST" else None)
                 self._check_status(said, (403, 404), f"{snooper.sub} asked {method} {path}, which")
 
         return PlannedCommand(f"{name}: {snooper.sub} asks for what is {victim}'s", self._at(name), do)
@@ -304,7 +304,7 @@ class SimulatedTraffic:
 
         Return None if the shop rejected the order or did not answer.
         """
-        said = self.people.call(customer, "POST", "/orders", body, key)
+        said = self.clients.call(customer, "POST", "/orders", body, key)
         if said is None or said.status not in (200, 201):
             self._check_status(said, (409, 422), f"placing with {key}")
             return None
@@ -316,11 +316,11 @@ class SimulatedTraffic:
     # after an order was placed ----------------------------------------------------------------------------------------
     def _continue_order(self, name: str, fate: str, customer: Token, order: dict[str, Any]) -> None:
         order_id, total = order["order_id"], order["total"]
-        pause = self.people.tasks.pause
-        pause(20 * MINUTE * self.chance.random(name, "thinks") ** 6)
-        if self.chance.happens(0.2, name, "moves"):
-            self.people.start(customer.sub, partial(self._readdress, customer, order_id))
-            pause(self.chance.uniform(0, 0.5, name, "moving"))
+        pause = self.clients.tasks.pause
+        pause(20 * MINUTE * self.rng.random(name, "thinks") ** 6)
+        if self.rng.happens(0.2, name, "moves"):
+            self.clients.start(customer.sub, partial(self._readdress, customer, order_id))
+            pause(self.rng.uniform(0, 0.5, name, "moving"))
         match fate if total else "never paid":
             case "paid with card and credit":
                 self._pay_with_credit(name, customer, order_id)
@@ -329,32 +329,32 @@ class SimulatedTraffic:
                 self.provider.pay(order_id, max(1, total // 2))
                 self._pay_with_credit(name, customer, order_id, most=max(1, total // 4))
             case "paid late":
-                pause(self.chance.uniform(8, 60, name, "late") * MINUTE)
+                pause(self.rng.uniform(8, 60, name, "late") * MINUTE)
                 self.provider.pay(order_id, total)
             case "paid as it lapses":
                 window_ends = datetime.fromisoformat(order["placed_at"]).timestamp() + PAYMENT_WINDOW_SECONDS
                 looked_at = (window_ends + 5) // MINUTE * MINUTE + MINUTE
-                race = self.chance.uniform(-0.05, 0.05, name, "race")
-                pause(max(0.0, looked_at - self.people.tasks.now - WEBHOOK_DELAY_SECONDS + race))
+                race = self.rng.uniform(-0.05, 0.05, name, "race")
+                pause(max(0.0, looked_at - self.clients.tasks.now - WEBHOOK_DELAY_SECONDS + race))
                 self.provider.pay(order_id, total)
             case "overpaid":
-                self.provider.pay(order_id, total + 1 + self.chance.randint(0, 900, name, "too much"))
+                self.provider.pay(order_id, total + 1 + self.rng.randint(0, 900, name, "too much"))
             case "cancelled":
                 self._cancel(customer, order_id)
             case "cancelled or paid":
                 self.provider.pay(order_id, total)
-                pause(WEBHOOK_DELAY_SECONDS + self.chance.uniform(-0.3, 0.2, name, "race"))
+                pause(WEBHOOK_DELAY_SECONDS + self.rng.uniform(-0.3, 0.2, name, "race"))
                 self._cancel(customer, order_id)
             case told:
                 for outcomes in PAYMENT_OUTCOMES.get(told, ()):
                     self.provider.pay(order_id, total, outcomes)
 
     def _cancel(self, customer: Token, order_id: str) -> None:
-        said = self.people.call(customer, "POST", f"/orders/{order_id}/cancel")
+        said = self.clients.call(customer, "POST", f"/orders/{order_id}/cancel")
         self._check_status(said, (200, 409), "cancelling")
 
     def _readdress(self, customer: Token, order_id: str) -> None:
-        said = self.people.call(customer, "PATCH", f"/orders/{order_id}/address", address_of(customer.sub, 2))
+        said = self.clients.call(customer, "PATCH", f"/orders/{order_id}/address", address_of(customer.sub, 2))
         self._check_status(said, (200, 409), "sending elsewhere")
 
     def _pay_with_credit(self, name: str, customer: Token, order_id: str, most: int | None = None) -> None:
@@ -363,7 +363,7 @@ class SimulatedTraffic:
         The second request has the same idempotency key or another one. `most`: the amount to pay, in cents. None: send
         no amount, so that the shop chooses it.
         """
-        body: dict[str, Any] = {"gift_card": self.chance.choice(self.cards, name, "card")["code"]} if self.cards else {}
+        body: dict[str, Any] = {"gift_card": self.rng.choice(self.cards, name, "card")["code"]} if self.cards else {}
         if not body:
             return
         if most is not None:
@@ -371,12 +371,12 @@ class SimulatedTraffic:
         path = f"/orders/{order_id}/payments"
 
         def pay(key: str) -> None:
-            said = self.people.call(customer, "POST", path, body, key)
+            said = self.clients.call(customer, "POST", path, body, key)
             self._check_status(said, (200, 201, 409), "paying with credit")
 
-        if self.chance.happens(0.3, name, "pays twice"):
-            key = self.chance.choice(("a", "b"), name, "which key")
-            self.people.start(customer.sub, lambda: pay(f"credit-{name}-{key}".replace(" ", "-")))
+        if self.rng.happens(0.3, name, "pays twice"):
+            key = self.rng.choice(("a", "b"), name, "which key")
+            self.clients.start(customer.sub, lambda: pay(f"credit-{name}-{key}".replace(" ", "-")))
         pay(f"credit-{name}-a".replace(" ", "-"))
 
     def _due(self, customer: Token, order_id: str, total: int) -> int:
@@ -385,36 +385,36 @@ class SimulatedTraffic:
         If the shop does not answer or returns an error, or if everything is paid, return `total` (the order's total).
         So the customer always pays something, sometimes too much.
         """
-        said = self.people.call(customer, "GET", f"/orders/{order_id}")
+        said = self.clients.call(customer, "GET", f"/orders/{order_id}")
         due = int(said.body["due"]) if said and said.status == 200 else 0
         return due or total
 
     def _follow_up(self, name: str, what: str, customer: Token, order: dict[str, Any]) -> None:
         order_id = order["order_id"]
-        pause = self.people.tasks.pause
+        pause = self.clients.tasks.pause
         match what:
             case "cancels":
-                soon = 0.1 ** (2 * self.chance.random(name, "soon"))
-                pause(self.chance.uniform(1, 20 * MINUTE, name, "regrets") * soon)
+                soon = 0.1 ** (2 * self.rng.random(name, "soon"))
+                pause(self.rng.uniform(1, 20 * MINUTE, name, "regrets") * soon)
                 self._cancel(customer, order_id)
-                if self.chance.happens(0.4, name, "insists"):
-                    pause(self.chance.uniform(1, 10 * MINUTE, name, "insisting"))
+                if self.rng.happens(0.4, name, "insists"):
+                    pause(self.rng.uniform(1, 10 * MINUTE, name, "insisting"))
                     self._cancel(customer, order_id)
             case "goodwill":
-                pause(self.chance.uniform(0, HOUR, name, "complains"))
-                for number in range(1 + self.chance.happens(0.3, name, "generous")):
+                pause(self.rng.uniform(0, HOUR, name, "complains"))
+                for number in range(1 + self.rng.happens(0.3, name, "generous")):
                     body = {
-                        "amount": self.chance.randint(1, 3000, name, "goodwill", number),
+                        "amount": self.rng.randint(1, 3000, name, "goodwill", number),
                         "to": self._to(name, number),
                     }
                     key = f"goodwill-{order['order_id']}-{number}"
-                    said = self.people.call(STAFF, "POST", f"/orders/{order_id}/refunds", body, key)
+                    said = self.clients.call(STAFF, "POST", f"/orders/{order_id}/refunds", body, key)
                     self._check_status(said, (200, 201, 404, 409), "goodwill")
             case "returns some" | "returns all" | "returns twice":
-                pause(self.chance.uniform(0.2, 2, name, "unpacks") * HOUR)
+                pause(self.rng.uniform(0.2, 2, name, "unpacks") * HOUR)
                 self._return(name, order, whole=what == "returns all", number=0)
                 if what == "returns twice":
-                    pause(self.chance.uniform(0, 2, name, "once more") * MINUTE)
+                    pause(self.rng.uniform(0, 2, name, "once more") * MINUTE)
                     self._return(name, order, whole=True, number=1)
 
     def _return(self, name: str, order: Mapping[str, Any], *, whole: bool, number: int) -> None:
@@ -426,49 +426,49 @@ class SimulatedTraffic:
         lines = []
         for line in order["lines"]:
             product, ordered = line["product_id"], line["quantity"]
-            most = ordered if whole else self.chance.randint(0, ordered, name, "back", product)
+            most = ordered if whole else self.rng.randint(0, ordered, name, "back", product)
             if most:
-                restock = self.chance.happens(0.6, name, "restock", product)
+                restock = self.rng.happens(0.6, name, "restock", product)
                 lines.append({"product_id": product, "quantity": most, "restock": restock})
         if not lines:
             return
-        shipping = self.chance.happens(0.5, name, "shipping back", number)
+        shipping = self.rng.happens(0.5, name, "shipping back", number)
         body = {"lines": lines, "refund_shipping": shipping, "to": self._to(name, f"return {number}")}
         key = f"return-{order['order_id']}-{number}"
         for attempt in range(3):
-            if self.chance.happens(0.3, name, "two hands", attempt):
-                self.people.start("staff", partial(self._take_back, order["order_id"], body, f"{key}-other"))
+            if self.rng.happens(0.3, name, "two hands", attempt):
+                self.clients.start("staff", partial(self._take_back, order["order_id"], body, f"{key}-other"))
             said = self._take_back(order["order_id"], body, key)
             if said is None or said.status != 409:
                 return
-            self.people.tasks.pause(2 * HOUR * 4**attempt)
+            self.clients.tasks.pause(2 * HOUR * 4**attempt)
 
     def _take_back(self, order_id: str, body: Any, key: str) -> ClientResponse | None:
         """Enter returned goods as staff. `key`: the idempotency key.
 
         A call for the same goods with another key simulates a second employee who enters them too.
         """
-        said = self.people.call(STAFF, "POST", f"/orders/{order_id}/returns", body, key)
+        said = self.clients.call(STAFF, "POST", f"/orders/{order_id}/returns", body, key)
         self._check_status(said, (200, 201, 404, 409), "returning")
         return said
 
     def _to(self, *question: object) -> str:
-        return "credit" if self.chance.happens(0.35, "to", *question) else "original"
+        return "credit" if self.rng.happens(0.35, "to", *question) else "original"
 
     # requests about customers, products and credit --------------------------------------------------------------------
     def _miscellaneous(self, number: int) -> PlannedCommand:
         name = f"other {number}"
-        customer = self.chance.choice(CUSTOMERS, name)
-        product = self.chance.choice(list(PRODUCTS), name, "product")
+        customer = self.rng.choice(CUSTOMERS, name)
+        product = self.rng.choice(list(PRODUCTS), name, "product")
         kinds = ("receipt", "price", "settings", "rename", "page", "orders", "queue", "credit", "credit", "transfer")
-        kind = self.chance.choice((*kinds, "transfer"), name, "kind")
+        kind = self.rng.choice((*kinds, "transfer"), name, "kind")
         sub = customer.sub
         acts: dict[str, Callable[[], None]] = {
             "receipt": lambda: self._receive_and_count(product, number, name),
             "price": lambda: self._expect(200, STAFF, "PATCH", f"/products/{product}", {"price": 100 + number}),
             "settings": lambda: self._expect(
                 200, customer, "PUT", f"/customers/{sub}/settings/notifications",
-                {"email": self.chance.happens(0.5, name, "wants")},
+                {"email": self.rng.happens(0.5, name, "wants")},
             ),
             "rename": lambda: self._expect(
                 200, customer, "PATCH", f"/customers/{sub}", {"name": f"{personal_words(sub)[0]} {number}"}
@@ -487,19 +487,19 @@ class SimulatedTraffic:
         Sometimes the customer sends this request twice at the same time.
         """
         name = f"moving {number}"
-        customer = self.chance.choice(CUSTOMERS, name)
+        customer = self.rng.choice(CUSTOMERS, name)
         own = f"{personal_words(customer.sub)[1]}{number}.example.com"
-        email = SHARED_EMAIL if self.chance.happens(0.4, name, "shared") else own
+        email = SHARED_EMAIL if self.rng.happens(0.4, name, "shared") else own
 
         def tell() -> None:
-            said = self.people.call(customer, "PUT", f"/customers/{customer.sub}/email")
+            said = self.clients.call(customer, "PUT", f"/customers/{customer.sub}/email")
             gone = (404,) if customer.sub in self.erasure_requested else ()
             self._check_status(said, (200, 409, *gone), "changing an address")
 
         def move() -> None:
             self.addresses[customer.sub] = email
-            if self.chance.happens(0.3, name, "tells twice"):
-                self.people.start(customer.sub, tell)
+            if self.rng.happens(0.3, name, "tells twice"):
+                self.clients.start(customer.sub, tell)
             tell()
 
         return PlannedCommand(f"{name}: {customer.sub} has the address {email}", self._at(name), move)
@@ -507,15 +507,15 @@ class SimulatedTraffic:
     def _change_membership(self, number: int) -> PlannedCommand:
         """Plan a request of staff that adds a customer to a company or removes the customer from the company."""
         name = f"membership {number}"
-        customer = self.chance.choice(CUSTOMERS, name)
-        company = self.chance.choice(COMPANIES, name, "company")
-        method = self.chance.choice(("PUT", "PUT", "DELETE"), name, "what")
+        customer = self.rng.choice(CUSTOMERS, name)
+        company = self.rng.choice(COMPANIES, name, "company")
+        method = self.rng.choice(("PUT", "PUT", "DELETE"), name, "what")
 
         def change() -> None:
-            said = self.people.call(STAFF, method, f"/companies/{company}/members/{customer.sub}")
+            said = self.clients.call(STAFF, method, f"/companies/{company}/members/{customer.sub}")
             gone = (404,) if customer.sub in self.erasure_requested else ()
             self._check_status(said, (200, *gone) if method == "DELETE" else (200, 409, *gone), "membership")
-            said = self.people.call(customer, "GET", f"/companies/{company}")
+            said = self.clients.call(customer, "GET", f"/companies/{company}")
             self._check_status(said, (200, 404), "looking at a company")
 
         return PlannedCommand(f"{name}: {method} {customer.sub} in {company}", self._at(name), change)
@@ -527,15 +527,15 @@ class SimulatedTraffic:
         activity.
         """
         name = f"category {number}"
-        path, customer = self.chance.choice(CATEGORIES, name), self.chance.choice(CUSTOMERS, name, "whose activity")
+        path, customer = self.rng.choice(CATEGORIES, name), self.rng.choice(CUSTOMERS, name, "whose activity")
 
         def make() -> None:
-            said = self.people.call(STAFF, "POST", "/categories", {"path": path, "name": f"Category {number}"})
+            said = self.clients.call(STAFF, "POST", "/categories", {"path": path, "name": f"Category {number}"})
             self._check_status(said, (201, 404, 409), "making a category")
             if said and said.status == 201:
                 self.known.categories.add(path)
             self._expect(200, STAFF, "GET", f"/categories/children?path={quote(path, safe='')}")
-            self._expect(200, STAFF, "GET", f"/activity?day={to_instant(self.people.tasks.clock())[:10]}")
+            self._expect(200, STAFF, "GET", f"/activity?day={to_instant(self.clients.tasks.clock())[:10]}")
             self._expect(200, customer, "GET", f"/customers/{customer.sub}/activity")
 
         return PlannedCommand(f"{name}: {path} is made", self._at(name), make)
@@ -543,14 +543,14 @@ class SimulatedTraffic:
     def _follow_and_review(self, number: int) -> PlannedCommand:
         """Plan that a customer follows a product, reviews ordered products, and deletes some of the reviews."""
         name = f"opinion {number}"
-        customer = self.chance.choice(CUSTOMERS, name)
-        product = self.chance.choice(list(PRODUCTS), name, "product")
+        customer = self.rng.choice(CUSTOMERS, name)
+        product = self.rng.choice(list(PRODUCTS), name, "product")
 
         def speak() -> None:
             self._expect(200, customer, "PUT", f"/products/{product}/followers/me")
-            if self.chance.happens(0.4, name, "no more"):
+            if self.rng.happens(0.4, name, "no more"):
                 self._expect(200, customer, "DELETE", f"/products/{product}/followers/me")
-            self.people.tasks.pause(4 * HOUR * self.chance.random(name, "waits"))
+            self.clients.tasks.pause(4 * HOUR * self.rng.random(name, "waits"))
             for order_id, order in list(self.known.orders.items()):
                 if order["customer_id"] == customer.sub:
                     self._review(name, customer, order["body"]["lines"][0]["product_id"], order_id)
@@ -561,26 +561,24 @@ class SimulatedTraffic:
     def _follow_and_restock(self, number: int) -> list[PlannedCommand]:
         """Plan that customers follow and unfollow a product while its stock or price changes."""
         name = f"fans {number}"
-        product = self.chance.choice((OUT_OF_STOCK, OUT_OF_STOCK, "mug", BACKORDERED), name, "product")
+        product = self.rng.choice((OUT_OF_STOCK, OUT_OF_STOCK, "mug", BACKORDERED), name, "product")
         begins = self._at(name)
         made = []
         for customer in CUSTOMERS:
             path = f"/products/{product}/followers/me"
-            if self.chance.happens(0.8, name, customer.sub):
-                at = begins + self.chance.uniform(0, 3.0, name, customer.sub, "follows")
+            if self.rng.happens(0.8, name, customer.sub):
+                at = begins + self.rng.uniform(0, 3.0, name, customer.sub, "follows")
                 follow = partial(self._expect, 200, customer, "PUT", path)
                 made.append(PlannedCommand(f"{name}: {customer.sub} follows {product}", at, follow))
-            if self.chance.happens(0.2, name, customer.sub, "no more"):
-                at = begins + HOUR * self.chance.random(name, customer.sub, "until when")
+            if self.rng.happens(0.2, name, customer.sub, "no more"):
+                at = begins + HOUR * self.rng.random(name, customer.sub, "until when")
                 leave = partial(self._expect, 200, customer, "DELETE", path)
                 made.append(PlannedCommand(f"{name}: {customer.sub} does not follow {product} any more", at, leave))
-        news = begins + 3 * MINUTE + HOUR * self.chance.random(name, "news") ** 2
-        for again in range(self.chance.randint(1, 3, name, "how often")):
-            at = news + self.chance.choice((0.0, 5.0, HOUR), name, again, "when") * self.chance.random(
-                name, again, "at"
-            )
-            pieces, price = (self.chance.randint(low, high, name, again) for low, high in ((1, 9), (300, 1300)))
-            if self.chance.happens(0.5, name, again, "comes in"):
+        news = begins + 3 * MINUTE + HOUR * self.rng.random(name, "news") ** 2
+        for again in range(self.rng.randint(1, 3, name, "how often")):
+            at = news + self.rng.choice((0.0, 5.0, HOUR), name, again, "when") * self.rng.random(name, again, "at")
+            pieces, price = (self.rng.randint(low, high, name, again) for low, high in ((1, 9), (300, 1300)))
+            if self.rng.happens(0.5, name, again, "comes in"):
                 what = partial(self._receive, product, pieces, f"{name}-{again}".replace(" ", "-"))
                 made.append(PlannedCommand(f"{name}: {pieces} {product} come in", at, what))
             else:
@@ -594,11 +592,11 @@ class SimulatedTraffic:
         The text contains the customer's name, so that a check can search for it after the customer's erasure.
         """
         path, word = f"/products/{product}/reviews/me", personal_words(customer.sub)[0]
-        for again in range(1 + self.chance.happens(0.3, name, order_id, "again")):
-            stars = self.chance.randint(1, 5, name, order_id, again)
+        for again in range(1 + self.rng.happens(0.3, name, order_id, "again")):
+            stars = self.rng.randint(1, 5, name, order_id, again)
             body = {"order_id": order_id, "stars": stars, "text": f"{word} says {again}"}
-            self._check_status(self.people.call(customer, "PUT", path, body), (200, 404, 409), "reviewing")
-        if self.chance.happens(0.2, name, order_id, "takes it back"):
+            self._check_status(self.clients.call(customer, "PUT", path, body), (200, 404, 409), "reviewing")
+        if self.rng.happens(0.2, name, order_id, "takes it back"):
             self._expect(200, customer, "DELETE", path)
 
     def _import(self, number: int) -> PlannedCommand:
@@ -607,30 +605,30 @@ class SimulatedTraffic:
         Some products may already exist, because several imports contain the same products.
         """
         name = f"import {number}"
-        ids = self.chance.shuffled(list(IMPORTED), name)[: self.chance.randint(1, 3, name, "lines")]
-        wrong = self.chance.randint(0, 2, name, "wrong")
+        ids = self.rng.shuffled(list(IMPORTED), name)[: self.rng.randint(1, 3, name, "lines")]
+        wrong = self.rng.randint(0, 2, name, "wrong")
         lines: list[dict[str, Any]] = [
             {"product_id": id, "name": f"The {id}", "price": 100 + number, "currency": "EUR"}
-            | {"quantity": self.chance.randint(1, 9, name, id)}
+            | {"quantity": self.rng.randint(1, 9, name, id)}
             for id in ids
         ]
         text = "\n".join(map(json.dumps, [*lines, *({"product_id": f"w{n}", "price": 1.5} for n in range(wrong))]))
 
         def send() -> None:
             key = name.replace(" ", "-")
-            said = self.people.upload(STAFF, "/products:import", text, "application/x-ndjson", key)
+            said = self.clients.upload(STAFF, "/products:import", text, "application/x-ndjson", key)
             if said is None:
                 for line in lines:
                     self.known.maybe_received[line["product_id"]] += line["quantity"]
             elif said.status == 202 and said.body["import_id"] not in self.known.imports:
-                self.known.imports[said.body["import_id"]] = (len(lines), wrong, self.people.tasks.now)
+                self.known.imports[said.body["import_id"]] = (len(lines), wrong, self.clients.tasks.now)
                 for line in lines:
                     self.known.received[line["product_id"]] += line["quantity"]
             self._check_status(said, (202,), "importing")
 
         def do() -> None:
-            if self.chance.happens(0.3, name, "double click"):
-                self.people.start("staff", send)
+            if self.rng.happens(0.3, name, "double click"):
+                self.clients.start("staff", send)
             send()
 
         return PlannedCommand(f"{name}: {_format_lines(lines)} and {wrong} wrong lines", self._at(name), do)
@@ -638,32 +636,32 @@ class SimulatedTraffic:
     def _resize(self, number: int) -> PlannedCommand:
         """Plan that staff change how many items share the stock of a product, sometimes twice at the same time."""
         name = f"resize {number}"
-        product = self.chance.choice([id for id in PRODUCTS if id != BACKORDERED], name, "product")
-        parts = [self.chance.randint(1, 5, name, again) for again in range(self.chance.randint(1, 2, name, "again"))]
+        product = self.rng.choice([id for id in PRODUCTS if id != BACKORDERED], name, "product")
+        parts = [self.rng.randint(1, 5, name, again) for again in range(self.rng.randint(1, 2, name, "again"))]
 
         def do() -> None:
             for count in parts:
                 body = {"parts": count}
                 resize = partial(self._expect, 200, STAFF, "PATCH", f"/products/{product}", body)
-                self.people.start("staff", resize, self.chance.random(name, count))
+                self.clients.start("staff", resize, self.rng.random(name, count))
 
         return PlannedCommand(f"{name}: the stock of {product} is split over {parts} items", self._at(name), do)
 
     def _discontinue(self, number: int) -> PlannedCommand:
         """Plan that staff end the sale of a product, and mostly start it again some time later."""
         name = f"end of sale {number}"
-        product = self.chance.choice(ENDING, name, "product")
+        product = self.rng.choice(ENDING, name, "product")
 
         def do() -> None:
             self._expect(200, STAFF, "PATCH", f"/products/{product}", {"discontinued": True})
-            if self.chance.happens(0.8, name, "again"):
-                self.people.tasks.pause(30 * MINUTE * self.chance.random(name, "how long") ** 3)
+            if self.rng.happens(0.8, name, "again"):
+                self.clients.tasks.pause(30 * MINUTE * self.rng.random(name, "how long") ** 3)
                 self._expect(200, STAFF, "PATCH", f"/products/{product}", {"discontinued": False})
 
         return PlannedCommand(f"{name}: {product} is not sold for a while", self._at(name), do)
 
     def _receive(self, product: str, pieces: int, key: str) -> None:
-        said = self.people.call(STAFF, "POST", f"/products/{product}/receipts", {"quantity": pieces}, key)
+        said = self.clients.call(STAFF, "POST", f"/products/{product}/receipts", {"quantity": pieces}, key)
         if said and said.status in (200, 201):
             self.known.received[product] += pieces
         else:
@@ -672,18 +670,18 @@ class SimulatedTraffic:
 
     def _receive_and_count(self, product: str, number: int, name: str) -> None:
         """Receive goods. Sometimes staff then find that pieces are damaged, and write them off."""
-        self._receive(product, self.chance.randint(1, 9, name, "pieces"), f"receipt-{number}")
-        if self.chance.happens(0.5, name, "damaged"):
-            pieces = self.chance.randint(1, 3, name, "damaged pieces")
+        self._receive(product, self.rng.randint(1, 9, name, "pieces"), f"receipt-{number}")
+        if self.rng.happens(0.5, name, "damaged"):
+            pieces = self.rng.randint(1, 3, name, "damaged pieces")
             body = {"quantity": pieces, "reason": "DAMAGED"}
-            said = self.people.call(STAFF, "POST", f"/products/{product}/write-offs", body, f"damaged-{number}")
+            said = self.clients.call(STAFF, "POST", f"/products/{product}/write-offs", body, f"damaged-{number}")
             self.known.received[product] -= pieces
             if said is None or said.status not in (200, 201):  # a write may come late
                 self.known.maybe_received[product] += pieces
                 self._check_status(said, (409,), "writing stock off")
 
     def _issue(self, path: str, amount: int, key: str) -> None:
-        said = self.people.call(STAFF, "POST", path, {"amount": amount, "currency": "EUR"}, key)
+        said = self.clients.call(STAFF, "POST", path, {"amount": amount, "currency": "EUR"}, key)
         if said and said.status in (200, 201):
             self.known.issued += amount
             (self.cards if "code" in said.body else self.credit).append(said.body)
@@ -699,12 +697,12 @@ class SimulatedTraffic:
         """
         if len(self.cards) < 2:
             return
-        source, target = self.chance.shuffled(self.cards, name, "cards")[:2]
-        if self.credit and self.chance.happens(0.4, name, "to credit"):
-            target = self.chance.choice(self.credit, name, "whose")
+        source, target = self.rng.shuffled(self.cards, name, "cards")[:2]
+        if self.credit and self.rng.happens(0.4, name, "to credit"):
+            target = self.rng.choice(self.credit, name, "whose")
         body = {"gift_card": source["code"], "to": target["account_id"], "amount": 700, "currency": "EUR"}
-        for again in range(1 + ("code" in target and self.chance.happens(0.5, name, "transfers back"))):
-            said = self.people.call(customer, "POST", "/transfers", body, f"{name} {again}".replace(" ", "-"))
+        for again in range(1 + ("code" in target and self.rng.happens(0.5, name, "transfers back"))):
+            said = self.clients.call(customer, "POST", "/transfers", body, f"{name} {again}".replace(" ", "-"))
             self._check_status(
                 said, (200, 201, 404, 409) if self.erasure_requested else (200, 201, 409), "transferring"
             )
@@ -714,10 +712,10 @@ class SimulatedTraffic:
     def _request_erasure(self, name: str, customer: Token) -> PlannedCommand:
         def leave() -> None:
             self.erasure_requested.add(customer.sub)
-            said = self.people.call(customer, "DELETE", f"/customers/{customer.sub}")
+            said = self.clients.call(customer, "DELETE", f"/customers/{customer.sub}")
             self._check_status(said, (202,), "leaving")
 
-        at = self._at(name) + 3 * HOUR * self.chance.random(name, "when") ** 2
+        at = self._at(name) + 3 * HOUR * self.rng.random(name, "when") ** 2
         return PlannedCommand(f"{name}: {customer.sub} wants to be forgotten", at, leave)
 
     def react(self, record: Mapping[str, Any]) -> None:
@@ -742,10 +740,10 @@ class SimulatedTraffic:
 
         def close() -> None:
             path = f"/orders/{order_id}/payments/{payment_id}/refund"
-            said = self.people.call(STAFF, "POST", path, None, f"close-{order_id}-{payment_id}")
+            said = self.clients.call(STAFF, "POST", path, None, f"close-{order_id}-{payment_id}")
             self._check_status(said, (200, 201, 404, 409), "closing a payment")
 
-        self.people.start("staff", close, HOUR * self.chance.random("closes", order_id, payment_id))
+        self.clients.start("staff", close, HOUR * self.rng.random("closes", order_id, payment_id))
 
     def _retry_refund(self, refund: Any) -> None:
         order_id, id = refund["order_id"]["S"], refund["refund_id"]["S"]
@@ -753,17 +751,17 @@ class SimulatedTraffic:
 
         def again() -> None:
             path = f"/orders/{order_id}/refunds/{id}/retry"
-            said = self.people.call(STAFF, "POST", path, {"to": self._to("retry", id, attempt)})
+            said = self.clients.call(STAFF, "POST", path, {"to": self._to("retry", id, attempt)})
             self._check_status(said, (200, 404, 409), "trying a refund again")
 
         def settle() -> None:
             path, body = f"/orders/{order_id}/refunds/{id}/settle", {"reason": "paid by bank transfer"}
-            said = self.people.call(STAFF, "POST", path, body, f"settle-{id}")
+            said = self.clients.call(STAFF, "POST", path, body, f"settle-{id}")
             self._check_status(said, (200, 201, 404, 409), "settling a refund")
 
-        act = again if self.chance.happens(0.7, "tries again", id, attempt) else settle
-        if act is again or self.chance.happens(0.5, "settles", id, attempt):
-            self.people.start("staff", act, HOUR * self.chance.random("hears", id, attempt))
+        act = again if self.rng.happens(0.7, "tries again", id, attempt) else settle
+        if act is again or self.rng.happens(0.5, "settles", id, attempt):
+            self.clients.start("staff", act, HOUR * self.rng.random("hears", id, attempt))
 
     def _cancel_or_return(self, order_id: str, version: str, probability: float) -> None:
         """With this probability, send a request of the customer to cancel the order.
@@ -772,16 +770,16 @@ class SimulatedTraffic:
         change led to this call. It makes the names of the random draws unique.
         """
         order, drawn = self.known.orders.get(order_id), ("no more", order_id, version)
-        if order is None or not self.chance.happens(probability, *drawn):
+        if order is None or not self.rng.happens(probability, *drawn):
             return
         customer = next(one for one in CUSTOMERS if one.sub == order["customer_id"])
 
         def rid() -> None:
             self._cancel(customer, order_id)
-            if self.chance.happens(0.4, *drawn, "sends it back"):
+            if self.rng.happens(0.4, *drawn, "sends it back"):
                 self._return(" ".join(drawn), order, whole=True, number=int(version) + 2)
 
-        self.people.start(customer.sub, rid, 20 * MINUTE * self.chance.random(*drawn, "after") ** 3)
+        self.clients.start(customer.sub, rid, 20 * MINUTE * self.rng.random(*drawn, "after") ** 3)
 
     # a year later -----------------------------------------------------------------------------------------------------
     def late_commands(self) -> list[PlannedCommand]:
@@ -793,25 +791,25 @@ class SimulatedTraffic:
         made = []
         for order_id, order in self.known.orders.items():
             name = f"late {order['key']}"
-            if self.chance.happens(0.3, name, "key"):
+            if self.rng.happens(0.3, name, "key"):
                 customer = next(one for one in CUSTOMERS if one.sub == order["customer_id"])
                 again = partial(self._place_quietly, customer, order["key"], order["body"])
                 made.append(PlannedCommand(f"{name}: asks again with its key", self._at(name), again))
-            if self.chance.happens(0.2, name, "money"):
+            if self.rng.happens(0.2, name, "money"):
                 pay = partial(self._pay_archived, name, order_id, order["total"])
                 made.append(PlannedCommand(f"{name}: pays an archived order", self._at(name), pay))
-        if self.chance.happens(0.4, "somebody leaves late"):
-            made.append(self._request_erasure("late leaving", self.chance.choice(CUSTOMERS, "who leaves late")))
+        if self.rng.happens(0.4, "somebody leaves late"):
+            made.append(self._request_erasure("late leaving", self.rng.choice(CUSTOMERS, "who leaves late")))
         return made
 
     def _pay_archived(self, name: str, order_id: str, amount: int) -> None:
         """Pay an order that is already archived. Usually, staff refund this payment 10 minutes later."""
         self.provider.pay(order_id, amount)
         payment_id = self.provider.intents[-1].id
-        if self.chance.happens(0.7, name, "looked at"):
-            self.people.tasks.pause(10 * MINUTE)
+        if self.rng.happens(0.7, name, "looked at"):
+            self.clients.tasks.pause(10 * MINUTE)
             path = f"/orders/{order_id}/payments/{payment_id}/refund"
-            said = self.people.call(STAFF, "POST", path, None, f"unmatched-{payment_id}")
+            said = self.clients.call(STAFF, "POST", path, None, f"unmatched-{payment_id}")
             self._check_status(said, (200, 201, 404, 409), "giving back what matched nothing")
 
     # after the last day -----------------------------------------------------------------------------------------------
@@ -822,11 +820,11 @@ class SimulatedTraffic:
             own = [id for id, order in self.known.orders.items() if order["customer_id"] == other.sub]
             paths += [f"/orders/{id}{what}" for id in own for what in ("", "/whole", "/payments")]
             for path in paths:
-                self.people.call(customer, "GET", path)
+                self.clients.call(customer, "GET", path)
 
     # checks of the API's answers --------------------------------------------------------------------------------------
     def _expect(self, status: int, token: Token, method: str, path: str, body: Any = None) -> None:
-        said = self.people.call(token, method, path, body)
+        said = self.clients.call(token, method, path, body)
         gone = (404, 409) if token.sub in self.erasure_requested else ()
         self._check_status(said, (status, *gone), f"{method} {path}")
 

@@ -84,9 +84,9 @@ class SimulatedWire:
     """
 
     def __init__(
-        self, tasks: VirtualScheduler, faults: FaultInjector, chance: SeededRandom, services: Mapping[str, Service]
+        self, tasks: VirtualScheduler, faults: FaultInjector, rng: SeededRandom, services: Mapping[str, Service]
     ) -> None:
-        self._tasks, self._faults, self._chance, self._services = tasks, faults, chance, services
+        self._tasks, self._faults, self._chance, self._services = tasks, faults, rng, services
         self._count: dict[str, int] = {}
         self.calls = 0
         self.time = SimpleNamespace(sleep=tasks.pause)

@@ -125,19 +125,19 @@ class Simulation:
         opens_at: float | None = None,
     ) -> None:
         self.seed, self.only, self.judges = seed, only, judges
-        self.chance = chance = SeededRandom(seed)
-        drawn = chance.choice(EDGES, "which edge") if chance.happens(0.3, "opens at an edge") else OPENS_AT
+        self.rng = rng = SeededRandom(seed)
+        drawn = rng.choice(EDGES, "which edge") if rng.happens(0.3, "opens at an edge") else OPENS_AT
         self.opens_at = drawn if opens_at is None else opens_at
-        self.template = choose_deployment(chance.choice, fierce=fierce)
+        self.template = choose_deployment(rng.choice, fierce=fierce)
         self.trace: list[tuple[float, str, str]] = []
-        self.tasks = tasks = VirtualScheduler(chance, self.opens_at, save_router_state)
+        self.tasks = tasks = VirtualScheduler(rng, self.opens_at, save_router_state)
         self.faults = faults = FaultInjector(
-            chance, only, is_off=True, fierce=fierce, on_strike=lambda strike: self.note("fault", strike.name)
+            rng, only, is_off=True, fierce=fierce, on_strike=lambda strike: self.note("fault", strike.name)
         )
         name = f"simulated-{next(_tables)}"
         self.table = SimulatedTable(_engine_connection(str(engine.directory), engine), name, lambda: tasks.now)
         self.stream = SimulatedStream()
-        self.lambdas = SimulatedLambda(tasks, chance, faults, self.template, self._is_broken, self.note)
+        self.lambdas = SimulatedLambda(tasks, rng, faults, self.template, self._is_broken, self.note)
         self.s3 = SimulatedS3(
             now=lambda: tasks.now,
             pause=tasks.pause,
@@ -146,26 +146,26 @@ class Simulation:
             ),
         )
         self.queues = self._queues()
-        self.bus = SimulatedBus(self.template.rules, self.queues, tasks, chance, faults)
+        self.bus = SimulatedBus(self.template.rules, self.queues, tasks, rng, faults)
         self.ses = SimulatedSes(tasks, faults)
         self.addresses: dict[str, str] = {}
         names = self._secret_names()
         pepper = self.template.functions["api"].environment["PEPPER_SECRET"]
         first_values = {names[WEBHOOK_SECRET]: json.dumps(WEBHOOK_SECRETS), names[PROVIDER_KEY]: FIRST_API_KEY}
         self.secrets = SimulatedSecrets({pepper: PEPPER, **first_values})
-        self.wire = SimulatedWire(tasks, faults, chance, self._services())
+        self.wire = SimulatedWire(tasks, faults, rng, self._services())
         self.workers = [
             QueueWorker(settings, self.queues[settings.queue], tasks, faults, self.lambdas)
             for settings in self.template.workers
         ]
         self.readers = {function: self._reader(function) for function in self.template.streams}
         self.stream.readers = list(self.readers.values())
-        self.poison = Poison(chance, faults, self.table, self.template, self.queues, self.bus)
-        self.clients = ApiClients(tasks, chance, self.lambdas, self.note)
-        self.provider = SimulatedProvider(self.clients, faults, chance)
+        self.poison = Poison(rng, faults, self.table, self.template, self.queues, self.bus)
+        self.clients = ApiClients(tasks, rng, self.lambdas, self.note)
+        self.provider = SimulatedProvider(self.clients, faults, rng)
         self.environment = SimulatedEnvironment(
             tasks=tasks,
-            chance=chance,
+            rng=rng,
             faults=faults,
             table=self.table,
             stream=self.stream,
@@ -175,13 +175,13 @@ class Simulation:
             poison=self.poison,
             ses=self.ses,
             bus=self.bus,
-            rotations=SecretRotations(tasks, chance, self.secrets, self.provider, self._secret_names()),
+            rotations=SecretRotations(tasks, rng, self.secrets, self.provider, self._secret_names()),
             note=self.note,
         )
         fed = {queue for rule in self.template.rules for queue in rule.queues}
         (foreign,) = fed - {worker.queue for worker in self.template.workers}
         self.warehouse = SimulatedWarehouse(self.clients, self.queues[foreign], faults)
-        self.traffic = SimulatedTraffic(chance, self.clients, self.provider, self.addresses)
+        self.traffic = SimulatedTraffic(rng, self.clients, self.provider, self.addresses)
         self.operator = Operator(self)
         self.violations: list[str] = []
         self.premises: Counter[str] = Counter()
@@ -208,7 +208,7 @@ class Simulation:
 
     def _queues(self) -> dict[str, SimulatedQueue]:
         queues = {
-            name: SimulatedQueue(settings, self.tasks, self.chance, self.faults)
+            name: SimulatedQueue(settings, self.tasks, self.rng, self.faults)
             for name, settings in self.template.queues.items()
         }
         for queue in queues.values():
@@ -225,7 +225,7 @@ class Simulation:
         return {
             "dynamodb": SimulatedDynamoDB(self.table, lambda: self.tasks.now),
             "s3": self.s3,
-            "events": SimulatedEventBridge(self.chance, lambda: self.tasks.now, self.bus.publish),
+            "events": SimulatedEventBridge(self.rng, lambda: self.tasks.now, self.bus.publish),
             "sesv2": self.ses,
             "sqs": SimulatedSqs(self.queues),
             "secretsmanager": self.secrets,
@@ -233,14 +233,14 @@ class Simulation:
         }
 
     def _reader(self, function: str) -> SimulatedReader:
-        chosen = choose_assumptions(lambda values, name: self.chance.choice(values, "switch", function, name))
+        chosen = choose_assumptions(lambda values, name: self.rng.choice(values, "switch", function, name))
         return SimulatedReader(
             function=function,
             settings=self.template.mapping_settings(function),
             assumptions=chosen,
             stream=self.stream,
             tasks=self.tasks,
-            chance=self.chance,
+            rng=self.rng,
             faults=self.faults,
             lambdas=self.lambdas,
             store_failure=self.s3.put,
@@ -273,7 +273,7 @@ class Simulation:
                     self._end_era(until)
                     if self.violations:
                         return
-                if "oracle" in self.judges and self.chance.happens(0.25, "customers are curious"):
+                if "oracle" in self.judges and self.rng.happens(0.25, "customers are curious"):
                     self.faults.is_off = True
                     self.clients.start("curious", self.traffic.read_data_of_others)
                     self.tasks.run(self.tasks.now + HOUR / 2)  # not until midnight, when items expire
@@ -294,7 +294,7 @@ class Simulation:
         )
         yield opened + DAY_ENDS
         yield opened + QUARTER
-        if not (self.faults.fierce or self.chance.happens(0.25, "lives on")):
+        if not (self.faults.fierce or self.rng.happens(0.25, "lives on")):
             return
         expiries = [int(image["ttl"]["N"]) for image in self.table.of_type("Expiry")]
         begins = min(expiries, default=opened + QUARTER)
@@ -304,7 +304,7 @@ class Simulation:
         self._start_era("late", self.tasks.now, HOUR, [*self.traffic.late_commands(), *tools])
         yield self.tasks.now + 4 * DAY
         yield self.tasks.now + 16 * DAY
-        if self.chance.happens(0.4, "lives for three years"):
+        if self.rng.happens(0.4, "lives for three years"):
             for year, ends in enumerate((TWO_YEARS, THREE_YEARS), 2):
                 tools = self.operator.commands(f"year {year}", 3 * HOUR)
                 self._start_era(f"year {year}", self.tasks.now, 2 * HOUR, [*self.traffic.commands(100 * year), *tools])
@@ -324,7 +324,7 @@ class Simulation:
                 self.planned.append(command.name)
                 who = command.name.partition(":")[0]
                 at = begins + command.after_seconds
-                self.tasks.call_at(at, partial(self.note, "people", command.name))
+                self.tasks.call_at(at, partial(self.note, "clients", command.name))
                 self.clients.start(who, command.run, at - self.tasks.now)
 
     def _end_era(self, until: float) -> None:
@@ -343,8 +343,8 @@ class Simulation:
                 break
         else:
             self.violations.append("nothing_waits_for_ever: there is still something to clear up")
-        self._judge(look_for_drift=self.chance.happens(0.1, "a look for drift", until))
-        if not self.violations and self.chance.happens(0.06, "something drifts", until):
+        self._judge(look_for_drift=self.rng.happens(0.1, "a look for drift", until))
+        if not self.violations and self.rng.happens(0.06, "something drifts", until):
             corrupt_copies(self)
             self.operator.repair_drift()
             self._judge(look_for_drift=True)
@@ -353,10 +353,10 @@ class Simulation:
     def _judge(self, *, look_for_drift: bool) -> None:
         """Add the violations that the judges find now. `look_for_drift`: also compare all copies with their sources."""
         if "invariants" in self.judges:
-            book = Ledger(self)
-            self.violations += find_violations(self, book)
+            ledger = Ledger(self)
+            self.violations += find_violations(self, ledger)
             # A situation is counted over the whole run so far, not only this era.
-            self.premises |= Counter({name: count(self, book) for name, count in SITUATIONS.items()})
+            self.premises |= Counter({name: count(self, ledger) for name, count in SITUATIONS.items()})
             if look_for_drift and not self.violations:
                 self.violations += [f"drift: {sentence}" for sentence in drift_violations(self)]
         if "oracle" in self.judges:
@@ -376,7 +376,7 @@ class Simulation:
                 ROWS_BY_TYPE,
                 clock=self.tasks.clock,
                 sleep=self.tasks.pause,
-                random=lambda: self.chance.random("jitter", next(ids)),
+                random=lambda: self.rng.random("jitter", next(ids)),
                 new_request_token=lambda: f"{table_name}-{next(ids)}",
                 on_decode_error=log_unreadable,
                 run_concurrently=run_sequentially,
@@ -400,12 +400,12 @@ class Simulation:
                 mock.patch.object(clients, "create_shop", shop),
                 mock.patch.object(payment_provider, "get_payment_provider", provider),
                 mock.patch.object(botocore.endpoint, "time", self.wire.time),
-                mock.patch.object(imports, "LINES_PER_PART", self.chance.choice((1, imports.LINES_PER_PART), "a part")),
-                mock.patch.object(sweep, "PAGE_SIZE", self.chance.choice((100, sweep.PAGE_SIZE), "a page")),
+                mock.patch.object(imports, "LINES_PER_PART", self.rng.choice((1, imports.LINES_PER_PART), "a part")),
+                mock.patch.object(sweep, "PAGE_SIZE", self.rng.choice((100, sweep.PAGE_SIZE), "a page")),
                 mock.patch.object(
                     restore,
                     "MAX_TRANSACTION_ITEMS",
-                    self.chance.choice((2, restore.MAX_TRANSACTION_ITEMS), "a transaction"),
+                    self.rng.choice((2, restore.MAX_TRANSACTION_ITEMS), "a transaction"),
                 ),
             ):
                 yield

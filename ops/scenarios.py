@@ -1,7 +1,8 @@
-"""Stories of typical orders, run through the public API: `make demo` on this machine, `make smoke` also on AWS.
+"""Scenarios of typical orders, run through the public API: `make demo` on this machine, `make smoke` also on AWS.
 
-A story places orders and waits until each effect is there: mails, invoice, shipments, refunds and stock. What differs
-between the laptop and a deployed stage is a StoryTarget: the users, who pays, who ships, and whether time can pass.
+A scenario places orders and waits until each effect is there: mails, invoice, shipments, refunds and stock. A
+ScenarioTarget has what differs between the laptop and a deployed stage: the users, who pays, who ships, and whether the
+clock can be advanced.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ class EffectMissing(RuntimeError):
     """An expected result of an order, for example a mail or an invoice, did not arrive in time or is wrong."""
 
 
-class StoryClock(ABC):
+class ScenarioClock(ABC):
     """The clock of a shop in which time can pass at once, so that orders end and are archived."""
 
     @abstractmethod
@@ -37,10 +38,10 @@ class StoryClock(ABC):
         """Return whether the archive has the object of an order."""
 
 
-class StoryTarget(ABC):
-    """The shop in which the stories happen.
+class ScenarioTarget(ABC):
+    """The shop in which the scenarios happen.
 
-    `timeout_seconds`: how long a story waits for an effect. `pause_seconds`: the time between two looks.
+    `timeout_seconds`: how long a scenario waits for an effect. `pause_seconds`: the time between two looks.
     `product`: fields of each new product that differ from the usual ones, such as its catalog.
     `product_prefix`: the beginning of each product id.
     `can_refund_cards`: whether the payment provider knows the payments of `pay_by_card`, so that it can refund them.
@@ -51,7 +52,7 @@ class StoryTarget(ABC):
     product: dict[str, str] = {}  # noqa: RUF012  never changed
     product_prefix = ""
     can_refund_cards = True
-    clock: StoryClock | None = None
+    clock: ScenarioClock | None = None
 
     @abstractmethod
     def api_client(self, user: str) -> ApiClient:
@@ -66,13 +67,13 @@ class StoryTarget(ABC):
         """Dispatch and deliver the shipments that the shop requests now, if no warehouse does it."""
 
 
-class StoryClients:
-    """API clients for the stories and the load test. One acts as the customer Alice, the other as the shop's staff.
+class ScenarioClients:
+    """API clients for the scenarios and the load test. One acts as the customer Alice, the other as the shop's staff.
 
     The methods create products, place and pay orders, and read mails and stock.
     """
 
-    def __init__(self, target: StoryTarget) -> None:
+    def __init__(self, target: ScenarioTarget) -> None:
         self.target = target
         self.alice, self.staff = target.api_client("alice"), target.api_client("staff")
         self.customer_id = self._register(self.alice)
@@ -146,17 +147,17 @@ class StoryClients:
         return self.wait_until("the delivery", is_delivered)
 
 
-# the stories ----------------------------------------------------------------------------------------------------------
-def run_stories(people: StoryClients) -> None:
-    """Run and print all stories. Each story creates new products and orders, so this is safe to repeat.
+# the scenarios --------------------------------------------------------------------------------------------------------
+def run_scenarios(people: ScenarioClients) -> None:
+    """Run and print all scenarios. Each scenario creates new products and orders, so this is safe to repeat.
 
-    Every story runs, even if one before it failed. Raises EffectMissing at the end if an expected result, such as a
+    Every scenario runs, even if one before it failed. Raises EffectMissing at the end if an expected result, such as a
     mail or an invoice, did not arrive in time or is wrong.
     """
     began, missing = time.monotonic(), []
-    for story in STORIES:
+    for scenario in SCENARIOS:
         try:
-            story(people)
+            scenario(people)
         except (EffectMissing, UnexpectedResponse, HTTPError) as error:
             print(f"  FAILED: {error}", flush=True)
             missing.append(str(error))
@@ -165,7 +166,7 @@ def run_stories(people: StoryClients) -> None:
     print(f"\nAll effects arrived in {time.monotonic() - began:.1f} s.")
 
 
-def run_full_order(people: StoryClients) -> None:
+def run_full_order(people: ScenarioClients) -> None:
     print("\nAn order from request to archive")
     product_id = people.create_stocked_product(10)
     order = _run_step("placed", lambda: people.place_order(product_id, quantity=2))
@@ -197,7 +198,7 @@ def run_full_order(people: StoryClients) -> None:
     )
 
 
-def run_split_payment(people: StoryClients) -> None:
+def run_split_payment(people: ScenarioClients) -> None:
     print("\nAn order is paid partly with a gift card, partly by card")
     product_id = people.create_stocked_product(5)
     code = people.issue_gift_card(1000)
@@ -214,7 +215,7 @@ def run_split_payment(people: StoryClients) -> None:
     _run_step("shipped and delivered", lambda: people.wait_for_delivery(path))
 
 
-def run_split_shipment_and_return(people: StoryClients) -> None:
+def run_split_shipment_and_return(people: ScenarioClients) -> None:
     print("\nAn order is shipped in two parcels, and one piece is returned")
     mug, pot = people.create_stocked_product(5), people.create_stocked_product(5, price=3990)
     order = people.place_order(mug, pot, quantity=3)
@@ -239,7 +240,7 @@ def run_split_shipment_and_return(people: StoryClients) -> None:
         raise EffectMissing("the returned pot is not back in stock")
 
 
-def run_cancellation(people: StoryClients) -> None:
+def run_cancellation(people: ScenarioClients) -> None:
     print("\nAn order is cancelled")
     product_id = people.create_stocked_product(3)
     order = _run_step("placed, stock is 0", lambda: people.place_order(product_id, quantity=3))
@@ -255,7 +256,7 @@ def run_cancellation(people: StoryClients) -> None:
     )
 
 
-def run_order_expiry(people: StoryClients) -> None:
+def run_order_expiry(people: ScenarioClients) -> None:
     print("\nAn order is not paid")
     product_id = people.create_stocked_product(3)
     order = _run_step("placed", lambda: people.place_order(product_id, quantity=1))
@@ -273,15 +274,15 @@ def run_order_expiry(people: StoryClients) -> None:
     people.wait_until("the released stock", lambda: people.available_stock(product_id) == 3)
 
 
-STORIES = (run_full_order, run_split_payment, run_split_shipment_and_return, run_cancellation, run_order_expiry)
+SCENARIOS = (run_full_order, run_split_payment, run_split_shipment_and_return, run_cancellation, run_order_expiry)
 
 
 # steps ----------------------------------------------------------------------------------------------------------------
 def wait_until(
     what: str,
     check: Callable[[], T],
-    timeout_seconds: float = StoryTarget.timeout_seconds,
-    pause_seconds: float = StoryTarget.pause_seconds,
+    timeout_seconds: float = ScenarioTarget.timeout_seconds,
+    pause_seconds: float = ScenarioTarget.pause_seconds,
 ) -> T:
     """Call `check` until it returns a true value, and return this value. Raises EffectMissing after the timeout.
 
@@ -302,7 +303,7 @@ def _run_step(what: str, do: Callable[[], T]) -> T:
     return result
 
 
-def _wait_for_invoice(people: StoryClients, path: str) -> Any:
+def _wait_for_invoice(people: ScenarioClients, path: str) -> Any:
     def invoice_or_none() -> Any:
         answer = people.alice.call("GET", f"{path}/invoice")
         return answer.body if answer.status == 200 else None
@@ -310,14 +311,14 @@ def _wait_for_invoice(people: StoryClients, path: str) -> Any:
     return people.wait_until("the invoice", invoice_or_none)
 
 
-def _has_status(people: StoryClients, path: str, status: str) -> bool:
+def _has_status(people: ScenarioClients, path: str, status: str) -> bool:
     return bool(people.alice.get(path)["status"] == status)
 
 
-def _refunded_amount(people: StoryClients, path: str) -> int:
+def _refunded_amount(people: ScenarioClients, path: str) -> int:
     """Return the refunded amount of all payments of an order, in cents. `path`: the order's path in the API."""
     return sum(one["refunded"] for one in people.alice.get(f"{path}/payments")["items"])
 
 
-def _is_listed(people: StoryClients, order_id: str) -> bool:
+def _is_listed(people: ScenarioClients, order_id: str) -> bool:
     return any(order["order_id"] == order_id for order in people.alice.get("/orders?limit=5")["items"])

@@ -1,4 +1,4 @@
-// The story of an order: its state, its trace or events, and its current items.
+// An order: its state, its trace or timeline, and its current items.
 
 import { get, Problem } from "./api.js";
 import { actionButtons } from "./actions.js";
@@ -12,31 +12,31 @@ import { button, chip, copyable, el, facts, failure, loading, row, stateChip, ta
 
 const MOST_PAGES = 5;
 
-/** The source of the story: a laptop's activity log, live; elsewhere the order's own log, at each refresh. */
-const TELLERS = [
-  { laptop: true, tell: trace },
-  { laptop: false, tell: history },
+/** What happened to the order: on a laptop from the activity log, live; elsewhere from the order's own log, at each refresh. */
+const COURSES = [
+  { laptop: true, title: "Trace", open: trace },
+  { laptop: false, title: "Timeline", open: history },
 ];
 
 export function show(place, { id, query, signal, again }) {
   const me = person();
   const heading = el("h1", null, `Order ${shortId(id)}`);
-  const head = el("div", { class: "card story-head" }, loading("Loading the order …"));
+  const head = el("div", { class: "card order-head" }, loading("Loading the order …"));
   const panels = sidePanels(encodeURIComponent(id), me, signal);
   const look = oneAtATime(async () => {
     const whole = await lookAt(head, about);
     if (!whole) return;
-    teller.shows(whole);
+    course.update(whole);
     await panels.refresh(whole);
   });
   const about = { id, me, signal, again, look, known: undefined };
-  const [{ tell }] = TELLERS.filter(isHere);
-  const teller = tell({ id, query, signal, look });
-  const title = el("div", { class: "card-head" }, el("h2", { id: "story" }, "Story"), teller.state);
-  const story = el("section", { "aria-labelledby": "story" }, title, teller.element);
+  const [{ title, open }] = COURSES.filter(isHere);
+  const course = open({ id, query, signal, look });
+  const courseHead = el("div", { class: "card-head" }, el("h2", { id: "course" }, title), course.state);
+  const happened = el("section", { "aria-labelledby": "course" }, courseHead, course.element);
   place.append(
     el("div", { class: "view-head" }, heading, copyable(id, "the order's number")), head,
-    el("div", { class: "story-columns" }, story, el("div", { class: "story-aside" }, teller.aside, panels.element)));
+    el("div", { class: "order-columns" }, happened, el("div", { class: "order-aside" }, course.aside, panels.element)));
 
   look();
   return heading;
@@ -90,7 +90,7 @@ function standing(order, { me, look }) {
   const actions = actionButtons({ order, me, done: look });
   const paid = order.paid > 0 && money(order.paid, currency);
   return [
-    el("div", { class: "row story-state" }, el("div", { class: "row tight" }, stateChip(status), archived && chip("Archived", "over")), el("div", { class: "row actions" }, actions)),
+    el("div", { class: "row order-state" }, el("div", { class: "row tight" }, stateChip(status), archived && chip("Archived", "over")), el("div", { class: "row actions" }, actions)),
     facts(
       ["Total", el("strong", null, money(total, currency))], ["Paid", paid], ["Still due", order.due > 0 && money(order.due, currency)],
       ["Refunded", order.refunded > 0 && money(order.refunded, currency)], ["Placed", timeOf(order.placed_at)],
