@@ -43,7 +43,7 @@ def placed(tab: Tab) -> str:
     page.get_by_role("button", name="Add to basket: Stoneware mug").click()
     page.get_by_role("button", name="Place order").click()
     expect(page.get_by_role("heading", name="Order placed")).to_be_focused()
-    link = page.get_by_role("link", name="See its scenario").get_attribute("href")
+    link = page.get_by_role("link", name="See its trace").get_attribute("href")
     assert link is not None
     return link.rpartition("/")[2]
 

@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import FloatRect, Locator, Page, expect
 
 from tests.browser.conftest import Tab, layout_and_accessibility_problems, problems_at_every_width
 from tests.browser.steps import be, paid, panel, placed
@@ -33,6 +33,15 @@ def opened(page: Page, title: str) -> Locator:
 
 def row(where: Locator, name: str) -> Locator:
     return where.locator(".span-row").filter(has_text=name).first
+
+
+def box_of(where: Locator) -> FloatRect:
+    """Return the place of an element. It has none while the page replaces it, so this tries again."""
+    for _ in range(100):
+        if box := where.bounding_box():
+            return box
+        where.page.wait_for_timeout(50)
+    raise AssertionError(f"{where} is not visible")
 
 
 # the whole way --------------------------------------------------------------------------------------------------------
@@ -87,8 +96,7 @@ def test_the_newest_chapter_is_open_and_fits_into_900_pixels(tab: Tab) -> None:
     expect(chapter(page, "Paid").get_by_role("button").first).to_have_attribute("aria-expanded", "true")
     expect(chapter(page, "Placed").get_by_role("button")).to_have_count(1)
     expect(chapter(page, "Placed")).to_contain_text(re.compile(r"ms.*spans.*R .*W"))
-    box = chapter(page, "Paid").bounding_box()
-    assert box is not None
+    box = box_of(chapter(page, "Paid"))
     assert box["height"] <= 900
 
 
@@ -204,13 +212,11 @@ def test_new_spans_arrive_and_the_selected_row_stays(tab: Tab) -> None:
     expect(chapter(page, "Paid")).to_contain_text("ShipmentRequested")
     row(chapter(page, "Paid"), "PENDING → PAID").click()
     expect(panel(page, "Stream record: MODIFY Order")).to_contain_text("unchanged")
-    before = row(chapter(page, "Paid"), "PENDING → PAID").bounding_box()
+    before = box_of(row(chapter(page, "Paid"), "PENDING → PAID"))
     page.get_by_role("button", name=re.compile("^Ship order")).click()
     page.get_by_role("button", name="Ship the parcel").click()
     expect(chapter(page, "Dispatched")).to_contain_text("mail OrderShipped")
-    after = row(chapter(page, "Paid"), "PENDING → PAID").bounding_box()
-    assert before is not None
-    assert after is not None
+    after = box_of(row(chapter(page, "Paid"), "PENDING → PAID"))
     assert abs(before["y"] - after["y"]) < 40, "only the order's own state above may change its height"
     expect(panel(page, "Stream record: MODIFY Order")).to_be_visible()
 
