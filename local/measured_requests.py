@@ -43,6 +43,9 @@ def request_handlers(file: Path) -> list[tuple[str, Callable[..., None]]]:
         context["measured"] = {"began_at": time.time(), **about}
         if model.name == "PutEvents":
             context["measured"]["events"] = [_event(entry) for entry in params["Entries"]]
+        if model.name == "SendEmail":
+            tags = {tag["Name"]: tag["Value"] for tag in params.get("EmailTags", ())}
+            context["measured"] |= _without_none(effect=tags.get("effect"))
 
     def end(context: dict[str, Any], parsed: Mapping[str, Any] | None = None, **more: Any) -> None:
         begun = context.pop("measured", None)

@@ -7,7 +7,7 @@ spans that follow from it. Each span names its parent, which caused it. The pare
 - A reader's invocation follows from its stream records: their sequence numbers.
 - An event follows from the record with the same change id (functions/model/changes.py), and from its publisher.
 - A reaction's invocation follows from the event with the id in its message.
-- A mail follows from the invocation that sent it: the message id of SES.
+- A mail follows from the reaction to the event that is a tag of the mail.
 
 A span that ran several times, such as a reaction that failed and was retried, is one span with a segment for each
 attempt, and for each wait before it.
@@ -209,6 +209,8 @@ class _Builder:
         for entry in kinds.get("published", []):
             self._add_event(entry, entry, None)
         self._link_reactions()
+        for entry in kinds.get("invocation", []):
+            self._add_mails(entry)
         for entry in [*kinds.get("effect", []), *kinds.get("copied", [])]:
             self._add_outcome(entry)
         for kind in ("parked", "chaos"):
@@ -415,8 +417,22 @@ class _Builder:
         for (_, event), span in self._reactions.items():
             span.parent = self._events.get(event) or self._by_change.get(event)
 
+    def _add_mails(self, entry: ActivityLogEntry) -> None:
+        """Add the mails that an invocation sent for events of this order. A mail has the id of its event."""
+        names = {message.get("event_id"): message.get("event") for message in entry.get("messages", ())}
+        for request in entry.get("requests", ()):
+            reaction = self._reactions.get((entry["function"], request.get("effect", "")))
+            if reaction is None or "message_id" not in request:
+                continue
+            id = f"mail-{request['message_id'][:12]}"
+            if any(span.id == id for span in self.spans):  # a batch with several messages of the order
+                continue
+            mail = Span(id, "mail", f"mail {names.get(request['effect'])}", reaction, request=request)
+            mail.add_attempt(request["began_at"], request["ms"], failed=False, waits_since=None)
+            self.spans.append(mail)
+
     def _add_outcome(self, entry: ActivityLogEntry) -> None:
-        """Add the effect of a reaction or of copies to the span of the invocation, and a span for a mail."""
+        """Add the effect of a reaction or of copies to the span of the invocation. A measured mail has its own span."""
         span = self._by_invocation.get(entry.get("invocation", ""))
         if entry["kind"] == "effect":
             span = self._reactions.get((entry["reaction"], entry.get("event", "")), span)
@@ -425,12 +441,8 @@ class _Builder:
         span.entries.append(entry)
         if entry["kind"] == "copied":
             return
-        sent = next((one for one in _requests(span) if one.get("message_id") == entry.get("message_id")), None)
-        if "message_id" in entry and sent:
-            mail = Span(f"mail-{entry['id']}", "mail", entry["text"], span, entries=[entry])
-            mail.add_attempt(sent["began_at"], sent["ms"], failed=False, waits_since=None)
-            self.spans.append(mail)
-        else:
+        is_measured = any(one.kind == "mail" and one.parent is span for one in self.spans)
+        if "message_id" not in entry or not is_measured:
             span.detail = f"{entry['text']} ({span.detail})" if span.detail else entry["text"]
 
     def _add_note(self, entry: ActivityLogEntry) -> None:
@@ -567,11 +579,6 @@ def _describe_batch(entry: ActivityLogEntry) -> str | None:
     """Return a note if an invocation worked for several orders: then its times and units are those of all of them."""
     orders = entry.get("orders", 1)
     return f"batch of {orders} orders" if orders > 1 else None
-
-
-def _requests(span: Span) -> Iterator[Mapping[str, Any]]:
-    for entry in span.entries:
-        yield from entry.get("requests", ())
 
 
 def _add_units(one: Mapping[str, float] | None, other: Mapping[str, float] | None) -> dict[str, float] | None:

@@ -46,7 +46,7 @@ function details(span, found) {
   return [
     span.kind === "record" && images(entries[0]),
     found.reaction && reaction(found.reaction, entries),
-    span.kind === "mail" && mail(entries[0]),
+    span.kind === "mail" && mail(found),
     requests.length > 0 && el("div", null, el("h3", null, plural(requests.length, "AWS request")), requests.map(request)),
     el("details", null, el("summary", null, "As JSON"), el("pre", { tabindex: "0", "aria-label": "The span as JSON" }, JSON.stringify(found, null, 2))),
   ].filter(Boolean);
@@ -86,8 +86,8 @@ function reaction({ effect, guard }, entries) {
     ["Errors", errors.length > 0 && el("span", { class: "bad-text" }, [...new Set(errors)].join(", "))]));
 }
 
-function mail({ message_id: id, what }) {
-  return el("iframe", { src: `/local/mails/${encodeURIComponent(id)}`, title: `Mail: ${what}`, sandbox: "", loading: "lazy" });
+function mail({ name, requests: [{ message_id: id }] }) {
+  return el("iframe", { src: `/local/mails/${encodeURIComponent(id)}`, title: name, sandbox: "", loading: "lazy" });
 }
 
 // AWS requests ----------------------------------------------------------------------------------------------------------

@@ -284,6 +284,7 @@ def test_a_trace_is_complete_before_the_log_lines_arrive(paid: tuple[MeasuredSho
     measured, order_id = paid
     late = ("request", "published", "copied", "effect")
     trace = build_trace([entry for entry in measured.entries(order_id) if entry["kind"] not in late])
+    assert causes(trace, named(trace, "mail OrderPaid"))[:2] == ["order_notification", "OrderPaid"]
     assert causes(trace, named(trace, "fulfilment"))[-1] == "POST /payments/events → 200"
     assert [chapter["title"] for chapter in trace["chapters"]] == ["Placed", "Paid"]
 
