@@ -416,7 +416,7 @@ def _assumption_sections(deployment: Deployment) -> Iterator[str]:
   series of invoice numbers above {FULL_VERSIONED:.0%}, because a change after its version was read fails the transaction.
 - A table has a stream shard for each partition: {Setup(deployment, limits.defaults()).stream_shards} at the default quota. Records, batches and retries are
   as in [local.md](local.md).
-- AWS publishes no service times. These are assumed: each time is at least three quarters, with an exponential rest.
+- AWS publishes no service times. These are assumed averages: three quarters are fixed, the rest is exponential.
   Processor times were [measured on a laptop](performance.md).
 """
     yield markdown.render_table(
