@@ -16,8 +16,8 @@ The floor writes each copy, index entry and mail of this key table once, and rea
 - Payment and shipment are part of the order's item. Many parcels, payments and refunds outgrow it, and each change
   writes all of them again.
 
-Ours is 26.5 units above that floor at five lines: 18 written and 8.5 read. [Decision
-69](decisions/0069-what-an-orders-life-costs-line-by-line.md) says what each of them pays for.
+Ours is 26.5 units above that floor at five lines. 18 of them are written, and 8.5 are read: [decision
+69](decisions/0069-what-an-orders-life-costs-line-by-line.md) says what each pays for.
 
 The last rows are a change that is delivered again. To know that its copies were made costs nothing if their version
 guards them, and a mark for totals. Ours sends each copy and is rejected; the usual way is rejected once. AWS bills a
