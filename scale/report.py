@@ -210,7 +210,7 @@ in 10 to 25 minutes.
     yield "Orders a second, from the order to its invoice and shipment. p99: seconds at 80 % of that rate."
     yield markdown.render_table(("", *(setups.TITLES[column] for column in setups.TITLES)), list(_aim_rows(results)))
     yield """
-The columns differ in numbers and quotas, not in code. The first is prod as stacks/stage.py deploys it.
+The columns differ in numbers and quotas, not in code.
 """
     yield "## The first limit of each profile"
     yield """
@@ -414,8 +414,7 @@ def _assumption_sections(deployment: Deployment) -> Iterator[str]:
 - Each order is placed, paid at once, viewed, dispatched, delivered and archived; in a sale, the last three come later.
 - A transaction occupies its items for its whole time. An item counts as full above {FULL_ITEM:.0%} of the time; a total or a
   series of invoice numbers above {FULL_VERSIONED:.0%}, because a change after its version was read fails the transaction.
-- A table has a stream shard for each partition: {Setup(deployment, limits.defaults()).stream_shards} at the default quota. Records, batches and retries are
-  as in [local.md](local.md).
+- A table has a stream shard for each partition: {Setup(deployment, limits.defaults()).stream_shards} at the default quota.
 - AWS publishes no service times. These are assumed averages: three quarters are fixed, the rest is exponential.
   Processor times were [measured on a laptop](performance.md).
 """

@@ -183,10 +183,10 @@ def _assumptions() -> str:
 
 Not included:
 
-- Limits of a customer. That of unpaid orders costs half a read unit for each 4 KB of the customer's newest orders:
-  {prices["read_million"] / 2:.2f} for a million orders. That of writes costs a write unit for three writes:
-  {prices["write_million"] / 3:.2f} for a million writes of customers who send
-  [many](decisions/0075-the-first-writes-of-a-customer-are-not-counted.md).
+- [Limits of a customer](settings.md#throttles-and-limits). Unpaid orders:
+  {prices["read_million"] / 2:.2f} for a million orders, if a customer's newest orders have up to 4 KB. Writes:
+  {prices["write_million"] / 3:.2f} for a million that are
+  [counted](decisions/0075-the-first-writes-of-a-customer-are-not-counted.md).
 - Rejected writes of copies that exist already: the local engine does not report their units.
 - The items of products and customers, and totals that many orders share.
 - The transfer of copies of backups to another region, and a table that was [restored](runbooks/restore-table.md).
