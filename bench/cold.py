@@ -1,21 +1,19 @@
 """Cold start: the time from the start of a process to its first answer from DynamoDB, as Lambda starts one.
 
 A bare interpreter runs Lambda's runtime client on our bundle, trimmed and compiled as deployed, but for this machine.
-It gets its first event from a runtime API. The time ends with the first answer of DynamoDB (`event_publisher`: of the
-bus). The usual way starts from its installed packages, also compiled, with one module for each function; some of our
-functions have no counterpart. Powertools' Tracer, which AWS's samples use, has rows of its own.
+The time ends with the first answer of DynamoDB (`event_publisher`: of the bus). The usual way starts from its
+installed, compiled packages, with one module for each function. AWS's samples also use Powertools' Tracer: it has rows
+of its own.
 
 - Our API imports a module of routes at its first request, so each kind of request has its own start. The row `api` is
-  the slowest of those that take longest to import (`python -m bench.route_imports`). The usual way imports all
-  routes, so all are compared with its POST /orders.
-- "Processor" is the processor time until the answer. Other work on the machine changes it less than the elapsed time.
-- Lambda gives a function a share of a processor by its memory: a whole one at 1,769 MB, 58 % at 1,024 MB (the API),
-  29 % at 512 MB (the readers). "At ... MB" simulates it: the process is stopped (SIGSTOP) after its share of each 20
-  ms, and then continued (SIGCONT). "From its event on" throttles only after the first event: others have measured
-  that Lambda gives more during the import, which AWS does not promise. Ours imports routes after the event.
-- The floor reads one item with http.client, without an SDK. "boto3 alone" reads one item with boto3's client from the
-  same bundle: the bound for our stream functions. The bound for the API is pydantic and Powertools' resolver, which
-  both ways use.
+  the slowest of those that take longest to import (`python -m bench.route_imports`). The usual way imports all routes,
+  so each row shows its POST /orders.
+- "Processor" is the processor time until the answer.
+- "At ... MB" simulates the share of a processor that Lambda gives a function: 58 % at 1,024 MB (the API), 29 % at 512
+  MB (the readers), all of it at 1,769 MB. The process is stopped (SIGSTOP) after its share of each 20 ms. "From its
+  event on" stops it only after the first event: Lambda may give more during the import, but AWS does not promise it.
+- The floor reads one item with http.client. "boto3 alone" reads it with boto3's client from our bundle: the bound for
+  our stream functions. The bound for the API is pydantic and Powertools' resolver, which both ways use.
 """
 
 import compileall

@@ -1,14 +1,12 @@
 """Decoding: images and records of the stream, per image and per record.
 
-The item is an order of five lines as Lambda delivers it: once parsed, and once as the text. A MODIFY has the order
-before and after its payment. The usual way applies boto3's TypeDeserializer to every attribute of every image. Ours
-compares the encoded images first: it decodes the lines of a MODIFY only when code reads them, and decodes lines that
-are equal in both images once. `event_publisher` does not read them; `copies_reader` always does ("and its lines").
-The floor parses the text with orjson. A change also has an id, a name and a time, which the usual way does not
+The item is an order of five lines as Lambda delivers it; a MODIFY has it before and after its payment. The usual way
+applies boto3's TypeDeserializer to every attribute of every image. Ours compares the encoded images first: it decodes
+the lines of a MODIFY only when code reads them, and equal lines once. `event_publisher` never reads them,
+`copies_reader` always does ("and its lines"). A change also has an id, a name and a time, which the usual way does not
 compute.
 
-The bound of a MODIFY with its lines is to read them once. The bound of the rows "from its text" is `json.loads`,
-which both ways use; it has rows of its own.
+The rows "from its text" are bounded by `json.loads`, which both ways use. Their floor parses the text with orjson.
 """
 
 import importlib

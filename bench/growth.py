@@ -1,14 +1,12 @@
 """Growth: the units and requests of every access pattern, and its time, among 1,000, 10,000 and 100,000 other items;
 three patterns among a million, too, with `--million`.
 
-The other items are in the same partitions and indexes, before and after the items that the pattern reads (as in
-tests/model/test_request_units.py; recorded_units.json has the units and requests of each pattern). The bench fails if
-a pattern uses other units or requests at any size. The table has no stream here.
+The other items are in the same partitions and indexes, before and after the items that the pattern reads. The bench
+fails if a pattern uses other units or requests than recorded (tests/model/recorded_units.json) at any size.
 
-Milliseconds are those of the local engine, one query after the other, after one warm-up. Each row has the median and
-quartiles of one pattern's queries; "the pattern in the middle" has the median and quartiles of all patterns. The
-times on AWS differ, but also do not depend on the size. `make bench ARGS="--only growth --million"` continues after
-100,000.
+Milliseconds are those of the local engine without a stream, one query after the other, after one warm-up. The times on
+AWS differ, but also do not depend on the size. "The pattern in the middle" is of all patterns. `make bench ARGS="--only
+growth --million"` continues after 100,000.
 """
 
 import itertools

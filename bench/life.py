@@ -1,35 +1,27 @@
 """Units and requests of an order's whole life: placed, paid, invoiced, sent, delivered and archived, with all copies,
 totals and mails; ours and the usual way (bench.usual), step by step for five lines.
 
-Ours runs the commands that the API's handlers call, and its real readers and workers on real stream records. The
-usual way runs all its real handlers. Another order of the same products was paid before, so their place among the
-best sellers changes. At the end both must have the same lists, indexes, totals, mails, remaining items and archive
+Real stream records go through the real readers and workers of each way. Another order of the same products was paid
+before. At the end all ways must have the same lists, indexes, totals, mails, remaining items and archive
 (bench/outcome.py).
 
-The usual way with the same promises needs no idempotency around its copies. It pays for the deletion of archived
+The usual way with the same promises needs no idempotency around its copies, but pays for the deletion of archived
 items: each line, with its entries in two indexes, and each entry of the timeline.
 
-The floor is the least of this key table by the published rules: each of its copies, indexes and mails is written
-once, and nothing is read to detect a repetition. Its rule is frozen: it does not change with our code
+The floor writes each copy, index entry and mail of this key table once, and reads nothing to detect a repetition
 (`minimum_units`). Two other designs have lower floors, the second one on top of the first:
 
-- DynamoDB deletes for free at a `ttl`, as in the usual way. An item that it deletes before the archive has it is
-  lost. So our archive deletes an order's items itself.
-- Payment and shipment are part of the order's item. An order with many parcels, payments and refunds outgrows its
-  item, and each change writes all of them again.
+- DynamoDB deletes for free at a `ttl`, as in the usual way. An item that it deletes before the archive has it is lost,
+  so our archive deletes an order's items itself.
+- Payment and shipment are part of the order's item. Many parcels, payments and refunds outgrow it, and each change
+  writes all of them again.
 
-Ours is 26.5 units above that floor at five lines. 18 of them are written: the totals of a paid order are one
-transaction with the mark that it is counted (8), a mail is claimed before it is sent (4), a payment is claimed by its
-order (2), the order's expiry (2), the lock of its archive (1), and its number (1). 8.5 are read: the totals and their
-mark (3.5), the checks of the archive (1.5), of the copies of a new order (1) and of fulfilment (0.5), whether an
-order was placed before (0.5), a payment (0.5), dispatch and delivery (1). Decision 69 says why. A written unit costs
-as much as five read units, so these writes cost more than ten times the reads. The usual way pays instead for its
-idempotency, and for an item for each line with two indexes.
+Ours is 26.5 units above that floor at five lines. 18 of them are written, and 8.5 are read: [decision
+69](decisions/0069-what-an-orders-life-costs-line-by-line.md) says what each pays for.
 
-Other rows show the cost to place an order, of each further check, and to know that a change's copies were made
-before: nothing for copies that are guarded by their version, a mark for totals. If a change is delivered again, ours
-sends each copy and is rejected; the usual way is rejected once. AWS bills a rejected write like an accepted one, by
-its own size.
+The last rows are a change that is delivered again. To know that its copies were made costs nothing if their version
+guards them, and a mark for totals. Ours sends each copy and is rejected; the usual way is rejected once. AWS bills a
+rejected write like an accepted one, by its own size.
 """
 
 import json

@@ -1,9 +1,8 @@
 """POST /orders for 1, 5 and 50 lines: the processor time of a call, and its requests.
 
-Ours and the usual way: an event of an HTTP API through the API's real handler, until the answer. The floor parses the
-body as JSON and sends one BatchGetItem and one TransactWriteItems with a bare boto3 client; the order is one item,
-and nothing is checked. This floor is frozen: it does not change with our code. The engine is another process, so its
-work is not counted.
+An event of an HTTP API goes through the API's real handler, until the answer. The floor parses the body as JSON and
+sends one BatchGetItem and one TransactWriteItems with a bare boto3 client; the order is one item, and nothing is
+checked. The engine is another process, so its work is not counted.
 """
 
 import hashlib

@@ -1,20 +1,17 @@
 """1,000 mixed records of a real stream through `copies_reader` and `event_publisher`, in batches of 100: the
 processor time and the elapsed time of a record, and its requests.
 
-The orders and their changes are the same in ours and in the usual way (bench.usual): most orders are paid, fulfilled,
-sent and delivered, some are cancelled, twenty-three at a time. The real commands make the changes while no reader
-runs. Then each reader gets, in turns and batch by batch, the records of its own stream that its filters accept. Each
-batch is a round; the first round does not count.
+The orders and their changes are the same in each way: most orders are paid, sent and delivered, some are cancelled,
+twenty-three at a time. The real commands make them while no reader runs. Then each reader gets, batch by batch, the
+records of its own stream that its filters accept. The first batch does not count.
 
-- `copies_reader` writes an order's summary, its customer's activity and sales, and totals. The floor sends the same
-  requests as ours with a bare boto3 client to an empty table, without decoding, reads and decisions. So this floor
-  follows our writes; the other floors are frozen. These requests are at least three quarters of our time: each copy
-  is one request with its own condition. The usual way writes logs with one BatchWriteItem without conditions, between
-  the two requests of its idempotency.
-- A request to a table on AWS takes some milliseconds. So 300 more records are copied with requests that take 5 ms
-  longer, also by ours with one item at a time.
-- `event_publisher` publishes the events of all changes. The bus is a real client whose requests are answered before
-  they are sent.
+- `copies_reader` writes an order's summary, its customer's activity and sales, and totals. Each copy is one request
+  with its own condition. The floor sends the same requests with a bare boto3 client to an empty table, and does nothing
+  else: they are at least three quarters of our time. The usual way writes logs with one BatchWriteItem without
+  conditions, between the two requests of its idempotency.
+- 300 more records are copied with requests that take 5 ms longer, as to a table on AWS.
+- `event_publisher` publishes the events of all changes to a real client, whose requests are answered before they are
+  sent.
 """
 
 import gc

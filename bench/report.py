@@ -15,9 +15,9 @@ from stacks import PROJECT
 PAGE = PROJECT / "docs" / "performance.md"
 HEAD = ("", "ours", "usual", "same promises", "floor", "ours of usual", "of same promises", "aim")
 LEAD = """
-What an order costs, and how long a customer or an effect waits. **Usual** is the same shop as AWS's samples and
-guides build it. **Same promises** is that shop, extended with published parts until it keeps our
-[promises](guarantees.md). Less is better. DynamoDB bills capacity units.
+What an order costs, and how long a customer or an effect waits. Less is better. **Usual** is the same shop as AWS's
+samples and guides build it. **Same promises** is that shop, extended with published parts until it keeps our
+[promises](guarantees.md).
 """
 SUMMARY = {
     "Capacity units of an order of 1 line, until it is archived": "an order's whole life, 1 line",
@@ -31,16 +31,15 @@ SUMMARY = {
 }
 """The figures that the page begins with, by what they are in plain words: the first whose name begins like this."""
 INTRODUCTION = """
-We wrote the **usual** way for this comparison, after AWS's samples and the published single-table designs
-(bench/usual: boto3's resource, TypeDeserializer, Powertools' resolver, batch processor and idempotency, an item for
-each order line, batch_writer). bench/usual/promises.py names the published part for each of the **same promises**.
-The **floor** is the least known cost of the work. Items stay equally long in each of them: an order 395 days after
-its end, activity 90 days, mails 180, totals of a minute 30.
+We wrote the usual way for this comparison (bench/usual): boto3's resource, TypeDeserializer, Powertools' resolver,
+batch processor and idempotency, an item for each order line, batch_writer. bench/usual/promises.py names the published
+part for each promise. The **floor** is the least known cost of the work. It does not change with our code, except for
+`copies_reader`. Items stay equally long in each way: an order 395 days after its end, activity 90 days, mails 180,
+totals of a minute 30.
 
-Times of cold starts, decoding, records and placing are measured in turns, so a slow machine slows all of them. They
-are medians with their quartiles. Units, requests and bytes are the same in every run. An aim is a share of the usual
-way, or a value in its own unit: a ratio is valid on another machine, a time is not. An empty cell means that this way
-does not do such work.
+Times are medians with their quartiles. The ways take turns, so a slow machine slows all of them: a ratio is valid on
+another machine, a time is not. Units, requests and bytes are the same in every run. An aim is a share of the usual way,
+or a value in its own unit. An empty cell: this way has no such work.
 
 `make bench` measures and prints everything, `make bench ARGS="--only decode"` one section. `make bench ARGS=--write`
 writes this page.

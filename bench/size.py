@@ -1,9 +1,8 @@
 """What is deployed, and how soon: the bundle of all functions, and the templates.
 
-The bundle is made with a warm cache of packages. Its zip is measured with compiled files, as it is uploaded if
-Lambda's Python is installed, and without. A synth is `make synth` with an existing bundle. The usual way's bundle is
-the result of `pip install --target`, as its samples deploy it, without Tracer and the packages that only the bench
-needs. Each figure is of one run.
+The bundle is made with a warm cache of packages, and a synth uses an existing bundle. The zip is uploaded with compiled
+files if Lambda's Python is installed. The usual way's bundle is the result of `pip install --target`, as its samples
+deploy it, without Tracer and the packages that only the bench needs. Each figure is of one run.
 """
 
 import os

@@ -36,7 +36,6 @@ AIMS = {
     ("flash", "deployed"): 300,
     ("flash", "raised"): 1_000,
 }
-BEFORE = {"steady": 20, "flash": 30}
 STARTS = {"deployed": 200.0, "raised": 1_300.0}
 """The first rate that a search tries."""
 LARGE = 10_000
@@ -202,24 +201,22 @@ def _delay(row: Results, effect: str) -> str:
 def _scale_sections(results: Results, deployment: Deployment) -> Iterator[str]:
     yield f"""
 How many orders a second the deployed shop takes, and which limit it reaches first. **These are figures of a model:
-nothing was measured on AWS.** The model ([scale/model.py](../scale/model.py)) sends orders through the requests that the real
-handlers sent to the local engine ([scale/traces.json](../scale/traces.json)), with AWS's published limits
-([quotas.md](quotas.md)) in the region {REGION}. [Decision 77](decisions/0077-scale-is-a-model-of-recorded-requests.md)
-says what it assumes and leaves out. `make scale` computes everything again, in 10 to 25 minutes, with the same result.
+nothing was measured on AWS.** The [model](../scale/model.py) sends orders through the requests that the real handlers sent
+to the local engine, with AWS's limits in {REGION} ([quotas.md](quotas.md)), under [assumptions](#assumptions)
+([what it leaves out](decisions/0077-scale-is-a-model-of-recorded-requests.md)). `make scale` computes the same result again,
+in 10 to 25 minutes.
 """
     yield "## Aims"
     yield "Orders a second, from the order to its invoice and shipment. p99: seconds at 80 % of that rate."
-    yield markdown.render_table(
-        ("", "estimate before", *(setups.TITLES[column] for column in setups.TITLES)), list(_aim_rows(results))
-    )
+    yield markdown.render_table(("", *(setups.TITLES[column] for column in setups.TITLES)), list(_aim_rows(results)))
     yield """
-The columns differ in numbers and quotas, not in code. The first is prod as stacks/stage.py deploys it.
+The columns differ in numbers and quotas, not in code.
 """
     yield "## The first limit of each profile"
     yield """
 The rate is the highest at which the effect follows the orders: its delay does not grow, p99 is at most 10 seconds, and
-of 1,000 orders at most two are refused. Copies and totals are the order in the customer's list, its sales, and the
-totals of product and minute. They have rates of their own, because their lag does not delay the parcel.
+of 1,000 orders at most two are refused. Copies and totals (the order in the customer's list, its sales, and the totals of
+product and minute) have rates of their own, because their lag does not delay the parcel.
 """
     for column, title in setups.TITLES.items():
         yield f"### {title[0].upper()}{title[1:]}"
@@ -239,11 +236,10 @@ totals of product and minute. They have rates of their own, because their lag do
     outage = find_row(results, "deployed", "outage")
     yield f"""
 **A day with its peak** is the steady mix in a minute, from a third to 80 % of the steady rate and back, with Lambda cold
-in the morning. A table on demand adapts: a real day rises far slower than to twice the previous peak in 30 minutes.
+in the morning.
 
-**A minute without the bus** loses no event, because the stream keeps the records. At the end of the outage
-{0.8 * outage["rate"] * 60:,.0f} orders waited for their invoice, {outage["left"]:,} a minute later: 80 % of the rate leaves little
-room to catch up, so the delay lasts until fewer orders come. p99 is that of all orders of the run.
+**A minute without the bus** loses no event. At its end, {0.8 * outage["rate"] * 60:,.0f} orders waited for their invoice, {outage["left"]:,} a
+minute later: 80 % of the rate leaves little room to catch up.
 
 The first limits are lifted by:
 """
@@ -257,7 +253,7 @@ The first limits are lifted by:
     yield "The model chose these numbers. A smaller shop may lower them: each batch waits for its window."
     yield markdown.render_table(("where", "what", "value", "why"), list(_numbers(deployment)))
     yield f"""
-The second column also has `invoice_lanes` ({setups.INVOICE_LANES}) with a `concurrency` of {FULFILMENT} of
+The column with raised quotas also has `invoice_lanes` ({setups.INVOICE_LANES}) with a `concurrency` of {FULFILMENT} of
 {setups.LANE_CONCURRENCY}, `warm_write_units`, more shards ({", ".join(f"`{key}`: {number}" for key, number in setups.MORE_SHARDS.items())}),
 `requests_per_second` and `webhooks_per_second` above today's quota (a constant of stacks/stage.py), and
 `customer_writes_per_minute` for the company ([how to raise shards](settings.md#fixed-values-and-their-reasons)).
@@ -265,7 +261,7 @@ The second column also has `invoice_lanes` ({setups.INVOICE_LANES}) with a `conc
     yield f"## {LARGE:,} orders a second"
     yield from _large_sections(results)
     yield "## Assumptions"
-    yield from _assumption_sections(results, deployment)
+    yield from _assumption_sections(deployment)
 
 
 def _numbers(deployment: Deployment) -> Iterator[tuple[str, ...]]:
@@ -319,7 +315,7 @@ def _aim_rows(results: Results) -> Iterator[tuple[str, ...]]:
             aim = AIMS.get((profile, column))
             reached = "" if aim is None else f" (aim {aim:,}: {'reached' if row['rate'] >= aim else 'missed'})"
             cells.append(f"{row['rate']:,.0f}{reached}, p99 {row['at_80'][ORDER][1]:g} s")
-        yield PROFILE_BY_NAME[profile].title, f"about {BEFORE[profile]}", *cells
+        yield PROFILE_BY_NAME[profile].title, *cells
 
 
 def _limit_row(row: Results) -> tuple[str, ...]:
@@ -337,9 +333,9 @@ def _limit_link(limit: str) -> str:
 def _mail_sections(results: Results) -> Iterator[str]:
     per, default, new = mails_per_order(), limits.defaults(), NEW_ACCOUNT
     yield f"""
-An order causes {per:g} mails. Order mails get {MAIL_SHARE:.0%} of the setting `mails_per_second`, which is SES's rate here. More
-mails wait in their queue and delay no parcel; but a queue keeps a message for four days, and a mail that SES refuses
-is deferred for three days. The backlog is that of one hour at 100 orders a second.
+An order causes {per:g} mails. Order mails get {MAIL_SHARE:.0%} of the setting `mails_per_second`, here SES's rate. More mails
+wait in their queue and delay no parcel; but a queue keeps a message for four days, and a mail that SES refuses is
+deferred for three. The backlog is that of one hour at 100 orders a second.
 """
     rows = []
     for title, rate, daily in (
@@ -361,11 +357,11 @@ is deferred for three days. The backlog is that of one hour at 100 orders a seco
     yield markdown.render_table(("quota", "value", "orders a second", "orders a day", "backlog"), rows)
     found, concurrency = results["new_account"], NEW_ACCOUNT["lambda-concurrency"]
     yield f"""
-A new account may have {concurrency:g} concurrent invocations in all
-([AWS]({limits.BY_ID["lambda-concurrency"].link})). An order needs {per_order()["lambda-seconds"]:.1f} seconds of invocations, so
-at most {concurrency / per_order()["lambda-seconds"]:.1f} orders a second. Readers and workers start at the same time: already at one
-order a second Lambda refused {found["refused"]:,} invocations for {found["orders"]} orders, {found["lost"]} of them requests to the
-API (503). The others are delivered again: p99 from the order to its invoice was {found["p99"]:g} s.
+A new account may have {concurrency:g} concurrent invocations
+([AWS]({limits.BY_ID["lambda-concurrency"].link})). An order needs {per_order()["lambda-seconds"]:.1f} seconds of them, so at most
+{concurrency / per_order()["lambda-seconds"]:.1f} orders a second. Already at one order a second, Lambda refused {found["refused"]:,} invocations for
+{found["orders"]} orders, {found["lost"]} of them requests to the API (503). The others are delivered again: p99 from the order to its
+invoice was {found["p99"]:g} s.
 """
 
 
@@ -392,18 +388,16 @@ def _large_sections(results: Results) -> Iterator[str]:
     per = per_order()
     hottest = {key.removeprefix("key "): units for key, units in per.items() if key.startswith("key ")}
     yield f"""
-A shop of {LARGE:,} orders a second needs, in one region: {found["table-write"]:,.0f} write units a second in the table,
-{found["bus-targets"]:,.0f} events to targets, {found["lambda-concurrency"]:,.0f} concurrent invocations, and
-a rate of {found["ses-rate"]:,.0f} mails a second. One table with raised quotas takes {cell:,.0f} orders a second, then
-{find_row(results, "raised", "steady")["what"]}. So it takes:
+These need {found["table-write"]:,.0f} write units, {found["bus-targets"]:,.0f} events to targets and a rate of {found["ses-rate"]:,.0f} mails a second, and
+{found["lambda-concurrency"]:,.0f} concurrent invocations. One table with raised quotas takes {cell:,.0f} orders a second, so they take:
 
 - **{cells} tables**, one for each region or tenant, each with its stream, bus, queues and invoice lanes. An order belongs to
-  one table by its customer, and the stock of its products is divided among the tables. No order uses two tables.
-- **More readers**: each stream has two readers for each shard, and no shard can have a third. With {cells} tables, {2 * cells}
-  mappings read {ceil(found["table-write"] / 1_000):,} shards.
-- **Accounts**: the quotas of EventBridge and Lambda are those of an account in a region. With one account for each table,
-  each needs less than the values to request in [quotas](quotas.md).
-- In one table, the busiest shared keys would need so many shards:
+  one table by its customer, and the stock is divided among the tables, so no order uses two.
+- **{2 * cells} mappings** for {ceil(found["table-write"] / 1_000):,} shards: each stream has two readers, and no shard can have a third.
+- **{cells} accounts**, because the quotas of EventBridge and Lambda are those of an account in a region. Each account then
+  needs less than the values to request in [quotas](quotas.md).
+
+In one table, the busiest shared keys would need so many shards:
 """
     yield markdown.render_table(
         ("key", "write units of an order", f"shards at {LARGE:,} orders a second"),
@@ -411,28 +405,36 @@ a rate of {found["ses-rate"]:,.0f} mails a second. One table with raised quotas 
     )
 
 
-def _assumption_sections(results: Results, deployment: Deployment) -> Iterator[str]:
+def _assumption_sections(deployment: Deployment) -> Iterator[str]:
     times = ServiceTimes()
     mix = ", ".join(f"{share:.0%} have {lines} line{'s' * (lines != '1')}" for lines, share in LINES_MIX.items())
     yield f"""
-- Of the orders of the steady mix, {mix}. They are of {PRODUCTS:,} products; the product of rank n
-  is ordered n<sup>-{POPULARITY}</sup> times as often as the first. Each order has another customer, except in the company's profile.
+- Of the orders of the steady mix, {mix}. Of {PRODUCTS:,} products, the one of rank n is
+  ordered n<sup>-{POPULARITY}</sup> times as often as the first. Each order has another customer, except in the company's profile.
 - Each order is placed, paid at once, viewed, dispatched, delivered and archived; in a sale, the last three come later.
-  CloudFront's cache answers the views of products; they are not in the model.
-- AWS publishes no service times. Assumed: a read {times.read * 1000:g} ms, a write {times.write * 1000:g} ms, a transaction
-  {times.transaction * 1000:g} ms, PutEvents {times.put_events * 1000:g} ms, a mail {times.send_mail * 1000:g} ms, an event from the bus to
-  a queue {times.bus * 1000:g} ms, each at least three quarters of that, with an exponential rest. A request costs
-  {times.processor_request * 1000:g} ms and an invocation {times.processor_call * 1000:g} ms of a full processor, as
-  [measured on a laptop](performance.md); a function with less memory has a share of a processor.
 - A transaction occupies its items for its whole time. An item counts as full above {FULL_ITEM:.0%} of the time; a total or a
-  series of invoice numbers above {FULL_VERSIONED:.0%}, because its version is read before, and a change in between fails the
-  transaction.
+  series of invoice numbers above {FULL_VERSIONED:.0%}, because a change after its version was read fails the transaction.
 - A table has a stream shard for each partition: {Setup(deployment, limits.defaults()).stream_shards} at the default quota.
-- Records, batches and retries as in [local.md](local.md); {deployment.readers[COPIES].parallelization} parallel batch{"es" * (deployment.readers[COPIES].parallelization > 1)} of a shard.
-- `make scale ARGS=laptop` compares the model with the local shop: without limits of AWS, with the processor time of one
-  order measured there.
-- `{results["digest"]}` is the digest of the traces, numbers and code that these figures are from.
+- AWS publishes no service times. These are assumed averages: three quarters are fixed, the rest is exponential.
+  Processor times were [measured on a laptop](performance.md).
 """
+    yield markdown.render_table(
+        ("what", "milliseconds"),
+        [
+            (what, f"{seconds * 1000:g}")
+            for what, seconds in (
+                ("a read", times.read),
+                ("a write", times.write),
+                ("a transaction", times.transaction),
+                ("PutEvents", times.put_events),
+                ("a mail", times.send_mail),
+                ("an event from the bus to a queue", times.bus),
+                ("a request: of a full processor", times.processor_request),
+                ("an invocation: of a full processor", times.processor_call),
+            )
+        ],
+    )
+    yield "`make scale ARGS=laptop` compares the model with the local shop, without limits of AWS."
 
 
 def _orders(number: float) -> str:

@@ -7,7 +7,6 @@ from functools import cache
 from cost import usage
 from cost.bill import APART, GIGABYTE, Line, Month, bill, load_month, load_prices, total, yearly_growth
 from docs import markdown
-from functions.model import retention
 from stacks.stage import EXAMPLE_STAGES, STAGES
 
 CONTEXTS: Mapping[str, Mapping[str, object]] = {stage: {"stage": stage, "stages": EXAMPLE_STAGES} for stage in STAGES}
@@ -38,16 +37,15 @@ def _sections() -> Iterator[str]:
     yield _introduction()
     yield "## A month"
     yield """
-Each line is a type of resource of the synthesized template: a test fails if a type has neither a line nor a reason why
-it is free ([cost/bill.py](../cost/bill.py)). The columns are orders a day, with the default settings of each stage,
-when as many orders are archived as are placed.
+The columns are orders a day, with the default settings of each stage, when as many orders are archived as are placed.
+Each type of resource in the template has a line, or a reason why it is free ([cost/bill.py](../cost/bill.py)).
 """
     yield _month_table()
     yield _growth()
     yield "## A million orders"
     yield _million()
     yield "## An order's life"
-    yield "An order of two products in one parcel. Each step includes its reactions. Units are as DynamoDB counts them."
+    yield "An order of two products in one parcel. Each step includes its reactions."
     yield markdown.render_table(
         ("step", "read units", "write units", "invocations", "events", "messages", "mails", "objects"),
         [_usage_row(name, step) for name, step in usage.ORDER_LIFE.items()],
@@ -76,10 +74,8 @@ In {priced["currency"]}, with the on-demand list prices of {priced["region"]} of
 ([ops/prices.json](../ops/prices.json): {priced["note"]}), without free tiers, discounts and taxes. Not verified:
 {unverified}. To use the prices of your region, change that file and run `make docs`.
 
-`make cost STAGE=prod` prints this bill, and with
-`make cost STAGE=prod ARGS="-c retention_days=730 -c tracing=true --orders 5000"` that of other settings and orders.
-Tests measure [the usage of each step](../tests/docs/test_cost.py), and the units of each
-[request](../tests/shop/test_units.py) and [pattern](../tests/model/test_request_units.py).
+`make cost STAGE=prod` prints this bill, also for other settings and orders:
+`ARGS="-c retention_days=730 -c tracing=true --orders 5000"`. [Tests](../tests/docs/test_cost.py) measure the usage.
 """
 
 
@@ -118,11 +114,11 @@ def _growth() -> str:
     grown = ", ".join(f"{total(yearly_growth(month('prod', volume))):,.2f}" for volume in usage.VOLUMES)
     return f"""
 A month without any order costs {idle}. Archived orders leave objects, invoices and stubs for ever: each further year
-adds {grown} to a month of prod, in the order of the columns. Ten million orders a day are 116 a second on average
-([what prod can process](scale.md)).
+adds {grown} to a month of prod, in the order of the columns. Ten million orders a day are 116 a
+second on average ([what prod can process](scale.md)).
 
-The users are the largest line: Cognito bills each user who signs in or refreshes a token in a month, by
-[plan](decisions/0081-defaults-give-what-they-cost.md). Mails are the second.
+The largest line is users: Cognito bills each user who signs in or refreshes a token in a month, by
+[plan](decisions/0081-defaults-give-what-they-cost.md). The second is mails.
 """
 
 
@@ -166,10 +162,9 @@ def _storage() -> str:
     return f"""
 {markdown.render_table(head, rows)}
 
-Together {sum(costs.values()):.2f}: storage, and point-in-time recovery, which DynamoDB bills for the table without its
-global indexes ([AWS](https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/PointInTimeRecovery_Howitworks.html)).
-If all items stayed until their order is archived, it would be {unlimited:.2f}: items that expire sooner save {
-        unlimited - sum(costs.values()):.2f}.
+Together {sum(costs.values()):.2f}, with point-in-time recovery, which DynamoDB bills for the table without its indexes
+([AWS](https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/PointInTimeRecovery_Howitworks.html)). Items
+that expire before their order is archived save {unlimited - sum(costs.values()):.2f}.
 """
 
 
@@ -178,27 +173,25 @@ def _assumptions() -> str:
     return f"""
 - For each order, products, baskets and orders are read {usage.VIEWS_PER_ORDER} times, for half a unit each, and
   {usage.USERS_PER_ORDER} user signs in. An answer has {usage.ANSWER_BYTES:,} bytes.
-- An invocation takes {usage.CALL_SECONDS * 1000:.0f} ms, at the memory set in the stack. Invocations are counted as in
-  low traffic: one batch for each step. In high traffic, many orders share a batch.
+- An invocation takes {usage.CALL_SECONDS * 1000:.0f} ms, and writes {usage.LOG_BYTES:,} bytes of logs. CloudWatch
+  compresses kept logs; here they are not. Each step has batches of its own; in high traffic, orders share them.
 - A message needs three requests. Lambda polls each queue with {usage.POLLERS} pollers, {usage.POLLS_A_MINUTE} times a
   minute, even if it is empty.
 - Lambda's reads of the stream and DynamoDB's deletions at the `ttl` are free.
-- The limits of a customer are not included. The limit of unpaid orders costs half a read unit for each 4 KB of the
-  customer's newest orders: {prices["read_million"] / 2:.2f} for a million orders. The limit of writes costs a write
-  unit for three writes, once a customer has sent three to one process within the time of a burst:
-  {prices["write_million"] / 3:.2f} for a million of such writes
-  ([why](decisions/0075-the-first-writes-of-a-customer-are-not-counted.md)).
-- Reads that CloudFront answers from its cache cost only the request to CloudFront. They are not subtracted.
-- Rejected writes (of a copy that exists already) also cost units, but the local engine does not report them.
-- Mails stay in the table for {retention.NOTIFICATION_DAYS} days, activity for {retention.ACTIVITY_DAYS}. The items of
-  products and customers, and totals that many orders share, are not included.
-- An invocation writes {usage.LOG_BYTES:,} bytes of logs. They are kept uncompressed here; CloudWatch bills them
-  compressed.
-- With `tracing`, X-Ray keeps one trace a second and {usage.TRACED_SHARE:.0%} of all others, calculated here for all
-  functions together. Lambda fixes this rate: no sampling rule changes it.
-- With provisioned billing, the load is the same at all times. Copies of backups in another region are included, their
-  transfer is not. A table that was [restored](runbooks/restore-table.md) is not part of the stack, and has no lines.
-- Not included: reads of S3, secrets by new processes, alarms by mail, queries of logs, and restores.
+- With `tracing`, the traces of all functions together are one a second and {usage.TRACED_SHARE:.0%} of all others.
+- With provisioned billing, the load is the same at all times.
+
+Not included:
+
+- [Limits of a customer](settings.md#throttles-and-limits). Unpaid orders:
+  {prices["read_million"] / 2:.2f} for a million orders, if a customer's newest orders have up to 4 KB. Writes:
+  {prices["write_million"] / 3:.2f} for a million that are
+  [counted](decisions/0075-the-first-writes-of-a-customer-are-not-counted.md).
+- Rejected writes of copies that exist already: the local engine does not report their units.
+- The items of products and customers, and totals that many orders share.
+- The transfer of copies of backups to another region, and a table that was [restored](runbooks/restore-table.md).
+- Reads of S3, secrets by new processes, alarms by mail, queries of logs, and restores.
+- Savings by CloudFront's cache.
 
 For your own table, `python -m ops capacity` compares the capacity modes and table classes
 ([how](operations.md#what-the-table-costs)).

@@ -3,15 +3,13 @@
 All relations are derived from the key table by these rules:
 
 - **has**: the owner of a partition has the other items in it. The owner is the first primary row whose partition key
-  has one field and whose sort key has none: the Order owns its partition, because its key is
-  `ORDER#{order_id} / ORDER`.
-- **is replaced by**: a row that declares `replaces` replaces the other row.
+  has one field and whose sort key has none, such as the Order with `ORDER#{order_id} / ORDER`.
+- **is replaced by**: the row of the second item declares `replaces`.
 - **is copied to**: functions/model/copies.py derives a snapshot or a log from the item.
-- **a field name on a solid line**: the item contains instances of a class in this field. An Order contains `Line`.
-- **a field name on a dotted line**: the field refers to another item, because it has the name of its id. An id is the
-  field of an owner's partition key (`customer_id`), or the last field of a primary's sort key if it ends with `_id`
-  (`payment_id`). A text field with the name of a type (`category`) refers to that type. Such a line is left out if one
-  of the first three rules already relates the two items.
+- **a field name on a solid line**: the field contains instances of a class. An Order contains `Line`.
+- **a field name on a dotted line**: the field has the name of another item's id, or of its type (`category`). An id is
+  the field of an owner's partition key (`customer_id`), or the last field of a primary's sort key if it ends with `_id`
+  (`payment_id`). The line is left out if one of the first three rules relates the two items.
 
 A field that contains an id under another name (`Entry.other`, the keys of `Order.lines`) shows no relation.
 """
@@ -22,7 +20,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 from docs import markdown
-from docs.pages.table import ROW_KINDS, describe_type
+from docs.pages.table import describe_type
 from functions.dynamodb.codec import is_map, unwrap_newtype, unwrap_optional
 from functions.dynamodb.keys import Row
 from functions.model import table as t
@@ -33,7 +31,6 @@ COPIES: tuple[tuple[Row[Any], Row[Any]], ...] = (
     *((snapshot.source_row, snapshot.target_row) for snapshot in SNAPSHOTS),
     *((log.source_row, log.target_row) for log in LOGS),
 )
-PART = "**part**: stored inside an item, never as an item of its own."
 
 
 @dataclass(frozen=True)
@@ -130,21 +127,20 @@ def render_diagram() -> str:
 
 
 def render_page() -> str:
-    return markdown.render_page("The model", "functions/model/table.py and entities.py", _sections())
+    return markdown.render_page("The model", "functions/model/table.py and functions/model/entities", _sections())
 
 
 def _sections() -> Iterator[str]:
     yield """
-All item types with their fields and relations. `python -m ops model --diagram` prints one diagram of everything.
-`python -m ops model --workbench FILE` exports the model for NoSQL Workbench ([how](modelling.md)). The keys of each
-type are in [table.md](table.md).
+All item types with their fields and relations. `python -m ops model` prints all of it as one diagram, or exports it for
+NoSQL Workbench ([how](modelling.md#an-entity-diagram)). The keys of each type are in [table.md](table.md).
 """
     yield "## How to read it"
-    yield "The kind of each item type is in parentheses:"
-    kinds = dict.fromkeys(row.kind for row in t.ROWS)
-    yield markdown.bullet_list([*(f"**{kind}**: {ROW_KINDS[kind]}." for kind in kinds), PART])
+    yield """
+The kind of each type is in parentheses ([meaning](table.md)). A **part** is stored inside an item. `PK`: a field of the
+item's key. `FK`: the id of another item. `?`: may be missing.
+"""
     yield (__doc__ or "").partition("\n\n")[2]
-    yield "`PK`: a field of the item's key. `FK`: the id of another item. `?`: may be missing."
     yield "## Ownership"
     yield _mermaid_block(
         _diagram_lines([], [r for r in find_relations() if r.line == IDENTIFYING and r.target in t.ROWS_BY_TYPE])

@@ -58,13 +58,10 @@ shipping = ["EUR:490", "CHF:590"]
 list: `make diff STAGE=prod ARGS="-c retention_days=730"`. An invalid value or an unknown setting is rejected with a
 sentence that names the file and the setting.
 
-**prod is not synthesized before it has** `shipping`, `tax_rate`, `sender`, `product_url` and `alarm_address`, because
-their defaults would sell without shipping costs and tax, and send no mails. Free shipping is `shipping = ["EUR:0"]`,
-and no tax is `tax_rate = 0`. [docs/stages/prod.toml](stages/prod.toml) is an example. The tests and the generated pages
-use it instead of your files (`-c stages=docs/stages`).
-
-**prod is not deployed before SES has verified the domain of `sender`**, because SES sends the mails of Cognito there
-([how](first-deploy.md)).
+**prod is not synthesized before it has** `shipping`, `tax_rate`, `sender`, `product_url` and `alarm_address`. Free
+shipping is `shipping = ["EUR:0"]`, and no tax is `tax_rate = 0`. It is not deployed before SES has verified the domain
+of `sender` ([how](first-deploy.md)). [docs/stages/prod.toml](stages/prod.toml) is an example. The tests and the
+generated pages use it instead of your files (`-c stages=docs/stages`).
 
 For another stage, add a file, such as `stages/staging.toml`, with `like = "prod"` or `like = "dev"`: that stage gives
 all other settings, and `protect`. `make deploy STAGE=staging` creates its stack, `orderstream-staging`.
@@ -88,9 +85,8 @@ all other settings, and `protect`. `make deploy STAGE=staging` creates its stack
     yield f"""
 - **Shards** of queues and feeds ({STATUS_SHARDS.written}), of the sales of a minute ({METRIC_SHARDS.written}) and of a
   product's sales ({SALE_SHARDS.written}), in functions/model/entities/sharding.py. An item's shard is calculated from
-  its id and is part of its key. Each list has two numbers: the shards that are read, and those that are written. To
-  raise them without a gap, raise `read` and deploy, then raise `written` and deploy. A query costs one request for each
-  shard that is read. All functions need the same numbers, so they are constants.
+  its id and is part of its key, and a query costs one request for each shard that is read. To raise them without a gap,
+  raise `read` and deploy, then raise `written` and deploy. All functions need the same numbers, so they are constants.
 - **Stock parts** of a product, and parts of a discount code. Each product and code has its own `parts`, because hot
   items depend on the product, not on the deployment ([how to set it](operations.md#a-product-that-sells-too-fast)).
 - **Retention** of queues, failures and effect markers (functions/model/retention.py). A marker must be kept longer than
@@ -117,16 +113,14 @@ API Gateway's limits are targets, not exact
 Products, stock, categories, ratings, reviews and best sellers are the same for everyone. Their answers have
 `Cache-Control: public, max-age=0, s-maxage=SECONDS`, where `SECONDS` is `public_cache_seconds`. All other answers, and
 all errors, have `Cache-Control: private, no-store`; only the API's documentation may be cached for five minutes
-([reasons](decisions/0076-only-public-answers-are-cached.md)).
+([reasons, and what it saves](decisions/0076-only-public-answers-are-cached.md)).
 
-- CloudFront (with `page` or `web_acl`) answers from its cache for that time. So a price, a stock level or a deleted
-  review is at most that much older than in the API. While the API fails, CloudFront may show the last answer longer
-  ([AWS](https://docs.aws.amazon.com/AmazonCloudFront/latest/DeveloperGuide/HTTPStatusCodes.html)).
-- A browser revalidates each time, and gets 304 without a body if nothing changed. This saves bytes, but no read units:
-  the API reads the items to compute the `ETag`. Only an answer from CloudFront's cache saves reads.
-- Private answers to reads have an `ETag`, too: a program that polls a list sends it as `If-None-Match`.
+- CloudFront (with `page` or `web_acl`) answers from its cache for that time, and may show the last answer longer while
+  the API fails.
+- Each answer to a read has an `ETag`. A program that polls a list sends it as `If-None-Match`, and gets 304 without a
+  body if nothing changed.
 - An order never uses a cached price. A client that sends the `price` that it showed gets 409 if the price has changed.
-- Do not send an access token with these reads. Each token has its own entries in the cache.
+- Do not send an access token with public reads. Each token has its own entries in the cache.
 """
     yield "## A firewall"
     yield """
@@ -148,9 +142,8 @@ secret, see [its runbook](runbooks/rotate-secrets.md#the-fronts-secret).
 """
     yield "## The page"
     yield """
-The page of `make up` shows the internals of the local shop, and users sign in with a name only. With the setting
-`page`, CloudFront serves the same files without these parts, at `/page/` beside the API, and users sign in with
-Cognito ([reasons](decisions/0040-the-page-signs-in-as-a-public-client.md)):
+With the setting `page`, CloudFront serves the page of `make up` without its internals, at `/page/` beside the API, and
+users sign in with Cognito ([reasons](decisions/0040-the-page-signs-in-as-a-public-client.md)):
 
 1. Set `page = "my-shop"` and deploy. The output is `PageUrl`. The prefix must be unique in the region.
    If it is taken, the deploy fails and is rolled back. The first deploy takes some minutes longer, because of
@@ -162,13 +155,12 @@ Cognito ([reasons](decisions/0040-the-page-signs-in-as-a-public-client.md)):
    must have the order's id in its metadata, as `order_id`. Add the addresses that the form loads from and connects to
    in `stacks/page_policy.py`. Browsers block all others.
 
-The page has some forty files, and a browser checks each of them for changes. With `web_acl`, these requests count
-towards the 2,000 in five minutes. Each deploy clears the files from CloudFront's cache. If you remove `page`, the next
-deploy deletes the page, its sign-in, and its bucket, which contains only the page.
+With `web_acl`, the page's files count towards the 2,000 requests in five minutes: there are some forty, and a browser
+checks each for changes. If you remove `page`, the next deploy deletes the page, its sign-in, and its bucket, which
+contains only the page.
 
 The page was not tested on AWS. [A test](../tests/browser/test_page_on_aws.py) uses it in a browser, with substitutes
-for CloudFront and Cognito that reject the same requests. [Other tests](../tests/stacks/test_settings.py) check the
-template.
+for CloudFront and Cognito that reject the same requests.
 """
     yield "## The account"
     yield """
@@ -204,10 +196,9 @@ An administrator of the shop's account can delete the backups in the vault of th
 """
     yield "## Measurements"
     yield """
-With `snap_start`, a cold start skips the imports: for the API, half a second of processor time on a laptop. Clients
-(a tenth of a second) and secrets are created at the first request, so no snapshot contains a secret. Ids, tokens and
-waits use the system's random numbers, which differ between copies of a snapshot. We did not measure it on AWS: compare
-`Init Duration` with `Restore Duration` in the log before you keep it.
+With `snap_start`, a cold start of the API skips the [imports](performance.md#cold-start). No snapshot contains a secret
+([reasons](decisions/0080-a-lambda-imports-what-it-uses.md)). We did not measure it on AWS: compare `Init Duration` with
+`Restore Duration` in the log before you keep it.
 """
 
 
