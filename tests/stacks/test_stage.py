@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from local.aws_server import MAX_CONCURRENT_BATCHES
+from local.up import SETTINGS_OF_AWS
 from stacks import PROJECT
 from stacks.stage import (
     EXAMPLE_STAGES,
@@ -373,6 +375,13 @@ def test_the_workers_of_order_mails_follow_from_the_rate_of_mails(
     (reaction,) = [stage.tuned(one) for one in QUEUES if one.name == "order_notification"]
     assert (reaction.concurrency, reaction.batch_size) == (workers, batch)
     assert stage.mails_per_invocation("order_notification") == a_minute
+
+
+def test_the_rate_of_mails_does_not_slow_down_a_local_shop() -> None:
+    """The local AWS runs few batches of a queue at once, so each must be allowed to send many mails."""
+    stage = Stage(name="mine", protect=False, mails_per_second=int(SETTINGS_OF_AWS["mails_per_second"]))
+    mails_a_second = MAX_CONCURRENT_BATCHES * stage.mails_per_invocation("order_notification") / 60
+    assert mails_a_second >= 4 * 12, "four mails of each order, and more orders than a laptop has ever completed"
 
 
 def test_a_wrong_setting_is_refused_in_one_sentence_before_the_cdk_starts() -> None:
