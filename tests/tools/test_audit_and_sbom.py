@@ -76,7 +76,7 @@ def test_each_outcome_has_an_exit_code_of_its_own(
 
 
 # the locks, and the list of all ---------------------------------------------------------------------------------------
-@pytest.mark.parametrize("lock", [locks.DEPLOYED_LOCK, locks.PYTHON_LOCK])
+@pytest.mark.parametrize("lock", [locks.DEPLOYED_LOCK, locks.PYTHON_LOCK, locks.PROJECT / "bench/requirements.txt"])
 def test_every_package_of_a_lock_has_its_hashes_and_no_host(lock: Path) -> None:
     text = lock.read_text()
     entries = re.split(r"^(?=[A-Za-z0-9])", text, flags=re.MULTILINE)[1:]
