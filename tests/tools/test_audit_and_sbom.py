@@ -70,9 +70,20 @@ def test_each_outcome_has_an_exit_code_of_its_own(
 ) -> None:
     said = {"pip-audit": recorded(f"pip-{pip}"), "node": recorded(f"npm-{npm}")}
     monkeypatch.setattr(audit, "_run_tool", lambda command: said[Path(command[0]).name])
-    monkeypatch.setattr(locks, "locked_packages", lambda lock, everywhere: PYTHON)
+    monkeypatch.setattr(locks, "locked_packages", lambda lock, here: PYTHON)
     assert audit.main() == code
     assert len(re.findall("^(Python|Node): ", capsys.readouterr().out, re.MULTILINE)) == 2
+
+
+def test_a_package_that_is_installed_here_because_of_its_marker_must_be_audited(tmp_path: Path) -> None:
+    lock = tmp_path / "requirements.txt"
+    lock.write_text(
+        "attrs==26.1.0 \\\n    --hash=sha256:0\n"
+        "cffi==2.1.1 ; platform_python_implementation != 'PyPy' \\\n    --hash=sha256:0\n"
+        "other==1.0 ; sys_platform == 'none' \\\n    --hash=sha256:0\n"
+    )
+    assert locks.locked_packages(lock, here=True) == {"attrs": "26.1.0", "cffi": "2.1.1"}
+    assert locks.locked_packages(lock).keys() == {"attrs", "cffi", "other"}
 
 
 # the locks, and the list of all ---------------------------------------------------------------------------------------
