@@ -5,6 +5,7 @@ import hashlib
 import re
 import subprocess
 import sys
+from datetime import timedelta
 from html.parser import HTMLParser
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
@@ -112,6 +113,17 @@ def test_a_link_is_opened_without_a_token(api: ApiHarness, invoice_id: str) -> N
     assert (opened.status, opened.headers["content-type"]) == (200, "text/html; charset=utf-8")
     assert opened.headers["cache-control"] == "private, no-store"
     assert opened.headers["referrer-policy"] == "no-referrer", "a user with the address has the invoice"
+
+
+def test_a_link_is_valid_for_ten_minutes(api: ApiHarness, invoice_id: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = api.shop.now().replace(microsecond=0)
+    monkeypatch.setattr(api.shop.table, "clock", lambda: now)
+    url = link_to(api, invoice_id)
+    statuses = []
+    for seconds in (599, 600):
+        monkeypatch.setattr(api.shop.table, "clock", lambda seconds=seconds: now + timedelta(seconds=seconds))
+        statuses.append(follow(api, url).status)
+    assert statuses == [200, 403]
 
 
 def test_a_link_to_anothers_invoice_is_not_made(api: ApiHarness, invoice_id: str) -> None:
