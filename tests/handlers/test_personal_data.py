@@ -174,7 +174,7 @@ def test_an_error_that_ends_a_function_identifies_no_person_because_lambda_logs_
             with fail_calls(service, operation, "ValidationException", message=f"{NAME} <{EMAIL}>"):
                 try:
                     run()
-                except Exception as error:  # noqa: BLE001  whatever Lambda's runtime would log
+                except Exception as error:  # noqa: BLE001  any error: Lambda logs its text
                     ended[name, operation] = error
     quoted = {key for key, error in ended.items() if told(str(error))}
     assert quoted == {("customer_erasure", "Query"), ("backlog_metrics", "ListObjectsV2")}, (
