@@ -1,9 +1,11 @@
 """Check the installed packages for known vulnerabilities: `python -m tools.audit`, or `make audit`.
 
 The exit code is 0 for clean, 1 for findings, and 3 for not audited. The result is clean only if a vulnerability
-database was asked about every package in the lock files, and the database knows no vulnerability. The exit code of
-pip-audit alone is not enough. If the package index does not know a package, pip-audit still reports no vulnerabilities
-and exits with 0.
+database was asked about every package in the lock files, and the database knows no vulnerability. Python packages that
+are installed only on other platforms are not checked.
+
+The exit code of pip-audit alone is not enough. If the package index does not know a package, pip-audit still reports no
+vulnerabilities and exits with 0.
 """
 
 import json
@@ -116,7 +118,7 @@ def main() -> int:
               str(locks.PYTHON_LOCK),
               "--format", "json", "--progress-spinner", "off"]  # fmt: skip
     audits = [
-        parse_pip_audit(_run_tool(python), locks.locked_packages(locks.PYTHON_LOCK, everywhere=True)),
+        parse_pip_audit(_run_tool(python), locks.locked_packages(locks.PYTHON_LOCK, here=True)),
         parse_npm_audit(_run_tool(locks.npm_command("audit", "--json")), locks.locked_node_packages()),
     ]
     print(*audits, sep="\n")

@@ -59,9 +59,9 @@ a name: with a declaration it is exported and erased without any other code.
   account. An entry stays after an erasure, so that the address still gets no mails. Staff can delete it before the
   erasure, an administrator of the account later ([why](decisions/0084-ses-knows-which-addresses-get-no-mail.md)).
 - The failure store keeps failed records for 30 days. An erasure removes the customer's personal attributes from them.
-- Point-in-time recovery keeps old data for 35 days, and backups in prod for {STAGES["prod"].monthly_backup_days} days
-  ([settings](settings.md)). After a restore, staff erase again the customers who were erased after the restore point
-  ([step 9](runbooks/restore-table.md)).
+- The table's stream keeps the images of changed items for 24 hours, point-in-time recovery keeps old data for 35 days,
+  and backups in prod for {STAGES["prod"].monthly_backup_days} days ([settings](settings.md)). After a restore, staff
+  erase again the customers who were erased after the restore point ([step 9](runbooks/restore-table.md)).
 - Events, queues, logs, keys and metrics have no personal attributes. The user pool has the sign-in: its operator
   deletes the user after the event `CustomerErased`.
 """

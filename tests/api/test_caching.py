@@ -14,6 +14,7 @@ from functions.shop.shop import Caller
 from stacks import PROJECT
 from tests.api.every_route import QUERIES, ROUTES, call_route
 from tests.api.hostile.request import token_for
+from tests.support.client_faults import fail_calls
 from tests.support.http_client import (
     ANN,
     STAFF,
@@ -103,6 +104,17 @@ def test_no_cache_may_store_an_error(api: ApiHarness) -> None:
         assert refused.status >= 400, path
         assert refused.headers["cache-control"] == "private, no-store", path
         assert "etag" not in refused.headers, path
+
+
+@pytest.mark.parametrize(("code", "status"), [("AccessDeniedException", 500), ("ThrottlingException", 503)])
+def test_no_cache_may_store_a_fault_of_a_public_read(
+    api: ApiHarness, code: str, status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(api.shop.table, "sleep", lambda _: None)
+    assert read("/products/mug").headers["cache-control"] == CACHEABLE
+    with fail_calls("dynamodb", "GetItem", code):
+        failed = read("/products/mug")
+    assert (failed.status, failed.headers["cache-control"]) == (status, PRIVATE)
 
 
 def test_no_cache_may_store_any_other_answer(api: ApiHarness, world: dict[str, str]) -> None:

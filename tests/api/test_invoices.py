@@ -5,6 +5,7 @@ import hashlib
 import re
 import subprocess
 import sys
+from datetime import timedelta
 from html.parser import HTMLParser
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
@@ -105,11 +106,24 @@ def test_an_invoice_whose_address_was_forgotten_is_shown_without_one(api: ApiHar
 # the link -------------------------------------------------------------------------------------------------------------
 def test_a_link_is_opened_without_a_token(api: ApiHarness, invoice_id: str) -> None:
     url = link_to(api, invoice_id)
-    assert re.fullmatch(rf"https://shop\.example/invoices/{invoice_id}/print\?until=\d+&signature=\w+", url)
+    assert re.fullmatch(
+        rf"https://shop\.example/invoices/{invoice_id}/print\?until=\d+&signature=[a-z2-7]{{26}}", url
+    ), "128 bits"
     opened = follow(api, url)
     assert (opened.status, opened.headers["content-type"]) == (200, "text/html; charset=utf-8")
     assert opened.headers["cache-control"] == "private, no-store"
     assert opened.headers["referrer-policy"] == "no-referrer", "a user with the address has the invoice"
+
+
+def test_a_link_is_valid_for_ten_minutes(api: ApiHarness, invoice_id: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = api.shop.now().replace(microsecond=0)
+    monkeypatch.setattr(api.shop.table, "clock", lambda: now)
+    url = link_to(api, invoice_id)
+    statuses = []
+    for seconds in (599, 600):
+        monkeypatch.setattr(api.shop.table, "clock", lambda seconds=seconds: now + timedelta(seconds=seconds))
+        statuses.append(follow(api, url).status)
+    assert statuses == [200, 403]
 
 
 def test_a_link_to_anothers_invoice_is_not_made(api: ApiHarness, invoice_id: str) -> None:

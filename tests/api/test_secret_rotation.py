@@ -3,14 +3,27 @@
 import json
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from urllib.parse import urlsplit
 
 import boto3
 import pytest
 
 from functions.api.http import context
 from functions.runtime import secrets
+from functions.shop.fulfilment import fulfil_order
+from functions.shop.unsubscribe import create_unsubscribe_token
 from local.dynamodb_engine import REGION
-from tests.support.http_client import ANN, STAFF, WEBHOOK_SECRETS, ApiHarness, payment_event, post_webhook
+from tests.support.http_client import (
+    ANN,
+    STAFF,
+    WEBHOOK_SECRETS,
+    ApiHarness,
+    HandlerResponse,
+    http_event,
+    invoke_api,
+    payment_event,
+    post_webhook,
+)
 
 OLD, NEW = WEBHOOK_SECRETS["current"], "whsec_new"
 
@@ -76,6 +89,14 @@ def another_pepper() -> Iterator[Callable[[], None]]:
     keep(before)
 
 
+def open_link(url: str) -> HandlerResponse:
+    return invoke_api(http_event("GET", urlsplit(url).path, query=urlsplit(url).query))
+
+
+def unsubscribe(token: str) -> HandlerResponse:
+    return invoke_api(http_event("POST", "/unsubscribe", query=f"token={token}"))
+
+
 def test_a_new_pepper_invalidates_values_made_with_the_old_one(
     api: ApiHarness, another_pepper: Callable[[], None]
 ) -> None:
@@ -83,7 +104,15 @@ def test_a_new_pepper_invalidates_values_made_with_the_old_one(
     code = api.call("POST", "/gift-cards", STAFF, {"amount": 100, "currency": "EUR"}, key="card").body["code"]
     orders = [api.place_order(key, mug=1).body["order_id"] for key in ("one", "two")]
     cursor = api.call("GET", "/orders", STAFF, status="PENDING", limit=1).body["cursor"]
+    api.pay(orders[1])
+    issued = fulfil_order(api.shop, orders[1])
+    assert issued is not None
+    print_link = api.call("GET", f"/invoices/{issued.invoice_id}/print-link", ANN).body["url"]
+    unsubscribe_token = create_unsubscribe_token(api.shop, ANN.sub, "product_alerts")
+    assert open_link(print_link).status == unsubscribe(unsubscribe_token).status == 200
     another_pepper()
+    assert open_link(print_link).problem_type == "not-allowed", "links to invoices end"
+    assert "token" in unsubscribe(unsubscribe_token).field_errors, "nor does a link in an earlier mail unsubscribe"
     assert api.call("POST", "/gift-cards/balance", ANN, {"code": code}).status == 404, "a card's money is not found"
     assert api.call("GET", "/customers", STAFF, email="ann@example.com").body["items"] == [], (
         "nor is an address, so that another may claim it"

@@ -4,10 +4,11 @@ from typing import Any
 
 import pytest
 
+from functions.dynamodb.sealed_text import seal_text
 from functions.handlers.api import handler
 from functions.shop import customers, erasure
 from functions.shop.shop import Caller
-from functions.shop.unsubscribe import create_unsubscribe_token
+from functions.shop.unsubscribe import PURPOSE, create_unsubscribe_token
 from tests.support.http_client import ANN, BOB, STAFF, ApiHarness, HandlerResponse, http_event, invoke_api
 
 URLENCODED = {"content-type": "application/x-www-form-urlencoded"}
@@ -61,7 +62,8 @@ def test_a_scanner_that_opens_the_link_changes_nothing_and_a_person_sees_a_butto
     shown = click(link_of(api), method="GET")
     assert (shown.status, shown.headers["content-type"]) == (200, "text/html; charset=utf-8")
     assert '<form method="post"><button name="List-Unsubscribe" value="One-Click">' in shown.text
-    assert "form-action 'self'" in shown.headers["content-security-policy"]
+    policy = "default-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+    assert shown.headers["content-security-policy"] == policy, "no page frames the button, and it runs no script"
     assert click(link_of(api), method="HEAD").status == 405
     assert settings(api) == ON
 
@@ -94,6 +96,13 @@ def test_a_link_that_the_shop_did_not_make_is_rejected(api: ApiHarness) -> None:
     assert click("").status == click("x" * 501).status == 400
     assert invoke_api(http_event("POST", "/unsubscribe")).status == 400
     assert invoke_api(http_event("POST", "/unsubscribe", query=f"token={good}&customer_id=bob")).status == 400
+    assert settings(api) == ON
+
+
+@pytest.mark.parametrize("kind", ["email", "refunds", "", "product_alerts2"])
+def test_a_sealed_token_of_a_kind_of_mails_without_such_a_link_is_rejected(api: ApiHarness, kind: str) -> None:
+    token = seal_text(api.shop.digest(PURPOSE), PURPOSE, f"{kind} ann")
+    assert "token" in click(token).field_errors
     assert settings(api) == ON
 
 

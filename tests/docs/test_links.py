@@ -29,3 +29,14 @@ def test_every_promise_names_a_test_that_is_there() -> None:
         assert shown, promise
         for name, target in shown:
             assert f"def {name}(" in (page.parent / target).read_text(encoding="utf-8"), name
+
+
+def test_every_threat_names_its_protection_and_a_test_file() -> None:
+    text = (DOCS / "threat-model.md").read_text(encoding="utf-8")
+    table = text.partition("\n## Threats\n")[2].partition("\n## ")[0]
+    rows = [line.strip("| ").split(" | ") for line in table.splitlines() if line.startswith("| ")][1:]
+    assert len(rows) > 15
+    for row in rows:
+        _, protection, tests = row
+        assert protection, row
+        assert [target for _, target in LINK.findall(tests) if target.startswith("../tests/")], row

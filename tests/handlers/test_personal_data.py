@@ -3,15 +3,16 @@
 import copy
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
 
 from functions.dynamodb.keys import KEY_ATTRIBUTES
-from functions.handlers import customer_erasure, event_publisher
+from functions.handlers import backlog_metrics, customer_erasure, event_publisher
 from functions.model.entities import Address
 from functions.runtime.log import log as function_log
 from functions.runtime.scheduled_jobs import RunIncomplete
@@ -138,6 +139,48 @@ def test_no_log_line_identifies_a_person_when_commands_fail(harness: ShopHarness
     assert any(told(body.decode()) for body in parked.values()), "the parked document is complete"
     lines = [json.loads(line) for line in log.getvalue().splitlines()]
     assert {"record_parked", "record_failed"} <= {line["message"] for line in lines}
+    assert told(log.getvalue()) == []
+
+
+CALLS = {
+    "dynamodb": ("GetItem", "BatchGetItem", "Query", "PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems"),
+    "s3": ("PutObject", "GetObject", "ListObjectsV2"),
+    "events": ("PutEvents",),
+    "sesv2": ("SendEmail",),
+}
+
+
+def test_an_error_that_ends_a_function_identifies_no_person_because_lambda_logs_its_text(
+    harness: ShopHarness, log: io.StringIO
+) -> None:
+    customers.register_customer(harness.shop, CANARY, EMAIL, NAME)
+    products.create_product(harness.shop, STAFF, "mug", "Blue mug", 1250, "EUR", 1)
+    products.receive_stock(harness.shop, STAFF, "first", "mug", 10)
+    harness.pay_order(place(harness, "one"))
+    records = harness.new_records()
+    event_publisher.handler({"Records": records}, None)
+    messages = {name: harness.take_messages(name) for name in WORKERS}
+    erase_customer(harness.shop, CANARY, CANARY.id)
+    functions: dict[str, Callable[[], Any]] = {
+        **{name: partial(reader.handler, {"Records": records}, None) for name, reader in READERS.items()},
+        **{name: partial(worker.handler, {"Records": messages[name]}, None) for name, worker in WORKERS.items()},
+        "order_deadlines": partial(harness.lapse, "2126-11-21T09:30:00Z"),
+        "customer_erasure": partial(customer_erasure.handler, {"time": harness.now().isoformat()}, None),
+        "backlog_metrics": partial(backlog_metrics.handler, {}, None),
+    }
+    ended: dict[tuple[str, str], Exception] = {}
+    for service, operation in [(service, name) for service, names in CALLS.items() for name in names]:
+        for name, run in functions.items():
+            with fail_calls(service, operation, "ValidationException", message=f"{NAME} <{EMAIL}>"):
+                try:
+                    run()
+                except Exception as error:  # noqa: BLE001  any error: Lambda logs its text
+                    ended[name, operation] = error
+    quoted = {key for key, error in ended.items() if told(str(error))}
+    assert quoted == {("customer_erasure", "Query"), ("backlog_metrics", "ListObjectsV2")}, (
+        "the first requests of two jobs, which name only a queue and a bucket: AWS has no personal data to quote"
+    )
+    assert ended.keys() > quoted
     assert told(log.getvalue()) == []
 
 

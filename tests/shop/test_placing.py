@@ -295,8 +295,8 @@ def test_an_orders_id_is_made_of_customer_and_key_and_cannot_be_guessed(shop: Sh
     assert id == place(shop).order_id
     assert re.fullmatch("[a-z2-7]{26}", id), "128 bits, in characters that a URL and a key allow"
     assert id != derive_order_id(replace(shop, pepper=lambda: b"another"), "ann", "key-1")
-    pairs = [("an", "nkey-1"), ("annkey-1", ""), ("", "annkey-1"), ("ann", "key-2")]
-    assert len({id, *(derive_order_id(shop, *pair) for pair in pairs)}) == 5
+    pairs = [("an", "nkey-1"), ("annkey-1", ""), ("", "annkey-1"), ("ann", "key-2"), ("bob", "key-1")]
+    assert len({id, *(derive_order_id(shop, *pair) for pair in pairs)}) == 6
 
 
 # conflicts ----------------------------------------------------------------------------------------------------

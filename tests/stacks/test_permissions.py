@@ -280,6 +280,34 @@ def test_each_secret_is_readable_only_by_its_users(dev: SynthesizedTemplate) -> 
     assert "dynamodb:Query" not in allowed(dev, "refund_worker"), "it gets the key in the message"
 
 
+def test_operators_may_change_the_webhooks_and_the_providers_secret_and_no_more_and_read_none(
+    dev: SynthesizedTemplate, prod: SynthesizedTemplate
+) -> None:
+    for template in (dev, prod):
+        (role,) = [id for id in template.resources("AWS::IAM::Role") if id.startswith("Operators")]
+        may = {action: ons for action, ons in operators_may(template).items() if action.startswith("secretsmanager:")}
+        assert may.keys() == {
+            "secretsmanager:PutSecretValue",
+            "secretsmanager:ListSecretVersionIds",
+            "secretsmanager:UpdateSecretVersionStage",
+        }
+        for action, secrets in may.items():
+            assert sorted(one["Ref"].removeprefix("Secrets")[:6] for one in secrets) == ["Provid", "Webhoo"], action
+        policies = ("AWS::IAM::Policy", "AWS::IAM::ManagedPolicy")
+        readers = {
+            one["Ref"]
+            for policy in (policy for kind in policies for policy in template.properties(kind).values())
+            for statement in policy["PolicyDocument"]["Statement"]
+            for action in as_list(statement["Action"])
+            if fnmatch("secretsmanager:GetSecretValue", action) or fnmatch("secretsmanager:BatchGetSecretValue", action)
+            for one in policy["Roles"]
+        }
+        functions = [template.function(module) for module in ("api", "product_alert_worker", "refund_worker")]
+        roles = {template.properties("AWS::Lambda::Function")[id]["Role"]["Fn::GetAtt"][0] for id in functions}
+        assert role not in readers
+        assert readers == roles
+
+
 # all of it, and the key ----------------------------------------------------------------------------------------------
 def test_the_page_of_permissions_equals_the_template(dev: SynthesizedTemplate, prod: SynthesizedTemplate) -> None:
     written = (DOCS / "permissions.md").read_text(encoding="utf-8")

@@ -248,6 +248,42 @@ def test_a_locked_vault_keeps_each_backup_for_some_days(prod: SynthesizedTemplat
     assert other.only_properties("AWS::Backup::BackupVault")["LockConfiguration"] == {"MinRetentionDays": 14}
 
 
+# encryption -----------------------------------------------------------------------------------------------------------
+def test_data_is_encrypted_with_the_shops_key_and_queues_and_logs_with_keys_of_aws(
+    prod: SynthesizedTemplate, other: SynthesizedTemplate, paged: SynthesizedTemplate
+) -> None:
+    for template in (prod, other, paged):
+        (key_id,) = template.resources("AWS::KMS::Key")
+        key = {"Fn::GetAtt": [key_id, "Arn"]}
+        buckets = {
+            id: rule["ServerSideEncryptionByDefault"]
+            for id, bucket in template.properties("AWS::S3::Bucket").items()
+            for rule in bucket["BucketEncryption"]["ServerSideEncryptionConfiguration"]
+        }
+        page = [buckets.pop(id) for id in list(buckets) if id.startswith("Page")]
+        assert page in ([], [{"SSEAlgorithm": "AES256"}]), "its files are public"
+        keys = {
+            **{id: bucket.get("KMSMasterKeyID") for id, bucket in buckets.items()},
+            **{id: it.get("KmsKeyId") for id, it in template.properties("AWS::SecretsManager::Secret").items()},
+            **{id: it.get("EncryptionKeyArn") for id, it in template.properties("AWS::Backup::BackupVault").items()},
+            **{id: it.get("KmsMasterKeyId") for id, it in template.properties("AWS::SNS::Topic").items()},
+            **{
+                id: replica["SSESpecification"]["KMSMasterKeyId"]
+                for id, table in template.properties(TABLE).items()
+                for replica in table["Replicas"]
+            },
+        }
+        assert len(keys) >= 2 + 3 + 1 + 1, "buckets, secrets, the alarm topic, the table"
+        assert keys == dict.fromkeys(keys, key)
+        queues = template.properties("AWS::SQS::Queue")
+        assert {id: it.get("SqsManagedSseEnabled") for id, it in queues.items()} == dict.fromkeys(queues, True)
+        others = ("AWS::Logs::LogGroup", "AWS::Events::EventBus", "AWS::Events::Archive")
+        own = [
+            it for kind in others for it in template.properties(kind).values() if any(it[n] for n in it if "Kms" in n)
+        ]
+        assert own == [], "these are encrypted with keys of AWS, as docs/threat-model.md says"
+
+
 # the account ----------------------------------------------------------------------------------------------------------
 def test_the_budget_mails_the_alarm_address_before_and_when_it_is_used_up(
     prod: SynthesizedTemplate, other: SynthesizedTemplate

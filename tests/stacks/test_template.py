@@ -363,6 +363,20 @@ def test_people_sign_in_by_a_verified_address_and_staff_and_warehouse_are_groups
     assert groups == {"staff", "warehouse"}
 
 
+def test_an_access_token_is_valid_for_an_hour_and_a_refresh_token_for_30_days_unless_it_is_revoked(
+    dev: SynthesizedTemplate, prod: SynthesizedTemplate
+) -> None:
+    minutes = {"minutes": 1, "hours": 60, "days": 24 * 60}
+    for template in (dev, prod):
+        client = template.only_properties("AWS::Cognito::UserPoolClient")
+        valid = {
+            token: client[f"{token}Validity"] * minutes[client["TokenValidityUnits"][token]]
+            for token in ("AccessToken", "IdToken", "RefreshToken")
+        }
+        assert valid == {"AccessToken": 60, "IdToken": 60, "RefreshToken": 30 * 24 * 60}
+        assert client["EnableTokenRevocation"] is True, "signing out ends the refresh token"
+
+
 def test_the_access_log_has_no_personal_data_and_the_api_is_throttled(dev: SynthesizedTemplate) -> None:
     stage = dev.only_properties("AWS::ApiGatewayV2::Stage")
     log = stage["AccessLogSettings"]["Format"]

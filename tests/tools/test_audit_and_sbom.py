@@ -2,10 +2,12 @@
 
 import json
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
 
+from stacks import bundle
 from tools import audit, locks, sbom
 from tools.audit import AuditOutcome, AuditReport, overall_outcome, parse_npm_audit, parse_pip_audit
 
@@ -70,19 +72,51 @@ def test_each_outcome_has_an_exit_code_of_its_own(
 ) -> None:
     said = {"pip-audit": recorded(f"pip-{pip}"), "node": recorded(f"npm-{npm}")}
     monkeypatch.setattr(audit, "_run_tool", lambda command: said[Path(command[0]).name])
-    monkeypatch.setattr(locks, "locked_packages", lambda lock, everywhere: PYTHON)
+    monkeypatch.setattr(locks, "locked_packages", lambda lock, here: PYTHON)
     assert audit.main() == code
     assert len(re.findall("^(Python|Node): ", capsys.readouterr().out, re.MULTILINE)) == 2
 
 
+def test_a_package_that_is_installed_here_because_of_its_marker_must_be_audited(tmp_path: Path) -> None:
+    lock = tmp_path / "requirements.txt"
+    lock.write_text(
+        "attrs==26.1.0 \\\n    --hash=sha256:0\n"
+        "cffi==2.1.1 ; platform_python_implementation != 'PyPy' \\\n    --hash=sha256:0\n"
+        "other==1.0 ; sys_platform == 'none' \\\n    --hash=sha256:0\n"
+    )
+    assert locks.locked_packages(lock, here=True) == {"attrs": "26.1.0", "cffi": "2.1.1"}
+    assert locks.locked_packages(lock).keys() == {"attrs", "cffi", "other"}
+
+
 # the locks, and the list of all ---------------------------------------------------------------------------------------
-@pytest.mark.parametrize("lock", [locks.DEPLOYED_LOCK, locks.PYTHON_LOCK])
+@pytest.mark.parametrize("lock", [locks.DEPLOYED_LOCK, locks.PYTHON_LOCK, locks.PROJECT / "bench/requirements.txt"])
 def test_every_package_of_a_lock_has_its_hashes_and_no_host(lock: Path) -> None:
     text = lock.read_text()
     entries = re.split(r"^(?=[A-Za-z0-9])", text, flags=re.MULTILINE)[1:]
     assert len(entries) == len(locks.locked_packages(lock)) > 5
     assert not [entry for entry in entries if "--hash=sha256:" not in entry]
     assert not re.search(r"https?://|--index-url|--find-links", text)
+
+
+def test_every_installation_of_python_packages_checks_the_hashes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    makefile = (locks.PROJECT / "Makefile").read_text().replace("\\\n", " ")
+    installs = [line for line in makefile.splitlines() if re.search(r"\bpip install\b", line)]
+    assert len(installs) == 2, "one for .venv, with uv and the rest; one for the benchmarks"
+    for line in installs:
+        assert line.count("pip install") == line.count("--require-hashes"), line
+    workflows = [file.read_text() for file in (locks.PROJECT / ".github" / "workflows").glob("*.yml")]
+    assert not [text for text in workflows if "pip install" in text]
+    commands: list[list[str]] = []
+
+    def run(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
+        commands.append(command)
+        return subprocess.CompletedProcess(command, 0)
+
+    monkeypatch.setattr(bundle.subprocess, "run", run)  # type: ignore[attr-defined]
+    bundle._install(tmp_path, bundle.LAMBDA_TARGET)
+    assert [command[-3:] for command in commands] == [["--require-hashes", "--requirement", str(locks.DEPLOYED_LOCK)]]
 
 
 def test_every_package_of_nodes_lock_has_its_hash_and_no_host() -> None:
