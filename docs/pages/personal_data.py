@@ -59,7 +59,8 @@ when its order is archived and after an erasure. An export includes it.
   ([why](decisions/0084-ses-knows-which-addresses-get-no-mail.md)).
 - The failure store keeps failed records for 30 days. An erasure removes the customer's personal attributes from them.
 - Point-in-time recovery keeps old data for 35 days, and backups in prod for {STAGES["prod"].monthly_backup_days} days
-  ([settings](settings.md)). After a restore, staff repeat later erasures ([step 9](runbooks/restore-table.md)).
+  ([settings](settings.md)). After a restore, staff erase again the customers who were erased after the restore point
+  ([step 9](runbooks/restore-table.md)).
 - Events, queues, logs, keys and metrics have no personal attributes. The user pool has the sign-in: its operator
   deletes the user after the event `CustomerErased`.
 """
