@@ -445,8 +445,7 @@ def _quota_sections(deployment: Deployment) -> Iterator[str]:
     one_order, two_thousand = needs(1), needs(AIMS["steady", "raised"])
     yield f"""
 The quotas to raise before the shop takes {AIMS["steady", "raised"]:,} orders a second in {REGION}, and every limit that
-[the model](scale.md) knows. Values as known on {SEEN}. AWS changes them: compare them with the linked pages and with the
-Service Quotas console of your account.
+[the model](scale.md) knows. AWS changes them: compare the values, of {SEEN}, with the linked pages and your account.
 """
     yield "## Quotas to raise"
     yield markdown.render_table(
@@ -463,16 +462,15 @@ Service Quotas console of your account.
         ],
     )  # fmt: skip
     yield f"""
-The orders a second are the default divided by the need of an order of the steady mix, if nothing else uses the quota.
-Other limits of the shop may come first ([scale.md](scale.md)). To raise a quota, follow its code to the Service Quotas
-console of the account's region, or run `aws service-quotas request-service-quota-increase --service-code dynamodb
---quota-code L-AB614373 --desired-value 200000`. AWS answers within days. `make preflight STAGE=prod ARGS="--orders 50"`
-compares the quotas of an account with the need of so many orders a second ([how](first-deploy.md)).
+The orders a second assume that nothing else uses the quota; other limits may come first ([scale.md](scale.md)). The
+value to request is above the need, for uneven load. The mails of a day assume a mean of a third of the peak.
 
-The value to request is above the need, for uneven load. Mails: the need of a day assumes a mean of a third of the peak.
-Write and read units apply to the table and to each index. A new account has less: {NEW_ACCOUNT["lambda-concurrency"]:g} concurrent
-invocations, and SES in its sandbox with {NEW_ACCOUNT["ses-day"]:g} mails a day. SES raises its quotas only after
-[production access]({limits.SES}/request-production-access.html).
+To raise a quota, follow its code to the Service Quotas console, or run `aws service-quotas
+request-service-quota-increase --service-code dynamodb --quota-code L-AB614373 --desired-value 200000`. AWS answers
+within days, SES only after [production access]({limits.SES}/request-production-access.html).
+
+A new account has less: {NEW_ACCOUNT["lambda-concurrency"]:g} concurrent invocations, and {NEW_ACCOUNT["ses-day"]:g} mails a day. `make preflight STAGE=prod
+ARGS="--orders 50"` compares the quotas of an account with the need of so many orders a second ([how](first-deploy.md)).
 """
     yield "## Limits"
     yield markdown.render_table(

@@ -18,8 +18,8 @@ def render_page(template: Mapping[str, Any]) -> str:
 
 def _sections(resources: Mapping[str, Resource]) -> Iterator[str]:
     yield """
-All permissions of each role, and all that a resource policy grants. [A test](../tests/stacks/test_permissions.py)
-compares this page with the template: review its changes as changes of permissions.
+[A test](../tests/stacks/test_permissions.py) compares this page with the template: review its changes as changes of
+permissions.
 """
     yield "## Permissions of the functions and of operators"
     yield markdown.render_table(("role of", "actions", "resource"), _role_rows(resources))

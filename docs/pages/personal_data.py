@@ -26,9 +26,8 @@ def _sections() -> Iterator[str]:
     yield """
 Each row of the [key table](table.md) declares whose data its items hold: `owner`, `personal` (the attributes that
 identify the customer, or that they wrote), `purpose` and `on_erasure`. This page, the erasure and the export follow
-from these declarations ([why](decisions/0051-a-row-declares-whose-personal-data-it-holds.md)). Synth, `make check`, the
-tests and the local start reject a row without them. [A test](../tests/model/test_personal_data.py) adds an entity with
-a name: with a declaration it is exported and erased without any other code.
+from these declarations ([why](decisions/0051-a-row-declares-whose-personal-data-it-holds.md)): a new entity needs no
+other code ([test](../tests/model/test_personal_data.py)).
 """
     yield "## Stored data of a customer"
     yield markdown.render_table(
@@ -45,19 +44,19 @@ a name: with a declaration it is exported and erased without any other code.
             for row in personal_data.owned_rows()
         ],
     )
-    yield "Ids stay after an erasure. They are random, and only invoices then connect an id with a name."
-    yield "## Data that an invoice must keep"
-    kept = [row for row in personal_data.owned_rows() if row.erasure == "keep"]
-    yield markdown.bullet_list(f"**{row.type}**: {_names(row)}. {row.purpose.capitalize()}." for row in kept)
-    yield "It stays in the table when its order is archived, and after an erasure. An export includes it."
+    kept = " and ".join(row.type for row in personal_data.owned_rows() if row.erasure == "keep")
+    yield f"""
+Ids stay after an erasure. They are random, and only an {kept} then connects an id with a name. It stays in the table
+when its order is archived and after an erasure. An export includes it.
+"""
     yield "## Outside the table"
     yield f"""
-- The archive in S3 has the items of closed orders: an erasure rewrites these objects, and an export reads them. It also
-  has expired activity entries, with ids only: an export does not read them, because each order's timeline has the same
-  changes. Operators can query the archive ([analytics](analytics.md#personal-data-and-retention)).
-- SES keeps the addresses to which it sends no mails, after a bounce or a complaint, in the suppression list of the AWS
-  account. An entry stays after an erasure, so that the address still gets no mails. Staff can delete it before the
-  erasure, an administrator of the account later ([why](decisions/0084-ses-knows-which-addresses-get-no-mail.md)).
+- The archive in S3 has the items of closed orders: an erasure rewrites these objects, and an export reads them. Its
+  expired activity entries have ids only. Operators can query the archive
+  ([analytics](analytics.md#personal-data-and-retention)).
+- The suppression list of SES keeps addresses after a bounce or a complaint, also after an erasure. Staff can delete an
+  entry before the erasure, an administrator of the account later
+  ([why](decisions/0084-ses-knows-which-addresses-get-no-mail.md)).
 - The failure store keeps failed records for 30 days. An erasure removes the customer's personal attributes from them.
 - The table's stream keeps the images of changed items for 24 hours, point-in-time recovery keeps old data for 35 days,
   and backups in prod for {STAGES["prod"].monthly_backup_days} days ([settings](settings.md)). After a restore, staff
@@ -75,16 +74,16 @@ curl -H "Authorization: Bearer $TOKEN" "$API/customers/me/export?limit=100"
 ```
 
 An answer is `{"items": [{"type": "Review", "data": {...}}], "cursor": "..."}`. Send `cursor` until it is null. A page
-ends after `limit` items or about a megabyte, far below the 6 MB of a Lambda's answer. No read is a scan: the
-[access patterns](access-patterns.md) are A26, A12b and A22e, and a query for each item that only an index finds.
+ends after `limit` items or about a megabyte. No read is a scan ([access patterns](access-patterns.md) A26, A12b and
+A22e).
 
 `DELETE /customers/{customer_id}` starts an erasure. The profile is deleted at once; an hourly job erases the rest, and
 finishes 14 days after it found the last personal data ([why](decisions/0015-erasure-is-one-write-and-then-a-walk.md)).
 """
     yield "## Items that belong to no customer"
     yield """
-These items have no personal attributes. Some have the id of a customer or an order, but no key finds them by customer.
-So an export does not include them, and an erasure does not change them.
+These items have no personal attributes, and no key finds them by customer. So an export does not include them, and an
+erasure does not change them.
 """
     yield markdown.bullet_list(
         f"{row.type}" + (f": {row.purpose}" if row.purpose else "") for row in t.ROWS if row.owner == NOBODY
