@@ -113,8 +113,8 @@ API Gateway's limits are targets, not exact
 Products, stock, categories, ratings, reviews and best sellers are the same for everyone. Their answers have
 `Cache-Control: public, max-age=0, s-maxage=SECONDS`, where `SECONDS` is `public_cache_seconds`. All other answers, and
 all errors of the function, have `Cache-Control: private, no-store`; only the API's documentation may be cached for five
-minutes ([reasons, and what it saves](decisions/0076-only-public-answers-are-cached.md)). CloudFront keeps no errors, not
-even those of API Gateway, such as 429.
+minutes ([reasons, and what it saves](decisions/0076-only-public-answers-are-cached.md)). CloudFront keeps no errors,
+not even those of API Gateway, such as 429.
 
 - CloudFront (with `page` or `web_acl`) answers from its cache for that time, and may show the last answer longer while
   the API fails.

@@ -15,7 +15,7 @@ from functions.handlers import event_publisher
 from functions.model import changes, events
 from functions.model.table import ROWS_BY_TYPE
 from functions.runtime import clients
-from functions.shop import cancellation, orders
+from functions.shop import cancellation, orders, payments
 from local.expiry import expire_until
 from tests.support.client_faults import crash_at
 from tests.support.harness import ANN, ShopHarness
@@ -140,6 +140,28 @@ def test_an_event_has_the_fields_of_its_contract(harness: ShopHarness, onto: Cal
             "currency": "EUR",
             "placed_at": order.placed_at,
         },
+    }
+
+
+def test_a_payment_that_fits_no_order_is_an_event_for_a_person(
+    harness: ShopHarness, onto: Callable[[Bus], Bus]
+) -> None:
+    harness.open_shop()
+    harness.new_records()
+    payment = payments.ProviderPaymentEvent("evt_1", "pi_1", "unknown-order", "succeeded", 2500, "EUR")
+    payments.record_payment(harness.shop, payment, {"id": "evt_1"})
+    bus = onto(Bus())
+    handle(harness.new_records())
+    (event,) = bus.taken
+    (stored,) = payments.list_unmatched_payments(harness.shop)
+    assert (event["type"], event["time"]) == ("PaymentUnmatched", stored.updated_at)
+    assert event["data"] == {
+        "order_id": "unknown-order",
+        "payment_id": "pi_1",
+        "method": "CARD",
+        "status": "UNMATCHED",
+        "amount": 2500,
+        "currency": "EUR",
     }
 
 

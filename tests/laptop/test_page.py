@@ -260,6 +260,24 @@ def test_a_body_without_a_length_is_refused(laptop: LaptopShop, port: str, sent:
         assert (answer.status, json.loads(answer.read())["status"]) == (status, status)
 
 
+def test_measured_invocations_are_pushed_only_to_who_follows_one_order(
+    browser: Browser, people: DemoClients, order: Any
+) -> None:
+    id = order["order_id"]
+    last = eventually(lambda: of_kind(browser.entries(id), "effect"), others_buy(people))[-1]["id"]
+    (first, *_) = of_kind(browser.entries(id), "invocation")
+    with browser.following(f"?after={first['id'] - 1}&order={id}") as pushed:
+        assert next(pushed) == first
+    with browser.following(f"?after={first['id'] - 1}") as pushed:
+        kinds = set()
+        for entry in pushed:
+            kinds.add(entry["kind"])
+            if entry["id"] >= last:
+                break
+    assert "effect" in kinds
+    assert "invocation" not in kinds
+
+
 def test_entries_are_followed_from_a_number(browser: Browser) -> None:
     assert browser.ask("GET", "/local/events?after=soon")[0] == 400
 
