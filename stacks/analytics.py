@@ -15,7 +15,7 @@ from constructs import Construct
 
 from functions.model.archive_columns import ColumnType, Structure, archive_columns
 from stacks.archive_bucket import ArchiveBucket
-from stacks.nag_suppressions import acknowledge
+from stacks.data_bucket import DataBucket
 from stacks.stage import Stage
 
 RESULT_DAYS = 7
@@ -84,28 +84,18 @@ class Analytics(Construct):
         )
 
     def _create_results_bucket(self, stage: Stage, key: kms.IKey) -> s3.Bucket:
-        results = s3.Bucket(
+        return DataBucket(
             self,
             "Results",
-            encryption=s3.BucketEncryption.KMS,
-            encryption_key=key,
-            bucket_key_enabled=True,
-            block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
-            enforce_ssl=True,
-            minimum_tls_version=1.2,
+            stage=stage,
+            key=key,
             lifecycle_rules=[
                 s3.LifecycleRule(
                     expiration=Duration.days(RESULT_DAYS),
                     abort_incomplete_multipart_upload_after=Duration.days(1),
                 )
             ],
-            removal_policy=stage.removal_policy,
         )
-        acknowledge(
-            results,
-            {"AwsSolutions-S1": "Only a trail of data events records who reads the objects: docs/threat-model.md."},
-        )
-        return results
 
     def _create_workgroup(self, stage: Stage, key: kms.IKey, results: s3.Bucket) -> None:
         made = athena.CfnWorkGroup

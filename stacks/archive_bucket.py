@@ -8,6 +8,7 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
+from stacks.data_bucket import DataBucket
 from stacks.nag_suppressions import acknowledge
 from stacks.stage import Stage
 
@@ -34,15 +35,11 @@ class ArchiveBucket(Construct):
 
     def __init__(self, scope: Construct, id: str, *, stage: Stage, key: kms.IKey) -> None:
         super().__init__(scope, id)
-        bucket = s3.Bucket(
+        bucket = DataBucket(
             self,
             "Bucket",
-            encryption=s3.BucketEncryption.KMS,
-            encryption_key=key,
-            bucket_key_enabled=True,
-            block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
-            enforce_ssl=True,
-            minimum_tls_version=1.2,
+            stage=stage,
+            key=key,
             versioned=True,
             lifecycle_rules=[
                 s3.LifecycleRule(
@@ -59,7 +56,6 @@ class ArchiveBucket(Construct):
                     abort_incomplete_multipart_upload_after=Duration.days(7),
                 ),
             ],
-            removal_policy=stage.removal_policy,
         )
         self.name: str = bucket.bucket_name
         self.arn: str = bucket.bucket_arn
@@ -68,7 +64,6 @@ class ArchiveBucket(Construct):
         acknowledge(
             bucket,
             {
-                "AwsSolutions-S1": "Only a trail of data events records who reads the objects: docs/threat-model.md.",
                 "CloudFormation-Validate::W9003": "The CDK writes a size as a number, which CloudFormation accepts.",
             },
         )

@@ -10,7 +10,7 @@ from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from functions.model import retention
-from stacks.nag_suppressions import acknowledge
+from stacks.data_bucket import DataBucket
 from stacks.stage import Stage
 
 
@@ -23,24 +23,15 @@ class FailureStore(Construct):
 
     def __init__(self, scope: Construct, id: str, *, stage: Stage, key: kms.IKey) -> None:
         super().__init__(scope, id)
-        bucket = s3.Bucket(
+        bucket = DataBucket(
             self,
             "Bucket",
-            encryption=s3.BucketEncryption.KMS,
-            encryption_key=key,
-            bucket_key_enabled=True,
-            block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
-            enforce_ssl=True,
-            minimum_tls_version=1.2,
+            stage=stage,
+            key=key,
             lifecycle_rules=[s3.LifecycleRule(expiration=Duration.days(retention.FAILURE_DAYS))],
-            removal_policy=stage.removal_policy,
         )
         self.name: str = bucket.bucket_name
         self.arn: str = bucket.bucket_arn
         self.parked_arn = f"{self.arn}/parked/*"
         self.given_up_arn = f"{self.arn}/aws/lambda/*"
         self.redriven_arn = f"{self.arn}/redriven/*"
-        acknowledge(
-            bucket,
-            {"AwsSolutions-S1": "Only a trail of data events records who reads the objects: docs/threat-model.md."},
-        )
