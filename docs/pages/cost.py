@@ -118,7 +118,7 @@ adds {grown} to a month of prod, in the order of the columns. Ten million orders
 second on average ([what prod can process](scale.md)).
 
 The largest line is users: Cognito bills each user who signs in or refreshes a token in a month, by
-[plan](decisions/0081-defaults-give-what-they-cost.md). The second is mails.
+[plan](decisions/0081-a-default-gives-what-it-costs.md). The second is mails.
 """
 
 

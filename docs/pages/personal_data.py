@@ -78,7 +78,8 @@ ends after `limit` items or about a megabyte. No read is a scan ([access pattern
 A22e).
 
 `DELETE /customers/{customer_id}` starts an erasure. The profile is deleted at once; an hourly job erases the rest, and
-finishes 14 days after it found the last personal data ([why](decisions/0015-erasure-is-one-write-and-then-a-walk.md)).
+finishes 14 days after it found the last personal data
+([why](decisions/0015-an-erasure-is-one-transaction-then-an-hourly-job.md)).
 """
     yield "## Items that belong to no customer"
     yield """

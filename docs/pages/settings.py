@@ -144,7 +144,7 @@ secret, see [its runbook](runbooks/rotate-secrets.md#the-fronts-secret).
     yield "## The page"
     yield """
 With the setting `page`, CloudFront serves the page of `make up` without its internals, at `/page/` beside the API, and
-users sign in with Cognito ([reasons](decisions/0040-the-page-signs-in-as-a-public-client.md)):
+users sign in with Cognito ([reasons](decisions/0040-the-page-on-aws-is-the-local-page-without-its-internals.md)):
 
 1. Set `page = "my-shop"` and deploy. The output is `PageUrl`. The prefix must be unique in the region.
    If it is taken, the deploy fails and is rolled back. The first deploy takes some minutes longer, because of

@@ -58,15 +58,17 @@ def test_each_pointer_to_a_decision_leads_to_its_record() -> None:
         "Decision\n999",
         "docs/decisions/0026",
         "docs/decisions/0001-another-title.md",
-        "[2](0001-key-templates.md)",
-        "[decision 2](decisions/0001-key-templates.md)",
+        "[2](0001-keys-are-templates.md)",
+        "[decision 2](decisions/0001-keys-are-templates.md)",
     ],
 )
 def test_a_wrong_pointer_is_found(text: str) -> None:
     assert wrong_pointers(text)
 
 
-@pytest.mark.parametrize("text", ["decision 1", "docs/decisions/0001", "[1](0001-key-templates.md)", "2 decisions"])
+@pytest.mark.parametrize(
+    "text", ["decision 1", "docs/decisions/0001", "[1](0001-keys-are-templates.md)", "2 decisions"]
+)
 def test_a_right_pointer_is_not_reported(text: str) -> None:
     assert wrong_pointers(text) == []
 
