@@ -245,8 +245,9 @@ def test_each_command_has_a_chapter_with_its_sums(paid: tuple[MeasuredShop, str]
     assert placed["ms"] > 0
 
 
-def test_the_lapse_of_an_order_and_its_archive_are_chapters(measured: MeasuredShop) -> None:
-    order_id = measured.request("POST /orders", None, measured.harness.place_order)
+def archive_unpaid_order(measured: MeasuredShop) -> str:
+    """Place an order, let it lapse because it is not paid, and archive it. Return its id."""
+    order_id: str = measured.request("POST /orders", None, measured.harness.place_order)
     measured.deliver()
     measured.harness.advance_days(1)
     at = measured.harness.now().strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -254,6 +255,11 @@ def test_the_lapse_of_an_order_and_its_archive_are_chapters(measured: MeasuredSh
     measured.deliver()
     measured.harness.advance_days(400)
     measured.deliver()
+    return order_id
+
+
+def test_the_lapse_of_an_order_and_its_archive_are_chapters(measured: MeasuredShop) -> None:
+    order_id = archive_unpaid_order(measured)
     trace = measured.trace(order_id)
     assert [chapter["title"] for chapter in trace["chapters"]] == ["Placed", "Lapsed", "Archived"]
     assert causes(trace, named(trace, "MODIFY Order", detail="PENDING → LAPSED"))[-1] == "order_deadlines"
@@ -261,14 +267,7 @@ def test_the_lapse_of_an_order_and_its_archive_are_chapters(measured: MeasuredSh
 
 
 def test_a_restore_right_after_the_archive_has_its_own_chapter(measured: MeasuredShop) -> None:
-    order_id = measured.request("POST /orders", None, measured.harness.place_order)
-    measured.deliver()
-    measured.harness.advance_days(1)
-    at = measured.harness.now().strftime("%Y-%m-%dT%H:%M:%SZ")
-    measured.invoke("order_deadlines", order_deadlines.handler, {"time": at})
-    measured.deliver()
-    measured.harness.advance_days(400)
-    measured.deliver()
+    order_id = archive_unpaid_order(measured)
     fetch = make_archive_fetcher(clients.client("s3"), "archive")
     measured.run_tool(lambda: restore_order(measured.harness.shop, fetch, order_id, settles=timedelta(0)))
     measured.deliver()
