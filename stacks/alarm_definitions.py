@@ -219,6 +219,14 @@ ALARMS: tuple[AlarmDefinition, ...] = (
         runbook="unmatched-payment",
     ),
     AlarmDefinition(
+        name="over-refunded",
+        description="More money of an order left the shop than was paid",
+        metric=metrics.OVER_REFUNDED,
+        statistic="Sum",
+        above=0,
+        runbook="over-refunded",
+    ),
+    AlarmDefinition(
         name="api-5xx",
         description="The API answers more than 2 % of all requests with 5xx errors",
         metric="AWS/ApiGateway 5xx",

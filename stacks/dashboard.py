@@ -119,7 +119,10 @@ class Dashboard(Construct):
         ]
 
     def _money(self) -> WidgetRow:
-        back = [self._metric_by_dimension(m.REFUNDED, minutes=60), self._sum_metric(m.REFUNDS_FAILED, 60)]
+        back = [
+            self._metric_by_dimension(m.REFUNDED, minutes=60),
+            *(self._sum_metric(metric, 60) for metric in (m.REFUNDS_FAILED, m.OVER_REFUNDED)),
+        ]
         levels = self._level_metrics(m.UNMATCHED_PAYMENTS, m.LAPSE_BACKLOG, m.ARCHIVE_MISMATCHES)
         return [
             (_graph_widget, "Revenue per hour, minor units", [self._metric_by_dimension(m.REVENUE, minutes=60)]),

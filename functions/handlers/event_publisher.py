@@ -118,7 +118,13 @@ def _publish_entries(batch: StreamBatch, entries: list[tuple[list[Record], dict[
             detail = json.loads(entry["Detail"])
             about = {"event": detail["type"], "event_id": detail["id"], "order_id": detail["data"].get("order_id")}
             taken.append(about)
-            if detail["type"] == "OrderPaid":
-                observability.add_metric(metrics.ORDERS_PAID)
-                observability.add_metric(metrics.REVENUE, detail["data"]["total"], currency=detail["data"]["currency"])
+            _count_event(detail["type"], detail["data"])
     return taken
+
+
+def _count_event(event: str, data: Mapping[str, Any]) -> None:
+    if event == "OrderPaid":
+        observability.add_metric(metrics.ORDERS_PAID)
+        observability.add_metric(metrics.REVENUE, data["total"], currency=data["currency"])
+    elif event == "OrderOverRefunded":
+        observability.add_metric(metrics.OVER_REFUNDED)

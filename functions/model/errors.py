@@ -25,7 +25,6 @@ ShopError
 │   ├── TooMuch(field, most)              more than can be paid, shipped, returned or refunded; `most` is the maximum
 │   ├── TooManyUnpaidOrders(most)         the customer has the maximum number of unpaid orders
 │   ├── ReturnWindowOver(ended_at)        the period for returns has ended
-│   ├── TooEarly(retry_after_seconds)     an event that must come first has not arrived yet; send this event again later
 │   └── WrongState(what, state, command)  the state table forbids the command in this state
 ├── IdempotencyKeyReused                  the idempotency key was used with a different request
 └── TooManyWrites(...)                    the customer sent more writes than allowed; send this request again later
@@ -190,12 +189,6 @@ class ReturnWindowOver(CommandRejected):
     def __init__(self, ended_at: str) -> None:
         super().__init__(f"the goods could be returned until {ended_at}")
         self.ended_at = ended_at
-
-
-class TooEarly(CommandRejected):
-    def __init__(self, retry_after_seconds: int) -> None:
-        super().__init__("an earlier event has not arrived yet: send this event again later")
-        self.retry_after_seconds = retry_after_seconds
 
 
 class WrongState(CommandRejected):

@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 from functions.dynamodb.codec import Image, entity
 from functions.dynamodb.keys import Instant, Row
@@ -54,11 +54,14 @@ class PaymentData:
 
 
 @entity
-class DisputeData:
+class KeptEventData:
     order_id: str
-    dispute_id: str
     payment_id: str
-    status: e.DisputeStatus
+    object_id: str
+    kind: Literal["DISPUTE", "REFUND"]
+    status: e.KeptEventStatus
+    amount: int
+    currency: str
 
 
 @entity
@@ -196,6 +199,7 @@ EVENTS = (
     EventContract("OrderPartlyReturned",  t.ORDER,           OrderData,    "a part of an order was returned"),
     EventContract("OrderReturned",        t.ORDER,           OrderData,    "all goods of an order were returned"),
     EventContract("OrderRefunded",        t.ORDER,           OrderData,    "an amount of an order is refunded without a return"),
+    EventContract("OrderOverRefunded",    t.ORDER,           OrderData,    "more money of an order was given back than was paid; a person must check it"),
     EventContract("OrderExpired",         t.EXPIRY,          ExpiryData,   "the retention of an order ended; it must be archived"),
     EventContract("OrderArchived",        t.ARCHIVED_ORDER,  OrderData,    "an order was moved to the archive"),
     EventContract("OrderRestored",        t.ORDER,           OrderData,    "an order was restored from the archive"),
@@ -205,8 +209,8 @@ EVENTS = (
     EventContract("PaymentUnmatched",     t.PAYMENT,         PaymentData,  "a payment matches no order; a person must check it"),
     EventContract("PaymentDisputed",      t.PAYMENT,         PaymentData,  "the customer's bank disputes a payment"),
     EventContract("PaymentRefunded",      t.PAYMENT,         PaymentData,  "a payment was refunded in full, or charged back by the bank"),
-    EventContract("ArchivedOrderDisputed", t.ARCHIVED_DISPUTE, DisputeData, "the customer's bank disputes a payment of an archived order"),
-    EventContract("ArchivedDisputeEnded", t.ARCHIVED_DISPUTE, DisputeData, "a dispute of an archived order was won or lost"),
+    EventContract("PaymentEventKept",     t.KEPT_EVENT,      KeptEventData, "a dispute or refund of a payment that is archived or not known yet"),
+    EventContract("KeptPaymentEventChanged", t.KEPT_EVENT,   KeptEventData, "the state of such a dispute or refund changed"),
     EventContract("RefundRequested",      t.REFUND,          RefundData,   "a refund was requested, or is retried"),
     EventContract("RefundSucceeded",      t.REFUND,          RefundData,   "a refund was paid to the customer"),
     EventContract("RefundFailed",         t.REFUND,          RefundData,   "a refund failed; a person must handle it"),

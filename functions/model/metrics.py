@@ -40,6 +40,7 @@ ORDERS_FULFILLED = MetricDefinition("OrdersFulfilled", "Count", "orders with an 
 REVENUE          = MetricDefinition("Revenue",         "None",  "totals of the published OrderPaid events, in minor units", dimensions=("currency",))
 REFUNDED         = MetricDefinition("Refunded",        "None",  "refunds that succeeded or were sent to the provider, in minor units", dimensions=("currency",))
 REFUNDS_FAILED   = MetricDefinition("RefundsFailed",   "Count", "failed refunds; a person must handle them")
+OVER_REFUNDED    = MetricDefinition("OverRefunded",    "Count", "published OrderOverRefunded events: more money of an order left than was paid")
 BUSY_ANSWERS     = MetricDefinition("BusyAnswers",     "Count", "requests that the API answered with 503 busy: the client tries again")
 
 READ_UNITS       = MetricDefinition("ReadUnits",       "Count", "consumed read units of the table and its indexes", dimensions=("function",))

@@ -80,11 +80,12 @@ REDEMPTION_POOL_BY_CODE   = Query[e.RedemptionPool]( id="C4",   description="rem
 CUSTOMER_OR_ERASED_BY_ID   = Get[CustomerOrErased](     id="C5",   description="customer by id, or the record of an erased customer",         rows=(t.CUSTOMER, t.ERASED_CUSTOMER))
 ORDERS_OF_CUSTOMER_CONSISTENT   = Query[e.OrderSummary](id="C6",   description="orders of a customer, newest first, consistent read",       rows=(t.ORDER_SUMMARY,), consistent=True)
 PAYMENT_CLAIM_BY_ID   = Get[e.PaymentClaim](  id="C7",   description="order that has the money of a provider's payment",            rows=(t.PAYMENT_CLAIM,))
+KEPT_EVENTS_OF_PAYMENT = Query[e.KeptEvent](id="C8", description="disputes and refunds that wait for their payment",            rows=(t.KEPT_EVENT,), newest_first=False, consistent=True)
 EFFECT_BY_ID   = Get[e.Effect](        id="R1",   description="idempotency record of a reaction",                           rows=(t.EFFECT,))
 INVOICE_SERIES_BY_NAME   = Get[e.InvoiceSeries]( id="R2",   description="last invoice number of a series",                            rows=(t.INVOICE_SERIES,))
 UNFINISHED_ERASURES   = Query[e.ErasedCustomer](id="R3", description="customers whose erasure is not finished, oldest first",      rows=(t.ERASED_CUSTOMER,), index="gsi2", shards=e.ERASURE_SHARDS.read, newest_first=False)
 CAMPAIGN_BY_PRODUCT   = Get[e.Campaign](      id="R4",   description="latest alert campaign for a product and event",               rows=(t.CAMPAIGN,))
-UNMATCHED_PAYMENTS_BY_DATE   = Query[e.Payment](     id="R5",   description="payments that match no order, oldest first",                 rows=(t.PAYMENT,), index="gsi3", newest_first=False)
+UNMATCHED_PAYMENTS_BY_DATE   = Query[Any](     id="R5",   description="payments that match no order, and events of unknown payments, oldest first", rows=(t.PAYMENT, t.KEPT_EVENT), index="gsi3", newest_first=False)
 # fmt: on
 
 PATTERNS: tuple[Get[Any] | Query[Any], ...] = tuple(p for p in list(globals().values()) if isinstance(p, Get | Query))

@@ -4,6 +4,7 @@ If a table does not list a command for the current state, the command is rejecte
 OrderPaid. When the stream delivers the record of a move, the module `changes` returns a change with this name.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal, cast
 
@@ -25,12 +26,12 @@ from functions.model.timelines import append_entry, last_entry
 OrderCommand = Literal[
     "pay_part", "pay", "unpay_part", "readdress", "cancel", "lapse", "fulfil", "request_cancel", "agree_cancel",
     "refuse_cancel", "dispatch_part", "dispatch", "request_cut", "cut_short", "cut_short_arrived", "refuse_cut",
-    "deliver_part", "deliver", "return_part", "return", "refund", "erase", "archive",
+    "deliver_part", "deliver", "return_part", "return", "over_refund", "refund", "erase", "archive",
 ]  # fmt: skip
 ShipmentCommand = Literal["dispatch", "deliver", "cancel"]
 PaymentCommand = Literal[
-    "authorise", "capture", "fail", "unmatch", "close", "dispute", "win_dispute", "lose_dispute", "note_dispute", "refund_part",
-    "refund", "regain", "regain_disputed", "regain_unmatched",
+    "authorise", "capture", "fail", "unmatch", "close", "dispute", "note_dispute", "refund_part", "refund", "regain",
+    "regain_unmatched",
 ]  # fmt: skip
 RefundCommand = Literal["send", "succeed", "fail", "retry", "settle"]
 UNCHANGED = ""
@@ -94,6 +95,7 @@ They include the states in which the warehouse was asked to stop the goods but h
 """
 # fmt: off
 ORDER_TRANSITIONS = (
+    Transition("over_refund",    ("PENDING", *REFUNDABLE_STATUSES),                  UNCHANGED,                "OrderOverRefunded",    changed_field="over_refunded"),
     Transition("unpay_part",     ("PENDING",),                                       UNCHANGED,                "OrderUnpaid",          changed_field="paid", decreasing=True),
     Transition("pay_part",       ("PENDING",),                                       UNCHANGED,                "OrderPartlyPaid",      changed_field="paid"),
     Transition("pay",            ("PENDING",),                                       "PAID",               "OrderPaid"),
@@ -129,14 +131,11 @@ PAYMENT_TRANSITIONS = (
     Transition("fail",           ("AUTHORISED",),                                    "FAILED",             "PaymentFailed"),
     Transition("unmatch",        ("AUTHORISED", "FAILED"),                           "UNMATCHED",          "PaymentUnmatched"),
     Transition("close",          ("UNMATCHED",),                                     "FAILED",             "PaymentFailed"),
-    Transition("dispute",        ("CAPTURED",),                                      "DISPUTED",           "PaymentDisputed"),
-    Transition("win_dispute",    ("DISPUTED",),                                      "CAPTURED",           "PaymentCaptured"),
-    Transition("lose_dispute",   ("CAPTURED", "DISPUTED", "UNMATCHED"),              "REFUNDED",           "PaymentRefunded"),
-    Transition("note_dispute",   RECEIVED_PAYMENT_STATUSES,                                               UNCHANGED,                "PaymentDisputeNoted",  changed_field="disputes"),
-    Transition("refund_part",    RECEIVED_PAYMENT_STATUSES,                                               UNCHANGED,                "PaymentPartlyRefunded", changed_field="refunded"),
+    Transition("dispute",        ("CAPTURED", "REFUNDED"),                           "DISPUTED",           "PaymentDisputed"),
+    Transition("note_dispute",   RECEIVED_PAYMENT_STATUSES,                          UNCHANGED,            "PaymentDisputeNoted",  changed_field="disputes"),
+    Transition("refund_part",    RECEIVED_PAYMENT_STATUSES,                          UNCHANGED,            "PaymentPartlyRefunded", changed_field="refunded"),
     Transition("refund",         ("CAPTURED", "DISPUTED", "UNMATCHED"),              "REFUNDED",           "PaymentRefunded"),
-    Transition("regain",         ("REFUNDED",),                                      "CAPTURED",           "PaymentCaptured"),
-    Transition("regain_disputed", ("REFUNDED",),                                     "DISPUTED",           "PaymentDisputed"),
+    Transition("regain",         ("DISPUTED", "REFUNDED"),                           "CAPTURED",           "PaymentCaptured"),
     Transition("regain_unmatched", ("REFUNDED",),                                    "UNMATCHED",          "PaymentUnmatched"),
 )
 REFUND_TRANSITIONS = (
@@ -182,18 +181,33 @@ def apply_payment_command(payment: Payment, command: PaymentCommand, at: Instant
     return replace(payment, status=cast(PaymentStatus, status), updated_at=at, version=payment.version + 1)
 
 
-def derive_payment_status(payment: Payment, *, unmatched: bool) -> PaymentStatus:
+def derive_payment_status(payment: Payment) -> PaymentStatus:
     """Return the status of a received payment, derived from its refunds and disputes.
 
     Call this function only for a payment whose money the shop has received.
-
-    `unmatched`: whether the payment matches no order.
     """
-    if payment.is_charged_back or payment.refunded == payment.amount > 0:
+    if payment.gone >= payment.amount > 0:
         return "REFUNDED"
-    if unmatched:
+    if payment.unmatched:
         return "UNMATCHED"
     return "DISPUTED" if payment.is_disputed else "CAPTURED"
+
+
+COMMAND_BY_STATUS: Mapping[PaymentStatus, PaymentCommand] = {
+    "REFUNDED": "refund",
+    "DISPUTED": "dispute",
+    "CAPTURED": "regain",
+    "UNMATCHED": "regain_unmatched",
+}
+"""Maps the new status of a received payment to the command that moves the payment to this status."""
+
+
+def apply_money_change(before: Payment, after: Payment, at: Instant) -> Payment:
+    """Return `after` with the status that its changed refunds or disputes give it, and with the next version."""
+    status = derive_payment_status(after)
+    if status != before.status:
+        return apply_payment_command(after, COMMAND_BY_STATUS[status], at)
+    return apply_payment_command(after, "note_dispute" if after.disputes != before.disputes else "refund_part", at)
 
 
 def apply_refund_command(refund: Refund, command: RefundCommand, at: Instant) -> Refund:

@@ -184,7 +184,8 @@ EXPIRY = Row(
     personal=(),
     purpose="to archive the order in time",
 )
-# GSI3 lists the payments that match no order. GSI2 cannot list them, because it lacks attributes of a payment.
+# GSI3 lists the payments that match no order, and the events of payments that are not known yet. GSI2 cannot list them,
+# because it lacks attributes of a payment.
 PAYMENT = Row(
     e.Payment,
     "ORDER#{order_id} / PAYMENT#{payment_id}",
@@ -201,9 +202,10 @@ PAYMENT_CLAIM = Row(
     owner=NOBODY,
     purpose="ids only: no other order can count the money of the payment",
 )
-ARCHIVED_DISPUTE = Row(
-    e.ArchivedDispute,
-    "ORDER#{order_id} / DISPUTE#{dispute_id}",
+KEPT_EVENT = Row(
+    e.KeptEvent,
+    "ORDER#{order_id} / KEPT#{payment_id}#{object_id}",
+    gsi3="PAYMENTS#{queue} / {created_at}#{order_id}#{payment_id}#{object_id}",
     owner="order_id",
     personal=(),
     purpose="to account for the money",

@@ -65,15 +65,15 @@ def order_contributions(order: e.Order) -> Iterator[e.BestSeller | e.Metric]:
     """Yield the amounts that a paid order adds to the best sellers and to the sales per minute.
 
     The amounts are added to the month and the minute in which the order was paid. An order that was never paid adds
-    nothing. The amounts do not include dropped pieces (cancelled before shipping). After the whole order was cancelled,
-    all amounts are 0.
+    nothing. The amounts do not include dropped pieces (cancelled before shipping), and the revenue does not include
+    money that a bank took or that was refunded at the provider. After the whole order was cancelled, all amounts are 0.
     """
     if order.paid_at is None:
         return
     sells = order.status in e.SOLD_STATUSES
     pieces = {id: line.quantity_to_ship if sells else 0 for id, line in order.lines.items()}
     dropped = {id: line.dropped for id, line in order.lines.items()}
-    revenue = order.total - pricing.discounted_value(order, dropped) if sells else 0
+    revenue = max(0, order.total - pricing.discounted_value(order, dropped) - order.withdrawn) if sells else 0
     yield from _sales_contributions(order.paid_at, order.order_id, order.currency, int(sells), pieces, revenue)
 
 

@@ -45,14 +45,14 @@ from functions.model.entities import (
     former_archive_prefix,
 )
 from functions.model.patterns import ORDER_ITEM_COLLECTION
-from functions.model.states import RECEIVED_PAYMENT_STATUSES, apply_order_command
+from functions.model.states import apply_order_command
 from functions.model.table import (
-    ARCHIVED_DISPUTE,
     ARCHIVED_ORDER,
     CONTRIBUTION,
     EARLIER_TIMELINE,
     EXPIRY,
     INVOICE,
+    KEPT_EVENT,
     ORDER,
     ORDER_SUMMARY,
     PAYMENT,
@@ -64,12 +64,12 @@ from functions.model.timelines import merge_timeline
 from functions.shop.cancellation import put_expiry_marker
 from functions.shop.shop import Shop, retry_on_conflict
 
-TYPES_KEPT_IN_TABLE = {ORDER.type, INVOICE.type, ARCHIVED_DISPUTE.type}
+TYPES_KEPT_IN_TABLE = {ORDER.type, INVOICE.type, KEPT_EVENT.type}
 """Item types that archiving does not delete.
 
 The order item is replaced with the stub, the small item that remains of an archived order. Invoices stay in the table,
-because the law requires that invoices stay readable. A dispute that came while the order was archived before stays
-beside the stub, so that staff see it.
+because the law requires that invoices stay readable. An event that is kept until its payment is in the table stays
+beside the stub.
 """
 REFUNDS_IN_FLIGHT: tuple[RefundStatus, ...] = ("REQUESTED", "SENT")
 """The statuses of a refund that is still being processed."""
@@ -194,23 +194,15 @@ def _days_until_money_settles(images: Sequence[Image], at: datetime) -> int:
     The order's items must stay in the table for that time, because refunds and disputes need them. If a refund is in
     progress, a dispute is open (`Payment.is_disputed`), or staff must still decide what happens with an unmatched
     payment or a failed refund, the result is RECHECK_DAYS. Otherwise the result is the number of days in which the
-    latest successful card refund may still fail. A failed refund cannot be retried if the customer's bank took the
-    payment back.
+    latest successful card refund may still fail. A failed refund cannot be retried if nothing is left of its payment.
     """
     refunds = [REFUND.decode(image) for image in images if image["type"]["S"] == REFUND.type]
     payments = [PAYMENT.decode(image) for image in images if image["type"]["S"] == PAYMENT.type]
-    lost = {payment.payment_id for payment in payments if payment.is_charged_back}
-    # A dispute beside the order is moved only to a payment that the order has. Any other such dispute keeps no order.
-    received = {payment.payment_id for payment in payments if payment.status in RECEIVED_PAYMENT_STATUSES}
-    kept = [ARCHIVED_DISPUTE.decode(image) for image in images if image["type"]["S"] == ARCHIVED_DISPUTE.type]
-    if (
-        any(
-            refund.status in REFUNDS_IN_FLIGHT or (refund.status == "FAILED" and refund.payment_id not in lost)
-            for refund in refunds
-        )
-        or any(payment.is_disputed or payment.status == "UNMATCHED" for payment in payments)
-        or any(dispute.status == "OPEN" and dispute.payment_id in received for dispute in kept)
-    ):
+    gone = {payment.payment_id for payment in payments if not payment.remaining}
+    if any(
+        refund.status in REFUNDS_IN_FLIGHT or (refund.status == "FAILED" and refund.payment_id not in gone)
+        for refund in refunds
+    ) or any(payment.is_disputed or payment.status == "UNMATCHED" for payment in payments):
         return RECHECK_DAYS
     done = [refund.updated_at for refund in refunds if refund.status == "SUCCEEDED" and refund.account_id is None]
     if not done:

@@ -61,7 +61,7 @@ def _close_order(
     transaction. A disputed payment cannot be refunded, so the order records the amount of that payment as owed. Returns
     the closed order.
     """
-    plan = plan_refunds(shop, before, before.paid - before.refunded, why)
+    plan = plan_refunds(shop, before, before.kept + before.owed, why)
     ended = replace(after, refunded=before.refunded + plan.amount, owed=plan.owed)
     shop.table.write(
         *save_order(before, ended),
@@ -152,7 +152,7 @@ def _drop_unsent_goods(shop: Shop, before: Order) -> Order:
     """
     unsent = {id: line.quantity - line.shipped for id, line in before.lines.items()}
     dropped = replace(before, lines={id: replace(line, dropped=unsent[id]) for id, line in before.lines.items()})
-    max_refund = min(refund_due(before, dropped), before.paid - before.refunded - before.owed)
+    max_refund = min(refund_due(before, dropped), before.kept)
     plan = plan_refunds(shop, before, max_refund, "CUT_SHORT")
     arrived = dropped.delivered == dropped.shipped
     now = shop.now_instant()

@@ -17,11 +17,11 @@ from itertools import count
 from typing import Any
 
 from functions.dynamodb.writes import Write, put_if_absent
-from functions.model.entities import Invoice, Order, Payment, Refund, Shipment, hash_to_bucket
+from functions.model.entities import Invoice, Order, Payment, Shipment, hash_to_bucket
 from functions.model.patterns import ORDER_ITEM_COLLECTION
 from functions.model.states import apply_order_command
-from functions.model.table import INVOICE, ORDER, PAYMENT, REFUND, SHIPMENT
-from functions.shop.invoices import allocate_payments, build_invoice, take_numbers
+from functions.model.table import INVOICE, ORDER, PAYMENT, SHIPMENT
+from functions.shop.invoices import build_invoice, counted_payments, take_numbers
 from functions.shop.orders import save_order
 from functions.shop.shipments import build_shipment
 from functions.shop.shop import Shop, retry_on_conflict
@@ -43,7 +43,6 @@ class PaidOrder:
 
     order: Order
     payments: Sequence[Payment]
-    refunds: Sequence[Refund]
     invoice_id: str | None
 
 
@@ -86,7 +85,7 @@ def _fulfil(shop: Shop, order_ids: Sequence[str], lane: int) -> dict[str, Fulfil
         order = paid.order
         number = paid.invoice_id or next(next_number)
         if paid.invoice_id is None:
-            covered = tuple(allocate_payments(order, paid.payments, paid.refunds))
+            covered = tuple(counted_payments(paid.payments))
             writes.append(put_if_absent(INVOICE, build_invoice(shop, number, order, covered)))
         after = replace(apply_order_command(order, "fulfil", shop.now_instant()), parcels=1)
         shipment = build_shipment(after, {id: line.quantity for id, line in order.lines.items()})
@@ -97,12 +96,9 @@ def _fulfil(shop: Shop, order_ids: Sequence[str], lane: int) -> dict[str, Fulfil
 
 
 def _read_paid_order(shop: Shop, order_id: str) -> PaidOrder | None:
-    """Read an order with its money, with one consistent Query. Return None if the order is not PAID.
-
-    The items come in the order of their keys, so payments are read before refunds.
-    """
+    """Read an order with its money, with one consistent Query. Return None if the order is not PAID."""
     images = shop.table.query_partition_raw(ORDER_ITEM_COLLECTION, order_id=order_id)
-    needed = {row.type for row in (ORDER, INVOICE, PAYMENT, REFUND)}
+    needed = {row.type for row in (ORDER, INVOICE, PAYMENT)}
     items = [shop.table.decode(image) for image in images if image["type"]["S"] in needed]
     order = next((item for item in items if isinstance(item, Order)), None)
     if order is None or order.status != "PAID":
@@ -110,6 +106,5 @@ def _read_paid_order(shop: Shop, order_id: str) -> PaidOrder | None:
     return PaidOrder(
         order,
         [item for item in items if isinstance(item, Payment)],
-        [item for item in items if isinstance(item, Refund)],
         next((item.invoice_id for item in items if isinstance(item, Invoice)), None),
     )

@@ -10,14 +10,12 @@ from dataclasses import dataclass, replace
 from functions.dynamodb.table import QueryPage
 from functions.dynamodb.writes import Write, conflict_if_busy, put_if_absent, update
 from functions.model.entities import (
-    REFUND_REASONS_OUTSIDE_ORDER,
     Invoice,
     InvoiceSeries,
     Line,
     Order,
     Paid,
     Payment,
-    Refund,
 )
 from functions.model.errors import NotAllowed, NotFound
 from functions.model.patterns import INVOICE_BY_ID, INVOICE_SERIES_BY_NAME, INVOICES_OF_CUSTOMER, INVOICES_OF_ORDER
@@ -32,24 +30,10 @@ LINK_LIFETIME_SECONDS = 600
 """For how many seconds a link to the printable page of an invoice is valid."""
 
 
-def allocate_payments(order: Order, payments: Iterable[Payment], refunds: Iterable[Refund]) -> Iterator[Paid]:
-    """Split the order's paid amount over its payments: yield the amount that each payment covers.
-
-    The bank may have taken a payment back (status REFUNDED). If the bank did this before the order was paid in full,
-    the customer paid again, and the other payments cover the paid amount. If the bank did this later, the payment still
-    covers its part of the paid amount. So payments with status REFUNDED come last: they cover only the rest that the
-    other payments leave.
-
-    Money above the amount due was refunded, and covers nothing. The payment and this refund are stored in one
-    transaction. So the payments must be read before the refunds: then no such refund of these payments is missing.
-    """
-    excess = [refund for refund in refunds if refund.why in REFUND_REASONS_OUTSIDE_ORDER]
-    captured = [payment for payment in payments if payment.status in CAPTURED_STATUSES]
-    left = order.paid
-    for payment in sorted(captured, key=lambda p: (p.status == "REFUNDED", p.created_at, p.payment_id)):
-        back = sum(refund.amount for refund in excess if refund.payment_id == payment.payment_id)
-        if counted := min(left, payment.amount - back):
-            left -= counted
+def counted_payments(payments: Iterable[Payment]) -> Iterator[Paid]:
+    """Yield the amount that each payment covers of the order's paid amount."""
+    for payment in payments:
+        if payment.status in CAPTURED_STATUSES and (counted := payment.amount - payment.uncounted):
             yield Paid(payment_id=payment.payment_id, amount=counted, method=payment.method)
 
 

@@ -4,21 +4,23 @@ If an order is not fully paid (PENDING), a payment is added to its paid amount, 
 amount due is refunded: the transaction that stores the payment also stores the refund.
 
 The provider may send its events in any order. The state table of payments lists the allowed status changes. If an event
-reports a status that comes before the stored status, the table does not allow the change, and the event is ignored. If
-a dispute event arrives before its payment, the event is rejected with TooEarly. The provider then sends it again later.
+reports a status that comes before the stored status, the table does not allow the change, and the event is ignored. A
+dispute or refund that arrives before the money of its payment is kept, and applied after the money was recorded.
 
 The first event that reports the money of a payment claims the payment for its order. The claim is a PaymentClaim item,
 written in the same transaction and never deleted, not even when the order is archived. If the provider reports the same
 payment for another order, no money is counted or refunded there: it exists only once.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal
 
 from functions.dynamodb.writes import Write, WriteConflict, check_absent, check_unchanged, put_if_absent, update
 from functions.model.entities import (
     ArchivedOrder,
+    KeptEvent,
     Order,
     Payment,
     PaymentClaim,
@@ -27,20 +29,27 @@ from functions.model.entities import (
     RefundReason,
 )
 from functions.model.errors import NotFound, WrongState
-from functions.model.patterns import PAYMENT_CLAIM_BY_ID, UNMATCHED_PAYMENTS_BY_DATE
+from functions.model.patterns import KEPT_EVENTS_OF_PAYMENT, PAYMENT_CLAIM_BY_ID, UNMATCHED_PAYMENTS_BY_DATE
 from functions.model.states import PaymentCommand, apply_payment_command
 from functions.model.table import ORDER, PAYMENT, PAYMENT_CLAIM, REFUND
+from functions.shop import disputes, external_refunds
 from functions.shop.idempotency import IdempotencyKey, IdempotentResult
+from functions.shop.kept_events import find_kept_event, find_payment
 from functions.shop.orders import apply_payment, save_order
 from functions.shop.refund_processing import PROVIDER_CALLER_ID
-from functions.shop.refunds import build_refund, check_order_unchanged, has_max_payments, require_not_archiving
-from functions.shop.shop import Caller, Shop, decide_with_eventual_reads
+from functions.shop.refunds import (
+    build_refund,
+    check_order_unchanged,
+    has_max_payments,
+    payment_result,
+    require_not_archiving,
+)
+from functions.shop.shop import Caller, Shop, decide_with_eventual_reads, retry_on_conflict
 
 MAX_RECORDED_EVENTS = 4
 """The number of the provider's events that a payment remembers. They take about 500 bytes."""
 NO_ORDER = "none"
 """The order id under which a payment is stored if the provider's event has no valid order id."""
-Decision = tuple[Sequence[Write[Any]], dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -61,12 +70,12 @@ class ProviderPaymentEvent:
 
 
 class AlreadyClaimed(Exception):
-    """The money of the payment is recorded already: an earlier event claimed the payment for an order."""
+    """The payment has a claim: its money is recorded already, or a dispute or refund of it came before its money."""
 
     def __init__(self, claim: PaymentClaim | None) -> None:
         super().__init__("claimed before")
         assert claim is not None, "a failed condition returns the existing item"
-        self.order_id = claim.order_id
+        self.claim = claim
 
 
 def record_payment(shop: Shop, event: ProviderPaymentEvent, body: Mapping[str, Any]) -> IdempotentResult:
@@ -91,25 +100,55 @@ def record_payment(shop: Shop, event: ProviderPaymentEvent, body: Mapping[str, A
 
     key = IdempotencyKey.of(shop, PROVIDER_CALLER_ID, event.event_id, "record_payment", body)
 
-    def record(claimed_by: str | None) -> IdempotentResult:
-        return decide_with_eventual_reads(shop, lambda shop: _record(shop, key, event, claimed_by))
+    claim: PaymentClaim | None = None
+    while True:
+        try:
+            done = decide_with_eventual_reads(shop, partial(_record, key=key, event=event, claim=claim))
+            break
+        except AlreadyClaimed as found:
+            claim = found.claim
+    if done.replayed and claim is None:  # the first delivery may have died before it applied the kept events
+        claim = shop.table.get(PAYMENT_CLAIM_BY_ID, payment_id=event.payment_id)
+    if claim is not None and claim.kept_under is not None:
+        apply_kept_events(shop, claim.kept_under, event.payment_id)
+    return done
 
-    try:
-        return record(None)
-    except AlreadyClaimed as found:
-        return record(found.order_id)
+
+def apply_kept_events(shop: Shop, kept_under: str, payment_id: str) -> None:
+    """Apply the disputes and refunds of a payment that were kept while the payment was not in the table.
+
+    `kept_under`: the order id under which they are kept.
+
+    Call it after the payment was recorded or restored. The order's money is adjusted as if the events came now, but
+    failed refunds are not retried. Safe to repeat. If the payment is not in the table, nothing is changed. Raises
+    TableBusy while the order is being archived.
+    """
+    for kept in list(shop.table.query_all(KEPT_EVENTS_OF_PAYMENT, order_id=kept_under, payment_id=payment_id)):
+        retry_on_conflict(shop, partial(_apply_kept_event, shop, kept))
 
 
-def _record(shop: Shop, key: IdempotencyKey, event: ProviderPaymentEvent, claimed_by: str | None) -> IdempotentResult:
+def _apply_kept_event(shop: Shop, kept: KeptEvent) -> None:
+    place = find_payment(shop, kept.payment_id, kept.order_id)
+    current = find_kept_event(shop, kept.order_id, kept.payment_id, kept.object_id)
+    if place.payment is not None and current is not None:
+        apply = disputes.apply_kept_dispute if kept.kind == "DISPUTE" else external_refunds.apply_kept_refund
+        writes, _ = apply(shop, place, place.payment, current)
+        shop.table.write(*writes)
+
+
+def _record(
+    shop: Shop, key: IdempotencyKey, event: ProviderPaymentEvent, claim: PaymentClaim | None
+) -> IdempotentResult:
     """Record the event, or return the result of its first delivery.
 
     A payment remembers the first events that changed it. Any other event is remembered by a Command item, as older
     versions of this code remembered all. A new payment of an order that was never archived has no earlier event. So its
     first event needs no such item, and no read of one.
 
-    `claimed_by`: the order for which the payment is claimed, or None if no claim is known. The writes then contain the
-    claim, and raise AlreadyClaimed if there is one.
+    `claim`: the claim of the payment, or None if none is known. The writes then contain the claim, and raise
+    AlreadyClaimed if there is one.
     """
+    claimed_by = claim.order_id if claim else None
     payment_key = PAYMENT.key(order_id=event.order_id, payment_id=event.payment_id)
     order, existing = shop.table.get_neighbours(ORDER.key(order_id=event.order_id), payment_key)
     events = (existing and existing.events) or {}
@@ -122,7 +161,7 @@ def _record(shop: Shop, key: IdempotencyKey, event: ProviderPaymentEvent, claime
     if may_be_known and (done := key.find_result(consistent)):
         return done
     require_not_archiving(order)
-    is_known = claimed_by == event.order_id
+    is_known = claim is not None and claim.order_id == event.order_id
     if existing is None and isinstance(order, ArchivedOrder) and (event.outcome != "succeeded" or is_known):
         # The event brings no new money, and the order is archived. Store nothing: the archive may already contain this
         # payment, with a status that comes after the status in the event.
@@ -133,18 +172,22 @@ def _record(shop: Shop, key: IdempotencyKey, event: ProviderPaymentEvent, claime
     if after is None:
         assert existing is not None, "a new payment is always a change"
         return key.write(shop, [check_unchanged(PAYMENT, existing)], payment_result(existing))
+    order_writes: list[Write[Any]] = [check_order_unchanged(event.order_id, order)]
+    if after.status == "CAPTURED" and isinstance(order, Order):
+        after, order_writes = _count_towards_order(shop, order, after)
     remembers = len(events) < MAX_RECORDED_EVENTS
     if remembers:
         recorded = RecordedEvent(fingerprint=key.fingerprint, status=after.status, reason=after.reason)
         after = replace(after, events={**events, event.event_id: recorded})
     writes: list[Write[Any]] = [put_if_absent(PAYMENT, after) if existing is None else update(PAYMENT, existing, after)]
     if event.outcome == "succeeded" and after.amount > 0 and claimed_by is None:
-        claim = PaymentClaim(payment_id=event.payment_id, order_id=event.order_id, created_at=shop.now_instant())
-        writes.append(put_if_absent(PAYMENT_CLAIM, claim, condition_error=AlreadyClaimed))
-    if after.status == "CAPTURED" and isinstance(order, Order):
-        writes += _count_towards_order(shop, order, after)
-    else:
-        writes.append(check_order_unchanged(event.order_id, order))
+        if claim is None:
+            made = PaymentClaim(payment_id=event.payment_id, order_id=event.order_id, created_at=shop.now_instant())
+            writes.append(put_if_absent(PAYMENT_CLAIM, made, condition_error=AlreadyClaimed))
+        else:
+            made = replace(claim, order_id=event.order_id, version=claim.version + 1)
+            writes.append(update(PAYMENT_CLAIM, claim, made, condition_error=AlreadyClaimed))
+    writes += order_writes
     if not remembers:
         return key.write(shop, writes, payment_result(after))
     shop.table.write(*writes)
@@ -220,11 +263,19 @@ def _apply_command(
         after = apply_payment_command(before, command, now)
     except WrongState:
         return None
-    return replace(after, amount=event.amount, currency=event.currency, reason=reason)
+    unmatched = command == "unmatch"
+    return replace(
+        after,
+        amount=event.amount,
+        uncounted=event.amount if unmatched else 0,
+        unmatched=unmatched,
+        currency=event.currency,
+        reason=reason,
+    )
 
 
-def _count_towards_order(shop: Shop, order: Order, payment: Payment) -> list[Write[Any]]:
-    """Return the writes that add a payment to the order's paid amount, and refund the money that cannot be added.
+def _count_towards_order(shop: Shop, order: Order, payment: Payment) -> tuple[Payment, list[Write[Any]]]:
+    """Count a payment in the order's paid amount, and refund the money that cannot be counted. Return both changes.
 
     Money above the amount due cannot be added. If the order's status is not PENDING any more, or if the order already
     has the maximum number of payments, the whole payment is refunded.
@@ -239,11 +290,13 @@ def _count_towards_order(shop: Shop, order: Order, payment: Payment) -> list[Wri
         why: RefundReason = "EXCESS" if order.status == "PENDING" else "LATE"
         refund = build_refund(shop, payment, rest, why, number=1, customer_id=order.customer_id)
         writes.append(put_if_absent(REFUND, refund))
-    return writes
+    return replace(payment, uncounted=rest), writes
 
 
-def list_unmatched_payments(shop: Shop) -> Iterator[Payment]:
+def list_unmatched_payments(shop: Shop) -> Iterator[Payment | KeptEvent]:
     """Return the payments that match no order and are not refunded, oldest first (access pattern R5).
+
+    A dispute or refund of a payment whose money is not reported yet is returned, too.
 
     The index is eventually consistent, so the latest changes may be missing.
     """
@@ -253,18 +306,13 @@ def list_unmatched_payments(shop: Shop) -> Iterator[Payment]:
 def get_payment_claim(shop: Shop, caller: Caller, payment_id: str) -> PaymentClaim:
     """Return the order that has the money of a provider's payment (access pattern C7). Only staff may call it.
 
-    Raises NotFound if the provider has not reported the money, or reported it before this shop stored claims.
+    Raises NotFound if the provider has not reported the money.
     """
     caller.require_group("staff")
     claim = shop.table.get(PAYMENT_CLAIM_BY_ID, payment_id=payment_id)
-    if claim is None:
+    if claim is None or claim.order_id is None:
         raise NotFound("payment")
     return claim
-
-
-def payment_result(payment: Payment) -> dict[str, Any]:
-    """Return the payment's id, status and reason as a JSON object: the result of a command about this payment."""
-    return _result(payment.payment_id, payment.status, payment.reason)
 
 
 def _result(payment_id: str, status: PaymentStatus | None, reason: str | None) -> dict[str, Any]:

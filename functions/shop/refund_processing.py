@@ -13,14 +13,15 @@ from datetime import datetime, timedelta
 from typing import Any, Literal, Protocol
 
 from functions.dynamodb.writes import Write, check_unchanged, update
-from functions.model.entities import Payment, PaymentStatus, Refund
+from functions.model.entities import Payment, Refund
 from functions.model.errors import CommandRejected, InvalidInput, NotFound, WrongState
-from functions.model.patterns import REFUND_BY_ID
-from functions.model.states import PaymentCommand, apply_payment_command, apply_refund_command, derive_payment_status
+from functions.model.patterns import REFUND_BY_ID, REFUNDS_OF_ORDER
+from functions.model.states import apply_money_change, apply_refund_command
 from functions.model.table import PAYMENT, REFUND
 from functions.shop.accounts import credit_account
 from functions.shop.idempotency import IdempotentResult, run_idempotently
-from functions.shop.refunds import check_order_unchanged, get_order_unless_archiving, get_payment
+from functions.shop.order_money import count_withdrawal
+from functions.shop.refunds import get_order_unless_archiving, get_payment, save_or_check_order
 from functions.shop.shop import Caller, Shop, retry_on_conflict
 
 PROVIDER_CALLER_ID = "payment-provider"
@@ -31,16 +32,8 @@ KEY_LIFETIME = timedelta(hours=20)
 After this time, the provider may have deleted the key. So the shop first asks whether the provider already has the
 refund. The provider may delete a key that is at least 24 hours old: https://docs.stripe.com/api/idempotent_requests
 """
-COMMAND_BY_STATUS: Mapping[PaymentStatus, PaymentCommand] = {
-    "REFUNDED": "refund",
-    "CAPTURED": "regain",
-    "DISPUTED": "regain_disputed",
-    "UNMATCHED": "regain_unmatched",
-}
-"""Maps the new status of a payment after a refund to the command that moves the payment to this status.
 
-A refund changes the payment when the refund succeeds, or when a refund that had succeeded fails later.
-"""
+RefundOutcome = Literal["pending", "succeeded", "failed"]
 
 
 # the interface of the payment provider --------------------------------------------------------------------------------
@@ -53,7 +46,7 @@ class ProviderRefundState:
     """
 
     provider_id: str | None
-    status: Literal["pending", "succeeded", "failed"]
+    status: RefundOutcome
     reason: str | None = None
     metadata: Mapping[str, str] | None = None
 
@@ -86,9 +79,10 @@ def process_refund(shop: Shop, provider: PaymentProvider, order_id: str, refund_
     The new status is SUCCEEDED, FAILED, or SENT if the provider reports the result later. Returns None if the refund
     does not exist or is not REQUESTED.
 
-    Safe to repeat, even if the provider's answer was lost. If the customer's bank took the payment back or disputes the
-    payment, no new refund is sent. In this case, the refund becomes FAILED if the provider does not have it from an
-    earlier call. Temporary errors of the provider are raised unchanged. Raises NotFound if the payment does not exist.
+    Safe to repeat, even if the provider's answer was lost. If the customer's bank disputes the payment, or less money
+    is left of it than the refund needs, no new refund is sent. In this case, the refund becomes FAILED if the provider
+    does not have it from an earlier call. Temporary errors of the provider are raised unchanged. Raises NotFound if the
+    payment does not exist.
     """
 
     def attempt() -> Refund | None:
@@ -97,7 +91,7 @@ def process_refund(shop: Shop, provider: PaymentProvider, order_id: str, refund_
             return None
         payment = get_payment(shop, order_id, refund.payment_id)
         after, writes = _try_refund(shop, provider, refund, payment)
-        shop.table.write(*writes)
+        shop.table.write(*writes, *_adjust_order(shop, refund, after, payment, must_check=False))
         return after
 
     return retry_on_conflict(shop, attempt)
@@ -111,7 +105,7 @@ def _try_refund(
     Returns the refund with its new status, and the writes that store this result. For a refund to a credit account, the
     writes also add the money to the account.
     """
-    block_reason = _block_reason(payment)
+    block_reason = _block_reason(payment, refund.amount)
     if refund.account_id is None:
         try:
             return _apply_refund_state(shop, refund, payment, _send_to_provider(shop, provider, refund, block_reason))
@@ -142,11 +136,15 @@ def _try_refund(
     return after, [*writes, *credit]
 
 
-def _block_reason(payment: Payment) -> str:
-    """Return the reason why the payment cannot be refunded now, or "" if it can be refunded."""
-    if payment.is_charged_back:
+def _block_reason(payment: Payment, amount: int) -> str:
+    """Return the reason why this amount of the payment cannot be refunded now, or "" if it can be refunded."""
+    if payment.is_disputed:
+        return "the customer's bank disputes the payment"
+    if amount <= payment.remaining:
+        return ""
+    if payment.gone > payment.refunded:
         return "the customer's bank has taken the payment back"
-    return "the customer's bank disputes the payment" if payment.is_disputed else ""
+    return "the payment was refunded at the payment provider"
 
 
 def _send_to_provider(shop: Shop, provider: PaymentProvider, refund: Refund, block_reason: str) -> ProviderRefundState:
@@ -185,7 +183,7 @@ class ProviderRefundEvent:
     refund_id: str
     attempt: int
     provider_id: str
-    status: Literal["pending", "succeeded", "failed"]
+    status: RefundOutcome
     reason: str | None = None
 
 
@@ -207,23 +205,51 @@ def record_refund(shop: Shop, event: ProviderRefundEvent) -> IdempotentResult:
         refund = shop.table.get(REFUND_BY_ID, order_id=event.order_id, refund_id=event.refund_id)
         if refund is None:
             return [], {"refund_id": event.refund_id, "status": None, "reason": "the refund does not exist"}
-        after, writes = refund, [check_unchanged(REFUND, refund)]
-        if event.attempt == refund.attempt:
-            try:
-                state = ProviderRefundState(event.provider_id, event.status, event.reason)
-                after, writes = _apply_refund_state(
-                    shop, refund, get_payment(shop, refund.order_id, refund.payment_id), state
-                )
-            except WrongState:  # the refund already has the reported status or a later one: ignore the event
-                pass
-        # If a refund that had succeeded fails now, the transaction changes the order's payment. The order must not be
-        # archived at the same time. A refund in progress prevents archiving, but a refund that succeeded long ago does
-        # not. So in this case, add a check that fails the transaction if archiving of the order starts in the meantime.
-        if after is not refund and refund.status == "SUCCEEDED":
-            writes.append(check_order_unchanged(refund.order_id, get_order_unless_archiving(shop, refund.order_id)))
-        return writes, {"refund_id": after.refund_id, "status": after.status, "reason": after.reason}
+        return apply_refund_event(shop, refund, event)
 
     return run_idempotently(shop, PROVIDER_CALLER_ID, event.event_id, "record_refund", asdict(event), decide)
+
+
+def apply_refund_event(
+    shop: Shop, refund: Refund, event: ProviderRefundEvent
+) -> tuple[Sequence[Write[Any]], dict[str, Any]]:
+    """Return the writes that record the provider's update of a stored refund, and the result of `record_refund`."""
+    after: Refund = refund
+    writes: list[Write[Any]] = [check_unchanged(REFUND, refund)]
+    if event.attempt == refund.attempt:
+        payment = get_payment(shop, refund.order_id, refund.payment_id)
+        try:
+            state = ProviderRefundState(event.provider_id, event.status, event.reason)
+            after, writes = _apply_refund_state(shop, refund, payment, state)
+        except WrongState:  # the refund already has the reported status or a later one: ignore the event
+            pass
+        else:
+            # If a refund that had succeeded fails now, the transaction changes the order's payment. The order must not
+            # be archived at the same time. A refund in progress prevents archiving, but a refund that succeeded long
+            # ago does not. So in this case, the transaction checks that archiving of the order does not start.
+            writes = [*writes, *_adjust_order(shop, refund, after, payment, must_check=refund.status == "SUCCEEDED")]
+    return writes, {"refund_id": after.refund_id, "status": after.status, "reason": after.reason}
+
+
+def _adjust_order(shop: Shop, refund: Refund, after: Refund, payment: Payment, *, must_check: bool) -> list[Write[Any]]:
+    """Return the writes that adjust the order when a refund moved more money than its payment had, or moved it back.
+
+    Usually, there are none. `refund` and `after`: the refund before and after the move. `payment`: before the move.
+    `must_check`: whether the transaction must fail if the order changes meanwhile.
+    """
+    moved = replace(payment, refunded=payment.refunded + _moved_amount(refund, after))
+    if max(payment.gone, moved.gone) <= payment.amount and not must_check:
+        return []
+    order = get_order_unless_archiving(shop, refund.order_id)
+    refunds = list(shop.table.query_all(REFUNDS_OF_ORDER, order_id=refund.order_id))
+    others = [it for it in refunds if it.refund_id != refund.refund_id]
+    changed, _ = count_withdrawal(order, payment, moved, [*others, refund], [*others, after])
+    return save_or_check_order(shop, refund.order_id, order, changed)
+
+
+def _moved_amount(refund: Refund, after: Refund) -> int:
+    """Return the amount that left the payment when the refund changed; negative if it came back."""
+    return (after.has_left - refund.has_left) * refund.amount
 
 
 def _apply_refund_state(
@@ -240,23 +266,18 @@ def _apply_refund_state(
         return after, [update(REFUND, refund, after)]
     after = apply_refund_command(named, "succeed" if state.status == "succeeded" else "fail", now)
     writes: list[Write[Any]] = [update(REFUND, refund, after)]
-    if (direction := (after.status == "SUCCEEDED") - (refund.status == "SUCCEEDED")) == 0:
-        # The refund has failed. When the shop wins a dispute of the payment, the shop retries the payment's failed
-        # refunds. If the shop wins a dispute at this moment, that retry does not see this refund. So add a check that
-        # fails the transaction if the payment has changed since it was read.
-        return after, [
-            *writes,
-            check_unchanged(PAYMENT, payment),
-        ]
-    return after, [*writes, _count_refund(shop, refund, payment, direction * refund.amount)]
+    if not (amount := _moved_amount(refund, after)):
+        # The refund has failed, or its money had left before. When the shop wins a dispute of the payment, the shop
+        # retries the payment's failed refunds. If the shop wins a dispute at this moment, that retry does not see this
+        # refund. So add a check that fails the transaction if the payment has changed since it was read.
+        return after, [*writes, check_unchanged(PAYMENT, payment)]
+    return after, [*writes, count_refund(shop, payment, amount)]
 
 
-def _count_refund(shop: Shop, refund: Refund, payment: Payment, amount: int) -> Write[Payment]:
+def count_refund(shop: Shop, payment: Payment, amount: int) -> Write[Payment]:
     """Return the write that adds `amount` to the refunded amount of the payment. `amount`: negative to subtract."""
     counted = replace(payment, refunded=payment.refunded + amount)
-    status = derive_payment_status(counted, unmatched="UNMATCHED" in (payment.status, refund.why))
-    command = "refund_part" if status == payment.status else COMMAND_BY_STATUS[status]
-    return update(PAYMENT, payment, apply_payment_command(counted, command, shop.now_instant()))
+    return update(PAYMENT, payment, apply_money_change(payment, counted, shop.now_instant()))
 
 
 # settle a refund by hand ----------------------------------------------------------------------------------------------
@@ -268,8 +289,9 @@ def settle_refund(shop: Shop, caller: Caller, key: str, order_id: str, refund_id
     key. `reason`: how the refund was paid. The result is {"order_id", "refund_id", "status", "amount", "currency",
     "reason"}.
 
-    Raises WrongState if the refund has not failed, or if the customer's bank took the payment back or disputes it: the
-    customer could have the money twice. Also raises NotAllowed, NotFound, IdempotencyKeyReused and TableBusy.
+    Raises WrongState if the refund has not failed, if the customer's bank disputes the payment, or if less money is
+    left of the payment than the refund needs: the customer could have the money twice. Also raises NotAllowed,
+    NotFound, IdempotencyKeyReused and TableBusy.
     """
     caller.require_group("staff")
     request = {"order_id": order_id, "refund_id": refund_id, "reason": reason}
@@ -281,10 +303,10 @@ def settle_refund(shop: Shop, caller: Caller, key: str, order_id: str, refund_id
             raise NotFound("refund")
         payment = get_payment(shop, order_id, refund.payment_id)
         after = replace(apply_refund_command(refund, "settle", shop.now_instant()), reason=reason)
-        if _block_reason(payment):
+        if _block_reason(payment, refund.amount):
             raise WrongState("payment", payment.status, "settle")
         result = {**request, "status": after.status, "amount": after.amount, "currency": after.currency}
-        writes: list[Write[Any]] = [update(REFUND, refund, after), _count_refund(shop, refund, payment, refund.amount)]
-        return [*writes, check_order_unchanged(order_id, order)], result
+        writes: list[Write[Any]] = [update(REFUND, refund, after), count_refund(shop, payment, refund.amount)]
+        return [*writes, *save_or_check_order(shop, order_id, order, order)], result
 
     return run_idempotently(shop, caller.id, key, "settle_refund", request, decide)

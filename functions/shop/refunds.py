@@ -1,7 +1,7 @@
 """Decide refunds, and write a Refund item for each of them. The module refund_processing sends the money later.
 
-The amount of a payment that can still be refunded is the amount of the payment minus all its refunds. Failed refunds
-are subtracted too, because they may still be retried or sent to another destination.
+The module order_money says how much of a payment can still be refunded. Failed refunds are subtracted too, because they
+may still be retried or sent to another destination.
 
 Two concurrent commands must never refund the same money. If a payment is included in an order's paid amount, each
 command that adds a refund also writes the order, with a condition on the order's version. So one of the two commands
@@ -9,7 +9,7 @@ fails. If a payment is UNMATCHED (it belongs to no order), both commands create 
 requires that the id is new, so one of the two commands fails.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -21,17 +21,18 @@ from functions.model.errors import InvalidInput, NotFound, TooMuch, WrongState
 from functions.model.money import CURRENCIES
 from functions.model.patterns import (
     CUSTOMER_BY_ID,
+    KEPT_EVENTS_OF_PAYMENT,
     ORDER_BY_ID,
     PAYMENT_BY_ID,
-    PAYMENT_CLAIM_BY_ID,
     PAYMENTS_OF_ORDER,
     REFUND_BY_ID,
     REFUNDS_OF_ORDER,
 )
 from functions.model.states import apply_order_command, apply_payment_command, apply_refund_command
-from functions.model.table import ARCHIVED_ORDER, ORDER, PAYMENT, REFUND
+from functions.model.table import ARCHIVED_ORDER, KEPT_EVENT, ORDER, PAYMENT, REFUND
 from functions.shop.accounts import require_positive, store_credit_account_id
 from functions.shop.idempotency import IdempotentResult, run_idempotently
+from functions.shop.order_money import OrderOrStub, compute_refundable, save_order_money
 from functions.shop.orders import get_order, get_unarchived_order, require_unarchived, save_order
 from functions.shop.shop import Caller, Shop, retry_on_conflict
 
@@ -99,15 +100,6 @@ def _allocate_to_payments(shop: Shop, order: Order, amount: int) -> Iterator[tup
             yield payment, part, number
 
 
-def compute_refundable(payment: Payment, refunds: Iterable[Refund]) -> tuple[int, int]:
-    """Return the amount of a payment that can still be refunded, and the number of the payment's next refund.
-
-    `refunds`: all refunds of the order. The amount is 0 if the customer's bank took the payment back.
-    """
-    before = [refund.amount for refund in refunds if refund.payment_id == payment.payment_id]
-    return 0 if payment.is_charged_back else max(0, payment.amount - sum(before)), len(before) + 1
-
-
 def build_refund(
     shop: Shop,
     payment: Payment,
@@ -139,14 +131,18 @@ def build_refund(
     )
 
 
-def reset_for_retry(shop: Shop, refund: Refund, account_id: str | None) -> Refund:
+def reset_for_retry(shop: Shop, refund: Refund, account_id: str | None, remaining: int) -> Refund:
     """Return a failed refund with its status set back to REQUESTED. Raises WrongState if the refund has not failed.
 
     The refund goes to the credit account `account_id`. If `account_id` is None, the payment provider refunds the money,
-    for example to the card. Nothing is written.
+    for example to the card. `remaining`: the money that is left of the payment; the amount becomes smaller if less is
+    left. Nothing is written.
     """
     after = apply_refund_command(refund, "retry", shop.now_instant())
-    return replace(after, account_id=account_id, attempt=refund.attempt + 1, provider_id=None, reason=None)
+    amount = min(refund.amount, remaining)
+    return replace(
+        after, account_id=account_id, amount=amount, attempt=refund.attempt + 1, provider_id=None, reason=None
+    )
 
 
 def has_max_payments(shop: Shop, order: Order) -> bool:
@@ -189,16 +185,19 @@ def get_payment(shop: Shop, order_id: str, payment_id: str) -> Payment:
     return payment
 
 
-def get_order_id_of_money(shop: Shop, order_id: str, payment_id: str) -> str:
-    """Return the id of the order that has the money of the provider's payment.
-
-    If no order claimed the payment, this is `order_id`. A claim never changes, so a transaction need not check it.
-    """
-    claim = shop.table.get(PAYMENT_CLAIM_BY_ID, payment_id=payment_id)
-    return claim.order_id if claim else order_id
+def payment_result(payment: Payment) -> dict[str, Any]:
+    """Return the payment's id, status and reason as a JSON object: the result of a command about this payment."""
+    return {"payment_id": payment.payment_id, "status": payment.status, "reason": payment.reason}
 
 
-def check_order_unchanged(order_id: str, order: Order | ArchivedOrder | None) -> Write[Any]:
+def save_or_check_order(shop: Shop, order_id: str, before: OrderOrStub, after: OrderOrStub) -> list[Write[Any]]:
+    """Return the writes of the changed amounts of an order. If none changed, return the check that it is unchanged."""
+    if isinstance(before, Order) and isinstance(after, Order) and before != after:
+        return save_order_money(before, after, shop.now_instant())
+    return [check_order_unchanged(order_id, before)]
+
+
+def check_order_unchanged(order_id: str, order: OrderOrStub) -> Write[Any]:
     """Return a condition check that fails the transaction if the order changed after it was read.
 
     Without this check, another process could archive or restore the order while the transaction writes an item of that
@@ -232,8 +231,8 @@ def refund_order(
         require_positive(amount)
         order = get_unarchived_order(shop, order_id, "refund")
         after = apply_order_command(order, "refund", shop.now_instant())
-        if amount > (kept := order.paid - order.refunded - order.owed):
-            raise TooMuch("amount", kept)
+        if amount > order.kept:
+            raise TooMuch("amount", order.kept)
         account_id = get_store_credit_account_id(shop, order.customer_id, order.currency) if to == "credit" else None
         plan = plan_refunds(shop, order, amount, "GOODWILL", account_id)
         if plan.owed:
@@ -254,8 +253,11 @@ def refund_payment(shop: Shop, caller: Caller, key: str, order_id: str, payment_
     A payment with the amount 0 brought no money, for example because the provider had reported it for another order
     before. Nothing is refunded then: the payment becomes FAILED, so that it does not wait for staff any more.
 
-    Raises WrongState if the payment is not UNMATCHED, or if a payment with the amount 0 is disputed. Raises TooMuch if
-    the payment's refunds, including failed refunds, already add up to its whole amount. Also raises NotAllowed,
+    If the provider has reported only disputes or refunds of the payment, and not its money, nothing is refunded either:
+    these events stop waiting for staff. If the money is reported later, they are applied all the same.
+
+    Raises WrongState if the payment is not UNMATCHED. Raises TooMuch if the payment's refunds, including failed
+    refunds, already add up to its whole amount. Also raises NotAllowed,
     NotFound, IdempotencyKeyReused and TableBusy.
     """
     caller.require_group("staff")
@@ -263,17 +265,16 @@ def refund_payment(shop: Shop, caller: Caller, key: str, order_id: str, payment_
 
     def decide(shop: Shop) -> tuple[Sequence[Write[Any]], dict[str, Any]]:
         order = get_order_unless_archiving(shop, order_id)
-        payment = get_payment(shop, order_id, payment_id)
+        payment = shop.table.get(PAYMENT_BY_ID, order_id=order_id, payment_id=payment_id)
+        if payment is None or payment.status in ("AUTHORISED", "FAILED"):
+            return _close_unmatched_events(shop, order_id, payment_id)
         if payment.status != "UNMATCHED":
             raise WrongState("payment", payment.status, "refund")
         if payment.amount < 1:
-            # A dispute of money that another order has cannot end here: its events are recorded on that order.
-            if payment.is_disputed and get_order_id_of_money(shop, order_id, payment_id) == order_id:
-                raise WrongState("payment", "DISPUTED", "close")
             closed = apply_payment_command(payment, "close", shop.now_instant())
             result = {"order_id": order_id, "amount": 0, "currency": payment.currency, "refund_ids": []}
             return [update(PAYMENT, payment, closed), check_order_unchanged(order_id, order)], result
-        rest, number = compute_refundable(payment, shop.table.query_all(REFUNDS_OF_ORDER, order_id=order_id))
+        rest, number = compute_refundable(payment, list(shop.table.query_all(REFUNDS_OF_ORDER, order_id=order_id)))
         if not rest:
             raise TooMuch("amount", 0)
         customer_id = order.customer_id if order else None
@@ -283,15 +284,30 @@ def refund_payment(shop: Shop, caller: Caller, key: str, order_id: str, payment_
     return run_idempotently(shop, caller.id, key, "refund_payment", request, decide)
 
 
+def _close_unmatched_events(shop: Shop, order_id: str, payment_id: str) -> tuple[Sequence[Write[Any]], dict[str, Any]]:
+    """Return the writes that close the kept events of a payment that the provider has not reported.
+
+    Raises NotFound if no such event waits for staff.
+    """
+    kept = shop.table.query_all(KEPT_EVENTS_OF_PAYMENT, order_id=order_id, payment_id=payment_id)
+    if not (waiting := [event for event in kept if event.unmatched]):
+        raise NotFound("payment")
+    now = shop.now_instant()
+    closed = [replace(it, unmatched=False, updated_at=now, version=it.version + 1) for it in waiting]
+    result = {"order_id": order_id, "amount": 0, "currency": waiting[0].currency, "refund_ids": []}
+    return [update(KEPT_EVENT, before, after) for before, after in zip(waiting, closed, strict=True)], result
+
+
 def retry_refund(
     shop: Shop, caller: Caller, order_id: str, refund_id: str, to: RefundDestination = "original"
 ) -> Refund:
     """Retry a failed refund: to the original payment method, or to the customer's store credit. Only staff may call it.
 
-    Safe to repeat while the retry is in progress. Raises WrongState if the refund has not failed. Also raises
-    WrongState if the customer's bank took the payment back or disputes it. Staff need not retry a refund of a disputed
-    payment: if the shop wins the dispute, the refund is retried automatically. Raises InvalidInput if the store credit
-    would have a currency that the shop does not sell in. Also raises NotAllowed, NotFound and TableBusy.
+    Safe to repeat while the retry is in progress. If money has left the payment in another way, only the rest is
+    refunded. Raises WrongState if the refund has not failed, if nothing is left of the payment, or if the customer's
+    bank disputes it. Staff need not retry a refund of a disputed payment: if the shop wins the dispute, the refund is
+    retried automatically. Raises InvalidInput if the store credit would have a currency that the shop does not sell in.
+    Also raises NotAllowed, NotFound and TableBusy.
     """
     caller.require_group("staff")
 
@@ -306,8 +322,8 @@ def retry_refund(
             account_id = get_store_credit_account_id(shop, before.customer_id, before.currency)
         if before.status == "REQUESTED" and before.attempt > 1 and before.account_id == account_id:
             return before
-        after = reset_for_retry(shop, before, account_id)
-        if payment.is_charged_back or payment.is_disputed:
+        after = reset_for_retry(shop, before, account_id, payment.remaining)
+        if not payment.remaining or payment.is_disputed:
             raise WrongState("payment", payment.status, "refund")
         shop.table.write(
             update(REFUND, before, after), check_unchanged(PAYMENT, payment), check_order_unchanged(order_id, order)

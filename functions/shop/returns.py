@@ -85,7 +85,7 @@ def return_goods(
         goods = refund_due(before, after)
         shipping = before.shipping if refund_shipping and not before.shipping_refunded else 0
         account_id = get_store_credit_account_id(shop, before.customer_id, before.currency) if to == "credit" else None
-        max_refund = min(goods + shipping, before.paid - before.refunded - before.owed)
+        max_refund = min(goods + shipping, before.kept)
         plan = plan_refunds(shop, before, max_refund, "RETURNED", account_id)
         shipping_refund = max(0, max_refund - goods)
         all_back = all(line.returned == line.quantity_to_ship for line in after.lines.values())

@@ -255,7 +255,7 @@ class History:
         self.counts["paid orders"] += 1
         if self._chance.random() < it.disputed_share:
             after = timedelta(days=self._chance.uniform(*d.DISPUTE_DAYS))
-            self._memory.schedule_in(after, partial(self._dispute, order.order_id, payment_id))
+            self._memory.schedule_in(after, partial(self._dispute, order, payment_id))
         if self._chance.random() < it.cancelled_share:
             self._memory.schedule_in(
                 timedelta(minutes=self._chance.uniform(*d.CANCEL_MINUTES)),
@@ -304,16 +304,25 @@ class History:
         write_review(self._shop, person.caller, product_id, order.order_id, stars, text)
         self.counts["reviews"] += 1
 
-    def _dispute(self, order_id: str, payment_id: str) -> None:
+    def _dispute(self, order: Order, payment_id: str) -> None:
         dispute_id = self._id("dp")
         end: DisputeOutcome = "lost" if self._chance.random() < self._distribution.lost_share else "won"
-        self._report_dispute(order_id, payment_id, dispute_id, "opened")
+        self._report_dispute(order, payment_id, dispute_id, "opened")
         self.counts["disputes"] += 1
         after = timedelta(days=self._chance.uniform(*d.DISPUTE_END_DAYS))
-        self._memory.schedule_in(after, partial(self._report_dispute, order_id, payment_id, dispute_id, end))
+        self._memory.schedule_in(after, partial(self._report_dispute, order, payment_id, dispute_id, end))
 
-    def _report_dispute(self, order_id: str, payment_id: str, dispute_id: str, outcome: DisputeOutcome) -> None:
-        event = ProviderDisputeEvent(self._id("evt"), dispute_id, payment_id, order_id, outcome, "product_not_received")
+    def _report_dispute(self, order: Order, payment_id: str, dispute_id: str, outcome: DisputeOutcome) -> None:
+        event = ProviderDisputeEvent(
+            event_id=self._id("evt"),
+            dispute_id=dispute_id,
+            payment_id=payment_id,
+            order_id=order.order_id,
+            outcome=outcome,
+            amount=order.total,
+            currency=order.currency,
+            reason="product_not_received",
+        )
         record_dispute(self._shop, event)
 
     def _id(self, kind: str) -> str:

@@ -184,7 +184,7 @@ TIME_FIELDS = ("placed_at", "paid_at", "delivered_at", "updated_at", "restored_a
 COLUMNS: Mapping[str, Sequence[str]] = {
     "OrderEvent":    ("at", "version", "event", "status"),
     "Payment":       ("payment_id", "status", "method", "amount", "refunded", "disputes", "reason", "updated_at"),
-    "ArchivedDispute": ("dispute_id", "payment_id", "status", "reason", "updated_at"),
+    "KeptEvent":     ("kind", "object_id", "payment_id", "status", "amount", "reason", "updated_at"),
     "Refund":        ("refund_id", "status", "amount", "why", "attempt", "account_id", "reason", "updated_at"),
     "Shipment":      ("shipment_id", "status", "quantities", "carrier", "tracking_number", "updated_at"),
     "Return":        ("return_id", "quantities", "amount", "owed", "created_at"),
@@ -276,7 +276,7 @@ OUTSTANDING_BY_TYPE: Mapping[str, tuple[Callable[[Any], bool], Callable[[Any], s
     ),
     "Notification": (lambda it: it.status == "SENDING", lambda it: f"mail {it.event}, by order_notification"),
     "Payment": (lambda it: it.is_disputed, lambda it: f"end of the dispute of {it.payment_id}, by the bank"),
-    "ArchivedDispute": (lambda it: it.status == "OPEN", lambda it: f"end of the dispute {it.dispute_id}, by the bank"),
+    "KeptEvent": (lambda it: True, lambda it: f"restore of the order, for the {it.kind.lower()} {it.object_id}"),
 }
 """For each item type: the outstanding step of an item, and the condition under which it is outstanding."""
 
@@ -285,7 +285,7 @@ def _format_order(order: Any, images: Iterable[Image]) -> Iterator[str]:
     times = [f"{name.removesuffix('_at')} {at}" for name in TIME_FIELDS if (at := getattr(order, name, None))]
     yield "  " + ", ".join(times)
     if isinstance(order, Order):
-        amounts = ("total", "paid", "refunded", "owed")
+        amounts = ("total", "paid", "refunded", "owed", *(("over_refunded",) if order.over_refunded else ()))
         yield "  " + ", ".join(f"{name} {format_amount(getattr(order, name), order.currency)}" for name in amounts)
         for id, line in order.lines.items():
             counts = {"shipped": line.shipped, "delivered": line.delivered, "returned": line.returned}

@@ -11,9 +11,9 @@ itself. After a kill, a repeated run finds these items and writes only the missi
 Each restored item has the attribute `restored_at`, so the Lambda functions that read the stream ignore the item. No
 mail, shipment, invoice or refund follows, and totals do not change. See docs/decisions/0025.
 
-A dispute that came while the order was archived is different: it moves to its payment, as if its event came now, and
-the events of this change are published. But failed refunds are not retried: staff decide about them. See
-docs/decisions/0058.
+A dispute or refund at the provider that came while the order was archived is different: it moves to its payment, as if
+its event came now, and the events of this change are published. But failed refunds are not retried: staff decide about
+them. See docs/decisions/0058.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ from functions.model.entities import ArchivedOrder, Customer, ErasedCustomer, Or
 from functions.model.patterns import CUSTOMER_OR_ERASED_BY_ID, ORDER_BY_ID, ORDER_ITEM_COLLECTION
 from functions.model.personal_data import personal_attributes
 from functions.model.table import (
-    ARCHIVED_DISPUTE,
     ARCHIVED_ORDER,
     CUSTOMER,
     EXPIRY,
+    KEPT_EVENT,
     ORDER,
     PAYMENT,
     REFUND,
@@ -51,7 +51,7 @@ from functions.model.table import (
 from functions.model.timelines import append_entry
 from functions.shop.archive import TYPES_KEPT_IN_TABLE
 from functions.shop.cancellation import put_expiry_marker
-from functions.shop.disputes import apply_kept_disputes
+from functions.shop.payments import apply_kept_events
 from functions.shop.shop import Shop, retry_on_conflict
 from ops import targets
 from ops.cli_errors import UsageError
@@ -100,7 +100,7 @@ class RestoredOrder:
 
     `items`: the number of restored items, including the order itself.
     `ends_at`: when the order expires and is archived again.
-    `disputes`: the disputes that came while the order was archived, as text. They move to their payments.
+    `kept_events`: the disputes and refunds that came while the order was archived, as text. They move to the payments.
     `is_customer_erased`: whether the customer's personal data was erased. If so, the order is restored without name and
     address.
     """
@@ -109,12 +109,12 @@ class RestoredOrder:
     items: int
     ends_at: Instant
     is_customer_erased: bool
-    disputes: Sequence[str] = ()
+    kept_events: Sequence[str] = ()
 
     def __str__(self) -> str:
         without = ", without name and address: its customer was erased" if self.is_customer_erased else ""
-        disputes = "".join(f", with the dispute {dispute}" for dispute in self.disputes)
-        return f"{self.items} items, expires {self.ends_at}{without}{disputes}"
+        kept = "".join(f", with the {event}" for event in self.kept_events)
+        return f"{self.items} items, expires {self.ends_at}{without}{kept}"
 
 
 RestoreOutcome = RestoredOrder | Literal["already in the table", "no such order"]
@@ -135,8 +135,8 @@ def restore_order(
     `settles`: how long an order must have been archived before it can be restored. `dry`: check everything, write
     nothing.
 
-    A dispute that came while the order was archived moves from beside the stub to its payment, in a transaction of its
-    own. If the run is killed before it, a repeated run does it.
+    A dispute or refund that came while the order was archived moves from beside the stub to its payment, in a
+    transaction of its own. If the run is killed before it, a repeated run does it.
 
     Safe to repeat, also after a kill. Raises NotRestorable, TableBusy.
     """
@@ -173,13 +173,15 @@ def restore_order(
             customer_check = _check_customer_unchanged(customer, stub.customer_id)
             shop.table.write(_replace_stub(stub, header), customer_check, end, *map(_put_item, parts[-1]))
         ends_at = instant_from_epoch(int(end.request["Item"]["ttl"]["N"]))
-        kept = [ARCHIVED_DISPUTE.decode(it) for it in there.values() if it["type"]["S"] == ARCHIVED_DISPUTE.type]
-        kept_disputes = [f"{it.dispute_id} ({it.status}) of {it.payment_id}" for it in kept]
-        return RestoredOrder(order_id, 1 + sum(map(len, parts)), ends_at, is_customer_erased, kept_disputes)
+        kept = [KEPT_EVENT.decode(it) for it in there.values() if it["type"]["S"] == KEPT_EVENT.type]
+        events = [f"{it.kind.lower()} {it.object_id} ({it.status}) of {it.payment_id}" for it in kept]
+        return RestoredOrder(order_id, 1 + sum(map(len, parts)), ends_at, is_customer_erased, events)
 
     outcome = retry_on_conflict(shop, attempt)
     if not dry and outcome != "no such order":
-        apply_kept_disputes(shop, order_id)
+        images = shop.table.query_partition_raw(ORDER_ITEM_COLLECTION, order_id=order_id)
+        for payment_id in {it["payment_id"]["S"] for it in images if it["type"]["S"] == KEPT_EVENT.type}:
+            apply_kept_events(shop, order_id, payment_id)
     return outcome
 
 
@@ -358,7 +360,7 @@ def restore_orders_placed(
 ) -> SweepResult:
     """Scan the table and restore every archived order that was placed from `since` (inclusive) to `until` (exclusive).
 
-    Orders that are restored already are visited too, because a run that was killed may have left disputes beside them.
+    Orders that are restored already are visited too: a run that was killed may have left kept events beside them.
 
     `report`: called with the outcome of each order that was not skipped. An order that cannot be restored is skipped.
     Returns the counts, and the reason for each skipped order. See `restore_order` for `keep_days`, `settles` and `dry`.
@@ -403,8 +405,8 @@ def command(commands: targets.Subparsers) -> None:
         "restore",
         parents=[targets.target_options(needs_stack=True), targets.throttle_options(), targets.resume_options()],
         help="restore archived orders into the table, without mails, shipments, invoices and refunds",
-        description="Works on the local shop or on the given stack. Safe to repeat, also after a kill. Disputes that "
-        "came while an order was archived move to its payments: a lost one takes its amount from the order's money.",
+        description="Works on the local shop or on the given stack. Safe to repeat, also after a kill. Disputes and "
+        "refunds at the provider that came while an order was archived move to its payments, and count in its money.",
     )
     parser.add_argument("orders", nargs="*", metavar="ORDER", help="the ids of the orders")
     parser.add_argument(

@@ -1,4 +1,4 @@
-"""Dispute and refund events of the provider: ours are stored, all others are acknowledged and logged."""
+"""Dispute and refund events of the provider are recorded, and everything else is acknowledged and logged."""
 
 from typing import Any
 
@@ -60,12 +60,13 @@ def refund_of(api: ApiHarness, order_id: str) -> Any:
 def test_a_dispute_is_opened_and_closed(
     api: ApiHarness, paid: str, closed: str, status: str, refunded: int, logged: Lines
 ) -> None:
-    ours = {"metadata": {"order_id": paid}}
-    opened = post_webhook(api, event_of("charge.dispute.created", dispute("needs_response", **ours)))
+    opened = post_webhook(api, event_of("charge.dispute.created", dispute("needs_response")))
     assert (opened.status, opened.body["payment_id"], opened.body["status"]) == (200, "pi_1", "DISPUTED")
-    ended = post_webhook(api, event_of("charge.dispute.closed", dispute(closed, **ours), "evt_10"))
+    ended = post_webhook(api, event_of("charge.dispute.closed", dispute(closed), "evt_10"))
     assert ended.body["status"] == status
-    assert payment_of(api, paid)["disputes"] == {"dp_1": closed.upper()}
+    assert payment_of(api, paid)["disputes"] == {
+        "dp_1": {"status": closed.upper(), "amount": 2500, "reason": "fraudulent"}
+    }
     assert api.call("GET", f"/orders/{paid}", ANN).body["refunded"] == refunded
     assert [(it["type"], it["status"]) for it in logged if it["message"] == "dispute_event_received"] == [
         ("charge.dispute.created", "needs_response"),
@@ -82,25 +83,8 @@ def test_a_dispute_with_the_order_id_of_a_copy_is_recorded_on_the_order_that_has
         wrong = dispute("needs_response", id=f"dp_{number}", metadata={"order_id": order_id})
         answer = post_webhook(api, event_of("charge.dispute.created", wrong, f"evt_1{number}"))
         assert (answer.status, answer.body["status"]) == (200, "DISPUTED")
-    assert payment_of(api, paid)["disputes"] == {"dp_1": "OPEN", "dp_2": "OPEN"}
+    assert {*payment_of(api, paid)["disputes"]} == {"dp_1", "dp_2"}
     assert payment_of(api, second)["disputes"] is None
-
-
-def test_an_empty_payment_is_not_closed_while_it_is_disputed(api: ApiHarness) -> None:
-    order_id = str(api.place_order().body["order_id"])
-    ours = {"metadata": {"order_id": order_id}}
-    post_webhook(api, payment_event(order_id, 0))
-    post_webhook(api, event_of("charge.dispute.created", dispute("needs_response", **ours)))
-    path = f"/orders/{order_id}/payments/pi_1/refund"
-    refusal = api.call("POST", path, STAFF, key="close")
-    assert (refusal.status, refusal.problem_type, refusal.body["detail"]) == (
-        409,
-        "wrong-state",
-        "cannot close: the payment is DISPUTED",
-    )
-    assert post_webhook(api, event_of("charge.dispute.closed", dispute("won", **ours), "evt_10")).status == 200
-    assert api.call("POST", path, STAFF, key="close").status == 201
-    assert payment_of(api, order_id)["status"] == "FAILED"
 
 
 @pytest.mark.parametrize("status", ["warning_needs_response", "warning_under_review", "warning_closed"])
@@ -122,7 +106,7 @@ def test_an_inquiry_that_becomes_a_dispute_is_opened_by_the_withdrawal(api: ApiH
     post_webhook(api, event_of("charge.dispute.created", dispute("warning_needs_response", **ours)))
     withdrawn = event_of("charge.dispute.funds_withdrawn", dispute("needs_response", **ours), "evt_10")
     assert post_webhook(api, withdrawn).body["status"] == "DISPUTED"
-    assert payment_of(api, paid)["disputes"] == {"dp_1": "OPEN"}
+    assert payment_of(api, paid)["disputes"]["dp_1"]["status"] == "OPEN"
 
 
 def test_a_dispute_that_ends_twice_and_otherwise_is_taken_both_times(api: ApiHarness, paid: str) -> None:
@@ -132,19 +116,17 @@ def test_a_dispute_that_ends_twice_and_otherwise_is_taken_both_times(api: ApiHar
             post_webhook(api, event_of("charge.dispute.closed", dispute(status, **ours), f"evt_1{number}")).status
             == 200
         )
-    assert payment_of(api, paid)["disputes"] == {"dp_1": "LOST"}, "that the bank has taken it is the last that is heard"
+    disputes = payment_of(api, paid)["disputes"]
+    assert disputes["dp_1"]["status"] == "LOST", "that the bank has taken it is the last that is heard"
 
 
 @pytest.mark.parametrize("metadata", [{}, {"order_id": ""}, {"order_id": "a#b"}, {"order": "x"}])
-def test_a_dispute_that_names_no_order_is_acknowledged_and_logged(
-    api: ApiHarness, paid: str, metadata: Any, logged: Lines
+def test_a_dispute_that_names_no_order_is_recorded_on_the_order_of_its_payment(
+    api: ApiHarness, paid: str, metadata: Any
 ) -> None:
-    before = api.table_images()
     answer = post_webhook(api, event_of("charge.dispute.created", dispute("needs_response", metadata=metadata)))
-    assert (answer.status, answer.body["status"]) == (200, None)
-    assert api.table_images() == before
-    (line,) = [it for it in logged if it["message"] == "dispute_event_received"]
-    assert (line["level"], line["dispute_id"], line["payment_id"]) == ("WARNING", "dp_1", "pi_1")
+    assert (answer.status, answer.body["status"]) == (200, "DISPUTED")
+    assert payment_of(api, paid)["status"] == "DISPUTED"
 
 
 def test_a_dispute_of_no_payment_intent_is_acknowledged(api: ApiHarness, paid: str) -> None:
@@ -154,17 +136,13 @@ def test_a_dispute_of_no_payment_intent_is_acknowledged(api: ApiHarness, paid: s
     )
 
 
-def test_an_event_that_comes_too_early_is_rejected_and_accepted_when_it_is_repeated(api: ApiHarness) -> None:
-    order_id = api.place_order().body["order_id"]
-    lost = event_of("charge.dispute.closed", dispute("lost", metadata={"order_id": order_id}), "evt_10")
-    opened = event_of("charge.dispute.created", dispute("needs_response", metadata={"order_id": order_id}))
-    for early in (lost, opened):
-        answer = post_webhook(api, early)
-        assert (answer.status, answer.problem_type) == (409, "too-early"), "no fault of ours, so no alarm"
-        assert int(answer.headers["retry-after"]) > 0
-    for told in (payment_event(order_id, 2500), opened, lost):
-        assert post_webhook(api, told).status == 200
-    assert payment_of(api, order_id)["status"] == "REFUNDED"
+def test_events_of_a_payment_that_is_not_known_are_kept_until_staff_close_them(api: ApiHarness) -> None:
+    kept = [
+        post_webhook(api, event_of("charge.dispute.created", dispute("needs_response"))),
+        post_webhook(api, event_of("refund.created", refund("succeeded", {}), "evt_10")),
+    ]
+    assert [(it.status, it.body["status"]) for it in kept] == [(200, "OPEN"), (200, "SUCCEEDED")]
+    assert api.call("POST", "/orders/none/payments/pi_1/refund", STAFF, key="close").body["refund_ids"] == []
 
 
 # refunds --------------------------------------------------------------------------------------------------------------
@@ -185,6 +163,29 @@ def test_the_state_of_a_refund_follows_the_providers(
     assert (answer.status, answer.body["refund_id"], answer.body["status"]) == (200, "pi_1-1", ours)
     assert refund_of(api, on_its_way["order_id"])["status"] == ours
     assert payment_of(api, on_its_way["order_id"])["refunded"] == (500 if ours == "SUCCEEDED" else 0)
+
+
+@pytest.mark.parametrize("metadata", [None, {}, {"order_id": "another"}])
+@pytest.mark.parametrize("kind", ["refund.created", "refund.updated", "charge.refund.updated"])
+def test_a_refund_made_at_the_provider_is_recorded_on_the_order_of_its_payment(
+    api: ApiHarness, paid: str, metadata: Any, kind: str, logged: Lines
+) -> None:
+    answer = post_webhook(api, event_of(kind, refund("succeeded", metadata)))
+    assert (answer.status, answer.body["payment_id"], answer.body["status"]) == (200, "pi_1", "SUCCEEDED")
+    shown = refund_of(api, paid)
+    assert (shown["refund_id"], shown["amount"], shown["why"]) == ("pi_1-re_1", 500, "EXTERNAL")
+    assert payment_of(api, paid)["refunded"] == api.call("GET", f"/orders/{paid}", ANN).body["refunded"] == 500
+    assert [it["provider_id"] for it in logged if it["message"] == "external_refund_received"] == ["re_1"]
+
+
+@pytest.mark.parametrize("number", [None, 0, 1, 2])
+def test_the_refunds_in_an_event_of_a_charge_are_recorded(api: ApiHarness, paid: str, number: int | None) -> None:
+    listed = [refund("succeeded", {}, id=f"re_{it}") for it in range(number or 0)]
+    charge: dict[str, Any] = {"id": "ch_1", "object": "charge", "payment_intent": "pi_1", "amount_refunded": 500}
+    charge |= {} if number is None else {"refunds": {"object": "list", "data": listed}}
+    for event_id in ("evt_9", "evt_10"):
+        assert post_webhook(api, event_of("charge.refunded", charge, event_id)).status == 200
+    assert payment_of(api, paid)["refunded"] == 500 * len(listed)
 
 
 def test_a_refund_that_failed_says_why_and_is_logged(
@@ -218,7 +219,10 @@ def test_a_refund_that_is_not_ours_is_acknowledged_and_logged(
     assert (line["message"], line["provider_id"]) == ("unknown_refund_ignored", "re_1")
 
 
-@pytest.mark.parametrize("about", [{"metadata": None}, {"metadata": {}}, {"status": None}, {"status": "new_state"}])
+@pytest.mark.parametrize("about", [
+    {"metadata": {}, "payment_intent": None}, {"metadata": {}, "amount": None}, {"metadata": {}, "currency": None},
+    {"status": None}, {"status": "new_state"},
+])  # fmt: skip
 def test_a_refund_event_with_missing_fields_is_acknowledged_and_ignored(
     api: ApiHarness, on_its_way: dict[str, str], about: dict[str, Any]
 ) -> None:

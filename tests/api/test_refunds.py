@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from functions.shop import payments, refund_processing
-from functions.shop.disputes import ProviderDisputeEvent, record_dispute
+from tests.support.actors import report_dispute
 from tests.support.http_client import (
     ANN,
     BOB,
@@ -184,7 +184,7 @@ def test_the_refund_of_a_disputed_payment_is_not_settled_by_hand(api: ApiHarness
     path = fail(api, paid)
     steps: list[tuple[Any, str]] = [("opened", "DISPUTED"), ("lost", "REFUNDED")]
     for outcome, state in steps:
-        record_dispute(api.shop, ProviderDisputeEvent(f"evt_{outcome}", "dp_1", "pi_1", paid, outcome))
+        report_dispute(api.shop, "pi_1", outcome)
         refusal = api.call("POST", path, STAFF, {"reason": "paid in cash"}, key="k")
         assert (refusal.problem_type, refusal.body["what"], refusal.body["state"]) == ("wrong-state", "payment", state)
 

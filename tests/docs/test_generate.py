@@ -42,6 +42,7 @@ from functions.shop.refund_processing import RefundRejected
 from local.expiry import expire_until
 from ops.commands.restore import LOCAL_SETTLE_TIME, RestoredOrder, make_archive_fetcher, restore_order
 from tests.docs.json_schema import schema_violations
+from tests.support.actors import report_dispute
 from tests.support.client_faults import record_calls
 from tests.support.harness import ANN, HOME_ADDRESS, STAFF, WAREHOUSE, ShopHarness
 
@@ -152,7 +153,7 @@ def everything_happens(harness: ShopHarness) -> None:
     orders.change_address(shop, ANN, in_parts, replace(HOME_ADDRESS, city="Graz"))
     tell(harness, in_parts, "pi_1", "authorised", 3000)
     tell(harness, in_parts, "pi_0", "succeeded", 500)
-    disputes.record_dispute(shop, disputes.ProviderDisputeEvent("evt_dp_0", "dp_0", "pi_0", in_parts, "lost"))
+    report_dispute(shop, "pi_0", "lost", dispute_id="dp_0")
     tell(harness, in_parts, "pi_2", "succeeded", 750)
     tell(harness, in_parts, "pi_3", "failed", 3000)
     tell(harness, in_parts, "pi_1", "succeeded", 3000)
@@ -181,7 +182,8 @@ def everything_happens(harness: ShopHarness) -> None:
     harness.deliver_order(refused)
     refunds.refund_order(shop, STAFF, "sorry", refused, 100)
     harness.process_all()
-    disputes.record_dispute(shop, disputes.ProviderDisputeEvent("evt_dp_1", "dp_1", "pi_4", refused, "opened"))
+    for outcome in ("opened", "lost"):
+        report_dispute(shop, "pi_4", outcome)
 
     cancellation.cancel_order(shop, ANN, stopped)
     cancellation.agree_cancel(shop, WAREHOUSE, stopped)
@@ -211,8 +213,7 @@ def archive_and_dispute(harness: ShopHarness, order_id: str) -> None:
     expire_until(harness.engine, harness.shop.table.name, harness.now().replace(year=harness.now().year + 2))
     harness.process_all()
     for outcome in get_args(disputes.DisputeOutcome)[:2]:
-        told = disputes.ProviderDisputeEvent(f"evt {outcome}", "dp_late", "pi_late", order_id, outcome)
-        disputes.record_dispute(harness.shop, told)
+        report_dispute(harness.shop, "pi_late", outcome, dispute_id="dp_late")
 
 
 def tell(harness: ShopHarness, order_id: str, payment_id: str, outcome: Any, amount: int) -> None:

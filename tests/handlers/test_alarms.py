@@ -32,6 +32,7 @@ from ops.commands import hot_keys
 from ops.failures.failure_store import FailureRepository
 from stacks.alarm_definitions import ALARMS, LAG_LEVELS, AlarmDefinition
 from tests.api.conftest import VARIABLES
+from tests.support.actors import report_dispute, report_external_refund
 from tests.support.alarm_model import (
     STAFF_TOKEN,
     EmittedMetrics,
@@ -311,6 +312,21 @@ def unmatched(scene: Scene, alarm: AlarmDefinition) -> Incident:
     assert scene.harness.shop.table.query(UNMATCHED_PAYMENTS_BY_DATE, queue="UNMATCHED").items == ()
 
 
+def over_refunding(scene: Scene, alarm: AlarmDefinition) -> Incident:
+    """A person refunds a payment at the provider, and then the shop loses a dispute of it."""
+    harness = scene.harness
+    order_id = harness.place_order(mug=1)
+    harness.pay_order(order_id)
+    report_external_refund(harness.shop, "pi_1", 500)
+    harness.process_all()
+    yield
+    report_dispute(harness.shop, "pi_1", "lost")
+    scene.known["ORDER_ID"] = order_id
+    harness.process_all()
+    yield
+    harness.process_all()
+
+
 def faulty_api(scene: Scene, alarm: AlarmDefinition) -> Incident:
     """The provider's secret was stored as plain text, not as JSON: its webhooks cannot be checked."""
     harness, api = scene.harness, ApiHarness(scene.harness.shop)
@@ -548,6 +564,7 @@ INCIDENTS: Mapping[str, Callable[[Scene, AlarmDefinition], Incident]] = {
     "dead-letters-not-empty": dead_letters,
     "mails-deferred": refused,
     "unmatched-payment": unmatched,
+    "over-refunded": over_refunding,
     "api-5xx": faulty_api,
     "api-crashes": crashing,
     "api-busy": busy,

@@ -9,19 +9,17 @@ from typing import Any
 import pytest
 
 from functions.dynamodb import table
-from functions.dynamodb.writes import update
 from functions.handlers import copies_reader, event_publisher
 from functions.handlers.archive_worker import parse_archive, serialize_archive
 from functions.model import entities
 from functions.model.entities import ArchivedOrder, Order
 from functions.model.errors import IdempotencyKeyReused
-from functions.model.table import PAYMENT
 from functions.model.totals import ContributionChange
 from functions.runtime import clients
-from functions.shop import cancellation, disputes, orders, payments, placing, refund_processing, refunds, returns
-from functions.shop.refunds import get_payment
+from functions.shop import cancellation, orders, payments, placing, refund_processing, refunds, returns
 from functions.shop.shop import Shop
 from local.expiry import KEPT_TYPES, expire_until
+from tests.support.actors import report_dispute
 from tests.support.archiving import (
     Image,
     Message,
@@ -400,21 +398,8 @@ def test_a_failed_refund_of_a_payment_that_the_bank_took_back_keeps_no_order(
 ) -> None:
     refund_id = take_back(harness, order_id, mug=2, pot=1)
     set_refund(harness, order_id, refund_id, "FAILED")
-    lost = disputes.ProviderDisputeEvent("evt_lost", "dp_1", "pi_1", order_id, "lost")
-    assert disputes.record_dispute(harness.shop, lost).result["status"] == "REFUNDED"
+    assert report_dispute(harness.shop, "pi_1", "lost")["status"] == "REFUNDED"
     harness.process_all(("copies_reader",))
-    assert run_archive(*order_messages(expire_everything(harness))) == []
-    assert isinstance(orders.get_order(harness.shop, ANN, order_id), ArchivedOrder)
-
-
-def test_a_dispute_of_a_closed_payment_keeps_no_order(harness: ShopHarness, order_id: str) -> None:
-    """An earlier version recorded a dispute on a payment whose money another order has. No event can end it there."""
-    for number, paid_order in enumerate(("other-order", order_id)):
-        event = payments.ProviderPaymentEvent(f"evt_copy_{number}", "pi_copy", paid_order, "succeeded", 3750, "EUR")
-        payments.record_payment(harness.shop, event, {"id": event.event_id})
-    copied = get_payment(harness.shop, order_id, "pi_copy")
-    harness.shop.table.write(update(PAYMENT, copied, replace(copied, disputes={"dp_1": "OPEN"}, version=2)))
-    refunds.refund_payment(harness.shop, STAFF, "close", order_id, "pi_copy")
     assert run_archive(*order_messages(expire_everything(harness))) == []
     assert isinstance(orders.get_order(harness.shop, ANN, order_id), ArchivedOrder)
 

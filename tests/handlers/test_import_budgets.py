@@ -50,8 +50,8 @@ MODULES = {
         runtime.dead_letters runtime.time_limit shop.customer_names""",
     "event_publisher": "dynamodb.stream_batch runtime.dead_letters runtime.time_limit",
     "fulfilment_worker": """model.patterns model.pricing model.retries runtime.dead_letters runtime.queue_batch
-        runtime.time_limit shop.accounts shop.cancellation shop.discounts shop.fulfilment shop.idempotency shop.invoices
-        shop.orders shop.refunds shop.shipments shop.stock""",
+        runtime.time_limit shop.accounts shop.cancellation shop.discounts shop.fulfilment shop.idempotency
+        shop.invoices shop.order_money shop.orders shop.refunds shop.shipments shop.stock""",
     "order_notification_worker": """adapters adapters.mail_pace adapters.mailer mails mails.order_notifications
         model.mail_kinds model.patterns model.pricing model.retries runtime.dead_letters runtime.mail_deferral
         runtime.queue_batch runtime.rate_limiter runtime.time_limit shop.customers shop.order_notifications
@@ -62,24 +62,26 @@ MODULES = {
         runtime.queue_batch runtime.rate_limiter runtime.secrets runtime.time_limit shop.customers
         shop.order_notifications shop.orders shop.product_alerts shop.stock shop.unsubscribe""",
     "refund_worker": """adapters adapters.payment_provider model.patterns model.retries runtime.dead_letters
-        runtime.queue_batch runtime.secrets runtime.time_limit shop.accounts shop.idempotency shop.orders
-        shop.refund_processing shop.refunds""",
+        runtime.queue_batch runtime.secrets runtime.time_limit shop.accounts shop.idempotency shop.order_money
+        shop.orders shop.refund_processing shop.refunds""",
     "customer_name_worker": """model.copies model.patterns model.pricing model.retries model.totals runtime.dead_letters
         runtime.queue_batch runtime.time_limit shop.customer_names""",
     "archive_worker": """adapters adapters.object_store model.patterns model.pricing model.retries model.totals
         runtime.dead_letters runtime.queue_batch runtime.time_limit shop.accounts shop.archive shop.cancellation
-        shop.discounts shop.idempotency shop.orders shop.refunds shop.stock""",
+        shop.discounts shop.idempotency shop.order_money shop.orders shop.refunds shop.stock""",
     "import_worker": """model.mail_kinds model.patterns model.reactions model.retries runtime.dead_letters
         runtime.queue_batch runtime.rate_limiter runtime.time_limit shop.idempotency shop.imports shop.products
         shop.stock shop.stock_parts""",
     "order_deadlines": """model.patterns model.pricing runtime.scheduled_jobs runtime.time_limit shop.accounts
-        shop.cancellation shop.discounts shop.idempotency shop.orders shop.refunds shop.shipments shop.stock""",
+        shop.cancellation shop.discounts shop.idempotency shop.order_money shop.orders shop.refunds shop.shipments
+        shop.stock""",
     "customer_erasure": """adapters adapters.object_store model.copies model.patterns model.personal_data
         model.pricing model.totals runtime.scheduled_jobs runtime.time_limit shop.erasure shop.orders
         shop.reviews""",
     "backlog_metrics": """adapters adapters.object_store model.patterns model.pricing runtime.scheduled_jobs
-        runtime.time_limit shop.accounts shop.cancellation shop.discounts shop.idempotency shop.orders shop.payments
-        shop.refund_processing shop.refunds shop.shipments shop.stock""",
+        runtime.time_limit shop.accounts shop.cancellation shop.discounts shop.disputes shop.external_refunds
+        shop.idempotency shop.kept_events shop.order_money shop.orders shop.payments shop.refund_processing
+        shop.refunds shop.shipments shop.stock""",
     "canary": "runtime.secrets",
     "api": """api api.app api.http api.http.caching api.http.context api.http.field_selection api.http.fields
         api.http.guard api.http.problems api.http.router api.route_table dynamodb.cursors dynamodb.sealed_text

@@ -63,7 +63,8 @@ TOUCHED: dict[str, dict[str, Any]] = {  # the changes beside the state, by the f
     "": {},
     "paid": {"paid": 990},
     "refunded": {"refunded": 990},
-    "disputes": {"disputes": {"dp_1": "WON"}},
+    "over_refunded": {"over_refunded": 990},
+    "disputes": {"disputes": {"dp_1": e.Dispute(status="WON", amount=990)}},
     "address": {"address": None},
     "shipped": {"lines": counted("shipped")},
     "delivered": {"lines": counted("delivered")},
@@ -73,7 +74,7 @@ TOUCHED: dict[str, dict[str, Any]] = {  # the changes beside the state, by the f
 BETWEEN: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {  # the change that has this name, and one that has not
     "CustomerRenamed": ({"name": "Another"}, {"email": "another@example.com"}),
     "StockReplenished": ({"available": 3}, {"available": 0}),
-    "ArchivedDisputeEnded": ({"status": "LOST"}, {"status": "LOST"}),
+    "KeptPaymentEventChanged": ({"status": "LOST"}, {"status": "LOST"}),
     "PriceDropped": ({"price": 1249}, {"price": 1251}),
 }
 CASES = [(kind, state) for kind in CHANGE_TYPES for state in (kind.transition.before if kind.transition else ("",))]
@@ -89,7 +90,7 @@ def before_of(kind: ChangeType, state: str) -> Any:
         return replace(SAMPLES[kind.previous_row], version=3)
     if kind.condition is not None:
         return replace(SAMPLES[kind.row], **({"available": 0} if kind.name == "StockReplenished" else {}), version=3)
-    if kind.row is t.ARCHIVED_DISPUTE:
+    if kind.row is t.KEPT_EVENT:
         return replace(SAMPLES[kind.row], version=3)
     more = {kind.transition.changed_field: 1980} if kind.transition and kind.transition.decreasing else {}
     return MADE[kind.row](status=state, version=3, **more)
@@ -111,7 +112,7 @@ def happen(engine: Engine, table: Table, kind: ChangeType, state: str) -> None:
     elif kind.previous_row is not None:
         when = {"restored_at": moment(9)} if kind.row is t.ORDER else {"updated_at": moment(9)}
         table.write(replace_with(kind.previous_row, before, kind.row, replace(SAMPLES[kind.row], **when)))
-    elif kind.condition is not None or kind.row is t.ARCHIVED_DISPUTE:
+    elif kind.condition is not None or kind.row is t.KEPT_EVENT:
         later = {"updated_at": moment(9)} if "updated_at" in kind.row.fields else {}
         table.write(update(kind.row, before, replace(before, **BETWEEN[kind.name][0], **later, version=4)))
     else:

@@ -221,16 +221,12 @@ CHECKED_MUTANTS = (
     ),
     CheckedMutant(
         "won dispute pays while another is open",
-        edit_code(
-            disputes._adjust_order_money, ("if after.is_disputed or after.is_charged_back", "if after.is_charged_back")
-        ),
+        edit_code(disputes._record_on_payment, ("if not after.is_disputed", "if True")),
         test_money.test_a_won_dispute_refunds_nothing_while_another_dispute_of_the_payment_is_open,
     ),
     CheckedMutant(
         "won dispute retries refunds after another was lost",
-        edit_code(
-            disputes._adjust_order_money, ("if after.is_disputed or after.is_charged_back", "if after.is_disputed")
-        ),
+        edit_code(disputes._release_money, ("payment.remaining - pays", "payment.amount - pays")),
         test_money.test_a_won_dispute_retries_no_refund_of_a_payment_that_another_dispute_took,
     ),
     CheckedMutant(
@@ -515,17 +511,6 @@ CHECKED_MUTANTS = (
         "a busy series is asked again for the same numbers",
         edit_code(invoices.take_numbers, ("conflict_if_busy(write)", "write")),
         test_fulfilment.test_a_batch_takes_the_next_series_if_its_own_is_busy,
-    ),
-    CheckedMutant(
-        "refunds are read before payments",
-        edit_code(
-            Table._query_raw_pages,
-            (
-                "                ConsistentRead=True,\n",
-                "                ConsistentRead=True,\n                ScanIndexForward=False,\n",
-            ),
-        ),
-        test_fulfilment.test_money_that_is_refunded_as_too_much_while_an_invoice_is_written_covers_nothing,
     ),
     CheckedMutant(
         "a batch has an order twice",

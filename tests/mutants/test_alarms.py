@@ -22,6 +22,7 @@ from functions.shop import payments
 from functions.shop.shop import Shop
 from stacks import synth_cache
 from tests.mutants.items import stored_order
+from tests.support.actors import report_dispute, report_external_refund
 from tests.support.alarm_model import capture_metrics, error_rate
 from tests.support.archiving import archive_key, create_delivered_order, expire_everything, run_archive
 from tests.support.client_faults import fail_calls
@@ -73,6 +74,7 @@ OWN_ALARMS = {
     "parked-not-empty",
     "mails-deferred",
     "unmatched-payment",
+    "over-refunded",
     "throttling",
     "api-busy",
     "lapse-backlog",
@@ -153,6 +155,15 @@ def test_a_payment_of_an_unknown_order_raises_an_alarm(harness: ShopHarness) -> 
     event = payments.ProviderPaymentEvent("evt_9", "pi_9", "nobodys", "succeeded", 2500, "EUR")
     payments.record_payment(harness.shop, event, {"id": "evt_9"})
     assert raised_by(measure_backlog) == {"unmatched-payment"}
+
+
+def test_money_that_leaves_beyond_what_was_paid_raises_an_alarm(harness: ShopHarness) -> None:
+    harness.open_shop()
+    harness.pay_order(harness.place_order())
+    report_external_refund(harness.shop, "pi_1", 500)
+    assert raised_by(harness.process_all) == set()
+    report_dispute(harness.shop, "pi_1", "lost")
+    assert raised_by(harness.process_all) == {"over-refunded"}
 
 
 def test_each_kind_of_object_in_the_failure_store_raises_its_alarm(harness: ShopHarness) -> None:

@@ -8,7 +8,7 @@ from unittest import mock
 from functions.handlers import event_publisher, fulfilment_worker
 from functions.model.entities import Address, hash_to_bucket
 from functions.runtime import clients
-from functions.shop import erasure, orders, payments
+from functions.shop import erasure, orders
 from tests.mutants.items import number, stored_items, stored_order, text
 from tests.support.client_faults import fail_calls, record_calls, run_before_call
 from tests.support.harness import ANN, ShopHarness
@@ -160,32 +160,3 @@ def test_an_invoice_shows_the_customers_name_and_after_an_erasure_the_name_of_th
     harness.process_all()
     assert handle(messages[1]) == []
     assert {text(invoice, "name") for invoice in stored_items(harness, "Invoice")} == {"Ann Ash", "Bo Birch"}
-
-
-def test_money_that_is_refunded_as_too_much_while_an_invoice_is_written_covers_nothing(harness: ShopHarness) -> None:
-    """The items of the order take two pages. Between these, a payment that was authorised first is captured too late.
-
-    It and its refund are written in one transaction. The invoice may show the payment only together with its refund.
-    """
-    harness.open_shop()
-    order_id = harness.place_order(mug=2)
-
-    def report(payment_id: str, outcome: Any) -> None:
-        event = payments.ProviderPaymentEvent(f"evt-{payment_id}-{outcome}", payment_id, order_id, outcome, 2500, "EUR")
-        payments.record_payment(harness.shop, event, {"id": event.event_id})
-
-    report("pi_1", "authorised")
-    report("pi_2", "succeeded")
-    event_publisher.handler({"Records": harness.new_records()}, None)
-    (message,) = harness.take_messages("fulfilment")
-    table = harness.shop.table
-    (payment,) = [one for one in stored_items(harness, "Payment") if text(one, "payment_id") == "pi_2"]
-    for name in ("a", "b", "c"):
-        filler = {**payment, "SK": {"S": f"PAYMENT#pi_1{name}"}, "status": {"S": "FAILED"}}
-        filler |= {"payment_id": {"S": f"pi_1{name}"}, "reason": {"S": "x" * 390_000}}
-        table.client.put_item(TableName=table.name, Item=filler)
-    with run_before_call("dynamodb", "Query", lambda: report("pi_1", "succeeded"), call=2):
-        assert handle(message) == []
-    (invoice,) = stored_items(harness, "Invoice")
-    covered = {one["M"]["payment_id"]["S"]: one["M"]["amount"]["N"] for one in invoice["payments"]["L"]}
-    assert covered == {"pi_2": "2500"}

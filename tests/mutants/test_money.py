@@ -8,18 +8,13 @@ import pytest
 from functions.handlers import event_publisher, fulfilment_worker
 from functions.model.errors import WrongState
 from functions.runtime import clients
-from functions.shop import cancellation, disputes, payments, refund_processing, refunds
+from functions.shop import cancellation, payments, refund_processing, refunds
 from ops.commands.restore import SETTLE_TIME, make_archive_fetcher, restore_order
 from tests.mutants.items import number, stored_items, stored_order, text
+from tests.support.actors import report_dispute
 from tests.support.archiving import create_delivered_order
 from tests.support.client_faults import run_before_call
 from tests.support.harness import ANN, READERS, STAFF, ShopHarness
-
-
-def report_dispute(harness: ShopHarness, order_id: str, dispute: str, outcome: Any) -> None:
-    """Record an event of the payment provider about a dispute of the payment pi_1."""
-    event = disputes.ProviderDisputeEvent(f"evt-{dispute}-{outcome}", dispute, "pi_1", order_id, outcome)
-    disputes.record_dispute(harness.shop, event)
 
 
 def pay_and_fail_a_refund(harness: ShopHarness) -> str:
@@ -94,11 +89,11 @@ def test_a_won_dispute_refunds_nothing_while_another_dispute_of_the_payment_is_o
     order_id = harness.place_order(mug=2)
     harness.pay_order(order_id)
     for dispute in ("dp_1", "dp_2"):
-        report_dispute(harness, order_id, dispute, "opened")
+        report_dispute(harness.shop, "pi_1", "opened", dispute_id=dispute)
     cancellation.cancel_order(harness.shop, ANN, order_id)
     refunded = []
     for dispute in ("dp_1", "dp_2"):
-        report_dispute(harness, order_id, dispute, "won")
+        report_dispute(harness.shop, "pi_1", "won", dispute_id=dispute)
         harness.process_all()
         order = stored_order(harness, order_id)
         refunded.append((harness.provider.refunded_amount("pi_1"), number(order, "refunded"), number(order, "owed")))
@@ -109,9 +104,9 @@ def test_a_won_dispute_retries_no_refund_of_a_payment_that_another_dispute_took(
     order_id = pay_and_fail_a_refund(harness)
     requests = [*harness.provider.requests]
     for dispute in ("dp_1", "dp_2"):
-        report_dispute(harness, order_id, dispute, "opened")
-    report_dispute(harness, order_id, "dp_1", "lost")
-    report_dispute(harness, order_id, "dp_2", "won")
+        report_dispute(harness.shop, "pi_1", "opened", dispute_id=dispute)
+    report_dispute(harness.shop, "pi_1", "lost", dispute_id="dp_1")
+    report_dispute(harness.shop, "pi_1", "won", dispute_id="dp_2")
     harness.process_all()
     assert harness.provider.requests == requests
     assert number(stored_order(harness, order_id), "refunded") == 2500, "500 that are owed, and 2000 that the bank took"
@@ -121,7 +116,10 @@ def test_a_refund_is_not_retried_if_its_payment_is_disputed_at_the_same_time(har
     order_id = pay_and_fail_a_refund(harness)
     with (
         run_before_call(
-            "dynamodb", "TransactWriteItems", lambda: report_dispute(harness, order_id, "dp_1", "opened"), call=1
+            "dynamodb",
+            "TransactWriteItems",
+            lambda: report_dispute(harness.shop, "pi_1", "opened", dispute_id="dp_1"),
+            call=1,
         ),
         pytest.raises(WrongState),
     ):

@@ -13,13 +13,13 @@ from functions.dynamodb.writes import put_if_absent
 from functions.handlers import copies_reader, customer_erasure, event_publisher
 from functions.handlers.archive_worker import parse_archive
 from functions.model import changes
-from functions.model.entities import ArchivedOrder, Order
+from functions.model.entities import ArchivedOrder, Dispute, Order
 from functions.model.patterns import PAYMENTS_OF_ORDER
-from functions.model.table import ARCHIVED_DISPUTE, ARCHIVED_ORDER, CONTRIBUTION, PAYMENT_CLAIM
+from functions.model.table import ARCHIVED_ORDER, CONTRIBUTION, PAYMENT_CLAIM
 from functions.model.timelines import merge_timeline
 from functions.runtime import clients
-from functions.shop import disputes, orders, payments, placing, refund_processing, refunds, returns
 from functions.shop import erasure as forgetting
+from functions.shop import orders, payments, placing, refund_processing, refunds, returns
 from local import shop_client
 from ops.__main__ import main
 from ops.commands import restore as tool
@@ -35,6 +35,7 @@ from ops.commands.restore import (
 )
 from ops.repair.rebuild import rebuild_copies, redrive_record, republish_events
 from tests.support import order_money
+from tests.support.actors import report_dispute, report_external_refund
 from tests.support.archiving import (
     Image,
     create_delivered_order,
@@ -341,8 +342,7 @@ def test_items_added_beside_the_stub_stay_beside_the_restored_order(harness: Sho
     told = payments.ProviderPaymentEvent("evt_late", "pi_late", order_id, "succeeded", 3750, "EUR")
     payments.record_payment(harness.shop, told, {"id": "evt_late"})
     given_back = refunds.refund_payment(harness.shop, STAFF, "no such", order_id, "pi_late").result["refund_ids"][0]
-    opened = disputes.ProviderDisputeEvent("evt_dispute", "dp_1", "pi_late", order_id, "opened")
-    disputes.record_dispute(harness.shop, opened)
+    report_dispute(harness.shop, "pi_late", "opened")
     late = [image for image in order_partition(harness, order_id) if image["type"]["S"] in ("Payment", "Refund")]
     assert {image["SK"]["S"] for image in late} == {"PAYMENT#pi_late", f"REFUND#{given_back}"}
     bring_back(harness, order_id)
@@ -585,8 +585,7 @@ def test_wrong_usage_is_reported_and_exits_with_2(capsys: pytest.CaptureFixture[
 
 
 def dispute_first_payment(harness: ShopHarness, order_id: str, outcome: Any, payment_id: str = "pi_1") -> Any:
-    event = disputes.ProviderDisputeEvent(f"evt-{outcome}", "dp_1", payment_id, order_id, outcome, "fraud")
-    return disputes.record_dispute(harness.shop, event).result
+    return report_dispute(harness.shop, payment_id, outcome, order_id=order_id, amount=2500, reason="fraud")
 
 
 def kinds(harness: ShopHarness, order_id: str) -> Counter[str]:
@@ -600,22 +599,33 @@ def test_a_dispute_of_an_archived_order_is_kept_shown_and_published(
     harness.new_records()
     assert dispute_first_payment(harness, order_id, "opened")["status"] == "OPEN"
     names = [change.name for record in harness.new_records() if (change := changes.parse_change(record))]
-    assert "ArchivedOrderDisputed" in names
-    assert kinds(harness, order_id)["ArchivedDispute"] == 1
+    assert "PaymentEventKept" in names
+    assert kinds(harness, order_id)["KeptEvent"] == 1
     monkeypatch.setattr(shop_client, "find", lambda: fake_shop_with_buckets(harness))
     main(["order", order_id])
     told = capsys.readouterr().out
-    assert "ArchivedDispute (1)" in told
+    assert "KeptEvent (1)" in told
     assert "dp_1" in told
+
+
+def test_when_its_order_is_restored_a_kept_refund_counts_in_payment_and_order(harness: ShopHarness) -> None:
+    order_id, _ = archived_order(harness)  # 12.50 are refunded
+    report_external_refund(harness.shop, "pi_1", 700)
+    bring_back(harness, order_id)
+    assert kinds(harness, order_id)["KeptEvent"] == 0
+    (payment,) = harness.shop.table.query(PAYMENTS_OF_ORDER, order_id=order_id).items
+    order = orders.get_order(harness.shop, STAFF, order_id)
+    assert isinstance(order, Order)
+    assert (payment.refunded, order.refunded) == (1950, 1950)
 
 
 def test_when_its_order_is_restored_a_kept_dispute_moves_to_the_payment(harness: ShopHarness) -> None:
     order_id, _ = archived_order(harness)
     dispute_first_payment(harness, order_id, "opened")
     assert isinstance(bring_back(harness, order_id), RestoredOrder)
-    assert kinds(harness, order_id)["ArchivedDispute"] == 0
+    assert kinds(harness, order_id)["KeptEvent"] == 0
     (payment,) = harness.shop.table.query(PAYMENTS_OF_ORDER, order_id=order_id).items
-    assert payment.disputes == {"dp_1": "OPEN"}
+    assert payment.disputes == {"dp_1": Dispute(status="OPEN", amount=2500, reason="fraud")}
     assert payment.is_disputed
     assert dispute_first_payment(harness, order_id, "lost")["status"] == "REFUNDED", (
         "from now on, events go to the payment"
@@ -628,12 +638,12 @@ def test_a_restore_that_is_killed_before_a_dispute_is_moved_moves_it_when_it_is_
     order_id, _ = archived_order(harness)
     dispute_first_payment(harness, order_id, "opened")
     with monkeypatch.context() as patched:
-        patched.setattr(tool, "apply_kept_disputes", lambda *_: (_ for _ in ()).throw(ProcessKilled))
+        patched.setattr(tool, "apply_kept_events", lambda *_: (_ for _ in ()).throw(ProcessKilled))
         with pytest.raises(ProcessKilled):
             bring_back(harness, order_id)
-    assert kinds(harness, order_id)["ArchivedDispute"] == 1
+    assert kinds(harness, order_id)["KeptEvent"] == 1
     assert bring_back(harness, order_id) == "already in the table"
-    assert kinds(harness, order_id)["ArchivedDispute"] == 0
+    assert kinds(harness, order_id)["KeptEvent"] == 0
 
 
 def test_a_dispute_that_nothing_moved_stays_beside_the_stub_when_the_order_is_archived_again(
@@ -641,23 +651,13 @@ def test_a_dispute_that_nothing_moved_stays_beside_the_stub_when_the_order_is_ar
 ) -> None:
     order_id, _ = archived_order(harness)
     dispute_first_payment(harness, order_id, "opened")
-    monkeypatch.setattr(tool, "apply_kept_disputes", lambda *_: None)
+    monkeypatch.setattr(tool, "apply_kept_events", lambda *_: None)
     bring_back(harness, order_id)
     harness.process_all()
     harness.advance_days(31)
     harness.process_all()
-    assert isinstance(orders.get_order(harness.shop, STAFF, order_id), Order), "the archive waits for an open dispute"
-    harness.shop.table.client.update_item(
-        TableName=harness.shop.table.name,
-        Key=ARCHIVED_DISPUTE.key(order_id=order_id, dispute_id="dp_1"),
-        UpdateExpression="SET #status = :lost",
-        ExpressionAttributeNames={"#status": "status"},
-        ExpressionAttributeValues={":lost": {"S": "LOST"}},
-    )
-    harness.advance_days(8)
-    harness.process_all()
     assert isinstance(orders.get_order(harness.shop, STAFF, order_id), ArchivedOrder)
-    assert kinds(harness, order_id)["ArchivedDispute"] == 1
+    assert kinds(harness, order_id)["KeptEvent"] == 1
 
 
 def test_a_kept_dispute_of_a_payment_that_the_restored_order_does_not_have_moves_forward(harness: ShopHarness) -> None:
@@ -665,7 +665,7 @@ def test_a_kept_dispute_of_a_payment_that_the_restored_order_does_not_have_moves
     for outcome in ("opened", "lost"):
         assert dispute_first_payment(harness, order_id, outcome, "pi_unknown")["payment_id"] == "pi_unknown"
         bring_back(harness, order_id)
-    (kept,) = [image for image in order_partition(harness, order_id) if image["type"]["S"] == "ArchivedDispute"]
+    (kept,) = [image for image in order_partition(harness, order_id) if image["type"]["S"] == "KeptEvent"]
     assert kept["status"]["S"] == "LOST"
 
 
@@ -679,7 +679,7 @@ def test_a_kept_dispute_of_a_payment_that_the_restored_order_does_not_have_keeps
     harness.advance_days(31)
     harness.process_all()
     assert isinstance(orders.get_order(harness.shop, STAFF, order_id), ArchivedOrder)
-    assert kinds(harness, order_id)["ArchivedDispute"] == 1
+    assert kinds(harness, order_id)["KeptEvent"] == 1
 
 
 def test_an_event_for_a_restored_order_moves_the_kept_dispute_to_the_payment(
@@ -688,12 +688,12 @@ def test_an_event_for_a_restored_order_moves_the_kept_dispute_to_the_payment(
     """A restore that was killed left the dispute beside the order. The event `opened` comes after the event `lost`."""
     order_id, _ = archived_order(harness)
     dispute_first_payment(harness, order_id, "lost")
-    monkeypatch.setattr(tool, "apply_kept_disputes", lambda *_: None)
+    monkeypatch.setattr(tool, "apply_kept_events", lambda *_: None)
     bring_back(harness, order_id)
     assert dispute_first_payment(harness, order_id, "opened")["status"] == "REFUNDED"
     (payment,) = harness.shop.table.query(PAYMENTS_OF_ORDER, order_id=order_id).items
-    assert payment.disputes == {"dp_1": "LOST"}
-    assert kinds(harness, order_id)["ArchivedDispute"] == 0
+    assert payment.disputes == {"dp_1": Dispute(status="LOST", amount=2500, reason="fraud")}
+    assert kinds(harness, order_id)["KeptEvent"] == 0
 
 
 @pytest.mark.usefixtures("here")
@@ -704,14 +704,14 @@ def test_a_restore_by_date_that_was_killed_moves_kept_disputes_when_it_is_run_ag
     dispute_first_payment(harness, order_id, "opened")
     words = ("--from", "2001-01-01", "--to", "2199-01-01")
     with monkeypatch.context() as patched:
-        patched.setattr(tool, "apply_kept_disputes", lambda *_: (_ for _ in ()).throw(ProcessKilled))
+        patched.setattr(tool, "apply_kept_events", lambda *_: (_ for _ in ()).throw(ProcessKilled))
         with pytest.raises(ProcessKilled):
             run(capsys, *words)
-    assert kinds(harness, order_id)["ArchivedDispute"] == 1
+    assert kinds(harness, order_id)["KeptEvent"] == 1
     assert run(capsys, *words, "--dry-run")[0] == 0
-    assert kinds(harness, order_id)["ArchivedDispute"] == 1, "a dry run writes nothing"
+    assert kinds(harness, order_id)["KeptEvent"] == 1, "a dry run writes nothing"
     assert run(capsys, *words)[1].endswith("0 restored, 1 already in the table.\n")
-    assert kinds(harness, order_id)["ArchivedDispute"] == 0
+    assert kinds(harness, order_id)["KeptEvent"] == 0
 
 
 def test_a_payment_after_the_archiving_is_recognized_though_the_clock_of_its_lambda_is_slow(
@@ -723,7 +723,7 @@ def test_a_payment_after_the_archiving_is_recognized_though_the_clock_of_its_lam
     payments.record_payment(harness.shop, late, {"id": "evt_late"})
     harness.clock_offset += timedelta(days=1)
     assert dispute_first_payment(harness, order_id, "opened", "pi_late")["status"] == "UNMATCHED"
-    assert kinds(harness, order_id)["ArchivedDispute"] == 0
+    assert kinds(harness, order_id)["KeptEvent"] == 0
 
 
 def test_a_dispute_during_a_restore_changes_no_restored_payment_though_the_clock_of_the_archive_was_slow(
@@ -743,9 +743,9 @@ def test_a_dispute_during_a_restore_changes_no_restored_payment_though_the_clock
         bring_back(harness, order_id)
     assert kinds(harness, order_id)["Payment"] == 1, "the restore has written the payment before the order"
     dispute_first_payment(harness, order_id, "opened")
-    assert kinds(harness, order_id)["ArchivedDispute"] == 1
+    assert kinds(harness, order_id)["KeptEvent"] == 1
     assert isinstance(bring_back(harness, order_id), RestoredOrder)
-    assert kinds(harness, order_id)["ArchivedDispute"] == 0
+    assert kinds(harness, order_id)["KeptEvent"] == 0
 
 
 def test_a_kept_dispute_that_was_won_retries_no_failed_refund(
@@ -754,13 +754,13 @@ def test_a_kept_dispute_that_was_won_retries_no_failed_refund(
     order_id, _ = archived_order(harness)
     dispute_first_payment(harness, order_id, "won")
     with monkeypatch.context() as patched:
-        patched.setattr(tool, "apply_kept_disputes", lambda *_: None)
+        patched.setattr(tool, "apply_kept_events", lambda *_: None)
         bring_back(harness, order_id)
     done = refunds.refund_order(harness.shop, STAFF, "goodwill", order_id, 100)
     (refund_id,) = done.result["refund_ids"]
     refund_processing.process_refund(harness.shop, provider_behaving(REFUSED), order_id, refund_id)
     bring_back(harness, order_id)
-    assert kinds(harness, order_id)["ArchivedDispute"] == 0
+    assert kinds(harness, order_id)["KeptEvent"] == 0
     (failed,) = [it for it in order_money.refunds(harness.shop, order_id) if it.refund_id == refund_id]
     assert failed.status == "FAILED"
     assert refunds.retry_refund(harness.shop, STAFF, order_id, refund_id).status == "REQUESTED"

@@ -8,8 +8,9 @@ import pytest
 from functions.dynamodb.errors import TableBusy
 from functions.model import table as t
 from functions.runtime import clients
-from functions.shop import archive, data_export, disputes
+from functions.shop import archive, data_export
 from ops.commands import restore
+from tests.support.actors import report_dispute
 from tests.support.archiving import (
     create_delivered_order,
     expire_everything,
@@ -137,11 +138,10 @@ def test_a_kept_dispute_that_is_in_the_archive_object_too_is_exported_once(
     order_id = delivered_order(harness)
     archive_orders(harness)
     for outcome in ("opened", "won"):
-        event = disputes.ProviderDisputeEvent(f"evt-{outcome}", "dp_1", "pi_1", order_id, outcome)
-        disputes.record_dispute(harness.shop, event)
-    monkeypatch.setattr(restore, "apply_kept_disputes", lambda *_: None)  # the restore is killed before it moves it
+        report_dispute(harness.shop, "pi_1", outcome)
+    monkeypatch.setattr(restore, "apply_kept_events", lambda *_: None)  # the restore is killed before it moves it
     restore_order(harness, order_id)
     archive_orders(harness)
     archived = [json.loads(body)["items"] for key, body in harness.objects("archive").items() if "orders/" in key]
-    assert any(image["type"]["S"] == "ArchivedDispute" for images in archived for image in images)
-    assert types_of_order(pages(harness)).count("ArchivedDispute") == 1
+    assert any(image["type"]["S"] == "KeptEvent" for images in archived for image in images)
+    assert types_of_order(pages(harness)).count("KeptEvent") == 1

@@ -7,15 +7,15 @@ import pytest
 
 from functions.dynamodb.errors import TableBusy
 from functions.dynamodb.writes import put_if_absent
-from functions.model.entities import ArchivedDispute, ArchivedOrder, Order, Payment
-from functions.model.errors import TooEarly, TooMuch, WrongState
+from functions.model.entities import ArchivedOrder, Dispute, KeptEvent, Order, Payment
+from functions.model.errors import NotFound, TooMuch, WrongState
 from functions.model.patterns import ORDER_ITEM_COLLECTION, PAYMENTS_OF_ORDER
 from functions.model.table import PAYMENT, REFUND
-from functions.shop import cancellation, refunds
+from functions.shop import cancellation, payments, refunds
 from functions.shop.accounts import store_credit_account_id
-from functions.shop.disputes import MAX_RETRIED_REFUNDS, ProviderDisputeEvent, record_dispute
+from functions.shop.disputes import MAX_RETRIED_REFUNDS
 from functions.shop.refund_processing import ProviderRefundEvent, process_refund, record_refund
-from functions.shop.refunds import build_refund
+from functions.shop.refunds import MAX_PAYMENTS, build_refund
 from functions.shop.shop import Shop
 from tests.support import order_money
 from tests.support.actors import (
@@ -25,6 +25,8 @@ from tests.support.actors import (
     archive_order,
     get_order,
     place,
+    report_dispute,
+    report_external_refund,
     report_payment,
     return_items,
 )
@@ -39,14 +41,17 @@ def payments_of(shop: Shop, order_id: str) -> list[Payment]:
     return list(shop.table.query(PAYMENTS_OF_ORDER, order_id=order_id).items)
 
 
-def dispute(shop: Shop, order: Order, outcome: Any, number: int = 1, payment_id: str | None = None) -> dict[str, Any]:
+def statuses(payment: Payment) -> dict[str, str]:
+    return {id: dispute.status for id, dispute in (payment.disputes or {}).items()}
+
+
+def dispute(
+    shop: Shop, order: Order, outcome: Any, number: int = 1, payment_id: str | None = None, **changed: Any
+) -> dict[str, Any]:
     """The provider tells of a dispute, of the first payment if nothing is said, by an event of its own; the answer it
     gets."""
     payment_id = payment_id or next((it.payment_id for it in payments_of(shop, order.order_id)), "pi_1")
-    told = ProviderDisputeEvent(
-        f"evt-{shop.new_id()}", f"dp_{number}", payment_id, order.order_id, outcome, "fraudulent"
-    )
-    return record_dispute(shop, told).result
+    return report_dispute(shop, payment_id, outcome, dispute_id=f"dp_{number}", **changed)
 
 
 def test_a_disputed_payment_gives_nothing_back_until_it_is_won(shop: Shop) -> None:
@@ -61,14 +66,14 @@ def test_a_disputed_payment_gives_nothing_back_until_it_is_won(shop: Shop) -> No
     assert get_order(shop, order.order_id).refunded == 100
 
 
-def test_what_a_lost_dispute_takes_is_what_was_left(shop: Shop) -> None:
+def test_a_lost_dispute_takes_the_money_of_a_refund_that_is_not_sent(shop: Shop) -> None:
     order = advance_to_status(shop, place(shop), "PAID")
     refunds.refund_order(shop, STAFF, "sorry", order.order_id, 700)
     dispute(shop, order, "opened")
     dispute(shop, order, "lost")
     (found,) = payments_of(shop, order.order_id)
     assert (found.status, found.refunded, found.reason) == ("REFUNDED", 0, "dispute lost: fraudulent")
-    assert found.disputes == {"dp_1": "LOST"}
+    assert found.disputes == {"dp_1": Dispute(status="LOST", amount=2500, reason="fraudulent")}
     assert get_order(shop, order.order_id).refunded == 2500
     assert [(it.amount, it.why) for it in order_money.refunds(shop, order.order_id)] == [(700, "GOODWILL")]
 
@@ -101,18 +106,109 @@ def test_what_an_ended_order_could_not_give_back_is_given_back_once_the_dispute_
     ]
 
 
-def test_news_of_a_dispute_that_come_too_early_come_again(shop: Shop) -> None:
+@pytest.mark.parametrize("known", ["nothing", "authorised", "failed"])
+@pytest.mark.parametrize("named", [True, False])
+@pytest.mark.parametrize("outcomes", [("opened",), ("won",), ("lost",), ("opened", "lost"), ("lost", "opened")])
+def test_a_dispute_that_comes_before_its_payment_is_applied_when_the_payment_comes(
+    shop: Shop, known: str, named: bool, outcomes: tuple[Any, ...]
+) -> None:
     order = place(shop)
-    for known in ("nothing", "authorised", "failed"):
-        if known != "nothing":
-            report_payment(shop, order, event_id=known, outcome=known)
-        for outcome in ("opened", "won", "lost"):
-            with pytest.raises(TooEarly):
-                dispute(shop, order, outcome)
+    if known != "nothing":
+        report_payment(shop, order, event_id=known, outcome=known)
+    named_order = order.order_id if named else payments.NO_ORDER
+    last = "LOST" if "lost" in outcomes else {"opened": "OPEN", "won": "WON"}[outcomes[-1]]
+    for outcome in outcomes:
+        report_dispute(shop, "pi_1", outcome, order_id=named_order)
+    (waiting,) = payments.list_unmatched_payments(shop)
+    assert (waiting.payment_id, waiting.status) == ("pi_1", last), "staff see it meanwhile"
     report_payment(shop, order)
-    assert dispute(shop, order, "lost")["status"] == "REFUNDED", "that it was opened may be told later"
-    assert dispute(shop, order, "opened")["status"] == "REFUNDED"
-    assert dispute(shop, order, "opened", number=2)["status"] == "REFUNDED", "nothing is left to ask for"
+    (found,) = payments_of(shop, order.order_id)
+    assert (found.status, statuses(found)) == (
+        {"OPEN": "DISPUTED", "WON": "CAPTURED", "LOST": "REFUNDED"}[last],
+        {"dp_1": last},
+    )
+    assert money_of(get_order(shop, order.order_id)) == (2500, 2500 if last == "LOST" else 0, 0)
+    assert list(payments.list_unmatched_payments(shop)) == []
+    assert items_of(shop, named_order, KeptEvent) == []
+
+
+def test_kept_events_are_applied_by_the_next_delivery_if_the_first_one_died(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order = place(shop)
+    report_dispute(shop, "pi_1", "lost")
+    report_external_refund(shop, "pi_2", 100)
+    with monkeypatch.context() as dying:
+        dying.setattr(payments, "apply_kept_events", lambda *_: None)
+        report_payment(shop, order)
+    assert statuses(payments_of(shop, order.order_id)[0]) == {}
+    report_payment(shop, order)
+    assert statuses(payments_of(shop, order.order_id)[0]) == {"dp_1": "LOST"}
+    assert [it.payment_id for it in payments.list_unmatched_payments(shop)] == ["pi_2"]
+
+
+def test_staff_close_events_of_a_payment_that_never_comes(shop: Shop) -> None:
+    report_dispute(shop, "pi_1", "opened")
+    report_external_refund(shop, "pi_1", 700)
+    report_dispute(shop, "pi_2", "opened")
+    closed = refunds.refund_payment(shop, STAFF, "close", payments.NO_ORDER, "pi_1").result
+    assert (closed["amount"], closed["refund_ids"]) == (0, [])
+    assert [it.payment_id for it in payments.list_unmatched_payments(shop)] == ["pi_2"]
+    with pytest.raises(NotFound):
+        refunds.refund_payment(shop, STAFF, "again", payments.NO_ORDER, "pi_1")
+    order = place(shop)
+    report_payment(shop, order)
+    assert payments_of(shop, order.order_id)[0].status == "DISPUTED", "if it comes all the same, they are applied"
+    assert payments_of(shop, order.order_id)[0].refunded == 700
+
+
+@pytest.mark.parametrize("order_id", ["none", "another-order"])
+def test_the_order_of_a_dispute_is_that_of_its_payment_whatever_its_metadata_says(shop: Shop, order_id: str) -> None:
+    order = advance_to_status(shop, place(shop), "PAID")
+    (payment,) = payments_of(shop, order.order_id)
+    assert report_dispute(shop, payment.payment_id, "opened", order_id=order_id)["status"] == "DISPUTED"
+    report_dispute(shop, payment.payment_id, "lost", order_id=order_id)
+    assert get_order(shop, order.order_id).refunded == 2500
+
+
+def test_a_lost_dispute_takes_its_amount_and_leaves_the_rest(shop: Shop) -> None:
+    order = advance_to_status(shop, place(shop), "DELIVERED")
+    dispute(shop, order, "opened", amount=500)
+    dispute(shop, order, "lost", amount=500, reason=None)
+    (payment,) = payments_of(shop, order.order_id)
+    assert (payment.status, payment.reason) == ("CAPTURED", "dispute lost")
+    lost = get_order(shop, order.order_id)
+    assert (money_of(lost), lost.withdrawn) == ((2500, 500, 0), 500)
+    for key, amount in (("first", 1250), ("second", 750)):
+        assert return_items(shop, order.order_id, key, mug=1).result["amount"] == amount
+    assert money_of(get_order(shop, order.order_id)) == (2500, 2500, 0)
+
+
+def test_a_partly_lost_dispute_releases_what_is_owed(shop: Shop) -> None:
+    order = advance_to_status(shop, place(shop), "DELIVERED")
+    dispute(shop, order, "opened", amount=500)
+    for key in ("first", "second"):
+        return_items(shop, order.order_id, key, mug=1)
+    assert money_of(get_order(shop, order.order_id)) == (2500, 0, 2500)
+    dispute(shop, order, "lost", amount=500)
+    assert money_of(get_order(shop, order.order_id)) == (2500, 2500, 0)
+    assert [it.amount for it in order_money.refunds(shop, order.order_id)] == [2000]
+
+
+def test_a_dispute_in_another_currency_is_one_of_the_whole_payment(shop: Shop) -> None:
+    order = advance_to_status(shop, place(shop), "PAID")
+    dispute(shop, order, "lost", amount=27, currency="USD")
+    assert get_order(shop, order.order_id).refunded == 2500
+
+
+def test_disputed_payments_count_among_the_most_payments_of_an_order(shop: Shop) -> None:
+    order = place(shop)
+    for number in range(MAX_PAYMENTS):
+        report_payment(shop, order, event_id=f"evt_{number}", payment_id=f"pi_{number}", amount=100)
+        dispute(shop, order, "opened", number, f"pi_{number}")
+    report_payment(shop, order, event_id="evt_more", payment_id="pi_more", amount=100)
+    assert get_order(shop, order.order_id).paid == MAX_PAYMENTS * 100
+    assert [(it.payment_id, it.why) for it in order_money.refunds(shop, order.order_id)] == [("pi_more", "EXCESS")]
 
 
 def test_a_dispute_goes_only_forward_whatever_the_events_are_called(shop: Shop) -> None:
@@ -125,10 +221,8 @@ def test_a_dispute_goes_only_forward_whatever_the_events_are_called(shop: Shop) 
     assert payments_of(shop, order.order_id)[0].status == "DISPUTED", "another dispute is another"
 
 
-def test_a_dispute_of_what_is_not_known_here_is_taken_and_nothing_is_done(shop: Shop) -> None:
+def test_a_dispute_of_money_that_no_order_counts_changes_no_order(shop: Shop) -> None:
     order = place(shop)
-    nowhere = record_dispute(shop, ProviderDisputeEvent("evt_1", "dp_1", "pi_1", "none-such", "opened"))
-    assert nowhere.result == {"payment_id": "pi_1", "status": None, "reason": "the payment does not exist"}
     report_payment(shop, order, currency="USD")
     assert dispute(shop, order, "opened", number=2)["status"] == "UNMATCHED"
     archived = advance_to_status(shop, place(shop, "key-2"), "CANCELLED")
@@ -148,8 +242,8 @@ def test_a_dispute_of_an_archived_order_is_kept_beside_its_stub_and_goes_only_fo
     shop.table.batch_delete([PAYMENT.key(order_id=order.order_id, payment_id="pi_1")])  # as the archive Lambda does
     for outcome, status in (("opened", "OPEN"), ("opened", "OPEN"), ("lost", "LOST"), ("opened", "LOST")):
         assert dispute(shop, ended, outcome, payment_id="pi_1")["status"] == status
-    (kept,) = items_of(shop, order.order_id, ArchivedDispute)
-    assert (kept.payment_id, kept.dispute_id, kept.status, kept.reason) == ("pi_1", "dp_1", "LOST", "fraudulent")
+    (kept,) = items_of(shop, order.order_id, KeptEvent)
+    assert (kept.payment_id, kept.object_id, kept.status, kept.reason) == ("pi_1", "dp_1", "LOST", "fraudulent")
     assert items_of(shop, order.order_id, ArchivedOrder), "the order stays archived"
 
 
@@ -170,8 +264,8 @@ def test_a_dispute_just_before_its_order_is_restored_is_moved_to_the_payment(
 
     wire.reply_next("TransactWriteItems", run_before_sending(restore))
     assert dispute(shop, ended, "opened", payment_id="pi_1")["status"] in ("DISPUTED", "REFUNDED")
-    assert items_of(shop, order.order_id, ArchivedDispute) == []
-    assert payments_of(shop, order.order_id)[0].disputes == {"dp_1": "OPEN"}
+    assert items_of(shop, order.order_id, KeptEvent) == []
+    assert statuses(payments_of(shop, order.order_id)[0]) == {"dp_1": "OPEN"}
 
 
 def test_a_dispute_is_not_told_to_an_order_that_is_being_archived(shop: Shop) -> None:
@@ -384,7 +478,7 @@ def test_a_dispute_that_was_won_and_is_lost_after_all_is_lost(shop: Shop) -> Non
     for outcome in ("opened", "won", "lost", "won", "opened"):
         dispute(shop, order, outcome)
     (payment,) = payments_of(shop, order.order_id)
-    assert (payment.status, payment.disputes, payment.version) == ("REFUNDED", {"dp_1": "LOST"}, 4)
+    assert (payment.status, statuses(payment), payment.version) == ("REFUNDED", {"dp_1": "LOST"}, 4)
     assert money_of(get_order(shop, order.order_id)) == (2500, 2500, 0)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, get_args
+from typing import get_args
 
 import pytest
 
@@ -22,7 +22,7 @@ from functions.model.entities import (
 from functions.model.errors import NotAllowed, NotFound
 from functions.model.patterns import INVOICES_OF_ORDER, PAYMENTS_OF_ORDER
 from functions.model.table import INVOICE
-from functions.shop import cancellation, customer_names, customers, discounts, disputes, erasure, placing, shipments
+from functions.shop import cancellation, customer_names, customers, discounts, erasure, placing, shipments
 from functions.shop.fulfilment import fulfil_order, fulfil_orders
 from functions.shop.invoices import (
     LINK_LIFETIME_SECONDS,
@@ -49,6 +49,7 @@ from tests.support.actors import (
     pay,
     place,
     place_order_as,
+    report_dispute,
     report_payment,
     return_items,
     run_in_threads,
@@ -154,7 +155,7 @@ def test_money_that_the_bank_took_back_before_the_order_was_paid_is_not_on_its_i
     order = place(shop)
     report_payment(shop, order, event_id="evt_1", payment_id="pi_1", amount=1000)
     for outcome in ("opened", "lost"):
-        disputed(shop, order, "pi_1", outcome)
+        report_dispute(shop, "pi_1", outcome)
     clock.sleep(60)
     report_payment(shop, order, event_id="evt_2", payment_id="pi_2", amount=2500)
     issue(shop, order)
@@ -167,15 +168,10 @@ def test_money_that_the_bank_takes_back_afterwards_is(shop: Shop, clock: ManualC
     clock.sleep(60)
     report_payment(shop, order, event_id="evt_2", payment_id="pi_2", amount=1500)
     for outcome in ("opened", "lost"):
-        disputed(shop, order, "pi_1", outcome)
+        report_dispute(shop, "pi_1", outcome)
     issue(shop, order)
     paid = get_invoice_of_order(shop, ANN, order.order_id).payments
-    assert [(one.payment_id, one.amount) for one in paid] == [("pi_2", 1500), ("pi_1", 1000)]
-
-
-def disputed(shop: Shop, order: Order, payment_id: str, outcome: Any) -> None:
-    told = disputes.ProviderDisputeEvent(f"evt_{outcome}", "dp_1", payment_id, order.order_id, outcome, "fraudulent")
-    disputes.record_dispute(shop, told)
+    assert [(one.payment_id, one.amount) for one in paid] == [("pi_1", 1000), ("pi_2", 1500)]
 
 
 def bring_on(shop: Shop, order: Order, status: str) -> None:

@@ -13,7 +13,6 @@ from functions.model.errors import IdempotencyKeyReused
 from functions.model.patterns import PAYMENTS_OF_ORDER, REFUNDS_OF_ORDER
 from functions.model.table import PAYMENT
 from functions.shop import cancellation
-from functions.shop.disputes import ProviderDisputeEvent, record_dispute
 from functions.shop.idempotency import IdempotencyKey, fingerprint
 from functions.shop.payments import MAX_RECORDED_EVENTS, NO_ORDER, record_payment
 from functions.shop.refund_processing import PROVIDER_CALLER_ID
@@ -29,6 +28,7 @@ from tests.support.actors import (
     order_after_change,
     payment_update,
     place,
+    report_dispute,
     report_payment,
     run_concurrently,
 )
@@ -284,7 +284,7 @@ def test_a_captured_payment_is_neither_captured_again_nor_failed(shop: Shop, kno
     report_payment(shop, order, currency="USD" if known == "UNMATCHED" else "EUR")
     disputes: dict[str, tuple[Any, ...]] = {"DISPUTED": ("opened",), "REFUNDED": ("opened", "lost")}
     for what in disputes.get(known, ()):
-        record_dispute(shop, ProviderDisputeEvent(f"evt_{what}", "dp_1", "pi_1", order.order_id, what))
+        report_dispute(shop, "pi_1", what)
     (before,), order_before = payments_of(shop, order.order_id), get_order(shop, order.order_id)
     assert before.status == known
     assert report_payment(shop, order, event_id="evt_2", outcome=outcome)["status"] == known
@@ -323,7 +323,7 @@ def test_an_event_that_comes_again_is_answered_as_before_and_nothing_is_written(
     wire.clear()
     again = record_payment(shop, event, {"id": "evt_1"})
     assert (first.replayed, again.replayed, again.result) == (False, True, first.result)
-    assert wire.operations == ["Query"] * 2, "first with an eventually consistent read"
+    assert wire.operations == ["Query", "Query", "GetItem"], "first with an eventually consistent read"
     assert get_order(shop, order.order_id) == bring_to_delivered
 
 
@@ -331,7 +331,7 @@ def test_an_event_gets_its_first_answer_again_after_later_events_moved_the_payme
     order = place(shop)
     outcomes = {"evt_1": "failed", "evt_2": "authorised", "evt_3": "failed", "evt_4": "succeeded"}
     first = {id: report_payment(shop, order, event_id=id, outcome=outcome) for id, outcome in outcomes.items()}
-    record_dispute(shop, ProviderDisputeEvent("evt_5", "dp_1", "pi_1", order.order_id, "lost"))
+    report_dispute(shop, "pi_1", "lost")
     (payment,) = payments_of(shop, order.order_id)
     assert payment.status == "REFUNDED"
     assert {id: report_payment(shop, order, event_id=id, outcome=it) for id, it in outcomes.items()} == first
@@ -350,7 +350,7 @@ def test_an_event_that_changes_nothing_gets_the_same_answer_again(shop: Shop) ->
     report_payment(shop, order)
     first = report_payment(shop, order, event_id="evt_2", outcome="failed")
     assert (first["status"], len(command_items(shop))) == ("CAPTURED", 1)
-    record_dispute(shop, ProviderDisputeEvent("evt_3", "dp_1", "pi_1", order.order_id, "lost"))
+    report_dispute(shop, "pi_1", "lost")
     assert report_payment(shop, order, event_id="evt_2", outcome="failed") == first
 
 

@@ -1,4 +1,8 @@
-"""In every order and at every repeat of the provider's events, no cent is lost, and none is refunded twice."""
+"""The money of an order adds up at each version, however the provider's events and the shop's commands are mixed.
+
+Disputes of a part and of the whole, refunds that a person makes at the provider, goodwill, returns, and goods that are
+cancelled after a partial shipment are combined. Events come in any sequence, also before their payment, and repeatedly.
+"""
 
 from collections import deque
 from collections.abc import Callable
@@ -11,14 +15,24 @@ from hypothesis import strategies as st
 
 from functions.adapters.payment_provider import PaymentProviderUnavailable
 from functions.dynamodb.errors import TableBusy
-from functions.model.entities import REFUND_REASONS_OUTSIDE_ORDER, Order
-from functions.model.errors import CommandRejected, TooEarly
+from functions.model.entities import Order, Payment, Refund
+from functions.model.errors import ShopError
 from functions.model.patterns import PAYMENTS_OF_ORDER
-from functions.shop import cancellation, refund_processing, refunds
-from functions.shop.disputes import ProviderDisputeEvent, record_dispute
+from functions.shop import cancellation, refund_processing, refunds, shipments
+from functions.shop.fulfilment import fulfil_order
 from functions.shop.shop import Shop
 from tests.support import order_money
-from tests.support.actors import ANN, STAFF, create_stocked_product, get_order, place, report_payment
+from tests.support.actors import (
+    ANN,
+    STAFF,
+    WAREHOUSE,
+    create_stocked_product,
+    get_order,
+    place,
+    report_dispute,
+    report_external_refund,
+    report_payment,
+)
 from tests.support.payment_provider import REFUSED, FakeProvider
 from tests.support.scale import many
 
@@ -31,8 +45,16 @@ LIVES = (
     ("succeeded", "opened", "won"),
     ("succeeded", "opened", "lost"),
     ("succeeded", "opened", "won", "lost"),
+    ("succeeded", "external succeeded"),
+    ("succeeded", "external pending", "external succeeded"),
+    ("succeeded", "external pending", "external failed"),
+    ("succeeded", "external succeeded", "opened", "lost"),
+    ("succeeded", "external succeeded", "opened", "won"),
 )
-ACTS = ("cancel", "lapse", "goodwill", "settle", "retry", "succeeded", "failed")
+ACTS = (
+    "cancel", "lapse", "goodwill", "settle", "retry", "retry to credit", "settle by hand", "succeeded", "failed",
+    "deliver", "return", "return to credit", "cut short",
+)  # fmt: skip
 Event = tuple[int, str]
 """A payment, and the reported event."""
 
@@ -40,13 +62,17 @@ Event = tuple[int, str]
 @dataclass(frozen=True)
 class Scenario:
     """What happens to one order: the amount of each payment, the events in the order in which they arrive, the repeated
-    events with their delay, the actions of the shop between them, and the answers of the payment provider."""
+    events with their delay, the actions of the shop between them, and the answers of the payment provider.
+
+    `parts`: the percentage of each payment that its dispute and its refund at the provider are about.
+    """
 
     amounts: tuple[int, ...]
     events: tuple[Event, ...]
     shop_does: tuple[tuple[int, str], ...]
     again: tuple[tuple[int, int], ...]
     provider_answers: tuple[Any, ...]
+    parts: tuple[int, ...] = (100,) * 7
 
 
 @st.composite
@@ -57,23 +83,38 @@ def scenarios(draw: st.DrawFn) -> Scenario:
     return Scenario(
         amounts=tuple(amount for amount, _ in payments),
         events=tuple(draw(st.permutations(events))),
-        shop_does=tuple(draw(st.lists(acts, max_size=5))),
+        shop_does=tuple(draw(st.lists(acts, max_size=7))),
         again=tuple(draw(st.lists(st.tuples(st.integers(0, len(events) - 1), st.integers(0, 9)), max_size=6))),
         provider_answers=tuple(
             draw(st.lists(st.sampled_from(["pending", "answer lost", "unavailable", REFUSED]), max_size=4))
         ),
+        parts=tuple(draw(st.lists(st.sampled_from((20, 100)), min_size=7, max_size=7))),
     )
 
 
 class ScenarioRun:
-    """Run a scenario for a new order of 25.00. Events that come too early are repeated, as Stripe does."""
+    """Run a scenario for a new order of two pieces for 25.00. Rejected events are repeated, as Stripe does."""
 
     def __init__(self, shop: Shop, scenario: Scenario) -> None:
         self.shop, self.scenario, self.id = shop, scenario, shop.new_id()
-        create_stocked_product(shop, self.id, 1, price=2500)
-        self.order = place(shop, self.id, **{self.id: 1})
-        self.provider = FakeProvider(paid_amounts={}, behaviors=deque(scenario.provider_answers))
+        create_stocked_product(shop, self.id, 2, price=1250)
+        self.order = place(shop, self.id, **{self.id: 2})
+        # The provider knows what left outside before it reports it, so it rejects refunds for which nothing is left.
+        left = {self.payment_id(number): self.amount_left(number) for number in range(len(scenario.amounts))}
+        self.provider = FakeProvider(paid_amounts=left, behaviors=deque(scenario.provider_answers))
         self.keys = 0
+        self.refunded_by_shop: dict[str, int] = {}
+
+    def payment_id(self, number: int) -> str:
+        return f"pi-{self.id}-{number}"
+
+    def amount_left(self, number: int) -> int:
+        """Return how much of a payment the provider refunds for the shop: not what leaves in another way."""
+        kinds = {what.split()[0] for payment, what in self.scenario.events if payment == number}
+        return max(0, self.scenario.amounts[number] - len(kinds & {"lost", "external"}) * self.part(number))
+
+    def part(self, number: int) -> int:
+        return self.scenario.amounts[number] * self.scenario.parts[number] // 100
 
     def run(self, *, again: bool) -> None:
         scenario = self.scenario
@@ -85,7 +126,7 @@ class ScenarioRun:
             number, event = waiting.popleft()
             try:
                 self.deliver(event)
-            except (TableBusy, TooEarly):
+            except TableBusy:
                 waiting.append((number, event))
                 refused += 1
                 assert refused < len(waiting), f"no waiting event is accepted any more: {waiting}"
@@ -100,6 +141,7 @@ class ScenarioRun:
             for at, act in scenario.shop_does:
                 if at == delivered:
                     self.do(act)
+                    self.adds_up()
             delivered += 1
             self.adds_up()
         for _, event in due:
@@ -108,14 +150,16 @@ class ScenarioRun:
 
     def deliver(self, event: Event) -> None:
         number, what = event
-        payment_id, amount = f"pi-{self.id}-{number}", self.scenario.amounts[number]
+        payment_id, amount = self.payment_id(number), self.scenario.amounts[number]
+        event_id = f"evt-{payment_id}-{what}"
         if what in ("opened", "won", "lost"):
             outcome: Any = what
-            dispute_id = f"dp-{self.id}-{number}"
-            told = ProviderDisputeEvent(f"{dispute_id}-{what}", dispute_id, payment_id, self.order.order_id, outcome)
-            record_dispute(self.shop, told)
+            more = {"dispute_id": f"dp-{self.id}-{number}", "event_id": event_id, "amount": self.part(number)}
+            report_dispute(self.shop, payment_id, outcome, **more)
+        elif what.startswith("external"):
+            more = {"provider_id": f"re-{self.id}-{number}", "event_id": event_id, "status": what.split()[1]}
+            report_external_refund(self.shop, payment_id, self.part(number), **more)
         else:
-            event_id = f"evt-{self.id}-{number}-{what}"
             report_payment(self.shop, self.order, event_id=event_id, payment_id=payment_id, outcome=what, amount=amount)
 
     def do(self, act: str) -> None:
@@ -126,11 +170,19 @@ class ScenarioRun:
             "lapse": lambda: cancellation.lapse_order(self.shop, id),
             "goodwill": lambda: refunds.refund_order(self.shop, STAFF, key, id, 400),
             "settle": self.settle,
-            "retry": self.retry,
+            "retry": lambda: self.retry("original"),
+            "retry to credit": lambda: self.retry("credit"),
+            "settle by hand": lambda: self.settle_by_hand(key),
+            "deliver": lambda: order_money.deliver_order(self.shop, get_order(self.shop, id)),
+            "return": lambda: order_money.return_pieces(self.shop, self.order, key, **{self.id: 1}),
+            "return to credit": lambda: order_money.return_pieces(
+                self.shop, self.order, key, to="credit", **{self.id: 1}
+            ),
+            "cut short": self.cut_short,
             "succeeded": lambda: self.finish("succeeded"),
             "failed": lambda: self.finish("failed"),
         }
-        with suppress(CommandRejected, PaymentProviderUnavailable):
+        with suppress(ShopError, PaymentProviderUnavailable):
             acts[act]()
 
     def settle(self) -> None:
@@ -156,36 +208,62 @@ class ScenarioRun:
                 ),
             )
 
-    def retry(self) -> None:
+    def retry(self, to: Any) -> None:
         for refund in order_money.refunds(self.shop, self.order.order_id):
             if refund.status == "FAILED":
-                refunds.retry_refund(self.shop, STAFF, refund.order_id, refund.refund_id, "credit")
+                refunds.retry_refund(self.shop, STAFF, refund.order_id, refund.refund_id, to)
+
+    def settle_by_hand(self, key: str) -> None:
+        for refund in order_money.refunds(self.shop, self.order.order_id):
+            if refund.status == "FAILED":
+                refund_processing.settle_refund(
+                    self.shop, STAFF, key, refund.order_id, refund.refund_id, "paid in cash"
+                )
+                return
+
+    def cut_short(self) -> None:
+        """Ship one of the two pieces, and cancel the other one."""
+        id = self.order.order_id
+        fulfil_order(self.shop, id)
+        shipments.dispatch_shipment(self.shop, WAREHOUSE, id, f"{id}-1", "dhl", "1", {self.id: 1})
+        cancellation.cancel_order(self.shop, ANN, id)
+        cancellation.agree_cancel(self.shop, STAFF, id)
 
     def adds_up(self) -> None:
-        """Every cent that came is the order's, or given back, or the bank's."""
+        """Check the sums of the order's money. They are computed here from the items, not by the shop's functions."""
         order = get_order(self.shop, self.order.order_id)
-        payments = list(self.shop.table.query_all(PAYMENTS_OF_ORDER, order_id=order.order_id))
         given = order_money.refunds(self.shop, order.order_id)
+        payments = list(self.shop.table.query_all(PAYMENTS_OF_ORDER, order_id=order.order_id))
         came = [it for it in payments if it.status in ("CAPTURED", "DISPUTED", "REFUNDED")]
-        lost = [it for it in came if it.is_charged_back]
-        beside = sum(refund.amount for refund in given if refund.why in REFUND_REASONS_OUTSIDE_ORDER)
-        total = sum(it.amount for it in came)
-        if lost:  # for an unpaid order, money that the bank took back no longer counts
-            assert order.paid + beside <= total
-        else:
-            assert order.paid + beside == total
-        assert order.paid <= order.total
-        assert (order.status == "PENDING") <= (order.paid < order.total)
-        left = {it.payment_id: it.amount - _of(given, it.payment_id) for it in came}
-        assert min(left.values(), default=0) >= 0, "more would go back than came"
-        assert order.paid - order.refunded == sum(left[it.payment_id] for it in came if it not in lost)
-        assert order.owed == (order.paid - order.refunded if order.status in ("CANCELLED", "LAPSED") else 0)
-        assert not order.owed or any(it.is_disputed for it in came), "no dispute delays the refund"
+        taken = 0
         for it in came:
-            done = sum(r.amount for r in given if r.payment_id == it.payment_id and r.status == "SUCCEEDED")
-            assert done == it.refunded <= it.amount
-            assert (it.status == "REFUNDED") == (it.refunded == it.amount or it in lost)
+            own = [refund for refund in given if refund.payment_id == it.payment_id]
+            outside = _outside(it, own)
+            left = sum(refund.amount for refund in own if _has_left(refund))
+            assert it.refunded == left, "the payment counts the refunds that left it"
+            promised = sum(refund.amount for refund in own if not _has_left(refund))
+            gone = left + _lost(it)
+            taken += max(0, gone + min(promised, max(0, it.amount - gone)) - it.uncounted)
+            assert (it.status == "REFUNDED") == (gone >= it.amount)
             assert self.provider.refunded_amount(it.payment_id) <= it.amount
+            by_shop = left + _lost(it) - outside
+            if by_shop > self.refunded_by_shop.get(it.payment_id, 0) and not self.is_late(it, own):
+                assert by_shop <= it.amount - outside, "the shop refunds no money that had left before"
+            self.refunded_by_shop[it.payment_id] = by_shop
+        assert order.paid == sum(it.amount - it.uncounted for it in came) <= order.total
+        assert (order.status == "PENDING") <= (order.paid < order.total)
+        assert order.refunded + order.over_refunded == taken
+        assert min(order.owed, order.over_refunded) >= 0
+        assert order.owed <= order.paid - order.refunded
+        assert not order.owed or any(it.is_disputed for it in came), "no dispute delays the refund"
+        if order.status in ("CANCELLED", "LAPSED"):
+            assert order.owed == max(0, order.paid - order.refunded - order.over_refunded)
+
+    def is_late(self, payment: Payment, own: list[Refund]) -> bool:
+        """Return whether the provider had made a refund of the shop before it reported that money left outside."""
+        return any(
+            refund.status == "SUCCEEDED" and not refund.account_id and refund.why != "EXTERNAL" for refund in own
+        )
 
     def comes_to(self) -> Any:
         """Return the result without the names of this order."""
@@ -193,14 +271,27 @@ class ScenarioRun:
         payments = self.shop.table.query_all(PAYMENTS_OF_ORDER, order_id=order.order_id)
         given = order_money.refunds(self.shop, order.order_id)
         return (
-            (order.status, order.paid, order.refunded, order.version),
+            (order.status, order.paid, order.refunded, order.owed, order.over_refunded, order.version),
             [(it.status, it.amount, it.refunded, it.reason, it.version) for it in payments],
             [(it.status, it.amount, it.why, it.attempt, it.version) for it in given],
         )
 
 
-def _of(given: Any, payment_id: str) -> int:
-    return sum(refund.amount for refund in given if refund.payment_id == payment_id)
+def _is_external(refund: Refund) -> bool:
+    return refund.why == "EXTERNAL" and refund.attempt == 1
+
+
+def _has_left(refund: Refund) -> bool:
+    return refund.status in ("SUCCEEDED", "SETTLED") or (refund.status == "SENT" and _is_external(refund))
+
+
+def _lost(payment: Payment) -> int:
+    return sum(dispute.amount for dispute in (payment.disputes or {}).values() if dispute.status == "LOST")
+
+
+def _outside(payment: Payment, refunds: list[Refund]) -> int:
+    """Return the money that left the payment outside the shop."""
+    return _lost(payment) + sum(it.amount for it in refunds if _is_external(it) and _has_left(it))
 
 
 @settings(max_examples=many(12, 5))

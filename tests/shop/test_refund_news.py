@@ -11,10 +11,9 @@ from functions.model.entities import Order, Payment, Refund
 from functions.model.errors import WrongState
 from functions.model.patterns import PAYMENT_BY_ID, REFUND_BY_ID
 from functions.shop import accounts, cancellation, refunds
-from functions.shop.disputes import ProviderDisputeEvent, record_dispute
 from functions.shop.refund_processing import ProviderRefundEvent, process_refund, record_refund
 from functions.shop.shop import Shop
-from tests.support.actors import ANN, STAFF, archive_order, get_order, place, report_payment
+from tests.support.actors import ANN, STAFF, archive_order, get_order, place, report_dispute, report_payment
 from tests.support.credit_actions import balance
 from tests.support.payment_provider import FakeProvider, provider_behaving
 from tests.support.wire_tap import WireTap, run_before_sending
@@ -149,8 +148,7 @@ def taken(shop: Shop, order: Order) -> Callable[[], None]:
 
     def take() -> None:
         for outcome in ("opened", "lost"):
-            told: Any = outcome
-            record_dispute(shop, ProviderDisputeEvent(f"evt_{outcome}", "dp_1", "pi_1", order.order_id, told))
+            report_dispute(shop, "pi_1", outcome)
 
     return take
 

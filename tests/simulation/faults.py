@@ -134,6 +134,7 @@ OTHER_FAULTS = (
     OtherFault("refund pending", 0.250, "the provider gives money back up to 30 hours later, and tells then"),
     OtherFault("refund fails", 0.100, "money that the provider gave back comes back to it"),
     OtherFault("disputed", 0.120, "a customer's bank asks a payment back, and wins or loses days later"),
+    OtherFault("refunded outside", 0.120, "a person gives money back in the provider's dashboard"),
     OtherFault("warehouse stumbles", 0.100, "the warehouse takes a request, and forgets it"),
     OtherFault("operator cut off", 0.300, "an operator's tool is killed half-way, and run again later"),
     OtherFault("address refused", 0.060, "the mail provider refuses an address for up to two days"),

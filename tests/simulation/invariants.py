@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
 from math import inf
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 from functions.dynamodb.codec import Image
 from functions.dynamodb.keys import Instant, to_instant
 from functions.model import copies, totals
-from functions.model.entities import OPEN_STATUSES, SOLD_STATUSES, Campaign, DisputeStatus
+from functions.model.entities import OPEN_STATUSES, SOLD_STATUSES, Campaign
 from functions.model.retention import (
     ACTIVITY_DAYS,
     DLQ_DAYS,
@@ -62,6 +62,7 @@ from tests.simulation.money_invariants import (
     discounts_add_up,
     ledgers_add_up,
     money_is_kept,
+    no_event_waits_for_a_payment_that_came,
     payments_give_back_what_they_brought,
     refunds_are_settled,
 )
@@ -820,8 +821,8 @@ def the_archive_holds_what_ended(world: Simulation, ledger: Ledger) -> Iterator[
     that was restored and archived again may have one more object for each restore. A restored order must have all its
     items in the table again.
 
-    Money that came after the archiving stays in the table, and so does a dispute of the order's payments. A restore of
-    the order moves the dispute to its payment.
+    Money that came after the archiving stays in the table, and so do later disputes and refunds of the order's payments
+    at the provider. A restore of the order moves these to their payments, which `money_is_kept` checks.
     """
     objects = Counter(key.split("/")[-2] for key in ledger.objects if key.startswith("orders/"))
     back = {id: _count_restores(world, id) for id in ledger.orders}
@@ -840,7 +841,7 @@ def the_archive_holds_what_ended(world: Simulation, ledger: Ledger) -> Iterator[
             items = len(owned.archived_images)
             yield f"order {owned.id} is archived in {objects[owned.id]} objects, with {items} items"
         types = Counter(image["type"]["S"] for image in owned.table_images if image["type"]["S"] not in _SNAPSHOTS)
-        if owned.is_archived and types.keys() - {"ArchivedOrder", "ArchivedDispute", "Invoice", "Payment", "Refund"}:
+        if owned.is_archived and types.keys() - {"ArchivedOrder", "KeptEvent", "Invoice", "Payment", "Refund"}:
             yield f"order {owned.id} is archived, and {dict(types)} are still in the table"
     yield from (
         f"{id} has {len(images)} items and no order"
@@ -876,24 +877,12 @@ def _missing_from_archive(id: str, images: Mapping[str, Image], owned: OrderAggr
         else {}
     )
     for place, image in images.items():
-        if image["type"]["S"] == "ArchivedDispute" and owned and _is_on_payment(image, owned):
-            continue  # the restore of the order has moved this dispute to its payment
+        if image["type"]["S"] == "KeptEvent":
+            continue
         if is_back and place in held and _matches_restored(held[place], image):
             continue
         if held.get(place) != image:
             yield f"{place} of order {id} was deleted, and is {'other' if place in held else 'not'} in the archive"
-
-
-def _is_on_payment(dispute: Image, owned: OrderAggregate) -> bool:
-    """Return whether the payment of an ArchivedDispute has this dispute, with the same or a later status."""
-    disputes = [
-        payment.disputes or {}
-        for payment in owned.items_of_type("Payment")
-        if payment.payment_id == dispute["payment_id"]["S"]
-    ]
-    steps = (None, *get_args(DisputeStatus))
-    found = disputes[0].get(dispute["dispute_id"]["S"]) if disputes else None
-    return found is not None and steps.index(found) >= steps.index(dispute["status"]["S"])
 
 
 def _count_restores(world: Simulation, order_id: str) -> int:
@@ -920,7 +909,7 @@ _SNAPSHOTS = {snapshot.target_row.type for snapshot in copies.SNAPSHOTS}
 
 
 def _is_unmatched_money(images: list[Image]) -> bool:
-    return all(image["type"]["S"] in ("Payment", "Refund") for image in images)
+    return all(image["type"]["S"] in ("Payment", "Refund", "KeptEvent") for image in images)
 
 
 def activity_that_ended_is_archived(world: Simulation, ledger: Ledger) -> Iterator[str]:
@@ -974,9 +963,9 @@ def _extra_seconds(owned: OrderAggregate, ledger: Ledger) -> float:
     if owned.status in CLOSED_STATUSES and any(payment.status == "UNMATCHED" for payment in payments):
         ledger.found_exception("staff must decide about money that matches no order")
         return inf
-    lost = {payment.payment_id for payment in payments if payment.is_charged_back}
+    gone = {payment.payment_id for payment in payments if not payment.remaining}
     failed = {refund.payment_id for refund in owned.items_of_type("Refund") if refund.status == "FAILED"}
-    if owned.status in CLOSED_STATUSES and failed - lost:
+    if owned.status in CLOSED_STATUSES and failed - gone:
         ledger.found_exception("staff must decide about a refund that failed")
         return inf
     may_move = owned.items_of_type("Refund") or any(payment.disputes for payment in payments)
@@ -1188,6 +1177,7 @@ INVARIANTS: tuple[Invariant, ...] = (
     stock_adds_up,
     imports_add_up,
     money_is_kept,
+    no_event_waits_for_a_payment_that_came,
     refunds_are_settled,
     payments_give_back_what_they_brought,
     ledgers_add_up,

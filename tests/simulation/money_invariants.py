@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from functions.model.entities import REFUND_REASONS_OUTSIDE_ORDER, SOLD_STATUSES, Payment
+from functions.model.entities import SOLD_STATUSES, Payment
 from functions.model.pricing import discounted_value
 from functions.model.table import REDEMPTION_POOL, ROWS_BY_TYPE
 from tests.simulation.ledger import Ledger, OrderAggregate
@@ -44,54 +44,64 @@ def money_is_kept(world: Simulation, ledger: Ledger) -> Iterator[str]:
             yield f"payment {intent.id} was told, and kept as {[payment.amount for payment in kept]}"
         elif has_money and kept[0].status in ("FAILED", "AUTHORISED"):
             yield f"payment {intent.id} is money that came, and is kept as {kept[0].status}"
-        elif _dispute_differs(intent, kept[0]) and not _was_archived(world, intent.order_id, intent.disputed_at):
+        elif _dispute_differs(world, intent, kept[0]):
             yield f"the dispute of {intent.id} is {intent.dispute or 'none'}, and kept as {kept[0].disputes}"
     for owned in ledger.orders.values():
         if owned.order is not None:
             yield from (f"order {owned.id} ({owned.status}) {wrong}" for wrong in _order_violations(owned))
 
 
-def _dispute_differs(intent: SimulatedIntent, kept: Payment) -> bool:
-    """Return whether the dispute (chargeback) of a payment has another status in the shop than at the provider."""
-    there = [outcome.upper() for outcome in (*intent.disputes_before, intent.dispute) if outcome]
-    return [*(kept.disputes or {}).values()] != there
+def _dispute_differs(world: Simulation, intent: SimulatedIntent, payment: Payment) -> bool:
+    """Return whether the disputes of a payment have other statuses in the shop than at the provider.
+
+    Disputes that came while the order was archived are kept beside the order.
+    """
+    there = {
+        f"dp_{intent.id}_{number}": outcome.upper()
+        for number, outcome in enumerate((*intent.disputes_before, intent.dispute))
+        if outcome
+    }
+    found = {id: dispute.status for id, dispute in (payment.disputes or {}).items()} | {
+        event["object_id"]["S"]: event["status"]["S"]
+        for event in world.table.of_type("KeptEvent")
+        if (event["payment_id"]["S"], event["kind"]["S"]) == (intent.id, "DISPUTE")
+    }
+    return found != there
 
 
 def _order_violations(owned: OrderAggregate) -> Iterator[str]:
     """Yield one sentence for each amount of an order that does not add up.
 
-    The captured money of the order must be the sum of these amounts:
-    - the order's paid amount;
-    - refunds of money that was never included in the paid amount, because it was too much or came too late;
-    - money that a bank took back (a chargeback) before the order was fully paid.
-
-    The order's refunded amount must be the sum of all refunds and chargebacks that are not in this list.
+    The paid amount is the money of the payments that counts. Money that left a payment, or is promised, first takes
+    what does not count, and then what counts: this is the order's refunded amount, and what is more is over-refunded.
     """
     order, refunds = owned.order, owned.items_of_type("Refund")
     matched = [p for p in owned.items_of_type("Payment") if p.status in ("CAPTURED", "REFUNDED", "DISPUTED")]
-    ids = {payment.payment_id for payment in matched}
-    came = sum(payment.amount for payment in matched)
-    beside = sum(r.amount for r in refunds if r.why in REFUND_REASONS_OUTSIDE_ORDER and r.payment_id in ids)
-    back = sum(refund.amount for refund in refunds if refund.why not in REFUND_REASONS_OUTSIDE_ORDER)
-    taken = sum(
-        p.amount - sum(r.amount for r in refunds if r.payment_id == p.payment_id) for p in matched if p.is_charged_back
-    )
-    unpaid, taken_since = came - beside - order.paid, order.refunded - back
-    if min(unpaid, taken_since) < 0 or unpaid + taken_since != taken:
-        yield (
-            f"had {came}, {beside} of it beside it, a bank took {taken}, {back} are given back: "
-            f"it says {order.paid} and {order.refunded}"
-        )
-    if order.refunded + order.owed > order.paid or (order.owed and not any(payment.is_disputed for payment in matched)):
+    matched = [payment for payment in matched if not payment.unmatched]
+    taken = 0
+    for payment in matched:
+        own = [refund for refund in refunds if refund.payment_id == payment.payment_id]
+        lost = sum(it.amount for it in (payment.disputes or {}).values() if it.status == "LOST")
+        gone = lost + sum(refund.amount for refund in own if refund.status in ("SUCCEEDED", "SETTLED"))
+        promised = sum(refund.amount for refund in own if refund.status not in ("SUCCEEDED", "SETTLED"))
+        taken += max(0, gone + min(promised, max(0, payment.amount - gone)) - payment.uncounted)
+    if order.paid != (counted := sum(payment.amount - payment.uncounted for payment in matched)):
+        yield f"is paid with {order.paid}, and {counted} of its payments count"
+    if order.refunded + order.over_refunded != taken:
+        yield f"gives back {order.refunded} and {order.over_refunded} beyond that, and {taken} left its payments"
+    is_owing = any(payment.is_disputed for payment in matched)
+    if min(order.over_refunded, order.owed, order.paid - order.refunded - order.owed) < 0 or (
+        order.owed and not is_owing
+    ):
         yield f"is paid with {order.paid}, gives back {order.refunded} and owes {order.owed}"
     if owned.status in SOLD_STATUSES and order.paid != order.total:
         yield f"costs {order.total} and is paid with {order.paid}"
     dropped = sum(refund.amount for refund in refunds if refund.why == "CUT_SHORT")
     worth_dropped = discounted_value(order, {id: line.dropped for id, line in order.lines.items()})
-    is_less = order.paid == order.refunded or any(payment.disputes for payment in matched)
+    is_less = order.paid == order.refunded or order.withdrawn or any(payment.disputes for payment in matched)
     if dropped > worth_dropped or (dropped < worth_dropped and not is_less):
         yield f"dropped goods that {worth_dropped} was paid for, and gives {dropped} back"
-    if owned.status in UNSOLD_STATUSES and order.paid != order.refunded:
+    if owned.status in UNSOLD_STATUSES and order.paid > order.refunded + order.over_refunded:
         yield f"keeps {order.paid - order.refunded}"
     if not 0 <= order.paid <= order.total:
         yield f"costs {order.total} and took {order.paid}"
@@ -101,14 +111,22 @@ def refunds_are_settled(world: Simulation, ledger: Ledger) -> Iterator[str]:
     """Check that each refund succeeded, failed or was settled by hand, and that the payment provider paid each
     successful one exactly once.
 
-    Refunds to a credit account of the shop must not be made at the provider.
+    Refunds to a credit account of the shop must not be made at the provider. A refund that a person made at the
+    provider is recorded once, too. If its order is archived, it is kept beside the stub.
     """
     given: dict[tuple[str, str], list[int]] = defaultdict(list)
+    order_ids = {intent.id: intent.order_id for intent in world.provider.intents}
+    kept = {it["object_id"]["S"]: it["status"]["S"] for it in world.table.of_type("KeptEvent")}
     for one in world.provider.refunds:
         if one.status == "pending":
             yield f"{one.id} is still pending at the provider"
-        elif one.status == "succeeded":
-            given[one.metadata["order_id"], one.metadata["refund_id"]].append(one.amount)
+        elif kept.get(one.id, one.status.upper()) != one.status.upper():
+            yield f"{one.id} is {one.status}, and kept as {kept[one.id]}"
+        elif one.status == "succeeded" and one.id not in kept:
+            place = order_ids[one.payment_id], f"{one.payment_id}-{one.id}"
+            if not one.is_outside:
+                place = one.metadata["order_id"], one.metadata["refund_id"]
+            given[place].append(one.amount)
     for order_id, _, refunds in ledger.payments_and_refunds():
         for refund in refunds:
             ledger.count_premise()
@@ -121,29 +139,29 @@ def refunds_are_settled(world: Simulation, ledger: Ledger) -> Iterator[str]:
     yield from (f"the provider gave {amounts} back for {place}" for place, amounts in given.items())
 
 
-def _was_archived(world: Simulation, order_id: str, at: float) -> bool:
-    """Return whether an order was archived for the first time before the time `at` (epoch seconds)."""
-    versions = world.table.history.get((f"ORDER#{order_id}", "ORDER"), [])
-    archived = [at for at, image in versions if image is not None and image["type"]["S"] == "ArchivedOrder"]
-    return bool(archived) and at > archived[0]
+def no_event_waits_for_a_payment_that_came(world: Simulation, ledger: Ledger) -> Iterator[str]:
+    """Check that no dispute or refund is kept as one of an unknown payment: the provider reports each payment."""
+    for event in world.table.of_type("KeptEvent"):
+        ledger.count_premise()
+        if event.get("unmatched", {}).get("BOOL"):
+            yield f"{event['object_id']['S']} waits for payment {event['payment_id']['S']}"
 
 
 def payments_give_back_what_they_brought(world: Simulation, ledger: Ledger) -> Iterator[str]:
     """Check that the refunded amount in each payment is the sum of its successful refunds and those settled by hand.
 
-    All refunds of a payment together must not exceed the payment. If everything was refunded or a bank took the money
-    back, the payment must have the status REFUNDED. No other payment may have this status.
+    If everything was refunded or taken by a bank, the payment must have the status REFUNDED. No other payment may have
+    this status.
     """
     for _, payments, refunds in ledger.payments_and_refunds():
         for payment in payments:
             own = [refund for refund in refunds if refund.payment_id == payment.payment_id]
             ledger.count_premise(len(own))
-            if sum(refund.amount for refund in own) > payment.amount:
-                yield f"payment {payment.payment_id} of {payment.amount} has refunds of {[r.amount for r in own]}"
             back = sum(refund.amount for refund in own if refund.status in ("SUCCEEDED", "SETTLED"))
             if payment.refunded != back:
                 yield f"payment {payment.payment_id} says {payment.refunded} were given back, its refunds are {back}"
-            if (payment.status == "REFUNDED") != (payment.is_charged_back or 0 < payment.amount == back):
+            lost = sum(it.amount for it in (payment.disputes or {}).values() if it.status == "LOST")
+            if (payment.status == "REFUNDED") != (0 < payment.amount <= back + lost):
                 yield f"payment {payment.payment_id} of {payment.amount}, {back} given back, is {payment.status}"
 
 

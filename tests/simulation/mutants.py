@@ -234,7 +234,7 @@ MUTANTS = (
     Mutant(
         "loses nothing",
         "a dispute that is lost takes nothing from its order",
-        patch_attribute(disputes, "_deduct_lost_money", s.deduct_nothing),
+        patch_attribute(disputes, "count_withdrawal", s.withdraw_nothing),
     ),
     Mutant(
         "owes nothing",

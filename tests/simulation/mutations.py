@@ -33,7 +33,6 @@ from functions.runtime.queue_batch import MessageBatch
 from functions.shop import archive as closing
 from functions.shop import (
     cancellation,
-    disputes,
     invoices,
     order_notifications,
     payments,
@@ -508,18 +507,16 @@ def drop_refunded_amount(item: Any, **new: Any) -> Any:
     return replace(item, **{name: value for name, value in new.items() if name != "refunded"})
 
 
-def count_without_refund(shop: Any, order: entities.Order, came: entities.Payment) -> list[Write[Any]]:
-    return [write for write in _COUNTED(shop, order, came) if write.row is not t.REFUND]
+def count_without_refund(shop: Any, order: entities.Order, came: entities.Payment) -> Any:
+    payment, written = _COUNTED(shop, order, came)
+    return payment, [write for write in written if write.row is not t.REFUND]
 
 
 _COUNTED = payments._count_towards_order
 
 
-def deduct_nothing(shop: Any, order: entities.Order, taken: int) -> entities.Order:
-    return _LESS(shop, order, 0 * taken)
-
-
-_LESS = disputes._deduct_lost_money
+def withdraw_nothing(order: Any, before: entities.Payment, after: entities.Payment, *_: Any) -> Any:
+    return order, after
 
 
 def owe_nothing(*args: Any, **kwargs: Any) -> refunds.RefundPlan:
@@ -610,7 +607,7 @@ def refund_in_euros(*arguments: Any, **options: Any) -> entities.Refund:
     return replace(_BUILD_REFUND(*arguments, **options), currency="EUR")
 
 
-def block_second_refund(payment: entities.Payment) -> str:
+def block_second_refund(payment: entities.Payment, _amount: int) -> str:
     return "the payment has a refund" if payment.refunded else ""
 
 

@@ -25,11 +25,17 @@ def collect_observations(world: Simulation) -> Observations:
         assumed_delivered_days=int(settings["ASSUMED_DELIVERED_DAYS"]),
         requests=[_to_request(one) for one in world.clients.exchanges],
         payments=[
-            CardPayment(one.id, one.order_id, one.amount, one.currency, one.captured, one.dispute)
+            CardPayment(one.id, one.order_id, one.amount, one.currency, one.captured, one.dispute, one.lost)
             for one in world.provider.intents
         ],
         refunds=[
-            CardRefund(one.payment_id, one.metadata["order_id"], one.metadata["refund_id"], one.amount, one.status)
+            CardRefund(
+                one.payment_id,
+                f"{one.payment_id}-{one.id}" if one.is_outside else one.metadata["refund_id"],
+                one.amount,
+                one.status,
+                one.is_outside,
+            )
             for one in [*world.provider.refunds, *world.provider.refused_refunds]
         ],
         events=[event["detail"] for event in world.bus.published],

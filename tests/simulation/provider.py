@@ -51,8 +51,8 @@ class SimulatedIntent:
 
     `delivered_events`: how many webhooks about the payment's outcomes the shop accepted. `dispute`: the state of the
     latest dispute (chargeback) of the payment, empty if there is none. `disputes_before`: the outcomes of its earlier
-    disputes. `disputed_at`: when the shop accepted the webhook of
-    the dispute. `copied_to`: another order for which the provider reported the same payment afterwards, empty if none.
+    disputes. `disputed`: the amount of the latest dispute. `lost`: the money that lost disputes took. `copied_to`:
+    another order for which the provider reported the same payment afterwards, empty if none.
     """
 
     id: str
@@ -63,13 +63,17 @@ class SimulatedIntent:
     delivered_events: int = 0
     dispute: Literal["", "open", "won", "lost"] = ""
     disputes_before: tuple[str, ...] = ()
-    disputed_at: float = float("inf")
+    disputed: int = 0
+    lost: int = 0
     copied_to: str = ""
 
 
 @dataclass
 class SimulatedRefund:
-    """A refund as the payment provider stores it. `events`: how many webhook events the provider made for it."""
+    """A refund as the payment provider stores it. `events`: how many webhook events the provider made for it.
+
+    `is_outside`: a person made it in the provider's dashboard.
+    """
 
     id: str
     payment_id: str
@@ -77,6 +81,7 @@ class SimulatedRefund:
     metadata: Mapping[str, str]
     status: Literal["pending", "succeeded", "failed"] = "succeeded"
     events: int = 0
+    is_outside: bool = False
 
 
 @dataclass(frozen=True)
@@ -147,6 +152,10 @@ class SimulatedProvider:
             self.clients.tasks.call_later(
                 MAX_DISPUTE_DELAY_SECONDS * asked.share**3, partial(self._open_dispute, intent)
             )
+        if intent.captured and (asked := self.faults.draw("refunded outside", intent.id)):
+            for number in range(1 + self.rng.happens(0.3, "refunds twice", intent.id)):
+                delay = MAX_DISPUTE_DELAY_SECONDS * asked.share**3 + number * HOUR
+                self.clients.tasks.call_later(delay, partial(self._refund_outside, intent, number))
 
     def _count_delivery(self, intent: SimulatedIntent, outcome: str) -> None:
         intent.delivered_events += 1
@@ -168,21 +177,21 @@ class SimulatedProvider:
 
         Do nothing if the payment is already completely refunded.
         """
-        if self._refundable_amount(intent.id) < 1:
+        if (left := self._refundable_amount(intent.id)) < 1:
             return
         intent.dispute = "open"
-
-        def heard() -> None:
-            intent.disputed_at = self.clients.tasks.now
-
-        self._send_webhook(_dispute_event(intent, "created"), f"{intent.id} disputed", 1.0, heard)
+        # Usually the bank asks back what is left, or a part of it, but it may ask for refunded money, too.
+        share = self.rng.random("share of the dispute", intent.id, *intent.disputes_before)
+        intent.disputed = left if share < 0.5 else max(1, left // 3) if share < 0.85 else intent.amount
+        self._send_webhook(self._dispute_event(intent, "created"), f"{intent.id} disputed", 1.0)
         decides = MAX_DISPUTE_SECONDS * self.rng.random("bank decides", intent.id, *intent.disputes_before) ** 2
         self.clients.tasks.call_later(decides, partial(self._close_dispute, intent))
 
     def _close_dispute(self, intent: SimulatedIntent) -> None:
         lost = self.rng.happens(0.5, "dispute lost", intent.id, *intent.disputes_before)
         intent.dispute = "lost" if lost else "won"
-        self._send_webhook(_dispute_event(intent, "closed"), f"{intent.id} {intent.dispute}", 1.0)
+        intent.lost += intent.disputed if lost else 0
+        self._send_webhook(self._dispute_event(intent, "closed"), f"{intent.id} {intent.dispute}", 1.0)
         if intent.dispute == "won" and not intent.disputes_before and self.rng.happens(0.3, "asks again", intent.id):
             self.clients.tasks.call_later(10 * HOUR, partial(self._dispute_again, intent))
 
@@ -193,7 +202,39 @@ class SimulatedProvider:
 
     def _refundable_amount(self, payment_id: str) -> int:
         paid = sum(intent.amount for intent in self.intents if intent.id == payment_id and intent.captured)
-        return paid - sum(one.amount for one in self.refunds if one.payment_id == payment_id and one.status != "failed")
+        lost = sum(intent.lost for intent in self.intents if intent.id == payment_id)
+        back = sum(one.amount for one in self.refunds if one.payment_id == payment_id and one.status != "failed")
+        return paid - lost - back
+
+    def _dispute_event(self, intent: SimulatedIntent, what: str) -> dict[str, Any]:
+        """Build the webhook event of a dispute, in Stripe's format. Its metadata is usually empty."""
+        named = self.rng.happens(0.3, "dispute names an order", intent.id, what)
+        shown = {
+            "id": f"dp_{intent.id}_{len(intent.disputes_before)}",
+            "object": "dispute",
+            "payment_intent": intent.id,
+            "amount": intent.disputed,
+            "currency": intent.currency.lower(),
+            "status": "needs_response" if what == "created" else intent.dispute,
+            "reason": "fraudulent",
+            "metadata": {"order_id": intent.copied_to or intent.order_id} if named else {},
+        }
+        id = f"evt_dp_{intent.id}_{len(intent.disputes_before)}_{what}"
+        return {"id": id, "object": "event", "type": f"charge.dispute.{what}", "data": {"object": shown}}
+
+    # refunds in the provider's dashboard ------------------------------------------------------------------------------
+    def _refund_outside(self, intent: SimulatedIntent, number: int) -> None:
+        """Give back all money of a payment or a part of it, as a person does in the provider's dashboard."""
+        about = f"{intent.id} outside {number}"
+        left = self._refundable_amount(intent.id)
+        if left < 1 or intent.dispute == "open":
+            return
+        amount = left if self.rng.happens(0.5, "refunds all", about) else max(1, left // 3)
+        metadata = {"order_id": intent.order_id} if self.rng.happens(0.2, "refund names its order", about) else {}
+        made = SimulatedRefund(f"re_{len(self.refunds) + 1}", intent.id, amount, metadata, is_outside=True)
+        self.refunds.append(made)
+        self._plan_end(made, about)
+        self._report_refund(made, "refund.created")
 
     @property
     def is_busy(self) -> bool:
@@ -300,13 +341,18 @@ class SimulatedProvider:
     ) -> ProviderRefundState | Exception:
         if amount > self._refundable_amount(payment_id):
             return RefundRejected("charge_already_refunded")
-        if any(intent.dispute in ("open", "lost") for intent in self.intents if intent.id == payment_id):
+        if any(intent.dispute == "open" for intent in self.intents if intent.id == payment_id):
             return RefundRejected("charge_disputed")
         if self.faults.draw("refund refused", key):
             self.refused_refunds.append(SimulatedRefund("", payment_id, amount, metadata, "failed"))
             return RefundRejected("charge_expired_for_refund")
         made = SimulatedRefund(f"re_{len(self.refunds) + 1}", payment_id, amount, metadata)
         self.refunds.append(made)
+        self._plan_end(made, key)
+        return _to_provider_refund(made)
+
+    def _plan_end(self, made: SimulatedRefund, key: str) -> None:
+        """Decide whether a new refund is pending for a time, and whether it fails."""
         if later := self.faults.draw("refund pending", key):
             made.status = "pending"
             ends: Any = "failed" if self.faults.draw("refund fails", key) else "succeeded"
@@ -316,18 +362,27 @@ class SimulatedProvider:
         elif self.faults.draw("refund fails", key):
             later_seconds = MAX_PENDING_SECONDS * self.rng.random("bounces", key) ** 2
             self.clients.tasks.call_later(later_seconds, partial(self._finish_refund, made, "failed"))
-        return _to_provider_refund(made)
 
     def _finish_refund(self, made: SimulatedRefund, status: Literal["succeeded", "failed"]) -> None:
         made.status = status
+        self._report_refund(made, "refund.failed" if status == "failed" else "refund.updated")
+
+    def _report_refund(self, made: SimulatedRefund, kind: str) -> None:
         made.events += 1
-        shown = {"id": made.id, "object": "refund", "status": status, "metadata": dict(made.metadata)}
-        if status == "failed":
+        shown: dict[str, Any] = {
+            "id": made.id,
+            "object": "refund",
+            "payment_intent": made.payment_id,
+            "amount": made.amount,
+            "currency": next(it.currency for it in self.intents if it.id == made.payment_id).lower(),
+            "status": made.status,
+            "metadata": dict(made.metadata),
+        }
+        if made.status == "failed":
             shown["failure_reason"] = "lost_or_stolen_card"
         id = f"evt_{made.id}_{made.events}"
-        kind = "refund.failed" if status == "failed" else "refund.updated"
         self._send_webhook(
-            {"id": id, "object": "event", "type": kind, "data": {"object": shown}}, f"{made.id} {status}", 1.0
+            {"id": id, "object": "event", "type": kind, "data": {"object": shown}}, f"{made.id} {made.status}", 1.0
         )
 
     # webhooks ---------------------------------------------------------------------------------------------------------
@@ -384,20 +439,6 @@ class ProviderClient:
     def _check_key(self) -> None:
         if self.key not in self.provider.accepted_keys:
             raise PaymentProviderUnavailable(401)
-
-
-def _dispute_event(intent: SimulatedIntent, what: str) -> dict[str, Any]:
-    """Build the webhook event of a dispute, in Stripe's format."""
-    shown = {
-        "id": f"dp_{intent.id}_{len(intent.disputes_before)}",
-        "object": "dispute",
-        "payment_intent": intent.id,
-        "status": "needs_response" if what == "created" else intent.dispute,
-        "reason": "fraudulent",
-        "metadata": {"order_id": intent.copied_to or intent.order_id},
-    }
-    id = f"evt_dp_{intent.id}_{len(intent.disputes_before)}_{what}"
-    return {"id": id, "object": "event", "type": f"charge.dispute.{what}", "data": {"object": shown}}
 
 
 def _to_provider_refund(one: SimulatedRefund) -> ProviderRefundState:

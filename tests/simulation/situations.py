@@ -10,8 +10,11 @@ import calendar
 from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from functions.model.entities import Order
+from functions.model.table import ORDER
 from tests.simulation.traffic import CURRENCIES, SNOOPERS
 
 if TYPE_CHECKING:
@@ -64,6 +67,34 @@ def payments_with_two_disputes(world: Simulation, ledger: Ledger) -> int:
     )
 
 
+def _order_changes(world: Simulation) -> Iterator[tuple[Order, Order]]:
+    """Yield each change of an order in the table: the order before and after it."""
+    for (partition, sort), versions in world.table.history.items():
+        if sort == "ORDER" and partition.removeprefix("ORDER#") not in world.poison.order_ids:
+            images = [image for _, image in versions if image is not None and image["type"]["S"] == "Order"]
+            yield from pairwise(ORDER.decode(image) for image in images)
+
+
+def returns_while_money_is_owed(world: Simulation, ledger: Ledger) -> int:
+    return sum(before.owed > 0 and after.returned > before.returned for before, after in _order_changes(world))
+
+
+def second_returns_while_money_is_owed(world: Simulation, ledger: Ledger) -> int:
+    return sum(before.owed > 0 and after.returned > before.returned > 0 for before, after in _order_changes(world))
+
+
+def orders_over_refunded(world: Simulation, ledger: Ledger) -> int:
+    return sum(after.over_refunded > before.over_refunded for before, after in _order_changes(world))
+
+
+def refunds_made_at_the_provider(world: Simulation, ledger: Ledger) -> int:
+    return sum(one.is_outside for one in world.provider.refunds)
+
+
+def events_kept_for_their_payment(world: Simulation, ledger: Ledger) -> int:
+    return sum("#KEPT#" in f"#{sort}" for _, sort in world.table.history)
+
+
 def imports_of_several_parts(world: Simulation, ledger: Ledger) -> int:
     parts = Counter(image["import_id"]["S"] for image in world.table.of_type("ImportPart"))
     return sum(number > 1 for number in parts.values())
@@ -105,6 +136,11 @@ SITUATIONS: dict[str, Situation] = {
             runs_with_two_series_of_a_year,
             orders_with_five_payments,
             payments_with_two_disputes,
+            returns_while_money_is_owed,
+            second_returns_while_money_is_owed,
+            orders_over_refunded,
+            refunds_made_at_the_provider,
+            events_kept_for_their_payment,
             imports_of_several_parts,
             campaigns_dropped_midway,
             writes_refused_by_the_limit_of_a_customer,

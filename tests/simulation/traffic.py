@@ -6,7 +6,7 @@ Which requests are sent, and when, depends only on the seed of the run.
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
@@ -418,11 +418,7 @@ class SimulatedTraffic:
                     self._return(name, order, whole=True, number=1)
 
     def _return(self, name: str, order: Mapping[str, Any], *, whole: bool, number: int) -> None:
-        """Enter returned goods of an order as staff. If the answer has status 409, send the request again later.
-
-        Send the request at most three times. Status 409 usually means that the order is not delivered yet. `whole`:
-        return all pieces, not a random part.
-        """
+        """Enter returned goods of an order as staff. `whole`: return all pieces, not a random part."""
         lines = []
         for line in order["lines"]:
             product, ordered = line["product_id"], line["quantity"]
@@ -430,8 +426,21 @@ class SimulatedTraffic:
             if most:
                 restock = self.rng.happens(0.6, name, "restock", product)
                 lines.append({"product_id": product, "quantity": most, "restock": restock})
-        if not lines:
-            return
+        if lines:
+            self._enter_return(name, order, lines, number)
+
+    def _return_piecewise(self, name: str, order: Mapping[str, Any], number: int) -> None:
+        """Enter up to three pieces of an order, each as a return of its own."""
+        pieces = [line["product_id"] for line in order["lines"] for _ in range(line["quantity"])]
+        for piece, product in enumerate(pieces[:3]):
+            lines = [{"product_id": product, "quantity": 1, "restock": False}]
+            self._enter_return(f"{name} {piece}", order, lines, number + piece)
+
+    def _enter_return(self, name: str, order: Mapping[str, Any], lines: Sequence[Any], number: int) -> None:
+        """Enter returned goods as staff. If the answer has status 409, send the request again later.
+
+        Send the request at most three times. Status 409 usually means that the order is not delivered yet.
+        """
         shipping = self.rng.happens(0.5, name, "shipping back", number)
         body = {"lines": lines, "refund_shipping": shipping, "to": self._to(name, f"return {number}")}
         key = f"return-{order['order_id']}-{number}"
@@ -776,7 +785,9 @@ class SimulatedTraffic:
 
         def rid() -> None:
             self._cancel(customer, order_id)
-            if self.rng.happens(0.4, *drawn, "sends it back"):
+            if self.rng.happens(0.3, *drawn, "sends it back in pieces"):
+                self._return_piecewise(" ".join(drawn), order, number=int(version) + 20)
+            elif self.rng.happens(0.4, *drawn, "sends it back"):
                 self._return(" ".join(drawn), order, whole=True, number=int(version) + 2)
 
         self.clients.start(customer.sub, rid, 20 * MINUTE * self.rng.random(*drawn, "after") ** 3)

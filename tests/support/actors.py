@@ -21,10 +21,23 @@ from functions.model.entities import (
     ancestor_paths,
 )
 from functions.model.errors import AlreadyExists, CommandRejected
+from functions.model.patterns import PAYMENT_BY_ID, PAYMENT_CLAIM_BY_ID
 from functions.model.states import apply_order_command
 from functions.model.table import ARCHIVED_ORDER, ORDER, PRODUCT, STOCK
 from functions.model.timelines import append_entry
-from functions.shop import cancellation, categories, customers, orders, payments, placing, products, returns, shipments
+from functions.shop import (
+    cancellation,
+    categories,
+    customers,
+    disputes,
+    external_refunds,
+    orders,
+    payments,
+    placing,
+    products,
+    returns,
+    shipments,
+)
 from functions.shop.fulfilment import fulfil_order
 from functions.shop.idempotency import IdempotentResult
 from functions.shop.placing import PlacedOrder, RequestedLine
@@ -124,6 +137,45 @@ def report_payment(shop: Shop, order: Order, **changed: Any) -> dict[str, Any]:
     """
     event = payment_update(order, **changed)
     return payments.record_payment(shop, event, {"id": event.event_id, "amount": event.amount}).result
+
+
+def report_dispute(shop: Shop, payment_id: str, outcome: disputes.DisputeOutcome, **changed: Any) -> dict[str, Any]:
+    """Record a dispute of a payment, as the webhook of the payment provider does. Return the result of the command.
+
+    `changed`: values for fields of the provider's event. By default, the whole payment is disputed, and the event
+    names no order.
+    """
+    claim = shop.table.get(PAYMENT_CLAIM_BY_ID, payment_id=payment_id)
+    order_id = (claim and claim.order_id) or payments.NO_ORDER
+    payment = shop.table.get(PAYMENT_BY_ID, order_id=order_id, payment_id=payment_id)
+    event = disputes.ProviderDisputeEvent(
+        event_id=f"evt_{shop.new_id()}",
+        dispute_id="dp_1",
+        payment_id=payment_id,
+        order_id=payments.NO_ORDER,
+        outcome=outcome,
+        amount=payment.amount if payment else 2500,
+        currency=payment.currency if payment else "EUR",
+        reason="fraudulent",
+    )
+    return disputes.record_dispute(shop, replace(event, **changed)).result
+
+
+def report_external_refund(shop: Shop, payment_id: str, amount: int, **changed: Any) -> dict[str, Any]:
+    """Record a refund that was made at the payment provider. Return the result of the command.
+
+    `changed`: values for fields of the provider's event, which by default reports that the refund succeeded.
+    """
+    event = external_refunds.ExternalRefundEvent(
+        event_id=f"evt_{shop.new_id()}",
+        provider_id="re_1",
+        payment_id=payment_id,
+        order_id=payments.NO_ORDER,
+        status="succeeded",
+        amount=amount,
+        currency="EUR",
+    )
+    return external_refunds.record_external_refund(shop, replace(event, **changed)).result
 
 
 def pay(shop: Shop, order: Order) -> None:

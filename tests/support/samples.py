@@ -153,8 +153,16 @@ _SAMPLES: dict[Row[Any], Any] = {
     t.EXPIRY: e.Expiry(order_id="o1", customer_id="ann", created_at=AT, ttl=TTL),
     t.PAYMENT: payment(),
     t.PAYMENT_CLAIM: e.PaymentClaim(payment_id="pi_1", order_id="o1", created_at=AT),
-    t.ARCHIVED_DISPUTE: e.ArchivedDispute(
-        order_id="o1", dispute_id="dp_1", payment_id="pi_1", status="OPEN", created_at=AT, updated_at=AT
+    t.KEPT_EVENT: e.KeptEvent(
+        order_id="o1",
+        payment_id="pi_1",
+        object_id="dp_1",
+        kind="DISPUTE",
+        status="OPEN",
+        amount=1250,
+        currency="EUR",
+        created_at=AT,
+        updated_at=AT,
     ),
     t.REFUND: refund(),
     t.RETURN: e.Return(

@@ -183,7 +183,6 @@ PROBLEM_TYPES: Mapping[type[Exception], ProblemType] = {
     errors.TooMuch:          ProblemType(409, "too-much", "The amount or quantity is too large", ("field", "most")),
     errors.TooManyUnpaidOrders: ProblemType(409, "too-many-unpaid-orders", "You have too many unpaid orders", ("most",)),
     errors.ReturnWindowOver: ProblemType(409, "return-window-over", "The return period has ended", ("ended_at",)),
-    errors.TooEarly:         ProblemType(409, "too-early", "An earlier event has not arrived yet: send this event again", headers=_retry_after_header),
     errors.WrongState:       ProblemType(409, "wrong-state", "The current state does not allow this command", ("what", "state", "command")),
     BodyTooLarge:                ProblemType(413, "too-large", "The request body is too large", ("most_bytes",)),
     UnsupportedMediaType:          ProblemType(415, "wrong-media-type", "The Content-Type is not supported"),

@@ -90,8 +90,9 @@ class OrderAnswer(ResponseModel):
 
     `archived`: true if the order is in the archive; the optional fields are then not shown. `total`: the price of the
     goods minus the discount, plus `shipping`. The total includes `tax`. `due`: the amount that is still to be paid.
-    `refunded`: the amount of `paid` that is refunded or being refunded. `owed`: an amount that will be refunded if the
-    shop wins a dispute with the customer's bank.
+    `refunded`: the amount of `paid` that is refunded or being refunded, or that a bank took back. `owed`: an amount
+    that will be refunded if the shop wins a dispute with the customer's bank. `over_refunded`: the money that left
+    beyond `paid`, for example because a return was credited and then refunded at the payment provider.
     `customer_name`: the customer's current name while the order is open. A closed order keeps the name that it had. The
     name is null after the customer's data was erased.
     """
@@ -216,7 +217,8 @@ class ReturnAnswer(ResponseModel):
 class RefundAnswer(ResponseModel):
     """A refund of a payment. `why`: the cause of the refund.
 
-    `reason`: the error if the refund failed, or how staff settled it outside the shop.
+    `reason`: the error if the refund failed, or how staff settled it outside the shop. `why`: EXTERNAL if a person made
+    the refund at the payment provider.
     `account_id`: the credit account that gets the money, or null if the money goes to a card.
     """
 
@@ -234,12 +236,22 @@ class RefundAnswer(ResponseModel):
     updated_at: str
 
 
+class DisputeAnswer(ResponseModel):
+    """A dispute of a payment by the customer's bank. `status`: OPEN, WON or LOST. `amount`: the disputed amount.
+
+    If a dispute is lost, the shop loses this amount. `reason`: the reason that the bank gave, or null.
+    """
+
+    status: str
+    amount: int
+    reason: str | None
+
+
 class PaymentAnswer(ResponseModel):
     """A payment by card, as the payment provider reported it, or a payment with credit.
 
     `refunded`: how much of the payment was refunded. `account_id`: the account that the credit came from. `disputes`:
-    the state of each dispute by the customer's bank: OPEN, WON or LOST. If a dispute is lost, the shop loses the
-    payment.
+    the disputes by the provider's id.
     `reason`: why the payment failed, was not accepted for the order, or was lost in a dispute; else null.
     """
 
@@ -250,7 +262,7 @@ class PaymentAnswer(ResponseModel):
     refunded: int
     currency: str
     account_id: str | None
-    disputes: Mapping[str, str] | None
+    disputes: Mapping[str, DisputeAnswer] | None
     reason: str | None
     updated_at: str
 
@@ -312,15 +324,18 @@ class Happened(ResponseModel):
     version: int
 
 
-class DisputeAnswer(ResponseModel):
-    """A dispute that came while its order was archived. `status`: OPEN, WON or LOST.
+class KeptEventAnswer(ResponseModel):
+    """A dispute, or a refund made at the payment provider, whose payment was not in the table when it came.
 
-    `reason`: the reason that the customer's bank gave, or null.
+    `kind`: DISPUTE or REFUND. `object_id`: the provider's id. `reason`: the provider's reason, or null.
     """
 
-    dispute_id: str
+    kind: str
+    object_id: str
     payment_id: str
     status: str
+    amount: int
+    currency: str
     reason: str | None
     created_at: str
     updated_at: str
@@ -331,7 +346,7 @@ class WholeOrder(ResponseModel):
 
     If there are several pages, only the first page has the `order`. Each page has some of the other items, and the next
     page can have more items of each type.
-    `disputes`: the disputes that came while the order was archived; any other dispute is in its payment.
+    `kept_events`: the disputes and refunds that came while the order was archived. A restore moves them to the payment.
     `ends_at`: when a closed order is archived.
     """
 
@@ -342,7 +357,7 @@ class WholeOrder(ResponseModel):
     shipments: Sequence[ShipmentAnswer]
     returns: Sequence[ReturnAnswer]
     refunds: Sequence[RefundAnswer]
-    disputes: Sequence[DisputeAnswer]
+    kept_events: Sequence[KeptEventAnswer]
     timeline: Sequence[Happened]
     ends_at: str | None
     cursor: str | None
@@ -365,7 +380,7 @@ class WholeOrder(ResponseModel):
             shipments=shown(e.Shipment, ShipmentAnswer),
             returns=shown(e.Return, ReturnAnswer),
             refunds=shown(e.Refund, RefundAnswer),
-            disputes=shown(e.ArchivedDispute, DisputeAnswer),
+            kept_events=shown(e.KeptEvent, KeptEventAnswer),
             timeline=[Happened.of(one) for one in merge_timeline(items)],
             ends_at=next(iter(ends), None),
             cursor=cursor,

@@ -1,17 +1,16 @@
 """Webhook for the payment provider's signed events, in Stripe's format: https://docs.stripe.com/api/events/object
 
-The metadata of an event identifies the shop's order (order_id) or refund (refund_id). A dispute has its own metadata,
-which is empty unless the shop's staff enters an order_id at the provider. If a dispute has no order_id, the webhook
-only acknowledges and logs the event, and a person handles the dispute. If the order_id is not the one of the order that
-has the payment's money, the dispute is recorded on the order that has it.
+The metadata of a payment has the shop's order_id, and the metadata of a refund that this shop requested has its
+order_id and refund_id. A dispute, and a refund that a person makes at the provider, normally has no metadata of the
+shop: the order is found by the payment. If the payment is not known yet, the event is kept, and waits for staff.
 
-An inquiry is a question of the customer's bank before a dispute. It withdraws no money, so its events are also only
+An inquiry is a question of the customer's bank before a dispute. It withdraws no money, so its events are only
 acknowledged and logged. If the inquiry becomes a dispute, the provider sends a withdrawal event, and this event opens
 the dispute in the shop.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -30,11 +29,11 @@ from functions.api.http.problems import (
     validation_message,
 )
 from functions.api.http.router import Router
-from functions.model.errors import IdempotencyKeyReused, TooEarly
+from functions.model.errors import IdempotencyKeyReused
 from functions.model.money import MAX_MINOR_UNITS
 from functions.runtime import environment, secrets
 from functions.runtime.log import log
-from functions.shop import disputes, payments, refund_processing
+from functions.shop import disputes, external_refunds, payments, refund_processing
 from functions.shop.idempotency import IdempotentResult as Kept
 
 T = TypeVar("T", bound=BaseModel)
@@ -47,6 +46,7 @@ ProviderId = Annotated[
 ]
 REFUND_ID = r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,254}$"
 Amount = Annotated[int, Field(ge=0, le=MAX_MINOR_UNITS)]
+ProviderCurrency = Annotated[str, text_matching("^[a-z]{3}$", "must be three lower-case letters, such as eur")]
 Reason = Annotated[str, StringConstraints(max_length=200)]
 """An error code of the payment provider, such as insufficient_funds."""
 
@@ -73,7 +73,7 @@ class PaymentIntent(ProviderModel):
     id: ProviderId
     amount: Amount
     amount_received: Amount | None = None
-    currency: Annotated[str, text_matching("^[a-z]{3}$", "must be three lower-case letters, such as eur")]
+    currency: ProviderCurrency
     metadata: dict[str, str] = {}
     last_payment_error: PaymentError | None = None
     cancellation_reason: Reason | None = None
@@ -89,18 +89,41 @@ class DisputeObject(ProviderModel):
 
     id: ProviderId
     payment_intent: ProviderId | None = None
+    amount: Amount
+    currency: ProviderCurrency
     status: str
     reason: Reason | None = None
     metadata: dict[str, str] = {}
 
 
 class RefundObject(ProviderModel):
-    """A refund. If this shop requested the refund, its metadata has the shop's order_id and refund_id."""
+    """A refund. If this shop requested the refund, its metadata has the shop's order_id and refund_id.
+
+    https://docs.stripe.com/api/refunds/object
+    """
 
     id: ProviderId
+    payment_intent: ProviderId | None = None
+    amount: Amount | None = None
+    currency: ProviderCurrency | None = None
     status: str | None = None
     failure_reason: Reason | None = None
     metadata: dict[str, str] | None = None
+
+
+class RefundList(ProviderModel):
+    """The refunds of a charge."""
+
+    data: Sequence[RefundObject] = ()
+
+
+class ChargeObject(ProviderModel):
+    """A charge. The provider sends its refunds only if the version of its API is before 2022-11-15.
+
+    https://docs.stripe.com/upgrades#2022-11-15
+    """
+
+    refunds: RefundList | None = None
 
 
 class EventData(ProviderModel):
@@ -150,7 +173,7 @@ class Received(ResponseModel):
 
 # The code below processes the events of the payment provider.
 PaymentOutcome = Literal["authorised", "succeeded", "failed"]
-REFUND_STATUSES: Mapping[str, Literal["pending", "succeeded", "failed"]] = {
+REFUND_STATUSES: Mapping[str, refund_processing.RefundOutcome] = {
     "pending": "pending",
     "requires_action": "pending",
     "succeeded": "succeeded",
@@ -195,32 +218,74 @@ def _record_dispute(event: ProviderEvent) -> Kept | None:
     dispute = _parse_object(event, DisputeObject)
     ids = {"dispute_id": dispute.id, "payment_id": dispute.payment_intent, "event_id": event.id}
     log.warning("dispute_event_received", extra={**ids, "type": event.type, "status": dispute.status})
-    order_id = _own_id(dispute.metadata, "order_id")
-    if order_id is None or dispute.payment_intent is None or dispute.status.startswith(INQUIRY_PREFIX):
+    if dispute.payment_intent is None or dispute.status.startswith(INQUIRY_PREFIX):
         return None
     closed: Literal["won", "lost"] = "lost" if dispute.status == "lost" else "won"
     outcome = closed if event.type == "charge.dispute.closed" else "opened"
     update = disputes.ProviderDisputeEvent(
-        event.id, dispute.id, dispute.payment_intent, order_id, outcome, dispute.reason
+        event_id=event.id,
+        dispute_id=dispute.id,
+        payment_id=dispute.payment_intent,
+        order_id=_own_id(dispute.metadata, "order_id") or payments.NO_ORDER,
+        outcome=outcome,
+        amount=dispute.amount,
+        currency=dispute.currency.upper(),
+        reason=dispute.reason,
     )
     return disputes.record_dispute(shop(), update)
 
 
 def _record_refund(event: ProviderEvent) -> Kept | None:
-    refund = _parse_object(event, RefundObject)
+    return _record_refund_object(event.id, _parse_object(event, RefundObject))
+
+
+def _record_refund_object(event_id: str, refund: RefundObject) -> Kept | None:
     metadata = refund.metadata or {}
     order_id, refund_id = _own_id(metadata, "order_id"), _own_id(metadata, "refund_id", REFUND_ID)
     attempt, status = metadata.get("attempt", "1"), REFUND_STATUSES.get(refund.status or "")
+    if status is not None and "refund_id" not in metadata:
+        return _record_external_refund(event_id, refund, status)
     if order_id is None or refund_id is None or status is None or not re.fullmatch("[0-9]{1,6}", attempt):
-        log.warning("unknown_refund_ignored", extra={"provider_id": refund.id, "event_id": event.id})
+        log.warning("unknown_refund_ignored", extra={"provider_id": refund.id, "event_id": event_id})
         return None
     reason = (refund.failure_reason or refund.status) if status == "failed" else None
     update = refund_processing.ProviderRefundEvent(
-        event.id, order_id, refund_id, int(attempt), refund.id, status, reason
+        event_id, order_id, refund_id, int(attempt), refund.id, status, reason
     )
     kept = refund_processing.record_refund(shop(), update)
     if kept.result["status"] in (None, "FAILED") and not kept.replayed:
         log.warning("refund_failed", extra={"order_id": order_id, **kept.result})
+    return kept
+
+
+def _record_external_refund(
+    event_id: str, refund: RefundObject, status: refund_processing.RefundOutcome
+) -> Kept | None:
+    """Record a refund that a person made at the provider. A refund without a payment is acknowledged and logged."""
+    ids = {"provider_id": refund.id, "payment_id": refund.payment_intent, "event_id": event_id}
+    if refund.payment_intent is None or refund.amount is None or refund.currency is None:
+        log.warning("unknown_refund_ignored", extra=ids)
+        return None
+    update = external_refunds.ExternalRefundEvent(
+        event_id=event_id,
+        provider_id=refund.id,
+        payment_id=refund.payment_intent,
+        order_id=_own_id(refund.metadata or {}, "order_id") or payments.NO_ORDER,
+        status=status,
+        amount=refund.amount,
+        currency=refund.currency.upper(),
+        reason=(refund.failure_reason or refund.status) if status == "failed" else None,
+    )
+    log.warning("external_refund_received", extra={**ids, "status": refund.status})
+    return external_refunds.record_external_refund(shop(), update)
+
+
+def _record_charge_refunds(event: ProviderEvent) -> Kept | None:
+    """Record the refunds in an event about a charge, each under an event id of its own."""
+    refunds = _parse_object(event, ChargeObject).refunds
+    kept = None
+    for refund in refunds.data if refunds else ():
+        kept = _record_refund_object(f"{event.id}-{refund.id}", refund)
     return kept
 
 
@@ -235,11 +300,13 @@ EVENT_HANDLERS: Mapping[str, Callable[[ProviderEvent], Kept | None]] = {
     "refund.created": _record_refund,
     "refund.updated": _record_refund,
     "refund.failed": _record_refund,
+    "charge.refund.updated": _record_refund,
+    "charge.refunded": _record_charge_refunds,
 }
 """The function for each event type that the webhook processes. All other types are acknowledged and ignored."""
 
 
-@router.post("/payments/events", openapi_extensions=problem_responses(BadSignature, TooEarly, IdempotencyKeyReused))
+@router.post("/payments/events", openapi_extensions=problem_responses(BadSignature, IdempotencyKeyReused))
 def payment_event(
     request: Request,
     event: ProviderEvent,
@@ -247,8 +314,8 @@ def payment_event(
 ) -> Received:
     """Receive an event of the payment provider about a payment, dispute or refund.
 
-    Each event is processed once, even if it is delivered several times. If a dispute event arrives before the event of
-    its payment, the answer is 409, and the provider sends the dispute event again later.
+    Each event is processed once, even if it is delivered several times. A dispute or refund that arrives before its
+    payment is kept until then.
     """
     period = int(shop().now().timestamp() // secrets.SECRET_CACHE_SECONDS)
     live = secrets.get_valid_secrets(environment.load_environment(environment.ApiEnvironment).webhook_secret, period)

@@ -106,7 +106,8 @@ def refund_payment(caller: SignedIn, order_id: Id, payment_id: ProviderId, key: 
 
     An unmatched payment belongs to no order. `order_id` is the order id in the payment, even if no order has this id.
     If the amount of the payment is 0, for example because its money is recorded for another order, nothing is refunded,
-    and the payment becomes FAILED, unless a dispute of it is open. The refund happens once for each Idempotency-Key.
+    and the payment becomes FAILED. If only disputes or refunds of the payment are known, and not its money, they stop
+    waiting for staff. The refund happens once for each Idempotency-Key.
     """
     return command_response(refunds.refund_payment(shop(), caller, key, order_id, payment_id), GivenBack)
 

@@ -112,8 +112,10 @@ class Order:
     shipping. `tax_rate`: in hundredths of a percent; the tax is included in all prices.
 
     `paid`: the money received. From `paid_at` on, `paid` equals the total. `refunded`: how much of `paid` is refunded
-    or being refunded. `owed`: the amount that the shop must refund, but cannot refund yet, because the customer's bank
-    disputes the payment.
+    or being refunded, or was taken by a bank. `owed`: the amount that the shop must refund, but cannot refund yet,
+    because the customer's bank disputes the payment. `over_refunded`: the money that left beyond `paid`, for example
+    because a return was credited and then refunded at the provider. `withdrawn`: how much of `refunded` a bank took,
+    or a person refunded at the provider.
 
     `customer_name`: copied from the customer while the order is open. `customer_version`: the version of the customer
     from which the name was copied. Copying the name does not raise the order's `version`.
@@ -145,6 +147,8 @@ class Order:
     paid: int = 0
     refunded: int = 0
     owed: int = 0
+    over_refunded: int = 0
+    withdrawn: int = 0
     shipping_refunded: bool = False
     parcels: int = 0
     paid_at: Instant | None = None
@@ -166,6 +170,11 @@ class Order:
         """
         archived = set(self.archived_versions or ())
         return tuple(version for version in range(1, self.version + 1) if version not in archived)
+
+    @property
+    def kept(self) -> int:
+        """The money of the order that the shop still has and does not owe: no more can be refunded."""
+        return max(0, self.paid - self.refunded - self.over_refunded - self.owed)
 
     @property
     def shipped(self) -> int:

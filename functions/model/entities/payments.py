@@ -8,9 +8,13 @@ from functions.dynamodb.keys import Instant
 
 PaymentMethod = Literal["CARD", "CREDIT"]
 PaymentStatus = Literal["AUTHORISED", "CAPTURED", "FAILED", "UNMATCHED", "DISPUTED", "REFUNDED"]
-RefundReason = Literal["CANCELLED", "CUT_SHORT", "LAPSED", "RETURNED", "EXCESS", "LATE", "GOODWILL", "UNMATCHED"]
+RefundReason = Literal[
+    "CANCELLED", "CUT_SHORT", "LAPSED", "RETURNED", "EXCESS", "LATE", "GOODWILL", "UNMATCHED", "EXTERNAL"
+]
 RefundStatus = Literal["REQUESTED", "SENT", "SUCCEEDED", "FAILED", "SETTLED"]
 DisputeStatus = Literal["OPEN", "WON", "LOST"]
+KeptEventStatus = Literal["OPEN", "SENT", "SUCCEEDED", "FAILED", "WON", "LOST"]
+"""The statuses of a kept dispute (OPEN, WON, LOST) or refund (SENT, SUCCEEDED, FAILED): each only moves forward."""
 REFUND_REASONS_OUTSIDE_ORDER: tuple[RefundReason, ...] = ("EXCESS", "LATE", "UNMATCHED")
 """Reasons for refunds of money that was never included in the order's paid amount.
 
@@ -31,14 +35,29 @@ class RecordedEvent:
 
 
 @entity
+class Dispute:
+    """A dispute of a payment: the customer's bank claims `amount` back (minor units of the payment's currency).
+
+    `reason`: the reason that the bank gave, or None.
+    """
+
+    status: DisputeStatus
+    amount: int
+    reason: str | None = None
+
+
+@entity
 class Payment:
     """A payment for an order: by card, or from a credit account.
 
     `payment_id`: for a card payment, the payment provider's id. `amount`: 0 if the provider had reported the same
-    payment for another order before. `reason`: why the payment failed or matches no order, or why the shop lost a
-    dispute. `refunded`: the amount refunded so far. `disputes`: the status of each dispute by the dispute's id.
-    Disputes are kept after they end. `events`: the first events of the provider that changed the payment, by the
-    event's id, so that a repeated event gets the same answer.
+    payment for another order before. `uncounted`: the part of `amount` that is not in the order's paid amount: the
+    order was paid already, or the money left again before the order was fully paid. `unmatched`: the payment matches
+    no order. `reason`: why the payment failed or matches no order, or why the shop lost a dispute.
+
+    `refunded`: the money of the refunds that succeeded, that staff settled, or that were made at the provider.
+    `disputes`: the disputes by their id. Disputes are kept after they end. `events`: the first events of the provider
+    that changed the payment, by the event's id, so that a repeated event gets the same answer.
     """
 
     order_id: str
@@ -50,8 +69,10 @@ class Payment:
     created_at: Instant
     updated_at: Instant
     account_id: str | None = None
+    uncounted: int = 0
+    unmatched: bool = False
     refunded: int = 0
-    disputes: Mapping[str, DisputeStatus] | None = None
+    disputes: Mapping[str, Dispute] | None = None
     events: Mapping[str, RecordedEvent] | None = None
     reason: str | None = None
     version: int = 1
@@ -68,47 +89,68 @@ class Payment:
     def is_disputed(self) -> bool:
         """Whether a dispute of the payment is open: the customer's bank claims the money back.
 
-        The payment is not refunded until the bank decides the dispute. A FAILED payment has no money to claim back.
+        The payment is not refunded until the bank decides the dispute.
         """
-        return self.status != "FAILED" and "OPEN" in (self.disputes or {}).values()
+        return any(it.status == "OPEN" for it in (self.disputes or {}).values())
 
     @property
-    def is_charged_back(self) -> bool:
-        """Whether the shop lost a dispute, so that the customer's bank took the money back.
+    def gone(self) -> int:
+        """The money of this payment that has left the shop: refunds, and disputes that the shop lost.
 
-        If so, the shop cannot refund the payment any more, and cannot retry a failed refund of it.
+        It can be more than `amount`, for example if the payment was refunded to store credit and then at the provider.
         """
-        return "LOST" in (self.disputes or {}).values()
+        return self.refunded + sum(it.amount for it in (self.disputes or {}).values() if it.status == "LOST")
+
+    @property
+    def remaining(self) -> int:
+        """The money of this payment that the shop still has."""
+        return max(0, self.amount - self.gone)
 
 
 @entity
 class PaymentClaim:
     """Records the order that a provider's payment belongs to, for ever, so that no other order can count its money.
 
-    `order_id`: the order id with which the provider first reported the money, even if no order has this id.
+    `order_id`: the order id with which the provider first reported the money, even if no order has this id. None if
+    the provider has reported only a dispute or a refund of the payment, but not its money yet. `kept_under`: the order
+    id of the KeptEvents that came before the money.
     """
 
     payment_id: str
-    order_id: str
     created_at: Instant
+    order_id: str | None = None
+    kept_under: str | None = None
     version: int = 1
 
 
 @entity
-class ArchivedDispute:
-    """A dispute of a payment of an archived order. It is stored beside the stub, because the payment is in the archive.
+class KeptEvent:
+    """The latest state of a dispute or refund at the provider whose payment is not in the table.
 
-    `reason`: the reason that the customer's bank gave. When the order is restored, the dispute moves to its payment.
+    The order of the payment is archived, or the provider has not reported the money yet. When the order is restored or
+    the money is reported, the state moves to the payment. `object_id`: the provider's id of the dispute or refund.
+    `order_id`: the order of the payment. If the money is
+    not reported yet, the order id that the event named, even if no order has it. `unmatched`: no order is known yet,
+    and staff have not closed the event.
     """
 
     order_id: str
-    dispute_id: str
     payment_id: str
-    status: DisputeStatus
-    reason: str | None = None
+    object_id: str
+    kind: Literal["DISPUTE", "REFUND"]
+    status: KeptEventStatus
+    amount: int
+    currency: str
     created_at: Instant
     updated_at: Instant
+    reason: str | None = None
+    unmatched: bool = False
     version: int = 1
+
+    @property
+    def queue(self) -> str | None:
+        """Part of the key of the index that lists the payments that match no order. None: not in the index."""
+        return "UNMATCHED" if self.unmatched else None
 
 
 @entity
@@ -117,8 +159,8 @@ class Refund:
 
     `account_id`: the credit account that gets the money; None if the payment provider refunds the payment. `attempt`:
     the number of the current attempt; the refund's id and `attempt` are the idempotency key for the payment provider.
-    `why`: why the money is refunded, such as RETURNED. `reason`: the error if the refund failed, or how staff settled
-    it outside the shop if it is SETTLED.
+    `why`: why the money is refunded, such as RETURNED. EXTERNAL: a person made the refund at the payment provider.
+    `reason`: the error if the refund failed, or how staff settled it outside the shop if it is SETTLED.
     """
 
     order_id: str
@@ -136,3 +178,13 @@ class Refund:
     attempt: int = 1
     reason: str | None = None
     version: int = 1
+
+    @property
+    def has_left(self) -> bool:
+        """Whether the money has left its payment. A pending refund that was made at the provider counts, too."""
+        return self.status in ("SUCCEEDED", "SETTLED") or (self.status == "SENT" and self.is_external)
+
+    @property
+    def is_external(self) -> bool:
+        """Whether the refund was made at the provider, and the shop has not retried it."""
+        return self.why == "EXTERNAL" and self.attempt == 1

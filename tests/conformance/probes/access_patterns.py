@@ -102,9 +102,10 @@ PROBES = (
     _get("C5", "customer by id, or the record of an erased customer"),
     _query("C6", "orders of a customer, newest first, consistent read", consistent=True),
     _get("C7", "order that has the money of a provider's payment"),
+    _query("C8", "disputes and refunds that wait for their payment", consistent=True),
     _get("R1", "idempotency record of a reaction"),
     _get("R2", "last invoice number of a series"),
     _query("R3", "customers whose erasure is not finished, oldest first", partitions=4),
     _get("R4", "latest alert campaign for a product and event"),
-    _query("R5", "payments that match no order, oldest first"),
+    _query("R5", "payments that match no order, and events of unknown payments, oldest first"),
 )

@@ -34,6 +34,7 @@ RULES: tuple[Rule, ...] = (
     money.the_shop_keeps_what_it_earned,
     money.money_matches_its_order,
     money.refunds_are_paid_once,
+    money.refunds_do_not_exceed_what_is_left,
     money.refunds_fail_for_a_reason,
     money.refunds_have_the_currency_of_their_payment,
     money.goodwill_is_what_staff_gave,

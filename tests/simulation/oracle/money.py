@@ -12,24 +12,23 @@ from tests.simulation.oracle.books import Books, Item, OrderRecord
 class Paid:
     """Money that the shop received for an order: a captured card payment, or a payment with credit.
 
-    `given_back`: refunds that reached the customer, also those that staff settled outside the shop. `failed`: refunds
-    that were decided and failed, so that staff must act. `is_lost`: the customer's bank took back what was left of the
-    payment. `decided`: the sum of all refunds, also of the failed ones. `lost_while_due`: the bank took the money
-    before the order was paid in full.
+    `given_back`: refunds that reached the customer, also those that staff settled or made at the provider. `lost`: the
+    money that banks took. `outside`: how much of both left after the order was paid in full, and not by the shop.
+    `promised`: refunds that failed, so that staff must act.
     """
 
     id: str
     amount: int
     given_back: int
-    failed: int
-    decided: int
-    is_lost: bool
-    lost_while_due: bool
+    lost: int
+    outside: int
+    promised: int
 
     @property
     def kept(self) -> int:
-        """The money of this payment that is still the shop's. Of a lost payment the bank took everything."""
-        return 0 if self.is_lost else self.amount - self.given_back - self.failed
+        """The money of this payment that is still the shop's. Less than 0 if more left than came."""
+        left = self.amount - self.given_back - self.lost
+        return left - min(self.promised, max(0, left))
 
 
 def _payments_of(books: Books, order: OrderRecord) -> list[Paid]:
@@ -40,33 +39,30 @@ def _payments_of(books: Books, order: OrderRecord) -> list[Paid]:
         if versions[0][1]["order_id"] == order.id and any(item["status"] == "UNMATCHED" for _, item in versions)
     }
     cards = [one for one in books.seen.payments if one.order_id == order.id and one.captured]
-    amounts = {one.id: (one.amount, one.dispute == "lost") for one in cards} | {
-        item["payment_id"]: (item["amount"], False) for item in order.of_type("Payment") if item["method"] == "CREDIT"
+    amounts = {one.id: (one.amount, one.lost) for one in cards} | {
+        item["payment_id"]: (item["amount"], 0) for item in order.of_type("Payment") if item["method"] == "CREDIT"
     }
-    return [
-        _paid(books, order, id, amount, is_lost) for id, (amount, is_lost) in amounts.items() if id not in unmatched
-    ]
+    return [_paid(books, order, id, amount, lost) for id, (amount, lost) in amounts.items() if id not in unmatched]
 
 
-def _paid(books: Books, order: OrderRecord, id: str, amount: int, is_lost: bool) -> Paid:
+def _paid(books: Books, order: OrderRecord, id: str, amount: int, lost: int) -> Paid:
     refunds = [item for item in order.of_type("Refund") if item["payment_id"] == id]
-    to_card = sum(one.amount for one in books.seen.refunds if one.payment_id == id and one.status == "succeeded")
+    to_card = [one for one in books.seen.refunds if one.payment_id == id and one.status == "succeeded"]
     done = [item for item in refunds if item["status"] == "SUCCEEDED"]
     by_hand = sum(item["amount"] for item in refunds if item["status"] == "SETTLED")
+    outside = sum(one.amount for one in to_card if one.is_outside)
     books.count_premise("staff settled a refund by hand", bool(by_hand))
-    place = (order.id, id)
-    versions = next(
-        (it for it in books.versions_of("Payment") if (it[0][1]["order_id"], it[0][1]["payment_id"]) == place), ()
-    )
-    lost_at = next((at for at, item in versions if "LOST" in (item["disputes"] or {}).values()), None)
+    books.count_premise("a person made a refund at the provider", bool(outside))
+    while_due = next((item.get("uncounted", 0) for item in order.of_type("Payment") if item["payment_id"] == id), 0)
     return Paid(
         id=id,
         amount=amount,
-        given_back=to_card + by_hand + sum(item["amount"] for item in done if item.get("account_id")),
-        failed=sum(item["amount"] for item in refunds if item["status"] == "FAILED"),
-        decided=sum(item["amount"] for item in refunds),
-        is_lost=is_lost,
-        lost_while_due=lost_at is not None and order.status_before(lost_at) == "PENDING",
+        given_back=sum(one.amount for one in to_card)
+        + by_hand
+        + sum(item["amount"] for item in done if item.get("account_id")),
+        lost=lost,
+        outside=max(0, lost + outside - while_due),
+        promised=sum(item["amount"] for item in refunds if item["status"] == "FAILED"),
     )
 
 
@@ -74,7 +70,8 @@ def the_shop_keeps_what_it_earned(books: Books) -> Iterator[str]:
     """Check that the shop keeps exactly the price of what the customer keeps, and nothing of an order without sale.
 
     The price of an order becomes less by goodwill refunds, by dropped and returned pieces, and by refunded shipping. If
-    a bank took money back, the shop keeps less: it may count this money as a refund that it owed the customer.
+    money left outside the shop, by a bank or by a refund at the provider, the shop keeps less: it counts this money as
+    refunds that it owed the customer. It may have refunded them before, so that it keeps even less.
     """
     for order in books.orders.values():
         if order.status == "PENDING":
@@ -91,25 +88,34 @@ def the_shop_keeps_what_it_earned(books: Books) -> Iterator[str]:
 
 
 def _expected_to_keep(books: Books, order: OrderRecord, payments: list[Paid]) -> tuple[int, int]:
+    outside = sum(one.outside for one in payments)
     if not order.is_sold:
-        return 0, 0
-    goodwill = sum(item["amount"] for item in order.of_type("Refund") if item["why"] == "GOODWILL")
+        return -outside, 0
+    given = sum(item["amount"] for item in order.of_type("Refund") if item["why"] == "GOODWILL")
+    given += _failed_outside(books, order)
     returns = books.returns_of(order)
     gone = order.dropped + sum((Counter(item["quantities"]) for item, _ in returns), Counter[str]())
     shipping = any(asked and asked.body["refund_shipping"] for _, asked in returns) * books.shipping_of(
         order.item["lines"]
     )
     worth = paid_for(order.item, gone) + shipping
-    lost = sum(one.amount - one.decided for one in payments if one.is_lost and not one.lost_while_due)
     for amount, premise in (
-        (goodwill, "goodwill was given"),
+        (given, "goodwill was given"),
         (worth, "goods were given back"),
-        (lost, "a bank took money back"),
+        (outside, "money left outside the shop"),
         (order.dropped.total(), "an order was cut short"),
     ):
         books.count_premise(premise, bool(amount))
-    rest = order.item["total"] - goodwill - lost
-    return max(0, rest - worth), max(0, rest if lost else rest - worth)
+    rest = order.item["total"] - given
+    if outside:
+        return rest - worth - outside, max(0, rest - outside)
+    return max(0, rest - worth), max(0, rest - worth)
+
+
+def _failed_outside(books: Books, order: OrderRecord) -> int:
+    """Return the refunds of an order that a person made at the provider and that failed: the shop still owes them."""
+    failed = {one.refund_id for one in books.seen.refunds if one.is_outside and one.status == "failed"}
+    return sum(item["amount"] for item in order.of_type("Refund") if item["refund_id"] in failed)
 
 
 def orders_record_the_money_that_came(books: Books) -> Iterator[str]:
@@ -154,23 +160,51 @@ def refunds_are_paid_once(books: Books) -> Iterator[str]:
         for id, item in recorded.items()
         if item["status"] == "SUCCEEDED" and not item.get("account_id")
     )
+    for item in books.of_type("KeptEvent"):  # a refund at the provider whose order is archived
+        if (item["kind"], item["status"]) == ("REFUND", "SUCCEEDED"):
+            expected[f"{item['payment_id']}-{item['object_id']}", item["amount"]] += 1
     for place in paid.keys() | expected.keys():
         books.count_premise("a card refund was paid")
         if paid[place] != expected[place]:
             yield f"refund {place} was paid {paid[place]} times, and should be paid {expected[place]} times"
-    for payment in books.seen.payments:
-        decided = sum(item["amount"] for item in recorded.values() if item["payment_id"] == payment.id)
-        if decided > payment.amount:
-            yield f"payment {payment.id} of {payment.amount} has refunds of {decided}"
+
+
+def refunds_do_not_exceed_what_is_left(books: Books) -> Iterator[str]:
+    """Check that the shop credited no refund for which its payment had no money left by then.
+
+    By then, money may have left by other refunds, by refunds at the provider, and by lost disputes that it knew.
+    """
+    left: dict[tuple[str, str], list[tuple[float, int, bool]]] = {}
+    for versions in books.versions_of("Refund"):
+        place = versions[0][1]["order_id"], versions[0][1]["payment_id"]
+        at, item = next(((at, item) for at, item in versions if item["status"] == "SUCCEEDED"), (0.0, None))
+        if item is not None and versions[-1][1]["status"] == "SUCCEEDED":
+            left.setdefault(place, []).append((at, item["amount"], bool(item.get("account_id"))))
+    for versions in books.versions_of("Payment"):
+        place = versions[0][1]["order_id"], versions[0][1]["payment_id"]
+        ended: set[str] = set()
+        for at, item in versions:
+            for id, dispute in (item["disputes"] or {}).items():
+                if dispute["status"] == "LOST" and id not in ended:
+                    ended.add(id)
+                    left.setdefault(place, []).append((at, dispute["amount"], False))
+        total = 0
+        for _, amount, is_credit in sorted(left.get(place, ())):
+            total += amount
+            books.count_premise("a refund was credited", is_credit)
+            if is_credit and total > versions[-1][1]["amount"]:
+                yield f"payment {place} of {versions[-1][1]['amount']} was credited {amount}, and then {total} had left"
 
 
 def refunds_fail_for_a_reason(books: Books) -> Iterator[str]:
     """Check that each refund that failed was refused outside the shop, or that its customer was forgotten.
 
-    The provider refused it or could not deliver it, or the customer's bank disputed the payment.
+    The provider refused it or could not deliver it, or the customer's bank disputed the payment, or a person refunded
+    the payment at the provider.
     """
     refused = {one.refund_id for one in books.seen.refunds if one.status == "failed"}
     disputed = {one.id for one in books.seen.payments if one.dispute}
+    disputed |= {one.payment_id for one in books.seen.refunds if one.is_outside}
     for versions in books.versions_of("Refund"):
         item = next((item for _, item in versions if item["status"] == "FAILED"), None)
         if item is None:
@@ -218,12 +252,12 @@ def goodwill_is_what_staff_gave(books: Books) -> Iterator[str]:
 def returns_are_worth_what_was_paid(books: Books) -> Iterator[str]:
     """Check that each return is refunded with what the customer paid for its goods, and with the shipping if asked.
 
-    After goodwill refunds or a chargeback, less money may be left to refund.
+    After goodwill refunds, or after money left outside the shop, less money may be left to refund.
     """
     for order in books.orders.values():
         gone, is_shipping_back = +order.dropped, False
-        is_less = any(item["why"] == "GOODWILL" for item in order.of_type("Refund")) or any(
-            one.is_lost for one in _payments_of(books, order)
+        is_less = any(item["why"] in ("GOODWILL", "EXTERNAL") for item in order.of_type("Refund")) or any(
+            one.lost for one in _payments_of(books, order)
         )
         for item, asked in books.returns_of(order):
             if asked is None:

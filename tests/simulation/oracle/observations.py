@@ -48,7 +48,8 @@ class Request:
 class CardPayment:
     """A payment as the payment provider knows it.
 
-    `amount`: in minor units of `currency`. `dispute`: "", "open", "won" or "lost".
+    `amount`: in minor units of `currency`. `dispute`: "", "open", "won" or "lost". `lost`: the money that lost disputes
+    took.
     """
 
     id: str
@@ -57,17 +58,21 @@ class CardPayment:
     currency: str
     captured: bool
     dispute: str
+    lost: int
 
 
 @dataclass(frozen=True)
 class CardRefund:
-    """A refund as the payment provider knows it. `status`: "pending", "succeeded", or "failed", also if refused."""
+    """A refund as the payment provider knows it. `status`: "pending", "succeeded", or "failed", also if refused.
+
+    `is_outside`: a person made it in the provider's dashboard. The shop records it under `refund_id`.
+    """
 
     payment_id: str
-    order_id: str
     refund_id: str
     amount: int
     status: str
+    is_outside: bool
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,83 @@
+"""Calculate how much money of an order is left, also if it leaves in other ways than by the shop's own refunds.
+
+Each payment has a part that counts in the order's paid amount: `amount` minus `uncounted`. Money leaves a payment by
+refunds of the shop, by refunds that a person makes at the payment provider, and by disputes that the shop loses. The
+shop also promises money: a refund that is requested, pending or failed. Together, this is the committed money of the
+payment. A promise is never more than what is left: if a person refunds a payment at the provider, and a requested
+refund of the shop does not fit any more, the provider will reject it.
+
+For each order, these sums hold at each version:
+- `paid` is the sum of the counted parts of its payments.
+- `refunded` plus `over_refunded` is the sum of what was committed beyond the uncounted part of each payment.
+- 0 <= `owed` <= `paid` - `refunded`, and 0 <= `over_refunded`.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from functions.dynamodb.keys import Instant
+from functions.dynamodb.writes import Write
+from functions.model.entities import ArchivedOrder, Order, Payment, Refund
+from functions.model.states import OrderCommand, apply_order_command
+from functions.shop.orders import save_order
+
+OrderOrStub = Order | ArchivedOrder | None
+
+
+def committed_money(payment: Payment, refunds: Iterable[Refund]) -> int:
+    """Return the money of a payment that has left it, or that the shop has promised to refund.
+
+    `refunds`: refunds of the order, also those of other payments.
+    """
+    promised = sum(it.amount for it in refunds if it.payment_id == payment.payment_id and not it.has_left)
+    return payment.gone + min(promised, payment.remaining)
+
+
+def compute_refundable(payment: Payment, refunds: Sequence[Refund]) -> tuple[int, int]:
+    """Return the amount of a payment that can still be refunded, and the number of the payment's next refund.
+
+    `refunds`: all refunds of the order.
+    """
+    number = 1 + sum(refund.payment_id == payment.payment_id for refund in refunds)
+    return max(0, payment.amount - committed_money(payment, refunds)), number
+
+
+def count_withdrawal(
+    order: OrderOrStub, before: Payment, after: Payment, refunds: Sequence[Refund], refunds_after: Sequence[Refund]
+) -> tuple[OrderOrStub, Payment]:
+    """Return the order and the payment `after` money left the payment in another way than by a refund of the shop.
+
+    `before` and `after`: the payment before and after this. `refunds` and `refunds_after`: the refunds of the order
+    before and after this. While the order is PENDING (not fully paid), the money is due again. Otherwise it counts as
+    refunded, and pays what the shop owes. What is more than the order's paid amount is over-refunded. The amount is
+    negative if money came back. Nothing is written, and the order's status and version stay as they are.
+    """
+    if not isinstance(order, Order) or after.unmatched:
+        return order, after
+    left = committed_money(before, refunds) - before.uncounted
+    amount = max(0, committed_money(after, refunds_after) - after.uncounted) - max(0, left)
+    if order.status == "PENDING":
+        due_again = min(amount, after.amount - after.uncounted)
+        order = replace(order, paid=order.paid - due_again, over_refunded=order.over_refunded + amount - due_again)
+        return order, replace(after, uncounted=after.uncounted + due_again)
+    total = order.refunded + order.over_refunded + amount
+    refunded = min(order.paid, total)
+    more = refunded - order.refunded
+    return replace(
+        order,
+        refunded=refunded,
+        over_refunded=total - refunded,
+        owed=max(0, order.owed - more),
+        withdrawn=order.withdrawn + more,
+    ), after
+
+
+def save_order_money(before: Order, after: Order, at: Instant) -> list[Write[Any]]:
+    """Return the writes of an order of which only amounts changed, or no write if nothing changed."""
+    command: OrderCommand = "refund"
+    if after.over_refunded != before.over_refunded:
+        command = "over_refund"
+    elif after.paid != before.paid:
+        command = "unpay_part"
+    return [] if after == before else save_order(before, apply_order_command(after, command, at))

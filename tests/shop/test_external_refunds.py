@@ -1,0 +1,244 @@
+"""Refunds that a person makes at the payment provider count in their payment, in the order, and in later refunds."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from functions.model.entities import ArchivedOrder, KeptEvent, Order, Payment
+from functions.model.errors import TooMuch, WrongState
+from functions.model.patterns import ORDER_ITEM_COLLECTION, PAYMENTS_OF_ORDER
+from functions.model.table import PAYMENT
+from functions.shop import cancellation, refund_processing, refunds
+from functions.shop.refund_processing import process_refund
+from functions.shop.shop import Shop
+from tests.support import order_money
+from tests.support.actors import (
+    ANN,
+    STAFF,
+    advance_to_status,
+    archive_order,
+    get_order,
+    place,
+    report_dispute,
+    report_external_refund,
+    report_payment,
+    return_items,
+)
+from tests.support.payment_provider import REFUSED, FakeProvider, provider_behaving
+from tests.support.wire_tap import WireTap, run_before_sending
+
+
+@pytest.fixture
+def paid(shop: Shop) -> Order:
+    """An order of 25.00 that pi_1 has paid."""
+    order = place(shop)
+    report_payment(shop, order)
+    return get_order(shop, order.order_id)
+
+
+def payment_of(shop: Shop, order: Order, payment_id: str = "pi_1") -> Payment:
+    found = shop.table.query_all(PAYMENTS_OF_ORDER, order_id=order.order_id)
+    return next(it for it in found if it.payment_id == payment_id)
+
+
+def money_of(shop: Shop, order: Order) -> tuple[int, int, int, int]:
+    now = get_order(shop, order.order_id)
+    return now.paid, now.refunded, now.owed, now.over_refunded
+
+
+@pytest.mark.parametrize("amounts", [(), (700,), (700, 1800), (2500,)])
+def test_refunds_at_the_provider_count_in_payment_and_order(shop: Shop, paid: Order, amounts: tuple[int, ...]) -> None:
+    for number, amount in enumerate(amounts):
+        report_external_refund(shop, "pi_1", amount, provider_id=f"re_{number}")
+    total = sum(amounts)
+    payment = payment_of(shop, paid)
+    assert (payment.refunded, payment.status) == (total, "REFUNDED" if total == 2500 else "CAPTURED")
+    assert money_of(shop, paid) == (2500, total, 0, 0)
+    assert get_order(shop, paid.order_id).withdrawn == total
+    assert [(it.amount, it.why, it.status) for it in order_money.refunds(shop, paid.order_id)] == [
+        (amount, "EXTERNAL", "SUCCEEDED") for amount in amounts
+    ]
+    if total < 2500:
+        refunds.refund_order(shop, STAFF, "rest", paid.order_id, 2500 - total)
+    with pytest.raises(TooMuch):
+        refunds.refund_order(shop, STAFF, "more", paid.order_id, 1)
+
+
+@pytest.mark.parametrize("to", ["original", "credit"])
+def test_a_return_gives_back_only_what_the_provider_has_left(shop: Shop, to: Any) -> None:
+    order = advance_to_status(shop, place(shop), "DELIVERED")
+    (payment,) = shop.table.query_all(PAYMENTS_OF_ORDER, order_id=order.order_id)
+    report_external_refund(shop, payment.payment_id, 2000)
+    assert order_money.return_pieces(shop, order, mug=2, to=to).result["amount"] == 500
+    assert money_of(shop, order) == (2500, 2500, 0, 0)
+
+
+def test_a_credited_return_that_is_refunded_at_the_provider_too_is_over_refunded(shop: Shop) -> None:
+    order = advance_to_status(shop, place(shop), "DELIVERED")
+    (payment,) = shop.table.query_all(PAYMENTS_OF_ORDER, order_id=order.order_id)
+    order_money.return_pieces(shop, order, mug=1, to="credit")
+    (refund,) = order_money.refunds(shop, order.order_id)
+    process_refund(shop, FakeProvider(), order.order_id, refund.refund_id)
+    report_external_refund(shop, payment.payment_id, 2500)
+    assert money_of(shop, order) == (2500, 2500, 0, 1250)
+    assert get_order(shop, order.order_id).kept == 0
+
+
+@pytest.mark.parametrize(
+    "events", [("pending", "succeeded"), ("succeeded", "pending"), ("succeeded", "succeeded"), ("pending", "pending")]
+)
+def test_the_events_of_one_refund_count_once_in_any_sequence(shop: Shop, paid: Order, events: tuple[Any, ...]) -> None:
+    for status in events:
+        report_external_refund(shop, "pi_1", 700, status=status)
+    assert (payment_of(shop, paid).refunded, money_of(shop, paid)) == (700, (2500, 700, 0, 0))
+    (refund,) = order_money.refunds(shop, paid.order_id)
+    assert refund.status == ("SUCCEEDED" if "succeeded" in events else "SENT")
+
+
+@pytest.mark.parametrize("events", [("pending", "failed"), ("failed", "pending"), ("succeeded", "failed"), ("failed",)])
+def test_a_failed_refund_at_the_provider_waits_for_staff_like_one_of_the_shop(
+    shop: Shop, paid: Order, events: tuple[Any, ...]
+) -> None:
+    for status in events:
+        report_external_refund(shop, "pi_1", 700, status=status)
+    assert (payment_of(shop, paid).refunded, money_of(shop, paid)) == (0, (2500, 700, 0, 0))
+    (refund,) = order_money.refunds(shop, paid.order_id)
+    assert (refund.status, refund.why) == ("FAILED", "EXTERNAL")
+    refunds.retry_refund(shop, STAFF, paid.order_id, refund.refund_id, "credit")
+    report_external_refund(shop, "pi_1", 700, status="succeeded")
+    assert payment_of(shop, paid).refunded == 0, "a late event of the first attempt changes nothing"
+    process_refund(shop, FakeProvider(), paid.order_id, refund.refund_id)
+    assert (payment_of(shop, paid).refunded, money_of(shop, paid)) == (700, (2500, 700, 0, 0))
+
+
+@pytest.mark.parametrize("to", ["original", "credit"])
+def test_a_requested_refund_that_does_not_fit_any_more_is_not_sent(shop: Shop, paid: Order, to: Any) -> None:
+    refunds.refund_order(shop, STAFF, "sorry", paid.order_id, 1000, to)
+    report_external_refund(shop, "pi_1", 2000)
+    assert money_of(shop, paid) == (2500, 2500, 0, 0)
+    (refund, _) = order_money.refunds(shop, paid.order_id)
+    provider = FakeProvider(paid_amounts={"pi_1": 500})
+    process_refund(shop, provider, paid.order_id, refund.refund_id)
+    failed = order_money.refunds(shop, paid.order_id)[0]
+    assert (failed.status, provider.refunds) == ("FAILED", [])
+    with pytest.raises(WrongState):
+        refund_processing.settle_refund(shop, STAFF, "cash", paid.order_id, refund.refund_id, "paid in cash")
+    refunds.retry_refund(shop, STAFF, paid.order_id, refund.refund_id, to)
+    assert process_refund(shop, provider, paid.order_id, refund.refund_id) is not None
+    last = order_money.refunds(shop, paid.order_id)[0]
+    assert (last.status, last.amount) == ("SUCCEEDED", 500), "a retry refunds only what is left"
+    assert (payment_of(shop, paid).refunded, money_of(shop, paid)) == (2500, (2500, 2500, 0, 0))
+
+
+def test_a_refund_for_which_nothing_is_left_cannot_be_retried(shop: Shop, paid: Order) -> None:
+    cancellation.cancel_order(shop, ANN, paid.order_id)
+    report_external_refund(shop, "pi_1", 2500)
+    (refund, _) = order_money.refunds(shop, paid.order_id)
+    process_refund(shop, provider_behaving(REFUSED), paid.order_id, refund.refund_id)
+    with pytest.raises(WrongState):
+        refunds.retry_refund(shop, STAFF, paid.order_id, refund.refund_id)
+    assert (payment_of(shop, paid).status, money_of(shop, paid)) == ("REFUNDED", (2500, 2500, 0, 0))
+
+
+def test_money_that_leaves_before_the_order_is_paid_is_due_again(shop: Shop) -> None:
+    order = place(shop)
+    report_payment(shop, order, amount=900)
+    report_external_refund(shop, "pi_1", 400)
+    assert money_of(shop, order) == (500, 0, 0, 0)
+    report_payment(shop, order, event_id="evt_2", payment_id="pi_2", amount=2000)
+    assert get_order(shop, order.order_id).status == "PAID"
+    cancellation.cancel_order(shop, ANN, order.order_id)
+    assert money_of(shop, order) == (2500, 2500, 0, 0)
+    assert sorted(it.amount for it in order_money.refunds(shop, order.order_id)) == [400, 500, 2000]
+
+
+def test_excess_money_is_refunded_once_though_a_person_refunds_it_too(shop: Shop) -> None:
+    order = place(shop)
+    report_payment(shop, order, amount=4000)
+    report_external_refund(shop, "pi_1", 1500)
+    assert money_of(shop, order) == (2500, 1500, 0, 0)
+    (excess, _) = order_money.refunds(shop, order.order_id)
+    process_refund(shop, FakeProvider(paid_amounts={"pi_1": 2500}), order.order_id, excess.refund_id)
+    assert (payment_of(shop, order).refunded, money_of(shop, order)) == (3000, (2500, 1500, 0, 0))
+
+
+def test_money_refunded_at_the_provider_pays_what_is_owed(shop: Shop) -> None:
+    placed = place(shop)
+    for number, amount in enumerate((1000, 1500)):
+        report_payment(shop, placed, event_id=f"evt_{number}", payment_id=f"pi_{number}", amount=amount)
+    order = order_money.deliver_order(shop, placed)
+    for number in (0, 1):
+        report_dispute(shop, f"pi_{number}", "opened", dispute_id=f"dp_{number}")
+    for key in ("first", "second"):
+        return_items(shop, order.order_id, key, mug=1)
+    assert money_of(shop, order) == (2500, 0, 2500, 0)
+    report_external_refund(shop, "pi_0", 1000)
+    assert money_of(shop, order) == (2500, 1000, 1500, 0)
+    report_dispute(shop, "pi_1", "won", dispute_id="dp_1")
+    assert money_of(shop, order) == (2500, 2500, 0, 0)
+
+
+def test_a_refund_and_a_lost_dispute_of_the_same_money_are_over_refunded(shop: Shop, paid: Order) -> None:
+    report_external_refund(shop, "pi_1", 1000)
+    report_dispute(shop, "pi_1", "lost", amount=2500)
+    assert money_of(shop, paid) == (2500, 2500, 0, 1000)
+    report_external_refund(shop, "pi_1", 1000, status="failed")
+    assert money_of(shop, paid) == (2500, 2500, 0, 0), "the money of the failed refund came back"
+
+
+def test_a_refund_that_had_reached_the_provider_is_counted_though_the_bank_took_the_money(
+    shop: Shop, paid: Order
+) -> None:
+    refunds.refund_order(shop, STAFF, "sorry", paid.order_id, 700)
+    (refund,) = order_money.refunds(shop, paid.order_id)
+    provider = provider_behaving("pending")
+    process_refund(shop, provider, paid.order_id, refund.refund_id)
+    report_dispute(shop, "pi_1", "lost")
+    assert money_of(shop, paid) == (2500, 2500, 0, 0)
+    event = refund_processing.ProviderRefundEvent("evt_r", paid.order_id, refund.refund_id, 1, "re_9", "succeeded")
+    refund_processing.record_refund(shop, event)
+    assert money_of(shop, paid) == (2500, 2500, 0, 700)
+    refund_processing.record_refund(shop, replace(event, event_id="evt_f", status="failed"))
+    assert money_of(shop, paid) == (2500, 2500, 0, 0)
+
+
+def test_a_refund_of_unmatched_money_changes_only_its_payment(shop: Shop) -> None:
+    order = place(shop)
+    report_payment(shop, order, currency="USD")
+    report_external_refund(shop, "pi_1", 700, currency="USD")
+    assert (payment_of(shop, order).status, payment_of(shop, order).refunded) == ("UNMATCHED", 700)
+    assert refunds.refund_payment(shop, STAFF, "back", order.order_id, "pi_1").result["amount"] == 1800
+    assert money_of(shop, order) == (0, 0, 0, 0)
+
+
+def test_a_refund_that_comes_before_its_payment_is_applied_when_the_payment_comes(shop: Shop) -> None:
+    order = place(shop)
+    for number, status in enumerate(("pending", "succeeded")):
+        report_external_refund(shop, "pi_1", 700, provider_id=f"re_{number}", status=status)
+    report_payment(shop, order)
+    assert (payment_of(shop, order).refunded, money_of(shop, order)) == (1400, (2500, 1400, 0, 0))
+
+
+def test_a_refund_of_an_archived_order_is_kept_beside_its_stub(shop: Shop, paid: Order) -> None:
+    cancellation.cancel_order(shop, ANN, paid.order_id)
+    archive_order(shop, paid.order_id, to_stub=True)
+    shop.table.batch_delete([PAYMENT.key(order_id=paid.order_id, payment_id="pi_1")])  # as the archive Lambda does
+    for status in ("succeeded", "pending"):
+        report_external_refund(shop, "pi_1", 700, status=status)
+    items = list(shop.table.query_all(ORDER_ITEM_COLLECTION, order_id=paid.order_id))
+    assert [(it.object_id, it.status, it.amount) for it in items if isinstance(it, KeptEvent)] == [
+        ("re_1", "SUCCEEDED", 700)
+    ]
+    assert any(isinstance(it, ArchivedOrder) for it in items)
+
+
+def test_a_return_just_before_a_refund_at_the_provider_is_counted(shop: Shop, rival: Shop, wire: WireTap) -> None:
+    order = advance_to_status(shop, place(shop), "DELIVERED")
+    (payment,) = shop.table.query_all(PAYMENTS_OF_ORDER, order_id=order.order_id)
+    wire.reply_next(
+        "TransactWriteItems", run_before_sending(lambda: return_items(rival, order.order_id, "back", mug=1))
+    )
+    report_external_refund(shop, payment.payment_id, 2500)
+    assert money_of(shop, order) == (2500, 2500, 0, 0)
+    assert [it.amount for it in order_money.refunds(shop, order.order_id)] == [1250, 2500]
