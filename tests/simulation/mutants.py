@@ -36,6 +36,7 @@ from functions.shop import (
     customers,
     discounts,
     disputes,
+    external_refunds,
     fulfilment,
     payments,
     placing,
@@ -235,6 +236,24 @@ MUTANTS = (
         "loses nothing",
         "a dispute that is lost takes nothing from its order",
         patch_attribute(disputes, "count_withdrawal", s.withdraw_nothing),
+    ),
+    Mutant(
+        "refunds outside are free",
+        "a refund that a person makes at the provider takes nothing from its order",
+        patch_attribute(external_refunds, "count_withdrawal", s.withdraw_nothing),
+    ),
+    Mutant(
+        "keeps for ever",
+        "an event that came before its payment is never applied",
+        patch_attribute(payments, "apply_kept_events", lambda *_: None),
+        10,
+        "no_event_waits_for_a_payment_that_came",
+    ),
+    Mutant(
+        "credits what is gone",
+        "a refund is credited though its payment has no money left",
+        patch_attribute(refund_processing, "_block_reason", s.block_only_disputed),
+        10,
     ),
     Mutant(
         "owes nothing",

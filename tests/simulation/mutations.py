@@ -607,6 +607,10 @@ def refund_in_euros(*arguments: Any, **options: Any) -> entities.Refund:
     return replace(_BUILD_REFUND(*arguments, **options), currency="EUR")
 
 
+def block_only_disputed(payment: entities.Payment, _amount: int) -> str:
+    return "the bank disputes the payment" if payment.is_disputed else ""
+
+
 def block_second_refund(payment: entities.Payment, _amount: int) -> str:
     return "the payment has a refund" if payment.refunded else ""
 

@@ -742,7 +742,12 @@ class SimulatedTraffic:
             case "Payment", "UNMATCHED" if image["amount"]["N"] == "0":
                 self._close_payment(image["order_id"]["S"], image["payment_id"]["S"])
             case "Payment", "DISPUTED":
-                self._cancel_or_return(image["order_id"]["S"], image["version"]["N"], 0.6)
+                self._cancel_or_return(image["order_id"]["S"], image["version"]["N"], 0.4)
+                order = self.known.orders.get(image["order_id"]["S"])
+                name = f"in a dispute {image['payment_id']['S']} {image['version']['N']}"
+                if order is not None and self.rng.happens(0.8, name):
+                    number = 20 * int(image["version"]["N"])
+                    self.clients.start("staff", partial(self._return_piecewise, name, order, number))
 
     def _close_payment(self, order_id: str, payment_id: str) -> None:
         """Send the request of staff that closes a payment without money."""
@@ -785,9 +790,7 @@ class SimulatedTraffic:
 
         def rid() -> None:
             self._cancel(customer, order_id)
-            if self.rng.happens(0.3, *drawn, "sends it back in pieces"):
-                self._return_piecewise(" ".join(drawn), order, number=int(version) + 20)
-            elif self.rng.happens(0.4, *drawn, "sends it back"):
+            if self.rng.happens(0.4, *drawn, "sends it back"):
                 self._return(" ".join(drawn), order, whole=True, number=int(version) + 2)
 
         self.clients.start(customer.sub, rid, 20 * MINUTE * self.rng.random(*drawn, "after") ** 3)

@@ -13,7 +13,8 @@ class Paid:
     """Money that the shop received for an order: a captured card payment, or a payment with credit.
 
     `given_back`: refunds that reached the customer, also those that staff settled or made at the provider. `lost`: the
-    money that banks took. `outside`: how much of both left after the order was paid in full, and not by the shop.
+    money that banks took. `outside`: how much of both left at most after the order was paid in full, and not by the
+    shop. `least_outside`: how much at least, if it was first the money of the payment that did not pay the order.
     `promised`: refunds that failed, so that staff must act.
     """
 
@@ -22,6 +23,7 @@ class Paid:
     given_back: int
     lost: int
     outside: int
+    least_outside: int
     promised: int
 
     @property
@@ -53,7 +55,12 @@ def _paid(books: Books, order: OrderRecord, id: str, amount: int, lost: int) -> 
     outside = sum(one.amount for one in to_card if one.is_outside)
     books.count_premise("staff settled a refund by hand", bool(by_hand))
     books.count_premise("a person made a refund at the provider", bool(outside))
-    while_due = next((item.get("uncounted", 0) for item in order.of_type("Payment") if item["payment_id"] == id), 0)
+    uncounted = next((item["uncounted"] for item in order.of_type("Payment") if item["payment_id"] == id), 0)
+    excess = sum(
+        versions[0][1]["amount"]
+        for versions in books.versions_of("Refund")
+        if versions[0][1]["payment_id"] == id and versions[0][1]["why"] in ("EXCESS", "LATE")
+    )
     return Paid(
         id=id,
         amount=amount,
@@ -61,7 +68,8 @@ def _paid(books: Books, order: OrderRecord, id: str, amount: int, lost: int) -> 
         + by_hand
         + sum(item["amount"] for item in done if item.get("account_id")),
         lost=lost,
-        outside=max(0, lost + outside - while_due),
+        outside=max(0, lost + outside - max(0, uncounted - excess)),
+        least_outside=max(0, lost + outside - uncounted),
         promised=sum(item["amount"] for item in refunds if item["status"] == "FAILED"),
     )
 
@@ -108,7 +116,7 @@ def _expected_to_keep(books: Books, order: OrderRecord, payments: list[Paid]) ->
         books.count_premise(premise, bool(amount))
     rest = order.item["total"] - given
     if outside:
-        return rest - worth - outside, max(0, rest - outside)
+        return rest - worth - outside, max(0, rest - sum(one.least_outside for one in payments))
     return max(0, rest - worth), max(0, rest - worth)
 
 
