@@ -1,11 +1,13 @@
 """The field types that API requests and answers share, and the base classes of the pydantic models."""
 
+import re
+import unicodedata
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, Self, TypeVar
 
 from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.openapi.params import Header
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, field_validator
 
 if TYPE_CHECKING:
     from functions.shop.idempotency import IdempotentResult
@@ -14,6 +16,55 @@ T = TypeVar("T")
 NO_CONTROL_CHARACTERS = r"^[^\x00-\x1f\x7f-\x9f]*$"
 ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 ID_CHARACTERS = "letters (A-Z, a-z), digits, dots, hyphens and underscores, and begin with a letter or digit"
+
+VIRAMA = 9
+"""The combining class of a sign that joins two consonants of an Indic script, such as U+094D."""
+EMOJI = "\u2190-\u2bff\U0001f000-\U0001faff"
+IGNORABLE = (
+    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff"
+    "\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+)
+"""Unicode's Default_Ignorable_Code_Point: https://www.unicode.org/Public/UCD/latest/ucd/DerivedCoreProperties.txt"""
+# The lines before the last match invisible characters that change how a text looks. The last line matches all others:
+# those of IGNORABLE, two line separators and the signs of interlinear annotations.
+INVISIBLE = re.compile(
+    "(?P<needed>"
+    "\U0001f3f4[\U000e0030-\U000e0039\U000e0061-\U000e007a]{3,6}\U000e007f"
+    f"|(?<=[{EMOJI}\ufe0f])\u200d(?=[{EMOJI}])"
+    "|(?<=[\u1807\u1820-\u18aa])[\u180b-\u180f]"
+    f"|(?<=[^\\s{IGNORABLE}])[\ufe00-\ufe0f\U000e0100-\U000e01ef]"
+    f")|[{IGNORABLE}\u2028\u2029\ufff9-\ufffb]"
+)
+
+
+def check_visible(text: str) -> str:
+    """Return the text if all its characters are visible and none changes the direction of text. Else raise ValueError.
+
+    Without this check, a name could look empty, look like another name, or reorder the text beside it. Rejected are the
+    characters that RFC 8264, 9.13 excludes from texts of people (Unicode's Default_Ignorable_Code_Point: controls of
+    direction, zero width characters, fillers), line separators, and the signs of interlinear annotations. Accepted are
+    those of them without which a text looks wrong:
+
+    - in emoji (UTS #51, https://www.unicode.org/reports/tr51/): joiners, variation selectors, and the tags of a flag;
+    - after a character: a variation selector, as in Japanese names, and after a Mongolian letter Mongolian ones;
+    - the joiners U+200C and U+200D beside a virama, and U+200C between two letters of an Arabic script, as in Persian:
+      the rules CONTEXTJ of RFC 5892, A.1 and A.2, but also before a virama, as in Bengali.
+    """
+    for found in INVISIBLE.finditer(text):
+        if not found["needed"] and not _is_joiner(text, found.start()):
+            where = f"character {found.start() + 1} (U+{ord(found[0]):04X})"
+            raise ValueError(f"{where} is invisible or changes the direction of the text: remove it")
+    return text
+
+
+def _is_joiner(text: str, place: int) -> bool:
+    """Return whether the character at this place is a joiner that the script of its neighbours needs."""
+    char, before, after = text[place], text[:place], text[place + 1 : place + 2]
+    if char in "\u200c\u200d" and VIRAMA in map(unicodedata.combining, before[-1:] + after):
+        return True
+    letter = next((one for one in reversed(before) if not unicodedata.combining(one)), "")
+    return char == "\u200c" and [unicodedata.bidirectional(one) for one in letter + after] == ["AL", "AL"]
+
 
 # These are the country codes of ISO 3166-1 alpha-2: https://www.iso.org/obp/ui/#search/code/
 COUNTRY_CODES = frozenset(
@@ -106,9 +157,16 @@ IdempotencyKey = Annotated[
 
 
 class RequestModel(BaseModel):
-    """The base class of request bodies. Unknown fields and values of a wrong type are rejected."""
+    """The base class of request bodies. They reject unknown fields, wrong types, invisible characters."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, hide_input_in_errors=True, defer_build=True)
+
+    @field_validator("*")
+    @classmethod
+    def _check_visible(cls, value: T) -> T:
+        if isinstance(value, str):
+            check_visible(value)
+        return value
 
 
 class ResponseModel(BaseModel):
