@@ -3,6 +3,14 @@
 import { explain } from "./problems.js";
 import { moment, shortId, stateName, stateTone } from "./format.js";
 
+const LETTER = "[\\u0590-\\u08ff\\ufb1d-\\ufdff\\ufe70-\\ufefc\\u{10800}-\\u{10fff}\\u{1e800}-\\u{1efff}]";
+/** The part of a text from its first to its last right-to-left letter or number. */
+const RIGHT_TO_LEFT = new RegExp(`(${LETTER}(?:.*${LETTER})?)`, "su");
+
+/** A text whose right-to-left part is isolated, so that the words and numbers beside it keep their order. */
+const isolated = (text) =>
+  text.split(RIGHT_TO_LEFT).map((part, at) => (at % 2 ? Object.assign(document.createElement("bdi"), { textContent: part }) : part));
+
 /** An element: attributes by name, `on…` as listeners, null or false is left out; children are nodes or text. */
 export function el(tag, attributes, ...children) {
   const node = document.createElement(tag);
@@ -11,7 +19,8 @@ export function el(tag, attributes, ...children) {
     if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
     else node.setAttribute(name, value === true ? "" : value);
   }
-  node.append(...children.flat(Infinity).filter((child) => child != null && child !== false));
+  const there = children.flat(Infinity).filter((child) => child != null && child !== false);
+  node.append(...there.flatMap((child) => (typeof child === "string" ? isolated(child) : child)));
   return node;
 }
 

@@ -1,13 +1,10 @@
-"""Render mails as text and HTML, and send them through SES."""
+"""Send mails through SES."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
-from pathlib import Path
 from typing import Any, Literal
 
 from botocore.exceptions import ClientError
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 
 from functions.dynamodb.errors import Permanent
 from functions.model.metrics import KIND_TAG, SET_TAG
@@ -73,21 +70,6 @@ class Mail:
     text: str
     html: str
     headers: Mapping[str, str] = field(default_factory=dict)
-
-
-@cache
-def load_templates(folder: Path) -> Environment:
-    """Return a Jinja environment for the templates of a folder.
-
-    Values are escaped in HTML templates. Rendering raises an error if a variable has no value.
-    """
-    return Environment(
-        loader=FileSystemLoader(folder),
-        autoescape=select_autoescape(["html"]),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
 
 
 def send_mail(sender: Sender, to: str, mail: Mail, effect_id: str) -> str:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from functions.adapters.mailer import Mail, load_templates
+from functions.adapters.mailer import Mail
+from functions.adapters.templates import load_templates
 from functions.model.entities import Customer, Order, order_number
 from functions.model.events import RefundData
 from functions.model.money import format_amount

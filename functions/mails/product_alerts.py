@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
-from functions.adapters.mailer import Mail, load_templates
+from functions.adapters.mailer import Mail
+from functions.adapters.templates import isolate, load_templates
 from functions.model.entities import Customer, Product
 from functions.model.money import format_amount
 
@@ -48,7 +49,7 @@ def render_alert(
     found = load_templates(Path(__file__).parent / "templates")
     return Mail(
         kind=event,
-        subject=words.subject.format(product=product.name),
+        subject=words.subject.format(product=isolate(product.name)),
         text=found.get_template("product_alert.txt").render(context),
         html=found.get_template("product_alert.html").render(context),
         headers={

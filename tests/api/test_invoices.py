@@ -214,6 +214,11 @@ def test_text_of_a_customer_is_escaped_on_the_invoice_page() -> None:
     assert hostile.text.count(" ".join(HOSTILE.split())) == 1 + 1 + 3 + 2
 
 
+def test_a_right_to_left_name_does_not_reorder_the_text_beside_it_on_an_invoice() -> None:
+    page = render_page(invoice(name="\u05d3\u05d5\u05d3 <b>"), "Elm")
+    assert "<p><bdi>\u05d3\u05d5\u05d3 &lt;b&gt;</bdi></p>" in page
+
+
 def test_the_invoice_page_allows_only_its_own_style(api: ApiHarness, invoice_id: str) -> None:
     opened = follow(api, link_to(api, invoice_id))
     (style,) = re.findall("<style>(.*?)</style>", opened.text, re.DOTALL)

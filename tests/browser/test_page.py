@@ -17,6 +17,14 @@ def test_an_unknown_address_shows_the_first_view(tab: Tab) -> None:
     expect(tab.page.get_by_role("heading", name="One table, and everything that follows")).to_be_visible()
 
 
+def test_a_right_to_left_name_does_not_reorder_the_text_beside_it(tab: Tab) -> None:
+    tab.open("shop")
+    text = "2 \u00d7 \u05d3\u05d5\u05d3 \u05d4, 3"
+    made = "import('/ui.js').then(({ el }) => el('p', { title: text }, text).outerHTML)"
+    shown = tab.page.evaluate(f"(text) => {made}", text)
+    assert shown == f'<p title="{text}">2 \u00d7 <bdi>\u05d3\u05d5\u05d3 \u05d4</bdi>, 3</p>'
+
+
 def test_every_view_is_accessible_at_every_width(tab: Tab, request: pytest.FixtureRequest) -> None:
     """With --screenshots FOLDER, this also writes a picture of each view (`make screenshots`)."""
     page = tab.page

@@ -52,11 +52,11 @@ MODULES = {
     "fulfilment_worker": """model.patterns model.pricing model.retries runtime.dead_letters runtime.queue_batch
         runtime.time_limit shop.accounts shop.cancellation shop.discounts shop.fulfilment shop.idempotency
         shop.invoices shop.order_money shop.orders shop.refunds shop.shipments shop.stock""",
-    "order_notification_worker": """adapters adapters.mail_pace adapters.mailer mails mails.order_notifications
-        model.mail_kinds model.patterns model.pricing model.retries runtime.dead_letters runtime.mail_deferral
-        runtime.queue_batch runtime.rate_limiter runtime.time_limit shop.customers shop.order_notifications
-        shop.orders""",
-    "product_alert_worker": """adapters adapters.mail_pace adapters.mailer dynamodb.sealed_text mails
+    "order_notification_worker": """adapters adapters.mail_pace adapters.mailer adapters.templates mails
+        mails.order_notifications model.mail_kinds model.patterns model.pricing model.retries runtime.dead_letters
+        runtime.mail_deferral runtime.queue_batch runtime.rate_limiter runtime.time_limit shop.customers
+        shop.order_notifications shop.orders""",
+    "product_alert_worker": """adapters adapters.mail_pace adapters.mailer adapters.templates dynamodb.sealed_text mails
         mails.product_alerts model.mail_kinds model.patterns model.public_routes model.retries runtime.dead_letters
         runtime.mail_deferral
         runtime.queue_batch runtime.rate_limiter runtime.secrets runtime.time_limit shop.customers

@@ -226,6 +226,20 @@ def test_template_syntax_in_a_value_is_not_executed() -> None:
     assert "49" not in hostile.html
 
 
+DAVID = "\u05d3\u05d5\u05d3"
+
+
+def test_a_right_to_left_text_does_not_reorder_the_text_beside_it() -> None:
+    """Unicode's isolates in plain texts and in subjects, `bdi` in HTML: https://www.w3.org/International/articles/"""
+    for one in (mail(name=DAVID, product=DAVID), notice("PriceDropped", name=DAVID, product=DAVID)):
+        assert one.text.count(DAVID) == one.text.count(f"\u2068{DAVID}\u2069") >= 2
+        assert one.html.count(DAVID) == one.html.count(f"<bdi>{DAVID}</bdi>") >= 2
+    assert one.subject == f"\u2068{DAVID}\u2069 costs less now"
+    plain = mail()
+    assert "\u2068" not in plain.subject + plain.text + plain.html
+    assert "<bdi>" not in plain.html
+
+
 def test_money_is_shown_with_the_digits_of_its_currency() -> None:
     assert "3750 JPY" in mail(currency="JPY").text
     assert "37.50 CHF" in mail(currency="CHF").html

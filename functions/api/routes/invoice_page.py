@@ -1,11 +1,10 @@
 """Render an invoice as a printable HTML page. The page has no scripts and no external resources.
 
-All values from the invoice are escaped.
+All values from the invoice are escaped, and right-to-left values are isolated.
 """
 
 import base64
 import hashlib
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -55,15 +54,8 @@ def _address_lines(invoice: Invoice) -> list[str]:
     return [line for line in (to.name, to.street, f"{to.postcode} {to.city}".strip(), to.country) if line] if to else []
 
 
-@cache
 def _load_templates() -> "Environment":
     # Jinja is imported only when a page is rendered, because the import would slow down every cold start of the API.
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape  # noqa: PLC0415
+    from functions.adapters.templates import load_templates  # noqa: PLC0415
 
-    return Environment(
-        loader=FileSystemLoader(Path(__file__).parent / "templates"),
-        autoescape=select_autoescape(["html"]),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    return load_templates(Path(__file__).parent / "templates")
