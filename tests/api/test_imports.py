@@ -150,8 +150,8 @@ def test_a_line_that_is_wrong_is_rejected_with_its_field_and_stops_no_other(
         ("cup,Cup,7e2,EUR", "price", "Input should be a valid integer"),
         ("cup,Cup,99999999999999999999,EUR", "price", "Input should be a valid integer"),
         ("cup,Cup,,EUR", "price", "is required"),
-        ("cup,Cup,700", "line", "has 3 cells, but there are 4 columns"),
-        ("cup,Cup,700,EUR,", "line", "has 5 cells, but there are 4 columns"),
+        ("cup,Cup,700", "line", "has 3 cells for the columns product_id, name, price, currency"),
+        ("cup,Cup,700,EUR,", "line", "has 5 cells for the columns product_id, name, price, currency"),
         ('cup,"Cup,700,EUR', "line", "is not CSV: unexpected end of data"),
         ('cup,"C"up,700,EUR', "line", "is not CSV: "),
         ("cup,C\rup,700,EUR", "line", "is not CSV: "),
@@ -224,6 +224,15 @@ def test_a_malformed_file_is_rejected_and_nothing_is_stored(
     assert bare.send_file(content, media_type=media_type).field_errors.keys() == {field}
     assert bare.table_images() == []
     assert bare.send_file(ndjson(CUP)).status == 202, "it has not burnt its key"
+
+
+@pytest.mark.parametrize("column", ["colour", "", "Price", "pr\u202eice", "x" * 500])
+def test_an_unknown_column_of_a_file_is_named_with_the_columns_that_exist(bare: ApiHarness, column: str) -> None:
+    why = bare.send_file(f"product_id,{column}\ncup,blue\n", media_type=CSV).field_errors["line 1"]
+    assert repr(column[:40]) in why
+    assert why.isprintable()
+    assert "product_id, name, price, currency" in why
+    assert len(why) < 250
 
 
 def test_a_file_is_ndjson_or_csv_of_1_mib_at_most_and_has_a_key(bare: ApiHarness) -> None:

@@ -30,6 +30,8 @@ from functions.shop.imports import ParsedLine
 
 router = Router()
 MAX_LINE_BYTES = 4096
+MAX_NAME = 40
+"""How many characters of an unknown column name an error repeats."""
 
 
 # The code below parses the file of an import.
@@ -115,7 +117,8 @@ def _parse_column_names(number: int, raw: bytes) -> list[str]:
         raise InvalidInput(f"line {number}", error.errors[0][1]) from None
     for name in names:
         if name not in ImportLine.model_fields:
-            raise InvalidInput(f"line {number}", "has an unknown column name")
+            known = ", ".join(ImportLine.model_fields)
+            raise InvalidInput(f"line {number}", f"has the unknown column {name[:MAX_NAME]!r}; the columns are {known}")
         if names.count(name) > 1:
             raise InvalidInput(f"line {number}", f"has the column {name} twice")
     return names
@@ -128,7 +131,7 @@ def _parse_row(columns: list[str], text: str) -> Mapping[str, Any]:
     """
     cells = _split_cells(text)
     if len(cells) != len(columns):
-        raise MalformedRequest(("line", f"has {len(cells)} cells, but there are {len(columns)} columns"))
+        raise MalformedRequest(("line", f"has {len(cells)} cells for the columns {', '.join(columns)}"))
     return {name: _convert_cell(name, cell) for name, cell in zip(columns, cells, strict=True) if cell}
 
 
