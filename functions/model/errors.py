@@ -60,8 +60,11 @@ class CommandRejected(ShopError):
 
 
 class NotRegistered(CommandRejected):
-    def __init__(self) -> None:
-        super().__init__("register as a customer first")
+    """The caller has no customer profile yet. `is_staff`: whether to say how staff order."""
+
+    def __init__(self, *, is_staff: bool = False) -> None:
+        how = "; staff order as customers too, each for themselves and never for another customer" if is_staff else ""
+        super().__init__(f"register as a customer first, with POST /customers{how}")
 
 
 class AlreadyExists(CommandRejected):

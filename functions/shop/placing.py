@@ -104,7 +104,7 @@ def place_order(
     TooManyUnpaidOrders, IdempotencyKeyReused, InvalidInput, TableBusy.
     """
     order_id = derive_order_id(shop, caller.id, key)
-    place = partial(_place, shop, caller.id, order_id, lines, address, fingerprint(body), discount_code)
+    place = partial(_place, shop, caller, order_id, lines, address, fingerprint(body), discount_code)
     try:
         placed = place(consistent=False)
         if not placed.replayed:
@@ -116,7 +116,7 @@ def place_order(
 
 def _place(
     shop: Shop,
-    customer_id: str,
+    caller: Caller,
     order_id: str,
     lines: Mapping[str, RequestedLine],
     address: Address,
@@ -131,7 +131,7 @@ def _place(
     was replaced a moment ago, as if it had been placed before. A rejection, or an order that exists already, must be
     confirmed with a consistent read.
     """
-    keys = [ORDER.key(order_id=order_id), CUSTOMER.key(customer_id=customer_id)]
+    keys = [ORDER.key(order_id=order_id), CUSTOMER.key(customer_id=caller.id)]
     keys += [PRODUCT.key(product_id=id) for id in lines]
     if discount_code is not None:
         keys.append(DISCOUNT.key(code=discounts.normalize_code(discount_code)))
@@ -141,7 +141,7 @@ def _place(
             return _replay(existing, body_fingerprint)
     customer = next((item for item in found if isinstance(item, Customer)), None)
     if customer is None:
-        raise NotRegistered
+        raise NotRegistered(is_staff=caller.is_staff)
     products = {item.product_id: item for item in found if isinstance(item, Product)}
     discount = next((item for item in found if isinstance(item, Discount)), None)
     order = _build_order(shop, customer, order_id, lines, products, address, body_fingerprint)
@@ -150,7 +150,7 @@ def _place(
     if not order.total:
         order = replace(order, status="PAID", paid_at=order.placed_at)
     else:
-        _check_unpaid_orders(shop, customer_id, consistent=consistent)
+        _check_unpaid_orders(shop, caller.id, consistent=consistent)
     try:
         return PlacedOrder(
             _write_order(shop, stock.assign_first_parts(order, products), products, discount, consistent=consistent),

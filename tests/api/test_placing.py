@@ -209,6 +209,11 @@ def test_products_in_two_currencies_make_no_order(api: ApiHarness) -> None:
 def test_a_user_without_registration_cannot_order_and_gets_the_reason(api: ApiHarness) -> None:
     refused = api.place_order(token=BOB)
     assert (refused.status, refused.problem_type) == (409, "not-registered")
+    assert "POST /customers" in refused.body["detail"]
+    by_staff = api.place_order(token=STAFF)
+    assert (by_staff.status, by_staff.problem_type) == (409, "not-registered")
+    assert "staff" in by_staff.body["detail"], "how staff order"
+    assert "staff" not in refused.body["detail"]
 
 
 def test_an_order_that_costs_more_than_any_may_is_malformed(api: ApiHarness) -> None:
