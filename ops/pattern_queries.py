@@ -259,7 +259,7 @@ def _parse_range(pattern: Query[Any], known: Mapping[str, Any], since: str, unti
     """Return the two bounds of a range, in the format that the sort key uses.
 
     The range applies to the first field of the sort key for which no value is given. Raises InvalidArgument if there is
-    no such field, if the sort key has it before a time, or if a bound is invalid.
+    no such field, if the sort key has it before a time, or if a bound is invalid or `since` not before `until`.
     """
     left = [name for name in _optional_arguments(pattern) if name not in known]
     if not left:
@@ -273,6 +273,8 @@ def _parse_range(pattern: Query[Any], known: Mapping[str, Any], since: str, unti
         raise InvalidArgument(f"arguments.{name}", f"is required for a range of {time}", said)
     since = since and _parse_bound(pattern, left[0], since, "from")
     until = until and _parse_bound(pattern, left[0], until, "to")
+    if since and until and since >= until:
+        raise InvalidArgument("from", "must be before to", "--from must be before --to")
     # The range must not include `until`, but DynamoDB's BETWEEN includes its upper bound. If the range applies to the
     # last field of the sort key (`left` has one element), a key can end with exactly `until`. To exclude this key, the
     # upper bound is the highest key before it. If more fields follow, a key with the value `until` is longer than the

@@ -58,8 +58,7 @@ MODULES = {
         shop.order_notifications shop.orders""",
     "product_alert_worker": """adapters adapters.mail_pace adapters.mailer adapters.templates dynamodb.sealed_text mails
         mails.product_alerts model.mail_kinds model.patterns model.public_routes model.retries runtime.dead_letters
-        runtime.mail_deferral
-        runtime.queue_batch runtime.rate_limiter runtime.secrets runtime.time_limit shop.customers
+        runtime.mail_deferral runtime.queue_batch runtime.rate_limiter runtime.secrets runtime.time_limit shop.customers
         shop.order_notifications shop.orders shop.product_alerts shop.stock shop.unsubscribe""",
     "refund_worker": """adapters adapters.payment_provider model.patterns model.retries runtime.dead_letters
         runtime.queue_batch runtime.secrets runtime.time_limit shop.accounts shop.idempotency shop.order_money

@@ -69,12 +69,12 @@ Until = Annotated[
 
 
 def check_time_range(since: str | None, until: str | None) -> tuple[str, str]:
-    """Return the time range as a pair (since, until). Raises InvalidInput if `since` is after `until`.
+    """Return the time range as a pair (since, until). Raises InvalidInput if `since` is not before `until`.
 
     If `since` or `until` is None, the range is open on that side, and the pair contains "" instead of None.
     """
-    if since and until and since > until:
-        raise InvalidInput("from", "must not be after to")
+    if since and until and since >= until:
+        raise InvalidInput("from", "must be before to")
     return since or "", until or ""
 
 
