@@ -12,10 +12,13 @@ from typing import Any, TypeAlias
 from functions.dynamodb.keys import IndexName, Instant, KeyTemplate, to_instant
 from functions.dynamodb.patterns import Get, Query
 from functions.dynamodb.table import highest_key_before
+from functions.model.entities import complete_path
 from functions.model.patterns import PATTERNS
 from ops import cli_errors
 
 DEFAULT_LIMIT = 50
+CATEGORY_PATHS = ("path", "parent", "offered_in")
+"""The arguments that are the path of a category."""
 Pattern: TypeAlias = Get[Any] | Query[Any]
 NOUNS = {
     "ArchivedOrder": "Order", "BestSeller": "Sale", "Campaign": "Notification", "Effect": "Reaction",
@@ -216,8 +219,14 @@ def format_arguments(required: Iterable[str], optional: Iterable[str]) -> Iterat
 def _parse_value(pattern: Pattern, name: str, text: str, field: str) -> Any:
     """Return the value of an argument: an int if the key contains it as a number with leading zeros, otherwise `text`.
 
-    `field`: how the error message names the argument. Raises InvalidArgument if `text` must be a number but is not.
+    The path of a category gets the slash at its end. `field`: how the error message names the argument. Raises
+    InvalidArgument if `text` must be a number or a path but is not.
     """
+    if name in CATEGORY_PATHS:
+        if not text.startswith("/"):
+            why = "must start with a slash, such as /kitchen/"
+            raise InvalidArgument(field, why, f"{name} {why}")
+        return complete_path(text)
     if not _is_number(pattern, name):
         return text
     try:

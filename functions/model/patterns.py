@@ -27,7 +27,7 @@ COMPANY_WITH_MEMBERS   = Query[CompanyOrMember](id="A6",  description="a company
 COMPANY_BY_ID  = Get[e.Company](       id="A6b",  description="company by id",                                              rows=(t.COMPANY,))
 COMPANIES        = Query[e.Company](     id="A6c",  description="all companies",                                              rows=(t.COMPANY,), index="gsi3", newest_first=False)
 PRODUCT_BY_ID   = Get[e.Product](       id="A7",   description="product by id",                                              rows=(t.PRODUCT,))
-PRODUCTS_OF_CATEGORY  = Query[e.Product](     id="A7b",  description="products in a category",                                     rows=(t.PRODUCT,), index="gsi1", newest_first=False)
+PRODUCTS_OF_CATEGORY  = Query[e.Product](     id="A7b",  description="products in a category, without its subcategories",          rows=(t.PRODUCT,), index="gsi1", newest_first=False)
 CATEGORY_BY_PATH   = Get[e.Category](      id="A8",   description="category by path",                                           rows=(t.CATEGORY,))
 CHILD_CATEGORIES  = Query[e.Category](    id="A8b",  description="direct subcategories of a category path",                    rows=(t.CATEGORY,), index="gsi1", newest_first=False)
 DESCENDANT_CATEGORIES  = Query[e.Category](    id="A8c",  description="all subcategories of a category path, at any depth",         rows=(t.CATEGORY,), path_prefix="path", newest_first=False)

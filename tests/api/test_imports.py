@@ -124,7 +124,7 @@ def test_text_and_bytes_are_the_same_file_and_a_byte_order_mark_is_no_part_of_it
         ({**CUP, "colour": "blue"}, "colour", "is not a known field"),
         ({"product_id": "cup", "name": "Cup", "currency": "EUR"}, "price", "is required"),
         ({**CUP, "product_id": "a#b"}, "product_id", "must be 1 to 64 letters"),
-        ({**CUP, "category": "cups"}, "category", "must start and end with a slash"),
+        ({**CUP, "category": "cups"}, "category", "must start with a slash"),
         ({**CUP, "name": "C\x07p"}, "name", "must be one line"),
         ('{"name": "x\\ud800"}', "name", "must not contain NUL or a lone surrogate"),
     ],

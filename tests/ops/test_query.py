@@ -251,6 +251,12 @@ def test_a_range_of_numbers_is_padded_as_the_key_is(table: Table, run: Run) -> N
     assert "   :low                    'ENTRY#0000000009'" in lines
 
 
+@pytest.mark.parametrize("pattern", ["A7b --arg offered_in", "A8 --arg path", "A8b --arg parent", "A8c --arg path"])
+def test_the_path_of_a_category_may_lack_its_last_slash(run: Run, pattern: str) -> None:
+    with_slash, without = (run(*f"{pattern}={path} --arg catalog=main".split()) for path in ("/kitchen/", "/kitchen"))
+    assert with_slash == without
+
+
 def test_known_sort_key_fields_narrow_the_query(table: Table, run: Run) -> None:
     for part in (0, 1):
         put(table, t.STOCK, replace(SAMPLES[t.STOCK], product_id="mug", part=part))
@@ -314,6 +320,7 @@ def test_without_a_pattern_all_are_listed_with_their_questions_and_arguments(
         ),
         ("A9 --arg product_id=mug --from 2026-11-22 --to 2026-11-21", "--from must be before --to"),
         ("A22c --arg account_id=a1 --from 9 --to 9", "--from must be before --to"),
+        ("A8 --arg catalog=main --arg path=kitchen", "path must start with a slash, such as /kitchen/"),
         ("A11 --arg product_id=mug --arg part=first", "part must be a whole number, not first"),
         ("A22c --arg account_id=a1 --from first", "version must be a whole number, not first"),
         ("A12 --arg order_id=o1 --from 2026-11-21", "A12 returns one item, so it does not accept --from"),

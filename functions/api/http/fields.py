@@ -9,6 +9,8 @@ from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.openapi.params import Header
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, field_validator
 
+from functions.model.entities import complete_path
+
 if TYPE_CHECKING:
     from functions.shop.idempotency import IdempotentResult
 
@@ -114,11 +116,12 @@ DiscountCode = Annotated[
 CategoryPath = Annotated[
     str,
     text_matching(
-        r"^/([a-z0-9-]{1,40}/)*$",
-        "must start and end with a slash, with names of 1 to 40 lower-case letters (a-z), digits and hyphens between, "
-        "such as /kitchen/mugs/",
+        r"^/([a-z0-9-]{1,40}/)*([a-z0-9-]{1,40})?$",
+        "must start with a slash, and have a slash between names of 1 to 40 lower-case letters (a-z), digits and "
+        "hyphens, such as /kitchen/mugs/",
         max_length=1000,
     ),
+    AfterValidator(complete_path),
 ]
 CatalogId = Annotated[
     str, text_matching(r"^[a-z0-9-]{1,40}$", "must be 1 to 40 lower-case letters (a-z), digits and hyphens")

@@ -20,7 +20,7 @@ from functions.shop import categories
 
 router = Router()
 CategoryPathQuery = Annotated[
-    CategoryPath, Query(description="A path that starts and ends with a slash, such as /kitchen/mugs/.")
+    CategoryPath, Query(description="The path of the category, such as /kitchen/mugs/. The last slash may be omitted.")
 ]
 ParentPathQuery = Annotated[CategoryPath, Query(description="The path of the parent category. Default: the root.")]
 CatalogQuery = Annotated[CatalogId, Query(description="The id of the catalogue.")]
@@ -29,7 +29,8 @@ CatalogQuery = Annotated[CatalogId, Query(description="The id of the catalogue."
 class NewCategory(RequestModel):
     """A new category. The parent category must exist already, or the parent must be the root.
 
-    `path`: the full path with all parents. A path starts and ends with a slash and has at most 1,000 characters.
+    `path`: the full path with all parents. A path starts with a slash and has at most 1,000 characters. The slash at
+    its end may be omitted, and answers contain it.
     """
 
     path: CategoryPath

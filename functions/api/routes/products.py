@@ -43,8 +43,8 @@ class NewProduct(RequestModel):
 
     `parts`: the number of table items that share the stock of the product. Use more than one item if the product will
     sell very fast. `backorder`: whether the product can be ordered when it is out of stock; `parts` must then be 1.
-    `category`: the path of an existing category in the `catalog`, or the root if omitted. A path starts and ends with a
-    slash.
+    `category`: the path of an existing category in the `catalog`, or the root if omitted. A path starts with a slash;
+    the slash at its end may be omitted.
     """
 
     product_id: Id
@@ -195,7 +195,7 @@ def update_product(caller: SignedIn, product_id: Id, change: ProductChange) -> P
 @router.get("/products")
 def products_in_category(
     category: Annotated[
-        CategoryPath, Query(description="The path of the category. Default: the root.")
+        CategoryPath, Query(description="The path of the category, without subcategories. Default: the root.")
     ] = ROOT_CATEGORY,
     catalog: Annotated[CatalogId, Query(description="The id of the catalogue.")] = DEFAULT_CATALOG,
     limit: Limit = 20,
@@ -203,7 +203,8 @@ def products_in_category(
 ) -> Listed[ProductInList]:
     """List the products of a category with their available stock, sorted by product id.
 
-    Products of subcategories are not included. A change or a sale is visible after a moment.
+    Products of subcategories are not included: `GET /categories/descendants` lists the subcategories. A change or a
+    sale is visible after a moment.
     """
     return paginate(
         ListRequest(ANONYMOUS, PRODUCTS_OF_CATEGORY, (catalog, category), cursor),

@@ -15,6 +15,11 @@ DEFAULT_CATALOG = "main"
 """The catalogue that is used if a product or category names none. Each catalogue has its own tree of categories."""
 
 
+def complete_path(path: str) -> str:
+    """Return the path of a category with the slash at its end: /kitchen and /kitchen/ are the same category."""
+    return path if path.endswith("/") else f"{path}/"
+
+
 def ancestor_paths(path: str) -> tuple[str, ...]:
     """Return the paths of all categories above a category, from the root "/" down. Return () for the root itself."""
     return tuple(path[: end + 1] for end, one in enumerate(path[:-1]) if one == "/")

@@ -16,6 +16,7 @@ from urllib.parse import parse_qsl
 from jsonschema_rs import Draft202012Validator
 
 from functions.handlers.api import handler
+from functions.model.entities import complete_path
 from tests.api.hostile.request import Event
 from tests.support.http_client import LambdaContext
 
@@ -208,9 +209,11 @@ def _unknown_route_violations(key: str, status: int, text: str) -> Iterator[str]
 
 
 def normalized(name: str, value: Any) -> Any:
-    """Return a text as the shop stores it: stripped, and a code in upper case."""
+    """Return a text as the shop stores it: stripped, a code in upper case, and the path of a category with a slash."""
     if not isinstance(value, str):
         return value
+    if name in ("path", "category"):
+        return complete_path(value)
     return value.strip().upper() if name == "code" else value.strip()
 
 
