@@ -73,6 +73,47 @@ def test_every_operation_has_an_example_that_fits_its_schema(
     assert items, "an empty list explains nothing"
 
 
+NULL_ELSEWHERE = {
+    "CategoryAnswer": "parent",  # the root has none
+    "CategoryWithAncestors": "parent",
+    "CompanyPage": "company",  # on the first page only
+    "ImportAnswer": "ended_at",  # while it runs
+    "InvoiceAnswer": "address",  # of an erased customer
+    "OrderAnswer": "customer_name lines address shipping tax paid refunded owed due",  # an archived order
+    "Parcel": "address",  # of an erased customer
+    "RatingAnswer": "average",  # without reviews
+    "Received": "payment_id status",  # an event of nothing that the shop knows
+    "ShipmentAnswer": "carrier tracking_number",  # until it is sent
+    "WholeOrder": "order ends_at",  # on the first page only
+}
+"""The fields of answers that are null in no example, but in the situation beside them."""
+
+
+def nulls_of(schema: Any, value: Any) -> Iterator[tuple[str, str, bool]]:
+    """Yield each field in a value whose schema allows null: the name of its schema, its name, and if it is null."""
+    name = schema.get("$ref", "").rpartition("/")[2]
+    schema = DOCUMENT["components"]["schemas"].get(name, schema)
+    for one in value if isinstance(value, list) else ():
+        yield from nulls_of(schema.get("items", {}), one)
+    for field, inside in schema.get("properties", {}).items() if isinstance(value, dict) else ():
+        choices = inside.get("anyOf", [inside])
+        if {"type": "null"} in choices:
+            yield name, field, field in value and value[field] is None
+        for choice in choices:
+            yield from nulls_of(choice, value.get(field))
+
+
+def test_a_field_that_is_never_null_is_not_declared_as_nullable(examples: Recorded) -> None:
+    found: set[tuple[str, str, bool]] = set()
+    for key, example in examples.entries.items():
+        (content,) = OPERATIONS[key]["responses"][str(example["status"])]["content"].values()
+        found.update(nulls_of(content["schema"], example["body"]))
+    is_null = {(name, field) for name, field, null in found if null}
+    elsewhere = {(name, field) for name, fields in NULL_ELSEWHERE.items() for field in fields.split()}
+    assert {(name, field) for name, field, _ in found} - is_null <= elsewhere
+    assert not is_null & elsewhere, "an example shows it"
+
+
 def test_no_example_belongs_to_a_route_that_does_not_exist(examples: Recorded) -> None:
     examples.check_names(set(OPERATIONS))
 

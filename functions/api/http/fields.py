@@ -172,6 +172,13 @@ class RequestModel(BaseModel):
         return value
 
 
+OMITTED: Any = Field(default_factory=lambda: None, exclude_if=lambda value: value is None)
+"""The default of a field that an answer leaves out if it has no value. Its type is `int | SkipJsonSchema[None]`.
+
+So the OpenAPI document does not allow null, which the field never is.
+"""
+
+
 class ResponseModel(BaseModel):
     """The base class of answers. An answer shows only the fields that its class declares.
 

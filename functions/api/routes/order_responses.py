@@ -3,7 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
-from functions.api.http.fields import ResponseModel
+from pydantic.json_schema import SkipJsonSchema
+
+from functions.api.http.fields import OMITTED, ResponseModel
 from functions.dynamodb.keys import instant_from_epoch
 from functions.model import entities as e
 from functions.model import pricing
@@ -156,8 +158,8 @@ class OrderAnswer(ResponseModel):
 class OrderInList(ResponseModel):
     """An order in a list.
 
-    `items`: the number of pieces, shown only in a list of a customer's orders. `customer_name`: shown only in a list of
-    orders with the same status.
+    `items`: the number of pieces, only in a list of a customer's orders. `customer_name`: only in a list of orders with
+    the same status, and not after the customer's data was erased.
     """
 
     always_sent = ("order_id",)
@@ -168,8 +170,8 @@ class OrderInList(ResponseModel):
     currency: str
     total: int
     version: int
-    items: int | None = None
-    customer_name: str | None = None
+    items: int | SkipJsonSchema[None] = OMITTED
+    customer_name: str | SkipJsonSchema[None] = OMITTED
     archived: bool = False
 
     @classmethod
