@@ -85,7 +85,7 @@ EFFECT_BY_ID   = Get[e.Effect](        id="R1",   description="idempotency recor
 INVOICE_SERIES_BY_NAME   = Get[e.InvoiceSeries]( id="R2",   description="last invoice number of a series",                            rows=(t.INVOICE_SERIES,))
 UNFINISHED_ERASURES   = Query[e.ErasedCustomer](id="R3", description="customers whose erasure is not finished, oldest first",      rows=(t.ERASED_CUSTOMER,), index="gsi2", shards=e.ERASURE_SHARDS.read, newest_first=False)
 CAMPAIGN_BY_PRODUCT   = Get[e.Campaign](      id="R4",   description="latest alert campaign for a product and event",               rows=(t.CAMPAIGN,))
-UNMATCHED_PAYMENTS_BY_DATE   = Query[Any](     id="R5",   description="payments that match no order, and events of unknown payments, oldest first", rows=(t.PAYMENT, t.KEPT_EVENT), index="gsi3", newest_first=False)
+UNMATCHED_PAYMENTS_BY_DATE   = Query[Any](     id="R5",   description="payments and kept events that match no order, oldest first", rows=(t.PAYMENT, t.KEPT_EVENT), index="gsi3", newest_first=False)
 # fmt: on
 
 PATTERNS: tuple[Get[Any] | Query[Any], ...] = tuple(p for p in list(globals().values()) if isinstance(p, Get | Query))

@@ -107,5 +107,5 @@ PROBES = (
     _get("R2", "last invoice number of a series"),
     _query("R3", "customers whose erasure is not finished, oldest first", partitions=4),
     _get("R4", "latest alert campaign for a product and event"),
-    _query("R5", "payments that match no order, and events of unknown payments, oldest first"),
+    _query("R5", "payments and kept events that match no order, oldest first"),
 )
