@@ -267,7 +267,7 @@ def refund_payment(shop: Shop, caller: Caller, key: str, order_id: str, payment_
         order = get_order_unless_archiving(shop, order_id)
         payment = shop.table.get(PAYMENT_BY_ID, order_id=order_id, payment_id=payment_id)
         if payment is None or payment.status in ("AUTHORISED", "FAILED"):
-            return _close_unmatched_events(shop, order_id, payment_id)
+            return _close_unmatched_events(shop, order_id, payment_id, payment)
         if payment.status != "UNMATCHED":
             raise WrongState("payment", payment.status, "refund")
         if payment.amount < 1:
@@ -284,14 +284,17 @@ def refund_payment(shop: Shop, caller: Caller, key: str, order_id: str, payment_
     return run_idempotently(shop, caller.id, key, "refund_payment", request, decide)
 
 
-def _close_unmatched_events(shop: Shop, order_id: str, payment_id: str) -> tuple[Sequence[Write[Any]], dict[str, Any]]:
+def _close_unmatched_events(
+    shop: Shop, order_id: str, payment_id: str, payment: Payment | None
+) -> tuple[Sequence[Write[Any]], dict[str, Any]]:
     """Return the writes that close the kept events of a payment that the provider has not reported.
 
-    Raises NotFound if no such event waits for staff.
+    `payment`: the payment if it was authorised or failed. If no such event waits for staff, raises NotFound without a
+    payment, and WrongState with one.
     """
     kept = shop.table.query_all(KEPT_EVENTS_OF_PAYMENT, order_id=order_id, payment_id=payment_id)
     if not (waiting := [event for event in kept if event.unmatched]):
-        raise NotFound("payment")
+        raise NotFound("payment") if payment is None else WrongState("payment", payment.status, "refund")
     now = shop.now_instant()
     closed = [replace(it, unmatched=False, updated_at=now, version=it.version + 1) for it in waiting]
     result = {"order_id": order_id, "amount": 0, "currency": waiting[0].currency, "refund_ids": []}
