@@ -1,13 +1,12 @@
 # Everything is installed into this folder: .venv, node_modules, build/ (output of tools), .local/ (the local shop).
 # Needs Python 3.11 or newer and make. Node comes with a Python package, and npm is always run by that Node.
 .DEFAULT_GOAL := help
-.PHONY: help setup installed up test record thorough laptop rehearse browser picture screenshots simulate mutants outage followers hostile extending bench scale cost sbom release audit check synth preflight predeploy review mail deploy smoke prove import diff demo docs site load seed reset locks clean
+.PHONY: help setup installed up test record thorough laptop rehearse browser picture screenshots simulate mutants outage hostile extending bench scale cost sbom release audit check synth preflight predeploy review mail deploy smoke prove import diff demo docs site load seed reset locks clean
 
 STAGE ?= dev
 ARGS ?=
 ALLOW ?=
 SEEDS ?= 1-500
-FOLLOWERS ?= 10000
 HOSTILE ?= 9000
 ORDERS ?= 10000
 
@@ -84,9 +83,6 @@ mutants: installed ## run mutation tests: the simulation or a check must detect 
 
 outage: installed ## expire 10,000 items while the archive fails for 48 hours; no item may be lost
 	$(python) -m pytest -m outage -s tests/simulation/test_outage.py $(ARGS)
-
-followers: installed ## notify 10,000 followers of a product exactly once each; FOLLOWERS=100000
-	FOLLOWERS=$(FOLLOWERS) $(python) -m pytest -m followers -s tests/simulation/test_followers.py $(ARGS)
 
 hostile: installed ## send 9,000 hostile requests; the API must not misread any or break; HOSTILE=50000
 	HOSTILE=$(HOSTILE) $(python) -m pytest -m hostile -p no:logging --show-capture=no tests/api/hostile $(ARGS)
