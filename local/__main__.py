@@ -20,7 +20,7 @@ from local.dynamodb_engine import EngineNotInstalled
 from local.own_shop import run_own_shop
 from local.processes import ProcessFailed
 from local.seed import fill
-from local.shop_client import STATE_FOLDER, RunningShop, find
+from local.shop_client import STATE_FOLDER, RunningShop, require_running_shop
 from local.shop_target import local_target
 from local.state_checks import DamagedState, UnusableFolder
 from local.up import API_PORT, PAGE_PORT, PROVIDER_PORT, reset_state, run_shop
@@ -195,14 +195,6 @@ def print_mails(shop: RunningShop) -> None:
     for mail in shop.aws.list_mails():
         at = datetime.fromtimestamp(mail["Timestamp"]).astimezone()
         print(f"{at:%H:%M:%S}  to {', '.join(mail['To'])}: {mail['Subject']}\n\n{mail['BodyText']}\n{'-' * 72}")
-
-
-def require_running_shop(state: Path) -> RunningShop:
-    """Return the running shop. Exit with an error message if the shop is not running or not ready."""
-    found = find(state)
-    if found is None:
-        sys.exit("The shop is not running here, or not ready yet. Start it with: make up")
-    return found
 
 
 if __name__ == "__main__":

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shlex
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -50,8 +52,13 @@ class RunningShop:
         return [self.process_id, *filter(None, parts)]
 
     @property
+    def state(self) -> Path:
+        """The folder of the shop's state."""
+        return self.engine.directory.parent
+
+    @property
     def activity_log_file(self) -> Path:
-        return self.engine.directory.parent / activity_log.FILE
+        return self.state / activity_log.FILE
 
     @property
     def api_url(self) -> str:
@@ -71,7 +78,7 @@ class RunningShop:
 
         Returns [] while the shop starts or stops.
         """
-        return backlog.read_consumer_lags(self.engine.directory.parent / backlog.FILE)
+        return backlog.read_consumer_lags(self.state / backlog.FILE)
 
     @property
     def warehouse_queue_url(self) -> str:
@@ -108,6 +115,20 @@ def find(state: Path = STATE_FOLDER) -> RunningShop | None:
     except (BotoCoreError, ClientError):  # the shop is stopping or restarting
         return None
     return RunningShop(engine, aws, stack, ready["provider_url"], ready["process_id"])
+
+
+def state_option(state: Path) -> str:
+    """Return the option that selects this folder of the state in a printed command: none for the default folder."""
+    return "" if state == STATE_FOLDER else f" --state {shlex.quote(str(state))}"
+
+
+def require_running_shop(state: Path) -> RunningShop:
+    """Return the running shop. Exit with an error message if the shop is not running or not ready."""
+    found = find(state)
+    if found is None:
+        start = f".venv/bin/python -m local{state_option(state)} up" if state_option(state) else "make up"
+        sys.exit(f"The shop is not running here, or not ready yet. Start it with: {start}")
+    return found
 
 
 def _read_ready_file(state: Path) -> dict[str, Any] | None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import sys
+from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import boto3
@@ -13,15 +14,13 @@ from local.shop_client import RunningShop
 from ops.targets import ShopTarget
 
 
-def find_local_target() -> ShopTarget:
-    """Return the running local shop as a target of the operator tools.
+def find_local_target(state: Path | None = None) -> ShopTarget:
+    """Return the running local shop as a target of the operator tools. `state`: its folder, if it is not the default.
 
     If the shop is not running or not ready, exit with an error message.
     """
-    found = shop_client.find()
-    if found is None:
-        sys.exit("The shop is not running here, or not ready yet. Start it with: make up")
-    return local_target(found)
+    shop = shop_client.require_running_shop(state or shop_client.STATE_FOLDER)
+    return replace(local_target(shop), options=["--state", str(state)] if state else [])
 
 
 def local_target(shop: RunningShop) -> ShopTarget:

@@ -37,7 +37,7 @@ from local.page import PageServer
 from local.payment_provider import PaymentProviderServer
 from local.poller import CheckpointStore, StreamPoller, start_pollers
 from local.queues import StackQueues
-from local.shop_client import PROJECT, READY_FILE, STACK_NAME, STATE_FOLDER, RunningShop
+from local.shop_client import PROJECT, READY_FILE, STACK_NAME, STATE_FOLDER, RunningShop, state_option
 from local.state_checks import (
     DamagedState,
     Fingerprint,
@@ -268,7 +268,7 @@ def synthesize_template(settings: Mapping[str, str] | None = None) -> dict[str, 
 
 def welcome_message(running: RunningShop, page_url: str) -> str:
     """Return the text that `make up` prints when the shop is ready: addresses and the first commands to try."""
-    python = ".venv/bin/python -m local"
+    python = f".venv/bin/python -m local{state_option(running.state)}"
     return f"""
 The shop is running. Open its page: {colored(page_url, "bold")}
 
@@ -295,8 +295,9 @@ To place a first order, run this in another terminal:
   make demo                               runs typical orders in a shop of their own
   {python} mail          prints all sent mails
   {python} advance 400d  expires everything that is due within 400 days
+  {python} reset         deletes the state, after Ctrl-C has stopped the shop
 
-Activity (Ctrl-C stops the shop, make reset deletes its state):
+Activity:
 """
 
 

@@ -6,12 +6,14 @@ This module also declares the command-line options that several tools share.
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache, cached_property
+from pathlib import Path
 from typing import Any, Protocol, cast
 
 import boto3
@@ -30,7 +32,7 @@ A limit is needed on AWS, because the table serves customers at the same time. O
 RETRY_BUDGET_SECONDS = 60
 """How long an operator tool retries throttled or conflicting requests. It may be long, because no customer waits."""
 
-SAMPLE_NOTE = "These metrics are made up, to try the command. The metrics of a shop on AWS: --table NAME"
+SAMPLE_NOTE = "These metrics are made up, to try the command. The metrics of a shop on AWS: --stack NAME"
 
 
 class Subparsers(Protocol):
@@ -85,6 +87,8 @@ class ShopTarget:
     A stream reader is a Lambda function that reads the table's stream. For a shop on AWS, the function returns an empty
     sequence, because CloudWatch measures the lag there.
     """
+    options: Sequence[str] = ()
+    """The options of a tool that select this shop, such as `--stack orderstream-dev`. None: the default local shop."""
 
     @cached_property
     def table(self) -> Table:
@@ -101,6 +105,13 @@ class ShopTarget:
         """The name of the shop's EventBridge event bus."""
         return self.resources("AWS::Events::EventBus")[0]
 
+    def ops_command(self, arguments: str) -> str:
+        """Return the command line that runs a tool on this shop with this Python, from the working directory."""
+        python = Path(sys.executable)
+        if python.is_relative_to(Path.cwd()):
+            python = python.relative_to(Path.cwd())
+        return shlex.join([str(python), "-m", "ops", *shlex.split(arguments), *self.options])
+
 
 def target_options(*, needs_stack: bool = False) -> argparse.ArgumentParser:
     """Return a parser with the options that select the shop or the table on which the tool works.
@@ -114,13 +125,19 @@ def target_options(*, needs_stack: bool = False) -> argparse.ArgumentParser:
     if not needs_stack:
         which.add_argument("--table", help="only a table, by its name (the stack output TableName)")
     which.add_argument("--local", action="store_true", help="the shop that runs on this machine (default)")
+    add_state_option(which)
     parser.add_argument("--region", help="the AWS region (default: the region of your AWS configuration)")
     return parser
 
 
+def add_state_option(parser: argparse._ActionsContainer) -> None:
+    help_text = "the shop that runs on this machine with its state in this folder, as `python -m local --state DIR up`"
+    parser.add_argument("--state", type=Path, metavar="DIR", help=help_text)
+
+
 def resolve_target(args: argparse.Namespace) -> ShopTarget:
     """Return the shop that the options select: the stack of `--stack`, otherwise the local shop."""
-    return _find_deployed_target(args.stack, args.region) if args.stack else args.find_local_target()
+    return _find_deployed_target(args.stack, args.region) if args.stack else args.find_local_target(args.state)
 
 
 def resolve_table(args: argparse.Namespace) -> Table:
@@ -153,7 +170,44 @@ def _find_deployed_target(name: str, region: str | None) -> ShopTarget:
         return [one["PhysicalResourceId"] for one in found if one["ResourceType"] == resource_type]
 
     outputs = {"StackName": name} | {one["OutputKey"]: one["OutputValue"] for one in stack.get("Outputs", [])}
-    return ShopTarget(outputs, cache(lambda service: boto3.client(service, region_name=region)), resources)
+    options = ["--stack", name, *(["--region", region] if region else [])]
+    return ShopTarget(
+        outputs, cache(lambda service: boto3.client(service, region_name=region)), resources, options=options
+    )
+
+
+def metrics_options(*, saved_by: str, sample: Path) -> argparse.ArgumentParser:
+    """Return a parser with the options that select the metrics of a table: on AWS, in a file, or made up.
+
+    `saved_by`: the option of the tool that writes such a file. `sample`: the file of the made-up metrics.
+    """
+    parser = argparse.ArgumentParser(add_help=False)
+    which = parser.add_mutually_exclusive_group(required=True)
+    which.add_argument("--stack", help="the name of the shop's CloudFormation stack, such as orderstream-dev")
+    which.add_argument("--table", help="only a table, by its name (the stack output TableName)")
+    which.add_argument(
+        "--from",
+        dest="kept",
+        metavar="FILE",
+        type=Path,
+        help=f"read the metrics from a file that {saved_by} has written",
+    )
+    which.add_argument(
+        "--sample",
+        dest="kept",
+        action="store_const",
+        const=sample,
+        help="use made-up metrics, to try the command: the local shop has no CloudWatch",
+    )
+    parser.add_argument("--region", help="the AWS region (default: the region of your AWS configuration)")
+    return parser
+
+
+def resolve_metrics(args: argparse.Namespace) -> tuple[Any, Any, str]:
+    """Return clients of CloudWatch and DynamoDB, and the name of the table that the options select."""
+    name = args.table or _find_deployed_target(args.stack, args.region).outputs["TableName"]
+    cloudwatch, dynamodb = (boto3.client(service, region_name=args.region) for service in ("cloudwatch", "dynamodb"))
+    return cloudwatch, dynamodb, name
 
 
 # common options -------------------------------------------------------------------------------------------------------

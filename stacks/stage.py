@@ -239,10 +239,10 @@ class Stage:
     adapt, as `table:40000,GSI2:20000`; `*` names all others. 0 or no entry: not set. A new table with on-demand billing
     serves 12000 reads and 4000 writes. Values above the table's quota (40000 by default) need a higher quota. AWS bills
     an increase once. A value can never be lowered: `make predeploy` rejects it.
-    `contributor_insights`: CloudWatch reports the throttled keys of the table and each index; `python -m ops hot-keys`
-    prints them. CloudWatch bills two rules for the table and each index, and the matching events.
+    `contributor_insights`: CloudWatch reports the throttled keys of the table and each index; `python -m ops hot-keys
+    --stack NAME` prints them. CloudWatch bills two rules for the table and each index, and the matching events.
     `table_class`: STANDARD_INFREQUENT_ACCESS has cheaper storage and more expensive reads and writes. `python -m ops
-    capacity` prints which is cheaper.
+    capacity --stack NAME` prints which is cheaper.
     `daily_backup_days`, `monthly_backup_days`: How many days AWS Backup keeps the daily backups, and the backups of the
     first day of a month. 0: no such backups. Point-in-time recovery (35 days) is always on. Each backup is a full copy,
     at two fifths of the price of the table's storage (`make cost`), and keeps erased data until it expires.

@@ -193,7 +193,7 @@ Not included:
 - Reads of S3, secrets by new processes, alarms by mail, queries of logs, and restores.
 - Savings by CloudFront's cache.
 
-For your own table, `python -m ops capacity` compares the capacity modes and table classes
+For your own table, `python -m ops capacity --stack NAME` compares the capacity modes and table classes
 ([how](operations.md#what-the-table-costs)).
 """
 

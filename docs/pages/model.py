@@ -132,8 +132,9 @@ def render_page() -> str:
 
 def _sections() -> Iterator[str]:
     yield """
-All item types with their fields and relations. `python -m ops model` prints all of it as one diagram, or exports it for
-NoSQL Workbench ([how](modelling.md#an-entity-diagram)). The keys of each type are in [table.md](table.md).
+All item types with their fields and relations. `python -m ops model --diagram` prints all of it as one diagram, and
+`--workbench FILE` exports it for NoSQL Workbench ([how](modelling.md#an-entity-diagram)). The keys of each type are in
+[table.md](table.md).
 """
     yield "## How to read it"
     yield """

@@ -21,7 +21,7 @@ from local.seed.distributions import Distribution
 from local.seed.history import History
 from local.seed.memory_shop import MemoryShop
 from local.seed.memory_table import Image
-from local.shop_client import RunningShop
+from local.shop_client import RunningShop, state_option
 
 ITEMS_PER_REQUEST = 25
 """The limit of BatchWriteItem."""
@@ -73,7 +73,7 @@ def seed_shop(shop: RunningShop, orders: int, seed: int) -> Counter[str]:
     print(f"Done in {time.monotonic() - began:.0f} s.\n")
     for name, number in sorted(history.counts.items()):
         print(f"  {number:>7,} {name}")
-    print("\nNext: open the page, sign in as alice, or: .venv/bin/python -m ops drift")
+    print(f"\nNext: open the page, sign in as alice, or: .venv/bin/python -m ops drift{state_option(shop.state)}")
     return history.counts
 
 

@@ -94,6 +94,7 @@ def command(commands: targets.Subparsers) -> None:
         help="run SQL over the archive of the local shop, as Athena does on AWS",
         description="The tables are orders and activity: see docs/analytics.md.",
     )
+    targets.add_state_option(parser)
     parser.add_argument("query", metavar="FILE|SQL", help="a file with a query, or the query itself")
     parser.set_defaults(run=run_query)
 
@@ -102,7 +103,7 @@ def run_query(args: argparse.Namespace) -> None:
     """Print the result of a query."""
     import duckdb  # noqa: PLC0415  as above
 
-    query, where = _read_query(args.query), args.find_local_target()
+    query, where = _read_query(args.query), args.find_local_target(args.state)
     with TemporaryDirectory() as name:
         copy_archive(where.client("s3"), where.outputs["ArchiveBucket"], Path(name))
         try:

@@ -31,7 +31,6 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
 from functions.dynamodb.keys import to_instant
@@ -312,21 +311,10 @@ def _format_cheapest(sums: Mapping[tuple[str, str], float], reservations: Sequen
 # the command ----------------------------------------------------------------------------------------------------------
 def command(commands: targets.Subparsers) -> None:
     parser = commands.add_parser(
-        "capacity", help="estimate the monthly cost with on-demand, provisioned and reserved capacity, by table class"
+        "capacity",
+        parents=[targets.metrics_options(saved_by="--record", sample=SAMPLE)],
+        help="estimate the monthly cost with on-demand, provisioned and reserved capacity, by table class",
     )
-    which = parser.add_mutually_exclusive_group(required=True)
-    which.add_argument("--table", help="the name of the table (the stack output TableName)")
-    which.add_argument(
-        "--from", dest="kept", metavar="FILE", type=Path, help="read the metrics from a file that --record has written"
-    )
-    which.add_argument(
-        "--sample",
-        dest="kept",
-        action="store_const",
-        const=SAMPLE,
-        help="use made-up metrics, to try the command: the local shop has no CloudWatch",
-    )
-    parser.add_argument("--region", help="the AWS region (default: the region of your AWS configuration)")
     parser.add_argument(
         "--days", type=_parse_days, default=14, help="the number of past days to read (default: %(default)s)"
     )
@@ -358,10 +346,10 @@ def estimate_table_cost(args: argparse.Namespace) -> None:
         if args.kept:
             counted = TableTraffic.from_json(json.loads(args.kept.read_text(encoding="utf-8")))
         else:
-            cloudwatch, dynamodb = (boto3.client(name, region_name=args.region) for name in ("cloudwatch", "dynamodb"))
+            cloudwatch, dynamodb, table = targets.resolve_metrics(args)
             until = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
             hours = args.days * 24
-            counted = fetch_traffic(cloudwatch, dynamodb, args.table, until - timedelta(hours=hours), hours)
+            counted = fetch_traffic(cloudwatch, dynamodb, table, until - timedelta(hours=hours), hours)
         if args.record:
             args.record.write_text(dump_traffic(counted), encoding="utf-8")
     except (BotoCoreError, ClientError, OSError) as error:

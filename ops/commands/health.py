@@ -108,7 +108,8 @@ def check_stream_lag(target: ShopTarget, now: datetime) -> Iterator[CheckResult]
     for name, seconds in latest.items():
         if seconds is not None:
             behind = f"{name} is {seconds:,.0f} s behind the stream"
-            yield CheckResult("stream", behind, "see its log and failures list" if seconds > MAX_LAG_SECONDS else "")
+            advice = f"see its log, and {_failures_advice(target)}" if seconds > MAX_LAG_SECONDS else ""
+            yield CheckResult("stream", behind, advice)
         else:
             said = f"{name} was not invoked in {ACTIVE_READER_WINDOW.seconds // 60} minutes"
             yield CheckResult(
@@ -211,9 +212,12 @@ def check_failure_store(target: ShopTarget, _: datetime) -> Iterator[CheckResult
     keys = [entry.key for entry in failures.list_entries() if not entry.redriven]
     parked = sum(key.startswith(PARKED_PREFIX) for key in keys)
     says = f"{parked} parked, {len(keys) - parked} given up by a mapping"
-    yield CheckResult(
-        "failure store", says, "failures list shows the reasons; after a repair, run failures redrive" if keys else ""
-    )
+    yield CheckResult("failure store", says, _failures_advice(target) if keys else "")
+
+
+def _failures_advice(target: ShopTarget) -> str:
+    show, redrive = target.ops_command("failures list"), target.ops_command("failures redrive --all")
+    return f"to see the reasons: {show}; after a repair: {redrive}"
 
 
 def check_queues(target: ShopTarget, _: datetime) -> Iterator[CheckResult]:
@@ -235,7 +239,7 @@ def check_queues(target: ShopTarget, _: datetime) -> Iterator[CheckResult]:
     for url, count in dead_letter_counts.items():
         if count:
             says = f"{count} in {_queue_name(url)}"
-            yield CheckResult("dead letters", says, "failures list shows them; after a repair, run failures redrive")
+            yield CheckResult("dead letters", says, _failures_advice(target))
     if not any(dead_letter_counts.values()):
         yield CheckResult("dead letters", f"none in {len(dead_letter_counts)} queues")
 
@@ -300,7 +304,7 @@ def check_drift(target: ShopTarget, _: datetime) -> Iterator[CheckResult]:
     counts |= {"unreadable": drift.sweep_result.passed_over, "changed at every check": drift.unstable}
     kinds = ", ".join(f"{count} {kind}" for kind, count in counts.items() if count)
     says = f"{kinds or 'none'} in {drift.sweep_result.read} items and their copies"
-    yield CheckResult("drift", says, "run drift --all, then drift --all --repair" if kinds else "")
+    yield CheckResult("drift", says, f"run: {target.ops_command('drift --all --repair')}" if kinds else "")
 
 
 def check_indexes(target: ShopTarget, now: datetime) -> Iterator[CheckResult]:

@@ -17,7 +17,6 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
 from functions.dynamodb.keys import to_instant
@@ -225,21 +224,10 @@ def _format_index(found: ThrottleReport, index: str, counted: Sequence[ThrottleC
 # the command ----------------------------------------------------------------------------------------------------------
 def command(commands: targets.Subparsers) -> None:
     parser = commands.add_parser(
-        "hot-keys", help="find the throttled table, index or key, and the cause, from CloudWatch metrics"
+        "hot-keys",
+        parents=[targets.metrics_options(saved_by="--save", sample=SAMPLE)],
+        help="find the throttled table, index or key, and the cause, from CloudWatch metrics",
     )
-    which = parser.add_mutually_exclusive_group(required=True)
-    which.add_argument("--table", help="the name of the table (the stack output TableName)")
-    which.add_argument(
-        "--from", dest="kept", metavar="FILE", type=Path, help="read the metrics from a file that --save has written"
-    )
-    which.add_argument(
-        "--sample",
-        dest="kept",
-        action="store_const",
-        const=SAMPLE,
-        help="use made-up metrics, to try the command: the local shop has no CloudWatch",
-    )
-    parser.add_argument("--region", help="the AWS region (default: the region of your AWS configuration)")
     parser.add_argument(
         "--hours", type=_parse_hours, default=24, help="the number of past hours to read (default: %(default)s)"
     )
@@ -253,10 +241,10 @@ def find_hot_keys(args: argparse.Namespace) -> None:
         if args.kept:
             found = ThrottleReport.from_json(json.loads(args.kept.read_text(encoding="utf-8")))
         else:
-            cloudwatch, dynamodb = (boto3.client(name, region_name=args.region) for name in ("cloudwatch", "dynamodb"))
+            cloudwatch, dynamodb, table = targets.resolve_metrics(args)
             until = datetime.now(UTC).replace(second=0, microsecond=0)
             since = until - timedelta(hours=args.hours)
-            found = fetch_throttle_report(cloudwatch, dynamodb, args.table, since, until)
+            found = fetch_throttle_report(cloudwatch, dynamodb, table, since, until)
         if args.save:
             args.save.write_text(json.dumps(found.as_json(), indent=1) + "\n", encoding="utf-8")
     except (BotoCoreError, ClientError, OSError) as error:

@@ -66,7 +66,7 @@ def _load_migration(module: str) -> Migration:
     loaded = importlib.import_module(f"{migrations.__name__}.{module}")
     if not hasattr(loaded, "MIGRATION"):
         path = f"ops/migrations/{module}.py"
-        raise UsageError(f"{path}:1: the module has no MIGRATION: add one as `python -m ops migrate new` writes.")
+        raise UsageError(f"{path}:1: the module has no MIGRATION: add one as `python -m ops migrate new WORDS` writes.")
     return cast(Migration, loaded.MIGRATION)
 
 

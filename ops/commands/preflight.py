@@ -449,6 +449,7 @@ def command(commands: targets.Subparsers) -> None:
         "--orders", type=targets.positive_number, default=0.1, help="orders a second at the peak (default: 0.1)"
     )
     parser.add_argument("--local", action="store_true", help="ask the local AWS of the shop on this machine")
+    targets.add_state_option(parser)
     parser.add_argument("--region", help="the AWS region (default: as configured)")
     parser.set_defaults(run=run)
 
@@ -459,7 +460,8 @@ def run(args: argparse.Namespace) -> None:
         template = json.loads(args.template.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         sys.exit(f"Cannot read the template: {error}. Run make preflight, which writes it.")
-    client = args.find_local_target().client if args.local else partial(boto3.client, region_name=args.region)
+    of_aws = partial(boto3.client, region_name=args.region)
+    client = args.find_local_target(args.state).client if args.local or args.state else of_aws
     stage = Preflight(args.stack, template, args.orders, client)
     account = client("sts").get_caller_identity()["Account"]
     region = client("lambda").meta.region_name

@@ -263,7 +263,7 @@ def _replay_from_archive(args: argparse.Namespace, target: ShopTarget) -> None:
         print(f"Already replayed: {summary} ({name}). Nothing is replayed again.")
         return
     print(f"Replaying {summary} ({name}). It continues if this command stops. To follow it again:", flush=True)
-    print(f"  {_resume_command(args, time_range)}", flush=True)
+    print(f"  {_resume_command(args, target, time_range)}", flush=True)
     bar = ProgressBar("replay")
     state = archive.wait_for_end(name, lambda line: print(line, file=sys.stderr, flush=True), bar)
     bar.finish()
@@ -272,7 +272,7 @@ def _replay_from_archive(args: argparse.Namespace, target: ShopTarget) -> None:
         sys.exit(1)
 
 
-def _resume_command(args: argparse.Namespace, time_range: TimeRange) -> str:
+def _resume_command(args: argparse.Namespace, target: ShopTarget, time_range: TimeRange) -> str:
     """Return the command line that shows the progress of this replay again.
 
     The command line has absolute times, because a duration such as "3d" means another time range when the command runs
@@ -280,9 +280,7 @@ def _resume_command(args: argparse.Namespace, time_range: TimeRange) -> str:
     """
     words = ["--from-archive", "--since", to_instant(time_range.since), "--until", to_instant(time_range.until)]
     words += ["--to", args.to] if args.to else ["--to-all"]
-    for name in ("stack", "region"):
-        words += [f"--{name}", getattr(args, name)] if getattr(args, name) else []
-    return f"python -m ops replay {shlex.join(words)}"
+    return target.ops_command(shlex.join(["replay", *words]))
 
 
 def _replay_from_table(args: argparse.Namespace, target: ShopTarget) -> None:

@@ -454,7 +454,7 @@ def run_restore(args: argparse.Namespace) -> None:
     if tally.not_restored:
         sys.exit(f"{tally.not_restored} not restored: see above. Their archive objects are unchanged.")
     if tally.restored and not args.dry_run:
-        print("Next: `python -m ops order ID` shows one of them. Their copies follow within seconds.")
+        print(f"Their copies follow within seconds. To see one of the orders: {where.ops_command('order ID')}")
 
 
 @dataclass

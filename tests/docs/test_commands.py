@@ -1,11 +1,15 @@
-"""The commands in the docs and in the files for people who help exist: make targets, modules, subcommands, options."""
+"""The commands that docs and programs show can be run as they are shown."""
 
 import argparse
+import ast
 import importlib.util
+import io
 import json
 import re
+import shlex
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from contextlib import redirect_stderr, redirect_stdout
 from functools import cache
 from pathlib import Path
 from typing import Any, Never
@@ -26,13 +30,17 @@ FOR_HELPERS = (
     *sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml")),
     ROOT / ".devcontainer" / "devcontainer.json",
 )
+PROGRAMS = ("cost", "functions", "local", "ops", "prove", "scale", "stacks", "tools")
+"""The folders whose programs print commands, in health reports, in errors and as next steps."""
 PAGES = (*FOR_HELPERS, ROOT / "README.md", ROOT / "SECURITY.md", *sorted(DOCS.rglob("*.md")))
 CODE = re.compile(r"^ *```(\w*)\n(.*?)^ *```$|`([^`\n]+)`", re.DOTALL | re.MULTILINE)
 NO_COMMANDS = ("diff", "mermaid", "json", "python", "ini", "sql")
 """Languages of blocks of code that are no commands."""
 MAKE = re.compile(r"(?<![\w-])make ([a-z]+(?: [a-z]+)*)(?![\w=.-])")
 VARIABLES = re.compile(r"(?<![\w-])make [^\n`#]*?\b([A-Z]+)=")
-MODULE = re.compile(r"python3? -m ([a-z][\w.]*)((?: +[^\s`|;)]+)*)")
+MODULE = re.compile(r"""python3? -m ([a-z][\w.]*)((?: +(?:"[^"\n]*"|'[^'\n]*'|[^\s`|;)"']+))*)""")
+VARIABLE = re.compile(r"\$\w+")
+REDIRECTION = re.compile(r"\d*>\s*\S+")
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 TARGETS = {name for line in re.findall(r"^([a-z][a-z ]*):", MAKEFILE, re.MULTILINE) for name in line.split()}
 OURS = {file.name for file in ROOT.iterdir() if (file / "__init__.py").exists()} | {"pytest"}
@@ -46,6 +54,26 @@ def code_in(page: Path) -> str:
     if page.suffix == ".yml":
         return "\n".join(re.findall(r"`([^`\n]+)`", text))
     return "\n".join(block or inline for language, block, inline in CODE.findall(text) if language not in NO_COMMANDS)
+
+
+def printed_texts(folder: str) -> Iterator[str]:
+    """Yield each text of the programs in a folder, except docstrings. An inserted value is empty, or `…` as a word.
+
+    The argument of `ShopTarget.ops_command` follows the program.
+    """
+    for file in sorted((ROOT / folder).rglob("*.py")):
+        nodes = list(ast.walk(ast.parse(file.read_bytes())))
+        skipped: set[ast.AST] = {node.value for node in nodes if isinstance(node, ast.Expr)}
+        for node in nodes:
+            match node:
+                case ast.JoinedStr(values=values):
+                    skipped |= {*values}
+                    parts = [str(part.value) if isinstance(part, ast.Constant) else "{}" for part in values]
+                    yield re.sub(r"(?<=\s)\{\}", "…", "".join(parts)).replace("{}", "")
+                case ast.Call(func=ast.Attribute(attr="ops_command"), args=[ast.Constant(value=str(arguments))]):
+                    yield f"python -m ops {arguments}"
+        texts = (node for node in nodes if isinstance(node, ast.Constant) and node not in skipped)
+        yield from (text.value for text in texts if isinstance(text.value, str))
 
 
 class Parsed(Exception):
@@ -68,46 +96,48 @@ def parser_of(program: str) -> argparse.ArgumentParser:
     return taken[0]
 
 
-def subcommands(parser: argparse.ArgumentParser) -> Mapping[str, argparse.ArgumentParser]:
-    found = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
-    return found[0].choices if found else {}
+def is_valid(program: str, arguments: str) -> bool:
+    """Return whether the parser of a program of ours accepts these arguments. Without any, a text only names it."""
+    words = shlex.split(REDIRECTION.sub("", VARIABLE.sub("name", arguments)))
+    try:
+        with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+            if words and words[0] != "…":
+                parser_of(program).parse_args(words)
+    except SystemExit as ended:
+        return not ended.code  # 0: --help
+    return True
 
 
-def wrong_words(program: str, words: list[str]) -> Iterator[str]:
-    """Yield each subcommand and each long option that a program of ours does not have."""
-    parser = parser_of(program)
-    options: set[str] = {*parser._option_string_actions}
-    for word in words:
-        choices = subcommands(parser)
-        if word.startswith("--"):
-            if word.partition("=")[0] not in options:
-                yield word
-        elif choices and word in choices:
-            parser = choices[word]
-            options |= {*parser._option_string_actions}
-        elif choices and re.fullmatch("[a-z][a-z-]+", word) and "--" not in words[0]:
-            yield word
-            return
+def wrong_modules(code: str) -> list[str]:
+    """Return each `python -m` of a text that does not exist, or whose program does not accept the arguments."""
+    wrong = []
+    for module, arguments in MODULE.findall(code.replace("\\\n", " ")):
+        if module.partition(".")[0] in OURS and module != "pytest" and not importlib.util.find_spec(module):
+            wrong.append(f"python -m {module}")
+        elif module in ("ops", "local") and not is_valid(module, arguments):
+            wrong.append(f"python -m {module}{arguments}")
+    return wrong
 
 
 def wrong_commands(code: str) -> list[str]:
-    """Return each command of a text that names something that does not exist."""
+    """Return each command of a text that cannot be run as the text shows it."""
     targets = [word for found in MAKE.findall(code) for word in found.split()]
     wrong = [f"make {target}" for target in targets if target not in TARGETS]
     wrong += [f"{name}=" for name in VARIABLES.findall(code) if f"$({name}" not in MAKEFILE]
-    for module, rest in MODULE.findall(code):
-        if module.partition(".")[0] in OURS and module != "pytest" and not importlib.util.find_spec(module):
-            wrong.append(f"python -m {module}")
-        elif module in ("ops", "local"):
-            wrong += [f"python -m {module} {word}" for word in wrong_words(module, rest.split())]
+    wrong += wrong_modules(code)
     for path in re.findall(r"\btests/[\w/]+\.py", code):
         wrong += [path] if not (ROOT / path).is_file() else []
     return wrong
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_every_command_of_a_page_names_what_exists(page: Path) -> None:
+def test_every_command_of_a_page_is_valid(page: Path) -> None:
     assert wrong_commands(code_in(page)) == []
+
+
+@pytest.mark.parametrize("folder", PROGRAMS)
+def test_every_command_that_a_program_prints_is_valid(folder: str) -> None:
+    assert [wrong for text in printed_texts(folder) for wrong in wrong_modules(text)] == []
 
 
 @pytest.mark.parametrize(
@@ -121,8 +151,9 @@ def test_every_command_of_a_page_names_what_exists(page: Path) -> None:
         ("make test WRONG=1", ["WRONG="]),
         ("python -m ops query A9 --arg product_id=mug --limit 2", []),
         ("python -m ops failures redrive --all", []),
+        ("python -m ops failures redrive", ["python -m ops failures redrive"]),
         ("python -m ops nothing", ["python -m ops nothing"]),
-        ("python -m ops query --nothing", ["python -m ops --nothing"]),
+        ("python -m ops query --nothing", ["python -m ops query --nothing"]),
         ("python -m local advance 400d", []),
         ("python -m local nothing", ["python -m local nothing"]),
         ("python -m tools.nothing", ["python -m tools.nothing"]),

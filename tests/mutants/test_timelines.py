@@ -188,7 +188,7 @@ def store_as_an_older_version(harness: ShopHarness, order_id: str, versions: int
 def shown_timeline(harness: ShopHarness, order_id: str) -> list[str]:
     """Return the changes of an order that `ops order` shows, the oldest first."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(shop_client, "find", lambda: fake_shop_with_buckets(harness))
+        patch.setattr(shop_client, "find", lambda _: fake_shop_with_buckets(harness))
         patch.setattr(ShopTarget, "table", harness.shop.table)
         printed: list[str] = []
         patch.setattr("builtins.print", lambda *words, **_: printed.append(" ".join(map(str, words))))

@@ -21,7 +21,7 @@ ORDER BY type
 @pytest.fixture(autouse=True)
 def here(harness: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> None:
     """The shop of the test is the one that runs on this machine."""
-    monkeypatch.setattr(shop_client, "find", lambda: fake_shop_with_buckets(harness))
+    monkeypatch.setattr(shop_client, "find", lambda _: fake_shop_with_buckets(harness))
 
 
 def test_a_query_in_a_file_shows_the_archived_orders(

@@ -442,7 +442,7 @@ def test_a_total_whose_orders_left_the_table_is_reported_and_not_changed(
     expire_until(harness.engine, table.name, harness.now() + timedelta(days=400))  # without the clock: nothing is final
     harness.process_all()
     assert not [image for image in everything(table).values() if image["type"]["S"] == "Contribution"]
-    monkeypatch.setattr(shop_client, "find", lambda: fake_running_shop(harness.engine, harness.shop.table.name))
+    monkeypatch.setattr(shop_client, "find", lambda _: fake_running_shop(harness.engine, harness.shop.table.name))
     main(["drift", "--all", "--repair", "--pause", "0.01"])
     told = capsys.readouterr().out
     assert "2  total unverifiable: its orders left the table; left as it is\n         PRODUCT#mug / SEASON#" in told
@@ -571,7 +571,7 @@ def test_the_items_needed_to_check_a_page_are_read_in_a_few_requests(harness: Sh
 def test_the_command_prints_counts_by_kind_and_exits_with_1_while_drift_is_left(
     harness: ShopHarness, engine: Engine, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shop_client, "find", lambda: fake_running_shop(engine, harness.shop.table.name))
+    monkeypatch.setattr(shop_client, "find", lambda _: fake_running_shop(engine, harness.shop.table.name))
     harness.open_shop()
     order_id = harness.place_order("one", mug=1)
     harness.new_records()  # lost

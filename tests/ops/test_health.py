@@ -274,7 +274,7 @@ def test_the_command_exits_with_1_if_an_action_is_required(
 ) -> None:
     found = fake_shop_with_buckets(harness)
     found.stack.names = where.resources
-    monkeypatch.setattr(shop_client, "find", lambda: found)
+    monkeypatch.setattr(shop_client, "find", lambda _: found)
     main(["health"])
     assert capsys.readouterr().out.endswith("No problems found.\n")
     object_store.put("failures", "parked/copies_reader/1.json", b"{}", "application/json")

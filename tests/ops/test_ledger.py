@@ -110,10 +110,10 @@ def test_the_command_checks_the_local_shop(
     shop: Shop, mine: str, engine: Engine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     found = fake_running_shop(engine, shop.table.name)
-    monkeypatch.setattr(shop_client, "find", lambda: found)
+    monkeypatch.setattr(shop_client, "find", lambda _: found)
     main(["ledger", "--local"])
     assert capsys.readouterr().out == "1 accounts checked, all balanced.\n"
-    monkeypatch.setattr(shop_client, "find", lambda: None)
+    monkeypatch.setattr(shop_client, "find", lambda _: None)
     with pytest.raises(SystemExit, match="not running here"):
         main(["ledger", "--local"])
 

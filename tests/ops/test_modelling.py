@@ -5,6 +5,7 @@ import inspect
 import json
 import re
 import shlex
+import sys
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -48,7 +49,7 @@ def shown(table: Table, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> Tabl
         put(table, t.ORDER, order)
     for row in (t.PAYMENT, t.REFUND, t.SHIPMENT):
         put(table, row, SAMPLES[row])
-    monkeypatch.setattr(shop_client, "find", lambda: fake_running_shop(engine, table.name))
+    monkeypatch.setattr(shop_client, "find", lambda _: fake_running_shop(engine, table.name))
     return table
 
 
@@ -72,7 +73,7 @@ def older(
     here = fake_running_shop(engine, table.name, **BUCKETS)
     queues = [surroundings["archive"], with_dead_letters(surroundings["archive"])]
     here.stack.resource_names = {"AWS::SQS::Queue": queues, "AWS::Events::EventBus": ["shop"]}.__getitem__
-    monkeypatch.setattr(shop_client, "find", lambda: here)
+    monkeypatch.setattr(shop_client, "find", lambda _: here)
     monkeypatch.setattr(migrate, "current_operator", lambda: "ann@desk")
     shown = re.findall(r"^(\d{4})  not applied", OPERATIONS.read_text(encoding="utf-8"), re.MULTILINE)
     migrations = {version: migration for version, migration in load_migrations().items() if version in shown}
@@ -81,6 +82,7 @@ def older(
     described["GlobalSecondaryIndexes"][-1]["IndexName"] = "GSI9"
     (tmp_path / "described.json").write_text(json.dumps({"Table": described}))
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "executable", str(tmp_path / ".venv" / "bin" / "python"))
     return table
 
 

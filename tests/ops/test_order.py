@@ -30,7 +30,7 @@ from tests.support.samples import SAMPLES
 @pytest.fixture(autouse=True)
 def here(harness: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> None:
     """The shop of the test is the one that runs on this machine."""
-    monkeypatch.setattr(shop_client, "find", lambda: fake_shop_with_buckets(harness))
+    monkeypatch.setattr(shop_client, "find", lambda _: fake_shop_with_buckets(harness))
     monkeypatch.setattr(ShopTarget, "table", harness.shop.table)  # by whose clock years may have passed
 
 
@@ -121,7 +121,7 @@ def test_the_local_activity_log_is_merged_into_the_timeline(
     journal.append("request", "of another", at=since, order_id="another")
     here = fake_shop_with_buckets(harness)
     here.order_activity = lambda id: read_order_entries(file, id)
-    monkeypatch.setattr(shop_client, "find", lambda: here)
+    monkeypatch.setattr(shop_client, "find", lambda _: here)
     lines = changes_in(told(capsys, order_id))
     journal.close()
     assert "delivery  copies_reader took 3 records" in lines[-1]

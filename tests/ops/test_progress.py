@@ -36,7 +36,7 @@ from tests.support.tapped_client import ManualClock
 def test_within_a_page_each_tool_reports_the_items_read_and_their_estimated_number(
     harness: ShopHarness, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: str
 ) -> None:
-    monkeypatch.setattr(shop_client, "find", lambda: fake_shop_with_buckets(harness))
+    monkeypatch.setattr(shop_client, "find", lambda _: fake_shop_with_buckets(harness))
     monkeypatch.setattr("ops.scan.progress.REPORT_EVERY_SECONDS", 0)
     monkeypatch.setattr("ops.commands.drift.PAUSE_SECONDS", 0.001)  # the default of --pause
     write_one_of_each_type(harness.shop.table)

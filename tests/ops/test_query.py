@@ -270,10 +270,10 @@ def test_the_command_queries_the_local_shop(
     table: Table, engine: Engine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     put(table, t.PRODUCT, SAMPLES[t.PRODUCT])
-    monkeypatch.setattr(shop_client, "find", lambda: fake_running_shop(engine, table.name))
+    monkeypatch.setattr(shop_client, "find", lambda _: fake_running_shop(engine, table.name))
     main(["query", "A7", "--arg", f"product_id={SAMPLES[t.PRODUCT].product_id}"])
     assert "Product (1)" in capsys.readouterr().out.splitlines()
-    monkeypatch.setattr(shop_client, "find", lambda: None)
+    monkeypatch.setattr(shop_client, "find", lambda _: None)
     with pytest.raises(SystemExit, match="not running here"):
         main(["query", "A7", "--arg", "product_id=mug"])
 

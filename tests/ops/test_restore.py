@@ -523,7 +523,7 @@ def test_all_orders_placed_in_a_range_are_restored_and_the_next_run_finds_them_d
 @pytest.fixture
 def here(harness: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> None:
     """The shop of the test is the one that runs on this machine."""
-    monkeypatch.setattr(shop_client, "find", lambda: fake_shop_with_buckets(harness))
+    monkeypatch.setattr(shop_client, "find", lambda _: fake_shop_with_buckets(harness))
 
 
 def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[Any, str, str]:
@@ -548,7 +548,7 @@ def test_the_command_prints_the_result_of_each_order_and_exits_with_1_if_one_is_
     is_back(harness, order_id, before)
     assert code == 0
     assert out.startswith(f"{order_id}: 5 items, expires ")
-    assert "1 restored, 0 already in the table.\nNext: " in out
+    assert "1 restored, 0 already in the table.\n" in out
     code, out, _ = run(capsys, order_id, "unheard-of")
     assert f"{order_id}: already in the table\nunheard-of: no such order\n" in out
     assert code == "1 not restored: see above. Their archive objects are unchanged."
@@ -601,7 +601,7 @@ def test_a_dispute_of_an_archived_order_is_kept_shown_and_published(
     names = [change.name for record in harness.new_records() if (change := changes.parse_change(record))]
     assert "PaymentEventKept" in names
     assert kinds(harness, order_id)["KeptEvent"] == 1
-    monkeypatch.setattr(shop_client, "find", lambda: fake_shop_with_buckets(harness))
+    monkeypatch.setattr(shop_client, "find", lambda _: fake_shop_with_buckets(harness))
     main(["order", order_id])
     told = capsys.readouterr().out
     assert "KeptEvent (1)" in told

@@ -63,7 +63,7 @@ class Restoring:
         harness = self.ending.enter_context(opened(self.old.engine, self.queues, self.name, self.monkeypatch))
         harness.provider, harness.clock_offset = self.old.provider, self.old.clock_offset
         here = fake_running_shop(harness.engine, self.name)
-        self.monkeypatch.setattr(shop_client, "find", lambda: here)
+        self.monkeypatch.setattr(shop_client, "find", lambda _: here)
         return harness
 
     def run(self, *but: str) -> None:

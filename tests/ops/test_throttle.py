@@ -45,7 +45,7 @@ def run(command: str, *more: str) -> None:
 def test_on_this_machine_a_sweep_has_no_limit_unless_one_is_given(
     harness: ShopHarness, limits: set[float], monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
-    monkeypatch.setattr(shop_client, "find", lambda: fake_shop_with_buckets(harness))
+    monkeypatch.setattr(shop_client, "find", lambda _: fake_shop_with_buckets(harness))
     run(command)
     assert limits == set()
     run(command, "--units-per-second", "7e6")
