@@ -137,7 +137,7 @@ def use_running_shop(shop: RunningShop, arguments: argparse.Namespace) -> None:
         case "token":
             print(users.get_access_token(shop.aws, shop.stack, arguments.name))
         case "advance":
-            print(f"{demo.advance(shop, arguments.by)} items have expired.")
+            print(demo.advance(shop, arguments.by))
         case "env":
             print(shell_environment(shop.aws, shop.engine))
         case "warehouse-requests":

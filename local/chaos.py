@@ -310,9 +310,9 @@ class Chaos:
             by: timedelta = expiry.parse_duration(str(body.get("by")))
         except ValueError as error:
             raise InvalidField("by", str(error)) from None
-        expired = demo.advance(self._running, by)
-        said = f"The expiry clock advanced by {body['by']}: {expired} items have expired."
-        return {"said": said, "node": "schedules", "expired": expired}
+        found = demo.advance(self._running, by)
+        said = f"The expiry clock advanced by {body['by']}. {found}."
+        return {"said": said, "node": "schedules", "expired": found.expired}
 
     def _refuse_mails(self, body: Mapping[str, Any]) -> SwitchResult:
         """Let the local SES refuse mails, until the switch is used again or the local AWS restarts."""

@@ -28,7 +28,7 @@ class LaptopClock(ScenarioClock):
         self._s3 = boto3.client("s3", **shop.aws.client_options)
 
     def advance(self, by: timedelta) -> int:
-        return advance(self.shop, by)
+        return advance(self.shop, by).expired
 
     def is_archived(self, order: dict[str, Any]) -> bool:
         prefix = f"orders/day={order['placed_at'][:10]}/{order['order_id']}/"
@@ -71,11 +71,11 @@ class DemoClients(ScenarioClients):
         self.shop = shop
 
 
-def advance(shop: RunningShop, by: timedelta) -> int:
+def advance(shop: RunningShop, by: timedelta) -> expiry.Advance:
     """Expire orders and items as if the duration `by` had passed. No clock is changed.
 
     Runs all schedules of the stack, such as those that end unpaid orders and erase customers, and deletes the items
-    that are due within this duration. Returns the number of deleted items.
+    that are due within this duration.
     """
     found = schedules.find_schedules(shop.stack)
     return expiry.advance(

@@ -6,7 +6,8 @@ orders as delivered, erase customers, and so on. Then the advance deletes the it
 
 No clock is changed, and the future time is not stored. All other functions read the real clock, as on AWS. So an order
 that is placed after the command does not expire earlier than usual. For the same reason, an advance keeps the items in
-`KEPT_TYPES` until their real expiry: by the real clock, the functions still count in these items.
+`KEPT_TYPES` until their real expiry: by the real clock, the functions still count in these items. It also keeps the log
+entries of an order until the order is archived: by the real clock, the order must have them.
 
 An advance deletes each due item with DeleteItem, on the condition that the item's expiry time did not change. On AWS,
 the stream record of an expired item has the user identity of DynamoDB's TTL process. The local DynamoDB engine adds
@@ -21,11 +22,14 @@ import http.client
 import re
 import sqlite3
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import closing
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import cache
 
-from functions.model.table import CONTRIBUTION, METRIC, SALE
+from functions.dynamodb.codec import Image
+from functions.model.table import ACTIVITY, CONTRIBUTION, METRIC, ORDER, SALE
 from local.dynamodb_engine import TTL_ATTRIBUTE, Engine
 
 MAX_DURATION = timedelta(days=36_525)
@@ -56,6 +60,28 @@ MARK_EXPIRED_REMOVALS_SQL = f"""
 """
 
 
+REPORTED = {
+    "lapsed": "unpaid orders that lapsed",
+    "assumed_delivered": "shipped orders that were marked as delivered",
+    "finished": "erasures that were finished",
+}
+"""The results of the schedules that an advance reports, with their descriptions."""
+
+
+@dataclass(frozen=True)
+class Advance:
+    """What an advance did. `expired`: the number of deleted items. `done`: the results of the schedules, by name."""
+
+    expired: int
+    done: Mapping[str, int]
+
+    def __str__(self) -> str:
+        counts = {text: self.done.get(name, 0) for name, text in REPORTED.items()}
+        return "; ".join(
+            [f"{text}: {count}" for text, count in counts.items() if count] + [f"expired items: {self.expired}"]
+        )
+
+
 def parse_duration(text: str) -> timedelta:
     """Parse a duration such as "400d", "90m" or "2w" of at most a hundred years. Raises ValueError.
 
@@ -71,41 +97,61 @@ def parse_duration(text: str) -> timedelta:
 
 
 def advance(
-    engine: Engine, table_name: str, by: timedelta, run_schedules: Callable[[datetime, datetime], object]
-) -> int:
+    engine: Engine, table_name: str, by: timedelta, run_schedules: Callable[[datetime, datetime], Mapping[str, int]]
+) -> Advance:
     """Expire orders and items as if the duration `by` had passed. No clock is changed.
 
     First calls `run_schedules` with the time of now and the time to which the clock advances, because the schedules may
-    write items that are due within the same duration. Then deletes the due items, and returns their number. Safe to
-    repeat.
+    write items that are due within the same duration. Then deletes the due items. Safe to repeat.
     """
     now = datetime.now(UTC)
-    run_schedules(now, now + by)
-    return expire_until(engine, table_name, now + by, keep=KEPT_TYPES)
+    done = run_schedules(now, now + by)
+    return Advance(expire_until(engine, table_name, now + by, keep=kept_items(engine, table_name)), done)
 
 
-def expire_until(engine: Engine, table_name: str, until: datetime, keep: Sequence[str] = ()) -> int:
+def kept_items(engine: Engine, table_name: str) -> Callable[[Image], bool]:
+    """Return a function that decides whether an advance keeps an item that is due but not expired now.
+
+    Kept are the items of `KEPT_TYPES`, and the log entries of the orders that are not archived.
+    """
+    client = engine.dynamodb()
+
+    @cache
+    def is_in_table(order_id: str) -> bool:
+        found = client.get_item(TableName=table_name, Key=ORDER.key(order_id=order_id), ConsistentRead=True)
+        return bool(found.get("Item", {}).get("type") == {"S": ORDER.type})
+
+    def is_kept(item: Image) -> bool:
+        kind = item.get("type", {}).get("S")
+        return kind in KEPT_TYPES or (kind == ACTIVITY.type and is_in_table(item["order_id"]["S"]))
+
+    return is_kept
+
+
+def expire_until(
+    engine: Engine, table_name: str, until: datetime, keep: Callable[[Image], bool] = lambda item: False
+) -> int:
     """Delete the items whose expiry time is `until` or earlier, as TTL would. Return how many items were deleted.
 
-    `until` may be in the future. `keep`: items of these types are deleted only if they are expired now. The table must
-    have the string keys PK and SK. Safe to repeat. If another process changes the expiry time of an item meanwhile, the
-    item is not deleted.
+    `until` may be in the future. `keep`: decides which items are deleted only if they are expired now; its argument has
+    the keys, the ttl, `type` and `order_id` of an item. The table must have the string keys PK and SK. Safe to repeat.
+    If another process changes the expiry time of an item meanwhile, the item is not deleted.
     """
     expired = engine.delete_expired_items()
     client = engine.dynamodb()
-    kept = {f":type{number}": {"S": name} for number, name in enumerate(keep)}
     pages = client.get_paginator("scan").paginate(
         TableName=table_name,
         ConsistentRead=True,
-        FilterExpression=" AND ".join(["#ttl <= :until", *(f"#type <> {value}" for value in kept)]),
-        ProjectionExpression="PK, SK, #ttl",
-        ExpressionAttributeNames={"#ttl": TTL_ATTRIBUTE} | ({"#type": "type"} if kept else {}),
-        ExpressionAttributeValues={":until": {"N": str(int(until.timestamp()))}, **kept},
+        FilterExpression="#ttl <= :until",
+        ProjectionExpression="PK, SK, #ttl, #type, order_id",
+        ExpressionAttributeNames={"#ttl": TTL_ATTRIBUTE, "#type": "type"},
+        ExpressionAttributeValues={":until": {"N": str(int(until.timestamp()))}},
     )
     with closing(sqlite3.connect(engine.database, timeout=30)) as database:
         database.executescript(MARK_EXPIRED_REMOVALS_SQL)
         for page in pages:
-            due = [(table_name, item["PK"]["S"], item["SK"]["S"], item[TTL_ATTRIBUTE]["N"]) for item in page["Items"]]
+            items = [item for item in page["Items"] if not keep(item)]
+            due = [(table_name, item["PK"]["S"], item["SK"]["S"], item[TTL_ATTRIBUTE]["N"]) for item in items]
             with database:
                 database.executemany("INSERT OR REPLACE INTO orderstream_expiring VALUES (?, ?, ?, ?)", due)
             for _, partition, sort, ttl in due:

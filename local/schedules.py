@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -92,16 +93,19 @@ def parse_rate(expression: str) -> timedelta:
 
 
 def run_schedules(
-    schedules: Sequence[Schedule], start: datetime, until: datetime, invoke: Callable[[str, dict[str, Any]], object]
-) -> None:
+    schedules: Sequence[Schedule], start: datetime, until: datetime, invoke: Callable[[str, dict[str, Any]], Any]
+) -> Counter[str]:
     """Run each schedule at several times between `start` and `until`, in the order of these times.
 
-    `invoke`: invokes a function with an event. See `run_times` for the times.
+    `invoke`: invokes a function with an event. See `run_times` for the times. Returns the sums of the numbers that the
+    functions return, by their names, such as `lapsed`.
     """
+    done: Counter[str] = Counter()
     runs = [(at, one) for one in schedules for at in run_times(one.interval, start, until)]
     for at, schedule in sorted(runs, key=lambda run: run[0]):
         for function, event in schedule.invocations(at):
-            invoke(function, event)
+            done.update(invoke(function, event) or {})
+    return done
 
 
 def run_times(interval: timedelta, start: datetime, until: datetime) -> Iterator[datetime]:

@@ -18,7 +18,7 @@ from functions.model.totals import ContributionChange
 from functions.runtime import clients
 from functions.shop import cancellation, orders, payments, placing, refund_processing, refunds, returns
 from functions.shop.shop import Shop
-from local.expiry import KEPT_TYPES, expire_until
+from local.expiry import expire_until, kept_items
 from tests.support.actors import report_dispute
 from tests.support.archiving import (
     Image,
@@ -347,7 +347,8 @@ def test_looking_ahead_twice_archives_an_order_with_a_short_retention_whose_refu
 
 def look_ahead(harness: ShopHarness, days: int) -> list[dict[str, Any]]:
     """Let everything expire that is due within these days, as the local command does, without a change of the clock."""
-    expire_until(harness.engine, harness.shop.table.name, harness.now() + timedelta(days=days), keep=KEPT_TYPES)
+    engine, table = harness.engine, harness.shop.table.name
+    expire_until(engine, table, harness.now() + timedelta(days=days), keep=kept_items(engine, table))
     records = harness.new_records()
     for reader in (copies_reader.handler, event_publisher.handler):
         reader({"Records": records}, None)

@@ -58,7 +58,7 @@ def test_smoke_fails_if_the_shop_does_not_accept_a_payment(
 def test_preflight_asks_the_local_aws_and_finds_only_the_example_sender(
     laptop: LaptopShop, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(shop_client, "find", laptop.shop)
+    monkeypatch.setattr(shop_client, "find", lambda _: laptop.shop())
     template = synth_cache.get_assembly({"laptop": "true"}) / "orderstream-dev.template.json"
     with pytest.raises(SystemExit) as ended:
         main(["preflight", "--local", "--stack", "orderstream-dev", "--template", str(template)])
@@ -72,8 +72,8 @@ def test_preflight_asks_the_local_aws_and_finds_only_the_example_sender(
 def test_after_the_demo_and_another_look_ahead_nothing_has_drifted(
     laptop: LaptopShop, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(shop_client, "find", laptop.shop)
-    for ahead in (0, 60, 400):
+    monkeypatch.setattr(shop_client, "find", lambda _: laptop.shop())
+    for ahead in (0, 100, 400):
         demo.advance(laptop.shop(), timedelta(days=ahead))
         capsys.readouterr()
         main(["drift", "--all", "--pause", "5"])

@@ -264,12 +264,13 @@ def test_an_advance_reads_more_than_one_page(engine: Engine, new_plain_table: st
 def test_an_advance_runs_the_schedules_before_it_deletes_expired_items(engine: Engine, new_plain_table: str) -> None:
     moments = []
 
-    def lapse(start: datetime, until: datetime) -> None:
+    def lapse(start: datetime, until: datetime) -> dict[str, int]:
         moments.append((start, until))
         put(engine, new_plain_table, "closed by lapse", ttl=seconds_from_now(60))
+        return {"lapsed": 1}
 
     started = datetime.now(UTC)
-    assert expiry.advance(engine, new_plain_table, timedelta(days=1), lapse) == 1
+    assert expiry.advance(engine, new_plain_table, timedelta(days=1), lapse) == expiry.Advance(1, {"lapsed": 1})
     [(start, until)] = moments
     assert timedelta(0) <= start - started < timedelta(minutes=1)
     assert until - start == timedelta(days=1)
@@ -279,8 +280,30 @@ def test_advancing_keeps_the_totals_that_are_open_by_the_real_clock(engine: Engi
     for kind in ("Contribution", "Metric", "Expiry"):
         put(engine, new_plain_table, f"{kind} later", ttl=seconds_from_now(60), type={"S": kind})
         put(engine, new_plain_table, f"{kind} past", ttl=seconds_from_now(-60), type={"S": kind})
-    expiry.advance(engine, new_plain_table, timedelta(days=400), lambda start, until: None)
+    expiry.advance(engine, new_plain_table, timedelta(days=400), lambda start, until: {})
     assert keys(engine, new_plain_table) == {"Contribution later", "Metric later"}
+
+
+def test_an_advance_keeps_the_log_entries_of_an_order_until_the_order_is_archived(
+    engine: Engine, new_plain_table: str
+) -> None:
+    def put_order(order_id: str, kind: str) -> None:
+        key = {name: {"S": value} for name, value in (("PK", f"ORDER#{order_id}"), ("SK", "ORDER"))}
+        engine.dynamodb().put_item(TableName=new_plain_table, Item={**key, "type": {"S": kind}})
+
+    def advance() -> None:
+        expiry.advance(engine, new_plain_table, timedelta(days=400), lambda start, until: {})
+
+    for order_id, kind in (("open", "Order"), ("archived", "ArchivedOrder")):
+        put_order(order_id, kind)
+        entry = {"type": {"S": "Activity"}, "order_id": {"S": order_id}, "ttl": seconds_from_now(60)}
+        put(engine, new_plain_table, f"entry of {order_id}", **entry)
+    advance()
+    assert keys(engine, new_plain_table) >= {"entry of open"}
+    assert "entry of archived" not in keys(engine, new_plain_table)
+    put_order("open", "ArchivedOrder")
+    advance()
+    assert "entry of open" not in keys(engine, new_plain_table)
 
 
 @pytest.fixture

@@ -48,6 +48,13 @@ def test_schedules_run_in_the_order_of_time() -> None:
     assert next(event["resources"] for name, event in calls if name == "often") == ["arn:minute"]
 
 
+def test_the_results_of_all_runs_of_the_schedules_are_added_up() -> None:
+    hour = Schedule("arn:hour", timedelta(hours=1), [("lapse", None), ("other", None)])
+    results: dict[str, Any] = {"lapse": {"lapsed": 2, "assumed_delivered": 0}, "other": None}
+    done = run_schedules([hour], START, START + timedelta(hours=3), lambda name, event: results[name])
+    assert done == {"lapsed": 6, "assumed_delivered": 0}
+
+
 def test_a_schedule_that_is_no_rate_is_refused() -> None:
     with pytest.raises(ValueError, match="use a rate in minutes, hours or days"):
         parse_rate("cron(0 12 * * ? *)")
