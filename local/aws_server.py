@@ -47,6 +47,7 @@ from local.loop_guard import remember_chain, stop_loops
 from local.mail_refusals import refuse_mails
 from local.mail_suppression import add_suppression_list
 from local.measured_invocations import measure_invocations
+from local.message_returns import return_messages
 from local.shop_client import STACK_NAME, TOKEN_CACHE_SECONDS
 
 Scope = MutableMapping[str, Any]
@@ -327,6 +328,7 @@ def main(directory: Path) -> None:
     fork_workers(directory / SPANS_FILE)
     measure_invocations(directory / SPANS_FILE)
     _limit_batches()
+    return_messages()
     stop_loops()
     add_suppression_list()
     _finish_invocations_before_updates()

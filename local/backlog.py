@@ -23,7 +23,7 @@ from ops.targets import ConsumerLag
 
 if TYPE_CHECKING:
     from local.poller import StreamPoller
-    from local.queues import StackQueues
+    from local.queues import StackQueues, Unfinished
 
 FILE = "backlog.json"
 CHECK_INTERVAL_SECONDS = 2.0
@@ -34,14 +34,14 @@ class BacklogMonitor(threading.Thread):
     """Measures the lag of all consumers every two seconds and writes it to a file for other processes.
 
     `readers`: returns the pollers of the stream.
-    `waiting`: returns the number of unfinished messages by queue name.
+    `waiting`: returns the unfinished messages by queue name.
     `consumer_lags`: the last measurement.
     """
 
     def __init__(
         self,
         readers: Callable[[], Sequence[StreamPoller]],
-        waiting: Callable[[], Mapping[str, int]],
+        waiting: Callable[[], Mapping[str, Unfinished]],
         journal: ActivityLog,
         file: Path,
         clock: Callable[[], float] = time.monotonic,
@@ -87,9 +87,10 @@ class BacklogMonitor(threading.Thread):
     def _measure_queues(self, now: float) -> list[ConsumerLag]:
         found = []
         for name, waiting in self._waiting().items():
-            if not waiting or name not in self._empty_at:
+            if not waiting.messages or name not in self._empty_at:
                 self._empty_at[name] = now
-            found.append(ConsumerLag(name, waiting, now - self._empty_at[name]))
+            lag = now - self._empty_at[name]
+            found.append(ConsumerLag(name, waiting.messages, lag, waiting.returning, waiting.returns_at))
         return found
 
     def _report(self, lane: ConsumerLag, now: float) -> None:
@@ -114,7 +115,7 @@ def read_consumer_lags(file: Path) -> list[ConsumerLag]:
         return []
 
 
-def waiting_message_counter(queues: StackQueues) -> Callable[[], Mapping[str, int]]:
+def waiting_message_counter(queues: StackQueues) -> Callable[[], Mapping[str, Unfinished]]:
     """Return a function that counts the messages of each queue that a function of the stack consumes.
 
     Messages that are being processed or wait for a retry are counted too.

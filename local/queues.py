@@ -19,6 +19,24 @@ DEPTH_ATTRIBUTES: Mapping[str, Any] = {
     "delayed": "ApproximateNumberOfMessagesDelayed",
 }
 
+RETURNING, RETURNS_AT = "ReturningMessages", "NextReturnAt"
+"""Attributes that only a queue of the local AWS has (local/message_returns.py): how many received messages wait for
+their next delivery, and the time of the first such delivery in epoch seconds, or 0.
+"""
+
+
+@dataclass(frozen=True)
+class Unfinished:
+    """The messages in a queue that can be received now, are being processed, or wait for their next delivery.
+
+    `messages`: their number. `returning`: how many of them were received and wait for their next delivery.
+    `returns_at`: the time of the first such delivery, in epoch seconds, or 0.
+    """
+
+    messages: int
+    returning: int = 0
+    returns_at: float = 0
+
 
 @dataclass(frozen=True)
 class StackQueue:
@@ -51,28 +69,32 @@ class StackQueues:
         `kind`: "reaction" if a function of the stack consumes the queue, otherwise "foreign".
         `waiting`, `in_flight`, `delayed`: the approximate numbers of messages in the queue.
         `dead`: the number of messages in its dead-letter queue.
+        `returning`, `returns_at`: see `Unfinished`.
         """
         return [self._status(queue) for queue in self.by_name.values()]
 
     def _status(self, queue: StackQueue) -> dict[str, Any]:
-        depths = self._depths(queue.url)
-        kind = "reaction" if queue.function else "foreign"
-        return {"name": queue.name, "kind": kind, **depths, "dead": sum(self._depths(queue.dead_letter_url).values())}
+        attributes = self._attributes(queue.url)
+        return {
+            "name": queue.name,
+            "kind": "reaction" if queue.function else "foreign",
+            **_depths(attributes),
+            "returning": int(attributes[RETURNING]),
+            "returns_at": float(attributes[RETURNS_AT]),
+            "dead": sum(_depths(self._attributes(queue.dead_letter_url)).values()),
+        }
 
     def count_schedule_dead_letters(self) -> int:
         """Return the number of scheduled invocations that failed: the messages in the schedules' dead-letter queues."""
-        return sum(sum(self._depths(url).values()) for url in self._schedule_dead_letter_urls)
+        return sum(sum(_depths(self._attributes(url)).values()) for url in self._schedule_dead_letter_urls)
 
-    def count_unfinished(self, queue: StackQueue) -> int:
-        """Return the number of messages in a queue: those that can be received now, and those that were received.
+    def count_unfinished(self, queue: StackQueue) -> Unfinished:
+        attributes = self._attributes(queue.url)
+        return Unfinished(sum(_depths(attributes).values()), int(attributes[RETURNING]), float(attributes[RETURNS_AT]))
 
-        A received message is being processed, or waits for its retry.
-        """
-        return sum(self._depths(queue.url).values())
-
-    def _depths(self, url: str) -> dict[str, int]:
-        found = {**self._sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])["Attributes"]}
-        return {name: int(found[attribute]) for name, attribute in DEPTH_ATTRIBUTES.items()}
+    def _attributes(self, url: str) -> dict[str, str]:
+        found = self._sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])["Attributes"]
+        return {str(name): value for name, value in found.items()}
 
     def receive(self, queue: StackQueue, visible_again_seconds: int) -> dict[str, Any] | None:
         """Receive one message from a queue, as the consumer would. Return None if no message is visible.
@@ -91,6 +113,10 @@ class StackQueues:
         for _ in range(2):  # first: if this process is killed in between, no message is lost
             self._sqs.send_message(QueueUrl=queue.url, MessageBody=message["Body"])
         self._sqs.delete_message(QueueUrl=queue.url, ReceiptHandle=message["ReceiptHandle"])
+
+
+def _depths(attributes: Mapping[str, str]) -> dict[str, int]:
+    return {name: int(attributes[attribute]) for name, attribute in DEPTH_ATTRIBUTES.items()}
 
 
 def _find_queues(stack: DeployedStack) -> Iterator[StackQueue]:

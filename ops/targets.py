@@ -11,7 +11,7 @@ import sys
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Protocol, cast
@@ -52,18 +52,27 @@ class ConsumerLag:
     `waiting`: the number of unfinished records or messages.
     `seconds`: for a stream reader, the age of its oldest unfinished record. For a queue, the time since the queue was
     last empty.
+    `returning`, `returns_at`: how many messages wait for their next delivery after a failed one, and the time of the
+    first such delivery, in epoch seconds.
     """
 
     name: str
     waiting: int
     seconds: float
+    returning: int = 0
+    returns_at: float = 0
 
     @property
     def is_behind(self) -> bool:
         return self.waiting > 0 and self.seconds >= LAG_THRESHOLD_SECONDS
 
     def __str__(self) -> str:
-        return f"{self.name} is {self.seconds:.0f} s behind: {self.waiting} waiting"
+        again = f", {self.format_retries()}" if self.returning else ""
+        return f"{self.name} is {self.seconds:.0f} s behind: {self.waiting} waiting{again}"
+
+    def format_retries(self) -> str:
+        first = datetime.fromtimestamp(self.returns_at).astimezone()
+        return f"{self.returning} of them after a failed delivery, the first again at {first:%H:%M:%S}"
 
 
 @dataclass(frozen=True)

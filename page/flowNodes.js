@@ -2,7 +2,7 @@
 
 import { get } from "./api.js";
 import { entryItem } from "./entries.js";
-import { duration, fineTime, number, plural } from "./format.js";
+import { duration, fineTime, number, plural, time } from "./format.js";
 import { chip, el, facts, fill, orderLink } from "./ui.js";
 
 const RECENT_MS = 10_000;
@@ -183,7 +183,9 @@ function queueState(node, queue, { behind }, activity) {
   const waits = queue.waiting + queue.in_flight + queue.delayed;
   activity.settle(node.id, !waits && !queue.dead);
   const attempt = activity.failingAttempt(node.id);
-  if (waits && attempt) return { tone: "bad", text: `failing: attempt ${attempt}, ${number(waits)} waiting` };
+  const again = queue.returning ? `${number(queue.returning)} again at ${time(queue.returns_at * 1000)}` : "";
+  if (waits && attempt) return { tone: "bad", text: `failing: attempt ${attempt}, ${again || `${number(waits)} waiting`}` };
+  if (again) return { tone: "waiting", text: again };
   if (queue.delayed) return { tone: "waiting", text: `${number(queue.delayed)} deferred` };
   if (queue.fail_next) return { tone: "waiting", text: `the next ${plural(queue.fail_next, "delivery", "deliveries")} will fail` };
   if (queue.repeat_next) return { tone: "waiting", text: "gets the next message twice" };
@@ -221,7 +223,7 @@ export function inShort({ readers, queues, processes, behind, failures }, activi
   if (dead.length || parked.length) return { text: `Failed and stored: ${[...parked, ...dead].join(", ")}. Open the node to redrive.`, tone: "bad" };
   const failing = [...readers, ...queues].filter((one) => (one.waiting || one.in_flight || one.retrying || one.delayed) && activity.failingAttempt(one.name)).map((one) => one.name);
   if (failing.length) return { text: `Failing: ${failing.join(", ")}. It will be retried.`, tone: "bad" };
-  if (sum(readers, "retrying") + sum(queues, "delayed")) return { text: "Some deliveries failed and will be retried", tone: "waiting" };
+  if (sum(readers, "retrying") + sum(queues, "delayed", "returning")) return { text: "Some deliveries failed and will be retried", tone: "waiting" };
   if (behind.length) return { text: `This machine is behind with the orders: ${behind.join("; ")}`, tone: "waiting" };
   const ours = queues.filter((one) => one.kind !== "foreign");
   if (sum(readers, "waiting", "in_flight") + sum(ours, "waiting", "in_flight")) return { text: "Working", tone: "moving" };

@@ -173,6 +173,9 @@ def check_local_backlog(target: ShopTarget, _: datetime) -> Iterator[CheckResult
     behind = [lane for lane in target.lanes() if lane.is_behind]
     for lane in behind:
         yield CheckResult("backlog", str(lane), "it should catch up; if not, see .local/aws/functions.log")
+    for lane in target.lanes():
+        if lane.returning and not lane.is_behind:
+            yield CheckResult("retries", f"{lane.name}: {lane.waiting} waiting, {lane.format_retries()}")
     if not behind:
         yield CheckResult("backlog", "no reader and no queue is behind")
 

@@ -247,6 +247,10 @@ CALM: dict[str, Any] = {
         ({"queues": []}, "The readers are restarting"),
         ({"readers": [{"name": "copies_reader", "running": False}]}, "Stopped: copies_reader"),
         ({"queues": [{"name": "fulfilment", "kind": "reaction", "in_flight": 1}]}, "Working"),
+        (
+            {"queues": [{"name": "fulfilment", "kind": "reaction", "in_flight": 1, "returning": 1}]},
+            "Some deliveries failed and will be retried",
+        ),
         ({"queues": [{"name": "fulfilment", "kind": "reaction", "delayed": 1}]}, "Some deliveries failed"),
     ],
 )

@@ -1,7 +1,6 @@
 """A kill -9 of all processes of the shop while clients place and pay orders.
 
-After the kill a message that a function had received is invisible for its visibility timeout, which takes 90 seconds.
-The test waits for it almost idle: `make laptop` therefore runs it beside other files.
+A mail that was being sent stays claimed for 100 seconds after the kill. The test waits for it almost idle: `make laptop` therefore runs it beside other files.
 """
 
 import threading

@@ -113,7 +113,9 @@ class Rehearsal:
         """Enable or disable the mapping of a queue. A disabled mapping invokes nothing when this returns."""
         queues = StackQueues(self.shop.aws, self.shop.stack)
         if name == "archive" and not is_enabled:
-            self.wait("the empty queue of the archive", lambda: not queues.count_unfinished(queues.by_name[name]))
+            self.wait(
+                "the empty queue of the archive", lambda: not queues.count_unfinished(queues.by_name[name]).messages
+            )
         client = boto3.client("lambda", **self.shop.aws.client_options)
         client.update_event_source_mapping(UUID=self.outputs[f"{name.title()}Mapping"], Enabled=is_enabled)
         if not is_enabled:

@@ -1,5 +1,6 @@
 """A reader or queue that cannot follow is reported where it is seen, and again when it has caught up."""
 
+from datetime import datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -9,6 +10,7 @@ import pytest
 from local import backlog
 from local.activity_log import ActivityLog
 from local.backlog import BacklogMonitor
+from local.queues import Unfinished
 from ops.targets import ConsumerLag
 
 
@@ -17,6 +19,7 @@ class Shop:
 
     def __init__(self, folder: Path) -> None:
         self.now, self.records, self.age_ms, self.messages = 1000.0, 0, 0, 0
+        self.returning: tuple[int, float] = 0, 0.0
         self.journal, self.file = ActivityLog(folder / "journal.sqlite"), folder / "backlog.json"
         self.backlog = BacklogMonitor(self.readers, self.queues, self.journal, self.file, clock=lambda: self.now)
 
@@ -24,8 +27,8 @@ class Shop:
         status = {"name": "copies_reader", "waiting": self.records, "in_flight": 0, "lag_ms": self.age_ms}
         return [SimpleNamespace(status=lambda: status)]
 
-    def queues(self) -> dict[str, int]:
-        return {"archive": self.messages}
+    def queues(self) -> dict[str, Unfinished]:
+        return {"archive": Unfinished(self.messages, *self.returning)}
 
     def look(self, *, after: float = 2.0) -> list[str]:
         """The reports of one look."""
@@ -70,6 +73,16 @@ def test_the_lag_of_a_queue_is_the_time_since_it_was_last_empty(shop: Shop) -> N
     assert shop.look() == ["archive has caught up"]
     shop.messages = 50
     assert shop.look() == []
+
+
+def test_a_queue_is_reported_with_the_time_at_which_its_failed_messages_return(shop: Shop) -> None:
+    at = datetime(2026, 11, 26, 23, 41, 5).astimezone()
+    shop.messages, shop.returning = 5, (2, at.timestamp())
+    shop.look()
+    (report,) = shop.look(after=6)
+    assert "5 waiting, 2 of them" in report
+    assert "23:41:05" in report
+    assert backlog.read_consumer_lags(shop.file)[1].returns_at == at.timestamp()
 
 
 def test_a_missing_or_damaged_backlog_file_means_no_lags(tmp_path: Path) -> None:

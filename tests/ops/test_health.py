@@ -287,7 +287,10 @@ def test_on_this_machine_a_lane_that_is_behind_is_named_with_how_far(where: Shop
     assert [str(line) for line in health.check_local_backlog(where, datetime.now(UTC))] == [
         "ok  backlog        no reader and no queue is behind"
     ]
-    slow = [ConsumerLag("copies_reader", 340, 12.4), ConsumerLag("archive", 3, 1.0)]
-    (line,) = health.check_local_backlog(replace(where, lanes=lambda: slow), datetime.now(UTC))
+    at = datetime(2026, 11, 26, 23, 41, 5).astimezone().timestamp()
+    slow = [ConsumerLag("copies_reader", 340, 12.4), ConsumerLag("archive", 3, 1.0, returning=2, returns_at=at)]
+    line, retries = health.check_local_backlog(replace(where, lanes=lambda: slow), datetime.now(UTC))
     assert line.status == "copies_reader is 12 s behind: 340 waiting"
     assert line.action
+    assert "archive: 3 waiting, 2 of them" in retries.status
+    assert "23:41:05" in retries.status

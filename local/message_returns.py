@@ -1,0 +1,82 @@
+"""Returns the messages of an ended invocation to their queue after seconds, not after the queue's visibility timeout.
+
+A function that fails sets a short visibility timeout for each message of its batch (functions/runtime/queue_batch.py).
+A function whose process is killed cannot. On AWS and in ministack (the emulator of AWS), its messages are then
+invisible for the rest of the visibility timeout, which is several minutes.
+
+ministack receives the messages and runs the function in one process, so it knows when an invocation has ended. While an
+invocation runs, its messages stay invisible for the whole timeout. When it has ended, this module makes the messages
+that it has left in flight visible after the delay of a failed delivery. If the process of ministack itself ends, no
+invocation is left: when the next process loads the saved queues, their messages are visible at once.
+
+The code runs in the process of the local AWS.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ministack.services import lambda_svc, sqs  # type: ignore[import-untyped]
+
+from functions.model.retries import retry_delay_seconds
+from local.queues import RETURNING, RETURNS_AT
+
+HELD_UNTIL = "held_until"
+"""The field of a received message with the time until which its receipt by an event source mapping hides it.
+
+If `visible_at` is another time, the function has set another visibility timeout, and the message keeps it.
+"""
+Message = dict[str, Any]
+
+
+def return_messages() -> None:
+    """From now on, return the messages of ended invocations. Runs in ministack's process, before it loads its state."""
+    receive, run = sqs._receive_messages_for_esm, lambda_svc._run_sqs_batch
+    load, count = sqs.load_persisted_state, sqs._refresh_counts
+
+    def receive_and_hold(*arguments: Any) -> list[Message]:
+        batch: list[Message] = receive(*arguments)
+        for message in batch:
+            message[HELD_UNTIL] = message["visible_at"]
+        return batch
+
+    def run_and_return(
+        mapping: Any, function: Any, event: Mapping[str, Any], batch: Sequence[Message], *queue: Any
+    ) -> None:
+        receipts = {record["receiptHandle"] for record in event["Records"]}
+        try:
+            run(mapping, function, event, batch, *queue)
+        finally:
+            with sqs._queues_lock:
+                for message in batch:
+                    if message["receipt_handle"] in receipts:  # no other invocation has received it meanwhile
+                        _return(message, time.time() + retry_delay_seconds(message["receive_count"]))
+
+    def load_and_return(data: Any) -> None:
+        load(data)
+        for queue in sqs._queues._data.values():
+            for message in queue["messages"]:
+                _return(message, time.time())
+
+    def count_returning(queue: Any) -> None:
+        count(queue)
+        at = [message["visible_at"] for message in queue["messages"] if _is_returning(message)]
+        queue["attributes"] |= {RETURNING: str(len(at)), RETURNS_AT: str(min(at, default=0))}
+
+    sqs._receive_messages_for_esm, lambda_svc._run_sqs_batch = receive_and_hold, run_and_return
+    sqs.load_persisted_state, sqs._refresh_counts = load_and_return, count_returning
+
+
+def _return(message: Message, at: float) -> None:
+    """Make a message visible at this time, if only its receipt hides it for longer."""
+    held_until = message.pop(HELD_UNTIL, None)
+    if held_until is not None and held_until == message["visible_at"]:
+        message["visible_at"] = min(held_until, at)
+
+
+def _is_returning(message: Message) -> bool:
+    """Return whether a message was received, is not being processed, and is not visible yet."""
+    is_invisible = message["visible_at"] > time.time()
+    return bool(is_invisible and message["receive_count"] and message.get(HELD_UNTIL) != message["visible_at"])
