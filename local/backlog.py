@@ -49,7 +49,6 @@ class BacklogMonitor(threading.Thread):
         super().__init__(name="backlog", daemon=True)
         self._readers, self._waiting, self._journal, self._file, self._clock = readers, waiting, journal, file, clock
         self._stopping = threading.Event()
-        self._empty_at: dict[str, float] = {}
         self._reported: dict[str, float] = {}
         self.consumer_lags: Sequence[ConsumerLag] = ()
 
@@ -70,12 +69,12 @@ class BacklogMonitor(threading.Thread):
         """Measure the lag of all consumers once, and log which consumers are behind or have caught up.
 
         A consumer is a stream poller or a queue. The lag of a poller is the age of its oldest unfinished record. The
-        lag of a queue is the time since it was last empty. A consumer is behind if records or messages wait and its lag
-        is at least LAG_THRESHOLD_SECONDS (ops/targets.py). While it is behind, it gets a new entry in the activity log
-        every REPORT_INTERVAL_SECONDS.
+        lag of a queue is the age of its oldest message that was not received yet. A consumer is behind if records or
+        messages wait and its lag is at least LAG_THRESHOLD_SECONDS (ops/targets.py). While it is behind, it gets a new
+        entry in the activity log every REPORT_INTERVAL_SECONDS.
         """
         now = self._clock()
-        self.consumer_lags = [*self._measure_readers(), *self._measure_queues(now)]
+        self.consumer_lags = [*self._measure_readers(), *self._measure_queues()]
         processes.write_private_file(self._file, json.dumps([asdict(lane) for lane in self.consumer_lags]))
         for lane in self.consumer_lags:
             self._report(lane, now)
@@ -84,14 +83,11 @@ class BacklogMonitor(threading.Thread):
         found = (poller.status() for poller in self._readers())
         return [ConsumerLag(one["name"], one["waiting"] + one["in_flight"], one["lag_ms"] / 1000) for one in found]
 
-    def _measure_queues(self, now: float) -> list[ConsumerLag]:
-        found = []
-        for name, waiting in self._waiting().items():
-            if not waiting.messages or name not in self._empty_at:
-                self._empty_at[name] = now
-            lag = now - self._empty_at[name]
-            found.append(ConsumerLag(name, waiting.messages, lag, waiting.returning, waiting.returns_at))
-        return found
+    def _measure_queues(self) -> list[ConsumerLag]:
+        return [
+            ConsumerLag(name, queue.messages, queue.oldest_seconds, queue.returning, queue.returns_at)
+            for name, queue in self._waiting().items()
+        ]
 
     def _report(self, lane: ConsumerLag, now: float) -> None:
         last = self._reported.get(lane.name)

@@ -21,7 +21,7 @@ from typing import Any
 from ministack.services import lambda_svc, sqs  # type: ignore[import-untyped]
 
 from functions.model.retries import retry_delay_seconds
-from local.queues import RETURNING, RETURNS_AT
+from local.queues import OLDEST_SECONDS, RETURNING, RETURNS_AT
 
 HELD_UNTIL = "held_until"
 """The field of a received message with the time until which its receipt by an event source mapping hides it.
@@ -60,13 +60,15 @@ def return_messages() -> None:
             for message in queue["messages"]:
                 _return(message, time.time())
 
-    def count_returning(queue: Any) -> None:
+    def count_and_measure(queue: Any) -> None:
         count(queue)
         at = [message["visible_at"] for message in queue["messages"] if _is_returning(message)]
-        queue["attributes"] |= {RETURNING: str(len(at)), RETURNS_AT: str(min(at, default=0))}
+        ages = [time.time() - message["sent_at"] for message in queue["messages"] if _is_waiting(message)]
+        found = {RETURNING: len(at), RETURNS_AT: min(at, default=0), OLDEST_SECONDS: max(ages, default=0)}
+        queue["attributes"] |= {name: str(value) for name, value in found.items()}
 
     sqs._receive_messages_for_esm, lambda_svc._run_sqs_batch = receive_and_hold, run_and_return
-    sqs.load_persisted_state, sqs._refresh_counts = load_and_return, count_returning
+    sqs.load_persisted_state, sqs._refresh_counts = load_and_return, count_and_measure
 
 
 def _return(message: Message, at: float) -> None:
@@ -80,3 +82,8 @@ def _is_returning(message: Message) -> bool:
     """Return whether a message was received, is not being processed, and is not visible yet."""
     is_invisible = message["visible_at"] > time.time()
     return bool(is_invisible and message["receive_count"] and message.get(HELD_UNTIL) != message["visible_at"])
+
+
+def _is_waiting(message: Message) -> bool:
+    """Return whether a message is visible and was not received yet."""
+    return bool(message["visible_at"] <= time.time() and not message.get("receive_count"))

@@ -19,9 +19,10 @@ DEPTH_ATTRIBUTES: Mapping[str, Any] = {
     "delayed": "ApproximateNumberOfMessagesDelayed",
 }
 
-RETURNING, RETURNS_AT = "ReturningMessages", "NextReturnAt"
+RETURNING, RETURNS_AT, OLDEST_SECONDS = "ReturningMessages", "NextReturnAt", "OldestWaitingSeconds"
 """Attributes that only a queue of the local AWS has (local/message_returns.py): how many received messages wait for
-their next delivery, and the time of the first such delivery in epoch seconds, or 0.
+their next delivery, the time of the first such delivery in epoch seconds, or 0, and the age of the oldest message that
+was not received yet.
 """
 
 
@@ -29,11 +30,13 @@ their next delivery, and the time of the first such delivery in epoch seconds, o
 class Unfinished:
     """The messages in a queue that can be received now, are being processed, or wait for their next delivery.
 
-    `messages`: their number. `returning`: how many of them were received and wait for their next delivery.
+    `messages`: their number. `oldest_seconds`: the age of the oldest of them that was not received yet.
+    `returning`: how many of them were received and wait for their next delivery.
     `returns_at`: the time of the first such delivery, in epoch seconds, or 0.
     """
 
     messages: int
+    oldest_seconds: float = 0
     returning: int = 0
     returns_at: float = 0
 
@@ -90,7 +93,12 @@ class StackQueues:
 
     def count_unfinished(self, queue: StackQueue) -> Unfinished:
         attributes = self._attributes(queue.url)
-        return Unfinished(sum(_depths(attributes).values()), int(attributes[RETURNING]), float(attributes[RETURNS_AT]))
+        return Unfinished(
+            sum(_depths(attributes).values()),
+            float(attributes[OLDEST_SECONDS]),
+            int(attributes[RETURNING]),
+            float(attributes[RETURNS_AT]),
+        )
 
     def _attributes(self, url: str) -> dict[str, str]:
         found = self._sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])["Attributes"]

@@ -50,8 +50,8 @@ class ConsumerLag:
     """How far a stream reader (a Lambda function that reads the table's stream) or a queue is behind.
 
     `waiting`: the number of unfinished records or messages.
-    `seconds`: for a stream reader, the age of its oldest unfinished record. For a queue, the time since the queue was
-    last empty.
+    `seconds`: for a stream reader, the age of its oldest unfinished record. For a queue, the age of its oldest message
+    that was not received yet.
     `returning`, `returns_at`: how many messages wait for their next delivery after a failed one, and the time of the
     first such delivery, in epoch seconds.
     """

@@ -1,6 +1,7 @@
 """A kill -9 of all processes of the shop while clients place and pay orders.
 
-A mail that was being sent stays claimed for 100 seconds after the kill. The test waits for it almost idle: `make laptop` therefore runs it beside other files.
+A mail that was being sent stays claimed for 100 seconds after the kill. The test waits for it almost idle: `make
+laptop` therefore runs it beside other files.
 """
 
 import threading

@@ -10,7 +10,7 @@ from ministack.services import lambda_svc, sqs  # type: ignore[import-untyped]
 
 from functions.model.retries import retry_delay_seconds
 from local.message_returns import return_messages
-from local.queues import RETURNING, RETURNS_AT
+from local.queues import OLDEST_SECONDS, RETURNING, RETURNS_AT
 
 VISIBILITY_SECONDS = 360
 URL = "http://localhost/queue"
@@ -75,6 +75,18 @@ def test_no_message_is_delivered_again_while_its_invocation_runs(mapping: Mappin
 
     mapping.function = run
     assert mapping.deliver() == ["1", "2"]
+
+
+def test_the_age_of_a_queue_is_that_of_its_oldest_message_that_was_not_received_yet(mapping: Mapping) -> None:
+    def age() -> float:
+        sqs._refresh_counts(mapping.queue)
+        return float(mapping.queue["attributes"][OLDEST_SECONDS])
+
+    mapping.now += 7
+    assert age() == 7
+    mapping.deliver()
+    mapping.now += retry_delay_seconds(1)
+    assert age() == 0, "both were received, and failed"
 
 
 def test_an_invocation_that_ends_late_returns_no_message_of_its_successor(mapping: Mapping) -> None:
