@@ -76,7 +76,11 @@ def main() -> None:
     loading = commands.add_parser("load", help="place many orders, measure speed and delay, and check each effect")
     loading.add_argument("--orders", type=parse_positive_int, default=600, help="default: %(default)s")
     loading.add_argument("--clients", type=parse_positive_int, default=16, help="default: %(default)s")
-    loading.add_argument("--rate", type=float, default=0, help="orders per second (default: no limit)")
+    speed = loading.add_mutually_exclusive_group()
+    speed.add_argument("--rate", type=float, default=0, help="orders per second (default: no limit)")
+    speed.add_argument(
+        "--find-rate", action="store_true", help="find the orders per second with which the shop keeps up"
+    )
     seeding = commands.add_parser("seed", help="fill the running, empty shop with the orders of three years")
     seeding.add_argument("--orders", type=parse_positive_int, default=10_000, help="default: %(default)s")
     seeding.add_argument("--seed", type=parse_positive_int, default=1, help="another number makes another shop")
@@ -131,7 +135,10 @@ def run_command(arguments: argparse.Namespace) -> None:
 def use_running_shop(shop: RunningShop, arguments: argparse.Namespace) -> None:
     match arguments.command:
         case "load":
-            load_test.run_load_test(shop, arguments.orders, arguments.clients, arguments.rate)
+            if arguments.find_rate:
+                load_test.find_rate(shop, arguments.clients)
+            else:
+                load_test.run_load_test(shop, arguments.orders, arguments.clients, arguments.rate)
         case "seed":
             fill.seed_shop(shop, arguments.orders, arguments.seed)
         case "token":

@@ -37,7 +37,7 @@ from ministack.app import app as ministack  # type: ignore[import-untyped]
 from ministack.core import lambda_runtime  # type: ignore[import-untyped]
 from ministack.services import apigateway, lambda_svc  # type: ignore[import-untyped]
 
-from local import users
+from local import backlog, users
 from local.aws_process import API_PATH, SPANS_FILE, LocalAws, LocalAwsAddress
 from local.browser_guard import rejection_reason
 from local.deploy import API_ID, describe_deployed_stack
@@ -48,6 +48,7 @@ from local.mail_refusals import refuse_mails
 from local.mail_suppression import add_suppression_list
 from local.measured_invocations import measure_invocations
 from local.message_returns import return_messages
+from local.order_limit import RETRY_AFTER_SECONDS, find_overload
 from local.shop_client import STACK_NAME, TOKEN_CACHE_SECONDS
 
 Scope = MutableMapping[str, Any]
@@ -81,6 +82,7 @@ class LocalAwsServer:
     def __init__(self, aws: LocalAws) -> None:
         self._aws, self._address = aws, aws.address
         self._requests = asyncio.Semaphore(MAX_CONCURRENT_REQUESTS)
+        self._backlog_file = aws.directory.parent / backlog.FILE
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -126,6 +128,10 @@ class LocalAwsServer:
         if len(body) > MAX_API_REQUEST_BYTES:
             detail = f"The body is too large. The maximum is {MAX_API_REQUEST_BYTES} bytes."
             await _reject(scope, receive, send, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, detail)
+            return
+        if overload := find_overload(self._backlog_file, scope["method"], scope["path"]):
+            status, wait = HTTPStatus.TOO_MANY_REQUESTS, (b"retry-after", str(RETRY_AFTER_SECONDS).encode())
+            await _send_json(send, status, _problem_document(status, overload), PROBLEM_CONTENT_TYPE, wait)
             return
         async with self._requests:
             await ministack(_rewrite_for_api(scope), _replay_body(body, receive), _replace_gateway_errors(send))

@@ -6,13 +6,17 @@ that no side effect is missing or occurs twice.
 The results depend on the machine and its current load. Therefore the test also measures the speed of a fixed reference
 loop, before and after the orders. To compare two runs, first divide the throughput of each run by its reference speed,
 and multiply its delays by this speed.
+
+A shop accepts orders faster than it can process their effects. `find_rate` finds the rate at which it keeps up.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
 import statistics
+import sys
 import threading
 import time
 import uuid
@@ -22,12 +26,16 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
+from http import HTTPStatus
 from typing import Any
 
 from local import activity_log, processes
 from local.aws_process import LocalAws
+from local.backlog import CHECK_INTERVAL_SECONDS
 from local.demo import DemoClients
 from local.shop_client import RunningShop
+from ops.api_client import ApiResponse, UnexpectedResponse
 from ops.scenarios import ADDRESS, EffectMissing, ScenarioClients
 
 STALL_TIMEOUT_SECONDS = 120
@@ -36,6 +44,12 @@ EXPECTED_MAILS = ["OrderDelivered", "OrderPaid", "OrderPlaced", "OrderShipped"]
 LAST_EFFECT = "mail OrderDelivered"
 EFFECT_KINDS = {"copied", "published", "effect"}
 REFERENCE_SECONDS = 1.0
+PROGRESS_SECONDS = 5.0
+STEP_SECONDS = 30
+"""How long `find_rate` tries each rate. A shop that is a fifth too slow is then as late as LAG_THRESHOLD_SECONDS."""
+MIN_RATE = 0.1
+RATE_PRECISION = 1.15
+"""`find_rate` stops if the lowest rate that is too high is at most this many times the highest rate that is not."""
 
 
 @dataclass
@@ -44,15 +58,19 @@ class LoadResult:
 
     `request_seconds`: the duration of each successful request.
     `failures`: the number of failed requests, by error type.
+    `limited`: how often the shop answered an order with 429, because it is far behind.
     `started_at`: the epoch seconds of the first request, by order id.
     `finished_at`: the epoch seconds of the last side effect (such as a mail), by order id.
+    `complete`: the ids of the orders whose last side effect has happened.
     `peak_memory_bytes`: the maximum memory of all processes of the shop.
     """
 
     request_seconds: list[float] = field(default_factory=list)
     failures: Counter[str] = field(default_factory=Counter)
+    limited: int = 0
     started_at: dict[str, float] = field(default_factory=dict)
     finished_at: dict[str, float] = field(default_factory=dict)
+    complete: set[str] = field(default_factory=set)
     peak_memory_bytes: int = 0
 
 
@@ -67,17 +85,21 @@ def run_load_test(shop: RunningShop, orders: int, clients: int, rate: float = 0)
     product_id = people.create_stocked_product(orders)
     reference = measure_reference_speed()
     measured = LoadResult()
-    with _track_effects(shop, measured, orders) as followed, _track_memory(shop, measured):
+    with (
+        _track_effects(shop, measured, orders) as followed,
+        _repeat(1, partial(_measure_memory, shop, measured)),
+        _repeat(PROGRESS_SECONDS, partial(_print_progress, shop, measured)),
+    ):
         began = time.time()
-        with ThreadPoolExecutor(clients) as pool:
-            due = [began + number / rate if rate else 0.0 for number in range(orders)]
-            placed = list(pool.map(lambda at: _place_and_pay_at(people, product_id, at, measured), due))
+        placed = _place_orders(people, product_id, orders, clients, rate, measured)
         seconds = time.time() - began
         print(f"{clients} clients placed and paid {orders} orders: {orders / seconds:.1f} orders per second")
         print(
             f"  request time: {_format_percentiles(measured.request_seconds, 1000)} ms; "
             f"{_format_failures(measured.failures)}"
         )
+        if measured.limited:
+            print(f"  the shop was far behind, and made its clients wait {measured.limited} times (429)")
         followed.join()
     delays = [measured.finished_at[id] - measured.started_at[id] for id in placed if id in measured.finished_at]
     seconds = max(measured.finished_at.values(), default=began) - began
@@ -88,6 +110,57 @@ def run_load_test(shop: RunningShop, orders: int, clients: int, rate: float = 0)
     check_effects(people, placed, product_id)
     print("each order has every effect exactly once, and the stock is correct")
     return measured
+
+
+def find_rate(shop: RunningShop, clients: int) -> float:
+    """Find the highest rate, in orders per second, at which no reader and no queue falls behind. Print each step.
+
+    Each rate is tried for STEP_SECONDS, and the next one after the backlog has been processed.
+    """
+    people = DemoClients(shop)
+
+    def keeps_up(rate: float) -> bool:
+        orders = math.ceil(rate * STEP_SECONDS)
+        product_id, began = people.create_stocked_product(orders), time.time()
+        _place_orders(people, product_id, orders, clients, rate, LoadResult())
+        reached = orders / (time.time() - began)
+        time.sleep(CHECK_INTERVAL_SECONDS)  # until the next measurement
+        behind = [str(lag) for lag in shop.consumer_lags() if lag.is_behind]
+        print(
+            f"{rate:.1f} orders per second: {'; '.join(behind) or f'placed {reached:.1f}, nothing is behind'}",
+            flush=True,
+        )
+        _wait_until_processed(shop)
+        return not behind and reached * RATE_PRECISION >= rate
+
+    found = find_highest(keeps_up)
+    print(f"The shop keeps up with {found:.1f} orders per second.")
+    return found
+
+
+def find_highest(is_possible: Callable[[float], bool]) -> float:
+    """Return the highest rate that is possible, with the precision RATE_PRECISION, or a rate below MIN_RATE.
+
+    Doubles the rate from 1 while it is possible, then bisects. `is_possible`: whether a rate is possible.
+    """
+    low, high = 0.0, 1.0
+    while is_possible(high):
+        low, high = high, high * 2
+    while high > max(low * RATE_PRECISION, MIN_RATE):
+        middle = (low + high) / 2
+        low, high = (middle, high) if is_possible(middle) else (low, middle)
+    return low
+
+
+def _wait_until_processed(shop: RunningShop) -> None:
+    """Wait until no record and no message waits. Raises EffectMissing if their number does not fall for a long time."""
+    lowest, fell_at = sys.maxsize, time.monotonic()
+    while waiting := sum(lag.waiting for lag in shop.consumer_lags()):
+        if waiting < lowest:
+            lowest, fell_at = waiting, time.monotonic()
+        if time.monotonic() > fell_at + STALL_TIMEOUT_SECONDS:
+            raise EffectMissing(f"{waiting} records and messages wait, and none was processed")
+        time.sleep(CHECK_INTERVAL_SECONDS)
 
 
 def place_and_pay(people: DemoClients, product_id: str) -> str:
@@ -110,6 +183,16 @@ def measure_reference_speed() -> float:
     return loops / REFERENCE_SECONDS
 
 
+def _place_orders(
+    people: DemoClients, product_id: str, orders: int, clients: int, rate: float, measured: LoadResult
+) -> list[str]:
+    """Place and pay this number of orders with parallel clients, and return their ids. `rate`: 0 means no limit."""
+    began = time.time()
+    due = [began + number / rate if rate else 0.0 for number in range(orders)]
+    with ThreadPoolExecutor(clients) as pool:
+        return list(pool.map(lambda at: _place_and_pay_at(people, product_id, at, measured), due))
+
+
 def _place_and_pay_at(people: DemoClients, product_id: str, at: float, measured: LoadResult) -> str:
     """Wait until the epoch time `at`, then place an order, pay for it, and return the order id.
 
@@ -118,10 +201,25 @@ def _place_and_pay_at(people: DemoClients, product_id: str, at: float, measured:
     time.sleep(max(0.0, at - time.time()))
     began = time.time()
     body, key = {"lines": [{"product_id": product_id, "quantity": 1}], "address": ADDRESS}, uuid.uuid4().hex
-    placed = _retry_and_time(lambda: people.alice.post("/orders", body, key=key), measured)
+    placed = _place_order(people, body, key, measured)
     measured.started_at[placed["order_id"]] = began
     _retry_and_time(lambda: people.pay_order(placed), measured)
     return str(placed["order_id"])
+
+
+def _place_order(people: DemoClients, body: Any, key: str, measured: LoadResult) -> Any:
+    """Place an order. While the shop accepts no new orders (429), wait as long as it says."""
+
+    def send() -> ApiResponse:
+        answer = people.alice.call("POST", "/orders", body, key=key)
+        if answer.status >= HTTPStatus.MULTIPLE_CHOICES and answer.status != HTTPStatus.TOO_MANY_REQUESTS:
+            raise UnexpectedResponse(f"POST /orders answered {answer.status}: {answer.body}")
+        return answer
+
+    while (answer := _retry_and_time(send, measured)).status == HTTPStatus.TOO_MANY_REQUESTS:
+        measured.limited += 1
+        time.sleep(int(answer.headers["Retry-After"]))
+    return answer.body
 
 
 def _retry_and_time(request: Callable[[], Any], measured: LoadResult) -> Any:
@@ -146,7 +244,7 @@ def _track_effects(shop: RunningShop, measured: LoadResult, orders: int) -> Iter
     The thread reads the activity log. It ends when the last mail of each order was sent, or when no side effect occurs
     for STALL_TIMEOUT_SECONDS.
     """
-    done: set[str] = set()
+    done = measured.complete
 
     def follow() -> None:
         last, heard = activity_log.read_last_id(shop.activity_log_file), time.monotonic()
@@ -166,19 +264,29 @@ def _track_effects(shop: RunningShop, measured: LoadResult, orders: int) -> Iter
 
 
 @contextmanager
-def _track_memory(shop: RunningShop, measured: LoadResult) -> Iterator[None]:
-    """Measure the memory of all processes of the shop every second during a `with` block, and record the maximum."""
+def _repeat(seconds: float, task: Callable[[], None]) -> Iterator[None]:
+    """Call `task` every `seconds` during a `with` block."""
     stopping = threading.Event()
 
-    def measure() -> None:
-        while not stopping.wait(1):
-            measured.peak_memory_bytes = max(measured.peak_memory_bytes, processes.memory_bytes(shop.process_ids))
+    def run() -> None:
+        while not stopping.wait(seconds):
+            task()
 
-    thread = threading.Thread(target=measure, name="measuring memory", daemon=True)
+    thread = threading.Thread(target=run, name="repeating", daemon=True)
     thread.start()
     yield
     stopping.set()
     thread.join()
+
+
+def _measure_memory(shop: RunningShop, measured: LoadResult) -> None:
+    """Record the maximum of the memory of all processes of the shop."""
+    measured.peak_memory_bytes = max(measured.peak_memory_bytes, processes.memory_bytes(shop.process_ids))
+
+
+def _print_progress(shop: RunningShop, measured: LoadResult) -> None:
+    behind = "; ".join(str(lag) for lag in shop.consumer_lags() if lag.is_behind) or "nothing is behind"
+    print(f"  {len(measured.started_at)} placed, {len(measured.complete)} complete; {behind}", flush=True)
 
 
 def _format_percentiles(values: Sequence[float], factor: float) -> str:

@@ -8,23 +8,25 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import boto3
 import pytest
+import urllib3
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from functions.adapters.mailer import classify_refusal
 from local import aws_process as local_aws
-from local import deploy, processes, users
+from local import backlog, deploy, processes, users
 from local.aws_process import REFUSED_MAILS, FunctionFailed, LocalAws, shell_environment
 from local.deploy import DeployedStack, DeployFailed
 from local.dynamodb_engine import Engine
 from local.shop_client import STACK_NAME
+from ops.targets import ConsumerLag
 from tests.support.forged_tokens import invalid_tokens, read_pool_key, resign_token
 
 HANDLER = """
@@ -423,6 +425,18 @@ def test_a_function_sees_how_much_of_its_timeout_is_left(shop: Shop) -> None:
         before, after = shop.get("/time")["remaining_ms"]
         assert whole_ms >= before >= whole_ms - 500, "each invocation begins with its whole time"
         assert before - 2000 < after <= before - 200
+
+
+def test_while_the_shop_is_far_behind_a_new_order_gets_a_problem_with_the_seconds_to_wait(shop: Shop) -> None:
+    file = shop.aws.directory.parent / backlog.FILE
+    file.write_text(json.dumps([asdict(ConsumerLag("order_notification", 4_167, 600.0))]))
+    try:
+        answer = urllib3.request("POST", f"{shop.aws.public_url}/orders", json={}, retries=False)
+    finally:
+        file.unlink()
+    assert (answer.status, answer.headers["Content-Type"]) == (429, "application/problem+json")
+    assert int(answer.headers["Retry-After"]) > 0
+    assert answer.json()["status"] == 429
 
 
 def test_slow_clients_do_not_block_other_clients(shop: Shop) -> None:
