@@ -326,7 +326,7 @@ def check_orders(people: ScenarioClients, placed: list[str], product_id: str) ->
     if left := people.available_stock(product_id):
         raise EffectMissing(f"{left} pieces are in stock, but all pieces were sold")
     for path in ("/orders?limit=100", "/customers/me/bought?limit=100"):
-        listed = Counter(order["order_id"] for order in _list_all(people, path))
+        listed = Counter(order["order_id"] for order in people.list_all(path))
         if wrong := [id for id in placed if listed[id] != 1]:
             raise EffectMissing(f"{len(wrong)} orders are not exactly once in the list {path}")
 
@@ -348,7 +348,7 @@ def _check_invoices(people: ScenarioClients, placed: list[str]) -> None:
 
     Raises EffectMissing if an invoice is missing or repeated, or if the numbers have a gap.
     """
-    of_these = [one for one in _list_all(people, "/customers/me/invoices?limit=100") if one["order_id"] in set(placed)]
+    of_these = [one for one in people.list_all("/customers/me/invoices?limit=100") if one["order_id"] in set(placed)]
     if len(of_these) != len(placed):
         raise EffectMissing(f"expected {len(placed)} invoices, found {len(of_these)}")
     by_series: dict[str, list[int]] = {}
@@ -377,13 +377,3 @@ def check_mails(aws: LocalAws, placed: list[str], *, allow_duplicates: bool = Fa
     # Skip this check if a process was killed, because that process may have sent a mail without writing its file.
     if not allow_duplicates and len(ours) != len(placed) * len(EXPECTED_MAILS):
         raise EffectMissing(f"expected {len(placed) * len(EXPECTED_MAILS)} different mails, found {len(ours)}")
-
-
-def _list_all(people: ScenarioClients, path: str) -> list[Any]:
-    found: list[Any] = []
-    cursor = None
-    while True:
-        page = people.alice.get(path + (f"&cursor={cursor}" if cursor else ""))
-        found += page["items"]
-        if not (cursor := page["cursor"]):
-            return found

@@ -127,8 +127,17 @@ class ScenarioClients:
 
     def mailed_events(self, order_id: str) -> list[str]:
         """Return the sorted event types, such as OrderPaid, for which the shop sent a mail about this order."""
-        found = self.alice.get(f"/orders/{order_id}/notifications?limit=100")["items"]
+        found = self.list_all(f"/orders/{order_id}/notifications?limit=100")
         return sorted(one["event"] for one in found if one["status"] == "SENT")
+
+    def list_all(self, path: str) -> list[Any]:
+        """Return the items of all pages of a list of alice. `path`: with a query string."""
+        page = self.alice.get(path)
+        found = [*page["items"]]
+        while page["cursor"]:
+            page = self.alice.get(f"{path}&cursor={page['cursor']}")
+            found += page["items"]
+        return found
 
     def available_stock(self, product_id: str) -> int:
         return int(self.alice.get(f"/products/{product_id}/stock")["available"])
