@@ -3,10 +3,11 @@
 A customer is a member of at most one company. A customer whose data was erased is a member of no company.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from functions.dynamodb.table import QueryPage
-from functions.dynamodb.writes import check_exists, delete, put_if_absent, update
+from functions.dynamodb.writes import Write, WriteConflict, adjust, delete, put_if_absent, update
 from functions.model.entities import Company, Customer
 from functions.model.errors import AlreadyExists, InAnotherCompany, NotEmpty, NotFound
 from functions.model.patterns import COMPANIES, COMPANY_BY_ID, COMPANY_WITH_MEMBERS, CUSTOMER_BY_ID
@@ -48,16 +49,14 @@ def list_companies(shop: Shop, caller: Caller, limit: int, after: str | None) ->
 def delete_company(shop: Shop, caller: Caller, company_id: str) -> None:
     """Delete a company that has no members. Only staff may call it.
 
-    The index that lists the members is eventually consistent. So a customer who joined a moment ago may stay a member
-    of the deleted company, until staff remove this customer. Raises NotEmpty, NotAllowed, and NotFound, also if the
-    command is repeated.
+    Joining changes the company. So if a customer joins after the company was read, it is read again. Raises NotEmpty,
+    NotAllowed, and NotFound, also if the command is repeated.
     """
     caller.require_group("staff")
 
     def attempt() -> None:
         found = _get_company(shop, company_id)
-        listed = shop.table.query(COMPANY_WITH_MEMBERS, company_id=company_id, limit=2).items
-        if any(isinstance(item, Customer) for item in listed):
+        if found.member_count:
             raise NotEmpty("members")
         shop.table.write(delete(COMPANY, found))
 
@@ -80,11 +79,7 @@ def add_member(shop: Shop, caller: Caller, company_id: str, customer_id: str) ->
             _get_company(shop, company_id)
             raise InAnotherCompany(before.company_id)
         after = replace(before, company_id=company_id, updated_at=shop.now_instant(), version=before.version + 1)
-        key = COMPANY.key(company_id=company_id)
-        shop.table.write(
-            update(CUSTOMER, before, after),
-            check_exists(COMPANY, key, condition_error=lambda found: NotFound("company")),
-        )
+        shop.table.write(update(CUSTOMER, before, after), _change_member_count(company_id, 1, NotFound("company")))
         return after
 
     return retry_on_conflict(shop, attempt)
@@ -103,10 +98,28 @@ def remove_member(shop: Shop, caller: Caller, company_id: str, customer_id: str)
             _get_company(shop, company_id)
             return before
         after = replace(before, company_id=None, updated_at=shop.now_instant(), version=before.version + 1)
-        shop.table.write(update(CUSTOMER, before, after))
+        shop.table.write(update(CUSTOMER, before, after), *leave_company(shop, before))
         return after
 
     return retry_on_conflict(shop, attempt)
+
+
+def leave_company(shop: Shop, member: Customer) -> Iterator[Write[Company]]:
+    """Yield the write that subtracts a leaving member from the count of the company. Nothing if there is no company."""
+    id = member.company_id
+    if id is not None and shop.table.get(COMPANY_BY_ID, company_id=id) is not None:
+        yield _change_member_count(id, -1, WriteConflict(COMPANY.type))
+
+
+def _change_member_count(company_id: str, difference: int, missing: Exception) -> Write[Company]:
+    return adjust(
+        COMPANY,
+        COMPANY.key(company_id=company_id),
+        add={"member_count": difference},
+        at_least={},
+        condition_error=lambda found: missing,
+        from_zero=("member_count",),
+    )
 
 
 @dataclass(frozen=True)

@@ -39,6 +39,7 @@ from functions.model.personal_data import FoundBy, build_owner_query, erased_row
 from functions.model.states import CLOSED_STATUSES, apply_order_command
 from functions.model.table import ARCHIVED_ORDER, CUSTOMER, ERASED_CUSTOMER, ORDER, REVIEW, SETTINGS
 from functions.shop import reviews
+from functions.shop.companies import leave_company
 from functions.shop.orders import save_order
 from functions.shop.shop import Caller, Shop, delete_if_exists, retry_on_conflict
 
@@ -80,6 +81,7 @@ def erase_customer(shop: Shop, caller: Caller, customer_id: str) -> ErasedCustom
             replace_with(CUSTOMER, found, ERASED_CUSTOMER, erased),
             *(delete(row, one) for row, one in claims if one is not None),
             *(_delete_settings(shop, customer_id, name) for name in get_args(SettingsName)),
+            *leave_company(shop, found),
         )
         return erased
 

@@ -7,7 +7,7 @@ item. A log entry records one change of its primary item.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from functions.dynamodb.codec import Image
@@ -21,6 +21,7 @@ from functions.model.patterns import CUSTOMER_OR_ERASED_BY_ID, ORDER_ITEM_COLLEC
 from functions.model.table import (
     ACTIVITY,
     ARCHIVED_ORDER,
+    COMPANY,
     ORDER,
     ORDER_NUMBER,
     ORDER_SUMMARY,
@@ -126,6 +127,25 @@ def read_source(image: Image) -> SourceItem:
 
 ImagesByKey = Mapping[ItemKey, Image]
 """Items in DynamoDB JSON, by their key. If an item does not exist, the mapping has no entry for its key."""
+
+
+def company_sources(image: Image) -> list[ItemKey]:
+    """Return, in a list, the key of the company of a customer. The list is empty for a customer without company."""
+    return [item_key(COMPANY.key(company_id=image["company_id"]["S"]))] if "company_id" in image else []
+
+
+def find_missing_company(image: Image, companies: ImagesByKey) -> Iterator[Discrepancy]:
+    """Yield a discrepancy if a customer is a member of a company that does not exist. A repair ends the membership.
+
+    `image`: the customer in DynamoDB JSON. `companies`: the existing companies, by key.
+    """
+    row, customer = read_source(image)
+    if any(place not in companies for place in company_sources(image)):
+        left = row.encode(replace(customer, company_id=None, version=customer.version + 1))
+        removed = row.encode(customer).keys() - left.keys()
+        expected = {name: value for name, value in {**image, **left}.items() if name not in removed}
+        source = (COMPANY, COMPANY.key(company_id=customer.company_id))
+        yield Discrepancy("company missing", item_key(image), image, expected, source)
 
 
 def find_order(images: ImagesByKey, order_id: str) -> SourceItem:

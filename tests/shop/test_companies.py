@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from functions.dynamodb.writes import put_if_absent
+from functions.dynamodb.writes import delete, put_if_absent
 from functions.model import table as t
 from functions.model.entities import Company, Customer
-from functions.model.errors import AlreadyExists, InAnotherCompany, NotAllowed, NotFound
+from functions.model.errors import AlreadyExists, InAnotherCompany, NotAllowed, NotEmpty, NotFound
 from functions.model.patterns import COMPANY_BY_ID, COMPANY_WITH_MEMBERS
 from functions.shop import companies, customers, erasure
 from functions.shop.shop import Caller, Shop
@@ -108,7 +108,7 @@ def test_a_member_who_leaves_is_in_no_company_and_can_join_another(shop: Shop, w
     join(shop)
     wire.clear()
     left = leave(shop)
-    assert wire.operations == ["GetItem", "UpdateItem"]
+    assert wire.operations == ["GetItem", "GetItem", "TransactWriteItems"]
     assert (left.company_id, members(shop)) == (None, [])
     wire.clear()
     assert leave(shop) == left, "again"
@@ -167,6 +167,38 @@ def test_an_erasure_takes_a_member_out_of_their_company(shop: Shop) -> None:
         companies.get_company_with_members(shop, ANN, "acme", 10, None)
 
 
+def test_a_company_that_a_customer_joins_during_its_deletion_is_not_deleted(
+    shop: Shop, rival: Shop, wire: WireTap
+) -> None:
+    wire.reply_next("DeleteItem", run_before_sending(lambda: join(rival)))
+    with pytest.raises(NotEmpty):
+        companies.delete_company(shop, STAFF, "acme")
+
+
+def test_a_company_whose_members_left_or_were_erased_can_be_deleted(shop: Shop) -> None:
+    for member in ("ann", "bob", "ann"):
+        join(shop, customer_id=member)
+    leave(shop, customer_id="bob")
+    leave(shop, customer_id="bob")
+    with pytest.raises(NotEmpty):
+        companies.delete_company(shop, STAFF, "acme")
+    erasure.erase_customer(shop, ANN, "ann")
+    companies.delete_company(shop, STAFF, "acme")
+
+
+@pytest.mark.parametrize(
+    "leaving", [leave, lambda shop: erasure.erase_customer(shop, ANN, "ann")], ids=["leave", "erase"]
+)
+def test_a_member_of_a_missing_company_can_leave_and_be_erased(shop: Shop, leaving: Callable[[Shop], object]) -> None:
+    join(shop)
+    company = shop.table.get(COMPANY_BY_ID, company_id="acme")
+    assert company is not None
+    shop.table.write(delete(t.COMPANY, company))  # as no command does it
+    leaving(shop)
+    companies.create_company(shop, STAFF, "acme", "Another company")
+    assert members(shop) == []
+
+
 # at once --------------------------------------------------------------------------------------------------------------
 def test_a_customer_who_joins_two_companies_at_once_is_in_one(shop: Shop, rival: Shop, wire: WireTap) -> None:
     wire.reply_next("TransactWriteItems", run_before_sending(lambda: join(rival, "initech")))
@@ -204,7 +236,7 @@ def test_a_customer_who_is_moved_while_leaving_stays_in_the_new_company(shop: Sh
         leave(rival)
         join(rival, "initech")
 
-    wire.reply_next("UpdateItem", run_before_sending(move_on))
+    wire.reply_next("TransactWriteItems", run_before_sending(move_on))
     assert leave(shop).company_id == "initech"
     assert (members(shop), members(shop, "initech")) == ([], ["ann"])
 
