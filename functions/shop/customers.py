@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from functions.dynamodb.keys import Instant
 from functions.dynamodb.table import QueryPage
 from functions.dynamodb.writes import Write, WriteConflict, check_unchanged, delete_if_held_by, put_if_absent, update
 from functions.model.entities import Customer, EmailClaim, ErasedCustomer, OrderSummary, Settings, SettingsName
@@ -211,12 +212,18 @@ def list_settings_of_customer(shop: Shop, caller: Caller, customer_id: str) -> t
 
 
 def update_settings(
-    shop: Shop, caller: Caller, customer_id: str, name: SettingsName, choices: dict[str, bool]
+    shop: Shop,
+    caller: Caller,
+    customer_id: str,
+    name: SettingsName,
+    choices: dict[str, bool],
+    decided_at: Instant | None = None,
 ) -> Settings:
     """Change the given choices in one group of settings, and keep the other choices of the group. Safe to repeat.
 
-    `name`: the name of the group. `choices`: for example {"shipments": False}. Raises NotFound if the caller may not
-    see the customer, and NotRegistered if the customer does not exist.
+    `name`: the name of the group. `choices`: for example {"shipments": False}. `decided_at`: do not undo a
+    choice that the customer made after this time. Raises NotFound if the caller may not see the customer, and
+    NotRegistered if the customer does not exist.
     """
 
     def attempt() -> Settings:
@@ -227,15 +234,31 @@ def update_settings(
             customer = shop.table.get(CUSTOMER_BY_ID, customer_id=customer_id)
             if customer is None:
                 raise NotRegistered
-            chosen = DEFAULT_NOTIFICATION_CHOICES | choices
-            after = Settings(customer_id=customer_id, name=name, choices=chosen, created_at=now, updated_at=now)
+            after = Settings(
+                customer_id=customer_id,
+                name=name,
+                choices=DEFAULT_NOTIFICATION_CHOICES | choices,
+                chosen_at=dict.fromkeys(choices, now),
+                created_at=now,
+                updated_at=now,
+            )
             # Without this check, the settings of a customer who is erased at the same time would stay.
             shop.table.write(put_if_absent(SETTINGS, after), check_unchanged(CUSTOMER, customer))
             return after
-        chosen = dict(before.choices) | choices
-        if chosen == before.choices:
+        changed = {
+            choice: value
+            for choice, value in choices.items()
+            if before.choices.get(choice) != value and before.chosen_at.get(choice, "") <= (decided_at or now)
+        }
+        if not changed:
             return before
-        after = replace(before, choices=chosen, updated_at=now, version=before.version + 1)
+        after = replace(
+            before,
+            choices={**before.choices, **changed},
+            chosen_at={**before.chosen_at, **dict.fromkeys(changed, now)},
+            updated_at=now,
+            version=before.version + 1,
+        )
         shop.table.write(update(SETTINGS, before, after))
         return after
 

@@ -1,6 +1,7 @@
 """Unsubscribe links in mails: they turn off one kind of mail for one customer, without signing in.
 
-A link contains a sealed token with the customer's id and the kind of mail. It does not expire: a mail may be old.
+A link contains a sealed token with the customer's id, the kind of mail, and the time of the mail. It does not expire,
+because a mail may be old. It does not undo a later choice of the customer.
 """
 
 from typing import Literal, get_args
@@ -16,22 +17,24 @@ PURPOSE = "unsubscribe"
 
 
 def create_unsubscribe_token(shop: Shop, customer_id: str, kind: MailKind) -> str:
-    """Return the token for the links in a customer's mails of a kind. The same arguments give the same token."""
-    return seal_text(shop.digest(PURPOSE), PURPOSE, f"{kind} {customer_id}")
+    """Return the token for the links in a mail of a kind that a customer gets now."""
+    return seal_text(shop.digest(PURPOSE), PURPOSE, f"{kind} {shop.now_instant()} {customer_id}")
 
 
-def unsubscribe(shop: Shop, token: str) -> None:
-    """Turn off the mails that a token names, for its customer. Safe to repeat.
+def unsubscribe(shop: Shop, token: str) -> bool:
+    """Turn off the mails that a token names, for its customer. Safe to repeat. Returns whether they are off.
 
-    Does nothing if the customer was erased: no mails are sent any more. Raises InvalidInput if the token is invalid.
+    They stay on if the customer turned them on after the mail with the token. Does nothing if the customer was erased:
+    no mails are sent any more. Raises InvalidInput if the token is invalid.
     """
     try:
-        kind, _, customer_id = open_text(shop.digest(PURPOSE), PURPOSE, token).partition(" ")
+        kind, at, customer_id = open_text(shop.digest(PURPOSE), PURPOSE, token).split(" ", 2)
     except NotSealed:
         raise InvalidInput("token", "must be the token of a link in a mail") from None
     if kind not in get_args(MailKind):
         raise InvalidInput("token", "is of a kind of mails that is not sent any more")
     try:
-        update_settings(shop, Caller(customer_id), customer_id, "notifications", {kind: False})
+        after = update_settings(shop, Caller(customer_id), customer_id, "notifications", {kind: False}, decided_at=at)
     except NotRegistered:
-        return
+        return True
+    return not after.choices[kind]

@@ -101,7 +101,7 @@ def test_a_link_that_the_shop_did_not_make_is_rejected(api: ApiHarness) -> None:
 
 @pytest.mark.parametrize("kind", ["email", "refunds", "", "product_alerts2"])
 def test_a_sealed_token_of_a_kind_of_mails_without_such_a_link_is_rejected(api: ApiHarness, kind: str) -> None:
-    token = seal_text(api.shop.digest(PURPOSE), PURPOSE, f"{kind} ann")
+    token = seal_text(api.shop.digest(PURPOSE), PURPOSE, f"{kind} 2026-11-21T09:30:00.000Z ann")
     assert "token" in click(token).field_errors
     assert settings(api) == ON
 

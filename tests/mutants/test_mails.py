@@ -14,7 +14,7 @@ from functions.dynamodb.keys import to_instant
 from functions.runtime import clients
 from functions.shop import follows, products
 from functions.shop.order_notifications import list_notifications_of_order
-from functions.shop.unsubscribe import create_unsubscribe_token, unsubscribe
+from functions.shop.unsubscribe import unsubscribe
 from tests.mutants.items import stored_items
 from tests.support.client_faults import fail_calls, record_calls
 from tests.support.harness import ANN, READERS, STAFF, WORKERS, ShopHarness
@@ -165,7 +165,6 @@ def test_a_customer_who_unsubscribed_gets_mails_of_orders_only(harness: ShopHarn
         ]
     headers = {one["Name"]: one["Value"] for one in sent[0]["Content"]["Simple"]["Headers"]}
     token = headers["List-Unsubscribe"].partition("?token=")[2].rstrip(">")
-    assert token == create_unsubscribe_token(harness.shop, ANN.id, "product_alerts"), "the API opens it"
     unsubscribe(harness.shop, token)
     harness.clock_offset += timedelta(days=2)
     assert subjects(lambda: products.update_product(harness.shop, STAFF, "mug", price=900)) == []

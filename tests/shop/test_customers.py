@@ -1,5 +1,6 @@
 """Customers: one registration with a unique address, settings, and access."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +12,7 @@ from functions.model.errors import AlreadyExists, EmailTaken, NotAllowed, NotFou
 from functions.shop import customers, erasure
 from functions.shop.orders import list_orders_of_customer
 from functions.shop.shop import Caller, Shop
+from functions.shop.unsubscribe import create_unsubscribe_token, unsubscribe
 from tests.support.actors import ANN, BOB, STAFF, WAREHOUSE
 from tests.support.samples import SAMPLES, moment
 from tests.support.tapped_client import ManualClock
@@ -140,6 +142,24 @@ def test_each_kind_of_mails_can_be_turned_off_alone_and_a_choice_of_before_is_ig
     for stored in (settings, older):
         assert [kind for kind in KINDS if not customers.wants_mails((stored,), kind)] == ["shipments"]
         assert customers.notification_choices((stored,)).keys() == {"email", *KINDS}
+
+
+def test_an_unsubscribe_link_does_not_undo_a_later_choice(shop: Shop, clock: ManualClock) -> None:
+    def choices() -> Mapping[str, bool]:
+        return customers.notification_choices(customers.list_settings_of_customer(shop, ANN, "ann"))
+
+    old = create_unsubscribe_token(shop, "ann", "product_alerts")
+    clock.sleep(1)
+    customers.update_settings(shop, ANN, "ann", "notifications", {"refunds": False})
+    assert unsubscribe(shop, old)
+    assert not choices()["product_alerts"], "a choice about other mails is no choice about these"
+    clock.sleep(1)
+    customers.update_settings(shop, ANN, "ann", "notifications", {"product_alerts": True})
+    assert not unsubscribe(shop, old)
+    assert choices()["product_alerts"]
+    clock.sleep(1)
+    assert unsubscribe(shop, create_unsubscribe_token(shop, "ann", "product_alerts"))
+    assert not choices()["product_alerts"]
 
 
 def test_only_a_registered_customer_can_choose_settings(shop: Shop) -> None:

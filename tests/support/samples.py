@@ -97,7 +97,12 @@ _SAMPLES: dict[Row[Any], Any] = {
         customer_id="ann", status="ERASING", erased_at=AT, created_at=AT, updated_at=AT, version=4
     ),
     t.SETTINGS: e.Settings(
-        customer_id="ann", name="notifications", choices={"email": True}, created_at=AT, updated_at=AT
+        customer_id="ann",
+        name="notifications",
+        choices={"email": True},
+        chosen_at={"email": AT},
+        created_at=AT,
+        updated_at=AT,
     ),
     t.EMAIL_CLAIM: e.EmailClaim(email_hash="h1", customer_id="ann", created_at=AT),
     t.WRITE_LIMIT: e.WriteLimit(customer_id="ann", used_until_ms=1795253400000, ttl=TTL),

@@ -20,6 +20,7 @@ Token = Annotated[
 FORM = """<p>Do you want to get no mails about products that you follow any more?</p>
 <form method="post"><button name="List-Unsubscribe" value="One-Click">Unsubscribe</button></form>"""
 DONE = "<p>You will get no mails about products any more. You can turn them on again in your settings.</p>"
+OUTDATED = "<p>You turned on mails about products after you got this mail. You can turn them off in your settings.</p>"
 # With the Referrer-Policy no-referrer, a browser would send the form with the Origin null.
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
@@ -36,12 +37,11 @@ def ask_to_unsubscribe(token: Token) -> Response[str]:
 
 @router.post("/unsubscribe", responses=HTML)
 def unsubscribe_with_one_click(token: Token) -> Response[str]:
-    """Turn off the mails that the link of a mail is about. Safe to repeat.
+    """Turn off the mails that the link of a mail is about, if they were not turned on after this mail. Safe to repeat.
 
     The body is the form `List-Unsubscribe=One-Click` of mail programs and of the page, or empty.
     """
-    unsubscribe(shop(), token)
-    return _page(DONE)
+    return _page(DONE if unsubscribe(shop(), token) else OUTDATED)
 
 
 def _page(content: str) -> Response[str]:

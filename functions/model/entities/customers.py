@@ -97,7 +97,7 @@ class WriteLimit:
 
 @entity
 class Settings:
-    """A named group of a customer's settings.
+    """A named group of a customer's settings. `chosen_at`: when the customer last changed a choice.
 
     The group is a separate item. So the Customer item is not written when a setting changes.
     """
@@ -105,6 +105,7 @@ class Settings:
     customer_id: str
     name: SettingsName
     choices: Mapping[str, bool]
+    chosen_at: Mapping[str, Instant]
     created_at: Instant
     updated_at: Instant
     version: int = 1
