@@ -7,7 +7,7 @@ from typing import Any
 
 from functions.dynamodb.keys import Instant
 from functions.dynamodb.table import QueryPage
-from functions.dynamodb.writes import Write, WriteConflict, check_unchanged, delete_if_held_by, put_if_absent, update
+from functions.dynamodb.writes import ConditionFailed, Write, WriteConflict, check_unchanged, delete_if_held_by, put_if_absent, update
 from functions.model.entities import Customer, EmailClaim, ErasedCustomer, OrderSummary, Settings, SettingsName
 from functions.model.errors import AlreadyExists, EmailTaken, NotAllowed, NotFound, NotRegistered, WrongState
 from functions.model.mail_kinds import MAIL_KINDS
@@ -30,8 +30,9 @@ def register_customer(shop: Shop, caller: Caller, email: str, name: str) -> Cust
     """Register the caller as a customer with a verified e-mail address.
 
     One transaction writes the customer and an EmailClaim item. The key of the EmailClaim item is the hash of the
-    address. So no two customers have the same address. Raises AlreadyExists, EmailTaken, and WrongState if the customer
-    was erased. Not safe to repeat: the second call raises AlreadyExists.
+    address. So no two customers have the same address. Safe to repeat: with the name and address of the stored customer,
+    the call returns this customer. Raises AlreadyExists if they differ, EmailTaken, and WrongState if the customer was
+    erased.
     """
     now = shop.now_instant()
     customer = Customer(
@@ -43,10 +44,15 @@ def register_customer(shop: Shop, caller: Caller, email: str, name: str) -> Cust
         updated_at=now,
     )
     claim = EmailClaim(email_hash=customer.email_hash, customer_id=caller.id, created_at=now)
-    shop.table.write(
-        put_if_absent(CUSTOMER, customer, condition_error=_registration_refusal),
-        put_if_absent(EMAIL_CLAIM, claim, condition_error=lambda found: EmailTaken()),
-    )
+    try:
+        shop.table.write(
+            put_if_absent(CUSTOMER, customer, condition_error=ConditionFailed),
+            put_if_absent(EMAIL_CLAIM, claim, condition_error=lambda found: EmailTaken()),
+        )
+    except ConditionFailed as failed:
+        if isinstance(failed.item, Customer) and (failed.item.name, failed.item.email) == (name, email):
+            return failed.item
+        raise _registration_refusal(failed.item) from None
     return customer
 
 

@@ -28,7 +28,17 @@ def test_a_customer_registers_in_one_transaction(shop: Shop, wire: WireTap) -> N
     assert (made.name, made.email, made.created_at, made.version) == ("Eve Elder", "Eve@Example.com", moment(), 1)
 
 
-def test_a_customer_cannot_register_twice(shop: Shop) -> None:
+def test_a_repeated_registration_returns_the_customer_as_stored(shop: Shop, clock: ManualClock, wire: WireTap) -> None:
+    made = customers.register_customer(shop, EVE, "eve@example.com", "Eve Elder")
+    clock.sleep(60)
+    wire.clear()
+    assert customers.register_customer(shop, EVE, "eve@example.com", "Eve Elder") == made
+    assert wire.operations == ["TransactWriteItems"]
+
+
+def test_a_customer_cannot_register_twice_with_different_data(shop: Shop) -> None:
+    with pytest.raises(AlreadyExists):
+        customers.register_customer(shop, ANN, "ann@example.com", "Ann Oak")
     with pytest.raises(AlreadyExists):
         customers.register_customer(shop, ANN, "another@example.com", "Ann Oak")
     assert customers.get_customer(shop, ANN, "ann").name == "Ann Ash"

@@ -163,7 +163,8 @@ class CustomerPage(ResponseModel):
 def register(caller: SignedIn, request: Request, profile: Profile) -> Response[CustomerAnswer]:
     """Register as a customer.
 
-    The customer gets the e-mail address that the identity provider has verified for the owner of the token.
+    The customer gets the e-mail address that the identity provider has verified for the owner of the token. Safe to
+    repeat: with the same data, the customer is returned. Other data is rejected, and does not change the customer.
     """
     email = _fetch_verified_email(caller, request.headers.get("authorization") or "")
     customer = customers.register_customer(shop(), caller, email, profile.name)
