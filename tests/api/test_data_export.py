@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -56,6 +57,23 @@ def test_every_item_of_a_row_that_belongs_to_a_customer_is_exported_once_with_al
         assert item["data"].keys() == t.ROWS_BY_TYPE[item["type"]].fields.keys()
     (order,) = [item["data"] for item in found if item["type"] == "Order"]
     assert order["address"]["street"] == "1 Elm Row"
+
+
+@pytest.mark.parametrize("limit", [1, 2, 100])
+@pytest.mark.parametrize("number", [0, 1, 2, 3])
+def test_an_export_has_all_orders_accounts_and_other_items_of_a_kind(bare: ApiHarness, number: int, limit: int) -> None:
+    varied = {
+        "order_id": (t.ORDER, t.ORDER_SUMMARY, t.PAYMENT),
+        "account_id": (t.ACCOUNT, t.ENTRY),
+        "product_id": (t.REVIEW, t.FOLLOW),
+    }
+    for n in range(number):
+        for field, rows in varied.items():
+            put(bare, {row.type: replace(SAMPLES[row], **{field: f"id-{n}"}) for row in rows})
+    fields = {row.type: field for field, rows in varied.items() for row in rows}
+    found = [item for page in pages(bare, ANN, limit=limit) for item in page]
+    exported = sorted((item["type"], item["data"][fields[item["type"]]]) for item in found)
+    assert exported == sorted((type_name, f"id-{n}") for type_name in fields for n in range(number))
 
 
 def test_another_customer_and_the_warehouse_see_nothing_and_staff_see_the_same(bare: ApiHarness) -> None:

@@ -16,7 +16,7 @@ from functions.model.entities import ArchivedOrder, Order
 from functions.model.errors import IdempotencyKeyReused
 from functions.model.totals import ContributionChange
 from functions.runtime import clients
-from functions.shop import cancellation, orders, payments, placing, refund_processing, refunds, returns
+from functions.shop import cancellation, discounts, orders, payments, placing, refund_processing, refunds, returns
 from functions.shop.shop import Shop
 from local.expiry import expire_until, kept_items
 from tests.support.actors import report_dispute
@@ -172,6 +172,21 @@ def test_an_order_whose_copies_are_behind_is_archived_later(harness: ShopHarness
     ((_, body),) = archived_objects(harness, "orders/").items()
     assert parse_archive(body) == before
     assert [image["type"]["S"] for image in order_partition(harness, order_id)] == ["ArchivedOrder"]
+
+
+def test_a_cancelled_free_order_ends_and_is_archived(harness: ShopHarness) -> None:
+    harness.open_shop()
+    discounts.create_discount(harness.shop, STAFF, "FREE", 100)
+    lines = {"mug": placing.RequestedLine(1)}
+    placed = placing.place_order(harness.shop, ANN, "key", lines, HOME_ADDRESS, {}, discount_code="FREE").order
+    assert isinstance(placed, Order)
+    cancellation.cancel_order(harness.shop, ANN, placed.order_id)
+    harness.process_all()
+    cancelled = orders.get_order(harness.shop, ANN, placed.order_id)
+    assert isinstance(cancelled, Order)
+    assert (cancelled.status, cancelled.refunded, cancelled.owed) == ("CANCELLED", 0, 0)
+    assert run_archive(*order_messages(expire_everything(harness))) == []
+    assert isinstance(orders.get_order(harness.shop, ANN, placed.order_id), ArchivedOrder)
 
 
 def test_an_order_that_is_not_closed_is_never_archived(harness: ShopHarness) -> None:
