@@ -68,6 +68,7 @@ dead-letter queue as its target:
     yield """
 - **At least once**: an event may be delivered again. Repeated events have the same `id`.
 - **In no order**: compare the `version` of events about the same item. Ignore a version lower than one you have seen.
+  Compare versions as numbers: 10 is later than 9.
 - **No personal data**: events contain ids, states and amounts. Read names and addresses from the API when you need
   them, because queues and archives of events cannot be erased.
 - **Fields may be added**, and also values of a field with a fixed list. No field is removed or changes its meaning

@@ -10,6 +10,7 @@ from functions.dynamodb.writes import (
     WriteConflict,
     check_absent,
     check_unchanged,
+    copy_attributes,
     delete_if_older,
     put_if_absent,
     put_if_held_by,
@@ -120,6 +121,25 @@ def test_a_write_holds_under_its_condition(library: Table, name: str, others: li
     library.write(put_if_absent(BOOK, book()))
     library.write(*others, HOLDS[name])
     assert len(library.query(LOANS, book_id="b1").items) == len(others)
+
+
+def test_version_10_is_later_than_version_9(library: Table) -> None:
+    library.write(put_if_absent(BOOK, book(version=9)))
+    library.write(put_if_newer(BOOK, book(version=10)))
+    for write in (put_if_newer, delete_if_older):
+        with pytest.raises(WriteConflict):
+            library.write(write(BOOK, book(version=9)))
+    key = BOOK.key(book_id="b1")
+    copied = {
+        version: copy_attributes(BOOK, key, {"title": "Emma"}, ("source_version", version), ("title", ["Emma"]))
+        for version in (9, 10)
+    }
+    for version in (9, 10):
+        library.write(copied[version])
+    with pytest.raises(WriteConflict):
+        library.write(copied[9])
+    library.write(delete_if_older(BOOK, book(version=11)))
+    assert get_book(library) is None
 
 
 @pytest.mark.parametrize("others", [[], [put_if_absent(LOAN, loan())]], ids=["alone", "in a transaction"])
