@@ -1,19 +1,25 @@
 """The workflows for GitHub: targets that there are, actions by their content, no more leave than each job needs."""
 
+import os
 import re
-from collections.abc import Iterator
+import subprocess
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml  # type: ignore[import-untyped]  # its types are a package of their own
 
+from tests.simulation.minimizer import replay_command
+
 PROJECT = Path(__file__).parents[1]
 FILES = sorted((PROJECT / ".github" / "workflows").glob("*.yml"))
+SHELL = ("bash", "--noprofile", "--norc", "-eo", "pipefail", "-c")
 MAKE = re.compile(r"\bmake ([a-z-]+)")
 LEAVE = {  # all that these jobs may do; any other job reads the code
     ("deploy", "deploy"): {"contents": "read", "id-token": "write"},
     ("diff", "diff"): {"contents": "read", "id-token": "write"},
+    ("night", "report"): {"issues": "write"},
     ("release", "publish"): {"contents": "write", "id-token": "write", "attestations": "write"},
 }
 TRIGGERS = {
@@ -88,7 +94,7 @@ def test_a_command_gets_values_only_by_its_environment(file: Path) -> None:
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_a_step_fails_with_any_command_of_its_pipes(file: Path) -> None:
-    """GitHub runs `shell: bash` with pipefail. Its own default only fails with the last command of a pipe."""
+    """GitHub runs `shell: bash` as SHELL. Its own default only fails with the last command of a pipe."""
     workflow = read(file.stem)
     assert workflow["defaults"] == {"run": {"shell": "bash"}}
     assert [one for one in (*workflow["jobs"].values(), *steps(workflow)) if {"defaults", "shell"} & one.keys()] == []
@@ -136,3 +142,39 @@ def test_the_job_that_publishes_runs_no_code_of_the_repository() -> None:
 def test_a_fork_gets_no_role() -> None:
     (job,) = read("diff")["jobs"].values()
     assert "head.repo.full_name == github.repository" in job["if"]
+
+
+# the nightly report ---------------------------------------------------------------------------------------------------
+GH = """#!/bin/sh
+echo "$1 $2 $3" >> calls
+case "$2" in
+list) echo "$OPEN_ISSUE" ;;
+*) while [ "$1" != --body-file ]; do shift; done; cat "$2" >> said ;;
+esac
+"""
+
+
+def run_script(script: str, folder: Path, programs: Mapping[str, str], **variables: str) -> int:
+    """Run the script of a step as GitHub does, with stubs of some programs, and return its exit code."""
+    for name, text in programs.items():
+        (folder / name).write_text(text)
+        (folder / name).chmod(0o755)
+    environment = {"PATH": f"{folder}:{os.environ['PATH']}", **variables}
+    return subprocess.run([*SHELL, script], cwd=folder, env=environment, check=False).returncode
+
+
+@pytest.mark.parametrize(("open_issue", "call"), [("", "issue create --title"), ("7", "issue comment 7")])
+def test_a_failing_seed_fails_the_night_and_is_reported_in_one_open_issue(
+    tmp_path: Path, open_issue: str, call: str
+) -> None:
+    jobs = read("night")["jobs"]
+    simulate, collect = (step["run"] for step in jobs["simulate"]["steps"] if "PART" in step.get("run", ""))
+    failing = f"#!/bin/sh\necho 'seed 9'\necho '  replay: {replay_command(9)}'\nexit 2\n"
+    assert run_script(simulate, tmp_path, {"make": failing}, PART="3", GITHUB_RUN_NUMBER="1") == 2
+    assert run_script(collect, tmp_path, {}, PART="3", GITHUB_STEP_SUMMARY="summary") == 0
+    report = jobs["report"]
+    assert report["needs"] == "simulate"
+    (step,) = (one for one in report["steps"] if "run" in one)
+    assert run_script(step["run"], tmp_path, {"gh": GH}, OPEN_ISSUE=open_issue, TITLE="t", RUN="u", COMMIT="c") == 0
+    assert (tmp_path / "calls").read_text().splitlines() == ["issue list --app", call]
+    assert replay_command(9) in (tmp_path / "said").read_text().splitlines()
