@@ -168,7 +168,7 @@ sbom: installed ## write the software bill of materials (CycloneDX) to build/sbo
 	$(python) -m tools.sbom
 
 release: installed ## check version and changelog, and write source, bundle and SBOM to build/release; TAG=v0.2.0 checks a tag, too
-	$(python) -m tools.release $(if $(TAG),--tag $(TAG)) $(ARGS)
+	$(python) -m tools.release $${TAG:+"--tag=$$TAG"} $(ARGS)
 
 audit: installed ## check the installed packages for known vulnerabilities
 	$(python) -m tools.audit

@@ -125,8 +125,9 @@ def test_only_a_tag_of_a_version_is_released_and_only_after_its_tests() -> None:
     workflow = read("release")
     assert workflow["on"] == {"push": {"tags": ["v*"]}}
     build, publish = workflow["jobs"]["build"], workflow["jobs"]["publish"]
-    ran = [step["run"] for step in build["steps"] if "run" in step]
-    assert ran == ["make setup", 'make release TAG="$GITHUB_REF_NAME"', "make check", "make test"]
+    ran = [(step["run"], step.get("env")) for step in build["steps"] if "run" in step]
+    tag = {"TAG": "${{ github.ref_name }}"}
+    assert ran == [("make setup", None), ("make release", tag), ("make check", None), ("make test", None)]
     assert publish["needs"] == "build"
 
 

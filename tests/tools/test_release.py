@@ -2,7 +2,9 @@
 
 import hashlib
 import json
+import os
 import re
+import subprocess
 import tarfile
 import zipfile
 from pathlib import Path
@@ -133,3 +135,20 @@ def test_the_same_files_give_the_same_zip(tmp_path: Path) -> None:
     first = release.zip_folder(folder, tmp_path / "1.zip").read_bytes()
     (folder / "a.py").write_text("a.py")
     assert release.zip_folder(folder, tmp_path / "2.zip").read_bytes() == first
+
+
+def test_a_tag_is_one_argument_and_never_text_of_a_script(tmp_path: Path) -> None:
+    """Git allows these characters in the name of a tag."""
+    mark = tmp_path / "mark"
+    tag = f"""v0.2.0"'$(touch${{IFS}}{mark});`touch${{IFS}}{mark}`$(shell${{IFS}}touch${{IFS}}{mark})"""
+    installed = ("--assume-old=.venv/.installed", "--assume-old=node_modules/.installed")
+    done = subprocess.run(
+        ["make", "-s", *installed, "release", "python=printf '<%s>'"],
+        cwd=PROJECT,
+        env={"PATH": os.environ["PATH"], "TAG": tag},
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout == f"<-m><tools.release><--tag={tag}>"
+    assert not mark.exists()
