@@ -6,6 +6,7 @@
 STAGE ?= dev
 ARGS ?=
 ALLOW ?=
+DEPLOYED ?=
 SEEDS ?= 1-500
 HOSTILE ?= 9000
 ORDERS ?= 10000
@@ -111,10 +112,12 @@ preflight: installed ## check what the account lacks for STAGE (dev) and its ord
 	$(cdk) synth --quiet --context stage=$(STAGE)
 	$(python) -m ops preflight --stack orderstream-$(STAGE) --template build/cdk.out/orderstream-$(STAGE).template.json $(ARGS)
 
+# DEPLOYED: a folder with the deployed template.json, and the table.json of `aws dynamodb describe-table`. Without it, AWS
+# is asked.
 predeploy: installed ## check that a deploy replaces nothing that is retained, and changes at most one index; ALLOW="ID ID"
 	$(cdk) synth --quiet --context stage=$(STAGE) $(ARGS)
-	$(python) -m ops indexes --stack orderstream-$(STAGE) --template build/cdk.out/orderstream-$(STAGE).template.json
-	$(python) -m ops review --stack orderstream-$(STAGE) --template build/cdk.out/orderstream-$(STAGE).template.json $(ALLOW:%=--allow %)
+	$(python) -m ops indexes --stack orderstream-$(STAGE) --template build/cdk.out/orderstream-$(STAGE).template.json $(DEPLOYED:%=--against %/table.json)
+	$(python) -m ops review --stack orderstream-$(STAGE) --template build/cdk.out/orderstream-$(STAGE).template.json $(DEPLOYED:%=--against %/template.json) $(ALLOW:%=--allow %)
 
 review: predeploy ## let CloudFormation plan the deploy of STAGE (dev) as a change set, and check that; deploys nothing
 	$(cdk) deploy --all --method prepare-change-set --change-set-name orderstream-review --context stage=$(STAGE) $(ARGS)

@@ -17,6 +17,7 @@ FILES = sorted((PROJECT / ".github" / "workflows").glob("*.yml"))
 SHELL = ("bash", "--noprofile", "--norc", "-eo", "pipefail", "-c")
 MAKE = re.compile(r"\bmake ([a-z-]+)")
 LEAVE = {  # all that these jobs may do; any other job reads the code
+    ("deploy", "read"): {"id-token": "write"},
     ("deploy", "deploy"): {"contents": "read", "id-token": "write"},
     ("diff", "diff"): {"contents": "read", "id-token": "write"},
     ("night", "report"): {"issues": "write"},
@@ -113,12 +114,21 @@ def test_checks_run_on_linux_and_macos_and_on_every_python_that_is_supported() -
 
 def test_a_deploy_waits_for_its_environment_and_is_never_cancelled() -> None:
     workflow = read("deploy")
-    (job,) = workflow["jobs"].values()
-    assert job["environment"] == "${{ inputs.stage }}"
+    jobs = workflow["jobs"]
+    assert {name: job.get("environment") for name, job in jobs.items()} == {
+        "read": "${{ inputs.stage }}",
+        "prepare": None,
+        "deploy": "${{ inputs.stage }}",
+    }
     assert workflow["concurrency"] == {"group": "deploy-${{ inputs.stage }}", "cancel-in-progress": False}
-    before = [step.get("run", step.get("uses", "")) for step in job["steps"]]
-    tested, let_in = before.index("make test"), next(n for n, one in enumerate(before) if "credentials" in one)
-    assert tested < let_in, "the tested code runs without the role"
+
+
+def test_a_deploy_is_tested_and_reviewed_before_it() -> None:
+    jobs = read("deploy")["jobs"]
+    assert jobs["prepare"]["needs"] == "read"
+    ran = [step["run"].partition(" STAGE=")[0] for step in jobs["prepare"]["steps"] if "run" in step]
+    assert ran == ["make setup", "make check", "make test", "make predeploy"]
+    assert "prepare" in jobs["deploy"]["needs"]
 
 
 def test_only_a_tag_of_a_version_is_released_and_only_after_its_tests() -> None:
@@ -131,11 +141,19 @@ def test_only_a_tag_of_a_version_is_released_and_only_after_its_tests() -> None:
     assert publish["needs"] == "build"
 
 
-def test_the_job_that_publishes_runs_no_code_of_the_repository() -> None:
+@pytest.mark.parametrize(("workflow", "job"), sorted(LEAVE.keys() - {("diff", "diff")}))
+def test_a_job_with_permissions_runs_no_code_of_the_repository(workflow: str, job: str) -> None:
+    """It runs programs of GitHub's machine, and the CDK of the lock file, without the scripts of its installation."""
+    found = read(workflow)["jobs"][job]["steps"]
+    taken = [step["with"]["sparse-checkout"].split() for step in found if "checkout" in step.get("uses", "")]
+    assert taken == ([["cdk.json", "package.json", "package-lock.json"]] if job == "deploy" else [])
+    lines = [line for step in found for line in step.get("run", "").splitlines()]
+    assert not [line for line in lines if re.search(r"\b(make|python3?|pip|uv|npx)\b", line)]
+    assert not [line for line in lines if "npm " in line and "--ignore-scripts" not in line]
+
+
+def test_all_files_of_a_release_are_attested() -> None:
     publish = read("release")["jobs"]["publish"]
-    assert not [step for step in publish["steps"] if "checkout" in step.get("uses", "")]
-    (script,) = (step["run"] for step in publish["steps"] if "run" in step)
-    assert {line.split()[0] for line in script.strip().splitlines()} == {"mv", "gh"}
     (attested,) = (step["with"] for step in publish["steps"] if "attest" in step.get("uses", ""))
     assert attested == {"subject-checksums": "release/SHA256SUMS"}
 

@@ -100,6 +100,9 @@ def command(commands: targets.Subparsers) -> None:
     )
     parser.add_argument("--stack", required=True, help="the name of the stack, such as orderstream-prod")
     parser.add_argument("--region", help="the AWS region (default: as configured)")
+    parser.add_argument(
+        "--against", type=Path, metavar="FILE", help="use the deployed template in this file instead of asking AWS"
+    )
     compared = parser.add_mutually_exclusive_group(required=True)
     compared.add_argument("--template", type=Path, metavar="FILE", help="the template to deploy")
     compared.add_argument("--change-set", metavar="NAME", help="a change set of the stack, as `make review` creates it")
@@ -111,14 +114,12 @@ def command(commands: targets.Subparsers) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Print what the deploy would replace or remove. Exits with 1 if that is not allowed, or if AWS does not say."""
-    client = boto3.client("cloudformation", region_name=args.region)
     try:
-        deployed = _deployed_resources(client, args.stack)
+        deployed = _resources_of_file(args.against) if args.against else _deployed_resources(args.stack, args.region)
         if args.change_set:
-            found = dict(review_change_set(deployed, _changes(client, args.stack, args.change_set)))
+            found = dict(review_change_set(deployed, _changes(args.stack, args.region, args.change_set)))
         else:
-            template = json.loads(args.template.read_text(encoding="utf-8"))
-            found = dict(review_templates(deployed, template["Resources"]))
+            found = dict(review_templates(deployed, _resources_of_file(args.template)))
     except (BotoCoreError, ClientError, OSError, ValueError) as error:
         sys.exit(f"Cannot review the deploy of {args.stack}: {error}")
     print("\n".join(found.values()) or "Nothing that is retained is replaced or removed.")
@@ -127,8 +128,18 @@ def run(args: argparse.Namespace) -> None:
         sys.exit(f'Refused: see docs/upgrades.md#the-stack. To do it nevertheless: make deploy ... ALLOW="{ids}"')
 
 
-def _deployed_resources(client: Any, stack: str) -> Resources:
+def _resources_of_file(template: Path) -> Resources:
+    """Return the resources of a template. Raises ValueError if the file is not a template."""
+    document = json.loads(template.read_text(encoding="utf-8"))
+    if not isinstance(document, dict) or "Resources" not in document:
+        raise ValueError(f"{template} has no Resources: name a CloudFormation template")
+    found: Resources = document["Resources"]
+    return found
+
+
+def _deployed_resources(stack: str, region: str | None) -> Resources:
     """Return the resources of the deployed template. They are empty if the stack does not exist or has no template."""
+    client = boto3.client("cloudformation", region_name=region)
     try:
         body: Any = client.get_template(StackName=stack)["TemplateBody"]
     except ClientError as error:
@@ -140,8 +151,9 @@ def _deployed_resources(client: Any, stack: str) -> Resources:
     return found
 
 
-def _changes(client: Any, stack: str, name: str) -> Iterator[Mapping[str, Any]]:
+def _changes(stack: str, region: str | None, name: str) -> Iterator[Mapping[str, Any]]:
     """Yield the changes of a change set. Raises ValueError if CloudFormation could not create it."""
+    client = boto3.client("cloudformation", region_name=region)
     asked = {"StackName": stack, "ChangeSetName": name}
     while True:
         page = client.describe_change_set(**asked)

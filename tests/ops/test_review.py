@@ -103,6 +103,16 @@ def test_a_deploy_that_loses_data_is_refused_unless_it_is_allowed(
     assert capsys.readouterr().out == f"{sentence}\n"
 
 
+def test_a_template_in_a_file_is_reviewed_without_aws(tmp_path: Path, wanted: Path) -> None:
+    before = tmp_path / "deployed.json"
+    before.write_text(json.dumps({"Resources": DEPLOYED}))
+    with pytest.raises(SystemExit, match='ALLOW="Files"'):
+        deploy(wanted, without("Files"), "--against", str(before))
+    before.write_text("{}")
+    with pytest.raises(SystemExit, match="Cannot review the deploy of .*Resources"):
+        deploy(wanted, without("Files"), "--against", str(before))
+
+
 def test_a_mapping_keeps_its_position_also_if_it_is_not_retained() -> None:
     deployed = {"Mapping": {"Type": "AWS::Lambda::EventSourceMapping", "Properties": {"EventSourceArn": "one"}}}
     moved = copy.deepcopy(deployed)
