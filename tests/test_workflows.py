@@ -57,6 +57,19 @@ def test_there_are_workflows_for_checks_deploys_diffs_nightly_seeds_and_releases
     assert {file.stem: set(read(file.stem)["on"]) for file in FILES} == TRIGGERS
 
 
+def test_dependabot_updates_every_folder_with_dependencies() -> None:
+    updates = yaml.safe_load((PROJECT / ".github" / "dependabot.yml").read_text())["updates"]
+    folders = {
+        it["package-ecosystem"]: [*it.get("directories", ()), *filter(None, [it.get("directory")])] for it in updates
+    }
+    tracked = subprocess.run(
+        ["git", "ls-files"], cwd=PROJECT, capture_output=True, text=True, check=True
+    ).stdout.split()
+    locked = {f"/{Path(it).parent}".rstrip(".") for it in tracked if Path(it).name == "requirements.in"}
+    assert {*folders["uv"]} == locked
+    assert folders["npm"] == folders["github-actions"] == ["/"]
+
+
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_every_action_is_pinned_by_its_commit_and_says_which_version_that_is(file: Path) -> None:
     used = re.findall(r"^\s*- uses: (.*)$", file.read_text(), re.MULTILINE)

@@ -96,6 +96,7 @@ def test_every_package_of_a_lock_has_its_hashes_and_no_host(lock: Path) -> None:
     assert len(entries) == len(locks.locked_packages(lock)) > 5
     assert not [entry for entry in entries if "--hash=sha256:" not in entry]
     assert not re.search(r"https?://|--index-url|--find-links", text)
+    assert "\n--only-binary :all:\n" in text, "the setup script of a source package would run at its installation"
 
 
 def test_every_installation_of_python_packages_checks_the_hashes(
@@ -104,6 +105,8 @@ def test_every_installation_of_python_packages_checks_the_hashes(
     makefile = (locks.PROJECT / "Makefile").read_text().replace("\\\n", " ")
     installs = [line for line in makefile.splitlines() if re.search(r"\bpip install\b", line)]
     assert len(installs) == 2, "one for .venv, with uv and the rest; one for the benchmarks"
+    assert "'/^--only-binary/p;/^uv==/,/# via/p'" in makefile, "the lock of uv has the options of its lock"
+    assert "--ignore-scripts" in makefile.partition("npm = ")[2].splitlines()[0]
     for line in installs:
         assert line.count("pip install") == line.count("--require-hashes"), line
     workflows = [file.read_text() for file in (locks.PROJECT / ".github" / "workflows").glob("*.yml")]
