@@ -17,7 +17,7 @@ from prove.deployed import DeployedTarget, Refused, check_throw_away
 from prove.laptop import LaptopTarget
 from prove.price import MAX_DOLLARS, estimate_dollars
 from prove.report import FOLDER, build_report, render_report, write_report
-from prove.steps import STEPS, Result, Step, has_failed, run_steps
+from prove.steps import STEPS, Result, Step, judge, run_steps, without_result
 from stacks.stage import InvalidSetting
 from stacks.synth_cache import SynthFailed
 
@@ -34,7 +34,7 @@ DESTROY = Step(
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the proof, write the report, and return the exit code: 1 if it has not passed, 130 after Ctrl-C."""
+    """Run the proof, write the report, and return the exit code: 1 if it failed or is incomplete, 130 after Ctrl-C."""
     options = parse_options(arguments)
     if options.stage == LAPTOP:
         target: DeployedTarget | LaptopTarget = LaptopTarget(**_burst(options))
@@ -71,6 +71,7 @@ def prove(
         interrupted = True
         print("\nInterrupted. The stage is destroyed now.", flush=True)
     finally:
+        results += without_result(results, STEPS)
         if isinstance(target, DeployedTarget):
             with suppress(KeyboardInterrupt):
                 measure_late(target, results, wait=not interrupted)
@@ -87,7 +88,7 @@ def prove(
         print(f"\n{render_report(report)}\nThe report is in {options.report}")
         if keep:
             print(f"{options.stage} is kept. Run make prove STAGE={options.stage} again, or destroy it by hand.")
-    return 130 if interrupted else int(has_failed(results))
+    return 130 if interrupted else int(judge(results) != "passed")
 
 
 def collect(results: list[Result], target: DeployedTarget | LaptopTarget, found: Iterable[Result]) -> None:

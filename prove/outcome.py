@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-OK, FAILED, DIFFERS, NOT_HERE = "ok", "failed", "differs", "not possible here"
+OK, FAILED, DIFFERS, NOT_HERE, NOT_RUN = "ok", "failed", "differs", "not possible here", "not run"
 
 
 class StepFailed(RuntimeError):
@@ -11,15 +11,16 @@ class StepFailed(RuntimeError):
 
 
 class NotPossible(RuntimeError):
-    """A step cannot run on this target. The text is the reason. The report never shows it as passed."""
+    """A step finds that it cannot run now. The text is the reason. The proof is then incomplete."""
 
 
 @dataclass(frozen=True)
 class Outcome:
     """What a step has shown.
 
-    `status`: OK, FAILED, DIFFERS or NOT_HERE. `seen`: a sentence, or the reason. `probes`: the result of each played
-    probe by name, and `listed`: the probes whose difference docs/conformance.md lists.
+    `status`: OK, FAILED, DIFFERS, NOT_RUN, or NOT_HERE if the step cannot exist on this target. `seen`: a sentence, or
+    the reason. `probes`: the result of each played probe by name, and `listed`: the probes whose difference
+    docs/conformance.md lists.
     """
 
     status: str

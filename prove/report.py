@@ -10,8 +10,9 @@ from typing import Any
 
 from docs.markdown import render_table
 from prove.outcome import NOT_HERE
+from prove.outcome import NOT_RUN as STEP_NOT_RUN
 from prove.price import step_dollars
-from prove.steps import Result, has_failed
+from prove.steps import Result, judge
 from stacks import PROJECT
 from tests.conformance.results import DIFFERS, NOT_RUN
 
@@ -23,12 +24,13 @@ def build_report(results: Sequence[Result], *, target: str, dollars: float | Non
     """Return the report as data. `dollars`: the estimate before the start. `facts`: further facts of the run."""
     report = {
         "target": target,
-        "passed": not has_failed(results),
+        "verdict": judge(results),
         "version": _version(),
         **facts,
         "seconds": round(sum(one.seconds for one in results), 1),
         "estimated_dollars": None if dollars is None else round(dollars, 2),
         "steps": [_step(one) for one in results],
+        "not_run": {one.step.name: one.outcome.seen for one in results if one.outcome.status == STEP_NOT_RUN},
         "differences": [
             {"probe": name, "found": result.removeprefix(DIFFERS), "listed": name in one.outcome.listed}
             for one in results
@@ -76,12 +78,15 @@ def render_report(report: Mapping[str, Any]) -> str:
 
 
 def _parts(report: Mapping[str, Any]) -> Iterator[str]:
-    yield f"# Proof of Orderstream {report['version']}: {'passed' if report['passed'] else 'FAILED'}"
+    yield f"# Proof of Orderstream {report['version']}: {report['verdict'].upper()}"
     where = "this machine" if report["target"] == "laptop" else f"an AWS account in {report.get('region')}"
     cost = "" if report["estimated_dollars"] is None else f", at most {report['estimated_dollars']:.2f} USD by estimate"
     yield f"On {where}, begun {report.get('began')}, {report['seconds']:.0f} s{cost}. What the steps do: docs/prove.md."
     columns = ("step", "result", "seen", "s", "requests", "read units", "write units", "USD")
     yield render_table(columns, [_row(one) for one in report["steps"]])
+    if missing := report["not_run"]:
+        yield "## Steps that did not run"
+        yield render_table(("step", "why"), [(name, _escape(why)) for name, why in missing.items()])
     if different := report["differences"]:
         yield "## Probes that differ"
         rows = [(f"`{one['probe']}`", "yes" if one["listed"] else "**no**", _escape(one["found"])) for one in different]

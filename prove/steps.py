@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from botocore.exceptions import BotoCoreError, ClientError, WaiterError
 from urllib3.exceptions import HTTPError
@@ -14,7 +14,7 @@ from local.processes import ProcessFailed
 from ops.api_client import UnexpectedResponse
 from ops.scenarios import EffectMissing
 from prove import deployed, laptop, shop_steps
-from prove.outcome import DIFFERS, FAILED, NOT_HERE, NotPossible, Outcome, StepFailed, Usage
+from prove.outcome import DIFFERS, FAILED, NOT_HERE, NOT_RUN, NotPossible, Outcome, StepFailed, Usage
 
 EXPECTED_ERRORS = (
     BotoCoreError,
@@ -159,9 +159,9 @@ def run_steps(target: Target, skipped: Sequence[str] = (), steps: Sequence[Step]
             reason = run.reason if target.name == "aws" else f"not on the laptop: {run.reason}"
             yield Result(step, Outcome(NOT_HERE, reason))
         elif step.name in skipped:
-            yield Result(step, Outcome(NOT_HERE, "it was skipped by --skip"))
+            yield Result(step, Outcome(NOT_RUN, "it was skipped by --skip"))
         elif step.needs_shop and not has_shop:
-            yield Result(step, Outcome(NOT_HERE, "there is no shop, because its deploy failed"))
+            yield Result(step, Outcome(NOT_RUN, "there is no shop, because its deploy failed"))
         else:
             result = _run_step(target, step, run)
             has_shop = has_shop and not (step.name == "deploy" and result.outcome.status == FAILED)
@@ -174,7 +174,7 @@ def _run_step(target: Target, step: Step, run: Run) -> Result:
     try:
         outcome = run(target)
     except NotPossible as reason:
-        outcome = Outcome(NOT_HERE, str(reason))
+        outcome = Outcome(NOT_RUN, str(reason))
     except EXPECTED_ERRORS as error:
         outcome = Outcome(FAILED, str(error) or type(error).__name__)
     except Exception as error:  # noqa: BLE001  the stage must be destroyed, and the report written
@@ -182,6 +182,20 @@ def _run_step(target: Target, step: Step, run: Run) -> Result:
     return Result(step, outcome, started_at, time.monotonic() - began)
 
 
-def has_failed(results: Sequence[Result]) -> bool:
-    """Return whether a step failed, or a probe differs that is not a listed difference."""
-    return any(one.outcome.status in (FAILED, DIFFERS) for one in results)
+Verdict = Literal["passed", "failed", "incomplete"]
+
+
+def judge(results: Sequence[Result]) -> Verdict:
+    """Return the verdict: failed if a step failed, or if a probe differs that is not a listed difference.
+
+    Otherwise it is incomplete if a step did not run that can exist on the target.
+    """
+    statuses = {one.outcome.status for one in results}
+    return "failed" if statuses & {FAILED, DIFFERS} else "incomplete" if NOT_RUN in statuses else "passed"
+
+
+def without_result(results: Sequence[Result], steps: Sequence[Step]) -> list[Result]:
+    """Return a result for each step that has none, because the proof was interrupted before the step ended."""
+    known = {one.step.name for one in results}
+    why = Outcome(NOT_RUN, "the proof was interrupted before the step ended")
+    return [Result(step, why) for step in steps if step.name not in known]

@@ -7,7 +7,15 @@ from typing import Any
 
 from functions.dynamodb.keys import Instant
 from functions.dynamodb.table import QueryPage
-from functions.dynamodb.writes import ConditionFailed, Write, WriteConflict, check_unchanged, delete_if_held_by, put_if_absent, update
+from functions.dynamodb.writes import (
+    ConditionFailed,
+    Write,
+    WriteConflict,
+    check_unchanged,
+    delete_if_held_by,
+    put_if_absent,
+    update,
+)
 from functions.model.entities import Customer, EmailClaim, ErasedCustomer, OrderSummary, Settings, SettingsName
 from functions.model.errors import AlreadyExists, EmailTaken, NotAllowed, NotFound, NotRegistered, WrongState
 from functions.model.mail_kinds import MAIL_KINDS

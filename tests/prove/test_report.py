@@ -1,11 +1,12 @@
 """The report of a proof, and which differences of probes fail it."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from prove.outcome import DIFFERS, FAILED, NOT_HERE, OK, Outcome, Usage
+from prove.outcome import DIFFERS, FAILED, NOT_HERE, NOT_RUN, OK, Outcome, Usage
 from prove.probes import judge_probes
 from prove.report import build_report, render_report, write_report
 from prove.steps import STEPS, Result
@@ -54,7 +55,7 @@ def test_the_report_names_each_difference_and_its_steps_with_units_and_cost(tmp_
     write_report(made, tmp_path)
     assert json.loads((tmp_path / "report.json").read_text()) == made
     text = (tmp_path / "report.md").read_text()
-    assert made["passed"] is False
+    assert made["verdict"] == "failed"
     assert made["differences"] == [
         {"probe": "a", "found": "x | y", "listed": False},
         {"probe": "b", "found": "z", "listed": True},
@@ -82,6 +83,18 @@ def test_the_report_does_not_contain_the_number_of_the_account() -> None:
     assert "arn:aws:iam::111122223333:user/ann" in text
 
 
-def test_a_report_has_passed_only_without_a_failure_or_difference() -> None:
-    assert report(Outcome(OK, "-"), Outcome(NOT_HERE, "-"))["passed"] is True
-    assert report(Outcome(OK, "-"), Outcome(FAILED, "-"))["passed"] is False
+@pytest.mark.parametrize(
+    ("statuses", "verdict"),
+    [
+        ((OK, OK), "passed"),
+        ((OK, NOT_HERE), "passed"),
+        ((OK, NOT_RUN), "incomplete"),
+        ((FAILED, NOT_RUN), "failed"),
+        ((OK, DIFFERS), "failed"),
+    ],
+)
+def test_a_report_passes_only_if_every_step_ran_that_can_exist_there(statuses: Sequence[str], verdict: str) -> None:
+    made = report(*(Outcome(status, "the reason") for status in statuses))
+    assert made["verdict"] == verdict
+    assert made["not_run"] == ({"deploy": "the reason"} if NOT_RUN in statuses else {})
+    assert verdict.upper() in render_report(made).splitlines()[0]

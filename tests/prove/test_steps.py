@@ -1,5 +1,6 @@
 """The loop over the steps of a proof, the refusal of a stage, and its end: it is destroyed, also after a failure."""
 
+import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from botocore.exceptions import ClientError, NoCredentialsError
 from prove import __main__ as program
 from prove import deployed
 from prove.deployed import DeployedTarget
-from prove.outcome import NOT_HERE, OK, NotPossible, Outcome, StepFailed, Usage
+from prove.outcome import NOT_HERE, NOT_RUN, OK, NotPossible, Outcome, StepFailed, Usage
 from prove.price import MAX_DOLLARS, estimate_dollars, step_dollars
 from prove.steps import STEPS, NotHere, Step, run_steps
 from stacks import stage
@@ -86,7 +87,7 @@ def test_a_proof_deploys_runs_every_step_and_destroys(
 ) -> None:
     assert prove(monkeypatch, tmp_path) == 0
     assert account.ran == [DEPLOY, "smoke", "probes", DESTROY]
-    assert ": passed" in (tmp_path / "report.md").read_text()
+    assert ": PASSED" in (tmp_path / "report.md").read_text()
 
 
 @pytest.mark.parametrize("error", [StepFailed("no invoice"), AssertionError("a bug of the step")])
@@ -111,20 +112,37 @@ def test_without_a_deployed_shop_only_the_steps_that_need_none_run(
     assert prove(monkeypatch, tmp_path) == 1
     assert account.ran == [DEPLOY, "probes", DESTROY]
     assert (
-        "| smoke | not possible here | there is no shop, because its deploy failed |"
-        in (tmp_path / "report.md").read_text()
+        "| smoke | **not run** | there is no shop, because its deploy failed |" in (tmp_path / "report.md").read_text()
     )
 
 
-def test_after_ctrl_c_the_stage_is_destroyed_too(
-    account: Account, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+@pytest.mark.parametrize("interrupted", ["deploy", "smoke", "probes"])
+@pytest.mark.parametrize(
+    ("error", "verdict", "code"), [(KeyboardInterrupt(), "incomplete", 130), (ValueError(), "failed", 1)]
+)
+def test_a_proof_that_ends_in_a_step_says_so_and_which_steps_did_not_run(
+    account: Account,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    interrupted: str,
+    error: BaseException,
+    verdict: str,
+    code: int,
 ) -> None:
-    def interrupt(target: Any) -> Outcome:
-        raise KeyboardInterrupt
+    def end(target: Any) -> Outcome:
+        raise error
 
-    assert prove(monkeypatch, tmp_path, shop_step=interrupt) == 130
-    assert account.ran == [DEPLOY, DESTROY]
-    assert (tmp_path / "report.json").exists()
+    names = ["deploy", "smoke", "probes"]
+    steps = [
+        Step(name, "-", end if name == interrupted else note(name), NotHere("-"), needs_shop=False) for name in names
+    ]
+    monkeypatch.setattr(program, "STEPS", steps)
+    assert program.main(["--stage", "dev", "--report", str(tmp_path)]) == code
+    report = json.loads((tmp_path / "report.json").read_text())
+    missing = names[names.index(interrupted) :] if isinstance(error, KeyboardInterrupt) else []
+    assert (report["verdict"], [*report["not_run"]]) == (verdict, missing)
+    assert report["steps"][-1]["name"] == "destroy"
+    assert verdict.upper() in (tmp_path / "report.md").read_text().splitlines()[0]
 
 
 def test_keep_leaves_the_stage(account: Account, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -227,7 +245,7 @@ def test_a_step_that_finds_that_it_is_not_possible_has_neither_passed_nor_failed
         raise NotPossible("DynamoDB did not delete the item")
 
     (result,) = run_steps(DeployedTarget("dev"), steps=[Step("archive", "-", impossible, NotHere("-"))])
-    assert result.outcome == Outcome(NOT_HERE, "DynamoDB did not delete the item")
+    assert result.outcome == Outcome(NOT_RUN, "DynamoDB did not delete the item")
 
 
 def test_the_page_describes_every_step() -> None:
