@@ -38,9 +38,9 @@ def register_customer(shop: Shop, caller: Caller, email: str, name: str) -> Cust
     """Register the caller as a customer with a verified e-mail address.
 
     One transaction writes the customer and an EmailClaim item. The key of the EmailClaim item is the hash of the
-    address. So no two customers have the same address. Safe to repeat: with the name and address of the stored customer,
-    the call returns this customer. Raises AlreadyExists if they differ, EmailTaken, and WrongState if the customer was
-    erased.
+    address. So no two customers have the same address. Safe to repeat: with the name and address of the stored
+    customer, the call returns this customer. Raises AlreadyExists if they differ, EmailTaken, and WrongState if the
+    customer was erased.
     """
     now = shop.now_instant()
     customer = Customer(

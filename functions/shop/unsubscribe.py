@@ -6,6 +6,7 @@ because a mail may be old. It does not undo a later choice of the customer.
 
 from typing import Literal, get_args
 
+from functions.dynamodb.keys import Instant
 from functions.dynamodb.sealed_text import NotSealed, open_text, seal_text
 from functions.model.errors import InvalidInput, NotRegistered
 from functions.shop.customers import update_settings
@@ -34,7 +35,9 @@ def unsubscribe(shop: Shop, token: str) -> bool:
     if kind not in get_args(MailKind):
         raise InvalidInput("token", "is of a kind of mails that is not sent any more")
     try:
-        after = update_settings(shop, Caller(customer_id), customer_id, "notifications", {kind: False}, decided_at=at)
+        after = update_settings(
+            shop, Caller(customer_id), customer_id, "notifications", {kind: False}, decided_at=Instant(at)
+        )
     except NotRegistered:
         return True
     return not after.choices[kind]

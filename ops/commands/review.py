@@ -154,7 +154,7 @@ def _deployed_resources(stack: str, region: str | None) -> Resources:
 def _changes(stack: str, region: str | None, name: str) -> Iterator[Mapping[str, Any]]:
     """Yield the changes of a change set. Raises ValueError if CloudFormation could not create it."""
     client = boto3.client("cloudformation", region_name=region)
-    asked = {"StackName": stack, "ChangeSetName": name}
+    asked: Any = {"StackName": stack, "ChangeSetName": name}
     while True:
         page = client.describe_change_set(**asked)
         if page["Status"] == "FAILED" and "contain changes" not in (why := page.get("StatusReason", "no reason")):

@@ -28,7 +28,6 @@ from functions.runtime import clients, environment, secrets
 from functions.shop.shop import Shop
 from local.dynamodb_engine import REGION
 from ops import targets
-from ops.commands import hot_keys
 from ops.failures.failure_store import FailureRepository
 from stacks.alarm_definitions import ALARMS, LAG_LEVELS, AlarmDefinition
 from tests.api.conftest import VARIABLES
@@ -140,7 +139,7 @@ def scene(harness: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> Iterator[Sce
     monkeypatch.setattr(
         FailureRepository, "for_target", lambda there, **_: find(there)
     )  # a queue here reports its length at once
-    monkeypatch.setattr(hot_keys, "boto3", SimpleNamespace(client=_figures))
+    monkeypatch.setattr(targets, "boto3", SimpleNamespace(client=_figures))
     secretsmanager = clients.client("secretsmanager")
     for name, value in VARIABLES.items():
         monkeypatch.setenv(name, value)

@@ -583,7 +583,7 @@ CHECKED_MUTANTS = (
         "a payment does not check that its order is missing",
         edit_code(
             payments._record,
-            ("writes.append(check_order_unchanged(event.order_id, order))", "pass"),
+            ("order_writes: list[Write[Any]] = [check_order_unchanged(event.order_id, order)]", "order_writes = []"),
         ),
         test_eventual_reads.test_a_payment_is_recorded_once_although_a_replica_knows_neither_its_order_nor_its_event,
     ),

@@ -109,7 +109,7 @@ def test_a_template_in_a_file_is_reviewed_without_aws(tmp_path: Path, wanted: Pa
     with pytest.raises(SystemExit, match='ALLOW="Files"'):
         deploy(wanted, without("Files"), "--against", str(before))
     before.write_text("{}")
-    with pytest.raises(SystemExit, match="Cannot review the deploy of .*Resources"):
+    with pytest.raises(SystemExit, match=r"Cannot review the deploy of .*Resources"):
         deploy(wanted, without("Files"), "--against", str(before))
 
 
