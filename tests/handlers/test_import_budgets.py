@@ -74,9 +74,9 @@ MODULES = {
     "order_deadlines": """model.patterns model.pricing runtime.scheduled_jobs runtime.time_limit shop.accounts
         shop.cancellation shop.discounts shop.idempotency shop.order_money shop.orders shop.refunds shop.shipments
         shop.stock""",
-    "customer_erasure": """adapters adapters.object_store model.copies model.patterns model.personal_data
-        model.pricing model.totals runtime.scheduled_jobs runtime.time_limit shop.erasure shop.orders
-        shop.reviews""",
+    "customer_erasure": """adapters adapters.object_store model.copies model.mail_kinds model.patterns
+        model.personal_data model.pricing model.totals runtime.scheduled_jobs runtime.time_limit
+        shop.companies shop.customers shop.erasure shop.orders shop.reviews""",
     "backlog_metrics": """adapters adapters.object_store model.patterns model.pricing runtime.scheduled_jobs
         runtime.time_limit shop.accounts shop.cancellation shop.discounts shop.disputes shop.external_refunds
         shop.idempotency shop.kept_events shop.order_money shop.orders shop.payments shop.refund_processing
