@@ -259,17 +259,18 @@ def update_settings(
             # Without this check, the settings of a customer who is erased at the same time would stay.
             shop.table.write(put_if_absent(SETTINGS, after), check_unchanged(CUSTOMER, customer))
             return after
+        chosen_at = before.chosen_at or {}
         changed = {
             choice: value
             for choice, value in choices.items()
-            if before.choices.get(choice) != value and before.chosen_at.get(choice, "") <= (decided_at or now)
+            if before.choices.get(choice) != value and chosen_at.get(choice, "") <= (decided_at or now)
         }
         if not changed:
             return before
         after = replace(
             before,
             choices={**before.choices, **changed},
-            chosen_at={**before.chosen_at, **dict.fromkeys(changed, now)},
+            chosen_at={**chosen_at, **dict.fromkeys(changed, now)},
             updated_at=now,
             version=before.version + 1,
         )

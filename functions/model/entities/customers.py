@@ -105,7 +105,7 @@ class Settings:
     customer_id: str
     name: SettingsName
     choices: Mapping[str, bool]
-    chosen_at: Mapping[str, Instant]
     created_at: Instant
     updated_at: Instant
+    chosen_at: Mapping[str, Instant] | None = None
     version: int = 1
