@@ -20,7 +20,6 @@ import hmac
 import json
 import os
 import re
-import resource
 import sys
 import threading
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
@@ -37,7 +36,7 @@ from ministack.app import app as ministack  # type: ignore[import-untyped]
 from ministack.core import lambda_runtime  # type: ignore[import-untyped]
 from ministack.services import apigateway, lambda_svc  # type: ignore[import-untyped]
 
-from local import backlog, users
+from local import backlog, processes, users
 from local.aws_process import API_PATH, SPANS_FILE, LocalAws, LocalAwsAddress
 from local.browser_guard import rejection_reason
 from local.deploy import API_ID, describe_deployed_stack
@@ -324,8 +323,7 @@ def main(directory: Path) -> None:
 
     `directory`: the folder of the local AWS. It contains the address file with the ports and the key.
     """
-    _, most_files = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most_files, most_files))
+    processes.raise_open_files_limit()
     address = LocalAwsAddress.read(directory)
     aws = LocalAws(directory, address)
     _add_key_to_authorizer_requests(aws)

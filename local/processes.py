@@ -12,6 +12,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -27,6 +28,10 @@ T = TypeVar("T")
 PROC = Path("/proc")
 LOG_FILE = "log"
 EXCLUSIVE_LOCK_FILE = "alone"
+MAX_OPEN_FILES = 10_240
+"""The limit that a shop sets. macOS refuses higher numbers (OPEN_MAX), although its hard limit is infinite."""
+MIN_OPEN_FILES = 512
+"""The lowest limit for a start. With 64 clients, the local AWS has 219 open files. With a limit of 64, orders hang."""
 
 
 class ProcessFailed(RuntimeError):
@@ -34,6 +39,27 @@ class ProcessFailed(RuntimeError):
 
     The message contains the reason.
     """
+
+
+def raise_open_files_limit() -> int:
+    """Raise the limit of open files of this process to at most MAX_OPEN_FILES. Return the limit that now applies."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MAX_OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, MAX_OPEN_FILES)
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        return MAX_OPEN_FILES if soft == resource.RLIM_INFINITY else soft
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    except (OSError, ValueError):  # the operating system has a lower limit of its own
+        return soft
+    return wanted
+
+
+def require_open_files() -> None:
+    """Raise the limit of open files for this process and its children. Raises ProcessFailed if it is too low."""
+    if (limit := raise_open_files_limit()) < MIN_OPEN_FILES:
+        raise ProcessFailed(
+            f"This terminal allows {limit} open files, and the shop needs {MIN_OPEN_FILES}: ulimit -n {MIN_OPEN_FILES}"
+        )
 
 
 def free_port() -> int:

@@ -74,12 +74,13 @@ def run_shop(
     to the warehouse.
     `settings`: the deployment settings that differ from the settings of the stage "dev", by name.
 
-    Raises processes.ProcessFailed if the shop already runs, a port is taken, or a setting is invalid. Raises
-    DamagedState or UnusableFolder if the data or the folder cannot be used.
+    Raises processes.ProcessFailed if the shop already runs, a port is taken, a setting is invalid, or the limit of open
+    files is too low. Raises DamagedState or UnusableFolder if the data or the folder cannot be used.
     """
     stopping = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: stopping.set())
+    processes.require_open_files()
     with ExitStack() as exit_stack:
         exit_stack.enter_context(processes.exclusive_lock(state, ALREADY_RUNNING))
         state.chmod(0o700)
