@@ -23,7 +23,6 @@ import json
 import secrets
 import shlex
 import shutil
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -112,13 +111,11 @@ class LocalAws:
 
     `directory`: the folder of its state.
     `was_killed`: whether the previous run was killed. If so, this run started from a snapshot made before the kill.
-    `started`: the server process if the current Python process started it, else None.
     """
 
     directory: Path
     address: LocalAwsAddress
     was_killed: bool = False
-    started: subprocess.Popen[bytes] | None = field(default=None, repr=False, compare=False)
 
     @property
     def endpoint(self) -> str:
@@ -178,8 +175,6 @@ class LocalAws:
     def stop(self) -> None:
         """Stop the local AWS. If it stops cleanly, make a snapshot of its state."""
         _stop(self.directory, self.address.goes_back_with_it)
-        if self.started:
-            self.started.wait()
 
 
 def start(
@@ -225,11 +220,10 @@ def _start(directory: Path, address: LocalAwsAddress) -> LocalAws:
     for folder in (STATE, OBJECTS_FOLDER, TEMPORARY, MAILS):
         (directory / folder).mkdir(parents=True, exist_ok=True)
     for port in (address.port, address.public_port):
-        if processes.is_listening(port):
-            raise processes.ProcessFailed(f"port {port} of 127.0.0.1 is in use")
+        processes.require_free_port(port)
     (directory / UNSAVED_MARKER).touch()
     address.write(directory)
-    started = processes.start(
+    processes.start(
         [sys.executable, "-c", SERVER_COMMAND, str(directory)],
         directory=directory,
         env=_environment(directory, address),
@@ -237,7 +231,7 @@ def _start(directory: Path, address: LocalAwsAddress) -> LocalAws:
         timeout_seconds=30,
         cwd=PROJECT,
     )
-    return LocalAws(directory, address, interrupted, started)
+    return LocalAws(directory, address, interrupted)
 
 
 def find(directory: Path) -> LocalAws | None:
@@ -310,6 +304,8 @@ def _stop(directory: Path, rollback_files: Sequence[str]) -> None:
     The snapshot is complete before it gets its final name, so a kill never leaves a partial snapshot.
     """
     if processes.running_process_id(directory) is None or not processes.stop(directory):
+        return
+    if not (directory / UNSAVED_MARKER).exists():  # somebody deleted the folder of the state
         return
     saved, before, new = directory / SNAPSHOT, directory / PREVIOUS_SNAPSHOT, directory / f"{SNAPSHOT}-new"
     shutil.rmtree(new, ignore_errors=True)

@@ -23,12 +23,11 @@ import random
 import secrets
 import shutil
 import sqlite3
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from http import HTTPStatus
 from pathlib import Path
@@ -101,14 +100,12 @@ class Engine:
     `port`: serves DynamoDB and DynamoDB Streams.
     `tools_port`: serves the engine's tools, such as the deletion of expired items.
     `tools_key`: the bearer token for `tools_port`.
-    `started`: the engine's process if the current Python process started it, else None.
     """
 
     directory: Path
     port: int
     tools_port: int
     tools_key: str = field(repr=False)
-    started: subprocess.Popen[bytes] | None = field(default=None, repr=False, compare=False)
 
     @property
     def database(self) -> Path:
@@ -219,8 +216,6 @@ class Engine:
     def stop(self) -> None:
         """Stop the engine's process. No data is lost, even if the process is killed."""
         processes.stop(self.directory)
-        if self.started:
-            self.started.wait()
 
 
 def start(directory: Path, *, ports: Sequence[int] = ()) -> Engine:
@@ -248,7 +243,7 @@ def start(directory: Path, *, ports: Sequence[int] = ()) -> Engine:
 
 
 def restart(engine: Engine) -> Engine:
-    """Start a new process for this engine (the local DynamoDB), and return the engine with the new process.
+    """Start a new process for this engine (the local DynamoDB), and return the engine.
 
     The new process uses the ports and the `tools_key` (the bearer token of the tools port) of `engine`. If an old
     process is still running, it is stopped first. Raises the same errors as `start`.
@@ -256,12 +251,12 @@ def restart(engine: Engine) -> Engine:
     directory = engine.directory
     binary = find_engine_binary()
     processes.stop(directory)
-    started = _start_process(binary, engine)
+    _start_process(binary, engine)
     with closing(sqlite3.connect(engine.database, timeout=30)) as database:
         database.execute(STREAM_INDEX)
     address = {"port": engine.port, "tools_port": engine.tools_port, "tools_key": engine.tools_key}
     processes.write_private_file(directory / ADDRESS_FILE, json.dumps(address))
-    return replace(engine, started=started)
+    return engine
 
 
 @contextmanager
@@ -286,12 +281,14 @@ def find(directory: Path) -> Engine | None:
     return processes.read_address(directory / ADDRESS_FILE, partial(Engine, directory))
 
 
-def _start_process(binary: Path, engine: Engine) -> subprocess.Popen[bytes]:
+def _start_process(binary: Path, engine: Engine) -> None:
     if processes.is_listening(engine.port):
-        raise processes.ProcessFailed(f"port {engine.port} of 127.0.0.1 is in use")
+        raise processes.ProcessFailed(
+            f"{processes.describe_listener(engine.port)} uses port {engine.port} of 127.0.0.1"
+        )
     command = [str(binary), "serve", "--host", "127.0.0.1", "--port", str(engine.port)]
     command += ["--db-path", str(engine.database), "--mcp", "--mcp-port", str(engine.tools_port)]
-    return processes.start(
+    processes.start(
         command,
         directory=engine.directory,
         env={"DYNOXIDE_MCP_AUTH_TOKEN": engine.tools_key},

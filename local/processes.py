@@ -4,7 +4,8 @@ Each child process has a directory with a file that contains the process id. The
 locked. The operating system releases the lock when the child ends, even after a kill -9. So if the file is locked, the
 child is still running. If it is not locked, the child has ended, and another process may have the same id by now.
 
-After a kill -9 of the shop, the next start uses these files to find the child processes that are still running.
+After a kill -9 of the shop, the next start uses these files to find the child processes that are still running. The
+shop itself finds its children by their handles, also if somebody deletes the folder of the state.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ from typing import TypeVar
 
 PID_FILE = "pid"
 T = TypeVar("T")
+_children: dict[Path, subprocess.Popen[bytes]] = {}
+"""The last process that this Python process started in each directory."""
 PROC = Path("/proc")
 LOG_FILE = "log"
 EXCLUSIVE_LOCK_FILE = "alone"
@@ -76,6 +79,28 @@ def is_listening(port: int) -> bool:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
+def require_free_port(port: int, remedy: str = "Start the shop again.") -> None:
+    """Raise ProcessFailed, with the process that uses the port and the `remedy`, if this port of 127.0.0.1 is taken."""
+    if is_listening(port):
+        raise ProcessFailed(f"Port {port} of 127.0.0.1 is in use by {describe_listener(port)}. {remedy}")
+
+
+def describe_listener(port: int) -> str:
+    """Return which process listens on this port: its id and command, or "another process" if that is unknown.
+
+    Only Linux has /proc, and it does not show the open files of other users (man proc_pid_fd).
+    """
+    with suppress(OSError):
+        rows = map(str.split, (PROC / "net" / "tcp").read_text().splitlines()[1:])
+        sockets = {f"socket:[{row[9]}]" for row in rows if row[1].endswith(f":{port:04X}") and row[3] == "0A"}
+        for folder in PROC.glob("[0-9]*"):
+            with suppress(OSError):
+                if any(str(file.readlink()) in sockets for file in (folder / "fd").iterdir()):
+                    command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+                    return f"process {folder.name} ({command})"
+    return "another process"
+
+
 def write_private_file(file: Path, text: str) -> None:
     """Write a file atomically. Only the owner can read the file."""
     new = file.with_name(f"{file.name}.new")
@@ -122,6 +147,8 @@ def running_process_id(directory: Path) -> int | None:
 
     Raises ProcessFailed if the process is being started right now, so that its id is not known yet.
     """
+    if (child := _children.get(directory)) and child.poll() is None:
+        return child.pid
     try:
         with (directory / PID_FILE).open() as lock:
             try:
@@ -214,6 +241,7 @@ def start(
             pass_fds=(lock.fileno(),),
         )
         lock.write(str(process.pid))
+    _children[directory] = process
     give_up = time.monotonic() + timeout_seconds
     while not is_ready():
         ended = process.poll() is not None
@@ -238,9 +266,22 @@ def stop(directory: Path, *, timeout_seconds: float = 15.0) -> bool:
     os.kill(process_id, signal.SIGTERM)
     if _wait_until_ended(directory, timeout_seconds):
         return True
-    os.kill(process_id, signal.SIGKILL)
+    _kill_group(process_id)
     _wait_until_ended(directory, timeout_seconds)
     return False
+
+
+def kill_children() -> None:
+    """Kill all processes that this Python process started, with their own children, and wait for them."""
+    for child in _children.values():
+        if child.poll() is None:
+            _kill_group(child.pid)
+            child.wait()
+
+
+def _kill_group(process_id: int) -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(process_id, signal.SIGKILL)
 
 
 def _wait_until_ended(directory: Path, timeout_seconds: float) -> bool:

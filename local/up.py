@@ -78,8 +78,15 @@ def run_shop(
     files is too low. Raises DamagedState or UnusableFolder if the data or the folder cannot be used.
     """
     stopping = threading.Event()
+
+    def stop_or_kill(*_: object) -> None:
+        if stopping.is_set():
+            processes.kill_children()
+            os._exit(1)
+        stopping.set()
+
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, lambda *_: stopping.set())
+        signal.signal(number, stop_or_kill)
     processes.require_open_files()
     with ExitStack() as exit_stack:
         exit_stack.enter_context(processes.exclusive_lock(state, ALREADY_RUNNING))
@@ -109,12 +116,13 @@ def run_shop(
         exit_stack.callback(page.stop)
         ready = {"provider_url": running.provider_url, "process_id": os.getpid(), "since": time.time()}
         (state / READY_FILE).write_text(json.dumps(ready))
-        exit_stack.callback((state / READY_FILE).unlink)
+        exit_stack.callback((state / READY_FILE).unlink, missing_ok=True)
         print(welcome_message(running, page.url), flush=True)
         terminal.page_url = page.url
         terminal.is_muted = False
         stopping.wait()
-        print("\nStopping. The state is kept. (A second Ctrl-C is not needed.)", flush=True)
+        kept = "The state is kept" if state.exists() else f"The state is lost, because {state} was deleted"
+        print(f"\nStopping. {kept}. A second Ctrl-C kills the shop at once.", flush=True)
 
 
 def _check_ports(state: Path, *ports: int) -> None:
@@ -126,9 +134,10 @@ def _check_ports(state: Path, *ports: int) -> None:
         raise processes.ProcessFailed("The API, the payment provider and the page need different ports.")
     left_behind = local_aws.find(state / "aws")
     for port in ports:
-        if processes.is_listening(port) and not (left_behind and left_behind.address.public_port == port):
-            others = 'make up ARGS="--port N --provider-port M --page-port P"'
-            raise processes.ProcessFailed(f"Port {port} of 127.0.0.1 is in use. To use other ports: {others}")
+        if not (left_behind and left_behind.address.public_port == port):
+            processes.require_free_port(
+                port, 'To use other ports: make up ARGS="--port N --provider-port M --page-port P"'
+            )
 
 
 def reset_state(state: Path = STATE_FOLDER) -> None:

@@ -1,6 +1,13 @@
 """The limits of the operating system, and the end of child processes, of the local shop."""
 
+import os
 import resource
+import shutil
+import socket
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
 
 import pytest
 
@@ -34,3 +41,52 @@ def test_a_shop_with_too_few_open_files_does_not_start(monkeypatch: pytest.Monke
     monkeypatch.setattr(resource, "getrlimit", lambda _: (64, 64))
     with pytest.raises(processes.ProcessFailed, match=str(processes.MIN_OPEN_FILES)):
         processes.require_open_files()
+
+
+SLEEPING = "import signal, time; {prepare}; time.sleep(600)"
+
+
+def start(directory: Path, prepare: str = "pass") -> int:
+    """Start a child that only sleeps, after `prepare`. Return its id."""
+    ready = directory.with_name("ready")
+    code = SLEEPING.format(prepare=f"{prepare}; open({str(ready)!r}, 'w')")
+    command = [sys.executable, "-c", code]
+    return processes.start(command, directory=directory, env={}, is_ready=ready.exists, timeout_seconds=30).pid
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    yield tmp_path / "part"
+    processes.kill_children()
+
+
+def test_a_child_whose_folder_is_deleted_still_runs_and_is_stopped(folder: Path) -> None:
+    process_id = start(folder)
+    shutil.rmtree(folder)
+    assert processes.running_process_id(folder) == process_id
+    assert processes.stop(folder)
+    assert processes.running_process_id(folder) is None
+
+
+def test_a_child_that_ignores_sigterm_is_killed_after_the_limit(folder: Path) -> None:
+    start(folder, "signal.signal(signal.SIGTERM, signal.SIG_IGN)")
+    shutil.rmtree(folder)
+    assert not processes.stop(folder, timeout_seconds=0.05)
+    assert processes.running_process_id(folder) is None
+
+
+def test_all_children_are_killed_at_once(folder: Path) -> None:
+    start(folder, "signal.signal(signal.SIGTERM, signal.SIG_IGN)")
+    processes.kill_children()
+    assert processes.running_process_id(folder) is None
+
+
+@pytest.mark.skipif(not processes.PROC.is_dir(), reason="only Linux has /proc")
+def test_the_process_that_holds_a_port_is_named() -> None:
+    with closing(socket.create_server(("127.0.0.1", 0))) as server:
+        assert f"process {os.getpid()} (" in processes.describe_listener(server.getsockname()[1])
+
+
+def test_a_port_of_an_unknown_process_is_still_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(processes, "PROC", tmp_path)
+    assert processes.describe_listener(1) == "another process"
