@@ -49,6 +49,7 @@ from local.measured_invocations import measure_invocations
 from local.message_returns import return_messages
 from local.order_limit import RETRY_AFTER_SECONDS, find_overload
 from local.shop_client import STACK_NAME, TOKEN_CACHE_SECONDS
+from local.state_checks import find_full_disk
 
 Scope = MutableMapping[str, Any]
 Message = Mapping[str, Any]
@@ -70,6 +71,7 @@ MAX_API_REQUEST_BYTES = 10 << 20
 """Maximum size of the body of an API request: the limit of API Gateway (developer guide, "HTTP API quotas")."""
 REQUEST_READ_TIMEOUT_SECONDS = 30
 """Timeout for reading an API request. It equals the integration timeout of API Gateway."""
+READING_METHODS = ("GET", "HEAD", "OPTIONS")
 LISTEN_BACKLOG = 1024
 """Number of connections that may wait to be accepted. With a small number, a burst of clients would get TCP resets."""
 PROBLEM_CONTENT_TYPE = (b"content-type", b"application/problem+json")
@@ -127,6 +129,10 @@ class LocalAwsServer:
         if len(body) > MAX_API_REQUEST_BYTES:
             detail = f"The body is too large. The maximum is {MAX_API_REQUEST_BYTES} bytes."
             await _reject(scope, receive, send, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, detail)
+            return
+        if scope["method"] not in READING_METHODS and (full := find_full_disk(self._aws.directory.parent)):
+            status = HTTPStatus.SERVICE_UNAVAILABLE
+            await _send_json(send, status, _problem_document(status, full), PROBLEM_CONTENT_TYPE)
             return
         if overload := find_overload(self._backlog_file, scope["method"], scope["path"]):
             status, wait = HTTPStatus.TOO_MANY_REQUESTS, (b"retry-after", str(RETRY_AFTER_SECONDS).encode())

@@ -19,6 +19,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from local import processes
 from local.activity_log import ActivityLog
+from local.state_checks import find_full_disk
 from ops.targets import ConsumerLag
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ class BacklogMonitor(threading.Thread):
 
     `readers`: returns the pollers of the stream.
     `waiting`: returns the unfinished messages by queue name.
-    `consumer_lags`: the last measurement.
+    `consumer_lags`: the last measurement. `full_disk`: why the shop accepts no writes, or None.
     """
 
     def __init__(
@@ -51,6 +52,7 @@ class BacklogMonitor(threading.Thread):
         self._stopping = threading.Event()
         self._reported: dict[str, float] = {}
         self.consumer_lags: Sequence[ConsumerLag] = ()
+        self.full_disk: str | None = None
 
     def stop(self) -> None:
         self._stopping.set()
@@ -74,10 +76,18 @@ class BacklogMonitor(threading.Thread):
         entry in the activity log every REPORT_INTERVAL_SECONDS.
         """
         now = self._clock()
+        self._check_disk()
         self.consumer_lags = [*self._measure_readers(), *self._measure_queues()]
         processes.write_private_file(self._file, json.dumps([asdict(lane) for lane in self.consumer_lags]))
         for lane in self.consumer_lags:
             self._report(lane, now)
+
+    def _check_disk(self) -> None:
+        was_full, self.full_disk = self.full_disk, find_full_disk(self._file.parent)
+        if bool(was_full) != bool(self.full_disk):
+            self._journal.append(
+                "failed" if self.full_disk else "recovered", self.full_disk or "The disk has space again"
+            )
 
     def _measure_readers(self) -> list[ConsumerLag]:
         found = (poller.status() for poller in self._readers())

@@ -292,7 +292,15 @@ class PageServer:
         behind = [str(lane) for lane in self._backlog.consumer_lags if lane.is_behind]
         status = {"readers": readers, "queues": self._queue_status(), "processes": self._process_status()}
         # The failures are counted last: a record that the readers have just parked is then counted in this answer.
-        return HttpResponse({**status, "behind": behind, "faults": self._chaos.faults(), "failures": self._failures()})
+        return HttpResponse(
+            {
+                **status,
+                "behind": behind,
+                "full_disk": self._backlog.full_disk,
+                "faults": self._chaos.faults(),
+                "failures": self._failures(),
+            }
+        )
 
     def _failures(self) -> dict[str, int] | None:
         """Return the number of stored failures by node, or None while the local AWS is down."""

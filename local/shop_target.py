@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import boto3
 
 from local import shop_client
 from local.shop_client import RunningShop
+from local.state_checks import find_full_disk
 from ops.targets import ShopTarget
 
 
@@ -35,4 +36,12 @@ def local_target(shop: RunningShop) -> ShopTarget:
         return boto3.client(service, **shop.aws.client_options)  # type: ignore[call-overload]
 
     outputs = {**shop.stack.outputs, "StackName": shop_client.STACK_NAME, "TableName": shop.table_name}
-    return ShopTarget(outputs, cache(client), shop.stack.resource_names, shop.order_activity, shop.consumer_lags)
+    return ShopTarget(
+        outputs,
+        cache(client),
+        shop.stack.resource_names,
+        shop.order_activity,
+        shop.consumer_lags,
+        partial(find_full_disk, shop.state),
+        shop.state,
+    )

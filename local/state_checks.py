@@ -25,6 +25,8 @@ from local.dynamodb_engine import DATABASE_FILE, Engine
 MANIFEST = "manifest.json"
 MIN_FREE_BYTES = 200 << 20
 """Minimum free disk space for a start. The shop needs it for the unpacked functions, the logs and the table."""
+MIN_FREE_BYTES_WHILE_RUNNING = 32 << 20
+"""Below it, a running shop accepts no writes. The rest is for the effects of the orders that it has accepted."""
 
 Fingerprint = Mapping[str, str]
 CREATE_FINGERPRINT_TABLE = "CREATE TABLE IF NOT EXISTS orderstream_fingerprint (name TEXT PRIMARY KEY, value TEXT)"
@@ -46,6 +48,18 @@ def check_free_space(state: Path) -> None:
     free = shutil.disk_usage(state).free
     if free < MIN_FREE_BYTES:
         raise UnusableFolder(f"The disk of {state} has {free >> 20} MB free. The shop needs {MIN_FREE_BYTES >> 20} MB.")
+
+
+def find_full_disk(state: Path) -> str | None:
+    """Return why the running shop accepts no writes: its disk is full. Return None if it has enough space."""
+    try:
+        free = shutil.disk_usage(state).free
+    except OSError:  # somebody deleted the folder
+        return None
+    if free >= MIN_FREE_BYTES_WHILE_RUNNING:
+        return None
+    needed = MIN_FREE_BYTES_WHILE_RUNNING >> 20
+    return f"The disk of {state} is full: {free >> 20} MB free. The shop accepts no writes until {needed} MB are free."
 
 
 def write_manifest(folder: Path) -> None:

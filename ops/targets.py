@@ -96,6 +96,10 @@ class ShopTarget:
     A stream reader is a Lambda function that reads the table's stream. For a shop on AWS, the function returns an empty
     sequence, because CloudWatch measures the lag there.
     """
+    full_disk: Callable[[], str | None] = lambda: None
+    """A function that returns why the local shop accepts no writes: its disk is full. None: it has enough space."""
+    local_state: Path = Path(".local")
+    """The folder of the local shop's state."""
     options: Sequence[str] = ()
     """The options of a tool that select this shop, such as `--stack orderstream-dev`. None: the default local shop."""
 

@@ -211,7 +211,8 @@ const faultText = (kind) => (kind === "rate" ? "1 mail a second" : kind === "sup
 const isBehind = (id, behind) => behind.some((text) => text.startsWith(`${id} is `));
 
 /** The state of the whole flow in one sentence: never "All caught up" while anything is stored as failed. */
-export function inShort({ readers, queues, processes, behind, failures }, activity) {
+export function inShort({ readers, queues, processes, behind, failures, full_disk }, activity) {
+  if (full_disk) return { text: full_disk, tone: "bad" };
   const down = processes.filter((one) => !one.running).map((one) => one.name);
   if (down.length) return { text: `Down: ${down.join(", ")}. The restart is automatic.`, tone: "bad" };
   if (!readers.length || !queues.length || !failures) return { text: "The readers are restarting", tone: "waiting" };

@@ -170,9 +170,13 @@ def _fetch_own_datapoints(
 
 def check_local_backlog(target: ShopTarget, _: datetime) -> Iterator[CheckResult]:
     """Report which Lambda functions and queues of the local shop are behind with their work, and how far."""
+    if full := target.full_disk():
+        yield CheckResult("disk", full, "free some space on this disk")
     behind = [lane for lane in target.lanes() if lane.is_behind]
     for lane in behind:
-        yield CheckResult("backlog", str(lane), "it should catch up; if not, see .local/aws/functions.log")
+        yield CheckResult(
+            "backlog", str(lane), f"it should catch up; if not, see {target.local_state / 'aws' / 'functions.log'}"
+        )
     for lane in target.lanes():
         if lane.returning and not lane.is_behind:
             yield CheckResult("retries", f"{lane.name}: {lane.waiting} waiting, {lane.format_retries()}")
