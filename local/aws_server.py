@@ -18,6 +18,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 import json
+import logging
 import os
 import re
 import sys
@@ -330,6 +331,7 @@ def main(directory: Path) -> None:
     `directory`: the folder of the local AWS. It contains the address file with the ports and the key.
     """
     processes.raise_open_files_limit()
+    logging.getLogger().setLevel(logging.WARNING)  # at INFO, ministack logs the addresses of each mail and user
     address = LocalAwsAddress.read(directory)
     aws = LocalAws(directory, address)
     _add_key_to_authorizer_requests(aws)
