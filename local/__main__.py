@@ -20,7 +20,7 @@ from local.dynamodb_engine import EngineNotInstalled
 from local.own_shop import run_own_shop
 from local.processes import ProcessFailed
 from local.seed import fill
-from local.shop_client import STATE_FOLDER, RunningShop, require_running_shop
+from local.shop_client import STATE_FOLDER, RunningShop, require_running_shop, state_option
 from local.shop_target import local_target
 from local.state_checks import DamagedState, UnusableFolder
 from local.up import API_PORT, PAGE_PORT, PROVIDER_PORT, reset_state, run_shop
@@ -33,7 +33,6 @@ REPORTED_ERRORS = (
     ProcessFailed,
     DeployFailed,
     FunctionFailed,
-    DamagedState,
     UnusableFolder,
     EffectMissing,
     UnexpectedResponse,
@@ -98,6 +97,10 @@ def main() -> None:
     arguments = parser.parse_args()
     try:
         run_command(arguments)
+    except DamagedState as error:
+        option = state_option(arguments.state)
+        reset = f".venv/bin/python -m local{option} reset" if option else "make reset"
+        sys.exit(f"{error}; to start with an empty shop: {reset}")
     except REPORTED_ERRORS as error:
         sys.exit(str(error))
     except (BotoCoreError, ClientError, HTTPError) as error:

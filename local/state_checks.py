@@ -33,10 +33,10 @@ CREATE_FINGERPRINT_TABLE = "CREATE TABLE IF NOT EXISTS orderstream_fingerprint (
 
 
 class DamagedState(Exception):
-    """The saved state cannot be used. The message names the file, the problem and the remedy in one sentence."""
+    """The saved state cannot be used. The message names the file and the problem."""
 
     def __init__(self, path: Path, why: str) -> None:
-        super().__init__(f"{path} {why}; to start with an empty shop: make reset")
+        super().__init__(f"{path} {why}")
 
 
 class UnusableFolder(Exception):

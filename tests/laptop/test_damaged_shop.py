@@ -80,7 +80,7 @@ def test_a_damaged_table_or_archive_stops_the_start_and_changes_nothing(
     for _ in range(2):
         sentence = refused(state)
         assert sentence.startswith(str(state / name))
-        assert sentence.endswith("to start with an empty shop: make reset")
+        assert sentence.endswith(f"to start with an empty shop: .venv/bin/python -m local --state {state} reset")
 
 
 @pytest.mark.parametrize(
