@@ -659,7 +659,7 @@ def test_a_start_ends_and_saves_the_process_that_an_earlier_run_left_behind(shop
 def test_the_log_of_the_local_aws_contains_no_address_of_a_mail(shop: Shop) -> None:
     ses = boto3.client("sesv2", **shop.aws.client_options)
     text: Any = {"Subject": {"Data": "Logged"}, "Body": {"Text": {"Data": "Thank you"}}}
-    destination = {"ToAddresses": ["erased@example.com"]}
+    destination: Any = {"ToAddresses": ["erased@example.com"]}
     ses.send_email(FromEmailAddress="shop@example.com", Destination=destination, Content={"Simple": text})
     assert "erased@example.com" not in (shop.aws.directory / processes.LOG_FILE).read_text()
 
