@@ -165,7 +165,7 @@ OMISSIONS: dict[str, tuple[Callable[[Patch, Path], Any], str]] = {
     ),
     "a migration's description": (
         lambda patch, folder: forget_migration(patch, "m0002_notes.py", folder),
-        r"ops/migrations/m0002_notes.py:1: the module has no MIGRATION: add one as `python -m ops migrate new WORDS` ",
+        r"ops/migrations/m0002_notes.py:1: the module has no MIGRATION: add one as `python -m ops migrate new .*",
     ),
     "the number of a migration": (
         lambda patch, folder: forget_migration(patch, "notes.py", folder),

@@ -1,5 +1,6 @@
 """A fake of the locally running shop, for tests of the command line tools in `ops`. It uses the test's table."""
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -21,6 +22,7 @@ def fake_running_shop(engine: Engine, table_name: str, **outputs: str) -> Simple
 
     stack, aws = SimpleNamespace(outputs=outputs, resource_names=resource_names), SimpleNamespace(client_options={})
     return SimpleNamespace(
+        state=Path(".local"),
         engine=engine,
         table_name=table_name,
         stack=stack,
