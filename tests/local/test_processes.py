@@ -55,7 +55,8 @@ def start(directory: Path, prepare: str = "pass") -> int:
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Iterator[Path]:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.setattr(processes, "_children", {})  # the engine of the other tests is a child, too
     yield tmp_path / "part"
     processes.kill_children()
 
@@ -75,8 +76,7 @@ def test_a_child_that_ignores_sigterm_is_killed_after_the_limit(folder: Path) ->
     assert processes.running_process_id(folder) is None
 
 
-def test_all_children_are_killed_at_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(processes, "_children", {})  # the engine of the other tests is a child, too
+def test_all_children_are_killed_at_once(folder: Path) -> None:
     start(folder, "signal.signal(signal.SIGTERM, signal.SIG_IGN)")
     processes.kill_children()
     assert processes.running_process_id(folder) is None
