@@ -68,7 +68,7 @@ def count_withdrawal(
         order,
         refunded=refunded,
         over_refunded=total - refunded,
-        owed=max(0, order.owed - more),
+        owed=max(0, order.owed - max(0, more)),
         withdrawn=order.withdrawn + more,
     ), after
 

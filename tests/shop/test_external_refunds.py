@@ -203,6 +203,17 @@ def test_a_refund_that_had_reached_the_provider_is_counted_though_the_bank_took_
     assert money_of(shop, paid) == (2500, 2500, 0, 0)
 
 
+def test_money_that_comes_back_is_not_owed(shop: Shop) -> None:
+    order = place(shop)
+    for number, amount in enumerate((1000, 1500)):
+        report_payment(shop, order, event_id=f"evt_{number}", payment_id=f"pi_{number}", amount=amount)
+    report_external_refund(shop, "pi_1", 400)
+    report_dispute(shop, "pi_1", "lost", amount=1500)
+    assert money_of(shop, order) == (2500, 1900, 0, 0)
+    report_external_refund(shop, "pi_1", 400, status="failed")
+    assert money_of(shop, order) == (2500, 1500, 0, 0)
+
+
 def test_a_refund_of_unmatched_money_changes_only_its_payment(shop: Shop) -> None:
     order = place(shop)
     report_payment(shop, order, currency="USD")

@@ -248,6 +248,7 @@ MUTANTS = (
         patch_attribute(payments, "apply_kept_events", lambda *_: None),
         10,
         "no_event_waits_for_a_payment_that_came",
+        first_seed=17,
     ),
     Mutant(
         "credits what is gone",

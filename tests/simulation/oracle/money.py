@@ -100,7 +100,7 @@ def _expected_to_keep(books: Books, order: OrderRecord, payments: list[Paid]) ->
     if not order.is_sold:
         return -outside, 0
     given = sum(item["amount"] for item in order.of_type("Refund") if item["why"] == "GOODWILL")
-    given += _failed_outside(books, order)
+    given += _failed_outside(books, order, {one.id for one in payments})
     returns = books.returns_of(order)
     gone = order.dropped + sum((Counter(item["quantities"]) for item, _ in returns), Counter[str]())
     shipping = any(asked and asked.body["refund_shipping"] for _, asked in returns) * books.shipping_of(
@@ -120,10 +120,11 @@ def _expected_to_keep(books: Books, order: OrderRecord, payments: list[Paid]) ->
     return max(0, rest - worth), max(0, rest - worth)
 
 
-def _failed_outside(books: Books, order: OrderRecord) -> int:
-    """Return the refunds of an order that a person made at the provider and that failed: the shop still owes them."""
+def _failed_outside(books: Books, order: OrderRecord, payment_ids: set[str]) -> int:
+    """Return the refunds of these payments that a person made at the provider and that failed: they are still due."""
     failed = {one.refund_id for one in books.seen.refunds if one.is_outside and one.status == "failed"}
-    return sum(item["amount"] for item in order.of_type("Refund") if item["refund_id"] in failed)
+    refunds = [item for item in order.of_type("Refund") if item["payment_id"] in payment_ids]
+    return sum(item["amount"] for item in refunds if item["refund_id"] in failed)
 
 
 def orders_record_the_money_that_came(books: Books) -> Iterator[str]:
