@@ -139,7 +139,8 @@ def scene(harness: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> Iterator[Sce
     monkeypatch.setattr(
         FailureRepository, "for_target", lambda there, **_: find(there)
     )  # a queue here reports its length at once
-    monkeypatch.setattr(targets, "boto3", SimpleNamespace(client=_figures))
+    figures = _figures("cloudwatch"), _figures("dynamodb"), harness.shop.table.name
+    monkeypatch.setattr(targets, "resolve_metrics", lambda args: figures)
     secretsmanager = clients.client("secretsmanager")
     for name, value in VARIABLES.items():
         monkeypatch.setenv(name, value)
