@@ -381,10 +381,6 @@ def test_one_page_follows_another_by_its_cursor(browser: Browser, people: DemoCl
 def test_the_second_of_the_requests_to_all_shards_shows_only_the_differences(browser: Browser, order: Any) -> None:
     found = ask(browser, "A16", arguments={"queue": order["status"]}, **{"from": "2020-01-01", "to": "9999-12-31"})
     assert [list(request["sent"]) for request in found["requests"][1:]] == [[":pk"]] * 3
-    assert (
-        ask(browser, "A16", arguments={"queue": "PENDING"}, **{"from": "2030-01-01", "to": "2020-01-01"})["requests"]
-        == []
-    )
 
 
 MUG = {"product_id": "mug"}
@@ -413,6 +409,7 @@ MUG = {"product_id": "mug"}
         ("A9", {"arguments": MUG, "from": "yesterday"}, "from"),
         ("A9", {"arguments": MUG, "to": "0001-01-01T00:00:00+14:00"}, "to"),
         ("A9", {"arguments": MUG, "from": 2026}, "from"),
+        ("A16", {"arguments": {"queue": "PENDING"}, "from": "2030-01-01", "to": "2020-01-01"}, "from"),
         ("A14", {"arguments": {"customer_id": "ann", "placed_at": "2026"}, "to": "\ud800"}, "to"),
         ("A12b", {"arguments": {"order_id": "o1"}, "from": "2026-11-21"}, "from"),
         ("A12", {"arguments": {"order_id": "o1"}, "limit": 5}, "limit"),

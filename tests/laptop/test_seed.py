@@ -4,7 +4,6 @@ import subprocess
 
 import pytest
 
-from local import shop_client
 from local.demo import DemoClients
 from local.shop_client import PROJECT
 from ops import scenarios
@@ -20,14 +19,13 @@ def seed(laptop: LaptopShop) -> subprocess.CompletedProcess[str]:
 
 
 def test_a_seeded_shop_has_no_drift_and_goes_on(
-    own_laptop: LaptopShop, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    own_laptop: LaptopShop, capsys: pytest.CaptureFixture[str]
 ) -> None:
     done = seed(own_laptop)
     assert (done.returncode, "200 orders" in done.stdout) == (0, True), done.stdout + done.stderr
     again = seed(own_laptop)
     assert (again.returncode, again.stderr[:24]) == (1, "The shop is not empty. T")
-    monkeypatch.setattr(shop_client, "find", own_laptop.shop)
-    main(["drift", "--all", "--pause", "5"])
+    main(["drift", "--state", str(own_laptop.state), "--all", "--pause", "5"])
     assert "no drift found" in capsys.readouterr().out
 
     people = DemoClients(own_laptop.shop())

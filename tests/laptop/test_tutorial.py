@@ -41,14 +41,13 @@ ANY = {
 """Placeholders that may have another value at each place."""
 RUN_OPS = """
 import sys
-from functools import partial
 from pathlib import Path
 from local import shop_client
-shop_client.find = partial(shop_client.find, Path(sys.argv.pop(1)))
+shop_client.STATE_FOLDER = Path(sys.argv.pop(1))
 from ops.__main__ import main
 main()
 """
-"""`python -m ops` has no option for the folder of a shop."""
+"""With `--state`, the commands that `python -m ops` prints would differ from the page's."""
 END = "--- end of the output ---"
 PATIENCE_SECONDS = 300
 """After this time, a command of the page that waits for something that does not come is killed."""
