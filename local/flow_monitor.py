@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
@@ -14,6 +13,7 @@ import boto3
 from functions.adapters.object_store import REDRIVEN_PREFIX
 from local.flow import SCHEDULES, describe_flow, find_stream_mappings
 from local.http_server import NoSuchResource
+from local.log_files import read_log
 from local.poller import mapping_id
 from local.queues import StackQueues
 from local.shop_client import RunningShop
@@ -75,7 +75,7 @@ def count_by_node(keys: Collection[str], reader_of_mapping: Mapping[str, str]) -
 def read_last_calls(log: Path, functions: set[str | None]) -> list[JsonObject]:
     """Return the last invocations of these functions from the end of the functions' log, newest first.
 
-    At most MAX_CALLS invocations with MAX_LINES lines each, from the last LOG_TAIL_BYTES of the file. The lines with
+    At most MAX_CALLS invocations with MAX_LINES lines each, from the last LOG_TAIL_BYTES of the log. The lines with
     metrics are left out.
     """
     calls: dict[str, JsonObject] = {}
@@ -98,13 +98,10 @@ def _shown_line(line: Mapping[str, Any]) -> JsonObject:
 
 def _tail_lines(log: Path) -> Iterator[JsonObject]:
     try:
-        with log.open("rb") as file:
-            size = file.seek(0, os.SEEK_END)
-            file.seek(max(0, size - LOG_TAIL_BYTES))
-            lines = file.read().split(b"\n")
+        lines = read_log(log, LOG_TAIL_BYTES).split(b"\n")
     except OSError:
         return
-    for text in lines[1 if size > LOG_TAIL_BYTES else 0 :]:
+    for text in lines:
         try:
             line = json.loads(text)
         except ValueError:

@@ -20,6 +20,7 @@ from typing import Any
 from ministack.services import cloudwatch_logs, lambda_svc, ses, ses_v2  # type: ignore[import-untyped]
 
 from local.aws_process import FUNCTION_LOG, MAILS
+from local.log_files import append_to_log
 
 STREAMS_IN_MEMORY = 100
 """Maximum number of log streams in memory for each log group. ministack creates one log stream for each call."""
@@ -39,8 +40,7 @@ def _save_logs(file: Path) -> None:
         emit(function, request_id, text, *rest, **more)
         with writing:
             if text:
-                with file.open("a") as log:
-                    log.write(text if text.endswith("\n") else f"{text}\n")
+                append_to_log(file, text if text.endswith("\n") else f"{text}\n")
             _drop_old_log_streams(function)
 
     lambda_svc._emit_lambda_logs = emit_and_keep

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
@@ -12,6 +11,7 @@ from typing import Any
 
 from local.activity_log import ActivityLog
 from local.invocation_spans import SpanReader
+from local.log_files import LogLines
 
 POLL_INTERVAL_SECONDS = 0.1
 LogLine = Mapping[str, Any]
@@ -195,7 +195,7 @@ class LogTailer(threading.Thread):
 
     def __init__(self, log: Path, spans: Path, journal: ActivityLog) -> None:
         super().__init__(name="narrator", daemon=True)
-        self._log, self._span_lines, self._journal = _NewLines(log), _NewLines(spans), journal
+        self._log, self._span_lines, self._journal = LogLines(log), LogLines(spans), journal
         self._spans = SpanReader()
         self._stopping = threading.Event()
 
@@ -214,21 +214,3 @@ class LogTailer(threading.Thread):
             self._journal.append_all(new for line in self._log.read() for new in parse_log_line(line))
             if ending:
                 return
-
-
-class _NewLines:
-    """The lines that are appended to a file. The file is created if it does not exist."""
-
-    def __init__(self, file: Path) -> None:
-        file.touch()
-        self._file = file.open("rb")
-        self._file.seek(0, os.SEEK_END)
-        self._rest = b""
-
-    def read(self) -> list[bytes]:
-        """Return the complete lines since the last call."""
-        *lines, self._rest = (self._rest + self._file.read()).split(b"\n")
-        return lines
-
-    def close(self) -> None:
-        self._file.close()

@@ -7,7 +7,6 @@ file, which local/invocation_spans.py reads.
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -17,11 +16,11 @@ from typing import Any
 from ministack.core.lambda_runtime import Worker  # type: ignore[import-untyped]
 
 from functions.model.lambdas import lambda_name_of_handler
+from local.log_files import append_to_log
 
 
 def measure_invocations(file: Path) -> None:
     """From now on, append a line to `file` for each invocation of a Lambda function. Runs in ministack's process."""
-    descriptor = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     invoke, drain = Worker.invoke, Worker._drain_stderr_bounded
 
     def note_end_and_drain(worker: Any, *arguments: Any) -> Any:
@@ -41,7 +40,7 @@ def measure_invocations(file: Path) -> None:
             **describe_event(event, result),
         }
         with suppress(OSError):  # if the disk is full, the invocation must not fail
-            os.write(descriptor, f"{json.dumps(line)}\n".encode())
+            append_to_log(file, f"{json.dumps(line)}\n")
         return result
 
     Worker.invoke, Worker._drain_stderr_bounded = measure, note_end_and_drain

@@ -19,6 +19,8 @@ from typing import Any
 
 from botocore import handlers
 
+from local.log_files import append_to_log
+
 MAX_KEYS = 25
 """How many keys of one request are kept. A transaction of a large order writes up to a hundred items."""
 
@@ -29,11 +31,7 @@ def measure_requests(file: Path) -> None:
 
 
 def request_handlers(file: Path) -> list[tuple[str, Callable[..., None]]]:
-    """Return the event handlers for botocore that append a line to `file` for each request.
-
-    Each line is appended by one write. So lines of several processes are not mixed.
-    """
-    descriptor = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    """Return the event handlers for botocore that append a line to `file` for each request."""
     process = os.getpid()
 
     def begin(params: Mapping[str, Any], context: dict[str, Any], model: Any, **_: Any) -> None:
@@ -62,7 +60,7 @@ def request_handlers(file: Path) -> list[tuple[str, Callable[..., None]]]:
             sent = zip(begun["events"], results, strict=False)
             request["events"] = [event for event, result in sent if "ErrorCode" not in result]
         with suppress(OSError):  # if the disk is full, the function must not fail
-            os.write(descriptor, f"{json.dumps({'request': request})}\n".encode())
+            append_to_log(file, f"{json.dumps({'request': request})}\n")
 
     return [("before-parameter-build", begin), ("after-call", end), ("after-call-error", end)]
 

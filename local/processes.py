@@ -136,12 +136,6 @@ def exclusive_lock(directory: Path, error_message: str) -> Iterator[None]:
         yield
 
 
-def rotate_log(log: Path) -> None:
-    """Rename the log file of the previous run to `*.before`, so that the next process starts a new log."""
-    with suppress(FileNotFoundError):
-        log.replace(log.with_name(f"{log.name}.before"))
-
-
 def running_process_id(directory: Path) -> int | None:
     """Return the id of the process that was started in this directory, or None if it is not running.
 

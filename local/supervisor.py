@@ -19,6 +19,7 @@ from local import processes
 from local.activity_log import ActivityLog
 from local.aws_process import LocalAws
 from local.dynamodb_engine import Engine
+from local.log_files import limit_output
 from local.poller import StreamPoller
 
 CHECK_INTERVAL_SECONDS = 0.3
@@ -87,7 +88,8 @@ class ProcessSupervisor(threading.Thread):
             if self._readers_are_outdated.is_set():
                 self._readers_are_outdated.clear()
                 self._stop_readers()
-            for name in self._directories:
+            for name, directory in self._directories.items():
+                limit_output(directory / processes.LOG_FILE)
                 if not self.is_running(name):
                     self._restart_process(name)
             if not self.readers:

@@ -32,6 +32,7 @@ from local.backlog import BacklogMonitor, waiting_message_counter
 from local.deploy import DeployedStack
 from local.dynamodb_engine import BLOCKED_PORTS, Engine
 from local.expiry import run_expiry_loop
+from local.log_files import rotate_log
 from local.log_tailer import LogTailer
 from local.page import PageServer
 from local.payment_provider import PaymentProviderServer
@@ -223,7 +224,7 @@ def _start_parts(
 def _check_previous_state(state: Path) -> None:
     """Rename the logs of the previous run, and check its data. Raises DamagedState if the data cannot be used."""
     for log in ("engine/log", "aws/log", f"aws/{local_aws.FUNCTION_LOG}", f"aws/{local_aws.SPANS_FILE}"):
-        processes.rotate_log(state / log)
+        rotate_log(state / log)
     check_database(state / "engine")
     if read_fingerprint(state / "engine") and not local_aws.find_snapshot(state / "aws"):
         raise DamagedState(state / "aws", "is missing or empty, but the table contains the data of its shop")

@@ -12,6 +12,7 @@ from typing import Any
 
 from local.aws_process import LocalAws
 from local.load_test import check_mails
+from local.log_files import read_log
 from local.own_shop import run_own_shop
 from local.shop_client import PROJECT, RunningShop
 from local.shop_target import local_target
@@ -66,7 +67,7 @@ class LaptopTarget:
         """Return the usage that the functions have logged between two times."""
         if self.running is None:
             return Usage()
-        text = self.running.aws.function_log.read_text(encoding="utf-8")
+        text = read_log(self.running.aws.function_log)
         lines = [line for line in map(_parse_line, text.splitlines()) if start <= line.get("at", 0.0) <= end]
         return Usage(
             requests=sum(line.get("message") == "request_handled" for line in lines),
@@ -75,7 +76,7 @@ class LaptopTarget:
         )
 
 
-def _parse_line(text: str) -> dict[str, Any]:
+def _parse_line(text: bytes) -> dict[str, Any]:
     """Return a line of the functions' log with its time `at`, in seconds since the epoch; {} if it is not JSON."""
     try:
         line: dict[str, Any] = json.loads(text)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from local import processes
+from local import log_files, processes
 
 
 @pytest.mark.parametrize(
@@ -74,6 +74,16 @@ def test_a_child_that_ignores_sigterm_is_killed_after_the_limit(folder: Path) ->
     shutil.rmtree(folder)
     assert not processes.stop(folder, timeout_seconds=0.05)
     assert processes.running_process_id(folder) is None
+
+
+def test_the_output_of_a_running_child_keeps_its_limit(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_files, "MAX_LOG_BYTES", 5)
+    start(folder, "signal.signal(signal.SIGTERM, lambda *_: exit(print('last'))); print('first', flush=True)")
+    log = folder / processes.LOG_FILE
+    log_files.limit_output(log)
+    assert log.read_text() == ""
+    assert processes.stop(folder)
+    assert log_files.read_log(log) == b"first\nlast\n"
 
 
 def test_all_children_are_killed_at_once(folder: Path) -> None:

@@ -1,0 +1,106 @@
+"""The log files of the local shop. Each has at most MAX_LOG_BYTES, and one part before it, `*.before`.
+
+The processes of the shop append to their logs with `append_to_log`, and read them with `LogLines` and `read_log`. The
+output of the local DynamoDB and of the local AWS is a log, too (`limit_output`).
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+MAX_LOG_BYTES = 32 << 20
+"""The size from which a log begins again."""
+
+
+def _part_before(log: Path) -> Path:
+    return log.with_name(f"{log.name}.before")
+
+
+def rotate_log(log: Path) -> None:
+    """Rename the log to `*.before`, so that the next line starts a new log. An older `*.before` is deleted."""
+    with suppress(FileNotFoundError):
+        log.replace(_part_before(log))
+
+
+def append_to_log(log: Path, text: str) -> None:
+    """Append lines to a log, and rotate it at its limit. Several threads and processes may append at the same time."""
+    with _locked_log(log) as file:
+        file.write(text.encode())
+        if os.fstat(file.fileno()).st_size >= MAX_LOG_BYTES:
+            rotate_log(log)
+
+
+def read_log(log: Path, max_bytes: int = 2 * MAX_LOG_BYTES) -> bytes:
+    """Return the last `max_bytes` of a log and of the part before it."""
+    with _locked_log(log) as file:
+        text = _read_end(file, max_bytes)
+        with suppress(FileNotFoundError), _part_before(log).open("rb") as before:
+            text = _read_end(before, max_bytes - len(text)) + text
+    return text
+
+
+def limit_output(log: Path) -> None:
+    """Empty a log at its limit, after a copy to `*.before`. A line that is written meanwhile can be lost.
+
+    For the output of a process, which keeps its file open. It is open for appending, so it continues at the new end.
+    """
+    with suppress(FileNotFoundError):  # the folder of the state was deleted
+        if log.stat().st_size >= MAX_LOG_BYTES:
+            with suppress(OSError):  # the disk is full
+                shutil.copyfile(log, _part_before(log))
+            os.truncate(log, 0)
+
+
+class LogLines:
+    """The lines that are appended to a log from now on. The log is created if it does not exist."""
+
+    def __init__(self, log: Path) -> None:
+        log.touch()
+        self._log, self._file, self._rest = log, log.open("rb"), b""
+        self._file.seek(0, os.SEEK_END)
+
+    def read(self) -> list[bytes]:
+        """Return the complete lines since the last call, also if the log was rotated once since then."""
+        # Look first, then read: nothing is appended to a log after it was renamed.
+        is_rotated = self._log.exists() and not _is_file_at(self._file, self._log)
+        text = self._file.read()
+        if is_rotated:
+            self._file.close()
+            self._file = self._log.open("rb")
+            text += self._file.read()
+        *lines, self._rest = (self._rest + text).split(b"\n")
+        return lines
+
+    def close(self) -> None:
+        self._file.close()
+
+
+@contextmanager
+def _locked_log(log: Path) -> Iterator[BinaryIO]:
+    """Open a log, and hold a lock of it, so that no other process appends to it or rotates it."""
+    while True:
+        with log.open("a+b", buffering=0) as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            if _is_file_at(file, log):  # else it was rotated before the lock
+                yield file
+                return
+
+
+def _is_file_at(file: BinaryIO, path: Path) -> bool:
+    """Return whether an open file is the file at this path."""
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), path.stat())
+    except FileNotFoundError:
+        return False
+
+
+def _read_end(file: BinaryIO, max_bytes: int) -> bytes:
+    size = file.seek(0, os.SEEK_END)
+    file.seek(max(0, size - max_bytes))
+    return file.read()
