@@ -16,11 +16,11 @@ from urllib3.exceptions import HTTPError
 from local import demo, expiry, load_test, users, warehouse
 from local.aws_process import FunctionFailed, shell_environment
 from local.deploy import DeployFailed
-from local.dynamodb_engine import EngineNotInstalled
+from local.dynamodb_engine import EngineNotInstalled, TableDiffers
 from local.own_shop import run_own_shop
 from local.processes import ProcessFailed
 from local.seed import fill
-from local.shop_client import STATE_FOLDER, RunningShop, require_running_shop, state_option
+from local.shop_client import STATE_FOLDER, RunningShop, require_running_shop, shop_command
 from local.shop_target import local_target
 from local.state_checks import DamagedState, UnusableFolder
 from local.up import API_PORT, PAGE_PORT, PROVIDER_PORT, reset_state, run_shop
@@ -36,7 +36,6 @@ REPORTED_ERRORS = (
     UnusableFolder,
     EffectMissing,
     UnexpectedResponse,
-    fill.NotEmpty,
 )
 """For these errors, `python -m local` prints only the message, without a traceback. The exit code is 1."""
 
@@ -97,10 +96,8 @@ def main() -> None:
     arguments = parser.parse_args()
     try:
         run_command(arguments)
-    except DamagedState as error:
-        option = state_option(arguments.state)
-        reset = f".venv/bin/python -m local{option} reset" if option else "make reset"
-        sys.exit(f"{error}; to start with an empty shop: {reset}")
+    except (DamagedState, TableDiffers, fill.NotEmpty) as error:
+        sys.exit(f"{error}; to start with an empty shop: {shop_command(arguments.state, 'reset')}")
     except REPORTED_ERRORS as error:
         sys.exit(str(error))
     except (BotoCoreError, ClientError, HTTPError) as error:
@@ -128,7 +125,7 @@ def run_command(arguments: argparse.Namespace) -> None:
             )
         case "reset":
             reset_state(arguments.state)
-            print("State deleted. Next: make up")
+            print(f"State deleted. Next: {shop_command(arguments.state, 'up')}")
         case "demo" | "smoke":
             run_scenarios_in_own_shop(as_stage=arguments.command == "smoke")
         case _:

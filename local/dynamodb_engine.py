@@ -78,6 +78,13 @@ CREATE_EXPIRY_INDEX = 'CREATE INDEX IF NOT EXISTS "{table}::ends" ON "{table}" (
 SELECT_EXPIRED = "SELECT 1 FROM \"{table}\" WHERE {ends} <= CAST(strftime('%s', 'now') AS INTEGER) LIMIT 1"
 
 
+class TableDiffers(Exception):
+    """The table exists with other keys or indexes."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"Table {name} exists with other keys or indexes")
+
+
 class EngineNotInstalled(RuntimeError):
     """The engine's binary for this machine is not installed. `make setup` installs it."""
 
@@ -158,7 +165,7 @@ class Engine:
 
         `definition`: the Properties of an AWS::DynamoDB::GlobalTable (or ::Table) in a template, or the arguments of a
         CreateTable request. Only the keys, the attributes, the indexes and the TTL attribute are used. Raises
-        RuntimeError if the table exists with other keys or indexes.
+        TableDiffers if the table exists with other keys or indexes.
         """
         indexes = [{k: index[k] for k in INDEX_PROPERTIES} for index in definition.get("GlobalSecondaryIndexes", ())]
         request: dict[str, Any] = {k: definition[k] for k in TABLE_PROPERTIES if k in definition}
@@ -173,9 +180,7 @@ class Engine:
             )
         except client.exceptions.ResourceInUseException:
             if _table_schema(client.describe_table(TableName=name)["Table"]) != _table_schema(request):
-                raise RuntimeError(
-                    f"Table {name} exists with other keys or indexes. To start with an empty shop: make reset"
-                ) from None
+                raise TableDiffers(name) from None
         if client.describe_time_to_live(TableName=name)["TimeToLiveDescription"]["TimeToLiveStatus"] == "DISABLED":
             ttl = definition.get("TimeToLiveSpecification", {}).get("AttributeName", TTL_ATTRIBUTE)
             client.update_time_to_live(TableName=name, TimeToLiveSpecification={"Enabled": True, "AttributeName": ttl})

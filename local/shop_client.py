@@ -122,12 +122,18 @@ def state_option(state: Path) -> str:
     return "" if state == STATE_FOLDER else f" --state {shlex.quote(str(state))}"
 
 
+def shop_command(state: Path, command: str, options: str = "") -> str:
+    """Return the command line that runs a command, such as "up", of the local shop with this folder of the state."""
+    if option := state_option(state):
+        return f".venv/bin/python -m local{option} {command} {options}".rstrip()
+    return f'make {command} ARGS="{options}"' if options else f"make {command}"
+
+
 def require_running_shop(state: Path) -> RunningShop:
     """Return the running shop. Exit with an error message if the shop is not running or not ready."""
     found = find(state)
     if found is None:
-        start = f".venv/bin/python -m local{state_option(state)} up" if state_option(state) else "make up"
-        sys.exit(f"The shop is not running here, or not ready yet. Start it with: {start}")
+        sys.exit(f"The shop is not running here, or not ready yet. Start it with: {shop_command(state, 'up')}")
     return found
 
 

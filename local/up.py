@@ -38,7 +38,7 @@ from local.page import PageServer
 from local.payment_provider import PaymentProviderServer
 from local.poller import CheckpointStore, StreamPoller, start_pollers
 from local.queues import StackQueues
-from local.shop_client import PROJECT, READY_FILE, STACK_NAME, STATE_FOLDER, RunningShop, state_option
+from local.shop_client import PROJECT, READY_FILE, STACK_NAME, STATE_FOLDER, RunningShop, shop_command, state_option
 from local.state_checks import (
     DamagedState,
     Fingerprint,
@@ -134,11 +134,10 @@ def _check_ports(state: Path, *ports: int) -> None:
     if len(set(ports)) < len(ports):
         raise processes.ProcessFailed("The API, the payment provider and the page need different ports.")
     left_behind = local_aws.find(state / "aws")
+    remedy = f"To use other ports: {shop_command(state, 'up', '--port N --provider-port M --page-port P')}"
     for port in ports:
         if not (left_behind and left_behind.address.public_port == port):
-            processes.require_free_port(
-                port, 'To use other ports: make up ARGS="--port N --provider-port M --page-port P"'
-            )
+            processes.require_free_port(port, remedy)
 
 
 def reset_state(state: Path = STATE_FOLDER) -> None:

@@ -45,7 +45,7 @@ class NotEmpty(Exception):
     """The shop has items already, so the years of a seed do not fit."""
 
     def __init__(self) -> None:
-        super().__init__("The shop is not empty. To seed an empty one, stop it (Ctrl-C), then: make reset up")
+        super().__init__("The shop is not empty: stop it with Ctrl-C")
 
 
 def seed_shop(shop: RunningShop, orders: int, seed: int) -> Counter[str]:

@@ -16,7 +16,7 @@ from botocore.exceptions import BotoCoreError
 
 from local import dynamodb_engine as local_engine
 from local import expiry, processes
-from local.dynamodb_engine import Engine, EngineNotInstalled
+from local.dynamodb_engine import Engine, EngineNotInstalled, TableDiffers
 
 KEYS = [{"AttributeName": "PK", "KeyType": "HASH"}, {"AttributeName": "SK", "KeyType": "RANGE"}]
 PLAIN = {
@@ -205,7 +205,7 @@ def test_a_table_of_the_template_is_made_with_its_indexes_and_its_stream(engine:
 def test_a_table_of_another_definition_is_refused(engine: Engine) -> None:
     engine.create_table("first-definition", GLOBAL_TABLE)
     engine.create_table("first-definition", GLOBAL_TABLE)
-    with pytest.raises(RuntimeError, match="make reset"):
+    with pytest.raises(TableDiffers):
         engine.create_table("first-definition", PLAIN)
 
 

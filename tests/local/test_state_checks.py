@@ -8,15 +8,18 @@ import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
+from local import __main__ as command_line
 from local import aws_process as local_aws
 from local.activity_log import ActivityLog
-from local.dynamodb_engine import DATABASE_FILE, Engine
+from local.dynamodb_engine import DATABASE_FILE, Engine, TableDiffers
 from local.payment_provider import PaymentProviderServer
 from local.poller import CheckpointStore
 from local.processes import ProcessFailed
+from local.seed.fill import NotEmpty
 from local.shop_client import PROJECT
 from local.state_checks import (
     DamagedState,
@@ -241,3 +244,17 @@ def test_a_manifest_holds_every_file_but_itself(saved: Path) -> None:
     write_manifest(saved)
     assert (saved / "manifest.json").read_bytes() == before
     check_manifest(saved)
+
+
+@pytest.mark.parametrize("error", [DamagedState(Path("/table"), "is damaged"), NotEmpty(), TableDiffers("orders")])
+def test_an_error_that_only_an_empty_shop_mends_names_the_command_for_its_folder(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, error: Exception
+) -> None:
+    monkeypatch.setattr(command_line, "run_command", Mock(side_effect=error))
+    for options, command in (
+        (["--state", str(tmp_path)], f".venv/bin/python -m local --state {tmp_path} reset"),
+        ([], "make reset"),
+    ):
+        monkeypatch.setattr(sys, "argv", ["local", *options, "up"])
+        with pytest.raises(SystemExit, match=f"[^.]; to start with an empty shop: {command}$"):
+            command_line.main()
