@@ -69,14 +69,17 @@ def prove(
         collect(results, target, run_steps(target, options.skip, STEPS))
     except KeyboardInterrupt:
         interrupted = True
-        print("\nInterrupted. The stage is destroyed now.", flush=True)
+        print("\nInterrupted." if keep else "\nInterrupted. The stage is destroyed now.", flush=True)
     finally:
         results += without_result(results, STEPS)
         if isinstance(target, DeployedTarget):
             with suppress(KeyboardInterrupt):
                 measure_late(target, results, wait=not interrupted)
-        if not keep:
-            collect(results, target, run_steps(target, steps=[DESTROY]))
+        try:
+            collect(results, target, run_steps(target, ["destroy"] if keep else (), [DESTROY]))
+        except KeyboardInterrupt:
+            interrupted = True
+        results += without_result(results, [DESTROY])
         report = build_report(
             results,
             target=target.name,
@@ -94,10 +97,10 @@ def prove(
 def collect(results: list[Result], target: DeployedTarget | LaptopTarget, found: Iterable[Result]) -> None:
     """Append the results as they come. The usage on this machine is read at once, before its shop ends."""
     for one in found:
+        results.append(one)
         if isinstance(target, LaptopTarget) and one.started_at:
             one.usage = target.measure(one.started_at, one.started_at + one.seconds)
         print(f"--- {one.step.name}: {one.outcome.status}: {one.outcome.seen}", flush=True)
-        results.append(one)
 
 
 def measure_late(target: DeployedTarget, results: Sequence[Result], *, wait: bool) -> None:

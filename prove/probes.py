@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from prove.outcome import DIFFERS, FAILED, OK, Outcome
+from prove.outcome import DIFFERS, FAILED, NOT_RUN, OK, Outcome
 from tests.conformance import results
 from tests.conformance.probes.kinds import Probe
 
@@ -10,7 +10,8 @@ from tests.conformance.probes.kinds import Probe
 def judge_probes(runner: str, found: Iterable[tuple[Probe, str]]) -> Outcome:
     """Return the outcome of played probes: DIFFERS if one differs whose difference is not recorded for this runner.
 
-    A probe that an error stopped counts as a difference if it is recorded as played.
+    A probe that could not be played counts as a difference if it is recorded as played. Otherwise, if an error stopped
+    a probe, the outcome is NOT_RUN.
     """
     played: dict[str, str] = {}
     for probe, result in found:
@@ -22,10 +23,12 @@ def judge_probes(runner: str, found: Iterable[tuple[Probe, str]]) -> Outcome:
     listed = tuple(name for name in different if recorded[name].startswith(results.DIFFERS))
     not_run = [name for name, result in played.items() if result.startswith(results.NOT_RUN)]
     lost = [name for name in not_run if recorded[name] and not recorded[name].startswith(results.NOT_RUN)]
+    stopped = [name for name in not_run if played[name].startswith(results.STOPPED)]
     as_expected = len(played) - len(different) - len(not_run)
     seen = (
         f"{as_expected} of {len(played)} probes are as expected, {len(different)} differ ({len(listed)} of them are "
         f"listed), {len(not_run)} could not be played"
     )
-    status = DIFFERS if lost or len(listed) < len(different) else OK if as_expected else FAILED
+    passed = OK if not stopped else NOT_RUN
+    status = DIFFERS if lost or len(listed) < len(different) else passed if as_expected else FAILED
     return Outcome(status, seen, played, listed)

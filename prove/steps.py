@@ -25,9 +25,13 @@ EXPECTED_ERRORS = (
     OSError,
     ProcessFailed,
     StepFailed,
+    SystemExit,
     UnexpectedResponse,
 )
-"""With these errors a step fails, and the report has their text. Any other error is a bug, and the report says so."""
+"""With these errors a step fails, and the report has their text. Any other error is a bug, and the report says so.
+
+The operator tools raise SystemExit.
+"""
 
 
 @dataclass(frozen=True)
@@ -159,7 +163,7 @@ def run_steps(target: Target, skipped: Sequence[str] = (), steps: Sequence[Step]
             reason = run.reason if target.name == "aws" else f"not on the laptop: {run.reason}"
             yield Result(step, Outcome(NOT_HERE, reason))
         elif step.name in skipped:
-            yield Result(step, Outcome(NOT_RUN, "it was skipped by --skip"))
+            yield Result(step, Outcome(NOT_RUN, "it was skipped by --skip or --keep"))
         elif step.needs_shop and not has_shop:
             yield Result(step, Outcome(NOT_RUN, "there is no shop, because its deploy failed"))
         else:

@@ -7,12 +7,14 @@ from typing import Any
 
 FILE = Path(__file__).with_name("results.json")
 OK, DIFFERS, NOT_RUN = "as expected", "differs: ", "not run: "
+STOPPED = f"{NOT_RUN}error: "
 
 
 def load() -> dict[str, dict[str, Any]]:
     """Return the recorded results: {runner: {"versions": {name: version}, "results": {probe: result}}}.
 
-    A result is "as expected", or starts with "differs: " or "not run: ".
+    A result is "as expected", or starts with "differs: " or "not run: ". STOPPED is the start if an error stopped the
+    probe.
     """
     found: dict[str, dict[str, Any]] = json.loads(FILE.read_text(encoding="utf-8")) if FILE.exists() else {}
     return found
@@ -25,8 +27,9 @@ def as_result(difference: str) -> str:
 
 def not_run(reason: object) -> str:
     """Return the result of a probe that was not played. `reason`: a text or an error."""
-    named = f"{type(reason).__name__}: " if isinstance(reason, BaseException) else ""
-    return f"{NOT_RUN}{named}{reason}"
+    if isinstance(reason, BaseException):
+        return f"{STOPPED}{type(reason).__name__}: {reason}"
+    return f"{NOT_RUN}{reason}"
 
 
 def recorded(runner: str, probe: str) -> str:

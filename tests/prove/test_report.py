@@ -32,6 +32,7 @@ def recorded(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
         ({SECOND.name: results.OK, THIRD.name: "differs: never played before"}, DIFFERS),
         ({FIRST.name: results.OK, SECOND.name: "not run: ClientError"}, DIFFERS),
         ({FIRST.name: results.OK, THIRD.name: "not run: it needs a verified sender"}, OK),
+        ({FIRST.name: results.OK, THIRD.name: results.not_run(OSError("timed out"))}, NOT_RUN),
         ({THIRD.name: "not run: AccessDenied"}, FAILED),
     ],
 )

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -90,9 +91,11 @@ def test_a_proof_deploys_runs_every_step_and_destroys(
     assert ": PASSED" in (tmp_path / "report.md").read_text()
 
 
-@pytest.mark.parametrize("error", [StepFailed("no invoice"), AssertionError("a bug of the step")])
+@pytest.mark.parametrize(
+    "error", [StepFailed("no invoice"), AssertionError("a bug of the step"), SystemExit("Cannot read the stack")]
+)
 def test_a_step_that_fails_stops_no_other_and_the_stage_is_destroyed(
-    account: Account, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, error: Exception
+    account: Account, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, error: BaseException
 ) -> None:
     def fail(target: Any) -> Outcome:
         raise error
@@ -145,10 +148,26 @@ def test_a_proof_that_ends_in_a_step_says_so_and_which_steps_did_not_run(
     assert verdict.upper() in (tmp_path / "report.md").read_text().splitlines()[0]
 
 
-def test_keep_leaves_the_stage(account: Account, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    assert prove(monkeypatch, tmp_path, "--keep") == 0
+def test_a_proof_that_keeps_its_stage_is_incomplete(
+    account: Account, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    assert prove(monkeypatch, tmp_path, "--keep") == 1
     assert account.ran == [DEPLOY, "smoke", "probes"]
     assert account.status == "CREATE_COMPLETE"
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert (report["verdict"], [*report["not_run"]]) == ("incomplete", ["destroy"])
+
+
+def test_a_proof_that_is_interrupted_while_it_destroys_writes_its_report(
+    account: Account, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def end(target: Any) -> Outcome:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(program, "DESTROY", replace(program.DESTROY, aws=end))
+    assert prove(monkeypatch, tmp_path) == 130
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert (report["verdict"], [*report["not_run"]]) == ("incomplete", ["destroy"])
 
 
 def test_a_stage_that_is_not_destroyed_fails_the_proof(
