@@ -25,7 +25,7 @@ from functions.dynamodb.keys import InvalidKeyValue, Row
 from functions.dynamodb.writes import WriteConflict
 from functions.model.entities import Stretch
 from functions.model.patterns import ORDER_ITEM_COLLECTION
-from functions.model.table import ACTIVITY, CONTRIBUTION, CUSTOMER, ORDER, RETURN, REVIEW
+from functions.model.table import ACTIVITY, COMPANY, CONTRIBUTION, CUSTOMER, ORDER, RETURN, REVIEW
 from functions.shop.shop import Shop
 from ops import targets
 from ops.item_keys import ItemKey, item_key, load_existing, match_key
@@ -39,6 +39,7 @@ from ops.repair.copy_checks import (
     find_missing_company,
     find_order_discrepancies,
     find_orphaned_snapshot,
+    find_wrong_member_count,
     read_source,
     snapshot_sources,
 )
@@ -417,6 +418,7 @@ ITEM_CHECKS: Mapping[Row[Any], ItemCheck] = {
         ItemCheck(lambda _, image, sources: find_orphaned_snapshot(image, sources), snapshot_sources),
     ),
     ACTIVITY: ItemCheck(find_activity_discrepancies, activity_sources),
+    COMPANY: ItemCheck(lambda shop, image, _: find_wrong_member_count(shop, image), lambda _: []),
     CUSTOMER: ItemCheck(lambda _, image, companies: find_missing_company(image, companies), company_sources),
     CONTRIBUTION: ItemCheck(lambda _, image, sources: find_orphaned_contribution(image, sources), contribution_sources),
 }

@@ -16,8 +16,8 @@ from functions.dynamodb.keys import Instant, InvalidKeyValue, Row
 from functions.dynamodb.writes import Write, WriteConflict, check_absent, check_unchanged
 from functions.model import copies
 from functions.model.changes import RESTORED_ATTRIBUTE, Change
-from functions.model.entities import OPEN_STATUSES, ArchivedOrder, Order
-from functions.model.patterns import CUSTOMER_OR_ERASED_BY_ID, ORDER_ITEM_COLLECTION
+from functions.model.entities import OPEN_STATUSES, ArchivedOrder, Customer, Order
+from functions.model.patterns import COMPANY_WITH_MEMBERS, CUSTOMER_OR_ERASED_BY_ID, ORDER_ITEM_COLLECTION
 from functions.model.table import (
     ACTIVITY,
     ARCHIVED_ORDER,
@@ -66,7 +66,7 @@ class Discrepancy:
         Safe to repeat. Raises WriteConflict, and writes nothing, if the wrong item or its primary item has
         changed since it was read.
         """
-        if self.kind == "name":
+        if self.kind in ("name", "member count wrong"):
             assert self.actual is not None
             assert self.expected is not None
             rewrite_item(shop.table, self.actual, self.expected)
@@ -146,6 +146,18 @@ def find_missing_company(image: Image, companies: ImagesByKey) -> Iterator[Discr
         expected = {name: value for name, value in {**image, **left}.items() if name not in removed}
         source = (COMPANY, COMPANY.key(company_id=customer.company_id))
         yield Discrepancy("company missing", item_key(image), image, expected, source)
+
+
+def find_wrong_member_count(shop: Shop, image: Image) -> Iterator[Discrepancy]:
+    """Yield a discrepancy if a company does not store the number of its members. `image`: the company.
+
+    The members are counted in an index. If it does not show the last change yet, the second check finds another number.
+    """
+    row, company = read_source(image)
+    found = shop.table.query_all(COMPANY_WITH_MEMBERS, company_id=company.company_id)
+    if (members := sum(isinstance(one, Customer) for one in found)) != company.member_count:
+        corrected = {"member_count": {"N": str(members)}, "version": {"N": str(company.version + 1)}}
+        yield Discrepancy("member count wrong", item_key(image), image, {**image, **corrected}, (row, company))
 
 
 def find_order(images: ImagesByKey, order_id: str) -> SourceItem:

@@ -19,7 +19,7 @@ from functions.handlers import copies_reader
 from functions.model import entities
 from functions.model.entities import ArchivedOrder, Order
 from functions.model.patterns import ORDER_BY_ID
-from functions.model.table import CUSTOMER, ROWS_BY_TYPE
+from functions.model.table import COMPANY, CUSTOMER, ROWS_BY_TYPE
 from functions.runtime import clients
 from functions.shop import (
     cancellation,
@@ -438,6 +438,22 @@ def test_a_member_of_a_missing_company_is_reported_and_leaves_it(harness: ShopHa
     companies.create_company(harness.shop, STAFF, "acme", "Acme")
     assert companies.get_company_with_members(harness.shop, STAFF, "acme", 10, None).members == ()
     companies.add_member(harness.shop, STAFF, "acme", ANN.id)
+    assert looked(harness).discrepancies == {}
+
+
+@pytest.mark.parametrize("wrong", [0, 3])
+def test_a_wrong_member_count_is_reported_and_repaired(harness: ShopHarness, wrong: int) -> None:
+    harness.open_shop()
+    companies.create_company(harness.shop, STAFF, "acme", "Acme")
+    companies.add_member(harness.shop, STAFF, "acme", ANN.id)
+    assert looked(harness).discrepancies == {}
+    company = companies.get_company_with_members(harness.shop, STAFF, "acme", 10, None).company
+    assert company is not None
+    miscounted = replace(company, member_count=wrong, version=company.version + 1)
+    harness.shop.table.write(update(COMPANY, company, miscounted))
+    assert [found.kind for found in looked(harness, repair=True).discrepancies.values()] == ["member count wrong"]
+    repaired = companies.get_company_with_members(harness.shop, STAFF, "acme", 10, None).company
+    assert repaired == replace(company, version=miscounted.version + 1)
     assert looked(harness).discrepancies == {}
 
 
