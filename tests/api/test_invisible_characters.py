@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from functions.api.http.fields import Name, RequestModel
 from tests.api.hostile.request import WEBHOOK, valid_request
 from tests.api.test_pattern_problems import FIELDS
-from tests.support.http_client import STAFF, ApiHarness, invoke_api
+from tests.support.http_client import STAFF, ApiHarness, change_cognito_email, create_cognito_user, invoke_api
 
 FREE_TEXTS = [
     field for field in FIELDS if field.place == "body" and field.accepts("a\u202eb") and field.route != WEBHOOK
@@ -35,6 +35,14 @@ def test_a_line_of_an_import_is_rejected_with_its_field_if_it_contains_an_invisi
     accepted = bare.send_file('{"product_id": "mug", "name": "M\u200bug", "price": 1, "currency": "EUR"}')
     (found,) = bare.call("GET", f"{accepted.headers['location']}/rejected", STAFF).body["items"]
     assert found["field"] == "name"
+
+
+def test_a_verified_address_with_a_direction_control_makes_no_customer(bare: ApiHarness) -> None:
+    carol = create_cognito_user("carol@example.com", verified=True)
+    change_cognito_email(carol, "carol\u202e@example.com", verified=True)
+    refused = bare.call("POST", "/customers", carol, {"name": "Carol"})
+    assert refused.field_errors.keys() == {"email"}
+    assert bare.table_images() == []
 
 
 HIDDEN = [

@@ -11,7 +11,7 @@ from pydantic import ConfigDict, Field, model_validator
 
 from functions.adapters import object_store
 from functions.api.http.context import SignedIn, resolve_customer_id, shop
-from functions.api.http.fields import Email, Id, Listed, Name, RequestModel, ResponseModel
+from functions.api.http.fields import Email, Id, Listed, Name, RequestModel, ResponseModel, check_visible
 from functions.api.http.paging import Cursor, Limit, ListRequest, Since, Until, WholeNumber, check_time_range, paginate
 from functions.api.http.problems import EmailNotVerified, Unauthenticated, problem_responses
 from functions.api.http.router import Router
@@ -175,8 +175,9 @@ def register(caller: SignedIn, request: Request, profile: Profile) -> Response[C
 def _fetch_verified_email(caller: Caller, authorization: str) -> str:
     """Return the verified e-mail address of the token's owner, read from Cognito. An access token does not contain it.
 
-    Raises EmailNotVerified if Cognito has no verified address. Raises Unauthenticated if the user has signed out or was
-    deleted. Raises TableBusy if Cognito throttles the call. The token needs the scope aws.cognito.signin.user.admin:
+    Raises EmailNotVerified if Cognito has no verified address, and InvalidInput if it contains invisible characters.
+    Raises Unauthenticated if the user has signed out or was deleted. Raises TableBusy if Cognito throttles the call.
+    The token needs the scope aws.cognito.signin.user.admin:
     https://docs.aws.amazon.com/cognito-user-identity-pools/latest/APIReference/API_GetUser.html
     """
     scheme, _, token = authorization.partition(" ")
@@ -194,7 +195,10 @@ def _fetch_verified_email(caller: Caller, authorization: str) -> str:
         raise Unauthenticated("the token belongs to another customer")
     if known.get("email_verified") != "true" or not known.get("email"):
         raise EmailNotVerified
-    return str(known["email"])
+    try:
+        return check_visible(known["email"])
+    except ValueError as error:
+        raise InvalidInput("email", str(error)) from None
 
 
 @router.get("/customers", openapi_extensions=problem_responses(NotAllowed))
