@@ -1,6 +1,7 @@
 """`make setup` says in one sentence what a machine lacks, on systems that the tests do not run on, too."""
 
 import json
+import os
 import platform
 import re
 import shutil
@@ -80,6 +81,14 @@ def test_the_engine_of_each_system_of_the_workflow_is_installed_by_npm() -> None
     engines = json.loads((PROJECT / "package.json").read_text())["optionalDependencies"]
     matrix = read("ci")["jobs"]["test"]["strategy"]["matrix"]
     assert {systems[name] for name in matrix["system"]} <= {name.removeprefix("@dynoxide/") for name in engines}
+
+
+@pytest.mark.parametrize(("options", "says_so"), [((), True), (("--no-print-directory",), True), (("-i",), False)])
+def test_a_check_that_ignores_errors_does_not_say_that_all_passed(options: tuple[str, ...], says_so: bool) -> None:
+    command = ["make", "-n", *options, "check", "ARGS=i"]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+    done = subprocess.run(command, cwd=PROJECT, env=environment, capture_output=True, text=True, check=True)
+    assert ("All checks passed" in done.stdout) is says_so
 
 
 # the Python that `make setup` chooses ---------------------------------------------------------------------------------
