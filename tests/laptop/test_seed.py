@@ -18,9 +18,7 @@ def seed(laptop: LaptopShop) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
 
 
-def test_a_seeded_shop_has_no_drift_and_goes_on(
-    own_laptop: LaptopShop, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_seeded_shop_has_no_drift_and_goes_on(own_laptop: LaptopShop, capsys: pytest.CaptureFixture[str]) -> None:
     done = seed(own_laptop)
     assert (done.returncode, "200 orders" in done.stdout) == (0, True), done.stdout + done.stderr
     again = seed(own_laptop)
