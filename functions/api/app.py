@@ -2,10 +2,12 @@
 
 import os
 
+from functions.api.http.context import reject_unknown_ids
 from functions.api.http.router import ApiResolver, Route
 from functions.api.route_table import ROUTES
 
 app = ApiResolver([Route(*route) for route in ROUTES])
+app.use(middlewares=[reject_unknown_ids])
 
 # If Lambda takes a snapshot (SnapStart) or starts processes in advance, no request waits for these imports.
 # https://docs.aws.amazon.com/lambda/latest/dg/configuration-envvars.html

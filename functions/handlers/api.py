@@ -61,8 +61,9 @@ def _handle_request(event: dict[str, Any], context: Any, line: dict[str, Any]) -
     caller = None if route.key in PUBLIC_ROUTES else authenticate_caller(event)
     if caller and caller.groups:  # only the shop's staff have groups; never log a customer's id
         line["staff_id"] = caller.id
-    line |= order_id_field((route.path_parameters(request.path) or {}).get("order_id"))
-    app.context |= {"caller": caller, "line": line}
+    ids = route.path_parameters(request.path) or {}
+    line |= order_id_field(ids.get("order_id"))
+    app.context |= {"caller": caller, "line": line, "ids": ids}
     limit_writes(route, caller)
     if upload := guard.UPLOADS.get(route.key):
         app.context["file"], event = guard.extract_file(event, *upload)

@@ -109,14 +109,10 @@ def list_payments_of_order(
     Only the order's customer and staff may read the payments.
 
     Staff also see payments that arrived after the order was archived, and payments for an order id that does not exist.
-    For staff, raises NotFound if there is no order and no payment with this order id.
 
     For customers, raises NotFound if the order does not exist or belongs to another customer. Raises WrongState if the
     order is archived, because its payments are archived too.
     """
     if "staff" not in caller.groups:
         require_unarchived(get_order(shop, caller, order_id), "show its payments")
-    page = shop.table.query(PAYMENTS_OF_ORDER, order_id=order_id, limit=limit, after=after)
-    if not page.items and after is None:
-        get_order(shop, caller, order_id)
-    return page
+    return shop.table.query(PAYMENTS_OF_ORDER, order_id=order_id, limit=limit, after=after)

@@ -17,7 +17,7 @@ from functions.dynamodb.writes import (
     update,
 )
 from functions.model.entities import Customer, EmailClaim, ErasedCustomer, OrderSummary, Settings, SettingsName
-from functions.model.errors import AlreadyExists, EmailTaken, NotAllowed, NotFound, NotRegistered, WrongState
+from functions.model.errors import AlreadyExists, EmailTaken, NotAllowed, NotFound, WrongState
 from functions.model.mail_kinds import MAIL_KINDS
 from functions.model.patterns import (
     CUSTOMER_BY_EMAIL,
@@ -236,8 +236,8 @@ def update_settings(
     """Change the given choices in one group of settings, and keep the other choices of the group. Safe to repeat.
 
     `name`: the name of the group. `choices`: for example {"shipments": False}. `decided_at`: do not undo a
-    choice that the customer made after this time. Raises NotFound if the caller may not see the customer, and
-    NotRegistered if the customer does not exist.
+    choice that the customer made after this time. Raises NotFound if the customer does not exist or the caller may not
+    see the customer.
     """
 
     def attempt() -> Settings:
@@ -245,9 +245,7 @@ def update_settings(
         now = shop.now_instant()
         before = shop.table.get(CUSTOMER_SETTINGS_BY_NAME, customer_id=customer_id, name=name)
         if before is None:
-            customer = shop.table.get(CUSTOMER_BY_ID, customer_id=customer_id)
-            if customer is None:
-                raise NotRegistered
+            customer = get_customer(shop, caller, customer_id)
             after = Settings(
                 customer_id=customer_id,
                 name=name,

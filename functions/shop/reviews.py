@@ -85,13 +85,13 @@ def _check_bought(caller: Caller, order: Order | ArchivedOrder | None, product_i
         raise NotBought
 
 
-def delete_review(shop: Shop, caller: Caller, product_id: str, customer_id: str) -> None:
-    """Delete a customer's review of a product. Safe to repeat: if there is no such review, nothing happens.
+def delete_review(shop: Shop, caller: Caller, product_id: str, customer_id: str) -> bool:
+    """Delete a customer's review of a product. Return whether there was a review. Safe to repeat.
 
     `customer_id`: the author of the review. Only the author and staff may delete it. Raises NotFound for other callers.
     """
     caller.require_access(customer_id, "review")
-    replace_with_deleted(shop, product_id, customer_id)
+    return replace_with_deleted(shop, product_id, customer_id)
 
 
 def replace_with_deleted(shop: Shop, product_id: str, customer_id: str) -> bool:

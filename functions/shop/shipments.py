@@ -226,8 +226,7 @@ def _get_order_and_shipment(shop: Shop, order_id: str, shipment_id: str) -> tupl
 def list_shipments_of_order(shop: Shop, caller: Caller, order_id: str) -> tuple[Shipment, ...]:
     """Return the shipments of an order (access pattern A21).
 
-    Only the order's customer, staff and the warehouse may see the shipments. Other callers get NotFound. If the order
-    does not exist, the warehouse gets an empty result, and all other callers get NotFound.
+    Only the order's customer, staff and the warehouse may see the shipments. For other callers, raises NotFound.
     """
     if "warehouse" not in caller.groups:
         get_order_owner(shop, caller, order_id)

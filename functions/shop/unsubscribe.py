@@ -8,7 +8,7 @@ from typing import Literal, get_args
 
 from functions.dynamodb.keys import Instant
 from functions.dynamodb.sealed_text import NotSealed, open_text, seal_text
-from functions.model.errors import InvalidInput, NotRegistered
+from functions.model.errors import InvalidInput, NotFound
 from functions.shop.customers import update_settings
 from functions.shop.shop import Caller, Shop
 
@@ -38,6 +38,6 @@ def unsubscribe(shop: Shop, token: str) -> bool:
         after = update_settings(
             shop, Caller(customer_id), customer_id, "notifications", {kind: False}, decided_at=Instant(at)
         )
-    except NotRegistered:
+    except NotFound:
         return True
     return not after.choices[kind]

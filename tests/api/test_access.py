@@ -20,6 +20,7 @@ from tests.api.every_route import (
     WAREHOUSE_ROUTES,
     call_route,
 )
+from tests.support.actors import archive_order
 from tests.support.http_client import ANN, BOB, STAFF, WAREHOUSE, ApiHarness, Token, http_event, invoke_api
 
 NOBODYS = {
@@ -60,6 +61,40 @@ def test_data_of_another_customer_is_answered_like_missing_data(api: ApiHarness,
         assert (anothers.status, anothers.problem_type) == (404, "not-found"), key
         assert anothers.body == nobodys.body or key == "GET /shipments", key
         assert api.table_images() == before, key
+
+
+def test_an_unknown_id_in_a_path_is_not_found_by_staff(api: ApiHarness, world: dict[str, str]) -> None:
+    api.register_customer(STAFF)  # so that no route answers that staff are not customers
+    before = api.table_images()
+    for key in sorted(set(ROUTES) - SIGNED_ROUTES):  # a signed route answers only who has its link
+        for name in re.findall("{(.*?)}", key):
+            answered = call_route(api, world | {name: "nobody"}, key, STAFF)
+            assert (answered.status, answered.problem_type) == (404, "not-found"), (key, name)
+    assert api.call("GET", "/orders/nobody/shipments", WAREHOUSE).problem_type == "not-found"
+    assert api.table_images() == before
+
+
+def test_erased_customers_archived_orders_and_the_caller_are_known(api: ApiHarness) -> None:
+    order_id = api.place_order().body["order_id"]
+    api.call("POST", f"/orders/{order_id}/cancel", ANN)
+    archive_order(api.shop, order_id, to_stub=True)
+    api.call("DELETE", "/customers/ann", ANN)
+    assert api.call("GET", f"/orders/{order_id}/refunds", STAFF).body["items"] == []
+    of_the_profile = {f"GET /customers/{{customer_id}}/{name}" for name in ("page", "mail-suppression")}
+    for key in {key for key in ROUTES if re.fullmatch(r"GET /customers/\{customer_id\}/[\w-]+", key)} - of_the_profile:
+        assert call_route(api, {"customer_id": "ann"}, key, STAFF).status == 200, key
+        for unregistered in (BOB, STAFF):
+            assert call_route(api, {"customer_id": "me"}, key, unregistered).status == 200, key
+
+
+def test_only_an_empty_first_page_costs_another_read(api: ApiHarness) -> None:
+    path = "/products/mug/followers"
+    with api.record_requests() as sent:
+        api.call("GET", path, STAFF)
+        api.call("PUT", f"{path}/me", ANN)
+        cursor = api.call("GET", path, STAFF, limit=1).body["cursor"]
+        assert api.call("GET", path, STAFF, limit=1, cursor=cursor).body["items"] == []
+    assert sent == ["Query", "GetItem", "BatchGetItem", "PutItem", "Query", "Query"]
 
 
 @pytest.mark.parametrize(

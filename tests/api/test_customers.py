@@ -235,11 +235,6 @@ def test_a_choice_is_yes_or_no_for_a_channel_there_is(api: ApiHarness, choices: 
     assert api.call("PUT", "/customers/me/settings/notifications", ANN, choices).problem_type == "malformed"
 
 
-def test_a_user_without_registration_cannot_choose_settings(api: ApiHarness) -> None:
-    refused = api.call("PUT", "/customers/me/settings/notifications", BOB, {"refunds": False})
-    assert refused.problem_type == "not-registered"
-
-
 # the page, and lists --------------------------------------------------------------------------------------------------
 def test_the_page_shows_profile_settings_and_newest_orders_in_one_request(api: ApiHarness) -> None:
     ids = summarise(api, 3)

@@ -84,7 +84,7 @@ MODULES = {
     "canary": "runtime.secrets",
     "api": """api api.app api.http api.http.caching api.http.context api.http.field_selection api.http.fields
         api.http.guard api.http.problems api.http.router api.route_table dynamodb.cursors dynamodb.sealed_text
-        model.public_routes
+        model.patterns model.public_routes
         runtime.secrets shop.write_limit""",
 }
 

@@ -267,10 +267,6 @@ def test_only_staff_see_money_that_matched_no_order(shop: Shop, place_of: str) -
         archive_order(shop, order.order_id, to_stub=True)
         assert credit_payments.list_payments_of_order(shop, STAFF, order.order_id, 10, None).items == ()
         changed = {"order_id": order.order_id}
-    else:
-        with pytest.raises(NotFound) as refusal:
-            credit_payments.list_payments_of_order(shop, STAFF, "none-such", 10, None)
-        assert refusal.value.what == "order"
     report_payment(shop, order, **changed)
     (found,) = credit_payments.list_payments_of_order(shop, STAFF, changed["order_id"], 10, None).items
     assert (found.payment_id, found.status) == ("pi_1", "UNMATCHED")

@@ -8,7 +8,7 @@ import pytest
 
 from functions.dynamodb.writes import put_if_absent
 from functions.model import table as t
-from functions.model.errors import AlreadyExists, EmailTaken, NotAllowed, NotFound, NotRegistered
+from functions.model.errors import AlreadyExists, EmailTaken, NotAllowed, NotFound
 from functions.shop import customers, erasure
 from functions.shop.orders import list_orders_of_customer
 from functions.shop.shop import Caller, Shop
@@ -173,7 +173,7 @@ def test_an_unsubscribe_link_does_not_undo_a_later_choice(shop: Shop, clock: Man
 
 
 def test_only_a_registered_customer_can_choose_settings(shop: Shop) -> None:
-    with pytest.raises(NotRegistered):
+    with pytest.raises(NotFound):
         customers.update_settings(shop, EVE, "eve", "notifications", {"email": False})
 
 
@@ -191,7 +191,7 @@ def test_two_choices_at_once_are_both_kept(shop: Shop, rival: Shop, wire: WireTa
 def test_a_choice_and_an_erasure_at_once_leave_no_settings(shop: Shop, rival: Shop, wire: WireTap) -> None:
     erased = run_before_sending(lambda: erasure.erase_customer(rival, ANN, "ann"))
     wire.reply_next("TransactWriteItems", erased)
-    with pytest.raises(NotRegistered):
+    with pytest.raises(NotFound):
         customers.update_settings(shop, ANN, "ann", "notifications", {"email": False})
     assert customers.list_settings_of_customer(shop, ANN, "ann") == ()
 

@@ -1,4 +1,6 @@
-"""Functions for every API request: get the Shop object, check the secret of CloudFront, authenticate the caller."""
+"""Functions for every API request: get the Shop object, check the secret of CloudFront, authenticate the caller, and
+find out whether the ids in its path are known.
+"""
 
 import hmac
 import re
@@ -7,15 +9,18 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Annotated, Any
 
-from aws_lambda_powertools.event_handler import Request
+from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Request, Response
 from aws_lambda_powertools.event_handler.depends import Depends
+from aws_lambda_powertools.event_handler.middlewares import NextMiddleware
 
 from functions.api.http.fields import ID_PATTERN
 from functions.api.http.problems import Unauthenticated
 from functions.api.http.router import Route
+from functions.dynamodb.patterns import Get
 from functions.model import public_routes
-from functions.model.errors import NotAllowed
+from functions.model.errors import NotAllowed, NotFound
 from functions.model.money import parse_amounts
+from functions.model.patterns import CUSTOMER_OR_ERASED_BY_ID, ORDER_OWNER, PRODUCT_BY_ID
 from functions.model.public_routes import ORIGIN_SECRET_HEADER
 from functions.runtime import clients, environment, secrets
 from functions.shop.shop import Caller, Shop
@@ -142,3 +147,36 @@ SignedIn = Annotated[Caller, Depends(_caller)]
 def resolve_customer_id(caller: Caller, customer_id: str) -> str:
     """Return the customer id from a path, or the caller's id if the path has `me` instead of an id."""
     return caller.id if customer_id == ME else customer_id
+
+
+READS_BY_ID: Mapping[str, Get[Any]] = {
+    "customer_id": CUSTOMER_OR_ERASED_BY_ID,
+    "order_id": ORDER_OWNER,
+    "product_id": PRODUCT_BY_ID,
+}
+"""The access patterns that find what an id in a path names. Erased customers and archived orders are known, too."""
+
+
+def require_known(caller: Caller, **ids: str) -> None:
+    """Raise NotFound if one of these ids of a path is unknown. Each costs a read: call it only if nothing was found.
+
+    Customers are shown only what is their own. So only staff and the warehouse can ask for unknown customers and
+    orders. Their own id is known, even if they are not registered.
+    """
+    for name, id in ids.items():
+        may_be_unknown = name == "product_id" or (caller.groups and id not in (ME, caller.id))
+        if may_be_unknown and shop().table.get(READS_BY_ID[name], **{name: id}) is None:
+            raise NotFound(name.removesuffix("_id"))
+
+
+def reject_unknown_ids(app: APIGatewayHttpResolver, next_middleware: NextMiddleware) -> Response[Any]:
+    """Middleware that raises NotFound if a list is empty because the path has an unknown id.
+
+    It reads only if the first page is empty, so that all other requests cost no more.
+    """
+    response: Response[Any] = next_middleware(app)
+    is_first = "cursor" not in (app.current_event.query_string_parameters or {})
+    if is_first and response.body == {"items": [], "cursor": None}:
+        ids = {name: id for name, id in app.context["ids"].items() if name in READS_BY_ID}
+        require_known(app.context["caller"] or ANONYMOUS, **ids)
+    return response

@@ -20,7 +20,8 @@ TITLE = "Orderstream"
 VERSION = "1"
 DESCRIPTION = (
     "Orders, from placement to delivery. Amounts of money are integers in minor units (cents), with a currency. Times "
-    "are in UTC. Lists have a `limit` and a `cursor`. All errors are problem documents (RFC 9457)."
+    "are in UTC. Lists have a `limit` and a `cursor`. An unknown id in a path is answered with 404. All errors are "
+    "problem documents (RFC 9457)."
 )
 PROBLEM_SCHEMA = {
     "type": "object",

@@ -10,7 +10,7 @@ from botocore.exceptions import ClientError
 from pydantic import ConfigDict, Field, model_validator
 
 from functions.adapters import object_store
-from functions.api.http.context import SignedIn, resolve_customer_id, shop
+from functions.api.http.context import SignedIn, require_known, resolve_customer_id, shop
 from functions.api.http.fields import Email, Id, Listed, Name, RequestModel, ResponseModel, check_visible
 from functions.api.http.paging import Cursor, Limit, ListRequest, Since, Until, WholeNumber, check_time_range, paginate
 from functions.api.http.problems import EmailNotVerified, Unauthenticated, problem_responses
@@ -25,7 +25,6 @@ from functions.model.errors import (
     InvalidInput,
     NotAllowed,
     NotFound,
-    NotRegistered,
     WrongState,
 )
 from functions.model.patterns import CUSTOMER_ITEM_COLLECTION, CUSTOMERS, ORDERS_OF_CUSTOMER
@@ -317,12 +316,14 @@ def page_of_customer(caller: SignedIn, customer_id: Id, limit: PageLimit = 20) -
 @router.get("/customers/<customer_id>/settings")
 def settings_of_customer(caller: SignedIn, customer_id: Id) -> SettingsAnswer:
     """Show a customer's settings. A setting that the customer did not choose has its default value."""
-    return SettingsAnswer.of(
-        customers.list_settings_of_customer(shop(), caller, resolve_customer_id(caller, customer_id))
-    )
+    customer_id = resolve_customer_id(caller, customer_id)
+    settings = customers.list_settings_of_customer(shop(), caller, customer_id)
+    if not settings:
+        require_known(caller, customer_id=customer_id)
+    return SettingsAnswer.of(settings)
 
 
-@router.put("/customers/<customer_id>/settings/notifications", openapi_extensions=problem_responses(NotRegistered))
+@router.put("/customers/<customer_id>/settings/notifications")
 def choose_notifications(caller: SignedIn, customer_id: Id, choices: Choices) -> NotificationSettings:
     """Choose the channels for notifications, and the mails about followed products.
 

@@ -4,7 +4,7 @@ from typing import Annotated, Self
 
 from pydantic import ConfigDict, Field
 
-from functions.api.http.context import ANONYMOUS, SignedIn, resolve_customer_id, shop
+from functions.api.http.context import ANONYMOUS, SignedIn, require_known, resolve_customer_id, shop
 from functions.api.http.fields import Id, Listed, RequestModel, ResponseModel, text_matching
 from functions.api.http.paging import Cursor, Limit, ListRequest, Since, Until, check_time_range, paginate
 from functions.api.http.problems import problem_responses
@@ -97,7 +97,8 @@ def write_review(caller: SignedIn, product_id: Id, review: NewReview) -> ReviewA
 def delete_review(caller: SignedIn, product_id: Id, customer_id: Id) -> Deleted:
     """Delete your review of a product. Staff can delete any review. Safe to repeat."""
     customer_id = resolve_customer_id(caller, customer_id)
-    reviews.delete_review(shop(), caller, product_id, customer_id)
+    if not reviews.delete_review(shop(), caller, product_id, customer_id):
+        require_known(caller, product_id=product_id, customer_id=customer_id)
     return Deleted(product_id=product_id, customer_id=customer_id)
 
 
@@ -117,7 +118,10 @@ def reviews_of_product(
 @router.get("/products/<product_id>/rating")
 def rating_of_product(product_id: Id) -> RatingAnswer:
     """Show the rating of a product. A new review is included after a moment."""
-    return RatingAnswer.of(reviews.get_rating_of_product(shop(), product_id))
+    rating = reviews.get_rating_of_product(shop(), product_id)
+    if not rating.reviews:
+        require_known(ANONYMOUS, product_id=product_id)
+    return RatingAnswer.of(rating)
 
 
 @router.get("/customers/<customer_id>/reviews")
