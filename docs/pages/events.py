@@ -17,6 +17,8 @@ from functions.model.reactions import REACTIONS
 EXAMPLE: Mapping[str, Any] = {  # a value for every field of an event
     "amount": 3750,
     "available": 12,
+    "available_before": 0,
+    "added_at": "2026-11-21T09:30:00.123Z",
     "at": "2026-11-21T09:30:00.123Z",
     "carrier": "dhl",
     "change_id": "0b7c2d5e9f1a4c3b8e6d7f0a1b2c3d4e",

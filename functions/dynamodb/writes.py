@@ -6,6 +6,7 @@ A Write contains the request, its condition, and the error to raise if the condi
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from types import MappingProxyType
 from typing import Any, Generic, Literal, TypeVar
 
 from functions.dynamodb.codec import Image
@@ -189,12 +190,15 @@ def adjust(
     at_least: Mapping[str, int],
     condition_error: ConditionErrorFactory[T],
     from_zero: Sequence[str] = (),
+    texts: Mapping[str, str] = MappingProxyType({}),
+    former: Mapping[str, str] = MappingProxyType({}),
 ) -> Write[T]:
     """Return a write that adds amounts to numeric fields of an existing item, and 1 to its version.
 
     `add`: the amount by field name; it may be negative. `at_least`: the minimum that a field must have before the
     addition, by field name. The write fails if a field is below its minimum or if there is no item. `from_zero`: the
-    fields that count as 0 if the stored item does not have them.
+    fields that count as 0 if the stored item does not have them. `texts`: other fields to set, with their text.
+    `former`: other fields to set, each with the name of the field whose value before the addition it gets.
 
     The condition does not compare the version. So the write can succeed even if another process changed the item
     meanwhile.
@@ -202,12 +206,16 @@ def adjust(
     If the response to an addition is lost, the stored item does not show whether the addition was applied. So
     `Table.write` sends even a single addition with TransactWriteItems, whose ClientRequestToken makes a retry safe.
     """
-    names = {"#version": "version"} | {f"#{number}": name for number, name in enumerate(add)}
+    names = {"#version": "version"} | {f"#{number}": name for number, name in enumerate((*add, *texts, *former))}
+    alias = {name: token for token, name in names.items()}
     values = {":one": {"N": "1"}} | {f":{number}": {"N": str(amount)} for number, amount in enumerate(add.values())}
+    values |= {f":{alias[name][1:]}": {"S": text} for name, text in texts.items()}
     sets = ["#version = #version + :one"]
     for number, name in enumerate(add):
         before = f"if_not_exists(#{number}, :zero)" if name in from_zero else f"#{number}"
         sets.append(f"#{number} = {before} + :{number}")
+    sets += [f"{alias[name]} = :{alias[name][1:]}" for name in texts]
+    sets += [f"{alias[name]} = {alias[source]}" for name, source in former.items()]
     if from_zero:
         values[":zero"] = {"N": "0"}
     conditions = ["attribute_exists(PK)"]

@@ -113,6 +113,8 @@ class StockData:
     product_id: str
     part: int
     available: int
+    available_before: int
+    added_at: Instant
 
 
 @entity

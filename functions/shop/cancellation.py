@@ -65,7 +65,7 @@ def _close_order(
     ended = replace(after, refunded=before.refunded + plan.amount, owed=plan.owed)
     shop.table.write(
         *save_order(before, ended),
-        *stock.release(before),
+        *stock.release(ended),
         *discounts.release(before),
         *plan.writes,
         *extra_writes,
@@ -165,7 +165,7 @@ def _drop_unsent_goods(shop: Shop, before: Order) -> Order:
     )
     shop.table.write(
         *save_order(before, after),
-        *stock.restock(before, unsent),
+        *stock.restock(after, unsent),
         *plan.writes,
         *_cancel_unsent_shipments(shop, before),
         *([put_expiry_marker(shop, after, shop.return_window_days + shop.retention_days)] if arrived else []),

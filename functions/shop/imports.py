@@ -263,11 +263,10 @@ def _plan_change(shop: Shop, before: Product, line: ParsedLine) -> LinePlan:
     check_backorder_parts(wanted)
     check_category(shop, wanted, before)
     writes: list[Write[Any]] = []
+    now = shop.now_instant()
     if wanted != before:
-        writes.append(
-            update(PRODUCT, before, replace(wanted, updated_at=shop.now_instant(), version=before.version + 1))
-        )
-    writes += add_stock(wanted, line.quantity, before)
+        writes.append(update(PRODUCT, before, replace(wanted, updated_at=now, version=before.version + 1)))
+    writes += add_stock(wanted, line.quantity, now, before)
     return LinePlan(writes, "written" if writes else "unchanged", wanted.active_parts != before.active_parts)
 
 

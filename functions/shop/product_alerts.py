@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from functions.dynamodb.writes import WriteConflict, put_if_absent, update
-from functions.model.entities import Campaign, CampaignStatus, Customer, Follow, Notification, Product, Settings
+from functions.model.entities import Campaign, CampaignStatus, Customer, Follow, Notification, Product, Settings, Stock
 from functions.model.events import ReceivedEvent
 from functions.model.mail_kinds import PRODUCT_ALERTS
 from functions.model.patterns import CAMPAIGN_BY_PRODUCT, FOLLOWERS_OF_PRODUCT, PRODUCT_BY_ID
@@ -32,7 +32,7 @@ from functions.model.table import CAMPAIGN, CUSTOMER, FOLLOW, NOTIFICATION, SETT
 from functions.shop.customers import wants_mails
 from functions.shop.order_notifications import claim_notification
 from functions.shop.shop import Shop, retry_on_conflict
-from functions.shop.stock import Shares, get_stock_levels
+from functions.shop.stock import get_stock_levels
 
 RECIPIENTS_PER_BATCH = 25
 """How many followers one BatchGetItem request reads.
@@ -190,20 +190,32 @@ def _get_product_if_still_true(shop: Shop, event: ReceivedEvent, *, is_new: bool
         is_true = product.currency == event.data.currency and product.price <= event.data.price
     else:
         levels = get_stock_levels(shop, {product.product_id: product}, consistent=True)[product.product_id]
-        is_true = levels.available > 0 and not (is_new and _was_in_stock_before(event, levels.by_part))
+        is_true = levels.available > 0 and not (is_new and _was_in_stock_before(event, levels.parts))
     return product if is_true else None
 
 
-def _was_in_stock_before(event: ReceivedEvent, held: Shares) -> bool:
-    """Return whether the product probably had stock before the back-in-stock event.
+def _was_in_stock_before(event: ReceivedEvent, parts: Sequence[Stock]) -> bool:
+    """Return whether the product had stock before the back-in-stock event.
 
-    A product's stock may be split over several items (stock parts). The event reports that one part is not empty any
-    more, and how many pieces it has. `held`: the number of pieces in each part now, by the number of the part.
-
-    Received goods are spread evenly, so the parts receive equal numbers of pieces or differ by one piece. If another
-    part has at least two pieces more than the part in the event, it probably had pieces before the event.
+    A product's stock may be split over several items (stock parts). The event reports that pieces were added to an
+    empty part. The product was sold out before if all parts together had none. `parts`: the parts as they are now.
     """
-    return any(has > event.data.available + 1 for part, has in held.items() if part != event.data.part)
+    before: int = event.data.available_before
+    return before + sum(_available_before(event, part) for part in parts if part.part != event.data.part) > 0
+
+
+def _available_before(event: ReceivedEvent, part: Stock) -> int:
+    """Return how many pieces another stock part had before the event, as far as the part shows it now.
+
+    If the same write added pieces to both parts, the part has kept this number. If pieces were added to the part only
+    before the event, it had at least the pieces that it has now: since then, it only sold some.
+
+    If pieces were added to the part after the event, it counts as empty, because its pieces may all be newer. If two
+    parts got pieces after the product was sold out, at least the earlier of the two events starts the campaign.
+    """
+    if part.added_at == event.data.added_at:
+        return part.available_before
+    return part.available if part.added_at < event.data.added_at else min(0, part.available_before)
 
 
 # campaigns: sending the mails about one event to all followers --------------------------------------------------------

@@ -8,16 +8,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from functions.dynamodb.keys import Instant
 from functions.dynamodb.table import QueryPage
-from functions.dynamodb.writes import Write, adjust, put_if_absent, update
+from functions.dynamodb.writes import Write, put_if_absent, update
 from functions.model.entities import DEFAULT_CATALOG, ROOT_CATEGORY, Product, Stock
 from functions.model.errors import AlreadyExists, InvalidInput, NotFound, UnknownCategory
 from functions.model.money import Currency
 from functions.model.patterns import CATEGORY_BY_PATH, PRODUCT_BY_ID, PRODUCTS_OF_CATEGORY, STOCK_OF_PRODUCT
-from functions.model.table import PRODUCT, stock_key, stock_row
+from functions.model.table import PRODUCT, stock_key
 from functions.shop.idempotency import IdempotentResult, run_idempotently
 from functions.shop.shop import Caller, Shop, retry_on_conflict
-from functions.shop.stock import get_stock_levels, sum_up_stock, write_off
+from functions.shop.stock import StockLevels, add_to_part, get_stock_levels, write_off
 from functions.shop.stock_parts import create_parts, spread_stock, with_part_count
 
 
@@ -101,26 +102,21 @@ def check_category(shop: Shop, product: Product, before: Product | None = None) 
 
 def create_stock(product: Product, quantity: int) -> Iterator[Write[Stock]]:
     """Yield the writes that create the stock items of a new product, with `quantity` spread evenly over the items."""
-    return create_parts(product, None, _split_evenly(product, quantity))
+    return create_parts(product, None, _split_evenly(product, quantity), product.created_at)
 
 
-def add_stock(product: Product, quantity: int, before: Product | None = None) -> Iterator[Write[Stock]]:
+def add_stock(product: Product, quantity: int, at: Instant, before: Product | None = None) -> Iterator[Write[Stock]]:
     """Yield the writes that add `quantity` pieces to a product's stock, spread evenly over its active stock items.
 
-    `before`: the stored product, if the same transaction changes the number of its stock items. New items are created.
+    `at`: the time of the change. `before`: the stored product, if the same transaction changes the number of its stock
+    items. New items are created.
     """
     existing = (before or product).all_parts
     shares = _split_evenly(product, quantity)
-    yield from create_parts(product, before or product, shares)
+    yield from create_parts(product, before or product, shares, at)
     for part, share in shares.items():
         if share and part in existing:
-            yield adjust(
-                stock_row(part),
-                stock_key(product.product_id, part),
-                add={"available": share, "received": share},
-                at_least={},
-                condition_error=lambda found: NotFound("product"),
-            )
+            yield add_to_part(product.product_id, part, share, at, "received")
 
 
 def _split_evenly(product: Product, quantity: int) -> Mapping[int, int]:
@@ -170,7 +166,7 @@ def update_product(
         if wanted == before:
             return before
         after = replace(wanted, updated_at=shop.now_instant(), version=before.version + 1)
-        shop.table.write(update(PRODUCT, before, after), *add_stock(after, 0, before))
+        shop.table.write(update(PRODUCT, before, after), *add_stock(after, 0, after.updated_at, before))
         return after
 
     changed = retry_on_conflict(shop, attempt)
@@ -189,7 +185,7 @@ def receive_stock(shop: Shop, caller: Caller, key: str, product_id: str, quantit
     body = {"product_id": product_id, "quantity": quantity}
 
     def decide(shop: Shop) -> tuple[list[Write[Stock]], dict[str, Any]]:
-        return list(add_stock(get_product(shop, product_id), quantity)), body
+        return list(add_stock(get_product(shop, product_id), quantity, shop.now_instant())), body
 
     return run_idempotently(shop, caller.id, key, "receive_stock", body, decide)
 
@@ -243,7 +239,7 @@ def list_products_in_category(
 def get_product_with_stock(shop: Shop, product_id: str) -> ProductWithStock:
     """Return a product with its stock. Anyone may call it. Raises NotFound if the product does not exist."""
     product = get_product(shop, product_id)
-    return ProductWithStock(product, sum_up_stock(get_stock_parts(shop, product)).available)
+    return ProductWithStock(product, StockLevels(get_stock_parts(shop, product)).available)
 
 
 def get_stock_parts(shop: Shop, product: Product) -> tuple[Stock, ...]:

@@ -111,7 +111,7 @@ def return_goods(
         others: list[Write[Any]] = [
             put_if_absent(RETURN, item, condition_error=lambda found: AlreadyExists("return")),
             *plan.writes,
-            *stock.restock(before, item.restocked),
+            *stock.restock(after, item.restocked),
             *(discounts.release(before) if all_back else ()),
             put_expiry_marker(shop, after, shop.return_window_days + shop.retention_days),
         ]

@@ -9,11 +9,13 @@ part 0. The quantity in this part then goes below zero, and goods that are recei
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Literal
 
 from functions.dynamodb.errors import TableBusy
+from functions.dynamodb.keys import Instant
 from functions.dynamodb.writes import Write, WriteConflict, adjust
 from functions.model.entities import Line, Order, Product, Stock, hash_to_bucket
 from functions.model.errors import NotFound, OutOfStock
@@ -35,23 +37,23 @@ Stock parts are the items that share the stock of a product.
 
 @dataclass(frozen=True)
 class StockLevels:
-    """The stock of a product as it was read, part by part. Stock parts are the items that share a product's stock.
+    """The stock of a product as it was read, part by part. Stock parts are the items that share a product's stock."""
 
-    `by_part`: the available pieces by the number of the part; below zero if pieces are owed (backorders). `moved`: the
-    sum of the parts' `moved`. It is 0 unless a resize moved pieces between the reads of two parts.
-    """
+    parts: Sequence[Stock]
 
-    by_part: Shares
-    moved: int
+    @property
+    def by_part(self) -> Shares:
+        """The available pieces by the number of the part; below zero if pieces are owed (backorders)."""
+        return {part.part: part.available for part in self.parts}
 
     @property
     def available(self) -> int:
         """How many pieces can be ordered without backorders.
 
-        Pieces that were moved between the reads of two parts are missing in `by_part`, or counted twice. `moved` is
-        wrong by the same number.
+        If a resize moved pieces between the reads of two parts, these pieces are missing, or counted twice. Then the
+        sum of the parts' `moved` is wrong by the same number. Otherwise it is 0.
         """
-        return max(0, sum(self.by_part.values()) - self.moved)
+        return max(0, sum(part.available - (part.moved or 0) for part in self.parts))
 
 
 class PartOutOfStock(Exception):
@@ -148,13 +150,7 @@ def get_stock_levels(shop: Shop, products: Mapping[str, Product], *, consistent:
     parts: dict[str, list[Stock]] = defaultdict(list)
     for part in shop.table.batch_get(keys, consistent=consistent):
         parts[part.product_id].append(part)
-    return {id: sum_up_stock(parts[id]) for id in products}
-
-
-def sum_up_stock(parts: Iterable[Stock]) -> StockLevels:
-    """Return the stock of a product from all its stock parts."""
-    parts = tuple(parts)
-    return StockLevels({part.part: part.available for part in parts}, sum(part.moved or 0 for part in parts))
+    return {id: StockLevels(parts[id]) for id in products}
 
 
 def choose_fewest_shares(held: Shares, wanted: int, first: int) -> dict[int, int]:
@@ -210,23 +206,24 @@ def release(order: Order) -> Iterator[Write[Stock]]:
     """Yield the writes that put an order's goods back into the stock.
 
     The goods go back to the stock parts (the items that share a product's stock) from which the order took them.
+    `order`: the order after the change that puts them back.
     """
     for id, line in order.lines.items():
         for part, quantity in line.quantity_by_stock_part.items():
-            yield _add_to_part(id, int(part), quantity)
+            yield add_to_part(id, int(part), quantity, order.updated_at)
 
 
 def restock(order: Order, quantities: Mapping[str, int]) -> Iterator[Write[Stock]]:
     """Yield the writes that put these quantities back into the stock, one write for each product.
 
-    `quantities`: the number of pieces by product id. A product's stock can be split over several items (stock parts).
-    All pieces of a product go to the part from which the order line took the most pieces. So a return needs only one
-    write for each product.
+    `order`: the order after the change. `quantities`: the number of pieces by product id. A product's stock can be
+    split over several items (stock parts). All pieces of a product go to the part from which the order line took the
+    most pieces. So a return needs only one write for each product.
     """
     for id, quantity in quantities.items():
         parts = order.lines[id].quantity_by_stock_part
         if quantity:
-            yield _add_to_part(id, int(max(parts, key=lambda part: parts[part])), quantity)
+            yield add_to_part(id, int(max(parts, key=lambda part: parts[part])), quantity, order.updated_at)
 
 
 def write_off(product_id: str, levels: StockLevels, quantity: int) -> Iterator[Write[Stock]]:
@@ -253,11 +250,22 @@ def write_off(product_id: str, levels: StockLevels, quantity: int) -> Iterator[W
         )
 
 
-def _add_to_part(product_id: str, part: int, quantity: int) -> Write[Stock]:
+def add_to_part(
+    product_id: str, part: int, quantity: int, at: Instant, counter: Literal["received", "moved"] | None = None
+) -> Write[Stock]:
+    """Return the write that adds pieces to a stock part (one of the items that share a product's stock).
+
+    `at`: the time of the addition; the same for all parts that a transaction writes. `counter`: the field that counts
+    these pieces too. The part keeps what it had before: with this, the alerts to followers tell whether the product was
+    sold out (product_alerts.py).
+    """
     return adjust(
         stock_row(part),
         stock_key(product_id, part),
-        add={"available": quantity},
+        add=dict.fromkeys(["available", *([counter] if counter else [])], quantity),
         at_least={},
         condition_error=lambda found: NotFound("product"),
+        from_zero=("moved",) if counter == "moved" else (),
+        texts={"added_at": at},
+        former={"available_before": "available"},
     )

@@ -13,13 +13,14 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from functions.dynamodb.errors import TableBusy
+from functions.dynamodb.keys import Instant
 from functions.dynamodb.writes import Write, adjust, put_if_absent
 from functions.model.entities import FIRST_SEPARATE_PART, Product, SeparateStock, Stock
 from functions.model.errors import NotFound
 from functions.model.patterns import PRODUCT_BY_ID
 from functions.model.table import stock_key, stock_row
 from functions.shop.shop import Shop
-from functions.shop.stock import PartOutOfStock, get_stock_levels
+from functions.shop.stock import PartOutOfStock, add_to_part, get_stock_levels
 
 MOVE_ROUNDS = 4
 """How often a resize reads the stock and moves pieces. Another round follows only if buyers were faster than a move."""
@@ -51,10 +52,13 @@ def with_part_count(product: Product, count: int) -> Product:
     return replace(product, separate_parts=count - 1, separate_parts_created=created)
 
 
-def create_parts(product: Product, before: Product | None, shares: Mapping[int, int]) -> Iterator[Write[Stock]]:
+def create_parts(
+    product: Product, before: Product | None, shares: Mapping[int, int], at: Instant
+) -> Iterator[Write[Stock]]:
     """Yield the writes that create the stock parts of a product which do not exist yet.
 
     `before`: the stored product, or None for a new product. `shares`: the received pieces by the number of the part.
+    `at`: the time of the change.
     """
     existing = before.all_parts if before else ()
     for part in product.all_parts:
@@ -66,7 +70,8 @@ def create_parts(product: Product, before: Product | None, shares: Mapping[int, 
                 part=part,
                 available=share,
                 received=share,
-                created_at=product.updated_at,
+                created_at=at,
+                added_at=at,
             )
             yield put_if_absent(stock_row(part), made)
 
@@ -91,7 +96,7 @@ def spread_stock(shop: Shop, product_id: str, wait: Callable[[], None] = lambda:
                 raise TableBusy
             wait()
             try:
-                shop.table.write(*_move_pieces(product_id, move))
+                shop.table.write(*_move_pieces(product_id, move, shop.now_instant()))
             except PartOutOfStock:
                 missed += 1
         if not missed:
@@ -125,14 +130,14 @@ def plan_moves(by_part: Mapping[int, int], active: Sequence[int]) -> list[Move]:
     return moves
 
 
-def _move_pieces(product_id: str, move: Move) -> Iterator[Write[Stock]]:
+def _move_pieces(product_id: str, move: Move, at: Instant) -> Iterator[Write[Stock]]:
     """Yield the writes of one move. The first raises PartOutOfStock if the part has not enough pieces any more."""
-    for part, quantity in ((move.source, -move.quantity), (move.target, move.quantity)):
-        yield adjust(
-            stock_row(part),
-            stock_key(product_id, part),
-            add={"available": quantity, "moved": quantity},
-            at_least={"available": -quantity} if quantity < 0 else {},
-            condition_error=lambda found: PartOutOfStock(),
-            from_zero=("moved",),
-        )
+    yield adjust(
+        stock_row(move.source),
+        stock_key(product_id, move.source),
+        add={"available": -move.quantity, "moved": -move.quantity},
+        at_least={"available": move.quantity},
+        condition_error=lambda found: PartOutOfStock(),
+        from_zero=("moved",),
+    )
+    yield add_to_part(product_id, move.target, move.quantity, at, "moved")

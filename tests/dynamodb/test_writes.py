@@ -123,6 +123,15 @@ def test_adjust_adds_at_any_version_if_the_result_is_not_negative() -> None:
     }
 
 
+def test_adjust_stores_a_text_and_the_value_before_the_addition() -> None:
+    texts, former = {"title": "Emma"}, {"copies_before": "copies"}
+    write = adjust(BOOK, KEY, add={"copies": 2}, at_least={}, condition_error=Refused, texts=texts, former=former)
+    assert write.request["UpdateExpression"] == "SET #version = #version + :one, #0 = #0 + :0, #1 = :1, #2 = #0"
+    names = {"#version": "version", "#0": "copies", "#1": "title", "#2": "copies_before"}
+    assert write.request["ExpressionAttributeNames"] == names
+    assert write.request["ExpressionAttributeValues"] == {":one": {"N": "1"}, ":0": {"N": "2"}, ":1": {"S": "Emma"}}
+
+
 def test_check_unchanged_check_absent_and_check_exists_write_nothing() -> None:
     assert (check_unchanged(BOOK, book(version=4)).kind, check_unchanged(BOOK, book(version=4)).request) == (
         "ConditionCheck",

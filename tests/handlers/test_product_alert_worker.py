@@ -14,7 +14,7 @@ from functions.model.patterns import CAMPAIGN_BY_PRODUCT
 from functions.model.retention import CAMPAIGN_COOLDOWN_SECONDS, PRODUCT_ALERT_CLAIM_SECONDS
 from functions.runtime import clients
 from functions.runtime.environment import ProductAlertsEnvironment, load_environment
-from functions.shop import customers, erasure, follows, placing, products
+from functions.shop import cancellation, customers, erasure, follows, placing, products
 from functions.shop.order_notifications import list_notifications_of_customer
 from functions.shop.shop import Caller
 from functions.shop.unsubscribe import unsubscribe
@@ -150,29 +150,70 @@ def test_a_backordered_product_is_back_in_stock_when_more_pieces_arrive_than_are
     assert told(shop) == EVERYBODY
 
 
-def test_a_receipt_for_several_stock_parts_is_one_campaign_and_one_empty_part_starts_no_campaign(
-    shop: ShopHarness,
-) -> None:
+@pytest.fixture
+def pot(shop: ShopHarness) -> ShopHarness:
+    """A customer follows a sold-out pot, whose stock has three parts."""
     products.create_product(shop.shop, STAFF, "pot", "Blue pot", 1250, "EUR", 3)
     follows.follow_product(shop.shop, PEOPLE[0], "pot")
-    receive(shop, "first", 10, "pot")
-    waiting = messages(shop)
-    assert len(waiting) == 3, "one for each part"
-    work(shop, *waiting)
-    assert told(shop) == Counter(["c0@example.com"])
+    return shop
 
-    a_day_later(shop)
-    key = {"PK": {"S": "STOCK#pot#101"}, "SK": {"S": "STOCK"}}
-    for available, version in ((0, 7), (2, 8)):  # one part is empty and gets two back, the others hold three and more
-        shop.shop.table.client.update_item(
-            TableName=shop.shop.table.name,
-            Key=key,
-            UpdateExpression="SET available = :available, version = :version",
-            ExpressionAttributeValues={":available": {"N": str(available)}, ":version": {"N": str(version)}},
-        )
-    (alone,) = messages(shop)
-    assert work(shop, alone) == 1
-    assert told(shop) == Counter(["c0@example.com"])
+
+def buy_pots(harness: ShopHarness, key: str, pieces: int) -> str:
+    lines = {"pot": placing.RequestedLine(pieces)}
+    return placing.place_order(harness.shop, PEOPLE[1], key, lines, HOME_ADDRESS, {}).order.order_id
+
+
+@pytest.mark.parametrize("later", ["nothing", "a receipt", "a sale", "a resize to more parts", "a resize to one part"])
+def test_a_receipt_of_a_sold_out_product_with_several_stock_parts_mails_its_followers(
+    pot: ShopHarness, later: str
+) -> None:
+    receive(pot, "first", 9, "pot")
+    if later == "a receipt":
+        receive(pot, "second", 12, "pot")
+    elif later == "a sale":
+        buy_pots(pot, "sale", 8)
+    elif "resize" in later:
+        products.update_product(pot.shop, STAFF, "pot", parts=1 if "one" in later else 5)
+    assert work(pot) == 3, "one event for each part"
+    assert told(pot) == Counter(["c0@example.com"])
+
+
+@pytest.mark.parametrize("restock", ["a receipt", "a cancelled order", "a receipt that is sold at once"])
+def test_followers_get_no_mail_if_one_of_several_stock_parts_still_had_pieces(pot: ShopHarness, restock: str) -> None:
+    receive(pot, "first", 9, "pot")
+    pot.new_records()  # lost
+    order_id = buy_pots(pot, "first", 3)
+    if restock == "a cancelled order":
+        cancellation.cancel_order(pot.shop, PEOPLE[1], order_id)
+    else:
+        buy_pots(pot, "second", 5)
+        receive(pot, "second", 9, "pot")
+    if "sold" in restock:
+        buy_pots(pot, "third", 8)
+    assert work(pot) > 0
+    assert told(pot) == Counter()
+
+
+def test_pieces_of_a_cancelled_order_mail_the_followers_although_a_receipt_follows(
+    pot: ShopHarness,
+) -> None:
+    receive(pot, "first", 3, "pot")
+    pot.new_records()  # lost
+    order_id = buy_pots(pot, "all", 3)
+    cancellation.cancel_order(pot.shop, PEOPLE[1], order_id)
+    receive(pot, "second", 9, "pot")
+    work(pot)
+    assert told(pot) == Counter(["c0@example.com"])
+
+
+def test_a_redelivered_event_of_another_stock_part_starts_no_second_campaign(pot: ShopHarness) -> None:
+    receive(pot, "first", 9, "pot")
+    first, *others = messages(pot)
+    work(pot, first)
+    a_day_later(pot)
+    buy_pots(pot, "some", 4)
+    work(pot, *others, first)
+    assert told(pot) == Counter(["c0@example.com"])
 
 
 # whom -----------------------------------------------------------------------------------------------------------------

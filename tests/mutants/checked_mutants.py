@@ -258,12 +258,12 @@ CHECKED_MUTANTS = (
     # The next faults concern requests and deliveries that come twice, late, or at the same moment as another.
     CheckedMutant(
         "pieces are moved that are not there",
-        edit_code(stock_parts._move_pieces, ('{"available": -quantity} if quantity < 0 else {}', "{}")),
+        edit_code(stock_parts._move_pieces, ('at_least={"available": move.quantity}', "at_least={}")),
         test_stock_parts.test_pieces_that_are_sold_just_before_they_are_moved_are_not_moved,
     ),
     CheckedMutant(
         "all pieces come back to part 0",
-        edit_code(stock.release, ("_add_to_part(id, int(part), quantity)", "_add_to_part(id, 0, quantity)")),
+        edit_code(stock.release, ("add_to_part(id, int(part), ", "add_to_part(id, 0, ")),
         test_stock_parts.test_cancelled_orders_give_their_pieces_back_to_the_parts_from_which_they_took_them,
     ),
     CheckedMutant(

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from functions.dynamodb.codec import Image
 from functions.dynamodb.keys import Instant, to_instant
 from functions.model import copies, totals
+from functions.model.changes import Change
 from functions.model.entities import OPEN_STATUSES, SOLD_STATUSES, Campaign
 from functions.model.retention import (
     ACTIVITY_DAYS,
@@ -51,7 +52,6 @@ from functions.model.table import (
     REVIEW,
     ROWS_BY_TYPE,
     SALE,
-    STOCK,
 )
 from functions.model.timelines import OrderEvent, merge_timeline
 from functions.shop.erasure import SETTLE_PERIOD
@@ -726,8 +726,9 @@ def followers_told_once(world: Simulation, ledger: Ledger) -> Iterator[str]:
     """Check that each campaign sends one mail to each follower of its product, and none to other customers.
 
     A campaign is the sending of these mails after one event. A campaign must start when a sold-out product with
-    followers gets new stock, or when its price drops. Each campaign must finish. A product may have at most one
-    campaign per event type and day, but a campaign that stopped early does not count.
+    followers gets new stock, or when its price drops. No campaign may start when a product gets more stock. Each
+    campaign must finish. A product may have at most one campaign per event type and day, but a campaign that stopped
+    early does not count.
 
     Exceptions:
     - There may be several mails if the sending Lambda died or had a fault before it could mark the mail as sent.
@@ -737,8 +738,7 @@ def followers_told_once(world: Simulation, ledger: Ledger) -> Iterator[str]:
     - There may be no mail if the campaign stopped early, for example because the price rose again.
     - There may be no mail if an earlier campaign that stopped early already reached this customer.
     - A campaign may be missing if its event was lost, or if the reason for it (the stock or the price) ended.
-    - A campaign may be missing if several items share the product's stock. The test reads only one of these items, so
-      it does not know whether the product was sold out.
+    - A campaign may start for more stock if the stock changed again before it started.
     """
     campaigns = _campaigns(world)
     mails = _mails(world)
@@ -773,6 +773,7 @@ def followers_told_once(world: Simulation, ledger: Ledger) -> Iterator[str]:
             elif one.status == "SENT" and due and not sent and not excused:
                 yield f"{what} was not told to {customer_id}"
     yield from _missed_campaigns(world, ledger, campaigns)
+    yield from _needless_campaigns(world, ledger, campaigns)
 
 
 def _missed_campaigns(world: Simulation, ledger: Ledger, campaigns: list[CampaignHistory]) -> Iterator[str]:
@@ -784,16 +785,16 @@ def _missed_campaigns(world: Simulation, ledger: Ledger, campaigns: list[Campaig
         ):
             continue
         product_id = change.item.product_id
-        of_stock = change.name == "StockReplenished"
-        if of_stock and any(partition.startswith(f"STOCK#{product_id}#") for partition, _ in world.table.history):
-            continue
         same = [told.image for told in campaigns if told.image.product_id == product_id]
         if any(told.event == change.name and told.cooldown_until > one.at for told in same):
             continue  # no campaign is missing: one began after this change, or less than a day before it
-        row, sort, name = (STOCK, "STOCK#000", "available") if of_stock else (PRODUCT, "PRODUCT", "price")
-        history = world.table.history[f"PRODUCT#{product_id}", sort]
-        since = [getattr(row.decode(image), name) for at, image in history if image and int(at) >= int(one.at)]
-        was_so = all(value > 0 if of_stock else value <= change.after.price for value in since)
+        if change.name == "StockReplenished":
+            before, since = _stock_around(world, change)
+            was_so = before <= 0 < min(since.values())
+        else:
+            history = world.table.history[f"PRODUCT#{product_id}", "PRODUCT"]
+            prices = [PRODUCT.decode(image).price for at, image in history if image and int(at) >= int(one.at)]
+            was_so = max(prices) <= change.after.price
         followers = [
             key[0]
             for key, versions in world.table.history.items()
@@ -802,6 +803,40 @@ def _missed_campaigns(world: Simulation, ledger: Ledger, campaigns: list[Campaig
         ]
         if was_so and followers:
             yield f"{change.name} of {product_id} was told to nobody"
+
+
+def _needless_campaigns(world: Simulation, ledger: Ledger, campaigns: list[CampaignHistory]) -> Iterator[str]:
+    starts = {told.image.event_id: told.started_at for told in campaigns}
+    for one in ledger.changes:
+        if one.change.name == "StockReplenished" and one.change.id in starts:
+            before, since = _stock_around(world, one.change)
+            ledger.count_premise()
+            again = [at for at in since if at <= starts[one.change.id] + MAX_CLOCK_DIFFERENCE_SECONDS][1:]
+            if before > 0 and not again:
+                yield f"{one.change.item.product_id} was told to be back, but there were {before}"
+
+
+def _stock_around(world: Simulation, change: Change) -> tuple[int, Mapping[float, int]]:
+    """Return how many pieces of a product all its stock parts had before a change of one of them, and from then on.
+
+    Stock parts are the items that share a product's stock. The second value has the pieces after each change of a part,
+    by its time in epoch seconds. The first of these changes is the given one.
+    """
+    partition = f"PRODUCT#{change.item.product_id}"
+    parts = {
+        key: versions
+        for key, versions in world.table.history.items()
+        if key[0].startswith(f"STOCK#{change.item.product_id}#") or (key[0] == partition and key[1][:6] == "STOCK#")
+    }
+    pieces: dict[Any, int] = {}
+    totals: dict[float, int] = {}
+    written = [(at, key, image) for key, versions in parts.items() for at, image in versions if image is not None]
+    for at, key, image in sorted(written, key=lambda one: one[0]):
+        pieces[key] = int(image["available"]["N"])
+        totals[at] = sum(pieces.values())
+    (then,) = (at for at, _, image in written if image == change.image)
+    earlier = [total for at, total in totals.items() if at < then]
+    return earlier[-1], {at: total for at, total in totals.items() if at >= then}
 
 
 def _was_present(history: Sequence[tuple[float, Image | None]], since: float, until: float) -> bool:

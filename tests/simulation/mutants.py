@@ -499,6 +499,14 @@ MUTANTS = (
         "followers_told_once",
         first_seed=15,
     ),
+    Mutant(
+        "stock now",
+        "whether a product was sold out is estimated from what its stock parts have now",
+        patch_attribute(product_alerts, "_was_in_stock_before", s.compare_stock_now),
+        1,
+        "followers_told_once",
+        first_seed=7,
+    ),
     # The next bugs concern the S3 archive of closed orders, and the restore from the archive.
     Mutant(
         "archives no children",

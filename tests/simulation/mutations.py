@@ -26,6 +26,7 @@ from functions.handlers import archive_worker, event_publisher
 from functions.model import changes, copies, entities, money, pricing, timelines, totals
 from functions.model import table as t
 from functions.model.changes import Change
+from functions.model.events import ReceivedEvent
 from functions.model.states import ORDER_TRANSITIONS, apply_shipment_command
 from functions.runtime import clients, dead_letters
 from functions.runtime.log import log
@@ -398,6 +399,10 @@ def send_to_first_address(shop: Any, customer_id: str, *order: Any) -> Any:
 _LETTER, _FIRST = order_notifications.get_mail_context, dict[tuple[str, str], str]()
 
 
+def compare_stock_now(event: ReceivedEvent, parts: Sequence[entities.Stock]) -> bool:
+    return any(one.available > event.data.available + 1 for one in parts if one.part != event.data.part)
+
+
 def first_page(campaign: entities.Campaign, product: Any, followers: Any, after: Any) -> product_alerts.FollowerPage:
     return _PAGE(campaign, product, followers, None)
 
@@ -468,8 +473,8 @@ def take_without_condition(order: entities.Order, *_: Any) -> Iterator[Write[ent
 _TAKE = stock.reserve
 
 
-def move_without_condition(product_id: str, move: stock_parts.Move) -> Iterator[Write[entities.Stock]]:
-    for write in _MOVE(product_id, move):
+def move_without_condition(*of: Any) -> Iterator[Write[entities.Stock]]:
+    for write in _MOVE(*of):
         yield without_condition(lambda write=write: write)()
 
 

@@ -40,7 +40,7 @@ JPY has no decimals: its smallest unit is 1 yen. These products have one item wi
 """
 BACKORDERED = "rug"
 OUT_OF_STOCK = "hat"
-"""A product without initial stock. Customers follow it instead of ordering it."""
+"""A product without initial stock, which three items share. Customers follow it instead of ordering it."""
 DISCOUNTS = {"SPRING": (20, 3, 3), "FREE": (100, 2, 1)}
 """For each discount code: discount in percent, maximum number of uses, number of DynamoDB items that count the uses.
 
@@ -151,7 +151,7 @@ class SimulatedTraffic:
             body = {"product_id": id, "name": f"Blue {id}", "price": price, "currency": currency, "parts": 1}
             self._expect(201, STAFF, "POST", "/products", body)
             self._receive(id, 20, f"first-{id}")
-        body = {"product_id": OUT_OF_STOCK, "name": f"Blue {OUT_OF_STOCK}", "price": 700, "currency": "EUR", "parts": 1}
+        body = {"product_id": OUT_OF_STOCK, "name": f"Blue {OUT_OF_STOCK}", "price": 700, "currency": "EUR", "parts": 3}
         self._expect(201, STAFF, "POST", "/products", body)
         for customer in CUSTOMERS:
             self._expect(201, customer, "POST", "/customers", {"name": personal_words(customer.sub)[0]})

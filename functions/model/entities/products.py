@@ -112,7 +112,8 @@ class Stock:
     this item, from 0. `received`: the total quantity that this item ever received, less what was written off (lost or
     damaged). `available`: the quantity that can still be ordered. `moved`: the quantity that was moved here from other
     parts of the product, less the quantity that was moved away; None stands for 0. Over all parts of a product, the sum
-    of `moved` is 0.
+    of `moved` is 0. `added_at`: when pieces were last added: received, given back by an order, or moved here.
+    `available_before`: what `available` was just before this addition.
     """
 
     product_id: str
@@ -120,6 +121,8 @@ class Stock:
     available: int
     received: int
     created_at: Instant
+    added_at: Instant = Instant("")
+    available_before: int = 0
     moved: int | None = None
     version: int = 1
 
