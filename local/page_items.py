@@ -17,7 +17,7 @@ from functions.dynamodb.errors import Unreadable
 from functions.dynamodb.keys import InvalidKeyValue, Row
 from functions.dynamodb.table import Table
 from functions.model.copies import CUSTOMER_NAME_COPY, LOGS, SNAPSHOTS, copies_of
-from functions.model.table import CONTRIBUTION, EARLIER_TIMELINE, ORDER, ROWS_BY_TYPE, TIMELINE_EVENT
+from functions.model.table import CONTRIBUTION, EARLIER_TIMELINE, ORDER, ROWS_BY_TYPE
 from functions.model.totals import COUNTERS, contributions_of, source_id_of
 from local.http_server import InvalidField, NoSuchResource
 from local.shop_client import RunningShop
@@ -126,7 +126,7 @@ def find_sources(row: Row[Any], image: Image) -> Iterator[Relation]:
     for log in LOGS:
         if log.target_row is row:
             yield _locate("log entry of", log.source_row, values)
-    if row in (TIMELINE_EVENT, EARLIER_TIMELINE):
+    if row is EARLIER_TIMELINE:
         yield _locate("log entry of", ORDER, values)
     if row.kind == "counter":
         yield from (_locate("sum of", source, values) for source in _counted_by(row))

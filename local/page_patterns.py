@@ -26,7 +26,7 @@ from functions.model.patterns import (
     UNMATCHED_PAYMENTS_BY_DATE,
 )
 from functions.model.reactions import REACTIONS
-from functions.model.table import INDEX_PROJECTIONS, RETIRED_ROWS, ROWS
+from functions.model.table import INDEX_PROJECTIONS, ROWS
 from functions.model.totals import season_of
 from functions.shop.order_notifications import query_notifications_of_order
 from local.http_server import InvalidField, NoSuchResource
@@ -85,10 +85,7 @@ class PatternExplorer:
             "examples": found,
             "limit": DEFAULT_LIMIT,
             "indexes": [_describe_index(index, found) for index in INDEXES],
-            "types": {
-                row.type: {name: attribute_type(hint) for name, hint in row.fields.items()}
-                for row in (*ROWS, *RETIRED_ROWS)
-            },
+            "types": {row.type: {name: attribute_type(hint) for name, hint in row.fields.items()} for row in ROWS},
         }
 
     def run_pattern(self, id: str, said: Mapping[str, Any]) -> JsonObject:

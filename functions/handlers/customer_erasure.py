@@ -29,7 +29,6 @@ from functions.model.entities import (
     ErasedCustomer,
     Order,
     archive_prefix,
-    former_archive_prefix,
     hash_to_bucket,
 )
 from functions.model.personal_data import erase_image, erased_rows, personal_attributes
@@ -156,11 +155,7 @@ def _delete_earlier_archives(bucket: str, order: Order | ArchivedOrder, current_
     def should_keep(key: str) -> bool:
         return key == current_key or int(key.rpartition("/")[2].removesuffix(".json")) > order.version
 
-    deleted = [
-        object_store.delete_all_versions(bucket, prefix, should_keep)
-        for prefix in (archive_prefix(order), former_archive_prefix(order))
-    ]
-    return any(deleted)
+    return object_store.delete_all_versions(bucket, archive_prefix(order), should_keep)
 
 
 def _rewrite_archive_without_address(shop: Shop, bucket: str, stub: ArchivedOrder) -> bool:

@@ -11,13 +11,13 @@ from functools import reduce
 from typing import Any, Literal, TypeAlias, get_args, get_type_hints
 
 from functions.dynamodb.codec import SCALAR_TYPES, is_list, is_map, set_element_type, unwrap_newtype, unwrap_optional
-from functions.model.table import ACTIVITY, ARCHIVED_ORDER, EXPIRY, ORDER, RETIRED_ROWS, rows_beside
+from functions.model.table import ACTIVITY, ARCHIVED_ORDER, EXPIRY, ORDER, rows_beside
 
 ColumnType: TypeAlias = "str | tuple[Literal['array', 'map'], ColumnType] | Mapping[str, ColumnType]"
 """A type of SQL: "string", "int" or "boolean"; an array; a map with texts as keys; or a structure with its fields."""
 Structure: TypeAlias = Mapping[str, ColumnType]
 
-ARCHIVED_ROWS = [row for row in (*rows_beside(ORDER), *RETIRED_ROWS) if row not in (ARCHIVED_ORDER, EXPIRY)]
+ARCHIVED_ROWS = [row for row in rows_beside(ORDER) if row not in (ARCHIVED_ORDER, EXPIRY)]
 """The rows whose items an archive object of an order can contain."""
 
 
@@ -61,8 +61,7 @@ def value_type(hint: Any) -> Structure:
     if element := set_element_type(hint):
         return {f"{SCALAR_TYPES[element][0]}S": ("array", "string")}
     if isinstance(hint, type) and is_dataclass(hint):
-        # Older code stored a map for a class that is stored as a text now. An archive object may contain either.
-        return {**({"S": "string"} if hasattr(hint, "to_text") else {}), "M": attributes(hint)}
+        return {"S": "string"} if hasattr(hint, "to_text") else {"M": attributes(hint)}
     raise TypeError(f"an item cannot contain {hint}")
 
 

@@ -238,7 +238,7 @@ def plan_copy_changes(change: Change) -> CopyChanges:
     # no new version, so use its last version plus 1.
     later = change.version if change.after is not None else change.version + 1
     delete = tuple((into, replace(copy, version=later)) for place, (into, copy) in before.items() if place not in after)
-    return CopyChanges(put, delete, (*log_entries(change), *_entry_of_older_code(change)), last)
+    return CopyChanges(put, delete, tuple(log_entries(change)), last)
 
 
 def log_entries(change: Change) -> Iterator[tuple[Row[Any], Any]]:
@@ -246,18 +246,6 @@ def log_entries(change: Change) -> Iterator[tuple[Row[Any], Any]]:
     for log in LOGS:
         if log.source_row is change.row and change.after is not None:
             yield from ((log.target_row, entry) for entry in log.derive(change))
-
-
-def _entry_of_older_code(change: Change) -> Iterator[tuple[Row[Any], Any]]:
-    """Yield the timeline entry of a change that older code made, for example during a deploy.
-
-    Older code does not store the entry in the order. So it is stored as older code stored all entries, in an item. The
-    first entry needs none, because the order says when it was placed.
-    """
-    match change.after:
-        case e.Order(version=version, timeline=timeline) if version > 1 and str(version) not in (timeline or {}):
-            entry = copy_fields(change.item, e.TimelineEvent, at=change.at, change_id=change.id, event=change.name)
-            yield t.TIMELINE_EVENT, entry
 
 
 def copies_differ(one: Any, two: Any) -> bool:

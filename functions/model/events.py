@@ -143,8 +143,7 @@ class EventContract:
 
     `row`: the declaration of the item type that the event is about (a row of model/table.py). `data`: the class with the
     event's fields. `is_joined`: whether one event may stand for several items of the same day. It then contains the
-    whole items, as `images` in DynamoDB's JSON, and its other fields are those of the first item. `former_schema`: an
-    earlier schema version that consumers still read, because queues and archives contain such events.
+    whole items, as `images` in DynamoDB's JSON, and its other fields are those of the first item.
     """
 
     name: str
@@ -153,7 +152,6 @@ class EventContract:
     description: str
     schema: int = 1
     is_joined: bool = False
-    former_schema: int | None = None
 
     @cached_property
     def fields(self) -> tuple[str, ...]:
@@ -224,7 +222,7 @@ EVENTS = (
     EventContract("ShipmentDelivered",    t.SHIPMENT,        ShipmentData, "a shipment was delivered"),
     EventContract("ShipmentCancelled",    t.SHIPMENT,        ShipmentData, "a shipment was cancelled before it was sent"),
     EventContract("ImportPartQueued",     t.IMPORT_PART,     ImportPartData, "a part of an import is ready to be written"),
-    EventContract("ActivityExpired",      t.ACTIVITY,        ActivityData, "the retention of activity entries of one day ended; they must be archived", schema=2, is_joined=True, former_schema=1),
+    EventContract("ActivityExpired",      t.ACTIVITY,        ActivityData, "the retention of activity entries of one day ended; they must be archived", is_joined=True),
     EventContract("StockReplenished",     t.STOCK,           StockData,    "a stock part of a product was empty and is available again"),
     EventContract("PriceDropped",         t.PRODUCT,         PriceData,    "the price of a product dropped"),
 )
@@ -295,13 +293,12 @@ def parse_event_detail(detail: Any) -> ReceivedEvent:
     event = EVENTS_BY_NAME.get(str(detail.get("type"))) if isinstance(detail, Mapping) else None
     if event is None:
         raise NotReadable("the event has an unknown type")
-    if detail.get("schema") not in (event.schema, event.former_schema or event.schema):
+    if detail.get("schema") != event.schema:
         raise UnknownSchema(f"{event.name} of schema {detail.get('schema')}; this code knows {event.schema}")
     try:
         sent_data = detail["data"]  # an older event may lack a field that was added later: the field gets its default
         data = event.data(**{name: sent_data[name] for name in event.fields if name in sent_data})
-        # An activity entry of schema 1 has a single image.
-        images = tuple(dict(image) for image in detail.get("images") or [detail["image"]]) if event.is_joined else ()
+        images = tuple(dict(image) for image in detail["images"]) if event.is_joined else ()
         return ReceivedEvent(detail["id"], event.name, detail["time"], int(detail["version"]), data, images)
     except (LookupError, TypeError, ValueError) as error:
         raise NotReadable(f"{event.name}: {type(error).__name__}: {error}") from error

@@ -41,7 +41,7 @@ FOLLOW_BY_CUSTOMER_AND_PRODUCT = Get[e.Follow](        id="A10c", description="w
 STOCK_OF_PRODUCT  = Query[e.Stock](       id="A11",  description="stock of a product, all parts in its partition",             rows=(t.STOCK,), newest_first=False, consistent=True)
 SEPARATE_STOCK_BY_PART = Get[e.SeparateStock](id="A11b", description="stock part of a product in a partition of its own",        rows=(t.SEPARATE_STOCK,))
 ORDER_BY_ID  = Get[OrderOrArchived](     id="A12",  description="order by id",                                                rows=(t.ORDER, t.ARCHIVED_ORDER))
-ORDER_ITEM_COLLECTION = Query[Any](           id="A12b", description="order with all its items",                                   rows=(*t.rows_beside(t.ORDER), t.TIMELINE_EVENT), whole_partition=True, newest_first=False, consistent=True)
+ORDER_ITEM_COLLECTION = Query[Any](           id="A12b", description="order with all its items",                                   rows=t.rows_beside(t.ORDER), whole_partition=True, newest_first=False, consistent=True)
 PAYMENTS_OF_ORDER = Query[e.Payment](     id="A12c", description="payments of an order",                                       rows=(t.PAYMENT,), newest_first=False, consistent=True)
 REFUNDS_OF_ORDER = Query[e.Refund](      id="A12d", description="refunds of an order",                                        rows=(t.REFUND,), newest_first=False, consistent=True)
 RETURNS_OF_ORDER = Query[e.Return](      id="A12e", description="returns of an order",                                        rows=(t.RETURN,), newest_first=False, consistent=True)

@@ -21,7 +21,7 @@ from functions.model.entities import (
     TimelineEntry,
 )
 from functions.model.errors import WrongState
-from functions.model.timelines import append_entry, last_entry
+from functions.model.timelines import append_entry
 
 OrderCommand = Literal[
     "pay_part", "pay", "unpay_part", "readdress", "cancel", "lapse", "fulfil", "request_cancel", "agree_cancel",
@@ -157,8 +157,7 @@ def apply_order_command(order: Order, command: OrderCommand, at: Instant) -> Ord
     status = cast(OrderStatus, move.status_after(order.status))
     after = replace(order, status=status, updated_at=at, version=order.version + 1)
     if status == "ARCHIVING":
-        # ARCHIVING is only a lock, so it gets no entry. The archive object must show the order as it was before.
-        return replace(after, timeline=append_entry(order, order.version, last_entry(order)))
+        return after  # it is only a lock, so it gets no entry: the archive object must show the order as it was before
     entry = TimelineEntry(at=at, event=move.change_name, status=status)
     return replace(after, timeline=append_entry(order, after.version, entry))
 

@@ -144,7 +144,6 @@ REDEMPTION_POOL = Row(
     "DISCOUNT#{code} / REDEMPTIONS#{part:03}",
     written_by="api, order_deadlines",
     owner=NOBODY,
-    former_types=("Redemptions",),
 )
 ORDER = Row(
     e.Order,
@@ -156,7 +155,6 @@ ORDER = Row(
     personal=("address", "customer_name"),
     purpose="to deliver the order",
     on_erasure="clear",
-    former_names={"archived_versions": "away"},
 )
 ARCHIVED_ORDER = Row(
     e.ArchivedOrder,
@@ -300,8 +298,6 @@ CAMPAIGN = Row(
     kind="marker",
     written_by="product_alert",
     owner=NOBODY,
-    former_names={"event_at": "at", "cooldown_until": "until"},
-    former_values={"status": {"TELLING": "SENDING", "TOLD": "SENT"}},
 )
 ORDER_SUMMARY = Row(
     e.OrderSummary,
@@ -370,8 +366,6 @@ CONTRIBUTION = Row(
     kind="marker",
     written_by="copies_reader",
     owner=NOBODY,
-    former_types=("Counted",),
-    former_names={"source_type": "of"},
 )
 SWEEP = Row(
     e.Sweep,
@@ -382,17 +376,7 @@ SWEEP = Row(
 )
 
 ROWS: tuple[Row[Any], ...] = tuple(row for row in list(globals().values()) if isinstance(row, Row))
-ORDER_LINE = Row(e.OrderLine, "ORDER#{order_id} / LINE#{product_id}", kind="snapshot", owner="order_id", personal=())
-TIMELINE_EVENT = Row(
-    e.TimelineEvent, "ORDER#{order_id} / TIMELINE#{at}#{change_id}", kind="log", owner="order_id", personal=()
-)
-RETIRED_ROWS: tuple[Row[Any], ...] = (ORDER_LINE, TIMELINE_EVENT)
-"""Copies that older versions of this code wrote. A table or an archive object may still contain them.
-
-A migration deletes order lines. Entries of timelines stay until their order is archived, and `merge_timeline` reads
-them. The stream reader still writes an entry for each change that older code makes.
-"""
-ROWS_BY_TYPE: Mapping[str, Row[Any]] = {name: row for row in (*ROWS, *RETIRED_ROWS) for name in row.types}
+ROWS_BY_TYPE: Mapping[str, Row[Any]] = {name: row for row in ROWS for name in row.types}
 
 
 def stock_row(part: int) -> Row[Any]:

@@ -11,14 +11,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from functions.dynamodb.keys import Instant
-from functions.model.entities import EarlierTimeline, Order, OrderStatus, TimelineEntry, TimelineEvent
+from functions.model.entities import EarlierTimeline, Order, OrderStatus, TimelineEntry
 
 MAX_ENTRIES = 16
 """The number of entries that an order keeps. They take about half a KB."""
 KEPT_ENTRIES = 4
 """The number of entries that stay in the order when the earlier ones are moved."""
-UNKNOWN_EVENT = "OrderChanged"
-"""The event of an entry whose change is unknown, because an older version of this code made the change."""
 Timeline = Mapping[str, TimelineEntry]
 """The entries of an order, by the order's version after the change, as text."""
 
@@ -33,15 +31,6 @@ def first_entry(order: Order) -> TimelineEntry:
 def append_entry(order: Order, version: int, entry: TimelineEntry) -> Timeline:
     """Return the order's timeline with one more entry."""
     return {**(order.timeline or {}), str(version): entry}
-
-
-def last_entry(order: Order) -> TimelineEntry:
-    """Return the entry for the order's last change.
-
-    An order that an older version of this code changed last has no such entry. Then it is built from the order.
-    """
-    found = (order.timeline or {}).get(str(order.version))
-    return found or TimelineEntry(at=order.updated_at, event=UNKNOWN_EVENT, status=order.status)
 
 
 def split_timeline(order: Order) -> tuple[Order, EarlierTimeline | None]:
@@ -68,20 +57,14 @@ class OrderEvent:
 
 
 def merge_timeline(items: Iterable[Any]) -> list[OrderEvent]:
-    """Return the timeline of an order, oldest first, from the items of its partition.
-
-    Older versions of this code stored each entry as an item of its own, a TimelineEvent. For a version that both have,
-    the TimelineEvent is used: it knows the event.
-    """
+    """Return the timeline of an order, oldest first, from the items of its partition."""
     found: dict[int, OrderEvent] = {}
-    for item in sorted(items, key=lambda item: isinstance(item, TimelineEvent)):
+    for item in items:
         match item:
             case Order():
                 entries: Timeline = {"1": first_entry(item), **(item.timeline or {})}
             case EarlierTimeline():
                 entries = item.entries
-            case TimelineEvent():
-                entries = {str(item.version): TimelineEntry(at=item.at, event=item.event, status=item.status)}
             case _:
                 continue
         for version, entry in entries.items():

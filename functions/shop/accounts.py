@@ -204,9 +204,7 @@ def issue_gift_card(shop: Shop, caller: Caller, key: str, amount: int, currency:
     request returns the same code. The code is never stored: the table, the logs and the backups contain no gift card
     codes.
 
-    Raises InvalidInput and NotAllowed. Raises IdempotencyKeyReused if the key was used for another request. Raises
-    AlreadyExists if an older version of the shop issued a card with this key: these versions stored the results of
-    commands only for a limited time.
+    Raises InvalidInput and NotAllowed. Raises IdempotencyKeyReused if the key was used for another request.
     """
     caller.require_group("staff")
     code = _derive_gift_card_code(shop, caller.id, key)

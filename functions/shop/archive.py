@@ -26,7 +26,7 @@ same partition as the stub. Each step is safe to repeat at any point.
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -40,9 +40,7 @@ from functions.model.entities import (
     Order,
     OrderSummary,
     RefundStatus,
-    archive_day_of,
     archive_prefix,
-    former_archive_prefix,
 )
 from functions.model.patterns import ORDER_ITEM_COLLECTION
 from functions.model.states import apply_order_command
@@ -58,7 +56,6 @@ from functions.model.table import (
     PAYMENT,
     REFUND,
     RETURN,
-    TIMELINE_EVENT,
 )
 from functions.model.timelines import merge_timeline
 from functions.shop.cancellation import put_expiry_marker
@@ -104,8 +101,7 @@ class OrderSnapshot:
     @property
     def object_key(self) -> str:
         """The S3 key of the archive object: all attempts to archive this version of the order use the same key."""
-        prefix = former_archive_prefix if self.order.archive_day is None else archive_prefix
-        return f"{prefix(self.order)}{self.order.version}.json"
+        return f"{archive_prefix(self.order)}{self.order.version}.json"
 
 
 def start_archiving(shop: Shop, order_id: str, expired_at: Instant) -> OrderSnapshot | None:
@@ -133,7 +129,7 @@ def start_archiving(shop: Shop, order_id: str, expired_at: Instant) -> OrderSnap
             # archiving. Now the order has a new marker, for example because goods were returned. So archive nothing
             # now: the deletion of the new marker will start the archiving again.
             return None
-        after = replace(apply_order_command(order, "archive", shop.now_instant()), archive_day=archive_day_of(order))
+        after = apply_order_command(order, "archive", shop.now_instant())
         if missing := _missing_derivations(shop, order, images, expired_at):
             raise NotReadyToArchive(", ".join(missing))
         at = max(shop.now(), datetime.fromisoformat(expired_at))
@@ -230,13 +226,12 @@ def _image_before_archiving(image: Image, images: Sequence[Image]) -> Image:
     """
     if image["type"]["S"] != ORDER.type:
         return image
-    rows = {row.type: row for row in (ORDER, EARLIER_TIMELINE, TIMELINE_EVENT)}
+    rows = {row.type: row for row in (ORDER, EARLIER_TIMELINE)}
     events = merge_timeline(rows[it["type"]["S"]].decode(it) for it in images if it["type"]["S"] in rows)
     updated = next(event for event in reversed(events) if event.event != "OrderRestored")
     last = events[-1]
-    before = {name: value for name, value in image.items() if name != "archive_day"}
     return {
-        **before,
+        **image,
         "status": {"S": last.status},
         "updated_at": {"S": updated.at},
         "version": {"N": str(last.version)},

@@ -76,8 +76,7 @@ def export_customer(
     while an order of the customer is being archived.
     """
     caller.require_access(customer_id)
-    # A cursor that an earlier version of this code returned has a fourth part, which is not needed any more.
-    position: Position | None = Position(*json.loads(after)[:3]) if after else Position()
+    position: Position | None = Position(*json.loads(after)) if after else Position()
     items: list[ExportedItem] = []
     size = requests = 0
     while position and len(items) < limit and size < MAX_PAGE_BYTES and requests < MAX_REQUESTS:

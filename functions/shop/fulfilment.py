@@ -17,7 +17,7 @@ from itertools import count
 from typing import Any
 
 from functions.dynamodb.writes import Write, put_if_absent
-from functions.model.entities import Invoice, Order, Payment, Shipment, hash_to_bucket
+from functions.model.entities import Order, Payment, Shipment, hash_to_bucket
 from functions.model.patterns import ORDER_ITEM_COLLECTION
 from functions.model.states import apply_order_command
 from functions.model.table import INVOICE, ORDER, PAYMENT, SHIPMENT
@@ -37,13 +37,10 @@ class Fulfilment:
 
 @dataclass(frozen=True)
 class PaidOrder:
-    """A paid order with its money. `invoice_id`: the number of the invoice that an older version of this code issued
-    before it requested the shipment; None if the order has no invoice.
-    """
+    """A paid order with its money."""
 
     order: Order
     payments: Sequence[Payment]
-    invoice_id: str | None
 
 
 def fulfil_order(shop: Shop, order_id: str) -> Fulfilment | None:
@@ -73,23 +70,15 @@ def _fulfil(shop: Shop, order_ids: Sequence[str], lane: int) -> dict[str, Fulfil
     paid_orders = [found for found in shop.table.run_concurrently(reads) if found]
     if not paid_orders:
         return {}
-    missing = [paid for paid in paid_orders if paid.invoice_id is None]
-    writes: list[Write[Any]] = []
-    numbers: list[str] = []
-    if missing:  # read the series last, because all orders change it
-        numbers, write = take_numbers(shop, len(missing), lane)
-        writes.append(write)
-    next_number = iter(numbers)
+    numbers, write = take_numbers(shop, len(paid_orders), lane)  # the last read, because all orders change the series
+    writes: list[Write[Any]] = [write]
     done: dict[str, Fulfilment] = {}
-    for paid in paid_orders:
+    for paid, number in zip(paid_orders, numbers, strict=True):
         order = paid.order
-        number = paid.invoice_id or next(next_number)
-        if paid.invoice_id is None:
-            covered = tuple(counted_payments(paid.payments))
-            writes.append(put_if_absent(INVOICE, build_invoice(shop, number, order, covered)))
         after = replace(apply_order_command(order, "fulfil", shop.now_instant()), parcels=1)
         shipment = build_shipment(after, {id: line.quantity for id, line in order.lines.items()})
-        writes += [*save_order(order, after), put_if_absent(SHIPMENT, shipment)]
+        invoice = build_invoice(shop, number, order, tuple(counted_payments(paid.payments)))
+        writes += [put_if_absent(INVOICE, invoice), *save_order(order, after), put_if_absent(SHIPMENT, shipment)]
         done[order.order_id] = Fulfilment(number, shipment)
     shop.table.write(*writes)
     return done
@@ -98,13 +87,9 @@ def _fulfil(shop: Shop, order_ids: Sequence[str], lane: int) -> dict[str, Fulfil
 def _read_paid_order(shop: Shop, order_id: str) -> PaidOrder | None:
     """Read an order with its money, with one consistent Query. Return None if the order is not PAID."""
     images = shop.table.query_partition_raw(ORDER_ITEM_COLLECTION, order_id=order_id)
-    needed = {row.type for row in (ORDER, INVOICE, PAYMENT)}
+    needed = {row.type for row in (ORDER, PAYMENT)}
     items = [shop.table.decode(image) for image in images if image["type"]["S"] in needed]
     order = next((item for item in items if isinstance(item, Order)), None)
     if order is None or order.status != "PAID":
         return None
-    return PaidOrder(
-        order,
-        [item for item in items if isinstance(item, Payment)],
-        next((item.invoice_id for item in items if isinstance(item, Invoice)), None),
-    )
+    return PaidOrder(order, [item for item in items if isinstance(item, Payment)])

@@ -141,9 +141,8 @@ def _record(
 ) -> IdempotentResult:
     """Record the event, or return the result of its first delivery.
 
-    A payment remembers the first events that changed it. Any other event is remembered by a Command item, as older
-    versions of this code remembered all. A new payment of an order that was never archived has no earlier event. So its
-    first event needs no such item, and no read of one.
+    A payment remembers the first events that changed it. Any other event is remembered by a Command item. A new payment
+    of an order that was never archived has no earlier event. So its first event needs no such item, and no read of one.
 
     `claim`: the claim of the payment, or None if none is known. The writes then contain the claim, and raise
     AlreadyClaimed if there is one.

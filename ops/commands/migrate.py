@@ -223,6 +223,8 @@ def load_state(shop: Shop, known: Migrations) -> dict[str, Sweep]:
 def describe_migrations(shop: Shop, known: Migrations) -> Iterator[str]:
     """Yield a line with the state of each migration, and a line for each item that the migration skipped."""
     sweeps, now = load_state(shop, known), shop.now_instant()
+    if not known:
+        yield "There are no migrations."
     for version, migration in known.items():
         sweep = sweeps.get(version)
         yield f"{version}  {_describe_sweep(sweep, now)}: {migration.description}"

@@ -250,25 +250,20 @@ def _missing_items(images: Sequence[Image], there: Mapping[str, Image], now: Ins
 
     These items are left out:
     - the order and its expiry marker, because they are written separately
-    - snapshots (copies of an item under another key), because the Lambda functions that read the stream write them, and
-      copies that older versions of this code wrote
     - items that the archiving has left in the table, such as invoices
     - items that a previous run of the command has already restored
 
-    The table may have an item with the same key but with different content. If this item is a log entry, it is
-    overwritten. Otherwise NotRestorable is raised.
+    Raises NotRestorable if the table has an item with the same key but with different content.
     """
     for archived in images:
         row = _known_row(archived)
         image = _with_index_keys(row, archived)
         found = there.get(image["SK"]["S"])
-        if (
-            row in (ORDER, EXPIRY)
-            or row.kind == "snapshot"
-            or (found and (row.type in TYPES_KEPT_IN_TABLE or _is_already_restored(found, image)))
+        if row in (ORDER, EXPIRY) or (
+            found and (row.type in TYPES_KEPT_IN_TABLE or _is_already_restored(found, image))
         ):
             continue
-        if found and row.kind != "log":
+        if found:
             raise NotRestorable(
                 f"{image['SK']['S']} was written again since the order was archived, and differs from its object"
             )

@@ -10,11 +10,11 @@ from functions.dynamodb.keys import Row
 from functions.model import changes, copies
 from functions.model.changes import Change, past_change
 from functions.model.entities import ArchivedOrder, Order
-from functions.model.table import EARLIER_TIMELINE, ORDER, TIMELINE_EVENT
+from functions.model.table import EARLIER_TIMELINE, ORDER
 from functions.model.timelines import OrderEvent, merge_timeline
 from functions.shop.shop import Shop
 
-TIMELINE_ROWS = {row.type: row for row in (ORDER, EARLIER_TIMELINE, TIMELINE_EVENT)}
+TIMELINE_ROWS = {row.type: row for row in (ORDER, EARLIER_TIMELINE)}
 """The rows of the items that contain the timeline of an order, by item type."""
 
 
@@ -25,12 +25,8 @@ def read_timeline(partition: Sequence[Image]) -> list[OrderEvent]:
 
 
 def list_changes(order: Order, partition: Sequence[Image]) -> list[Change]:
-    """Return the changes in the timeline of an order, the oldest first.
-
-    `partition`: all items of the order's partition. A change is left out if older code made it and its entry is lost.
-    """
-    timeline = read_timeline(partition)
-    return [past_change(order, event) for event in timeline]
+    """Return the changes in the timeline of an order, the oldest first. `partition`: all items of its partition."""
+    return [past_change(order, event) for event in read_timeline(partition)]
 
 
 def list_status_changes(order: Order, partition: Sequence[Image]) -> list[Change]:

@@ -276,7 +276,6 @@ def test_a_whole_order_is_all_it_owns_in_key_order(worlds: dict[int, Table]) -> 
         "Refund",
         "Return",
         "Shipment",
-        "TimelineEvent",
     ]
 
 

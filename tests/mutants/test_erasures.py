@@ -91,42 +91,6 @@ def test_an_erasure_keeps_the_object_of_a_restored_order_whose_archiving_was_int
     assert archived_item_types(harness, order_id) >= DELIVERED_ORDER_TYPES
 
 
-def move_object_to_the_former_key(harness: ShopHarness, order_id: str) -> None:
-    """Store the archive object and its key in the stub as older versions of this code did."""
-    stub, table, s3 = stored_order(harness, order_id), harness.shop.table, clients.client("s3")
-    key = text(stub, "object_key")
-    former_key = f"orders/{order_id}/{key.rpartition('/')[2]}"
-    s3.put_object(Bucket="archive", Key=former_key, Body=harness.objects("archive")[key])
-    for version in s3.list_object_versions(Bucket="archive", Prefix=key)["Versions"]:
-        s3.delete_object(Bucket="archive", Key=key, VersionId=version["VersionId"])
-    table.client.put_item(TableName=table.name, Item={**stub, "object_key": {"S": former_key}})
-
-
-def test_an_erasure_deletes_the_object_that_an_older_version_archived_before_the_order_was_restored(
-    harness: ShopHarness,
-) -> None:
-    order_id = create_delivered_order(harness)
-    archive_expired_orders(harness)
-    move_object_to_the_former_key(harness, order_id)
-    restore_from_archive(harness, order_id)
-    harness.process_all()
-    erase_customer(harness.shop, ANN, ANN.id)
-    run_erasure(harness)
-    assert [key for key in harness.objects("archive") if key.startswith("orders/")] == []
-
-
-def test_an_erasure_replaces_the_object_that_an_older_version_archived(harness: ShopHarness) -> None:
-    order_id = create_delivered_order(harness)
-    archive_expired_orders(harness)
-    move_object_to_the_former_key(harness, order_id)
-    harness.process_all()
-    erase_customer(harness.shop, ANN, ANN.id)
-    run_erasure(harness)
-    (key,) = (key for key in harness.objects("archive") if key.startswith("orders/"))
-    assert key.startswith("orders/day=")
-    assert archived_item_types(harness, order_id) >= DELIVERED_ORDER_TYPES
-
-
 def test_an_erasure_does_not_write_its_object_key_into_an_order_that_is_restored_meanwhile(
     harness: ShopHarness,
 ) -> None:

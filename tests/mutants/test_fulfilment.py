@@ -9,7 +9,7 @@ from functions.handlers import event_publisher, fulfilment_worker
 from functions.model.entities import Address, hash_to_bucket
 from functions.runtime import clients
 from functions.shop import erasure, orders
-from tests.mutants.items import number, stored_items, stored_order, text
+from tests.mutants.items import stored_items, text
 from tests.support.client_faults import fail_calls, record_calls, run_before_call
 from tests.support.harness import ANN, ShopHarness
 
@@ -132,20 +132,6 @@ def test_a_message_that_is_delivered_again_succeeds_and_changes_nothing(harness:
     before = harness.partition(f"ORDER#{order_id}")
     assert handle(message) == []
     assert (harness.partition(f"ORDER#{order_id}"), invoices(harness)) == (before, [(order_id, 1)])
-
-
-def test_an_order_that_an_older_version_invoiced_before_its_shipment_keeps_its_invoice(harness: ShopHarness) -> None:
-    (order_id,), (message,) = pay_orders(harness, 1)
-    paid = stored_order(harness, order_id)
-    assert handle(message) == []
-    (shipment,), (invoice,) = stored_items(harness, "Shipment"), stored_items(harness, "Invoice")
-    table = harness.shop.table
-    table.client.delete_item(TableName=table.name, Key={"PK": shipment["PK"], "SK": shipment["SK"]})
-    table.client.put_item(TableName=table.name, Item=paid)
-    assert handle(message) == []
-    assert (stored_items(harness, "Invoice"), len(stored_items(harness, "Shipment"))) == ([invoice], 1)
-    (series,) = stored_items(harness, "InvoiceSeries")
-    assert number(series, "last") == 1
 
 
 def test_an_invoice_shows_the_customers_name_and_after_an_erasure_the_name_of_the_address(

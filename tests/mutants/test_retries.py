@@ -14,12 +14,9 @@ from ops.commands import restore
 from tests.mutants.items import before_put_of, number, stored_items, stored_order, text
 from tests.mutants.test_stock_parts import available_by_part, create_vases
 from tests.support.archiving import (
-    archived_objects,
-    assert_archived,
     create_delivered_order,
     expire_everything,
     order_messages,
-    order_partition,
     run_archive,
 )
 from tests.support.client_faults import crash_at, fail_calls, run_before_call
@@ -218,24 +215,6 @@ def test_the_timeline_of_an_order_has_each_of_many_changes(harness: ShopHarness)
     timelines += [image["entries"] for image in stored_items(harness, "EarlierTimeline")]
     versions = [int(version) for timeline in timelines for version in timeline["M"]]
     assert sorted(versions) == list(range(2, 42)), "the order says when it was placed"
-
-
-def test_an_archive_that_an_older_version_began_is_finished_with_its_object(harness: ShopHarness) -> None:
-    order_id = create_delivered_order(harness)
-    before = order_partition(harness, order_id)
-    (message,) = order_messages(expire_everything(harness))
-    with crash_at("dynamodb", "BatchWriteItem", "after"):
-        run_archive(message)
-    assert "Payment" not in {text(image, "type") for image in order_partition(harness, order_id)}
-    locked, s3, table = stored_order(harness, order_id), clients.client("s3"), harness.shop.table
-    ((key, body),) = archived_objects(harness, "orders/").items()
-    older_key = f"orders/{order_id}/{number(locked, 'version')}.json"
-    s3.put_object(Bucket="archive", Key=older_key, Body=body)
-    s3.delete_object(Bucket="archive", Key=key)
-    table.client.put_item(TableName=table.name, Item={k: v for k, v in locked.items() if k != "archive_day"})
-    assert run_archive(message) == []
-    assert archived_objects(harness, "orders/").keys() == {older_key}
-    assert_archived(harness, order_id, before)
 
 
 # busy stock -----------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Timelines: an order contains an entry for each of its changes, and what an older version stored beside it counts."""
+"""Timelines: an order contains an entry for each of its changes."""
 
 import json
 from typing import Any
@@ -154,37 +154,7 @@ def test_a_restored_order_has_an_entry_for_the_restore_and_is_archived_with_its_
     assert (text(archived, "updated_at"), text(archived, "status")) == (text(before, "updated_at"), "DELIVERED")
 
 
-# what an older version stored -----------------------------------------------------------------------------------------
-def store_as_an_older_version(harness: ShopHarness, order_id: str, versions: int) -> Image:
-    """Store the first entries of a timeline as items beside the order, and drop the rest. Return the order.
-
-    Items of the first entries also have the keys of an index that finds nothing there any more.
-    """
-    table, order = harness.shop.table, stored_order(harness, order_id)
-    at = text(order, "updated_at")
-    for version, event, status in LIFE[:versions]:
-        change = f"{int(version):032}"
-        item = {
-            "PK": {"S": f"ORDER#{order_id}"},
-            "SK": {"S": f"TIMELINE#{at}#{change}"},
-            "GSI1PK": {"S": f"NUMBER#{order_id[:8]}"},
-            "GSI1SK": {"S": f"ORDER#{order_id}"},
-            "type": {"S": "TimelineEvent"},
-            "schema": {"N": "1"},
-            "order_id": {"S": order_id},
-            "change_id": {"S": change},
-            "version": {"N": version},
-            "at": {"S": at},
-            "event": {"S": event},
-            "status": {"S": status},
-        }
-        table.client.put_item(TableName=table.name, Item=item)
-    order = {name: value for name, value in order.items() if name != "timeline"}
-    table.client.put_item(TableName=table.name, Item=order)
-    harness.new_records()
-    return order
-
-
+# the timeline of a restored order -------------------------------------------------------------------------------------
 def shown_timeline(harness: ShopHarness, order_id: str) -> list[str]:
     """Return the changes of an order that `ops order` shows, the oldest first."""
     with pytest.MonkeyPatch.context() as patch:
@@ -195,67 +165,6 @@ def shown_timeline(harness: ShopHarness, order_id: str) -> list[str]:
         main(["order", order_id])
     lines = "\n".join(printed).splitlines()
     return [line.split("change ")[1].strip() for line in lines if " change " in line and ", version " in line]
-
-
-def test_an_older_orders_timeline_is_that_beside_it_and_that_in_it(harness: ShopHarness) -> None:
-    harness.open_shop()
-    order_id = harness.place_order(mug=1)
-    harness.pay_order(order_id)
-    store_as_an_older_version(harness, order_id, versions=2)
-    fulfil_order(harness.shop, order_id)
-    harness.dispatch_order(order_id)
-    assert shown_timeline(harness, order_id) == [
-        "OrderPlaced, PENDING, version 1",
-        "OrderPaid, PAID, version 2",
-        "OrderFulfilling, FULFILLING, version 3",
-        "OrderShipped, SHIPPED, version 4",
-    ]
-
-
-def test_an_order_that_an_older_version_changed_last_is_archived_as_it_was(harness: ShopHarness) -> None:
-    """The older version wrote an entry for each change but the last one, because its stream reader did not run."""
-    order_id = create_delivered_order(harness)
-    before = store_as_an_older_version(harness, order_id, versions=4)
-    archive(harness)
-    archived = archived_order(harness)
-    assert (text(archived, "status"), text(archived, "updated_at")) == ("DELIVERED", text(before, "updated_at"))
-    assert entries(archived) == [("5", "OrderChanged", "DELIVERED")]
-
-
-def test_an_entry_of_an_older_version_names_the_event_that_the_order_does_not_know(harness: ShopHarness) -> None:
-    """When the archive locks the order, it adds an entry for the last change. Its event is unknown to the order."""
-    order_id = create_delivered_order(harness)
-    store_as_an_older_version(harness, order_id, versions=5)
-    archive(harness)
-    restore(harness, order_id)
-    assert [shown.partition(",")[0] for shown in shown_timeline(harness, order_id)] == [
-        *(event for _, event, _ in LIFE),
-        "OrderRestored",
-    ]
-
-
-def test_a_restore_brings_back_no_keys_of_an_index_that_finds_nothing_there_any_more(harness: ShopHarness) -> None:
-    order_id = create_delivered_order(harness)
-    store_as_an_older_version(harness, order_id, versions=5)
-    archive(harness)
-    restore(harness, order_id)
-    restored = stored_items(harness, "TimelineEvent")
-    assert len(restored) == 5
-    assert [image["SK"]["S"] for image in restored if "GSI1PK" in image or "GSI1SK" in image] == []
-    (shipment,) = stored_items(harness, "Shipment")
-    assert text(shipment, "GSI1PK") == "TRACKING#dhl#42"
-
-
-def test_a_restore_brings_back_no_lines_that_an_older_version_copied(harness: ShopHarness) -> None:
-    order_id = create_delivered_order(harness)
-    table = harness.shop.table
-    line = {"PK": {"S": f"ORDER#{order_id}"}, "SK": {"S": "LINE#mug"}, "type": {"S": "OrderLine"}}
-    line |= {"schema": {"N": "1"}, "order_id": {"S": order_id}, "product_id": {"S": "mug"}, "version": {"N": "2"}}
-    table.client.put_item(TableName=table.name, Item=line)
-    archive(harness)
-    assert stored_items(harness, "OrderLine") == []
-    restore(harness, order_id)
-    assert (len(stored_items(harness, "Payment")), stored_items(harness, "OrderLine")) == (1, [])
 
 
 # activity and summaries -----------------------------------------------------------------------------------------------
@@ -292,3 +201,17 @@ def test_the_lock_of_the_archive_changes_no_copy(harness: ShopHarness) -> None:
     assert copies_reader.handler({"Records": harness.new_records()}, None) == {"batchItemFailures": []}
     assert stored_items(harness, "OrderSummary") == [before]
     assert {sale["quantity"]["N"] for sale in stored_items(harness, "Sale")} == {"1", "2"}
+
+
+def test_a_restore_brings_back_only_the_index_keys_that_are_declared_now(harness: ShopHarness) -> None:
+    order_id = create_delivered_order(harness)
+    table = harness.shop.table
+    (payment,) = stored_items(harness, "Payment")
+    older = {**payment, "GSI1PK": {"S": "an index"}, "GSI1SK": {"S": "that has no payments now"}}
+    table.client.put_item(TableName=table.name, Item=older)
+    archive(harness)
+    restore(harness, order_id)
+    (restored,) = stored_items(harness, "Payment")
+    assert not {"GSI1PK", "GSI1SK"} & restored.keys()
+    (shipment,) = stored_items(harness, "Shipment")
+    assert text(shipment, "GSI1PK") == "TRACKING#dhl#42"

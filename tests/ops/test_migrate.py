@@ -37,6 +37,7 @@ from ops.scan.progress import SweepProgress
 from ops.scan.sweep_result import SweepResult
 from tests.shop.conftest import opened, rival, shop
 from tests.support.actors import ensure_category
+from tests.support.example_migrations import ADD_CATALOG
 from tests.support.harness import STAFF, ShopHarness
 from tests.support.samples import SAMPLES
 from tests.support.stream_records import read_stream_records
@@ -45,10 +46,16 @@ from tests.support.wire_tap import WireTap, run_before_sending
 
 __all__ = ["clock", "opened", "rival", "shop", "tapped", "wire"]
 
-ONLY_FIRST = {"0001": load_migrations()["0001"]}
-"""The migrations of this page. Later migrations share their behavior."""
-FIRST = PlannedMigration(version="0001", migration=load_migrations()["0001"], task="up")
+EXAMPLE = {"0001": ADD_CATALOG}
+FIRST = PlannedMigration(version="0001", migration=ADD_CATALOG, task="up")
 BACK = replace(FIRST, task="down")
+RUN_WITH_EXAMPLE = """
+from ops.__main__ import main
+from ops.commands import migrate
+from tests.support.example_migrations import ADD_CATALOG
+migrate.load_migrations = lambda: {"0001": ADD_CATALOG}
+main()
+"""
 IDS = [f"p{number:02}" for number in range(17)]
 Images = dict[tuple[str, str], Image]
 
@@ -149,7 +156,7 @@ def test_a_dry_run_reports_the_changes_and_writes_nothing(shop: Shop, engine: En
     assert set(wire.operations) == {"Scan"}
     assert everything(shop.table) == before
     assert len(read_stream_records(engine, shop.table.name)) == told
-    assert migrate.load_state(shop, ONLY_FIRST) == {}
+    assert migrate.load_state(shop, EXAMPLE) == {}
 
 
 def test_a_repeated_migration_changes_nothing(shop: Shop, engine: Engine) -> None:
@@ -178,10 +185,10 @@ def test_a_run_stopped_at_any_page_resumes_and_changes_each_item_once(
             result = run(shop, segments=segments, after_page=(die,))
             break
         except KeyboardInterrupt:
-            assert plan_migrations(ONLY_FIRST, migrate.load_state(shop, ONLY_FIRST), "up", None) == [FIRST], (
+            assert plan_migrations(EXAMPLE, migrate.load_state(shop, EXAMPLE), "up", None) == [FIRST], (
                 "it is not up yet"
             )
-            if all(one.done for one in migrate.load_state(shop, ONLY_FIRST)["0001"].segments):
+            if all(one.done for one in migrate.load_state(shop, EXAMPLE)["0001"].segments):
                 result = run(shop, segments=segments)
                 break
     assert pages > 4
@@ -189,7 +196,7 @@ def test_a_run_stopped_at_any_page_resumes_and_changes_each_item_once(
     assert result.changed == 17 or segments > 1, "another segment's page is read again, and then right"
     assert listed(shop) == IDS
     assert writes_of(engine, shop.table) == Counter({f"PRODUCT#{id}": 1 for id in IDS})
-    assert plan_migrations(ONLY_FIRST, migrate.load_state(shop, ONLY_FIRST), "up", None) == []
+    assert plan_migrations(EXAMPLE, migrate.load_state(shop, EXAMPLE), "up", None) == []
 
 
 def test_a_run_that_resumes_says_so(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
@@ -208,7 +215,7 @@ def test_a_killed_process_resumes_and_changes_each_item_once(table: Table, engin
     old_products(table, ids := [f"p{number:03}" for number in range(60)])
     arguments = ["migrate", "up", "--table", table.name, "--region", REGION, "--units-per-second", "60"]
     process = subprocess.Popen(
-        [sys.executable, "-m", "ops", *arguments],
+        [sys.executable, "-c", RUN_WITH_EXAMPLE, *arguments],
         cwd=Path(migrate.__file__).parents[2],
         env={**os.environ, "AWS_ENDPOINT_URL_DYNAMODB": engine.endpoint},
         stdout=subprocess.DEVNULL,
@@ -304,13 +311,13 @@ def test_an_interrupted_migration_can_be_reverted(shop: Shop) -> None:
 
     with pytest.raises(KeyboardInterrupt):
         run(shop, after_page=(die,))
-    (ordered,) = plan_migrations(ONLY_FIRST, migrate.load_state(shop, ONLY_FIRST), "down", None)
+    (ordered,) = plan_migrations(EXAMPLE, migrate.load_state(shop, EXAMPLE), "down", None)
     run(shop, ordered)
     back = everything(shop.table)
     assert {key: back[key] for key in back if key[0][8:] in IDS} == {
         key: then[key] for key in then if key[0][8:] in IDS
     }
-    assert plan_migrations(ONLY_FIRST, migrate.load_state(shop, ONLY_FIRST), "down", None) == []
+    assert plan_migrations(EXAMPLE, migrate.load_state(shop, EXAMPLE), "down", None) == []
 
 
 def test_the_migration_stays_within_its_capacity(shop: Shop, wire: WireTap, clock: ManualClock) -> None:
@@ -504,8 +511,14 @@ Run = Callable[..., str]
 
 
 @pytest.fixture(autouse=True)
-def only_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(migrate, "load_migrations", lambda: ONLY_FIRST)
+def example(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(migrate, "load_migrations", lambda: EXAMPLE)
+
+
+def test_a_shop_without_migrations_has_nothing_to_do(typed: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(migrate, "load_migrations", load_migrations)
+    assert typed("status") == "There are no migrations.\n"
+    assert typed("up") == "No migration to apply.\n"
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from functions.dynamodb.keys import Row
 from functions.dynamodb.patterns import HIGHEST_CHARACTER, Get, Query
 from functions.dynamodb.table import Table
 from functions.model import table as t
-from functions.model.entities import ROOT_CATEGORY, TimelineEvent
+from functions.model.entities import ROOT_CATEGORY, Activity
 from functions.model.patterns import PATTERNS, UNMATCHED_PAYMENTS_BY_DATE
 from local import shop_client
 from local.dynamodb_engine import REGION, Engine
@@ -220,8 +220,8 @@ def test_a_value_that_is_missing_is_where_it_equals_nothing(table: Table, run: R
 def test_a_range_of_times_needs_the_fields_before_the_time(
     refused: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    row = Row(TimelineEvent, "ORDER#{order_id} / EVENT#{event}#{at}#{change_id}", kind="log")
-    asked = Query[TimelineEvent](id="X1", description="events of an order, by name", rows=(row,))
+    row = Row(Activity, "ORDER#{order_id} / EVENT#{event}#{at}#{change_id}", kind="log")
+    asked = Query[Activity](id="X1", description="events of an order, by name", rows=(row,))
     monkeypatch.setattr(pattern_queries, "PATTERNS", (asked,))
     why = "X1 accepts a range of at only together with --arg event=…"
     assert refused("X1", "--arg", "order_id=o1", "--from", "2026-11-21") == why

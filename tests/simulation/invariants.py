@@ -1181,11 +1181,11 @@ class WriteChecks:
             return
         kind, place = new["type"]["S"], f"{new['PK']['S']}/{new['SK']['S']}"
         is_stock = kind in ("Stock", "SeparateStock")
-        self.checked["stock"] += is_stock or kind in ("Account", *REDEMPTION_POOL.types)
+        self.checked["stock"] += is_stock or kind in ("Account", REDEMPTION_POOL.type)
         if is_stock and int(new["available"]["N"]) < 0 and new["product_id"]["S"] != BACKORDERED:
             self.violations["stock"].append(f"{place} has {new['available']['N']}")
         for name in ("balance", "left"):
-            if kind in ("Account", *REDEMPTION_POOL.types) and int(new.get(name, {"N": "0"})["N"]) < 0:
+            if kind in ("Account", REDEMPTION_POOL.type) and int(new.get(name, {"N": "0"})["N"]) < 0:
                 self.violations["stock"].append(f"{place} has {new[name]['N']}")
         if old is None:
             return

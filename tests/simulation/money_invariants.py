@@ -225,7 +225,7 @@ def discounts_add_up(world: Simulation, ledger: Ledger) -> Iterator[str]:
     An order that was cancelled, not paid in time (status LAPSED) or completely returned does not count as a use.
     """
     for code, (_, limit, _) in DISCOUNTS.items():
-        parts = [p for p in world.table.of_type(*REDEMPTION_POOL.types) if p["code"]["S"] == code]
+        parts = [p for p in world.table.of_type(REDEMPTION_POOL.type) if p["code"]["S"] == code]
         left = sum(int(part["left"]["N"]) for part in parts)
         have = [
             owned.id

@@ -17,7 +17,7 @@ from functions.model.table import BEST_SELLER, ORDER, ROWS_BY_TYPE
 from functions.runtime import clients
 from functions.shop.shop import Shop
 from ops.commands.drift import DriftCheck
-from ops.commands.migrate import PlannedMigration, load_migrations, run_migration
+from ops.commands.migrate import PlannedMigration, run_migration
 from ops.commands.restore import SETTLE_TIME, NotRestorable, restore_order
 from ops.failures.failure_store import FailureEntry, FailureRepository
 from ops.failures.redrive import redrive_entries
@@ -32,9 +32,6 @@ from tests.simulation.traffic import PlannedCommand
 
 if TYPE_CHECKING:
     from tests.simulation.world import Simulation
-
-NAMES = load_migrations()["0009"]
-"""The migration to plain names. The simulation runs it in both directions at random times."""
 
 
 class ReliableClient:
@@ -237,8 +234,8 @@ class Operator:
             "restore": partial(self._restore_any_once, era),
             "migrate rekey": partial(self._migrate_once, f"rekey {era}", rekey_items(ORDER, "nothing changes")),
             "migrate rederive": partial(self._migrate_once, f"rederive {era}", rederive_copies(ORDER, "copies again")),
-            "migrate names down": partial(self._migrate_once, f"names down {era}", NAMES, "down"),
-            "migrate names up": partial(self._migrate_once, f"names up {era}", NAMES),
+            "migrate names down": partial(self._migrate_once, f"names down {era}", self._world.renaming, "down"),
+            "migrate names up": partial(self._migrate_once, f"names up {era}", self._world.renaming),
         }
         made = self._replay_commands(era, lasts_seconds)
         for tool, work in tools.items():

@@ -68,6 +68,7 @@ from tests.simulation.table import SimulatedTable, TracedEngineConnection
 from tests.simulation.template import choose_assumptions, choose_deployment
 from tests.simulation.traffic import PlannedCommand, SimulatedTraffic
 from tests.simulation.wire import Service, SimulatedWire
+from tests.support.example_migrations import reading_former_names
 from tests.support.http_client import WEBHOOK_SECRETS, Token
 
 OPENS_AT = datetime(2026, 11, 2, 8, tzinfo=UTC).timestamp()
@@ -393,6 +394,7 @@ class Simulation:
         clear_caches()
         try:
             with (
+                reading_former_names() as self.renaming,
                 _captured_logs(self.log_lines),
                 mock.patch.dict(os.environ, self.template.environment(self.table.name)),
                 mock.patch.dict(os.environ, CLIENT_ID=Token.client_id),

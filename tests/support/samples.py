@@ -258,9 +258,6 @@ _SAMPLES: dict[Row[Any], Any] = {
         ttl=TTL,
     ),
     t.ORDER_NUMBER: e.OrderNumber(order_id="o1", placed_at=AT, version=1),
-    t.TIMELINE_EVENT: e.TimelineEvent(
-        order_id="o1", at=AT, change_id="c1", event="OrderPlaced", status="PENDING", version=1
-    ),
     t.EARLIER_TIMELINE: e.EarlierTimeline(
         order_id="o1",
         first_version=1,

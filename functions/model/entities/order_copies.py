@@ -90,26 +90,6 @@ class OrderNumber:
 
 
 @entity
-class OrderLine:
-    """A line of an order as older versions of this code copied it. This version writes Sale items instead."""
-
-    order_id: str
-    product_id: str
-
-
-@entity
-class TimelineEvent:
-    """An entry of an order's timeline as older versions of this code stored it. Now the order contains its timeline."""
-
-    order_id: str
-    at: Instant
-    change_id: str
-    event: str
-    status: OrderStatus
-    version: int
-
-
-@entity
 class Activity:
     """A log entry for one change of a customer's order. The entry is kept for 90 days and then archived."""
 

@@ -78,8 +78,7 @@ class TimelineEntry:
     """A change of an order: when it happened, its event, and the order's status after it.
 
     It is stored as one text: the time without separators, the status, and the event if it does not have the status's
-    name. Examples: "20261124T085417.055Z PAID", "20261124T091500.000Z PAID OrderReaddressed". An earlier version of
-    this code stored a map.
+    name. Examples: "20261124T085417.055Z PAID", "20261124T091500.000Z PAID OrderReaddressed".
     """
 
     at: Instant
@@ -127,8 +126,7 @@ class Order:
     `timeline`: the latest changes but the first, by the order's version after it; see functions/model/timelines.py.
 
     `restored_at`: when the order was last restored from the archive. `archived_versions`: the versions that the order
-    had while it was archived; the timeline has no entry for these versions. `archive_day`: the day in the key of the
-    archive object, while the order is being archived; None if an older version of this code began to archive it.
+    had while it was archived; the timeline has no entry for these versions.
     """
 
     order_id: str
@@ -159,7 +157,6 @@ class Order:
     timeline: Mapping[str, TimelineEntry] | None = None
     restored_at: Instant | None = None
     archived_versions: tuple[int, ...] | None = None
-    archive_day: str | None = None
     version: int = 1
 
     @property
@@ -291,17 +288,7 @@ def archive_prefix(order: Order | ArchivedOrder) -> str:
     The day never changes, so all objects of an order have the same prefix. Queries from outside, such as Athena's, read
     only the days that they need.
     """
-    return f"orders/day={archive_day_of(order)}/{order.order_id}/"
-
-
-def former_archive_prefix(order: Order | ArchivedOrder) -> str:
-    """Return the prefix under which older versions of this code stored the archive objects of an order."""
-    return f"orders/{order.order_id}/"
-
-
-def archive_day_of(order: Order | ArchivedOrder) -> str:
-    """Return the day in the keys of an order's archive objects: the day on which it was placed, such as 2026-11-24."""
-    return order.placed_at[:10]
+    return f"orders/day={order.placed_at[:10]}/{order.order_id}/"
 
 
 @entity

@@ -17,7 +17,7 @@ from tests.simulation.oracle.arithmetic import (
 )
 from tests.simulation.oracle.books import Books, OrderRecord
 
-POOL_TYPES = ("RedemptionPool", "Redemptions")
+POOL_TYPE = "RedemptionPool"
 """The type of the items that count the uses of a code, and its former name, which a migration may bring back."""
 
 
@@ -132,12 +132,12 @@ def codes_are_used_as_often_as_allowed(books: Books) -> Iterator[str]:
     """Check each code: the uses that are left are the limit less the orders with the code that are not undone."""
     uses = Counter(order.code for order in books.orders.values() if not _is_undone(order))
     for code, limit in MAX_USES.items():
-        pools = [item for kind in POOL_TYPES for item in books.of_type(kind)]
+        pools = books.of_type(POOL_TYPE)
         left = sum(item["left"] for item in pools if item["code"] == code)
         books.count_premise("the uses of a discount code were counted", bool(uses[code]))
         if left != limit - uses[code] or left < 0:
             yield f"{code}: {left} of {limit} uses are left, and {uses[code]} orders use it"
-    for versions in (one for kind in POOL_TYPES for one in books.versions_of(kind)):
+    for versions in books.versions_of(POOL_TYPE):
         if min(item["left"] for _, item in versions) < 0:
             yield f"{versions[0][1]['code']} was used too often at some time"
 
