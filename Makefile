@@ -64,7 +64,7 @@ thorough: installed ## run with all examples the tests that `make test` runs wit
 laptop: installed ## run the laptop tests: the whole shop in its own processes (prove, demo, load, kill -9)
 	$(python) -m pytest -m laptop --numprocesses 3 --dist loadfile -o faulthandler_timeout=400 tests/laptop/test_prove.py tests/laptop $(ARGS)
 
-rehearse: installed ## rehearse the upgrade from the previous item formats and its rollback, in a shop that takes orders
+rehearse: installed ## rehearse the upgrade to a version with a migration and its rollback, in a shop that takes orders
 	$(python) -m pytest -m rehearsal -s -o faulthandler_timeout=0 tests/laptop/test_upgrade.py $(ARGS)
 
 browser: installed build/site/index.html ## run the browser tests of the page, in the Chromium of this machine

@@ -380,27 +380,8 @@ def follow_command(target: DeployedTarget, line: str) -> None:
                 raise StepFailed("the upgrade failed: see the output of make deploy")
         case ["python", "-m", "ops", *words]:
             target.ops(*(target.stack if word == "$STACK" else word for word in words))
-        case ["aws", "lambda", "update-event-source-mapping", "--uuid", variable, switch]:
-            id = target.shop.outputs[f"{variable.strip('$').removesuffix('_MAPPING').title()}Mapping"]
-            _switch_mapping(target.shop.client("lambda"), id, enabled=switch == "--enabled")
-        case ["aws", "events", operation, "--name", variable]:
-            name = target.shop.outputs[variable.strip("$").title().replace("_", "")]
-            client = target.shop.client("events")
-            (client.enable_rule if operation == "enable-rule" else client.disable_rule)(Name=name)
         case _:
             raise StepFailed(f"make prove does not know this command of docs/upgrades.md: {line}")
-
-
-def _switch_mapping(client: Any, id: str, *, enabled: bool) -> None:
-    client.update_event_source_mapping(UUID=id, Enabled=enabled)
-    if not enabled:
-        wait_until(
-            "the mapping being Disabled",
-            lambda: client.get_event_source_mapping(UUID=id)["State"] == "Disabled",
-            PATIENCE_SECONDS,
-            1,
-        )
-        time.sleep(SWITCH_SECONDS)
 
 
 class OrdersComing:

@@ -1,7 +1,8 @@
-"""The version of the code before the item formats changed, from the history of the repository."""
+"""Two versions of the code for the rehearsal of an upgrade: this one, and a newer one with another stored name."""
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -11,15 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import boto3
-import pytest
 
 from local import deploy
 from local.deploy import DeployedStack
 from local.shop_client import PROJECT, STACK_NAME, RunningShop
 from local.up import DEPLOYED_SIGNAL
+from tests.support.applied_diff import copy_project
+from tests.support.example_migrations import PRESENT_NAME
 
-FIRST_OF_THE_NEW_FORMATS = "functions/shop/fulfilment.py"
-"""The first commit of the new item formats added this file: paid orders are fulfilled in one transaction."""
 SYNTHESIZE = """
 import json, sys
 from local.up import synthesize_template
@@ -30,16 +30,26 @@ LOCK_SECONDS = 15
 """How long a killed tool holds its lock in the rehearsal. Elsewhere it is a minute."""
 RUN_OPS = f"""
 import sys
-from functools import partial
 from pathlib import Path
 from local import shop_client
-shop_client.find = partial(shop_client.find, Path(sys.argv.pop(1)))
+shop_client.STATE_FOLDER = Path(sys.argv.pop(1))
 from ops.__main__ import main
 from ops.scan import checkpoint
 checkpoint.LOCK_SECONDS = {LOCK_SECONDS}
 main()
 """
 API = "functions.handlers.api.handler"
+NEWER_NAME = "counted_type"
+ROW = """CONTRIBUTION = Row(
+    e.Contribution,
+    "COUNTED#{source} / COUNTED",
+"""
+MIGRATION = """
+from functions.model.table import CONTRIBUTION
+from ops.migration import rename_stored_names
+
+MIGRATION = rename_stored_names(CONTRIBUTION, description="contributions have a plain name")
+"""
 
 
 @dataclass(frozen=True)
@@ -86,31 +96,21 @@ def handlers(stack: DeployedStack) -> list[str]:
 
 
 def current_version() -> Version:
-    return Version("new", PROJECT)
+    return Version("old", PROJECT)
 
 
-def previous_version() -> Version:
-    """Return the version before the item formats changed. Skip the test if the repository has no such history."""
-    added = _git("log", "--diff-filter=A", "--format=%H", "--", FIRST_OF_THE_NEW_FORMATS).split()
-    commit = _git("rev-parse", "--verify", "--quiet", f"{added[-1]}~1").strip() if added else ""
-    if not commit:
-        pytest.skip("This checkout has no history with the previous item formats: use a clone with its whole history.")
-    tree = PROJECT / "build" / "previous" / commit[:12]
-    if not tree.exists():
-        tree.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=tree.parent) as folder:
-            new = Path(folder) / "tree"
-            new.mkdir()
-            packed = subprocess.run(["git", "archive", commit], cwd=PROJECT, check=True, stdout=subprocess.PIPE).stdout
-            subprocess.run(["tar", "-x", "-C", str(new)], input=packed, check=True)
-            (new / "node_modules").symlink_to(PROJECT / "node_modules")
-            new.rename(tree)
-    return Version("previous", tree)
-
-
-def _git(*words: str) -> str:
-    """Return the output of a git command, or "" if it fails or git is not installed."""
-    try:
-        return subprocess.run(["git", *words], cwd=PROJECT, check=True, capture_output=True, text=True).stdout
-    except (OSError, subprocess.CalledProcessError):
-        return ""
+def newer_version(folder: Path) -> Version:
+    """Write a copy of the project into an empty folder, in which contributions have another attribute name."""
+    copy_project(folder)
+    for path in (*folder.glob("functions/**/*.py"), *folder.glob("ops/**/*.py"), *folder.glob("local/*.py")):
+        text = path.read_text(encoding="utf-8")
+        if PRESENT_NAME in text:
+            path.write_text(re.sub(rf"\b{PRESENT_NAME}\b", NEWER_NAME, text), encoding="utf-8")
+    table = folder / "functions" / "model" / "table.py"
+    text = table.read_text(encoding="utf-8")
+    assert text.count(ROW) == 1, "the row is declared in another way now: change ROW"
+    table.write_text(
+        text.replace(ROW, f'{ROW}    former_names={{"{NEWER_NAME}": "{PRESENT_NAME}"}},\n'), encoding="utf-8"
+    )
+    (folder / "ops" / "migrations" / "m0001_contributions_have_a_plain_name.py").write_text(MIGRATION, encoding="utf-8")
+    return Version("new", folder)
