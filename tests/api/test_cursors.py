@@ -9,6 +9,7 @@ import pytest
 from functions.api.app import app
 from functions.api.http.context import PUBLIC_ROUTES
 from functions.api.http.openapi import document
+from functions.api.http import paging
 from functions.api.http.paging import ListRequest
 from functions.dynamodb.patterns import Query
 from functions.dynamodb.table import Table
@@ -138,6 +139,14 @@ def test_a_cursor_is_refused_by_every_other_list(api: ApiHarness, world: dict[st
         for other in LISTS:
             if other != one and not ({one.route, other.route} == SAME_LISTS and not one.query and not other.query):
                 assert is_refused(other.call(api, world, one.token, cursor=cursor)), f"{other} took a cursor of {one}"
+
+
+def test_a_raised_version_of_the_key_rejects_earlier_cursors(
+    api: ApiHarness, world: dict[str, str], asked: Asked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cursor = cursor_of(api, world, LISTS[0], asked)
+    monkeypatch.setattr(paging, "CURSOR_KEY_VERSION", paging.CURSOR_KEY_VERSION + 1)
+    assert is_refused(LISTS[0].call(api, world, cursor=cursor))
 
 
 @pytest.mark.parametrize("one", LISTS, ids=str)

@@ -20,6 +20,8 @@ from functions.shop.shop import Caller
 
 T = TypeVar("T")
 A = TypeVar("A")
+CURSOR_KEY_VERSION = 1
+"""Raise it to reject all earlier cursors: clients then start their lists again. The pepper stays."""
 DAY_PATTERN = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 TIMESTAMP_PATTERN = re.compile(r"\d{4}-\d\d-\d\d(T\d\d:\d\d:\d\d(\.\d{1,3})?(Z|[+-]\d\d:\d\d))?", re.ASCII)
 
@@ -120,4 +122,4 @@ def paginate(
 
 
 def _cursor_key() -> bytes:
-    return shop().digest("cursors")
+    return shop().digest(f"cursors {CURSOR_KEY_VERSION}")
