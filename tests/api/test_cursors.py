@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from functions.api.app import app
+from functions.api.http import paging
 from functions.api.http.context import PUBLIC_ROUTES
 from functions.api.http.openapi import document
-from functions.api.http import paging
 from functions.api.http.paging import ListRequest
 from functions.dynamodb.patterns import Query
 from functions.dynamodb.table import Table

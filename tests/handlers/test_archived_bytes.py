@@ -156,25 +156,6 @@ def test_activity_redelivered_in_another_batch_is_archived_twice_with_the_same_i
     assert set(ids) == {image["change_id"]["S"] for image in two_days}
 
 
-def test_activity_that_a_former_version_published_is_archived(harness: ShopHarness, two_days: list[Image]) -> None:
-    expire_everything(harness)
-    details = [
-        {
-            "id": image["change_id"]["S"],
-            "type": "ActivityExpired",
-            "schema": 1,
-            "time": image["at"]["S"],
-            "version": 1,
-            "data": {name: image[name]["S"] for name in ("customer_id", "at", "change_id")},
-            "image": image,
-        }
-        for image in two_days
-    ]
-    messages = [{"messageId": one["id"], "body": json.dumps({"detail": one})} for one in details]
-    assert run_archive(*messages) == []
-    assert by_id([image for day in lines(harness).values() for image in day]) == by_id(two_days)
-
-
 def test_activity_of_one_day_that_cannot_be_written_holds_back_no_other_day(
     harness: ShopHarness, two_days: list[Image]
 ) -> None:

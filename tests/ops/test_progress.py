@@ -11,12 +11,19 @@ import pytest
 from functions.dynamodb.table import Table
 from local import shop_client
 from ops.__main__ import main
+from ops.commands import migrate
 from ops.commands.drift import DriftCheck
 from ops.scan.progress import ProgressBar, SweepProgress
+from tests.support.example_migrations import ADD_CATALOG
 from tests.support.harness import ShopHarness
 from tests.support.operator_shop import fake_shop_with_buckets
 from tests.support.samples import SAMPLES
 from tests.support.tapped_client import ManualClock
+
+
+@pytest.fixture(autouse=True)
+def one_migration(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(migrate, "load_migrations", lambda: {"0001": ADD_CATALOG})
 
 
 @pytest.mark.parametrize(

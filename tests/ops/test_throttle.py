@@ -9,8 +9,10 @@ from local import shop_client
 from local.dynamodb_engine import REGION, Engine
 from ops import targets
 from ops.__main__ import main
+from ops.commands import migrate
 from ops.scan import throttle
 from ops.targets import DEFAULT_UNITS_PER_SECOND_ON_AWS, ShopTarget
+from tests.support.example_migrations import ADD_CATALOG
 from tests.support.harness import ShopHarness
 from tests.support.operator_shop import BUCKETS, NAMES, fake_shop_with_buckets
 
@@ -21,6 +23,11 @@ ON_A_WHOLE_SHOP = [
     "restore --from 2020-01-01 --to 2020-01-02 --dry-run",
     "restore unheard-of",
 ]
+
+
+@pytest.fixture(autouse=True)
+def one_migration(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(migrate, "load_migrations", lambda: {"0001": ADD_CATALOG})
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ from typing import get_args
 
 import pytest
 
-from functions.dynamodb.writes import put_if_absent
 from functions.model.entities import (
     SOLD_STATUSES,
     Discounted,
@@ -21,18 +20,15 @@ from functions.model.entities import (
 )
 from functions.model.errors import NotAllowed, NotFound
 from functions.model.patterns import INVOICES_OF_ORDER, PAYMENTS_OF_ORDER
-from functions.model.table import INVOICE
 from functions.shop import cancellation, customer_names, customers, discounts, erasure, placing, shipments
 from functions.shop.fulfilment import fulfil_order, fulfil_orders
 from functions.shop.invoices import (
     LINK_LIFETIME_SECONDS,
-    build_invoice,
     create_print_link,
     get_invoice,
     get_invoice_by_link,
     get_invoice_of_order,
     list_invoices_of_customer,
-    take_numbers,
 )
 from functions.shop.placing import RequestedLine
 from functions.shop.shop import Shop
@@ -189,19 +185,6 @@ def test_an_order_that_is_fulfilled_again_gets_no_second_invoice(shop: Shop, wir
     assert issue(shop, first) is None
     assert wire.operations == ["Query"]
     assert issue(shop, second) == "2026-00000002"
-    assert issued(shop, [first, second]) == numbers("2026", 2)
-
-
-def test_an_order_keeps_the_invoice_that_an_older_version_issued_before_the_shipment(shop: Shop) -> None:
-    first, second = paid_orders(shop, 2)
-    payments = (Paid(payment_id=f"pi_{first.order_id}", amount=first.total),)
-    taken, series = take_numbers(shop, 1)
-    shop.table.write(put_if_absent(INVOICE, build_invoice(shop, taken[0], first, payments)), series)
-    done = fulfil_orders(shop, [first.order_id, second.order_id])
-    assert {id: one.invoice_id for id, one in done.items()} == {
-        first.order_id: "2026-00000001",
-        second.order_id: "2026-00000002",
-    }
     assert issued(shop, [first, second]) == numbers("2026", 2)
 
 
