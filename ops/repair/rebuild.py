@@ -187,10 +187,7 @@ def _find_rebuilt(shop: Shop, order: Order | ArchivedOrder) -> list[Discrepancy]
 
 # changes to publish again ---------------------------------------------------------------------------------------------
 def _change_to_current_status(shop: Shop, order: Order) -> Iterator[Change]:
-    """Yield the change that brought an order to its current status, even if later changes kept this status.
-
-    Yields nothing if older code made this change and its entry in the timeline is lost.
-    """
+    """Yield the change that brought an order to its current status, even if later changes kept this status."""
     if order.status != "ARCHIVING":  # the change to ARCHIVING has no event
         beside = shop.table.query_partition_raw(ORDER_ITEM_COLLECTION, order_id=order.order_id)
         yield from list_status_changes(order, beside)[-1:]
