@@ -266,8 +266,10 @@ def test_former_names_are_read_until_no_table_has_them(files: Files) -> None:
     former = {"former_types": ["Gadget"], "former_names": {"name": "title"}}
     assert broken(edited(files, "items.json", lambda it: it["Product"].update(former)), files) == [
         "Gadget is no longer an item type. If no table has such items, delete it from docs/items.json.",
-        "Product of schema 1: stored items may have title for name. If no table has such items, delete this former "
-        "name from docs/items.json.",
+        (
+            "Product of schema 1: stored items may have title for name. If no table has such items, delete this former "
+            "name from docs/items.json."
+        ),
     ]
 
 
