@@ -69,9 +69,9 @@ def test_usage_that_cannot_be_read_is_unknown_and_stops_nothing(monkeypatch: pyt
 
 @pytest.mark.parametrize(
     ("code", "output", "error"),
-    [(0, "1 passed in 300 s", None), (0, "1 skipped in 2 s", NotPossible), (1, "1 failed in 30 s", StepFailed)],
+    [(0, "1 passed in 300 s", None), (1, "1 failed in 30 s", StepFailed)],
 )
-def test_a_rehearsal_that_was_skipped_has_not_passed(
+def test_a_rehearsal_that_fails_fails_its_step(
     monkeypatch: pytest.MonkeyPatch, code: int, output: str, error: type[Exception] | None
 ) -> None:
     done = SimpleNamespace(returncode=code, stdout=output)

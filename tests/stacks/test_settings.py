@@ -447,7 +447,7 @@ def test_the_columns_of_the_archive_have_the_type_tags_of_its_objects(other: Syn
         "quantities:struct<m:map<string,struct<n:string>>>",
         "archived_versions:struct<l:array<struct<n:string>>>",
         "lines:struct<m:map<string,struct<m:struct<name:struct<s:string>,price:struct<n:string>,",
-        "timeline:struct<m:map<string,struct<s:string,m:struct<at:struct<s:string>,",
+        "timeline:struct<m:map<string,struct<s:string>>>",
     ):
         assert part in items
     assert items == items.lower()
