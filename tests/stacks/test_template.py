@@ -2,10 +2,14 @@
 
 import importlib
 import inspect
+import json
 import math
 import re
+import tarfile
 from collections import Counter
 from dataclasses import fields
+from importlib.metadata import files
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -537,6 +541,15 @@ def test_the_stack_outputs_all_addresses(dev: SynthesizedTemplate) -> None:
         "WebhookSecret",
         "ProviderSecret",
     }
+
+
+def test_the_feature_flags_of_the_cdk_are_set_as_its_version_recommends() -> None:
+    (package,) = [one for one in files("aws-cdk-lib") or () if one.name.endswith(".jsii.tgz")]
+    with tarfile.open(Path(package.locate())) as archive:
+        found = next(one for one in archive if one.name.endswith("/recommended-feature-flags.json"))
+        recommended = json.load(archive.extractfile(found))  # type: ignore[arg-type]
+    context = json.loads((PROJECT / "cdk.json").read_text())["context"]
+    assert {name: value for name, value in context.items() if name.startswith("@aws-cdk")} == recommended
 
 
 def test_nothing_in_the_stack_runs_code_that_is_not_ours(dev: SynthesizedTemplate) -> None:
