@@ -38,11 +38,11 @@ from bench import COMPARED, pair
 from bench.measure import WAYS, Figure, Spread, spread
 from bench.pair import OurShop, UsualShop
 from functions.model.lambdas import lambda_name
+from functions.model.reactions import HANDLERS
 from functions.shop import cancellation, customers, follows, imports, products
 from local.dynamodb_engine import Engine
 from stacks import PROJECT
 from stacks.bundle import build_bundle, current_target
-from stacks.construct_ids import FUNCTION_IDS
 from tests.api.conftest import VARIABLES as API_VARIABLES
 from tests.api.every_route import BODIES, IDEMPOTENT_ROUTES, STAFF_ROUTES, WAREHOUSE_ROUTES
 from tests.conftest import FAKE_AWS_ENVIRONMENT
@@ -91,7 +91,7 @@ NOUNS = (
 )
 """A request to each of the modules of routes that take longest to import (`python -m bench.route_imports`)."""
 REGISTERING = "POST /customers"
-MODULES = {lambda_name(module): module for module in FUNCTION_IDS}
+MODULES = {lambda_name(path.stem): path.stem for path in HANDLERS.glob("*.py")}
 """The module with a function's handler, by the function's name."""
 USUAL = {
     "api": "api",

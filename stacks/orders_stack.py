@@ -13,6 +13,7 @@ from constructs import Construct
 from functions.model import personal_data, retention
 from functions.model.declarations import InvalidDeclarations, check_declarations, declared_at
 from functions.model.entities import STATUS_SHARDS
+from functions.model.lambdas import lambda_name, resource_prefix
 from functions.model.reactions import REACTIONS
 from functions.runtime import environment as env
 from stacks import filters, release
@@ -25,7 +26,6 @@ from stacks.backups import Backups
 from stacks.budget import MonthlyBudget
 from stacks.bus import ShopEventBus
 from stacks.cloudfront import ApiDistribution
-from stacks.construct_ids import function_id, reaction_id
 from stacks.dashboard import Dashboard
 from stacks.encryption_key import EncryptionKey
 from stacks.failing_resource import FailingResource
@@ -48,7 +48,7 @@ from stacks.schedule import MAX_TARGETS, Schedule
 from stacks.secrets import ShopSecrets
 from stacks.stage import Stage, cost_tags
 from stacks.stream_reader import StreamReader
-from stacks.switch_outputs import RunbookResources, output_prefix
+from stacks.switch_outputs import RunbookResources
 from stacks.table import OrdersTable
 
 WHOLE_PROCESSOR_MB = 1769
@@ -130,7 +130,7 @@ class OrdersStack(Stack):
             PepperSecret=self.secrets.pepper_arn,
             WebhookSecret=self.secrets.webhook_arn,
             ProviderSecret=self.secrets.provider_arn,
-            **{f"{output_prefix(function.lambda_name)}Function": function.name for function in functions},
+            **{f"{resource_prefix(function.lambda_name)}Function": function.name for function in functions},
             **self.runbook_resources.outputs,
         )
         if stage.fail_deploy:
@@ -273,7 +273,7 @@ class OrdersStack(Stack):
                     "stacks/orders_stack.py, with its permissions"
                 )
             worker = create_worker[reaction.function]()
-            place = f"{reaction_id(reaction)}Reaction"
+            place = f"{resource_prefix(reaction.name)}Reaction"
             settings: dict[str, Any] = {"stage": self.stage, "bus": self.bus.event_bus, "reaction": reaction}
             made = ReactionQueue(self, place, function=worker, **settings)
             queue = made.queue
@@ -477,7 +477,7 @@ class OrdersStack(Stack):
         """Create the Lambda whose handler is in a module of functions/handlers, with its IAM role and log group."""
         return ShopFunction(
             self,
-            function_id(module),
+            resource_prefix(lambda_name(module)),
             stage=self.stage,
             code=self.code,
             module=module,

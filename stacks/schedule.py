@@ -40,7 +40,7 @@ class Schedule(Construct):
         self.rule = events.Rule(
             self,
             "Rule",
-            description=f"{function.node.id}, every {minutes} minutes",
+            description=f"{function.lambda_name}, every {minutes} minutes",
             schedule=events.Schedule.rate(Duration.minutes(minutes)),
             targets=[
                 targets.LambdaFunction(

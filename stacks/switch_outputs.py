@@ -12,6 +12,8 @@ from aws_cdk import Fn, Stack
 from aws_cdk import aws_events as events
 from aws_cdk import aws_sqs as sqs
 
+from functions.model.lambdas import resource_prefix
+
 
 @dataclass
 class RunbookResources:
@@ -32,12 +34,14 @@ class RunbookResources:
     def outputs(self) -> Mapping[str, str]:
         """Return the stack outputs by name, such as CopiesReaderMapping (the mapping of copies_reader)."""
         return {
-            **{f"{output_prefix(name)}Mapping": id for name, id in self.mappings.items()},
+            **{f"{resource_prefix(name)}Mapping": id for name, id in self.mappings.items()},
             **{
-                f"{output_prefix(name)}Rule": _rule_name(rule, of_the_bus=name not in self.failed_run_queues)
+                f"{resource_prefix(name)}Rule": _rule_name(rule, of_the_bus=name not in self.failed_run_queues)
                 for name, rule in self.rules.items()
             },
-            **{f"{output_prefix(name)}DeadLetters": queue.queue_url for name, queue in self.failed_run_queues.items()},
+            **{
+                f"{resource_prefix(name)}DeadLetters": queue.queue_url for name, queue in self.failed_run_queues.items()
+            },
         }
 
     @property
@@ -45,11 +49,6 @@ class RunbookResources:
         stack = Stack.of(next(iter(self.rules.values())))
         arn = "arn:{}:lambda:{}:{}:event-source-mapping:{}"
         return [arn.format(stack.partition, stack.region, stack.account, id) for id in self.mappings.values()]
-
-
-def output_prefix(name: str) -> str:
-    """Return the beginning of the names of the outputs of a Lambda or reaction. `refund` becomes "Refund"."""
-    return name.title().replace("_", "")
 
 
 def _rule_name(rule: events.Rule, *, of_the_bus: bool) -> str:

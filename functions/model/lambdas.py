@@ -1,4 +1,4 @@
-"""The names of the Lambdas in logs, metrics, alarms and the S3 keys of failed records.
+"""The names of the Lambdas in logs, metrics, alarms, the S3 keys of failed records, and the resources on AWS.
 
 The name of a Lambda is the name of its module in functions/handlers, without "_worker". A reaction (a queue of events)
 has the name of the Lambda that processes it.
@@ -8,6 +8,11 @@ has the name of the Lambda that processes it.
 def lambda_name(module: str) -> str:
     """Return the name of a Lambda in logs, metrics and alarms. `module`: its module in functions/handlers."""
     return module.removesuffix("_worker")
+
+
+def resource_prefix(name: str) -> str:
+    """Return how the ids of a Lambda's or reaction's resources and stack outputs begin. `refund` becomes "Refund"."""
+    return name.title().replace("_", "")
 
 
 def lambda_name_of_module(path: str) -> str:

@@ -18,11 +18,11 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from functions.adapters.object_store import REDRIVEN_PREFIX
 from functions.dynamodb.keys import to_instant
+from functions.model.lambdas import resource_prefix
 from functions.model.reactions import REACTIONS
 from ops.cli_errors import RecordNotFound
 from ops.scan.checkpoint import current_operator
 from ops.targets import ShopTarget
-from stacks.construct_ids import reaction_id
 
 PARKED_PREFIX, DEAD_LETTER_PREFIX = "parked/", "dead/"
 VISIBILITY_SECONDS = 120
@@ -39,7 +39,7 @@ It is so small that a run can send all of them back to their source queue before
 SQS_BATCH_SIZE = 10
 COUNT_ATTRIBUTES = ("ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible")
 REACTION_QUEUE_NAME = re.compile(r"([A-Z][A-Za-z]+)ReactionQueue")
-REACTION_NAMES = {reaction_id(reaction): reaction.name for reaction in REACTIONS}
+REACTION_NAMES = {resource_prefix(reaction.name): reaction.name for reaction in REACTIONS}
 
 JsonObject = dict[str, Any]
 

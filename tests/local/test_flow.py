@@ -90,7 +90,7 @@ def test_the_settings_of_a_node_are_those_of_the_template(drawn: Drawn) -> None:
     assert dict(reader["settings"])["Maximum record age"] == "12 h"
     assert dict(reader["settings"])["Retries"] == "until the record is too old"
     assert "Order" in dict(reader["settings"])["Filter"]
-    assert {"Table", "SecretsProvider", "RefundsReactionQueue"} <= set(refund["reads"])
+    assert {"Table", "SecretsProvider", "RefundReactionQueue"} <= set(refund["reads"])
     assert "FailuresBucket/parked/*" in refund["writes"]
 
 
@@ -104,9 +104,9 @@ def test_every_switch_of_a_node_names_what_it_breaks(drawn: Drawn) -> None:
 
 
 def test_stored_failures_count_at_their_node_until_they_are_redriven() -> None:
-    given_up = f"aws/lambda/{mapping_id('Copies')}/shardId-1/2026/11/25/x"
+    given_up = f"aws/lambda/{mapping_id('CopiesReader')}/shardId-1/2026/11/25/x"
     keys = {"parked/refund/a.json", "parked/refund/b.json", "redriven/parked/refund/a.json", given_up, "odd"}
-    assert count_by_node(keys, {mapping_id("Copies"): "copies_reader"}) == {
+    assert count_by_node(keys, {mapping_id("CopiesReader"): "copies_reader"}) == {
         "refund": 1, "copies_reader": 1, "unknown": 1
     }  # fmt: skip
 

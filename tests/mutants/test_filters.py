@@ -3,11 +3,11 @@
 import json
 from typing import Any
 
+from functions.model.lambdas import resource_prefix
 from functions.shop import customers, erasure, follows, products, refunds, reviews
 from functions.shop.shop import Caller
 from local.event_source_mappings import FilterCriteria
 from stacks import synth_cache
-from stacks.construct_ids import function_id
 from tests.mutants.items import number, stored_items, stored_order, text
 from tests.support.archiving import create_delivered_order
 from tests.support.harness import ANN, READERS, STAFF, WORKERS, ShopHarness
@@ -18,18 +18,18 @@ def deliver_what_passes_the_filters(harness: ShopHarness) -> None:
     resources = synth_cache.load_template("orderstream-dev", {"laptop": "true"})["Resources"]
     while records := harness.new_records():
         for name, reader in READERS.items():
-            stream_filter = _stream_filter(resources, function_id(name))
+            stream_filter = _stream_filter(resources, resource_prefix(name))
             if passed := [one for one in records if stream_filter.matches(one)]:
                 assert reader.handler({"Records": passed}, None) == {"batchItemFailures": []}
         for name, worker in WORKERS.items():
-            events = _events_of_queue(resources, function_id(f"{name}_worker"))
+            events = _events_of_queue(resources, resource_prefix(name))
             for message in harness.take_messages(name):
                 if json.loads(message["body"])["detail-type"] in events:
                     assert worker.handler({"Records": [message]}, None) == {"batchItemFailures": []}
 
 
 def _stream_filter(resources: dict[str, Any], reader: str) -> FilterCriteria:
-    """Return the filter of a stream reader. `reader`: its name in the ids of the template, such as "Copies"."""
+    """Return the filter of a stream reader. `reader`: its name in the ids of the template, such as "CopiesReader"."""
     mappings = [one["Properties"] for one in resources.values() if one["Type"] == "AWS::Lambda::EventSourceMapping"]
     (filters,) = [
         one["FilterCriteria"]["Filters"]

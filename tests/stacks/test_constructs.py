@@ -10,17 +10,16 @@ import pytest
 
 from functions.model import retention
 from functions.model.declarations import InvalidDeclarations
-from functions.model.lambdas import lambda_name
-from stacks.construct_ids import function_id
+from functions.model.lambdas import lambda_name, resource_prefix
 from stacks.stage import STAGES, Stage
 
 TABLE = "AWS::DynamoDB::GlobalTable"
 FIREWALL = replace(STAGES["prod"], web_acl="arn:aws:wafv2:us-east-1:111122223333:global/webacl/name/id")
 
 
-def test_a_renamed_lambda_keeps_its_names_and_a_new_one_is_named_after_its_module() -> None:
+def test_a_lambda_and_its_resources_are_named_after_its_module() -> None:
     assert (lambda_name("refund_worker"), lambda_name("copies_reader")) == ("refund", "copies_reader")
-    assert (function_id("refund_worker"), function_id("receipt_worker")) == ("Refunds", "ReceiptWorker")
+    assert (resource_prefix("refund"), resource_prefix("copies_reader")) == ("Refund", "CopiesReader")
 
 
 def test_a_maximum_of_on_demand_units_applies_to_the_table_and_each_index() -> None:

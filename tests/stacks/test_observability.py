@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from functions.model.declarations import declared_at
+from functions.model.lambdas import resource_prefix
 from functions.model.metrics import METRICS, MetricDefinition
 from functions.model.reactions import REACTIONS
 from functions.model.service_levels import SERVICE_LEVELS
 from stacks import PROJECT
 from stacks.alarm_definitions import ALARMS, LAG_LEVELS, RATE_LIMITED_REACTIONS, AlarmDefinition
-from stacks.construct_ids import FUNCTION_IDS
 from stacks.stage import InvalidSetting, read_settings
 from tests.stacks.conftest import ON_CALL, SynthesizedTemplate
 
@@ -74,7 +74,7 @@ def test_an_alarm_of_a_queue_looks_at_that_queue(dev: SynthesizedTemplate) -> No
         for name, it in made(dev, alarm).items():
             (dimension,) = it["Dimensions"]
             queue = dimension["Value"]["Fn::GetAtt"][0]
-            assert queue.startswith(FUNCTION_IDS.get(name) or FUNCTION_IDS.get(f"{name}_worker") or name.title())
+            assert queue.startswith(resource_prefix(name))
             assert ("DeadLetters" in queue) is (alarm.for_each == "dead letters")
 
 

@@ -19,7 +19,7 @@ from functions.api.http.context import PUBLIC_ROUTES
 from functions.handlers.copies_reader import TOTALS_SECONDS
 from functions.model import retention
 from functions.model.entities import STATUS_SHARDS
-from functions.model.lambdas import lambda_name
+from functions.model.lambdas import lambda_name, resource_prefix
 from functions.model.reactions import REACTIONS
 from functions.model.retention import MAIL_ATTEMPT_SECONDS
 from functions.model.retries import retry_delay_seconds
@@ -29,8 +29,6 @@ from functions.runtime.clients import client_config
 from functions.runtime.time_limit import MARGIN_SECONDS
 from local.schedules import transform_event
 from stacks import PROJECT
-from stacks.construct_ids import reaction_id
-from stacks.switch_outputs import output_prefix
 from tests.stacks.conftest import MODULES, SynthesizedTemplate
 
 DAY = 24 * 60 * 60
@@ -141,7 +139,7 @@ def test_a_message_that_fails_is_retried_for_five_times_the_visibility_timeout_o
     dev: SynthesizedTemplate, reaction: Any
 ) -> None:
     queues = dev.properties("AWS::SQS::Queue")
-    (queue,) = [it for id, it in queues.items() if id.startswith(f"{reaction_id(reaction)}ReactionQueue")]
+    (queue,) = [it for id, it in queues.items() if id.startswith(f"{resource_prefix(reaction.name)}ReactionQueue")]
     receives, timeout = queue["RedrivePolicy"]["maxReceiveCount"], queue["VisibilityTimeout"]
     if reaction.function is None:
         assert (receives, timeout) == (5, 300)
@@ -513,11 +511,11 @@ def test_stages_differ_in_settings_alone(dev: SynthesizedTemplate, prod: Synthes
 
 # the whole ------------------------------------------------------------------------------------------------------------
 def test_the_stack_outputs_all_addresses(dev: SynthesizedTemplate) -> None:
-    functions = {f"{output_prefix(lambda_name(module))}Function" for module in MODULES}
+    functions = {f"{resource_prefix(lambda_name(module))}Function" for module in MODULES}
     called = {it["FunctionName"]["Ref"] for it in dev.properties("AWS::Lambda::EventSourceMapping").values()}
-    named = {output_prefix(lambda_name(module)): dev.function(module) for module in MODULES}
+    named = {resource_prefix(lambda_name(module)): dev.function(module) for module in MODULES}
     switches = {f"{name}Mapping" for name, id in named.items() if id in called}
-    switches |= {f"{output_prefix(reaction.name)}Rule" for reaction in REACTIONS}
+    switches |= {f"{resource_prefix(reaction.name)}Rule" for reaction in REACTIONS}
     switches |= {
         f"{name}{what}"
         for name in ("OrderDeadlines", "CustomerErasure", "BacklogMetrics")
@@ -550,6 +548,15 @@ def test_the_feature_flags_of_the_cdk_are_set_as_its_version_recommends() -> Non
         recommended = json.load(archive.extractfile(found))  # type: ignore[arg-type]
     context = json.loads((PROJECT / "cdk.json").read_text())["context"]
     assert {name: value for name, value in context.items() if name.startswith("@aws-cdk")} == recommended
+
+
+def test_functions_queues_rules_and_mappings_are_named_after_their_lambda_or_reaction(dev: SynthesizedTemplate) -> None:
+    names = {*map(lambda_name, MODULES), *(reaction.name for reaction in REACTIONS)}
+    parts = ("Function", "Stream", "Schedule", "Reaction")
+    named = tuple(f"{resource_prefix(name)}{part}" for name in names for part in parts)
+    kinds = ("Lambda::Function", "Lambda::EventSourceMapping", "SQS::Queue", "Events::Rule")
+    ids = [id for kind in kinds for id in dev.resources(f"AWS::{kind}")]
+    assert [id for id in ids if not id.startswith(named)] == []
 
 
 def test_nothing_in_the_stack_runs_code_that_is_not_ours(dev: SynthesizedTemplate) -> None:
