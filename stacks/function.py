@@ -60,7 +60,7 @@ class ShopFunction(Construct):
     ) -> None:
         super().__init__(scope, id)
         self.lambda_name = lambda_name(module)
-        self.log_group = log = LogGroup(self, "Log", stage=stage)
+        self.log_group = log = LogGroup(self, "Log", stage=stage, function=self.lambda_name)
         self.role = iam.Role(self, "Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
         self.grant("logs:CreateLogStream", "logs:PutLogEvents", on=log.log_group_arn)
         self.timeout_seconds = timeout_seconds

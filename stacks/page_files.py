@@ -50,7 +50,7 @@ class PageFiles(Construct):
         distribution: cloudfront.IDistribution,
     ) -> None:
         super().__init__(scope, id)
-        log = LogGroup(self, "Log", stage=stage)
+        log = LogGroup(self, "Log", stage=stage, function="page_files")
         role = iam.Role(self, "Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
         files = deployment.BucketDeployment(
             self,

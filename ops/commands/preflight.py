@@ -57,7 +57,7 @@ QUOTAS = {
 """The quotas that are compared with the need of the orders. SES says its own; Service Quotas knows the others."""
 STUCK_STACKS = {"ROLLBACK_FAILED", "DELETE_FAILED", "UPDATE_ROLLBACK_FAILED"}
 """The states of a stack that a person must end before a deploy."""
-GUIDE = "see docs/first-deploy.md"
+GUIDE, ORPHANS = "see docs/first-deploy.md", "see docs/runbooks/orphaned-stack.md"
 
 
 class NotAllowed(Exception):
@@ -176,7 +176,11 @@ def check_names(stage: Preflight) -> Iterator[Finding]:
         "names",
         f"taken: {', '.join(taken)}" if taken else "free",
         "free",
-        *((CHANGE, "delete what an earlier stack left behind, or choose another name") if taken else ()),
+        *(
+            (CHANGE, f"import or delete what an earlier stack left behind, or choose another name: {ORPHANS}")
+            if taken
+            else ()
+        ),
     )
 
 
@@ -211,6 +215,11 @@ def _existing_names(stage: Preflight) -> Iterator[tuple[str, str]]:
     for first in range(0, len(names), 100):
         found = stage.ask("cloudwatch", "describe_alarms", AlarmNames=names[first : first + 100], MaxRecords=100)
         yield from (("alarm", one["AlarmName"]) for one in found["MetricAlarms"])
+    groups = [one["LogGroupName"] for one in stage.properties("AWS::Logs::LogGroup")]
+    fixed = {name for name in groups if isinstance(name, str)}
+    for prefix in {f"{name.rpartition('/')[0]}/" for name in fixed}:
+        found = stage.ask("logs", "describe_log_groups", logGroupNamePrefix=prefix)["logGroups"]
+        yield from (("log group", one["logGroupName"]) for one in found if one["logGroupName"] in fixed)
 
 
 def check_alarms(stage: Preflight) -> Iterator[Finding]:

@@ -215,7 +215,7 @@ def test_names_that_an_earlier_stack_left_behind_are_taken_and_those_of_the_stac
 ) -> None:
     (bus,) = prod.properties("AWS::Events::EventBus").values()
     vault = prod.only_properties("AWS::Backup::BackupVault")["BackupVaultName"]
-    alarm = "orderstream-prod-throttling"
+    alarm, logs = "orderstream-prod-throttling", "/orderstream/prod/event_publisher"
     boto3.client("events").create_event_bus(Name=bus["Name"])
     boto3.client("backup").create_backup_vault(BackupVaultName=vault)
     pool = boto3.client("cognito-idp").create_user_pool(PoolName="other")["UserPool"]["Id"]
@@ -224,12 +224,15 @@ def test_names_that_an_earlier_stack_left_behind_are_taken_and_those_of_the_stac
         AlarmName=alarm, EvaluationPeriods=1, ComparisonOperator="GreaterThanThreshold", Threshold=1, MetricName="m",
         Namespace="n", Period=60, Statistic="Sum",
     )  # fmt: skip
+    for name in (logs, "/orderstream/prod/of-somebody-else"):
+        boto3.client("logs").create_log_group(logGroupName=name)
     found = check(prod)["names"]
     assert found.verdict == CHANGE
     assert found.found == (
-        f"taken: event bus {bus['Name']}, backup vault {vault}, sign-in domain mug-shop, alarm {alarm}"
+        f"taken: event bus {bus['Name']}, backup vault {vault}, sign-in domain mug-shop, alarm {alarm}, "
+        f"log group {logs}"
     )
-    account.deploy(own=(bus["Name"], vault, "mug-shop", alarm))
+    account.deploy(own=(bus["Name"], vault, "mug-shop", alarm, logs))
     assert check(prod)["names"].verdict == OK
 
 

@@ -289,15 +289,15 @@ def test_effects_and_commands_are_remembered_for_90_days() -> None:
 
 # the functions --------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("module", MODULES)
-def test_a_function_logs_json_into_its_own_group_and_is_not_traced(dev: SynthesizedTemplate, module: str) -> None:
+def test_a_function_logs_json_into_the_group_of_its_stage_and_name_and_is_not_traced(
+    dev: SynthesizedTemplate, module: str
+) -> None:
     function = dev.properties("AWS::Lambda::Function")[dev.function(module)]
     assert (function["Runtime"], function["Architectures"]) == ("python3.13", ["arm64"])
     assert "TracingConfig" not in function
     assert function["LoggingConfig"]["LogFormat"] == "JSON"
-    group = function["LoggingConfig"]["LogGroup"]["Ref"]
-    assert dev.properties("AWS::Logs::LogGroup")[group]["RetentionInDays"] == 14
-    others = [it for it in dev.properties("AWS::Lambda::Function").values() if it is not function]
-    assert group not in [it["LoggingConfig"]["LogGroup"]["Ref"] for it in others]
+    group = dev.properties("AWS::Logs::LogGroup")[function["LoggingConfig"]["LogGroup"]["Ref"]]
+    assert (group["LogGroupName"], group["RetentionInDays"]) == (f"/orderstream/dev/{lambda_name(module)}", 14)
 
 
 @pytest.mark.parametrize(("stage", "days"), [("dev", 14), ("prod", 90)])
