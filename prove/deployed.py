@@ -121,7 +121,7 @@ class DeployedTarget:
 
     @property
     def api_url(self) -> str:
-        return self.shop.outputs.get("FrontUrl", self.shop.outputs["ApiUrl"])
+        return self.shop.outputs.get("CloudFrontUrl", self.shop.outputs["ApiUrl"])
 
     def make(self, *settings: str, allow: Sequence[str] = (), folder: Path = PROJECT) -> int:
         """Run `make deploy` with these settings, and return its exit code."""

@@ -30,7 +30,7 @@ class Identity(Construct):
         super().__init__(scope, id)
         self.pool = cognito.UserPool(
             self,
-            "Pool",
+            "UserPool",
             self_sign_up_enabled=True,
             sign_in_aliases=cognito.SignInAliases(email=True),
             sign_in_case_sensitive=False,

@@ -117,7 +117,7 @@ class OrdersStack(Stack):
             self.api_release.deploy_after([one for one in functions[1:] if one.lambda_name != "canary"])
             self.api_release.roll_back_on(alarms.rollback_alarms)
         Dashboard(self, "Dashboard", places=self.monitored, table=self.table.name)
-        OrderTraceQuery(self, "OrderFollowed", functions=functions)
+        OrderTraceQuery(self, "OrderTrace", functions=functions)
         self.add_outputs(
             AlarmsTopic=alarms.topic_arn,
             OperatorsRole=operators.arn,
@@ -182,9 +182,9 @@ class OrdersStack(Stack):
         self.monitored["api's function"]["api"] = api.name
         if self.stage.page or self.stage.web_acl:
             front = ApiDistribution(
-                self, "Front", stage=self.stage, api_id=http.api_id, secret=self.create_origin_secret(api)
+                self, "CloudFront", stage=self.stage, api_id=http.api_id, secret=self.create_origin_secret(api)
             )
-            self.add_outputs(FrontUrl=front.url, **({"DomainTarget": front.target} if self.stage.domain else {}))
+            self.add_outputs(CloudFrontUrl=front.url, **({"DomainTarget": front.target} if self.stage.domain else {}))
             self.public_url = front.url
             if self.stage.page:
                 page = ShopPage(self, "Page", stage=self.stage, front=front, identity=identity)
@@ -209,7 +209,7 @@ class OrdersStack(Stack):
         """
         if not self.secrets.origin_secret:
             return None
-        self.add_outputs(FrontSecret=self.secrets.origin_secret_arn)
+        self.add_outputs(OriginSecret=self.secrets.origin_secret_arn)
         api.grant("secretsmanager:GetSecretValue", on=self.secrets.origin_secret_arn)
         version = self.stage.front_secret_version or None
         return SecretValue.secrets_manager(self.secrets.origin_secret_arn, json_field="current", version_id=version)

@@ -66,7 +66,7 @@ class ShopSecrets(Construct):
         if stage.web_acl:
             self.origin_secret = secretsmanager.Secret(
                 self,
-                "Front",
+                "Origin",
                 description="Secret that CloudFront sends to the API, so that no request can bypass the firewall.",
                 encryption_key=key,
                 generate_secret_string=_rotatable_secret(),

@@ -131,8 +131,8 @@ the web ACL in front of the API. CloudFront sends a secret with each request, an
 1. `make deploy STAGE=prod ARGS="-c firewall=true"` also creates the stack `orderstream-prod-firewall`. Its output is
    `WebAclArn`.
 2. `make deploy STAGE=prod ARGS="-c firewall=true -c web_acl=ARN -c front_only=false"` puts CloudFront in front of the
-   API. Its output is `FrontUrl`. The API's own address still works. Give the new address to all clients, first to the
-   payment provider and the warehouse.
+   API. Its output is `CloudFrontUrl`. The API's own address still works. Give the new address to all clients, first to
+   the payment provider and the warehouse.
 3. When no client uses the old address any more, deploy the same without `front_only`. The old address then answers 403.
    If the shop is not open yet, start with this step after step 1.
 

@@ -74,7 +74,7 @@ def run(args: argparse.Namespace) -> None:
     if "CanarySecret" not in shop.outputs:
         sys.exit("The stage has no canary: set canary_minutes, and deploy.")
     try:
-        set_up_canary(shop, shop.outputs.get("FrontUrl", shop.outputs["ApiUrl"]))
+        set_up_canary(shop, shop.outputs.get("CloudFrontUrl", shop.outputs["ApiUrl"]))
     except UnexpectedResponse as error:
         sys.exit(str(error))
     print("The canary has its user, its product and its stock.")

@@ -236,6 +236,6 @@ def run(args: argparse.Namespace) -> None:
     """Run the scenarios in the stack. Exits with a sentence if an effect or a protection is missing."""
     shop = targets.resolve_target(args)
     try:
-        run_smoke(shop, shop.outputs.get("FrontUrl", shop.outputs["ApiUrl"]))
+        run_smoke(shop, shop.outputs.get("CloudFrontUrl", shop.outputs["ApiUrl"]))
     except EffectMissing as error:
         sys.exit(str(error))

@@ -110,5 +110,5 @@ def test_every_name_in_a_runbook_is_a_stack_output_or_explained(dev: Synthesized
 def test_every_secret_in_a_runbook_is_a_stack_output(dev: SynthesizedTemplate) -> None:
     text = (PROJECT / RUNBOOKS / "rotate-secrets.md").read_text(encoding="utf-8")
     asked = set(re.findall(r"\$\(secret (\w+)\)", text))
-    assert asked - {"FrontSecret"} <= dev.body["Outputs"].keys(), "that one is there with a front: see test_settings"
+    assert asked - {"OriginSecret"} <= dev.body["Outputs"].keys(), "this needs CloudFront: see test_settings"
     assert len(asked) >= 2

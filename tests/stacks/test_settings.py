@@ -351,7 +351,7 @@ def test_a_domain_is_of_cloudfront_if_it_is_in_front_and_else_of_the_api(
     assert config["Aliases"] == ["shop.test"]
     assert config["ViewerCertificate"]["AcmCertificateArn"] == SETTINGS["certificate"]
     assert config["ViewerCertificate"]["MinimumProtocolVersion"] == "TLSv1.2_2021"
-    assert other.body["Outputs"]["FrontUrl"]["Value"] == "https://shop.test"
+    assert other.body["Outputs"]["CloudFrontUrl"]["Value"] == "https://shop.test"
     assert not other.resources("AWS::ApiGatewayV2::DomainName")
     alone = others["domain"]
     ((id, name),) = alone.properties("AWS::ApiGatewayV2::DomainName").items()
@@ -664,7 +664,7 @@ def test_cloudfront_caches_no_error(other: SynthesizedTemplate) -> None:
 def test_the_api_and_the_mails_with_links_know_the_address_at_which_clients_reach_it(
     dev: SynthesizedTemplate, other: SynthesizedTemplate
 ) -> None:
-    for template, output in ((dev, "ApiUrl"), (other, "FrontUrl")):
+    for template, output in ((dev, "ApiUrl"), (other, "CloudFrontUrl")):
         for module in ("api", "product_alert_worker"):
             function = template.properties("AWS::Lambda::Function")[template.function(module)]
             assert function["Environment"]["Variables"]["PUBLIC_URL"] == template.body["Outputs"][output]["Value"]
@@ -677,7 +677,7 @@ def test_requests_that_bypass_the_firewall_are_rejected_because_cloudfront_sends
         function = template.properties("AWS::Lambda::Function")[template.function("api")]
         return function["Environment"]["Variables"]["FRONT_SECRET"]
 
-    (secret,) = [id for id in other.resources("AWS::SecretsManager::Secret") if id.startswith("SecretsFront")]
+    (secret,) = [id for id in other.resources("AWS::SecretsManager::Secret") if id.startswith("SecretsOrigin")]
     origin, files = other.only_properties("AWS::CloudFront::Distribution")["DistributionConfig"]["Origins"]
     assert "OriginCustomHeaders" not in files
     (header,) = origin["OriginCustomHeaders"]
@@ -685,7 +685,7 @@ def test_requests_that_bypass_the_firewall_are_rejected_because_cloudfront_sends
     before, of, version = header["HeaderValue"]["Fn::Join"][1]
     assert (before, of) == ("{{resolve:secretsmanager:", {"Ref": secret})
     assert version == f":SecretString:current::{OTHER.front_secret_version}}}}}", "another is another template"
-    assert other.body["Outputs"]["FrontSecret"]["Value"] == {"Ref": secret}
+    assert other.body["Outputs"]["OriginSecret"]["Value"] == {"Ref": secret}
     assert (told(dev), told(other)) == ("", {"Ref": secret})
     reads = [it["Resource"] for it in other.statements("api") if "secretsmanager:GetSecretValue" in str(it)]
     assert {"Ref": secret} in [one for resources in reads for one in as_list(resources)]
@@ -759,7 +759,7 @@ def test_a_firewall_is_a_setting_of_its_own(paged: SynthesizedTemplate) -> None:
     assert not [origin for origin in config["Origins"] if "OriginCustomHeaders" in origin]
     api = paged.properties("AWS::Lambda::Function")[paged.function("api")]
     assert api["Environment"]["Variables"]["FRONT_SECRET"] == "", "the API's own address answers as ever"
-    assert "FrontSecret" not in paged.body["Outputs"]
+    assert "OriginSecret" not in paged.body["Outputs"]
 
 
 def test_the_page_policy_allows_only_its_own_resources_and_requests_to_the_shop_and_cognito(
