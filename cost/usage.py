@@ -46,8 +46,8 @@ class Stored:
     days: int | None = None
     kept: tuple[int, int] = (0, 0)
 
-    def byte_days(self, retention_days: int) -> tuple[int, int]:
-        days = retention_days if self.days is None else self.days
+    def byte_days(self, closed_order_days: int) -> tuple[int, int]:
+        days = closed_order_days if self.days is None else self.days
         return self.table * days, self.indexes * days
 
 
@@ -146,4 +146,4 @@ VOLUMES = (1_000, 100_000, 10_000_000)
 
 def days_until_archived(stage: Stage) -> int:
     """Return for how many days a delivered order stays in the table."""
-    return stage.retention_days + stage.return_window_days
+    return stage.closed_order_days + stage.return_window_days

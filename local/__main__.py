@@ -167,7 +167,7 @@ def parse_setting(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals or name in ("", "stage", "laptop"):
         raise argparse.ArgumentTypeError(
-            f"{text!r} is not a setting of the local shop: use NAME=VALUE, e.g. retention_days=30"
+            f"{text!r} is not a setting of the local shop: use NAME=VALUE, e.g. closed_order_days=30"
         )
     return name, value
 

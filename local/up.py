@@ -251,8 +251,8 @@ SETTINGS_OF_AWS = {
     **dict.fromkeys(("monthly_budget", "daily_backup_days", "monthly_backup_days", "backup_lock_days"), "0"),
     "firewall": "false",
     "analytics": "false",
-    "front_secret_version": "",
-    "restored_stream": "",
+    "origin_secret_version": "",
+    "stream_arn": "",
     "mails_per_second": "50000",
 }
 """The settings that the file of dev may have for AWS, and that the local shop cannot use, with their values here.

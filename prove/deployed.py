@@ -256,9 +256,9 @@ def restore(target: DeployedTarget) -> Outcome:
         wait_until("the delivery", lambda: shop_steps.is_delivered(people, order), target.effect_seconds, 1)
         restored = _restore_table(target, dynamodb, name)
         described = dynamodb.describe_table(TableName=restored)["Table"]
-        stream = f"restored_stream={described['LatestStreamArn']}"
+        stream = f"stream_arn={described['LatestStreamArn']}"
         if target.make(stream, allow=_ids_to_allow(target, described["LatestStreamArn"])):
-            raise StepFailed("the deploy with restored_stream failed: see its output")
+            raise StepFailed("the deploy with stream_arn failed: see its output")
         dynamodb.update_time_to_live(
             TableName=restored, TimeToLiveSpecification={"Enabled": True, "AttributeName": TTL_ATTRIBUTE}
         )
@@ -311,7 +311,7 @@ def _ids_to_allow(target: DeployedTarget, stream: str) -> list[str]:
     """Return what the deploy with the restored table replaces. Raises StepFailed if it is more than the page says."""
     body = target.shop.client("cloudformation").get_template(StackName=target.stack)["TemplateBody"]
     deployed = json.loads(body) if isinstance(body, str) else body
-    context = {"stage": target.stage, "restored_stream": stream}
+    context = {"stage": target.stage, "stream_arn": stream}
     wanted = synth_cache.load_template(target.stack, context)
     found = dict(review_templates(deployed["Resources"], wanted["Resources"]))
     if others := [id for id in found if deployed["Resources"][id]["Type"] not in (TABLE, MAPPING)]:

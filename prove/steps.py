@@ -111,7 +111,7 @@ STEPS: Sequence[Step] = (
     ),
     Step(
         "restore",
-        "The table is restored to a point in time, and the shop continues with its new stream (restored_stream).",
+        "The table is restored to a point in time, and the shop continues with its new stream (stream_arn).",
         aws=deployed.restore,
         laptop=NotHere("the local DynamoDB has no point-in-time recovery"),
     ),

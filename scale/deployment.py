@@ -39,7 +39,7 @@ class QueueMapping:
 class Deployment:
     """`memory_mb`: by function. `shards`: over how many partitions a key is spread, by the template of the key.
 
-    `requests_per_second`: the throttle of the stage, without the webhooks. `invoice_lanes`: how many series of invoice
+    `requests_per_second`: the throttle of the stage, without the webhooks. `invoice_series`: how many series of invoice
     numbers a year has. `stock_parts`: of each product.
     """
 
@@ -50,7 +50,7 @@ class Deployment:
     requests_per_second: float
     webhooks_per_second: float
     customer_writes_per_minute: float
-    invoice_lanes: int = 1
+    invoice_series: int = 1
     stock_parts: int = 1
 
 

@@ -328,7 +328,7 @@ class Model:
         if use.type in PRODUCT_TYPES:
             return [(use.type, product) for product in order.buyer.products]
         if use.type == "InvoiceSeries":
-            return [(use.type, (crc32(b"%d" % order.number) + attempt) % self.deployment.invoice_lanes)]
+            return [(use.type, (crc32(b"%d" % order.number) + attempt) % self.deployment.invoice_series)]
         if "{shard}" in use.partition:
             return [(use.type, order.number % self.deployment.shards[list_of(use.partition)])]
         return [(use.partition, order.buyer.customer)]

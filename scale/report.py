@@ -122,7 +122,7 @@ def describe_row(row: Results) -> str:
 
 
 LIFTED_BY_NUMBERS = {
-    "max-concurrency": "more `invoice_lanes`, then a higher `concurrency` of fulfilment (a series is one item)",
+    "max-concurrency": "more `invoice_series`, then a higher `concurrency` of fulfilment (a series is one item)",
     "stage-requests": "the setting `requests_per_second`",
     "stage-webhooks": "the setting `webhooks_per_second`",
     "customer-writes": "the setting `customer_writes_per_minute`",
@@ -253,7 +253,7 @@ The first limits are lifted by:
     yield "The model chose these numbers. A smaller shop may lower them: each batch waits for its window."
     yield markdown.render_table(("where", "what", "value", "why"), list(_numbers(deployment)))
     yield f"""
-The column with raised quotas also has `invoice_lanes` ({setups.INVOICE_LANES}) with a `concurrency` of {FULFILMENT} of
+The column with raised quotas also has `invoice_series` ({setups.INVOICE_LANES}) with a `concurrency` of {FULFILMENT} of
 {setups.LANE_CONCURRENCY}, `warm_write_units`, more shards ({", ".join(f"`{key}`: {number}" for key, number in setups.MORE_SHARDS.items())}),
 `requests_per_second` and `webhooks_per_second` above today's quota (a constant of stacks/stage.py), and
 `customer_writes_per_minute` for the company ([how to raise shards](settings.md#fixed-values-and-their-reasons)).
@@ -281,7 +281,7 @@ def _numbers(deployment: Deployment) -> Iterator[tuple[str, ...]]:
         "while one worker's transaction changes the series, the others read the orders of their batches",
     )  # fmt: skip
     yield (
-        "the setting `invoice_lanes`", "series of invoice numbers", f"{deployment.invoice_lanes}",
+        "the setting `invoice_series`", "series of invoice numbers", f"{deployment.invoice_series}",
         ("one is enough for the aim; several are a decision of the accountant "
          "([decision 79](decisions/0079-each-invoice-lane-has-a-series-of-its-own.md))"),
     )  # fmt: skip

@@ -30,7 +30,7 @@ def enlarge(deployment: Deployment) -> Deployment:
         deployment,
         queues={**deployment.queues, FULFILMENT: fulfilment, MAILS: mails},
         shards={**deployment.shards, **MORE_SHARDS},
-        invoice_lanes=INVOICE_LANES,
+        invoice_series=INVOICE_LANES,
         stock_parts=SALE_PARTS,
         requests_per_second=15_000,
         webhooks_per_second=5_000,

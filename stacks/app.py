@@ -31,7 +31,9 @@ def build_app() -> App:
     app = App(context=flags)
     merged = app.node.get_all_context()
     settings = stage.read_settings(merged)
-    stack = OrdersStack(app, f"orderstream-{settings.name}", stage=settings, code=_lambda_code(laptop, settings.trim))
+    stack = OrdersStack(
+        app, f"orderstream-{settings.name}", stage=settings, code=_lambda_code(laptop, settings.trim_bundle)
+    )
     if settings.mail_domain:
         MailDomainStack(app, f"orderstream-{settings.name}-mail", stage=settings)
     if settings.deploy_from:

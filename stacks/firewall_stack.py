@@ -70,7 +70,7 @@ class FirewallStack(Stack):
 
         The rate limit does not count the payment provider's webhooks and the mail providers' requests to unsubscribe:
         they are signed or sealed, and all of them come from a few addresses. Requests from the networks in the stage's
-        `spared_addresses` are not counted either.
+        `rate_limit_exempt_networks` are not counted either.
         """
         statement = waf.CfnWebACL.StatementProperty
         spared = [
@@ -85,7 +85,7 @@ class FirewallStack(Stack):
             for path in (WEBHOOK_PATH, UNSUBSCRIBE_PATH)
         ]
         for version in (4, 6):
-            if networks := [one for one in stage.spared_addresses if ip_network(one).version == version]:
+            if networks := [one for one in stage.rate_limit_exempt_networks if ip_network(one).version == version]:
                 known = waf.CfnIPSet(
                     self, f"Spared{version}", scope="CLOUDFRONT", ip_address_version=f"IPV{version}", addresses=networks
                 )

@@ -69,14 +69,14 @@ class Identity(Construct):
             refresh_token_validity=Duration.days(30),
         )
         self.sign_in = {
-            "url": f"https://{stage.page}.auth.{Aws.REGION}.amazoncognito.com",
+            "url": f"https://{stage.sign_in_prefix}.auth.{Aws.REGION}.amazoncognito.com",
             "client_id": self.client.user_pool_client_id,
             "scope": " ".join(SCOPES),
         }
-        if stage.page:
+        if stage.sign_in_prefix:
             self.pool.add_domain(
                 "Domain",
-                cognito_domain=cognito.CognitoDomainOptions(domain_prefix=stage.page),
+                cognito_domain=cognito.CognitoDomainOptions(domain_prefix=stage.sign_in_prefix),
                 managed_login_version=cognito.ManagedLoginVersion.NEWER_MANAGED_LOGIN,
             )
             # Cognito shows its sign-in pages only if the app client has a style. This is Cognito's default style.
@@ -113,7 +113,7 @@ class Identity(Construct):
 def _feature_plan(stage: Stage) -> cognito.FeaturePlan:
     """Return the plan of the user pool. Cognito bills each active user by plan. The sign-in pages need ESSENTIALS."""
     if stage.feature_plan == "auto":
-        return cognito.FeaturePlan.ESSENTIALS if stage.page else cognito.FeaturePlan.LITE
+        return cognito.FeaturePlan.ESSENTIALS if stage.sign_in_prefix else cognito.FeaturePlan.LITE
     return cognito.FeaturePlan[stage.feature_plan.upper()]
 
 

@@ -92,7 +92,7 @@ class OrdersStack(Stack):
             "configuration_set": self.mail.configuration_set,
         }
         self.order_end_environment: dict[str, Any] = {
-            "retention_days": stage.retention_days,
+            "closed_order_days": stage.closed_order_days,
             "return_window_days": stage.return_window_days,
         }
         self.monitored: dict[AlarmTarget, dict[str, str]] = defaultdict(dict)
@@ -153,7 +153,7 @@ class OrdersStack(Stack):
                 customer_write_burst=self.stage.customer_write_burst,
                 unpaid_orders_per_customer=self.stage.unpaid_orders_per_customer,
                 public_cache_seconds=self.stage.public_cache_seconds,
-                front_secret=self.secrets.required_origin_secret_arn,
+                origin_secret=self.secrets.required_origin_secret_arn,
                 **self.order_end_environment,
             ),
             no_dead_letters=NO_DLQ_SYNCHRONOUS,
@@ -180,13 +180,13 @@ class OrdersStack(Stack):
         http = ShopApi(self, "Http", stage=self.stage, function=called, identity=identity)
         self.monitored["api"]["api"] = http.api_id
         self.monitored["api's function"]["api"] = api.name
-        if self.stage.page or self.stage.web_acl:
+        if self.stage.sign_in_prefix or self.stage.web_acl:
             front = ApiDistribution(
                 self, "CloudFront", stage=self.stage, api_id=http.api_id, secret=self.create_origin_secret(api)
             )
             self.add_outputs(CloudFrontUrl=front.url, **({"DomainTarget": front.target} if self.stage.domain else {}))
             self.public_url = front.url
-            if self.stage.page:
+            if self.stage.sign_in_prefix:
                 page = ShopPage(self, "Page", stage=self.stage, front=front, identity=identity)
                 self.add_outputs(PageUrl=page.url)
                 api.add_environment(page_url=page.url)
@@ -211,7 +211,7 @@ class OrdersStack(Stack):
             return None
         self.add_outputs(OriginSecret=self.secrets.origin_secret_arn)
         api.grant("secretsmanager:GetSecretValue", on=self.secrets.origin_secret_arn)
-        version = self.stage.front_secret_version or None
+        version = self.stage.origin_secret_version or None
         return SecretValue.secrets_manager(self.secrets.origin_secret_arn, json_field="current", version_id=version)
 
     def create_stream_readers(self) -> Sequence[ShopFunction]:
@@ -293,7 +293,7 @@ class OrdersStack(Stack):
         return workers
 
     def create_fulfilment_worker(self) -> ShopFunction:
-        environment = env.FulfilmentEnvironment(**self.table_environment, invoice_lanes=self.stage.invoice_lanes)
+        environment = env.FulfilmentEnvironment(**self.table_environment, invoice_series=self.stage.invoice_series)
         worker = self.create_function("fulfilment_worker", environment, no_dead_letters=NO_DLQ_QUEUE)
         worker.grant("dynamodb:GetItem", "dynamodb:Query", on=self.table.arn)
         worker.grant("dynamodb:PutItem", "dynamodb:UpdateItem", on=self.table.arn)

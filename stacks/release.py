@@ -23,7 +23,7 @@ ALIAS = "live"
 
 def uses_versions(stage: Stage) -> bool:
     """Return whether the stage needs published versions: if SnapStart is on, or a new version takes over in steps."""
-    return stage.snap_start or stage.shift != "all-at-once"
+    return stage.snap_start or stage.gradual_release != "all-at-once"
 
 
 class Release(Construct):
@@ -39,7 +39,7 @@ class Release(Construct):
             resource = cast(lambda_.CfnFunction, function.function.node.default_child)
             resource.snap_start = lambda_.CfnFunction.SnapStartProperty(apply_on="PublishedVersions")
         self.alias = lambda_.Alias(self, "Alias", alias_name=ALIAS, version=function.function.current_version)
-        self._function, self._shifts = function, stage.shift == "linear"
+        self._function, self._shifts = function, stage.gradual_release == "linear"
 
     def deploy_after(self, others: Sequence[ShopFunction]) -> None:
         """Release the new version only after the other functions were updated.

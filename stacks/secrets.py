@@ -79,7 +79,7 @@ class ShopSecrets(Construct):
         self.pepper_arn: str = pepper.secret_arn
         self.webhook_arn: str = webhook.secret_arn
         self.provider_arn: str = provider.secret_arn
-        self.required_origin_secret_arn = self.origin_secret_arn if stage.front_only else ""
+        self.required_origin_secret_arn = self.origin_secret_arn if stage.require_cloudfront else ""
         self.rotatable_arns = [self.webhook_arn, self.provider_arn, *filter(None, [self.origin_secret_arn])]
         never = (
             "With a new pepper, retried requests would place new orders, and known e-mail addresses would look unused."

@@ -78,8 +78,8 @@ OWN_TABLE_SETTINGS = (
     "read_units",
     "write_units",
     "utilization",
-    "most_read_units",
-    "most_write_units",
+    "max_read_units",
+    "max_write_units",
     "warm_read_units",
     "warm_write_units",
     "table_class",
@@ -163,7 +163,7 @@ class Stage:
     (docs/first-deploy.md).
     `feature_plan`: The plan of the Cognito user pool, which bills each user who signs in in a month: lite (0.0055 US
     dollars, less above 100,000 users), essentials (0.015) or plus (0.02, with protection against stolen passwords). The
-    sign-in pages of `page` need essentials or plus. auto: lite, or essentials with `page`. `make cost` uses these
+    sign-in pages of `sign_in_prefix` need essentials or plus. auto: lite, or essentials with `sign_in_prefix`. `make cost` uses these
     prices, which are not verified (ops/prices.json).
     `shipping`: The shipping price of an order for each currency, in minor units (EUR:490 means 4.90 euros). For other
     currencies shipping is free.
@@ -175,7 +175,7 @@ class Stage:
     cannot be slowed down, 10 %. SES's sandbox allows 1; a new account outside of it usually has 14
     (docs/decisions/0083-all-mails-share-one-rate.md).
     `cors_origins`: The web origins that may call the API.
-    `retention_days`: How many days a closed order stays in the table.
+    `closed_order_days`: How many days a closed order stays in the table.
     `payment_window_minutes`: How many minutes stock is reserved for an unpaid order.
     `assumed_delivered_days`: How many days after the shipment an order counts as delivered without a confirmation.
     `return_window_days`: How many days after the delivery goods can be returned.
@@ -194,7 +194,7 @@ class Stage:
     maximum: a stream reader needs its shards times `parallelization`, and the Lambda of a queue its `concurrency`. The
     account keeps at least 100 for all others
     (https://docs.aws.amazon.com/lambda/latest/dg/configuration-concurrency.html). 0 or no entry: no reservation.
-    `invoice_lanes`: How many series of invoice numbers a year has: 2026-00000001, 2026-B-00000001 and so on, each
+    `invoice_series`: How many series of invoice numbers a year has: 2026-00000001, 2026-B-00000001 and so on, each
     without gaps. One batch at a time takes numbers of a series, so more series allow more invoices a second. You can
     change it at any time. Ask your accountant before you use several series
     (docs/decisions/0079-each-invoice-lane-has-a-series-of-its-own.md).
@@ -233,7 +233,7 @@ class Stage:
     `read_units`, `write_units`: The minimum and maximum of provisioned units per second, as `table:5-400,GSI1:5-100`;
     `*` names all others. Only for provisioned `billing`.
     `utilization`: The target utilization of autoscaling, in percent of the provisioned units.
-    `most_read_units`, `most_write_units`: The maximum units per second of the table and of each index with on-demand
+    `max_read_units`, `max_write_units`: The maximum units per second of the table and of each index with on-demand
     `billing`. They limit the cost of a mistake. DynamoDB throttles requests above the limit. 0: no limit.
     `warm_read_units`, `warm_write_units`: The units per second that the table and each index serve without time to
     adapt, as `table:40000,GSI2:20000`; `*` names all others. 0 or no entry: not set. A new table with on-demand billing
@@ -249,25 +249,25 @@ class Stage:
     `backup_copy_vault`: The ARN of a vault in another region or account. Each backup is copied to it.
     `backup_lock_days`: For this number of days, only users who may remove the vault's lock can delete a backup. All
     backups must be kept at least this long. 0: no lock.
-    `restored_stream`: The stream ARN of a restored table, which the stack uses instead of its own
+    `stream_arn`: The stream ARN of a restored table, which the stack uses instead of its own
     (docs/runbooks/restore-table.md). Configure billing, class and indexes on that table itself.
     `snap_start`: Lambda starts the API function from a snapshot of its loaded code. Each published version costs money.
-    `trim`: Files of packages that no Lambda needs are left out of the bundle, so that it starts sooner.
-    `shift`: How a new version of the API function takes over: all requests at once, or ten percent more each minute,
+    `trim_bundle`: Files of packages that no Lambda needs are left out of the bundle, so that it starts sooner.
+    `gradual_release`: How a new version of the API function takes over: all requests at once, or ten percent more each minute,
     with a rollback if its alarms are raised (docs/upgrades.md).
     `replica_regions`: Regions for table replicas. Always rejected (docs/global-table.md).
     `firewall`: Creates a second stack in us-east-1 with a web ACL for CloudFront. Its output is the value for
     `web_acl`.
     `web_acl`: The ARN of a CloudFront web ACL. It puts CloudFront and the firewall in front of the API.
-    `front_only`: With `web_acl`, the API's own address answers 403, so clients need CloudFront's address. Set it to
+    `require_cloudfront`: With `web_acl`, the API's own address answers 403, so clients need CloudFront's address. Set it to
     false while clients still use the API's own address.
-    `spared_addresses`: Networks, such as 203.0.113.0/24, that are exempt from the firewall's rate limit, for example
+    `rate_limit_exempt_networks`: Networks, such as 203.0.113.0/24, that are exempt from the firewall's rate limit, for example
     the warehouse's systems. Webhooks of the payment provider and unsubscribe links are always exempt.
-    `page`: The prefix of Cognito's sign-in domain, which must be unique in the region. CloudFront then serves the
+    `sign_in_prefix`: The prefix of Cognito's sign-in domain, which must be unique in the region. CloudFront then serves the
     shop's web page at /page/. Empty: no web page.
     `analytics`: Operators can query the archive with Athena (docs/analytics.md).
     `analytics_limit_mb`: Athena stops a query of the archive that reads more megabytes. A terabyte costs 5 dollars.
-    `front_secret_version`: The version id of the secret that CloudFront sends to the API
+    `origin_secret_version`: The version id of the secret that CloudFront sends to the API
     (docs/runbooks/rotate-secrets.md). Empty: the version of the first deploy.
     """
 
@@ -289,7 +289,7 @@ class Stage:
     payment_window_minutes: int = _integer_setting(30, 1, 7 * 24 * 60)
     assumed_delivered_days: int = _integer_setting(30, 1, 365)
     return_window_days: int = _integer_setting(30, 0, 365)
-    retention_days: int = _integer_setting(365, 1, 10 * 365)
+    closed_order_days: int = _integer_setting(365, 1, 10 * 365)
     log_retention_days: int = _integer_setting(14, 1, 3653)
     tracing: bool = False
     parallelization: int = _integer_setting(1, 1, 10)
@@ -298,7 +298,7 @@ class Stage:
     batch_window_seconds: tuple[str, ...] = ()
     concurrency: tuple[str, ...] = ()
     reserved_concurrency: tuple[str, ...] = ()
-    invoice_lanes: int = _integer_setting(1, 1, 26)
+    invoice_series: int = _integer_setting(1, 1, 26)
     import_lines_per_second: int = _integer_setting(50, 20, 1_000)
     lapse_lanes: int = _integer_setting(16, 1, 32)
     requests_per_second: int = _integer_setting(50, 1, 10_000)
@@ -321,8 +321,8 @@ class Stage:
     read_units: tuple[str, ...] = ("*:5-1000",)
     write_units: tuple[str, ...] = ("*:5-1000",)
     utilization: int = _integer_setting(70, 20, 90)
-    most_read_units: int = _integer_setting(0, 0, 40_000)
-    most_write_units: int = _integer_setting(0, 0, 40_000)
+    max_read_units: int = _integer_setting(0, 0, 40_000)
+    max_write_units: int = _integer_setting(0, 0, 40_000)
     warm_read_units: tuple[str, ...] = ()
     warm_write_units: tuple[str, ...] = ()
     contributor_insights: bool = False
@@ -331,17 +331,17 @@ class Stage:
     monthly_backup_days: int = _integer_setting(0, 0, 10 * 365)
     backup_copy_vault: str = ""
     backup_lock_days: int = _integer_setting(0, 0, 365)
-    restored_stream: str = ""
+    stream_arn: str = ""
     snap_start: bool = False
-    trim: bool = True
-    shift: str = _choice_setting("all-at-once", "linear")
+    trim_bundle: bool = True
+    gradual_release: str = _choice_setting("all-at-once", "linear")
     replica_regions: tuple[str, ...] = ()
     firewall: bool = False
     web_acl: str = ""
-    front_only: bool = True
-    spared_addresses: tuple[str, ...] = ()
-    page: str = ""
-    front_secret_version: str = ""
+    require_cloudfront: bool = True
+    rate_limit_exempt_networks: tuple[str, ...] = ()
+    sign_in_prefix: str = ""
+    origin_secret_version: str = ""
     analytics: bool = False
     analytics_limit_mb: int = _integer_setting(10_000, 10, 7_000_000)
 
@@ -551,35 +551,35 @@ class Stage:
                 f"backup_copy_vault is {self.backup_copy_vault!r}: it must be the ARN of a vault, such as "
                 "arn:aws:backup:eu-west-1:111122223333:backup-vault:copies"
             )
-        if self.restored_stream and (set_here := [one for one in OWN_TABLE_SETTINGS if self._is_overridden(one)]):
+        if self.stream_arn and (set_here := [one for one in OWN_TABLE_SETTINGS if self._is_overridden(one)]):
             raise InvalidSetting(
                 f"{set_here[0]} is set, but the restored table is not part of the stack: set it on the table "
                 "itself (docs/runbooks/restore-table.md), and remove it from the settings"
             )
-        if self.restored_stream and not re.fullmatch(
-            r"arn:aws[\w-]*:dynamodb:[\w-]+:\d{12}:table/[\w.-]+/stream/[\w:.-]+", self.restored_stream
+        if self.stream_arn and not re.fullmatch(
+            r"arn:aws[\w-]*:dynamodb:[\w-]+:\d{12}:table/[\w.-]+/stream/[\w:.-]+", self.stream_arn
         ):
             raise InvalidSetting(
-                f"restored_stream is {self.restored_stream!r}: it must be the ARN of a table's stream, such as "
+                f"stream_arn is {self.stream_arn!r}: it must be the ARN of a table's stream, such as "
                 "arn:aws:dynamodb:eu-central-1:111122223333:table/restored/stream/2026-11-21T09:30:00.000"
             )
 
     def _check_cloudfront(self) -> None:
         """Raise InvalidSetting if a setting of CloudFront, its firewall or the web page is wrong."""
-        for network in self.spared_addresses:
+        for network in self.rate_limit_exempt_networks:
             try:
                 ip_network(network)
             except ValueError as error:
                 raise InvalidSetting(
-                    f"spared_addresses has {network!r}: use the form 203.0.113.0/24 ({error})"
+                    f"rate_limit_exempt_networks has {network!r}: use the form 203.0.113.0/24 ({error})"
                 ) from None
-        if self.front_secret_version and not re.fullmatch(r"[\w-]{32,64}", self.front_secret_version):
+        if self.origin_secret_version and not re.fullmatch(r"[\w-]{32,64}", self.origin_secret_version):
             raise InvalidSetting(
-                f"front_secret_version is {self.front_secret_version!r}: it must be the id of a version, such as "
+                f"origin_secret_version is {self.origin_secret_version!r}: it must be the id of a version, such as "
                 "2f6b5c0e-9f0e-4a54-8f0a-5d1c1f3f7b11 (put-secret-value prints it)"
             )
-        if self.front_secret_version and not self.web_acl:
-            raise InvalidSetting("front_secret_version is set, but the API has no firewall: set web_acl, too")
+        if self.origin_secret_version and not self.web_acl:
+            raise InvalidSetting("origin_secret_version is set, but the API has no firewall: set web_acl, too")
         if self.web_acl and not re.fullmatch(
             r"arn:aws:wafv2:us-east-1:\d{12}:global/webacl/[\w-]+/[\w-]+", self.web_acl
         ):
@@ -588,14 +588,14 @@ class Stage:
                 "arn:aws:wafv2:us-east-1:111122223333:global/webacl/name/id (output of the firewall stack)"
             )
 
-        if self.page and self.feature_plan == "lite":
+        if self.sign_in_prefix and self.feature_plan == "lite":
             raise InvalidSetting("feature_plan is lite: the sign-in pages of page need essentials or plus")
-        if self.page and (
-            not re.fullmatch(DOMAIN_PREFIX_PATTERN, self.page)
-            or any(word in self.page for word in RESERVED_DOMAIN_WORDS)
+        if self.sign_in_prefix and (
+            not re.fullmatch(DOMAIN_PREFIX_PATTERN, self.sign_in_prefix)
+            or any(word in self.sign_in_prefix for word in RESERVED_DOMAIN_WORDS)
         ):
             raise InvalidSetting(
-                f"page is {self.page!r}: use a Cognito domain prefix, such as my-shop: up to 63 lower-case "
+                f"sign_in_prefix is {self.sign_in_prefix!r}: use a Cognito domain prefix, such as my-shop: up to 63 lower-case "
                 f"letters, digits and hyphens, no hyphen first or last, and without {', '.join(RESERVED_DOMAIN_WORDS)}"
             )
 
@@ -617,11 +617,13 @@ class Stage:
         if bool(self.domain) != bool(self.certificate):
             given, other = ("domain", "certificate") if self.domain else ("certificate", "domain")
             raise InvalidSetting(f"{given} is set, but {other} is not: set both or none")
-        region = "us-east-1" if self.page or self.web_acl else r"[a-z]+(-[a-z]+)+-\d"
+        region = "us-east-1" if self.sign_in_prefix or self.web_acl else r"[a-z]+(-[a-z]+)+-\d"
         if self.certificate and not re.fullmatch(
             rf"arn:aws[\w-]*:acm:{region}:\d{{12}}:certificate/[\w-]+", self.certificate
         ):
-            where = "in us-east-1, for CloudFront" if self.page or self.web_acl else "in the region of the stack"
+            where = (
+                "in us-east-1, for CloudFront" if self.sign_in_prefix or self.web_acl else "in the region of the stack"
+            )
             raise InvalidSetting(
                 f"certificate is {self.certificate!r}: it must be the ARN of a certificate {where}, such as "
                 "arn:aws:acm:us-east-1:111122223333:certificate/2f6b5c0e-9f0e-4a54-8f0a-5d1c1f3f7b11"
@@ -711,7 +713,7 @@ STAGES: Mapping[str, Stage] = {
             customer_writes_per_minute=60,
             unpaid_orders_per_customer=20,
             monthly_backup_days=95,
-            shift="linear",
+            gradual_release="linear",
         ),
     )
 }
@@ -751,12 +753,12 @@ EXAMPLE_HOST = r"(.*\.)?example(\.(com|net|org))?(:\d+)?"
 class StageFile:
     """The settings of a stage's file. `shown_path`: the path for messages. `values`: the settings, checked in type.
 
-    `like`: the stage of STAGES that gives the settings that the file does not have, and decides about protection.
+    `defaults_of`: the stage of STAGES that gives the settings that the file does not have, and decides about protection.
     """
 
     name: str
     shown_path: str
-    like: Stage
+    defaults_of: Stage
     values: Mapping[str, Any]
 
 
@@ -771,12 +773,12 @@ def read_settings(context: Mapping[str, object]) -> Stage:
     ):
         raise InvalidSetting(_unknown_setting(unknown[0], SETTINGS))
     changed = {
-        setting: _parse_value(setting, given, getattr(file.like, setting))
+        setting: _parse_value(setting, given, getattr(file.defaults_of, setting))
         for setting in SETTINGS
         if (given := context.get(setting)) is not None
     }
     try:
-        return replace(file.like, name=file.name, **{**file.values, **changed})
+        return replace(file.defaults_of, name=file.name, **{**file.values, **changed})
     except InvalidSetting as wrong:
         setting = str(wrong).partition(" ")[0]  # each message begins with the name of its setting
         if setting in file.values and setting not in changed:
@@ -826,11 +828,11 @@ def _read_file(context: Mapping[str, object]) -> StageFile:
         values = tomllib.loads(Path(PROJECT, shown).read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InvalidSetting(f"{shown}: {error}") from None
-    like = values.pop("like", name)
+    like = values.pop("defaults_of", name)
     if like != name and name in STAGES:
-        raise InvalidSetting(f"{shown}: remove like: {name} cannot be like another stage")
+        raise InvalidSetting(f"{shown}: remove defaults_of: {name} cannot be like another stage")
     if not isinstance(like, str) or like not in STAGES:
-        raise InvalidSetting(f'{shown}: set like to "dev" or "prod", the stage that gives all other settings')
+        raise InvalidSetting(f'{shown}: set defaults_of to "dev" or "prod", the stage that gives all other settings')
     for setting, value in values.items():
         if setting not in FILE_SETTINGS:
             raise InvalidSetting(f"{shown}: {_unknown_setting(setting, FILE_SETTINGS)}")

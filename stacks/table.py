@@ -19,9 +19,7 @@ class OrdersTable(Construct):
 
     def __init__(self, scope: Construct, id: str, *, stage: Stage, key: kms.IKey) -> None:
         super().__init__(scope, id)
-        found = (
-            _restored_table_names(stage.restored_stream) if stage.restored_stream else self._create_table(stage, key)
-        )
+        found = _restored_table_names(stage.stream_arn) if stage.stream_arn else self._create_table(stage, key)
         self.name, self.arn, self.stream_arn = found
         self.index_arns = {index: f"{self.arn}/index/{index}" for index in INDEX_PROJECTIONS}
 
@@ -99,7 +97,7 @@ def _capacity(stage: Stage, where: str) -> dict[str, Any]:
     billing: the autoscaling ranges.
     """
     if stage.billing == "on-demand":
-        most = {"read": stage.most_read_units, "write": stage.most_write_units}
+        most = {"read": stage.max_read_units, "write": stage.max_write_units}
         return {f"max_{way}_request_units": units for way, units in most.items() if units}
     return {
         f"{way}_capacity": _autoscaled_capacity(*stage.capacity_range(f"{way}_units", where), stage)

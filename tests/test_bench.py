@@ -122,7 +122,7 @@ def test_both_shops_keep_their_items_equally_long(engine: Engine, queues: dict[s
         copies, notifications, items = (shop.modules[name] for name in ("copies", "notifications", "items"))
     days = [copies.ACTIVITY, copies.METRIC, notifications.NOTIFICATION]
     assert [it.days for it in days] == [retention.ACTIVITY_DAYS, retention.METRIC_DAYS, retention.NOTIFICATION_DAYS]
-    assert items.RETENTION.days == int(VARIABLES["RETENTION_DAYS"]) + int(VARIABLES["RETURN_WINDOW_DAYS"])
+    assert items.RETENTION.days == int(VARIABLES["CLOSED_ORDER_DAYS"]) + int(VARIABLES["RETURN_WINDOW_DAYS"])
     assert timedelta(days=retention.SALE_DAYS) <= items.OWNED
     with pair.open_usual_shop(engine, queues, same_promises=True) as shop:
         assert shop.modules["copies"].REMEMBERED.days == retention.EFFECT_DAYS

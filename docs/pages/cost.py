@@ -75,7 +75,7 @@ In {priced["currency"]}, with the on-demand list prices of {priced["region"]} of
 {unverified}. To use the prices of your region, change that file and run `make docs`.
 
 `make cost STAGE=prod` prints this bill, also for other settings and orders:
-`ARGS="-c retention_days=730 -c tracing=true --orders 5000"`. [Tests](../tests/docs/test_cost.py) measure the usage.
+`ARGS="-c closed_order_days=730 -c tracing=true --orders 5000"`. [Tests](../tests/docs/test_cost.py) measure the usage.
 """
 
 

@@ -102,7 +102,7 @@ def _duration(row: Row[Any]) -> str:
     if row.has_ttl and row is not t.EXPIRY:
         return describe_expiry(row)
     if place is not None and place.found_by == "order_id" and row not in (t.ARCHIVED_ORDER, t.KEPT_EVENT):
-        return f"{STAGES['prod'].retention_days} days after the order is closed (a setting), then in the archive"
+        return f"{STAGES['prod'].closed_order_days} days after the order is closed (a setting), then in the archive"
     return "until the erasure" if row.erasure == "delete" else "without limit"
 
 

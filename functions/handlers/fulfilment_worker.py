@@ -18,7 +18,7 @@ from functions.shop.shop import Shop
 @queue_handler(FulfilmentEnvironment)
 def handler(batch: MessageBatch, shop: Shop, environment: FulfilmentEnvironment) -> None:
     """Lambda entry point: issue the invoice and request the shipment of each paid order."""
-    batch.apply_together(lambda paid: fulfil_paid_orders(shop, paid, environment.invoice_lanes))
+    batch.apply_together(lambda paid: fulfil_paid_orders(shop, paid, environment.invoice_series))
 
 
 def fulfil_paid_orders(shop: Shop, events: Sequence[ReceivedEvent], lanes: int) -> None:

@@ -40,7 +40,7 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, int]:
     environment = load_environment(OrderDeadlinesEnvironment)
     shop = clients.create_shop(
         environment.table_name,
-        retention_days=environment.retention_days,
+        closed_order_days=environment.closed_order_days,
         return_window_days=environment.return_window_days,
     )
     now = datetime.fromisoformat(event["time"])

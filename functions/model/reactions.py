@@ -63,7 +63,7 @@ REACTIONS = (
         idempotent_by="the order's state, in the transaction of invoice and shipment",
         function="fulfilment_worker",
         # The orders of a batch share one transaction. Workers wait for each other, because all take invoice numbers
-        # from one item, or from one of each of the `invoice_lanes`. 2 is the lowest value that AWS allows.
+        # from one item, or from one of each of the `invoice_series`. 2 is the lowest value that AWS allows.
         concurrency=2,
         largest_batch=24,  # orders: each takes four of the 100 items of a transaction, and the series one
     ),

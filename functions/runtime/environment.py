@@ -26,22 +26,22 @@ class CommonEnvironment:
 
 
 @entity
-class FrontEnvironment:
+class OriginEnvironment:
     """The environment variables that the API reads for every request, even for a request for its documentation.
 
-    `front_secret`: the ARN of the origin secret, or "". CloudFront sends a value of this secret with each request, and
+    `origin_secret`: the ARN of the origin secret, or "". CloudFront sends a value of this secret with each request, and
     the API rejects requests without it. The secret is JSON {"current": ..., "previous": ...}. If the ARN is "", the API
     accepts requests without the secret.
     `page_url`: the address of the shop's web page, which has the documentation, or "" if no page is deployed. The stack
     creates the page's address after the Lambda, so it adds this variable to the Lambda at the end.
     """
 
-    front_secret: str = ""
+    origin_secret: str = ""
     page_url: str = ""
 
 
 @entity
-class ApiEnvironment(FrontEnvironment):
+class ApiEnvironment(OriginEnvironment):
     """The environment of the API's Lambda.
 
     `client_id`: the id of the app client of the shop's user pool. Access tokens of other clients are rejected.
@@ -65,7 +65,7 @@ class ApiEnvironment(FrontEnvironment):
     client_id: str
     pepper_secret: str
     webhook_secret: str
-    retention_days: int
+    closed_order_days: int
     return_window_days: int
     shipping: str
     tax_rate: int
@@ -93,12 +93,12 @@ class EventPublisherEnvironment:
 class FulfilmentEnvironment:
     """The environment of the Lambda that fulfils orders.
 
-    `invoice_lanes`: how many series of invoice numbers a year has.
+    `invoice_series`: how many series of invoice numbers a year has.
     """
 
     table_name: str
     failures_bucket: str
-    invoice_lanes: int = 1
+    invoice_series: int = 1
 
 
 @entity
@@ -199,7 +199,7 @@ class OrderDeadlinesEnvironment:
     table_name: str
     payment_window_minutes: int
     assumed_delivered_days: int
-    retention_days: int
+    closed_order_days: int
     return_window_days: int
     lapse_lanes: int
 

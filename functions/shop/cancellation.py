@@ -69,7 +69,7 @@ def _close_order(
         *discounts.release(before),
         *plan.writes,
         *extra_writes,
-        put_expiry_marker(shop, ended, shop.retention_days),
+        put_expiry_marker(shop, ended, shop.closed_order_days),
     )
     return ended
 
@@ -168,7 +168,7 @@ def _drop_unsent_goods(shop: Shop, before: Order) -> Order:
         *stock.restock(after, unsent),
         *plan.writes,
         *_cancel_unsent_shipments(shop, before),
-        *([put_expiry_marker(shop, after, shop.return_window_days + shop.retention_days)] if arrived else []),
+        *([put_expiry_marker(shop, after, shop.return_window_days + shop.closed_order_days)] if arrived else []),
     )
     return after
 

@@ -4,7 +4,7 @@ One transaction stores the invoice with the next number of its series, the shipm
 order has its invoice exactly once, no number is missing, and an order that is cancelled at the same time gets neither.
 All invoices of a series take their numbers from one item, the InvoiceSeries. DynamoDB runs one transaction at a time on
 an item. So the orders of a batch share one transaction and take their numbers from one series. With several lanes
-(the setting `invoice_lanes`), a year has a series for each lane, and batches of different lanes do not wait for each
+(the setting `invoice_series`), a year has a series for each lane, and batches of different lanes do not wait for each
 other. An order gets one invoice whichever series its number is from, because the transaction changes the order under
 its version. So the number of lanes can change at any time
 (docs/decisions/0079-each-invoice-lane-has-a-series-of-its-own.md).

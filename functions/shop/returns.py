@@ -113,7 +113,7 @@ def return_goods(
             *plan.writes,
             *stock.restock(after, item.restocked),
             *(discounts.release(before) if all_back else ()),
-            put_expiry_marker(shop, after, shop.return_window_days + shop.retention_days),
+            put_expiry_marker(shop, after, shop.return_window_days + shop.closed_order_days),
         ]
         # The transaction also has the order itself, and the Command of the idempotency key.
         writes = [*save_order(before, after, may_split=len(others) + 3 <= TRANSACTION_LIMIT), *others]

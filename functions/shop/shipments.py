@@ -129,7 +129,7 @@ def deliver_shipment(shop: Shop, caller: Caller, order_id: str, shipment_id: str
     """Record that the customer has the shipment. If the whole order has arrived, the order becomes DELIVERED.
 
     Then a return window of `return_window_days` begins, in which the customer can return goods. The order is archived
-    `retention_days` after the end of this window. Later events, such as a return, can postpone the archiving. Only the
+    `closed_order_days` after the end of this window. Later events, such as a return, can postpone the archiving. Only the
     warehouse and staff may call this command. Safe to repeat. Raises NotAllowed, NotFound, WrongState.
     """
     caller.require_group("warehouse", "staff")
@@ -162,7 +162,7 @@ def _record_delivery(shop: Shop, order: Order, shipments: Sequence[Shipment]) ->
     shop.table.write(
         *(update(SHIPMENT, *pair) for pair in zip(shipments, delivered, strict=True)),
         *save_order(order, after),
-        *([put_expiry_marker(shop, after, shop.return_window_days + shop.retention_days)] if all_delivered else []),
+        *([put_expiry_marker(shop, after, shop.return_window_days + shop.closed_order_days)] if all_delivered else []),
     )
     return delivered
 

@@ -95,7 +95,7 @@ def _settings_of(shop: RunningShop, variables: dict[str, dict[str, str]]) -> dic
     pepper = secrets.get_secret_value(SecretId=of_api["PEPPER_SECRET"])["SecretString"].encode()
     return {
         "pepper": lambda: pepper,
-        "retention_days": int(of_api["RETENTION_DAYS"]),
+        "closed_order_days": int(of_api["CLOSED_ORDER_DAYS"]),
         "return_window_days": int(of_api["RETURN_WINDOW_DAYS"]),
         "shipping": parse_amounts(of_api["SHIPPING"]),
         "tax_rate": int(of_api["TAX_RATE"]),

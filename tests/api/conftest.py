@@ -32,7 +32,7 @@ VARIABLES = {
     "CLIENT_ID": Token.client_id,
     "PEPPER_SECRET": "pepper",
     "WEBHOOK_SECRET": "webhook",
-    "RETENTION_DAYS": "365",
+    "CLOSED_ORDER_DAYS": "365",
     "RETURN_WINDOW_DAYS": "30",
     "SHIPPING": "USD:590",
     "TAX_RATE": "2000",

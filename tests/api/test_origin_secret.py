@@ -21,7 +21,7 @@ def fronted(api: ApiHarness, outside: pytest.MonkeyPatch) -> Iterator[ApiHarness
     client = boto3.client("secretsmanager", region_name=REGION)
     client.create_secret(Name="front", SecretString=json.dumps({"current": SECRET, "previous": ""}))
     with outside.context() as patch:
-        patch.setenv("FRONT_SECRET", "front")
+        patch.setenv("ORIGIN_SECRET", "front")
         environment.load_environment.cache_clear()
         yield api
     environment.load_environment.cache_clear()

@@ -351,7 +351,7 @@ def test_looking_ahead_far_enough_archives_an_order_whose_refund_was_paid_today(
 def test_looking_ahead_twice_archives_an_order_with_a_short_retention_whose_refund_was_paid_today(
     harness: ShopHarness, order_id: str
 ) -> None:
-    harness.shop = replace(harness.shop, retention_days=1, return_window_days=1)
+    harness.shop = replace(harness.shop, closed_order_days=1, return_window_days=1)
     set_refund(harness, order_id, take_back(harness, order_id, mug=1), "SUCCEEDED")
     before = order_partition(harness, order_id)
     assert run_archive(*look_ahead(harness, days=400)) == []

@@ -67,7 +67,7 @@ def test_a_worker_reads_the_last_number_after_its_orders_so_that_it_is_seldom_ou
     assert len(writes) == 2
 
 
-TWO_LANES = {"INVOICE_LANES": "2"}
+TWO_LANES = {"INVOICE_SERIES": "2"}
 
 
 @mock.patch.dict(os.environ, TWO_LANES)

@@ -181,7 +181,7 @@ def no_customers(target: Any) -> Iterator[Any]:
 def test_a_restore_follows_the_runbook_and_allows_only_what_its_stream_replaces(
     target: DeployedTarget, commands: Commands, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before, after = synthesize("orderstream-dev").body, synthesize("orderstream-dev", restored_stream=STREAM).body
+    before, after = synthesize("orderstream-dev").body, synthesize("orderstream-dev", stream_arn=STREAM).body
     dynamodb = DynamoDb()
     cloudformation = SimpleNamespace(get_template=lambda StackName: {"TemplateBody": before})  # noqa: N803
     give_shop(target, monkeypatch, dynamodb=dynamodb, cloudformation=cloudformation)
@@ -198,7 +198,7 @@ def test_a_restore_follows_the_runbook_and_allows_only_what_its_stream_replaces(
     (name,) = target.restored_tables
     assert name.startswith("orderstream-dev-restored-"), "the deploy role may read only such tables"
     deploy, *replays = commands.ran
-    assert f"-c restored_stream={STREAM} ALLOW=" in deploy
+    assert f"-c stream_arn={STREAM} ALLOW=" in deploy
     allowed = [before["Resources"][id]["Type"] for id in deploy.partition("ALLOW=")[2].split()]
     assert allowed == [MAPPING, MAPPING], "the table of such a stage is not retained"
     assert [line.partition("replay ")[2] for line in replays] == [
@@ -213,8 +213,8 @@ def test_a_restored_table_is_deleted_at_the_end_although_its_deploy_failed(
     give_shop(target, monkeypatch, dynamodb=DynamoDb())
     monkeypatch.setattr(shop_steps, "customers", no_customers)
     monkeypatch.setattr(deployed, "_ids_to_allow", lambda target, stream: [])
-    commands.codes["restored_stream"] = 1
-    with pytest.raises(StepFailed, match="the deploy with restored_stream failed"):
+    commands.codes["stream_arn"] = 1
+    with pytest.raises(StepFailed, match="the deploy with stream_arn failed"):
         deployed.restore(target)
     assert len(target.restored_tables) == 1
 

@@ -205,7 +205,7 @@ def test_a_stage_with_data_is_refused_with_one_sentence_before_any_command(
 def test_a_stage_whose_file_marks_it_may_exist(
     account: Account, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    (tmp_path / "mine.toml").write_text('like = "dev"\nthrow_away = true\n')
+    (tmp_path / "mine.toml").write_text('defaults_of = "dev"\nthrow_away = true\n')
     monkeypatch.setattr(stage, "STAGES_FOLDER", str(tmp_path))
     account.status = "UPDATE_COMPLETE"
     deployed.check_throw_away("mine")

@@ -98,7 +98,7 @@ def test_a_fuller_setup_takes_more(deployment: Deployment) -> None:
 
 
 def test_the_batches_of_fulfilment_use_all_series_and_leave_a_busy_one(deployment: Deployment) -> None:
-    setup = Setup(replace(deployment, invoice_lanes=4), setups(deployment)["raised"].limits)
+    setup = Setup(replace(deployment, invoice_series=4), setups(deployment)["raised"].limits)
     run = run_profile(setup, STEADY, 100, 4)
     assert {item[1] for item in run.model.locks.held if item[0] == "InvoiceSeries"} == {0, 1, 2, 3}  # type: ignore[index]
     model, use = run.model, next(one for one in load_traces()["1"].calls if one.function == FULFILMENT)

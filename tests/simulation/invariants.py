@@ -1092,7 +1092,7 @@ def _max_status_seconds(settings: Mapping[str, str]) -> Mapping[str, float]:
     statuses have 10 extra days, because DynamoDB may delete expired items days late, and an operator may need days to
     process failed messages again. `settings`: the environment variables of the Lambda that ends unpaid orders.
     """
-    ends, window = (int(settings["RETENTION_DAYS"]) + 10) * DAY, int(settings["RETURN_WINDOW_DAYS"]) * DAY
+    ends, window = (int(settings["CLOSED_ORDER_DAYS"]) + 10) * DAY, int(settings["RETURN_WINDOW_DAYS"]) * DAY
     return {
         "PENDING": HOUR, "PAID": DAY, "FULFILLING": 5 * DAY, "ARCHIVING": DAY, "CANCEL_REQUESTED": 5 * DAY,
         "PARTIALLY_SHIPPED": 5 * DAY, "CUT_REQUESTED": 5 * DAY,

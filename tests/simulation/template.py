@@ -201,7 +201,7 @@ DEPLOYMENT_SETTINGS: tuple[dict[str, str], ...] = (
     {},
     {},
     {"SHIPPING": ""},
-    {"RETENTION_DAYS": "1", "RETURN_WINDOW_DAYS": "0", "ASSUMED_DELIVERED_DAYS": "1"},
+    {"CLOSED_ORDER_DAYS": "1", "RETURN_WINDOW_DAYS": "0", "ASSUMED_DELIVERED_DAYS": "1"},
 )
 """Each simulation run chooses one of these dicts, and changes the Lambdas' environment variables accordingly.
 
@@ -231,7 +231,7 @@ def choose_deployment(choose: Any, *, fierce: bool) -> StackModel:
     `choose(values, name)` is called for each changed setting, and returns one of the values.
     """
     own, lanes = choose(DEPLOYMENT_SETTINGS, "settings"), choose((1, 1, 4), "parallelization")
-    own = own | {"PAGE_SIZE": choose(PAGE_SIZES, "page size"), "INVOICE_LANES": choose(("1", "3"), "invoice lanes")}
+    own = own | {"PAGE_SIZE": choose(PAGE_SIZES, "page size"), "INVOICE_SERIES": choose(("1", "3"), "invoice lanes")}
     own |= {} if fierce else choose(WRITE_LIMITS, "write limit")
     functions = {
         name: replace(one, environment={key: own.get(key, value) for key, value in one.environment.items()})

@@ -75,6 +75,6 @@ def test_its_password_is_generated_with_all_kinds_of_characters_that_the_user_po
 
 
 def test_a_release_of_the_api_does_not_wait_for_the_function_that_calls_it() -> None:
-    shifted = synthesize("orderstream-dev", canary_minutes=5, shift="linear")
+    shifted = synthesize("orderstream-dev", canary_minutes=5, gradual_release="linear")
     (alias,) = shifted.resources("AWS::Lambda::Alias").values()
     assert not [id for id in alias.get("DependsOn", ()) if id.startswith("Canary")]

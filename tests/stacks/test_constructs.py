@@ -28,7 +28,7 @@ def test_a_maximum_of_on_demand_units_applies_to_the_table_and_each_index() -> N
     from aws_cdk import aws_kms as kms  # noqa: PLC0415
 
     stack = Stack(App(), "stack")
-    stage = Stage(name="mine", protect=False, most_read_units=40, most_write_units=20)
+    stage = Stage(name="mine", protect=False, max_read_units=40, max_write_units=20)
     OrdersTable(stack, "Table", stage=stage, key=kms.Key(stack, "Key"))
     (found,) = assertions.Template.from_stack(stack).find_resources(TABLE).values()
     table, (replica,) = found["Properties"], found["Properties"]["Replicas"]
@@ -63,9 +63,9 @@ def test_a_restored_table_takes_the_place_of_the_stacks_own() -> None:
     from aws_cdk import App, Stack, assertions  # noqa: PLC0415
 
     stack, arn = Stack(App(), "stack"), "arn:aws:dynamodb:eu-central-1:111122223333:table/restored"
-    stage = Stage(name="mine", protect=True, restored_stream=f"{arn}/stream/2026-11-21T09:30:00.000")
+    stage = Stage(name="mine", protect=True, stream_arn=f"{arn}/stream/2026-11-21T09:30:00.000")
     table = OrdersTable(stack, "Table", stage=stage, key=None)
-    assert (table.name, table.arn, table.stream_arn) == ("restored", arn, stage.restored_stream)
+    assert (table.name, table.arn, table.stream_arn) == ("restored", arn, stage.stream_arn)
     assert table.index_arns["GSI2"] == f"{arn}/index/GSI2"
     assert not assertions.Template.from_stack(stack).find_resources(TABLE)
 
@@ -78,7 +78,7 @@ def test_clients_can_move_to_cloudfront_before_the_apis_own_address_is_closed() 
     stack = Stack(App(), "stack")
     key = kms.Key(stack, "Key")
     closed, moving = (
-        ShopSecrets(stack, f"Secrets{only}", stage=replace(FIREWALL, front_only=only), key=key)
+        ShopSecrets(stack, f"Secrets{only}", stage=replace(FIREWALL, require_cloudfront=only), key=key)
         for only in (True, False)
     )
     assert closed.required_origin_secret_arn == closed.origin_secret_arn

@@ -48,17 +48,17 @@ SETTINGS: dict[str, object] = {
     "mail_domain": "shop.test",
     "feature_plan": "plus",
     "firewall": True,
-    "spared_addresses": ["203.0.113.0/24", "2001:db8::/32", "198.51.100.7/32"],
+    "rate_limit_exempt_networks": ["203.0.113.0/24", "2001:db8::/32", "198.51.100.7/32"],
     "web_acl": "arn:aws:wafv2:us-east-1:111122223333:global/webacl/name/id",
-    "page": "my-shop",
-    "front_secret_version": "2f6b5c0e-9f0e-4a54-8f0a-5d1c1f3f7b11",
+    "sign_in_prefix": "my-shop",
+    "origin_secret_version": "2f6b5c0e-9f0e-4a54-8f0a-5d1c1f3f7b11",
     "analytics": True,
     "analytics_limit_mb": 250,
 }
 CERTIFICATE = "arn:aws:acm:eu-central-1:111122223333:certificate/api"
 OTHER = read_settings(SETTINGS)
 """A stage that sets everything that dev and prod leave alone."""
-PAGE_ALONE = read_settings({"page": "my-shop"})
+PAGE_ALONE = read_settings({"sign_in_prefix": "my-shop"})
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +69,7 @@ def others() -> dict[str, SynthesizedTemplate]:
         "firewall": synthesize("orderstream-prod-firewall", **SETTINGS, **VALIDATED),
         "mail": synthesize("orderstream-prod-mail", **SETTINGS, **VALIDATED),
         "deploy": synthesize("orderstream-prod-deploy", **SETTINGS, **VALIDATED),
-        "page": synthesize("orderstream-dev", page="my-shop", **VALIDATED),
+        "page": synthesize("orderstream-dev", sign_in_prefix="my-shop", **VALIDATED),
         "domain": synthesize("orderstream-dev", domain="api.shop.test", certificate=CERTIFICATE, **VALIDATED),
     }
 
@@ -675,7 +675,7 @@ def test_requests_that_bypass_the_firewall_are_rejected_because_cloudfront_sends
 ) -> None:
     def told(template: SynthesizedTemplate) -> Any:
         function = template.properties("AWS::Lambda::Function")[template.function("api")]
-        return function["Environment"]["Variables"]["FRONT_SECRET"]
+        return function["Environment"]["Variables"]["ORIGIN_SECRET"]
 
     (secret,) = [id for id in other.resources("AWS::SecretsManager::Secret") if id.startswith("SecretsOrigin")]
     origin, files = other.only_properties("AWS::CloudFront::Distribution")["DistributionConfig"]["Origins"]
@@ -684,7 +684,7 @@ def test_requests_that_bypass_the_firewall_are_rejected_because_cloudfront_sends
     assert header["HeaderName"] == ORIGIN_SECRET_HEADER
     before, of, version = header["HeaderValue"]["Fn::Join"][1]
     assert (before, of) == ("{{resolve:secretsmanager:", {"Ref": secret})
-    assert version == f":SecretString:current::{OTHER.front_secret_version}}}}}", "another is another template"
+    assert version == f":SecretString:current::{OTHER.origin_secret_version}}}}}", "another is another template"
     assert other.body["Outputs"]["OriginSecret"]["Value"] == {"Ref": secret}
     assert (told(dev), told(other)) == ("", {"Ref": secret})
     reads = [it["Resource"] for it in other.statements("api") if "secretsmanager:GetSecretValue" in str(it)]
@@ -758,7 +758,7 @@ def test_a_firewall_is_a_setting_of_its_own(paged: SynthesizedTemplate) -> None:
     assert "WebACLId" not in config
     assert not [origin for origin in config["Origins"] if "OriginCustomHeaders" in origin]
     api = paged.properties("AWS::Lambda::Function")[paged.function("api")]
-    assert api["Environment"]["Variables"]["FRONT_SECRET"] == "", "the API's own address answers as ever"
+    assert api["Environment"]["Variables"]["ORIGIN_SECRET"] == "", "the API's own address answers as ever"
     assert "OriginSecret" not in paged.body["Outputs"]
 
 

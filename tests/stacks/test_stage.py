@@ -42,24 +42,24 @@ def test_a_deployment_is_dev_unless_it_says_otherwise(tmp_path: Path) -> None:
 
 
 def test_the_file_of_a_stage_changes_its_settings_and_the_command_line_changes_both(tmp_path: Path) -> None:
-    context = write_file(tmp_path, "prod", 'retention_days = 30\nshipping = ["EUR:490"]\ntracing = true\n')
-    stage = read_settings({**context, "retention_days": "40"})
-    assert stage == replace(STAGES["prod"], retention_days=40, shipping=("EUR:490",), tracing=True)
+    context = write_file(tmp_path, "prod", 'closed_order_days = 30\nshipping = ["EUR:490"]\ntracing = true\n')
+    stage = read_settings({**context, "closed_order_days": "40"})
+    assert stage == replace(STAGES["prod"], closed_order_days=40, shipping=("EUR:490",), tracing=True)
 
 
 def test_a_stage_of_any_name_is_like_dev_or_prod(tmp_path: Path) -> None:
-    stage = read_settings(write_file(tmp_path, "staging", 'like = "prod"\nretention_days = 30\n'))
-    assert stage == replace(STAGES["prod"], name="staging", retention_days=30)
+    stage = read_settings(write_file(tmp_path, "staging", 'defaults_of = "prod"\nretention_days = 30\n'))
+    assert stage == replace(STAGES["prod"], name="staging", closed_order_days=30)
     assert stage.protect
-    assert not read_settings(write_file(tmp_path, "mine", 'like = "dev"\n')).protect
+    assert not read_settings(write_file(tmp_path, "mine", 'defaults_of = "dev"\n')).protect
 
 
 @pytest.mark.parametrize(
     ("name", "text", "sentence"),
     [
-        ("prod", "retention_days = '30'", "retention_days is '30': it must be a whole number"),
-        ("prod", "retention_days = true", "retention_days is True: it must be a whole number"),
-        ("prod", "retention_days = 0", "retention_days is 0: it must be from 1 to 3650"),
+        ("prod", "closed_order_days = '30'", "closed_order_days is '30': it must be a whole number"),
+        ("prod", "closed_order_days = true", "closed_order_days is True: it must be a whole number"),
+        ("prod", "closed_order_days = 0", "closed_order_days is 0: it must be from 1 to 3650"),
         ("prod", "tracing = 1", "tracing is 1: it must be true or false"),
         ("prod", "sender = 1", "sender is 1: it must be a text in quotes"),
         ("prod", "shipping = 'EUR:490'", "shipping is 'EUR:490': it must be a list of texts, such as"),
@@ -68,7 +68,7 @@ def test_a_stage_of_any_name_is_like_dev_or_prod(tmp_path: Path) -> None:
         ("prod", "biling = 'provisioned'", "biling is not a setting: did you mean billing"),
         ("prod", "protect = false", "protect is not a setting"),
         ("prod", "first_deploy = true", "first_deploy is not a setting"),
-        ("mine", 'like = "dev"\nfail_deploy = true', "fail_deploy is not a setting"),
+        ("mine", 'defaults_of = "dev"\nfail_deploy = true', "fail_deploy is not a setting"),
         ("prod", "throw_away = true", "throw_away is set, but prod is protected"),
         ("prod", "page = ", "Invalid value"),
         ("prod", "like = 'dev'", "remove like: prod cannot be like another stage"),
@@ -85,9 +85,9 @@ def test_a_wrong_file_is_refused_with_a_sentence_that_names_it(
 
 
 def test_a_wrong_override_is_not_blamed_on_the_file(tmp_path: Path) -> None:
-    context = write_file(tmp_path, "prod", "retention_days = 30")
-    with pytest.raises(InvalidSetting, match=r"^retention_days is 0"):
-        read_settings({**context, "retention_days": "0"})
+    context = write_file(tmp_path, "prod", "closed_order_days = 30")
+    with pytest.raises(InvalidSetting, match=r"^closed_order_days is 0"):
+        read_settings({**context, "closed_order_days": "0"})
 
 
 @pytest.mark.parametrize("name", ["../dev", "Dev", "dev.toml", "/dev"])
@@ -129,7 +129,7 @@ def test_each_missing_description_is_refused(tmp_path: Path, wrong: dict[str, ob
     check_complete(context)
     with pytest.raises(InvalidSetting, match=named):
         check_complete(context | wrong)
-    check_complete(write_file(tmp_path, "mine", 'like = "dev"') | {"shipping": None})
+    check_complete(write_file(tmp_path, "mine", 'defaults_of = "dev"') | {"shipping": None})
 
 
 @pytest.mark.parametrize("folder", [STAGES_FOLDER, EXAMPLE_STAGES])
@@ -169,11 +169,11 @@ def test_context_of_the_cdk_itself_is_ignored() -> None:
         ({"stage": "prod", "protect": "false"}, "protect is not a setting"),
         ({"biling": "provisioned"}, "biling is not a setting: did you mean billing"),
         ({"stage": True}, "stage is True: it must be one of dev, prod"),
-        ({"retention_days": "soon"}, "retention_days is 'soon': it must be a whole number"),
-        ({"retention_days": "-1"}, "retention_days is '-1': it must be a whole number"),
-        ({"retention_days": "1.5"}, "retention_days is '1.5': it must be a whole number"),
-        ({"retention_days": True}, "retention_days is True: it must be a whole number"),
-        ({"retention_days": "0"}, "retention_days is 0: it must be from 1 to 3650"),
+        ({"closed_order_days": "soon"}, "closed_order_days is 'soon': it must be a whole number"),
+        ({"closed_order_days": "-1"}, "closed_order_days is '-1': it must be a whole number"),
+        ({"closed_order_days": "1.5"}, "closed_order_days is '1.5': it must be a whole number"),
+        ({"closed_order_days": True}, "closed_order_days is True: it must be a whole number"),
+        ({"closed_order_days": "0"}, "closed_order_days is 0: it must be from 1 to 3650"),
         ({"parallelization": "11"}, "parallelization is 11: it must be from 1 to 10"),
         ({"log_retention_days": "15"}, "log_retention_days is 15: CloudWatch Logs allows 1, 3, 5"),
         ({"sender": "the shop"}, "sender is 'the shop': it must be an e-mail address"),
@@ -181,7 +181,7 @@ def test_context_of_the_cdk_itself_is_ignored() -> None:
             {"mail_domain": "other.test", "sender": "a@shop.test"},
             "mail_domain is 'other.test': it must be the domain of sender, which is a@shop.test",
         ),
-        ({"feature_plan": "lite", "page": "my-shop"}, "feature_plan is lite: the sign-in pages of page need"),
+        ({"feature_plan": "lite", "sign_in_prefix": "my-shop"}, "feature_plan is lite: the sign-in pages of page need"),
         ({"feature_plan": "free"}, "feature_plan is 'free': it must be one of auto, lite, essentials, plus"),
         ({"shop_name": "a\nb"}, "shop_name is 'a\\\\nb': use printable characters only"),
         (
@@ -212,7 +212,7 @@ def test_context_of_the_cdk_itself_is_ignored() -> None:
             {"table_class": "GLACIER"},
             "table_class is 'GLACIER': it must be one of STANDARD, STANDARD_INFREQUENT_ACCESS",
         ),
-        ({"shift": "canary"}, "shift is 'canary': it must be one of all-at-once, linear"),
+        ({"gradual_release": "canary"}, "shift is 'canary': it must be one of all-at-once, linear"),
         ({"snap_start": "yes"}, "snap_start is 'yes': it must be true or false"),
         ({"utilization": "95"}, "utilization is 95: it must be from 20 to 90"),
         ({"read_units": "5-100"}, "read_units has '5-100': use the form table:5-400, with table, GSI1, GSI2"),
@@ -231,8 +231,8 @@ def test_context_of_the_cdk_itself_is_ignored() -> None:
             "read_units has no entry for GSI2, GSI3: add entries for them, or one entry for \\*",
         ),
         (
-            {"billing": "provisioned", "most_write_units": "5"},
-            "most_write_units is 5: it limits a table with on-demand billing",
+            {"billing": "provisioned", "max_write_units": "5"},
+            "max_write_units is 5: it limits a table with on-demand billing",
         ),
         ({"memory_mb": "1024"}, "memory_mb has '1024': use the form api:128, with api, archive, backlog_metrics"),
         ({"memory_mb": "copy_reader:1024"}, "memory_mb has 'copy_reader:1024': use the form api:128"),
@@ -265,7 +265,7 @@ def test_context_of_the_cdk_itself_is_ignored() -> None:
         ({"warm_write_units": "table:3999"}, "warm_write_units has 'table:3999': use at least 4000, which a new"),
         ({"warm_read_units": "GSI1:11999"}, "warm_read_units has 'GSI1:11999': use at least 12000"),
         ({"warm_read_units": "*:15000,*:16000"}, "warm_read_units has a name twice"),
-        ({"restored_stream": RESTORED, "warm_write_units": "*:5000"}, "warm_write_units is set, but the restored"),
+        ({"stream_arn": RESTORED, "warm_write_units": "*:5000"}, "warm_write_units is set, but the restored"),
         ({"monthly_budget": "100"}, "monthly_budget is set, but its mails have no address: set alarm_address, too"),
         ({"deploy_from": "shop"}, "deploy_from is 'shop': it must be a repository, such as owner/shop"),
         (
@@ -305,26 +305,26 @@ def test_context_of_the_cdk_itself_is_ignored() -> None:
             "replica_regions is eu-west-1, us-east-1: replicas are not supported. An item that expires first",
         ),
         (
-            {"restored_stream": "arn:aws:dynamodb:eu-central-1:111122223333:table/restored"},
-            "restored_stream is 'arn:aws:dynamodb:eu-central-1:111122223333:table/restored': it must be the ARN of a",
+            {"stream_arn": "arn:aws:dynamodb:eu-central-1:111122223333:table/restored"},
+            "stream_arn is 'arn:aws:dynamodb:eu-central-1:111122223333:table/restored': it must be the ARN of a",
         ),
         (
             {"web_acl": "arn:aws:wafv2:eu-central-1:111122223333:regional/webacl/a/b"},
             "web_acl is 'arn:aws:wafv2:eu-central-1:111122223333:regional/webacl/a/b': it must be the ARN of a web ACL",
         ),
         (
-            {"restored_stream": RESTORED, "billing": "provisioned"},
+            {"stream_arn": RESTORED, "billing": "provisioned"},
             "billing is set, but the restored table is not part of the stack: set it on the table itself",
         ),
-        ({"restored_stream": RESTORED, "most_write_units": "5"}, "most_write_units is set, but the restored table"),
+        ({"stream_arn": RESTORED, "max_write_units": "5"}, "max_write_units is set, but the restored table"),
         (
-            {"spared_addresses": "203.0.113.9/24"},
-            "spared_addresses has '203.0.113.9/24': use the form 203.0.113.0/24",
+            {"rate_limit_exempt_networks": "203.0.113.9/24"},
+            "rate_limit_exempt_networks has '203.0.113.9/24': use the form 203.0.113.0/24",
         ),
-        ({"front_secret_version": "current"}, "front_secret_version is 'current': it must be the id of a version"),
+        ({"origin_secret_version": "current"}, "origin_secret_version is 'current': it must be the id of a version"),
         (
-            {"front_secret_version": "2f6b5c0e-9f0e-4a54-8f0a-5d1c1f3f7b11"},
-            "front_secret_version is set, but the API has no firewall: set web_acl, too",
+            {"origin_secret_version": "2f6b5c0e-9f0e-4a54-8f0a-5d1c1f3f7b11"},
+            "origin_secret_version is set, but the API has no firewall: set web_acl, too",
         ),
         ({"page": "My-Shop"}, "page is 'My-Shop': use a Cognito domain prefix, such as my-shop"),
         ({"page": "-shop"}, "page is '-shop': use a Cognito domain prefix"),

@@ -134,6 +134,6 @@ def test_the_context_of_the_command_line_is_read_also_where_it_is_too_long_for_a
     assert synth_cache.context_from_environment() == {}
     monkeypatch.setenv("CDK_CONTEXT_JSON", '{"stage": "prod"}')
     assert synth_cache.context_from_environment() == {"stage": "prod"}
-    (tmp_path / "overflow.json").write_text('{"page": "my-shop"}')
+    (tmp_path / "overflow.json").write_text('{"sign_in_prefix": "my-shop"}')
     monkeypatch.setenv("CONTEXT_OVERFLOW_LOCATION_ENV", str(tmp_path / "overflow.json"))
-    assert synth_cache.context_from_environment() == {"stage": "prod", "page": "my-shop"}
+    assert synth_cache.context_from_environment() == {"stage": "prod", "sign_in_prefix": "my-shop"}

@@ -41,7 +41,7 @@ def shop() -> Shop:
     return clients.create_shop(
         settings.table_name,
         pepper=lambda: secrets.get_secret(settings.pepper_secret).encode(),
-        retention_days=settings.retention_days,
+        closed_order_days=settings.closed_order_days,
         return_window_days=settings.return_window_days,
         shipping=parse_amounts(settings.shipping),
         tax_rate=settings.tax_rate,
@@ -77,7 +77,7 @@ def check_origin_secret(event: Mapping[str, Any]) -> None:
     CloudFront adds a secret header to each request that it forwards to the API. A request that a client sends directly
     to the API's own address does not have this secret. If no secret is configured, the function checks nothing.
     """
-    name = environment.load_environment(environment.FrontEnvironment).front_secret
+    name = environment.load_environment(environment.OriginEnvironment).origin_secret
     if not name:
         return
     shown = str((event.get("headers") or {}).get(ORIGIN_SECRET_HEADER, "")).encode(errors="surrogatepass")

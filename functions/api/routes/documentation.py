@@ -4,7 +4,7 @@ from aws_lambda_powertools.event_handler import Response
 
 from functions.api.http import openapi, problem_list
 from functions.api.http.router import Router
-from functions.runtime.environment import FrontEnvironment, load_environment
+from functions.runtime.environment import OriginEnvironment, load_environment
 
 router = Router()
 CACHE_CONTROL = "public, max-age=300"
@@ -21,7 +21,7 @@ def show_docs() -> Response[str]:
 
     Without a web page, the response is a list of all problems.
     """
-    if page_url := load_environment(FrontEnvironment).page_url:
+    if page_url := load_environment(OriginEnvironment).page_url:
         return Response(302, "text/plain", "", headers={"Location": f"{page_url}docs.html"})
     return Response(
         200,
