@@ -44,7 +44,7 @@ class Dashboard(Construct):
     def _orders(self) -> WidgetRow:
         """Return the first row: numbers of orders, waiting times of events, and failures that wait for an operator."""
         steps = [self._sum_metric(metric) for metric in (m.ORDERS_PLACED, m.ORDERS_PAID, m.ORDERS_FULFILLED)]
-        levels = self._level_metrics(m.ORDERS_STALLED, m.PARKED_WAITING, m.GIVEN_UP_WAITING)
+        levels = self._level_metrics(m.ORDERS_STALLED, m.PARKED_WAITING, m.FAILED_BATCHES_WAITING)
         failures = [*levels, *_metric_per_resource(QUEUE_DEPTH_METRIC, self._monitored["dead letters"])]
         return [
             (_graph_widget, "Orders per minute", steps),
@@ -89,12 +89,12 @@ class Dashboard(Construct):
             (
                 _graph_widget,
                 "Effects",
-                [self._metric_by_dimension(m.EFFECTS_ACCEPTED), self._metric_by_dimension(m.EFFECTS_DUPLICATE)],
+                [self._metric_by_dimension(m.EFFECTS_ACCEPTED), self._metric_by_dimension(m.EFFECTS_SKIPPED)],
             ),
             (
                 _graph_widget,
                 "Parked, and continued by a message to the own queue",
-                [self._metric_by_dimension(m.PARKED), self._metric_by_dimension(m.CONTINUED)],
+                [self._metric_by_dimension(m.PARKED), self._metric_by_dimension(m.SELF_REQUEUED)],
             ),
             (
                 _graph_widget,
@@ -111,8 +111,8 @@ class Dashboard(Construct):
                 _graph_widget,
                 "Table: throttled requests",
                 [
-                    self._metric_by_dimension(m.THROTTLES),
-                    self._metric_by_dimension(m.THROTTLED),
+                    self._metric_by_dimension(m.THROTTLES_BY_FUNCTION),
+                    self._metric_by_dimension(m.THROTTLES_BY_RESOURCE),
                     *_table_throttles(self._table),
                 ],
             ),
@@ -123,12 +123,12 @@ class Dashboard(Construct):
             self._metric_by_dimension(m.REFUNDED, minutes=60),
             *(self._sum_metric(metric, 60) for metric in (m.REFUNDS_FAILED, m.OVER_REFUNDED)),
         ]
-        levels = self._level_metrics(m.UNMATCHED_PAYMENTS, m.LAPSE_BACKLOG, m.ARCHIVE_MISMATCHES)
+        levels = self._level_metrics(m.UNMATCHED_PAYMENTS, m.OVERDUE_ORDERS, m.ARCHIVE_MISMATCHES)
         return [
             (_graph_widget, "Revenue per hour, minor units", [self._metric_by_dimension(m.REVENUE, minutes=60)]),
             (_graph_widget, "Refunds per hour, minor units", back),
             (_single_value_widget, "Unmatched payments, overdue orders, archive mismatches", levels),
-            (_graph_widget, "Oldest overdue order, ms", self._level_metrics(m.LAPSE_LAG)),
+            (_graph_widget, "Oldest overdue order, ms", self._level_metrics(m.OVERDUE_LAG)),
         ]
 
     def _sum_metric(self, metric: MetricDefinition, minutes: int = 1) -> GraphMetric:

@@ -50,7 +50,7 @@ five minutes. So an order that waits longer is a sign that the runs fail or do n
 METRICS_BY_PREFIX = {
     "parked/mismatch/": metrics.ARCHIVE_MISMATCHES,
     "parked/": metrics.PARKED_WAITING,
-    "aws/lambda/": metrics.GIVEN_UP_WAITING,
+    "aws/lambda/": metrics.FAILED_BATCHES_WAITING,
 }
 """The metrics that count the objects in the failure store, by the prefix of the object's key.
 
@@ -78,7 +78,7 @@ def handler(_event: dict[str, Any], context: Any) -> dict[str, int]:
     backlogs: dict[MetricDefinition, list[WorkList[Any]]] = {
         metrics.UNMATCHED_PAYMENTS: [WorkList(list_unmatched_payments(shop), lambda _: True)],
         metrics.ORDERS_STALLED: [WorkList(list_unrequested_orders(shop, shop.now() - STALLED_AFTER), lambda _: True)],
-        metrics.LAPSE_BACKLOG: overdue.lists,
+        metrics.OVERDUE_ORDERS: overdue.lists,
     }
     run = ScheduledRun("backlog_metrics", TimeLimit(context))
     run.process(*(one for lists in backlogs.values() for one in lists))
@@ -87,8 +87,8 @@ def handler(_event: dict[str, Any], context: Any) -> dict[str, int]:
         number = sum(one.done for one in lists)
         if number or all(one.is_complete for one in lists):
             found[metric] = number
-    if metrics.LAPSE_BACKLOG in found:
-        found[metrics.LAPSE_LAG] = int(overdue.longest.total_seconds() * 1000)
+    if metrics.OVERDUE_ORDERS in found:
+        found[metrics.OVERDUE_LAG] = int(overdue.longest.total_seconds() * 1000)
     for metric, number in found.items():
         observability.add_metric(metric, number)
     summary = {metric.name: number for metric, number in found.items()}

@@ -108,7 +108,7 @@ def alert_followers(
             following = json.dumps({"detail": body["detail"], "after": page.after, "page": number + 1})
             sqs = clients.client("sqs")
             sqs.send_message(QueueUrl=queue_url(sqs, message["eventSourceARN"]), MessageBody=following)
-            observability.add_metric(metrics.CONTINUED)
+            observability.add_metric(metrics.SELF_REQUEUED)
         mark_page_notified(shop, page)
     said = {"news": event.name, "product_id": event.data.product_id, "mails": mails, "page": number}
     more = page is not None and page.after is not None

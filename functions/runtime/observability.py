@@ -76,7 +76,7 @@ def _add_invocation_metrics(
     """
     if (age_ms := _iterator_age_ms(event)) is not None:
         metrics_buffer.add_metric(metrics.PROCESSING_LAG, age_ms)
-    consumed = (metrics.READ_UNITS, metrics.WRITE_UNITS, metrics.THROTTLES)
+    consumed = (metrics.READ_UNITS, metrics.WRITE_UNITS, metrics.THROTTLES_BY_FUNCTION)
     for metric, by_now, then in zip(consumed, capacity_units.totals, before, strict=True):
         metrics_buffer.add_metric(metric, by_now - then)
 
@@ -90,7 +90,7 @@ def _report_throttling(metrics_buffer: MetricsBuffer, throttled: Counter[Throttl
         key = capacity_units.last_throttled_key(why)
         key = key if key.startswith(SHARED_PARTITIONS) else key.partition("#")[0]
         log.warning("requests_throttled", extra={**why._asdict(), "key": key, "requests": requests})
-        metrics_buffer.add_metric(metrics.THROTTLED, requests, resource=why.target, reason=why.reason)
+        metrics_buffer.add_metric(metrics.THROTTLES_BY_RESOURCE, requests, resource=why.target, reason=why.reason)
 
 
 def _resume_garbage_collection() -> None:
@@ -126,7 +126,7 @@ def log_effect(message: str, shop: Shop, event: ReceivedEvent, *, effect: str | 
     # event of such a deletion has the time of the `ttl`, which is in the future. Then the lag is negative: count 0.
     lag_ms = max(0, int(lag.total_seconds() * 1000))
     add_metric(metrics.PROCESSING_LAG, lag_ms)
-    add_metric(metrics.EFFECTS_DUPLICATE if effect is None else metrics.EFFECTS_ACCEPTED)
+    add_metric(metrics.EFFECTS_SKIPPED if effect is None else metrics.EFFECTS_ACCEPTED)
     about = {"event_id": event.id, "order_id": getattr(event.data, "order_id", None), "effect": effect, **more}
     how = {"lag_ms": lag_ms, "attempt": event.attempt, "units": capacity_units.consumed_since_last_call()}
     # Log a failed refund as a warning, because a person must handle it.

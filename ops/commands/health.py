@@ -152,7 +152,7 @@ def _reasons(target: ShopTarget, now: datetime, function: str) -> Iterator[str]:
         if count := sum(_fetch_own_datapoints(target, metric, "Sum", now, function)):
             yield f"{count:,.0f} {words}"
     client, namespace = target.client("cloudwatch"), target.outputs["StackName"]
-    for one in client.list_metrics(Namespace=namespace, MetricName=metrics.THROTTLED.name)["Metrics"]:
+    for one in client.list_metrics(Namespace=namespace, MetricName=metrics.THROTTLES_BY_RESOURCE.name)["Metrics"]:
         of = one["Dimensions"]
         if count := sum(_fetch_datapoints(target, namespace, one["MetricName"], of, "Sum", now, LEVEL_WINDOW, 60)):
             names = {dimension["Name"]: dimension["Value"] for dimension in of}

@@ -569,7 +569,7 @@ INCIDENTS: Mapping[str, Callable[[Scene, AlarmDefinition], Incident]] = {
     "api-crashes": crashing,
     "api-busy": busy,
     "throttling": throttled,
-    "lapse-backlog": not_lapsing,
+    "overdue-orders": not_lapsing,
     "archive-mismatch": mismatching,
     "backlog-monitor-silent": unwatched,
     "mail-reputation": bouncing,

@@ -1141,7 +1141,7 @@ CHECKED_MUTANTS = (
     ),
     CheckedMutant(
         "alarm on throttling counts thousands",
-        edit_template(partial(scale_thresholds, "Throttles", 1000)),
+        edit_template(partial(scale_thresholds, "ThrottlesByFunction", 1000)),
         test_alarms.test_throttled_requests_raise_an_alarm_if_there_are_more_than_20,
     ),
     CheckedMutant(

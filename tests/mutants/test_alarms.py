@@ -77,8 +77,8 @@ OWN_ALARMS = {
     "over-refunded",
     "throttling",
     "api-busy",
-    "lapse-backlog",
-    "lapse-lag",
+    "overdue-orders",
+    "overdue-lag",
     "archive-mismatch",
 }
 """The names of the alarms on metrics that functions of Orderstream emit."""
@@ -132,7 +132,7 @@ def test_an_unpaid_order_raises_an_alarm_5_minutes_after_its_30_minutes_for_the_
     harness.clock_offset = timedelta(minutes=34)
     assert raised_by(measure_backlog) == set()
     harness.clock_offset = timedelta(minutes=36)
-    assert raised_by(measure_backlog) == {"lapse-backlog"}
+    assert raised_by(measure_backlog) == {"overdue-orders"}
 
 
 def test_a_sent_order_raises_an_alarm_5_minutes_after_its_30_days_for_the_delivery(harness: ShopHarness) -> None:
@@ -144,7 +144,7 @@ def test_a_sent_order_raises_an_alarm_5_minutes_after_its_30_days_for_the_delive
     harness.clock_offset = timedelta(days=30, minutes=4)
     assert raised_by(measure_backlog) == set()
     harness.clock_offset = timedelta(days=30, minutes=6)
-    assert raised_by(measure_backlog) == {"lapse-backlog"}
+    assert raised_by(measure_backlog) == {"overdue-orders"}
 
 
 # counts ---------------------------------------------------------------------------------------------------------------

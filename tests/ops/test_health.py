@@ -137,7 +137,7 @@ def test_an_effect_that_is_later_than_its_service_level_is_reported_with_the_rea
     assert line.status == "mail: one of 100 takes more than 75 s (level: 60 s); the metrics show no reason"
     measured("EffectsFailed", 3, STACK, at, function="order_notification")
     measured("OutOfTime", 2, STACK, at, function="order_notification")
-    measured("Throttled", 40, STACK, at, resource="GSI2", reason="IndexWriteKeyRangeThroughputExceeded")
+    measured("ThrottlesByResource", 40, STACK, at, resource="GSI2", reason="IndexWriteKeyRangeThroughputExceeded")
     (line,) = lines(where, "service level")
     assert line.status.endswith(
         "; 3 failed attempts, 2 invocations out of time, "

@@ -61,7 +61,7 @@ def test_a_call_is_one_line_in_cloudwatchs_own_format() -> None:
     tally.add_metric(m.READ_UNITS, 1)
     tally.add_metric(m.PROCESSING_LAG, 40)
     tally.add_metric(m.PROCESSING_LAG, 0)
-    tally.add_metric(m.THROTTLES)
+    tally.add_metric(m.THROTTLES_BY_FUNCTION)
     tally.add_metric(m.ORDERS_PAID)
     (line,) = lines(tally)
     assert line == {
@@ -79,7 +79,7 @@ def test_a_call_is_one_line_in_cloudwatchs_own_format() -> None:
                 {
                     "Namespace": "shop",
                     "Dimensions": [["function"], []],
-                    "Metrics": [{"Name": "Throttles", "Unit": "Count"}],
+                    "Metrics": [{"Name": "ThrottlesByFunction", "Unit": "Count"}],
                 },
                 {"Namespace": "shop", "Dimensions": [[]], "Metrics": [{"Name": "OrdersPaid", "Unit": "Count"}]},
             ],
@@ -87,7 +87,7 @@ def test_a_call_is_one_line_in_cloudwatchs_own_format() -> None:
         "function": "copies_reader",
         "ReadUnits": 3.5,
         "Lag": [40, 0],
-        "Throttles": 1,
+        "ThrottlesByFunction": 1,
         "OrdersPaid": 1,
     }
 
@@ -157,7 +157,7 @@ def test_an_effect_is_accepted_once_and_a_duplicate_as_often_as_it_comes_again(
     for reaction in ("refund", "product_alert"):
         WORKERS[reaction].handler({"Records": harness.take_messages(reaction)}, None)
         assert told.values(m.EFFECTS_ACCEPTED, function=reaction) == [], reaction
-        assert told.values(m.EFFECTS_DUPLICATE, function=reaction) == [
+        assert told.values(m.EFFECTS_SKIPPED, function=reaction) == [
             len(told.values(m.PROCESSING_LAG, function=reaction))
         ]
 
@@ -201,11 +201,13 @@ def test_throttled_requests_are_counted(harness: ShopHarness, told: EmittedMetri
     with fail_calls("dynamodb", "Query", "ProvisionedThroughputExceededException"), pytest.raises(RunIncomplete):
         order_deadlines.handler({"time": due}, None)
     assert (
-        told.values(m.THROTTLES) == told.values(m.THROTTLES, function="order_deadlines") == [2 * STATUS_SHARDS.read]
+        told.values(m.THROTTLES_BY_FUNCTION)
+        == told.values(m.THROTTLES_BY_FUNCTION, function="order_deadlines")
+        == [2 * STATUS_SHARDS.read]
     ), "of each queue"
     told.clear()
     order_deadlines.handler({"time": due}, None)
-    assert told.values(m.THROTTLES) == []
+    assert told.values(m.THROTTLES_BY_FUNCTION) == []
 
 
 def test_throttled_requests_are_logged_and_counted_by_their_reason(
@@ -228,13 +230,13 @@ def test_throttled_requests_are_logged_and_counted_by_their_reason(
     finally:
         events.unregister("before-send.dynamodb.Query", answer)
     attempts = 2 * 4  # one Query for each list, and the client's three retries
-    assert told.values(m.THROTTLED, resource="GSI2", reason=why["reason"]) == [attempts]
+    assert told.values(m.THROTTLES_BY_RESOURCE, resource="GSI2", reason=why["reason"]) == [attempts]
     (line,) = [vars(record) for record in caplog.records if record.message == "requests_throttled"]
     found = {name: line[name] for name in ("reason", "resource", "key", "requests")}
     assert found == {**why, "key": "STATUS#SHIPPED#1", "requests": attempts}
     told.clear()
     order_deadlines.handler(event, None)
-    assert told.values(m.THROTTLED, resource="GSI2", reason=why["reason"]) == []
+    assert told.values(m.THROTTLES_BY_RESOURCE, resource="GSI2", reason=why["reason"]) == []
 
 
 @pytest.mark.parametrize(
@@ -399,7 +401,7 @@ def test_redriven_documents_and_their_marks_are_not_in_the_backlog(harness: Shop
     for key in (*keys, f"redriven/{keys[0]}", f"redriven/{keys[3]}", "redriven/parked/long/gone.json"):
         clients.client("s3").put_object(Bucket="failures", Key=key, Body=b"{}")
     found = backlog_metrics.handler({}, None)
-    nothing_waits = {"UnmatchedPayments": 0, "OrdersStalled": 0, "LapseBacklog": 0, "LapseLag": 0}
+    nothing_waits = {"UnmatchedPayments": 0, "OrdersStalled": 0, "OverdueOrders": 0, "OverdueLag": 0}
     assert found == {"ParkedWaiting": 1, "ArchiveMismatches": 1, "FailedBatchesWaiting": 1, **nothing_waits}
     assert {name: line[name] for line in told.lines for name in found} == found
 
@@ -429,12 +431,12 @@ def test_an_order_is_overdue_from_five_minutes_after_its_time_was_over_until_it_
 
     def overdue(after: timedelta) -> int:
         harness.clock_offset = after
-        return backlog_metrics.handler({}, None)["LapseBacklog"]
+        return backlog_metrics.handler({}, None)["OverdueOrders"]
 
     assert [overdue(timedelta(minutes=minutes)) for minutes in (34, 36)] == [0, 1], "unpaid"
     assert [overdue(timedelta(days=30, minutes=minutes)) for minutes in (4, 6)] == [1, 2], "and not confirmed"
     harness.lapse(harness.now().isoformat())
-    assert backlog_metrics.handler({}, None)["LapseBacklog"] == 0
+    assert backlog_metrics.handler({}, None)["OverdueOrders"] == 0
 
 
 def test_the_lag_of_deadlines_is_that_of_the_oldest_order(harness: ShopHarness) -> None:
@@ -444,10 +446,10 @@ def test_the_lag_of_deadlines_is_that_of_the_oldest_order(harness: ShopHarness) 
     harness.place_order("key-2", mug=1)
     harness.clock_offset = timedelta(minutes=60)
     found = backlog_metrics.handler({}, None)
-    assert found["LapseBacklog"] == 2
-    assert found["LapseLag"] == pytest.approx(30 * 60 * 1000, abs=5_000)
+    assert found["OverdueOrders"] == 2
+    assert found["OverdueLag"] == pytest.approx(30 * 60 * 1000, abs=5_000)
     harness.lapse(harness.now().isoformat())
-    assert backlog_metrics.handler({}, None)["LapseLag"] == 0
+    assert backlog_metrics.handler({}, None)["OverdueLag"] == 0
 
 
 def test_a_backlog_that_cannot_be_counted_in_time_hides_no_other(harness: ShopHarness, told: EmittedMetrics) -> None:
@@ -461,7 +463,7 @@ def test_a_backlog_that_cannot_be_counted_in_time_hides_no_other(harness: ShopHa
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ScheduledRun, "_handle", context.spending(1, takes))
         found = backlog_metrics.handler({}, context)
-    assert (found["OrdersStalled"], found["LapseBacklog"]) == (1, 3), "at least so many"
+    assert (found["OrdersStalled"], found["OverdueOrders"]) == (1, 3), "at least so many"
     assert found["UnmatchedPayments"] == 0
     assert told.values(m.OUT_OF_TIME, function="backlog_metrics") == [1]
 
@@ -471,4 +473,4 @@ def test_a_backlog_that_was_not_looked_at_is_not_reported_as_empty(harness: Shop
     harness.place_order(mug=1)
     harness.clock_offset = timedelta(hours=1)
     found = backlog_metrics.handler({}, FakeContext(MARGIN_SECONDS - 1))
-    assert found.keys() & {"LapseBacklog", "LapseLag"} == set()
+    assert found.keys() & {"OverdueOrders", "OverdueLag"} == set()
