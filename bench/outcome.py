@@ -13,7 +13,7 @@ from typing import Any
 from boto3.dynamodb.types import TypeDeserializer
 
 from bench.pair import PLENTY, BenchShop, UsualShop
-from functions.model.entities import METRIC_SHARDS, PurchasedLine, TimelineEntry
+from functions.model.entities import SALES_MINUTE_SHARDS, PurchasedLine, TimelineEntry
 
 
 @dataclass
@@ -76,7 +76,7 @@ OURS = KeyView(
         "Activity": "activity",
         "Notification": "notification",
         "BestSeller": "best seller",
-        "Metric": "metric",
+        "SalesMinute": "metric",
         "Stock": "stock",
         "Sale": "sale",
         "Payment": "payment",
@@ -156,7 +156,7 @@ def metric_totals(shop: BenchShop, order_id: str) -> Counter[str]:
     if isinstance(shop, UsualShop):
         key, pieces = shop.modules["items"].queue("metric", order_id), "pieces"
     else:
-        key, pieces = f"METRIC#{METRIC_SHARDS.of(order_id)}", "units"
+        key, pieces = f"SALES_MINUTE#{SALES_MINUTE_SHARDS.of(order_id)}", "units"
     sums: Counter[str] = Counter()
     for item in map(deserialize, shop.harness.partition(key)):
         sums.update(orders=item["orders"], pieces=item[pieces], revenue=item["revenue"])

@@ -97,12 +97,12 @@ ORDER_STORAGE: Mapping[str, Stored] = {
     "PaymentClaim": Stored(140, kept=(140, 0)),
     "OrderSummary": Stored(280, kept=(240, 0)),
     "OrderNumber": Stored(150, kept=(150, 0)),
-    "Expiry": Stored(170),
+    "ExpiryMarker": Stored(170),
     "Sale": Stored(490, days=retention.SALE_DAYS),
     "Notification": Stored(1_580, days=retention.NOTIFICATION_DAYS),
     "Activity": Stored(1_730, 2_230, days=retention.ACTIVITY_DAYS),
     "Contribution": Stored(380, days=30 + retention.SEASON_OPEN_DAYS),
-    "Metric": Stored(160, days=retention.METRIC_DAYS),
+    "SalesMinute": Stored(160, days=retention.METRIC_DAYS),
 }
 """The items of a delivered order, by type. Without items that many orders share: totals of products, invoice series."""
 # fmt: on

@@ -29,13 +29,13 @@ from datetime import UTC, datetime, timedelta
 from functools import cache
 
 from functions.dynamodb.codec import Image
-from functions.model.table import ACTIVITY, CONTRIBUTION, METRIC, ORDER, SALE
+from functions.model.table import ACTIVITY, CONTRIBUTION, ORDER, SALE, SALES_MINUTE
 from local.dynamodb_engine import TTL_ATTRIBUTE, Engine
 
 MAX_DURATION = timedelta(days=36_525)
 UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
-KEPT_TYPES = (*CONTRIBUTION.types, METRIC.type, SALE.type)
+KEPT_TYPES = (*CONTRIBUTION.types, SALES_MINUTE.type, SALE.type)
 """The types that an advance keeps: the sales of a product and of a minute, and the contributions of items to totals.
 
 If the contribution of an order were deleted, a later cancellation would count the order twice, the archive would wait

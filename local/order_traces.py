@@ -23,7 +23,7 @@ from datetime import datetime
 from typing import Any
 
 from functions.model.reactions import REACTIONS
-from functions.model.table import EXPIRY, ROWS_BY_TYPE
+from functions.model.table import EXPIRY_MARKER, ROWS_BY_TYPE
 from local.activity_log import ActivityLogEntry
 from local.invocation_spans import WRITES, sum_units
 
@@ -321,7 +321,7 @@ class _Builder:
         row = ROWS_BY_TYPE.get(entry["type"])
         name = f"{entry['event']} {entry['type']}"
         span = Span(f"record-{entry['sequence']}", "record", name, entries=[entry])
-        if row is not None and entry["type"] != EXPIRY.type:  # the expiry of an order begins a chapter
+        if row is not None and entry["type"] != EXPIRY_MARKER.type:  # the expiry of an order begins a chapter
             span.fold = BY_PRODUCTS.get(row.kind)
         span.detail = _describe_changes(entry)
         write = self._find_write(entry)

@@ -79,7 +79,7 @@ class PatternExplorer:
         queues = {UNFINISHED_ERASURES.id: get_args(e.ErasureStatus)[0], UNMATCHED_PAYMENTS_BY_DATE.id: "UNMATCHED"}
         return {
             "items": [
-                asdict(form) | ({"examples": {"queue": [queues[form.id]]}} if form.id in queues else {})
+                asdict(form) | ({"examples": {"open_status": [queues[form.id]]}} if form.id in queues else {})
                 for form in describe_patterns()
             ],
             "examples": found,
@@ -313,7 +313,7 @@ def find_examples(table: Table, customer_id: str | None) -> Mapping[str, Iterabl
         "category": {e.ROOT_CATEGORY: None},
         "path": {e.ROOT_CATEGORY: None},
         "parent": {e.ROOT_CATEGORY: None},
-        "queue": dict.fromkeys(e.OPEN_STATUSES),
+        "open_status": dict.fromkeys(e.OPEN_STATUSES),
         "name": dict.fromkeys(get_args(e.SettingsName)),
         "reaction": {reaction.name: None for reaction in REACTIONS if reaction.function},
         "season": {season_of(now): None},
@@ -340,7 +340,7 @@ def _example_items(table: Table, customer_id: str | None) -> Iterator[Any]:
         orders += table.query(ORDERS_OF_CUSTOMER, customer_id=customer_id, limit=MAX_EXAMPLES).items
         yield from table.query(ACCOUNTS_OF_CUSTOMER, customer_id=customer_id, limit=MAX_EXAMPLES).items
     for queue in () if orders else e.OPEN_STATUSES:
-        orders += table.query(ORDERS_BY_STATUS_NEWEST_FIRST, queue=queue, limit=MAX_EXAMPLES).items
+        orders += table.query(ORDERS_BY_STATUS_NEWEST_FIRST, open_status=queue, limit=MAX_EXAMPLES).items
     yield from orders
     for order in orders[:1]:
         try:

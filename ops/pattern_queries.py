@@ -21,9 +21,9 @@ CATEGORY_PATHS = ("path", "parent", "offered_in")
 """The arguments that are the path of a category."""
 Pattern: TypeAlias = Get[Any] | Query[Any]
 NOUNS = {
-    "ArchivedOrder": "Order", "BestSeller": "Sale", "Campaign": "Notification", "Effect": "Reaction",
+    "ArchivedOrder": "Order", "BestSeller": "Sale", "Campaign": "Notification", "ReactionProgress": "Reaction",
     "EmailClaim": "Customer", "Entry": "Account", "ErasedCustomer": "Customer", "ImportLines": "Import",
-    "ImportPart": "Import", "InvoiceSeries": "Invoice", "Metric": "Sale", "OrderNumber": "Order",
+    "ImportPart": "Import", "InvoiceSeries": "Invoice", "SalesMinute": "Sale", "OrderNumber": "Order",
     "OrderSummary": "Order", "PaymentClaim": "Payment", "Rating": "Review", "RedemptionPool": "Discount",
     "SeparateStock": "Stock", "Settings": "Customer",
 }  # fmt: skip

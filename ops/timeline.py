@@ -13,9 +13,19 @@ from typing import Any
 from functions.dynamodb.keys import Instant
 from functions.dynamodb.table import Table
 from functions.model.changes import make_change_id
-from functions.model.entities import Customer, Effect, Invoice, Notification, Order, Payment, Refund, Return, Shipment
+from functions.model.entities import (
+    Customer,
+    Invoice,
+    Notification,
+    Order,
+    Payment,
+    ReactionProgress,
+    Refund,
+    Return,
+    Shipment,
+)
 from functions.model.money import format_amount
-from functions.model.patterns import CUSTOMER_OR_ERASED_BY_ID, EFFECT_BY_ID
+from functions.model.patterns import CUSTOMER_OR_ERASED_BY_ID, REACTION_PROGRESS_BY_ID
 from functions.model.table import CUSTOMER
 from functions.model.timelines import merge_timeline
 from functions.shop.customer_names import REACTION as RENAMING
@@ -44,7 +54,7 @@ def build_timeline(
 
 
 def entries_from_table(
-    order: Any, items: Iterable[Any], mails: Sequence[Notification], effects: Sequence[Effect]
+    order: Any, items: Iterable[Any], mails: Sequence[Notification], effects: Sequence[ReactionProgress]
 ) -> Iterator[TimelineEntry]:
     """Build timeline entries of an order from its items in the table, and yield them in any order.
 
@@ -93,7 +103,7 @@ def _make_entry(at: Instant, kind: str, text: str) -> TimelineEntry:
     return {"at": at, "kind": kind, "text": text}
 
 
-def list_effects(table: Table, order: Any) -> list[Effect]:
+def list_effects(table: Table, order: Any) -> list[ReactionProgress]:
     """Return the Effect item of the change of the customer that gave the order its customer's name.
 
     The item records how far the worker has come that copies the name to the customer's orders. The result is empty if
@@ -103,5 +113,5 @@ def list_effects(table: Table, order: Any) -> list[Effect]:
     if not (isinstance(order, Order) and isinstance(customer, Customer)):
         return []
     change_id = make_change_id(CUSTOMER, CUSTOMER.encode(customer), order.customer_version, "MODIFY")
-    effect = table.get(EFFECT_BY_ID, effect_id=change_id, reaction=RENAMING)
+    effect = table.get(REACTION_PROGRESS_BY_ID, effect_id=change_id, reaction=RENAMING)
     return [effect] if effect else []

@@ -36,7 +36,7 @@ async function read(from, to, signal) {
   let cursor = null;
   for (let pages = 0; pages < MOST_PAGES; pages += 1) {
     const query = new URLSearchParams({ from: new Date(from).toISOString(), to: new Date(to).toISOString(), limit: PAGE, ...(cursor && { cursor }) });
-    const found = await get(`/api/insight/metrics?${query}`, { as: staffMember(), signal });
+    const found = await get(`/api/insight/sales-by-minute?${query}`, { as: staffMember(), signal });
     points.push(...found.items);
     cursor = found.cursor;
     if (!cursor) return { points, isAll: true };

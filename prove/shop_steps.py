@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, Protocol
 
-from functions.model.table import EXPIRY, ORDER
+from functions.model.table import EXPIRY_MARKER, ORDER
 from local.load_test import check_orders
 from ops.commands.canary_setup import set_up_canary
 from ops.commands.drift import DriftCheck, format_report
@@ -207,7 +207,7 @@ def archive(target: ShopOfTarget) -> Outcome:
         began = time.monotonic()
         target.shop.client("dynamodb").update_item(
             TableName=target.shop.outputs["TableName"],
-            Key=EXPIRY.key(order_id=order["order_id"]),
+            Key=EXPIRY_MARKER.key(order_id=order["order_id"]),
             UpdateExpression="SET #ttl = :past",
             ConditionExpression="attribute_exists(PK)",
             ExpressionAttributeNames={"#ttl": "ttl"},
@@ -228,7 +228,7 @@ def archived_objects(shop: ShopTarget, order: dict[str, Any]) -> Sequence[Any]:
 
 def _explain_late_archive(target: ShopOfTarget, order: dict[str, Any]) -> None:
     """Raise NotPossible if DynamoDB has not deleted the marker yet, which is its right. Raise StepFailed otherwise."""
-    key = EXPIRY.key(order_id=order["order_id"])
+    key = EXPIRY_MARKER.key(order_id=order["order_id"])
     found = target.shop.client("dynamodb").get_item(
         TableName=target.shop.outputs["TableName"], Key=key, ConsistentRead=True
     )

@@ -55,17 +55,17 @@ class Deployment:
 
 
 SHARDS: Mapping[str, int] = {
-    "STATUS#{queue}#{shard}": e.STATUS_SHARDS.written,
+    "STATUS#{open_status}#{shard}": e.STATUS_SHARDS.written,
     "ACTIVITY#{day}#{shard}": e.ACTIVITY_SHARDS.written,
-    "METRIC#{shard}": e.METRIC_SHARDS.written,
+    "SALES_MINUTE#{shard}": e.SALES_MINUTE_SHARDS.written,
     "SEASON#{season}#{shard}": e.SEASON_SHARDS.written,
     "SALES#{product_id}#{shard}": e.SALE_SHARDS.written,
 }
 
 
 def list_of(partition: str) -> str:
-    """Return the template of a partition key as SHARDS has it: STATUS#PAID#{shard} is one of STATUS#{queue}#{shard}."""
-    return re.sub(r"^STATUS#\w+#", "STATUS#{queue}#", partition)
+    """Return the template of a partition key as SHARDS has it: STATUS#PAID#{shard} is one of STATUS#{open_status}#{shard}."""
+    return re.sub(r"^STATUS#\w+#", "STATUS#{open_status}#", partition)
 
 
 def load_deployment() -> Deployment:

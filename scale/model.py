@@ -47,14 +47,14 @@ INCREASING = (
     "SALES#{product_id}#{shard}",
     "ACTIVITY#{day}#{shard}",
     "CUSTOMER#{customer_id}",
-    "STATUS#{queue}#{shard}",
+    "STATUS#{open_status}#{shard}",
 )
 """The partition keys whose newest sort key is always the last, so that a split does not help."""
 SHARED_FIELDS = ("product_id", "customer_id", "shard", "series")
 PRODUCT_TYPES = ("BestSeller", "Sale", "Product")
 JOINT = (COPIES, FULFILMENT)
 """The functions whose batches share a transaction."""
-VERSIONED = ("BestSeller", "Metric", "InvoiceSeries")
+VERSIONED = ("BestSeller", "SalesMinute", "InvoiceSeries")
 """The shared items whose writes require the version that was read before."""
 TARGETS: Mapping[str, tuple[str, ...]] = {
     name: tuple(reaction.name for reaction in REACTIONS if name in reaction.event_names)

@@ -146,9 +146,9 @@ def _describe_key(where: str, partition: str, sort: str | None = None) -> tuple[
     """Return the type of an item (of a Query: "") and the template of its partition key."""
     for index, first, second, row, template in _templates():
         if index == where and first.match(partition) and (sort is None or second.match(sort)):
-            if "{queue}" in template:  # each queue of orders, payments or erasures has partitions of its own
+            if "{open_status}" in template:  # each queue of orders, payments or erasures has partitions of its own
                 queue = partition.split("#")[1]
-                return row.type if sort is not None else "", template.replace("{queue}", queue)
+                return row.type if sort is not None else "", template.replace("{open_status}", queue)
             return row.type if sort is not None else "", template
     raise ValueError(f"{where} has no row for the key {partition} / {sort}")
 

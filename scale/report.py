@@ -295,8 +295,8 @@ def _numbers(deployment: Deployment) -> Iterator[tuple[str, ...]]:
         "each parallel batch has its own transaction of totals; the copies of a batch are sent at the same time anyway",
     )  # fmt: skip
     yield (
-        "METRIC_SHARDS in functions/model/entities/sharding.py", "sales of a minute",
-        f"{deployment.shards['METRIC#{shard}']}",
+        "SALES_MINUTE_SHARDS in functions/model/entities/sharding.py", "sales of a minute",
+        f"{deployment.shards['SALES_MINUTE#{shard}']}",
         ("each transaction of totals writes to the items of the minute; with few, transactions wait for each other. A list "
          "of minutes costs a request and at least half a read unit for each shard"),
     )  # fmt: skip

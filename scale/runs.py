@@ -147,7 +147,9 @@ class Run:
 
 def key_effects(key: str) -> tuple[str, ...]:
     """Return the effects that need a shared key."""
-    if any(name in key for name in ("Metric", "METRIC", "BestSeller", "SEASON", "SALES", "ACTIVITY", "PRODUCT#")):
+    if any(
+        name in key for name in ("SalesMinute", "SALES_MINUTE", "BestSeller", "SEASON", "SALES", "ACTIVITY", "PRODUCT#")
+    ):
         return (COPIED,)
     if "InvoiceSeries" in key or "SERIES#" in key:
         return (ORDER,)

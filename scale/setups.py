@@ -14,9 +14,9 @@ INVOICE_LANES, LANE_CONCURRENCY = 8, 16
 MAIL_CONCURRENCY = 1_000
 """How many workers send order mails with raised quotas: Lambda's maximum, which `mails_per_second` gives from 8,400 on."""
 MORE_SHARDS: Mapping[str, int] = {
-    "METRIC#{shard}": 128,
+    "SALES_MINUTE#{shard}": 128,
     "ACTIVITY#{day}#{shard}": 16,
-    "STATUS#{queue}#{shard}": 8,
+    "STATUS#{open_status}#{shard}": 8,
     "SALES#{product_id}#{shard}": 4,
 }
 """The shards that the raised quotas need. An index list with time as sort key takes 1,000 writes a second a shard."""

@@ -50,7 +50,7 @@ def test_an_order_goes_from_the_request_to_the_archive_and_its_bytes_come_back_e
     assert len(subjects) == len(set(subjects)) == 4, "placed, paid, on its way, arrived: one mail each"
     before = harness.partition(f"ORDER#{order_id}")
     assert {image["type"]["S"] for image in before} == {
-        "Order", "Expiry", "Invoice", "Payment", "Shipment",
+        "Order", "ExpiryMarker", "Invoice", "Payment", "Shipment",
     }  # fmt: skip
 
     harness.advance_days(days=396)
@@ -59,7 +59,7 @@ def test_an_order_goes_from_the_request_to_the_archive_and_its_bytes_come_back_e
     assert isinstance(stub, ArchivedOrder)
     body = harness.objects("archive")[stub.object_key]
     assert hashlib.sha256(body).hexdigest() == stub.sha256
-    kept = [image for image in before if image["type"]["S"] != "Expiry"]  # its expiry started the archive
+    kept = [image for image in before if image["type"]["S"] != "ExpiryMarker"]  # its expiry started the archive
     assert parse_archive(body) == kept
     assert {image["type"]["S"] for image in harness.partition(f"ORDER#{order_id}")} == {"ArchivedOrder", "Invoice"}
     (summary,) = orders.list_orders_of_customer(harness.shop, ANN, ANN.id, 10, None).items
@@ -111,7 +111,7 @@ def test_an_order_paid_shipped_and_returned_in_parts_is_archived_and_its_money_a
     harness.process_all()
     stub = orders.get_order(harness.shop, ANN, order_id)
     assert isinstance(stub, ArchivedOrder)
-    kept = [image for image in before if image["type"]["S"] != "Expiry"]
+    kept = [image for image in before if image["type"]["S"] != "ExpiryMarker"]
     assert parse_archive(harness.objects("archive")[stub.object_key]) == kept
     counted = Counter(image["type"]["S"] for image in kept)
     assert (counted["Payment"], counted["Refund"], counted["Return"], counted["Shipment"]) == (2, 2, 1, 2)

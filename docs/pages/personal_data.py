@@ -99,7 +99,7 @@ def _duration(row: Row[Any]) -> str:
     place = personal_data.find_place(row)
     if row.erasure == "keep":
         return "as long as the law requires; the shop never deletes it"
-    if row.has_ttl and row is not t.EXPIRY:
+    if row.has_ttl and row is not t.EXPIRY_MARKER:
         return describe_expiry(row)
     if place is not None and place.found_by == "order_id" and row not in (t.ARCHIVED_ORDER, t.KEPT_EVENT):
         return f"{STAGES['prod'].closed_order_days} days after the order is closed (a setting), then in the archive"

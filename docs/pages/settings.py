@@ -7,7 +7,7 @@ from dataclasses import Field, fields
 from typing import Any
 
 from docs import markdown
-from functions.model.entities import METRIC_SHARDS, SALE_SHARDS, STATUS_SHARDS
+from functions.model.entities import SALE_SHARDS, SALES_MINUTE_SHARDS, STATUS_SHARDS
 from stacks.stage import LOG_RETENTION_DAYS, STAGES, Stage
 
 POINTER = re.compile(r"\bdocs/([\w/-]+)\.md")
@@ -83,7 +83,7 @@ all other settings, and `protect`. `make deploy STAGE=staging` creates its stack
     yield "`protect` follows from the stage, or from the stage that it is like. You cannot switch it off."
     yield "## Fixed values, and their reasons"
     yield f"""
-- **Shards** of queues and feeds ({STATUS_SHARDS.written}), of the sales of a minute ({METRIC_SHARDS.written}) and of a
+- **Shards** of queues and feeds ({STATUS_SHARDS.written}), of the sales of a minute ({SALES_MINUTE_SHARDS.written}) and of a
   product's sales ({SALE_SHARDS.written}), in functions/model/entities/sharding.py. An item's shard is calculated from
   its id and is part of its key, and a query costs one request for each shard that is read. To raise them without a gap,
   raise `read` and deploy, then raise `written` and deploy. All functions need the same numbers, so they are constants.

@@ -94,7 +94,7 @@ ROUTES = (
     ("GET", "/best-sellers", "sales_statistics"),
     ("GET", "/insight/best-sellers", "sales_statistics"),
     ("GET", "/insight/products/{product_id}", "sales_statistics"),
-    ("GET", "/insight/metrics", "sales_statistics"),
+    ("GET", "/insight/sales-by-minute", "sales_statistics"),
     ("GET", "/orders/{order_id}/shipments", "shipments"),
     ("GET", "/shipments", "shipments"),
     ("GET", "/orders/{order_id}/parcel", "shipments"),

@@ -11,13 +11,13 @@ from functools import reduce
 from typing import Any, Literal, TypeAlias, get_args, get_type_hints
 
 from functions.dynamodb.codec import SCALAR_TYPES, is_list, is_map, set_element_type, unwrap_newtype, unwrap_optional
-from functions.model.table import ACTIVITY, ARCHIVED_ORDER, EXPIRY, ORDER, rows_beside
+from functions.model.table import ACTIVITY, ARCHIVED_ORDER, EXPIRY_MARKER, ORDER, rows_beside
 
 ColumnType: TypeAlias = "str | tuple[Literal['array', 'map'], ColumnType] | Mapping[str, ColumnType]"
 """A type of SQL: "string", "int" or "boolean"; an array; a map with texts as keys; or a structure with its fields."""
 Structure: TypeAlias = Mapping[str, ColumnType]
 
-ARCHIVED_ROWS = [row for row in rows_beside(ORDER) if row not in (ARCHIVED_ORDER, EXPIRY)]
+ARCHIVED_ROWS = [row for row in rows_beside(ORDER) if row not in (ARCHIVED_ORDER, EXPIRY_MARKER)]
 """The rows whose items an archive object of an order can contain."""
 
 

@@ -134,7 +134,7 @@ CHANGE_TYPES = (
     ChangeType("OrderPaid", t.ORDER, "INSERT", new_status="PAID"),  # an order with total 0 is inserted as PAID
     ChangeType("OrderPlaced", t.ORDER, "INSERT"),
     *_transition_change_types(t.ORDER, states.ORDER_TRANSITIONS),
-    ChangeType("OrderExpired", t.EXPIRY, "REMOVE", only_ttl_deletion=True),
+    ChangeType("OrderExpired", t.EXPIRY_MARKER, "REMOVE", only_ttl_deletion=True),
     ChangeType("OrderArchived", t.ARCHIVED_ORDER, "MODIFY", previous_row=t.ORDER),
     ChangeType("PaymentAuthorised", t.PAYMENT, "INSERT", new_status="AUTHORISED"),
     ChangeType("PaymentCaptured", t.PAYMENT, "INSERT", new_status="CAPTURED"),

@@ -200,7 +200,7 @@ EVENTS = (
     EventContract("OrderReturned",        t.ORDER,           OrderData,    "all goods of an order were returned"),
     EventContract("OrderRefunded",        t.ORDER,           OrderData,    "an amount of an order is refunded without a return"),
     EventContract("OrderOverRefunded",    t.ORDER,           OrderData,    "more money of an order was given back than was paid; a person must check it"),
-    EventContract("OrderExpired",         t.EXPIRY,          ExpiryData,   "the retention of an order ended; it must be archived"),
+    EventContract("OrderExpired",         t.EXPIRY_MARKER,          ExpiryData,   "the retention of an order ended; it must be archived"),
     EventContract("OrderArchived",        t.ARCHIVED_ORDER,  OrderData,    "an order was moved to the archive"),
     EventContract("OrderRestored",        t.ORDER,           OrderData,    "an order was restored from the archive"),
     EventContract("PaymentAuthorised",    t.PAYMENT,         PaymentData,  "a payment is authorised and can be captured"),

@@ -28,7 +28,7 @@ CUSTOMER = Row(
 ERASED_CUSTOMER = Row(
     e.ErasedCustomer,
     "CUSTOMER#{customer_id} / PROFILE",
-    gsi2="ERASURE#{queue}#{shard} / {erased_at}#{customer_id}",
+    gsi2="ERASURE#{open_status}#{shard} / {erased_at}#{customer_id}",
     replaces=CUSTOMER,
     written_by="api, customer_erasure",
     owner="customer_id",
@@ -148,7 +148,7 @@ REDEMPTION_POOL = Row(
 ORDER = Row(
     e.Order,
     "ORDER#{order_id} / ORDER",
-    gsi2="STATUS#{queue}#{shard} / {placed_at}#{order_id}",
+    gsi2="STATUS#{open_status}#{shard} / {placed_at}#{order_id}",
     created_field="placed_at",
     written_by="api, reactions",
     owner="customer_id",
@@ -174,8 +174,8 @@ EARLIER_TIMELINE = Row(
     personal=(),
     purpose="to show what happened to the order",
 )
-EXPIRY = Row(
-    e.Expiry,
+EXPIRY_MARKER = Row(
+    e.ExpiryMarker,
     "ORDER#{order_id} / EXPIRY",
     written_by="api, order_deadlines, archive",
     owner="customer_id",
@@ -187,7 +187,7 @@ EXPIRY = Row(
 PAYMENT = Row(
     e.Payment,
     "ORDER#{order_id} / PAYMENT#{payment_id}",
-    gsi3="PAYMENTS#{queue} / {created_at}#{order_id}#{payment_id}",
+    gsi3="PAYMENTS#{open_status} / {created_at}#{order_id}#{payment_id}",
     written_by="api, refund",
     owner="order_id",
     personal=(),
@@ -203,7 +203,7 @@ PAYMENT_CLAIM = Row(
 KEPT_EVENT = Row(
     e.KeptEvent,
     "ORDER#{order_id} / KEPT#{payment_id}#{object_id}",
-    gsi3="PAYMENTS#{queue} / {created_at}#{order_id}#{payment_id}#{object_id}",
+    gsi3="PAYMENTS#{open_status} / {created_at}#{order_id}#{payment_id}#{object_id}",
     owner="order_id",
     personal=(),
     purpose="to account for the money",
@@ -275,9 +275,9 @@ COMMAND = Row(
     owner=NOBODY,
     purpose="ids only: a repeated request gets the same result",
 )
-EFFECT = Row(
-    e.Effect,
-    "EFFECT#{effect_id} / {reaction}",
+REACTION_PROGRESS = Row(
+    e.ReactionProgress,
+    "REACTION_PROGRESS#{effect_id} / {reaction}",
     kind="marker",
     written_by="reactions",
     owner=NOBODY,
@@ -353,9 +353,9 @@ BEST_SELLER = Row(
     written_by="copies_reader",
     owner=NOBODY,
 )
-METRIC = Row(
-    e.Metric,
-    "METRIC#{shard} / MINUTE#{minute}#{currency}#{shard}",
+SALES_MINUTE = Row(
+    e.SalesMinute,
+    "SALES_MINUTE#{shard} / MINUTE#{minute}#{currency}#{shard}",
     kind="counter",
     written_by="copies_reader",
     owner=NOBODY,

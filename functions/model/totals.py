@@ -34,7 +34,7 @@ PlannedWrite = tuple[Row[Any], Any, Any]
 TOTAL_FIELDS: Mapping[Row[Any], tuple[str, ...]] = {
     t.RATING: ("reviews", "stars"),
     t.BEST_SELLER: ("units",),
-    t.METRIC: ("orders", "units", "revenue"),
+    t.SALES_MINUTE: ("orders", "units", "revenue"),
 }
 """The names of the fields that contain sums, for each type of total item."""
 
@@ -61,7 +61,7 @@ def season_of(at: Instant) -> str:
     return at[:7]
 
 
-def order_contributions(order: e.Order) -> Iterator[e.BestSeller | e.Metric]:
+def order_contributions(order: e.Order) -> Iterator[e.BestSeller | e.SalesMinute]:
     """Yield the amounts that a paid order adds to the best sellers and to the sales per minute.
 
     The amounts are added to the month and the minute in which the order was paid. An order that was never paid adds
@@ -77,7 +77,7 @@ def order_contributions(order: e.Order) -> Iterator[e.BestSeller | e.Metric]:
     yield from _sales_contributions(order.paid_at, order.order_id, order.currency, int(sells), pieces, revenue)
 
 
-def return_contributions(returned: e.Return) -> Iterator[e.BestSeller | e.Metric]:
+def return_contributions(returned: e.Return) -> Iterator[e.BestSeller | e.SalesMinute]:
     """Yield the negative amounts that returned goods add to the best sellers and to the sales per minute.
 
     The amounts are added to the month and the minute of the return.
@@ -90,10 +90,10 @@ def return_contributions(returned: e.Return) -> Iterator[e.BestSeller | e.Metric
 
 def _sales_contributions(
     at: Instant, id: str, currency: str, orders: int, pieces: Mapping[str, int], revenue: int
-) -> Iterator[e.BestSeller | e.Metric]:
+) -> Iterator[e.BestSeller | e.SalesMinute]:
     minute = to_instant(datetime.fromisoformat(at).replace(second=0, microsecond=0))
-    yield e.Metric(
-        shard=e.METRIC_SHARDS.of(id),
+    yield e.SalesMinute(
+        shard=e.SALES_MINUTE_SHARDS.of(id),
         minute=minute,
         currency=currency,
         orders=orders,
@@ -168,7 +168,7 @@ class ContributionChange:
     def matches(self, stored: Mapping[str, Mapping[str, int]]) -> bool:
         """Return whether a `Contribution` item with these amounts is correct.
 
-        The sales of a minute may be in another shard, if queries read it: when METRIC_SHARDS is raised, the amounts of
+        The sales of a minute may be in another shard, if queries read it: when SALES_MINUTE_SHARDS is raised, the amounts of
         items that do not change stay in the shards of before.
         """
         return {_without_shard(where): one for where, one in stored.items()} == {
@@ -255,8 +255,8 @@ def _without_shard(where: str) -> str:
     `where`: the key as "partition key / sort key".
     """
     partition, _, sort = where.partition(" / ")
-    shard = partition.removeprefix(t.METRIC.templates("main")[0].prefix)
-    if shard == partition or int(shard) >= e.METRIC_SHARDS.read:
+    shard = partition.removeprefix(t.SALES_MINUTE.templates("main")[0].prefix)
+    if shard == partition or int(shard) >= e.SALES_MINUTE_SHARDS.read:
         return where
     return sort.removesuffix(f"#{shard}")
 

@@ -24,7 +24,7 @@ from functions.shop.shop import Shop
 R = TypeVar("R")
 
 _metrics_buffer: ContextVar[MetricsBuffer] = ContextVar("tally")
-SHARED_PARTITIONS = ("DISCOUNT#", "METRIC#", "PRODUCT#", "SALES#", "SEASON#", "SERIES#", "STATUS#", "STOCK#")
+SHARED_PARTITIONS = ("DISCOUNT#", "SALES_MINUTE#", "PRODUCT#", "SALES#", "SEASON#", "SERIES#", "STATUS#", "STOCK#")
 """The beginnings of the partition keys that many customers share. They can become hot, and identify no customer."""
 
 

@@ -48,7 +48,7 @@ from functions.model.table import (
     ARCHIVED_ORDER,
     CONTRIBUTION,
     EARLIER_TIMELINE,
-    EXPIRY,
+    EXPIRY_MARKER,
     INVOICE,
     KEPT_EVENT,
     ORDER,
@@ -124,7 +124,7 @@ def start_archiving(shop: Shop, order_id: str, expired_at: Instant) -> OrderSnap
         order = next((shop.table.decode(image) for image in images if image["type"]["S"] == ORDER.type), None)
         if order is None or order.status == "ARCHIVING":
             return order
-        if any(shop.table.decode(image) for image in images if image["type"]["S"] == EXPIRY.type):
+        if any(shop.table.decode(image) for image in images if image["type"]["S"] == EXPIRY_MARKER.type):
             # DynamoDB deleted an expiry marker of this order (an item with a TTL), and this deletion started the
             # archiving. Now the order has a new marker, for example because goods were returned. So archive nothing
             # now: the deletion of the new marker will start the archiving again.

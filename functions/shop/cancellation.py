@@ -15,12 +15,12 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from functions.dynamodb.writes import Write, WriteConflict, put_if_newer, update
-from functions.model.entities import Expiry, Order, QueuedOrder, RefundReason, Shipment
+from functions.model.entities import ExpiryMarker, Order, QueuedOrder, RefundReason, Shipment
 from functions.model.errors import NotFound, WrongState
 from functions.model.patterns import SHIPMENTS_OF_ORDER
 from functions.model.pricing import refund_due
 from functions.model.states import OrderCommand, apply_order_command, apply_shipment_command
-from functions.model.table import EXPIRY, SHIPMENT
+from functions.model.table import EXPIRY_MARKER, SHIPMENT
 from functions.shop import discounts, stock
 from functions.shop.orders import (
     get_order,
@@ -33,7 +33,7 @@ from functions.shop.refunds import plan_refunds
 from functions.shop.shop import Caller, Shop, retry_on_conflict
 
 
-def put_expiry_marker(shop: Shop, order: Order, days: int, since: datetime | None = None) -> Write[Expiry]:
+def put_expiry_marker(shop: Shop, order: Order, days: int, since: datetime | None = None) -> Write[ExpiryMarker]:
     """Return the write of an order's expiry marker: the item whose TTL starts the archiving of the order.
 
     `days`: the number of days until the marker expires, counted from `since` (default: now). The marker contains the
@@ -41,14 +41,14 @@ def put_expiry_marker(shop: Shop, order: Order, days: int, since: datetime | Non
     with WriteConflict. This also applies to a marker that has expired, but is not deleted yet.
     """
     ends = (since or shop.now()) + timedelta(days=days)
-    marker = Expiry(
+    marker = ExpiryMarker(
         order_id=order.order_id,
         customer_id=order.customer_id,
         created_at=order.updated_at,
         ttl=int(ends.timestamp()),
         version=order.version,
     )
-    return put_if_newer(EXPIRY, marker)
+    return put_if_newer(EXPIRY_MARKER, marker)
 
 
 def _close_order(

@@ -18,10 +18,10 @@ from datetime import timedelta
 
 from functions.dynamodb.writes import WriteConflict, copy_attributes, put_if_absent, put_if_held_by
 from functions.model.copies import CUSTOMER_NAME_COPY
-from functions.model.entities import OPEN_STATUSES, Customer, Effect, ErasedCustomer, Order
-from functions.model.patterns import CUSTOMER_OR_ERASED_BY_ID, EFFECT_BY_ID, ORDERS_OF_CUSTOMER_CONSISTENT
+from functions.model.entities import OPEN_STATUSES, Customer, ErasedCustomer, Order, ReactionProgress
+from functions.model.patterns import CUSTOMER_OR_ERASED_BY_ID, ORDERS_OF_CUSTOMER_CONSISTENT, REACTION_PROGRESS_BY_ID
 from functions.model.retention import EFFECT_DAYS
-from functions.model.table import EFFECT
+from functions.model.table import REACTION_PROGRESS
 from functions.shop.shop import Shop
 
 REACTION = "customer_name"
@@ -63,7 +63,7 @@ def propagate_name(shop: Shop, change_id: str, customer_id: str) -> int:
     customer = shop.table.get(CUSTOMER_OR_ERASED_BY_ID, customer_id=customer_id)
     if customer is None:
         return 0
-    progress = shop.table.get(EFFECT_BY_ID, effect_id=change_id, reaction=REACTION)
+    progress = shop.table.get(REACTION_PROGRESS_BY_ID, effect_id=change_id, reaction=REACTION)
     updated = 0
     while True:
         after = progress.result if progress else None
@@ -103,7 +103,7 @@ def set_customer_name(shop: Shop, order_id: str, customer: Customer | ErasedCust
     return True
 
 
-def _save_progress(shop: Shop, progress: Effect | None, change_id: str, after: str) -> Effect:
+def _save_progress(shop: Shop, progress: ReactionProgress | None, change_id: str, after: str) -> ReactionProgress:
     """Store `after`, the position of the next page of orders, in an Effect item (an idempotency record).
 
     `change_id`: the id of the change of the name; the Effect item has the same id. `progress`: the Effect item with the
@@ -112,7 +112,7 @@ def _save_progress(shop: Shop, progress: Effect | None, change_id: str, after: s
     The queue may deliver the message about this change twice at the same time. If the other delivery has stored a
     position in the meantime, raises WriteConflict.
     """
-    noted = Effect(
+    noted = ReactionProgress(
         effect_id=change_id,
         reaction=REACTION,
         result=after,
@@ -120,6 +120,8 @@ def _save_progress(shop: Shop, progress: Effect | None, change_id: str, after: s
         ttl=int((shop.now() + timedelta(days=EFFECT_DAYS)).timestamp()),
     )
     shop.table.write(
-        put_if_absent(EFFECT, noted) if progress is None else put_if_held_by(EFFECT, noted, "result", progress.result)
+        put_if_absent(REACTION_PROGRESS, noted)
+        if progress is None
+        else put_if_held_by(REACTION_PROGRESS, noted, "result", progress.result)
     )
     return noted

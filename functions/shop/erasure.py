@@ -102,7 +102,7 @@ def _delete_settings(shop: Shop, customer_id: str, name: SettingsName) -> Write[
 
 def list_unfinished_erasures(shop: Shop) -> Iterator[ErasedCustomer]:
     """Return the customers whose erasure is not finished, oldest first (access pattern R3)."""
-    return shop.table.query_all(UNFINISHED_ERASURES, queue="ERASING")
+    return shop.table.query_all(UNFINISHED_ERASURES, open_status="ERASING")
 
 
 def list_order_ids_of_customer(shop: Shop, customer_id: str) -> Iterator[str]:

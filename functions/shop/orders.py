@@ -140,7 +140,7 @@ def list_orders_by_status(
     """
     caller.require_group("staff")
     pattern = ORDERS_BY_STATUS_OLDEST_FIRST if oldest_first else ORDERS_BY_STATUS_NEWEST_FIRST
-    return shop.table.query(pattern, queue=status, since=since, until=until, limit=limit, after=after)
+    return shop.table.query(pattern, open_status=status, since=since, until=until, limit=limit, after=after)
 
 
 def list_orders_placed_before(
@@ -150,7 +150,7 @@ def list_orders_placed_before(
 
     `shard`: reads only this shard (partition) of the index; None means all.
     """
-    known: dict[str, str] = {"queue": status} if shard is None else {"queue": status, "shard": str(shard)}
+    known: dict[str, str] = {"open_status": status} if shard is None else {"open_status": status, "shard": str(shard)}
     return shop.table.query_all(ORDERS_BY_STATUS_OLDEST_FIRST, until=to_instant(before), **known)
 
 

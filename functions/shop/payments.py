@@ -299,7 +299,7 @@ def list_unmatched_payments(shop: Shop) -> Iterator[Payment | KeptEvent]:
 
     The index is eventually consistent, so the latest changes may be missing.
     """
-    return shop.table.query_all(UNMATCHED_PAYMENTS_BY_DATE, queue="UNMATCHED")
+    return shop.table.query_all(UNMATCHED_PAYMENTS_BY_DATE, open_status="UNMATCHED")
 
 
 def get_payment_claim(shop: Shop, caller: Caller, payment_id: str) -> PaymentClaim:

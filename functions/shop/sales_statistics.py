@@ -8,9 +8,9 @@ from itertools import groupby
 
 from functions.dynamodb.keys import Instant
 from functions.dynamodb.table import QueryPage
-from functions.model.entities import METRIC_SHARDS, BestSeller, Metric
+from functions.model.entities import SALES_MINUTE_SHARDS, BestSeller, SalesMinute
 from functions.model.patterns import BEST_SELLERS_BY_SEASON, SALES_BY_MINUTE, UNITS_OF_PRODUCT_AND_SEASON
-from functions.model.table import METRIC
+from functions.model.table import SALES_MINUTE
 from functions.shop.shop import Caller, Shop
 
 
@@ -73,7 +73,7 @@ def list_metric_points(
     """
     caller.require_group("staff")
     parts = shop.table.query(
-        SALES_BY_MINUTE, since=since, until=until, limit=(limit + 1) * METRIC_SHARDS.read, after=after
+        SALES_BY_MINUTE, since=since, until=until, limit=(limit + 1) * SALES_MINUTE_SHARDS.read, after=after
     )
     grouped = [list(group) for _, group in groupby(parts.items, lambda part: (part.minute, part.currency))]
     # Each group has the items of one minute and one currency. If the query stopped before the end, items of the last
@@ -83,15 +83,15 @@ def list_metric_points(
     return QueryPage(tuple(map(_merge_shards, grouped[:shown])), _position_before(rest[0][0]) if rest else parts.after)
 
 
-def _position_before(part: Metric) -> str:
+def _position_before(part: SalesMinute) -> str:
     """Return the position just before all items of one minute and currency, so that the next page starts with them.
 
     `part`: any of these items. Each item has the sales of one shard.
     """
-    return METRIC.templates("main")[1].render_prefix({"minute": part.minute, "currency": part.currency})[0]
+    return SALES_MINUTE.templates("main")[1].render_prefix({"minute": part.minute, "currency": part.currency})[0]
 
 
-def _merge_shards(parts: list[Metric]) -> MetricPoint:
+def _merge_shards(parts: list[SalesMinute]) -> MetricPoint:
     return MetricPoint(
         minute=parts[0].minute,
         currency=parts[0].currency,

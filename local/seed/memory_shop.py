@@ -23,7 +23,7 @@ from functions.dynamodb.table import Table
 from functions.handlers.archive_worker import activity_object, parse_archive, serialize_archive
 from functions.handlers.copies_reader import AppliedRecord, apply_record, count_records
 from functions.model import changes, events
-from functions.model.table import ACTIVITY, EXPIRY, ORDER, REFUND, ROWS_BY_TYPE, SHIPMENT
+from functions.model.table import ACTIVITY, EXPIRY_MARKER, ORDER, REFUND, ROWS_BY_TYPE, SHIPMENT
 from functions.shop.archive import replace_order_with_stub, start_archiving
 from functions.shop.fulfilment import fulfil_order
 from functions.shop.refund_processing import ProviderRefundState, process_refund
@@ -32,7 +32,7 @@ from local.seed.memory_table import MemoryTable
 
 REACTION_DELAY = timedelta(seconds=1)
 """How long after its event a reaction runs."""
-SOURCES = frozenset(row.type for row in (ACTIVITY, EXPIRY, ORDER, REFUND, SHIPMENT))
+SOURCES = frozenset(row.type for row in (ACTIVITY, EXPIRY_MARKER, ORDER, REFUND, SHIPMENT))
 """The types of items whose changes lead to a reaction here. The other records are not decoded, which saves a tenth."""
 BATCH = 50
 """How many stream records the copies are made from at once, as in the deployed shop."""

@@ -23,7 +23,7 @@ from functions.dynamodb.codec import Image
 from functions.dynamodb.errors import Permanent, Unreadable
 from functions.dynamodb.keys import InvalidKeyValue, Row
 from functions.dynamodb.writes import WriteConflict
-from functions.model.entities import Stretch
+from functions.model.entities import SweepSegment
 from functions.model.patterns import ORDER_ITEM_COLLECTION
 from functions.model.table import ACTIVITY, COMPANY, CONTRIBUTION, CUSTOMER, ORDER, RETURN, REVIEW
 from functions.shop.shop import Shop
@@ -174,7 +174,7 @@ class DriftCheck:
             with suppress(Unreadable, InvalidKeyValue, Permanent):  # skip unreadable items: the next scan lists them
                 self._check_first(self._make_suspicion((partition, sort)))
 
-        def remember(found: SweepResult, segments: tuple[Stretch, ...]) -> None:
+        def remember(found: SweepResult, segments: tuple[SweepSegment, ...]) -> None:
             if len(self._unsettled) <= MAX_UNSETTLED:
                 checkpoint.save_progress(found, segments, [" / ".join(at) for at in self._unsettled])
 

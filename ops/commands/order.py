@@ -189,7 +189,7 @@ COLUMNS: Mapping[str, Sequence[str]] = {
     "Shipment":      ("shipment_id", "status", "quantities", "carrier", "tracking_number", "updated_at"),
     "Return":        ("return_id", "quantities", "amount", "owed", "created_at"),
     "Invoice":       ("invoice_id", "total", "issued_at"),
-    "Effect":        ("created_at", "reaction", "result"),
+    "ReactionProgress":        ("created_at", "reaction", "result"),
     "Notification":  ("at", "event", "status", "message_id"),
 }
 # fmt: on
@@ -230,7 +230,7 @@ def describe_order(target: ShopTarget, order_id: str) -> Iterator[str]:
     groups["OrderEvent"] = merge_timeline(owned)
     mails = list_notifications(table, stub)
     effects = list_effects(table, order)
-    groups |= {"Effect": effects, "Notification": [*mails]}
+    groups |= {"ReactionProgress": effects, "Notification": [*mails]}
     yield from _format_table("outstanding", ("what", "since"), [*list_outstanding(stub, groups)])
     for kind, items in groups.items():
         yield from _format_table(
@@ -292,7 +292,7 @@ def _format_order(order: Any, images: Iterable[Image]) -> Iterator[str]:
             price = format_amount(line.price, order.currency)
             yield f"  {line.quantity} x {id} at {price}: {', '.join(f'{n} {what}' for what, n in counts.items())}"
     for image in images:
-        if image["type"]["S"] == "Expiry":
+        if image["type"]["S"] == "ExpiryMarker":
             yield f"  expires {instant_from_epoch(int(image['ttl']['N']))}, then it is archived"
 
 

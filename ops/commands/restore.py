@@ -41,7 +41,7 @@ from functions.model.personal_data import personal_attributes
 from functions.model.table import (
     ARCHIVED_ORDER,
     CUSTOMER,
-    EXPIRY,
+    EXPIRY_MARKER,
     KEPT_EVENT,
     ORDER,
     PAYMENT,
@@ -259,7 +259,7 @@ def _missing_items(images: Sequence[Image], there: Mapping[str, Image], now: Ins
         row = _known_row(archived)
         image = _with_index_keys(row, archived)
         found = there.get(image["SK"]["S"])
-        if row in (ORDER, EXPIRY) or (
+        if row in (ORDER, EXPIRY_MARKER) or (
             found and (row.type in TYPES_KEPT_IN_TABLE or _is_already_restored(found, image))
         ):
             continue

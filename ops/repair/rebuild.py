@@ -23,11 +23,11 @@ from functions.handlers.copies_reader import total_writes
 from functions.handlers.event_publisher import MAX_ENTRIES_PER_CALL, to_put_events_entry
 from functions.model import changes, copies, events, totals
 from functions.model.changes import Change
-from functions.model.entities import ArchivedOrder, Expiry, Order
+from functions.model.entities import ArchivedOrder, ExpiryMarker, Order
 from functions.model.patterns import ORDER_ITEM_COLLECTION
 from functions.model.retention import MAX_REPLAY_AGE_DAYS
 from functions.model.states import CLOSED_STATUSES
-from functions.model.table import EXPIRY, ROWS_BY_TYPE
+from functions.model.table import EXPIRY_MARKER, ROWS_BY_TYPE
 from functions.shop.shop import Shop, retry_on_conflict
 from ops.repair.copy_checks import Discrepancy, find_order_discrepancies
 from ops.repair.order_history import list_status_changes
@@ -200,15 +200,21 @@ def _expiry_change(shop: Shop, order: Order) -> Iterator[Change]:
     starts the archiving of the order. Without a marker, this event would never be published. So the caller publishes
     the event of the yielded change. An order whose archiving has started, but not ended, counts as closed.
     """
-    if order.status not in ENDED_STATES or shop.table.batch_get([EXPIRY.key(order_id=order.order_id)], consistent=True):
+    if order.status not in ENDED_STATES or shop.table.batch_get(
+        [EXPIRY_MARKER.key(order_id=order.order_id)], consistent=True
+    ):
         return
-    marker = Expiry(
+    marker = ExpiryMarker(
         order_id=order.order_id,
         customer_id=order.customer_id,
         created_at=order.updated_at,
         ttl=int(shop.now().timestamp()),
     )
-    removal = {"eventName": "REMOVE", "userIdentity": TTL_IDENTITY, "dynamodb": {"OldImage": EXPIRY.encode(marker)}}
+    removal = {
+        "eventName": "REMOVE",
+        "userIdentity": TTL_IDENTITY,
+        "dynamodb": {"OldImage": EXPIRY_MARKER.encode(marker)},
+    }
     if change := changes.parse_change(removal):
         yield change
 

@@ -31,7 +31,7 @@ from functions.dynamodb.writes import Write, WriteConflict
 from functions.model import totals
 from functions.model.entities import Contribution
 from functions.model.retention import EFFECT_DAYS, SEASON_OPEN_DAYS
-from functions.model.table import ARCHIVED_ORDER, BEST_SELLER, CONTRIBUTION, METRIC, ORDER, RETURN, REVIEW
+from functions.model.table import ARCHIVED_ORDER, BEST_SELLER, CONTRIBUTION, ORDER, RETURN, REVIEW, SALES_MINUTE
 from functions.shop.shop import Shop, retry_on_conflict
 from ops.item_keys import ItemKey, item_key, load_existing, match_key
 from ops.repair.copy_checks import (
@@ -589,7 +589,7 @@ def is_final(shop: Shop, where: str) -> bool:
     key = match_key(row, _parse_key(where)) or {}
     if row is BEST_SELLER:
         return shop.now() >= totals.season_final_at(Instant(f"{key['season']}-01T00:00:00.000Z"))
-    return row is METRIC and totals.minute_ttl(Instant(key["minute"])) <= shop.now().timestamp()
+    return row is SALES_MINUTE and totals.minute_ttl(Instant(key["minute"])) <= shop.now().timestamp()
 
 
 def total_amounts(image: Image | None) -> dict[str, int]:
@@ -614,6 +614,6 @@ def total_image(where: str, amounts: Mapping[str, int], version: int) -> Image:
         **dict.fromkeys(totals.TOTAL_FIELDS[row], 0),
     }
     attributes |= {name: amount for name, amount in amounts.items() if name in totals.TOTAL_FIELDS[row]}
-    if row is METRIC:
+    if row is SALES_MINUTE:
         attributes["ttl"] = totals.minute_ttl(attributes["minute"])
     return row.encode(row.entity(**attributes, version=version))

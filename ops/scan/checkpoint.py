@@ -14,7 +14,7 @@ from functions.dynamodb.codec import Image
 from functions.dynamodb.keys import to_instant
 from functions.dynamodb.table import Table
 from functions.dynamodb.writes import Write, WriteConflict, check_unchanged, put_if_absent, replace_with
-from functions.model.entities import Stretch, Sweep
+from functions.model.entities import Sweep, SweepSegment
 from functions.model.table import SWEEP
 from ops.scan.sweep_result import ItemAction, SweepResult
 
@@ -94,7 +94,7 @@ class Checkpoint:
                 held_until=now,
                 started_at=now,
                 updated_at=now,
-                segments=(Stretch(),) * segments,
+                segments=(SweepSegment(),) * segments,
                 unreadable={},
                 version=existing.version if existing else 0,
             )
@@ -107,7 +107,7 @@ class Checkpoint:
         return SweepResult(one.read, one.changed, one.right, one.lost, one.passed_over, dict(one.unreadable))
 
     @property
-    def segments(self) -> tuple[Stretch, ...]:
+    def segments(self) -> tuple[SweepSegment, ...]:
         return self.sweep.segments
 
     @property
@@ -115,7 +115,9 @@ class Checkpoint:
         """A sentence for the operator: when the sweep was stopped and how many items had been read."""
         return f"Resumes the run that stopped at {self.stopped_at}: {self.result.read:,} items were already read."
 
-    def save_progress(self, found: SweepResult, segments: tuple[Stretch, ...], waiting: Collection[str] = ()) -> None:
+    def save_progress(
+        self, found: SweepResult, segments: tuple[SweepSegment, ...], waiting: Collection[str] = ()
+    ) -> None:
         """Store the counts and the scan position of each segment, and extend the lock.
 
         `waiting`: the keys ("PK / SK") of scanned items that a resumed run must check again. Raises Locked if another

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import TextIO
 
 from functions.dynamodb.table import Table
-from functions.model.entities import Stretch
+from functions.model.entities import SweepSegment
 from ops.scan.sweep_result import SweepResult
 
 REPORT_EVERY_SECONDS = 10
@@ -97,7 +97,7 @@ class SweepProgress(ProgressBar):
         self._dry, self._is_sample = dry, sample_size is not None
         self._size = sample_size or approximate_item_count(table)
 
-    def after_page(self, found: SweepResult, segments: tuple[Stretch, ...]) -> None:
+    def after_page(self, found: SweepResult, segments: tuple[SweepSegment, ...]) -> None:
         """Report the number of items read so far. `segments`: the scan position of each segment."""
         done = found.read >= self._size if self._is_sample else all(segment.done for segment in segments)
         self._update(found, done=done)

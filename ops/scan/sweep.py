@@ -22,7 +22,7 @@ from functions.dynamodb.keys import InvalidKeyValue
 from functions.dynamodb.retry import PERMANENT_ERROR_CODES, RETRYABLE_ERROR_CODES, call_dynamodb
 from functions.dynamodb.table import Table
 from functions.dynamodb.writes import WriteConflict
-from functions.model.entities import Stretch
+from functions.model.entities import SweepSegment
 from ops.scan.checkpoint import Checkpoint
 from ops.scan.progress import SweepProgress, approximate_item_count
 from ops.scan.sweep_result import AfterPage, ItemAction, SweepResult
@@ -41,7 +41,7 @@ def sweep(
     *,
     scan: Mapping[str, Any] | None = None,
     result: SweepResult | None = None,
-    segments: Sequence[Stretch] = (Stretch(),),
+    segments: Sequence[SweepSegment] = (SweepSegment(),),
     before_page: Callable[[Sequence[Image]], None] = lambda images: None,
     after_page: Sequence[AfterPage] = (),
     progress: SweepProgress | None = None,
@@ -96,7 +96,7 @@ class _SweepRun:
     act: ItemAction
     scan: Mapping[str, Any]
     result: SweepResult
-    segments: list[Stretch]
+    segments: list[SweepSegment]
     before_page: Callable[[Sequence[Image]], None]
     after_page: Sequence[AfterPage]
     progress: SweepProgress | None
@@ -131,7 +131,9 @@ class _SweepRun:
                         self.progress.within_page(self.result, found)
             with self._lock:
                 last = page.get("LastEvaluatedKey")
-                self.segments[number] = Stretch(pk=last["PK"]["S"], sk=last["SK"]["S"]) if last else Stretch(done=True)
+                self.segments[number] = (
+                    SweepSegment(pk=last["PK"]["S"], sk=last["SK"]["S"]) if last else SweepSegment(done=True)
+                )
                 self.result.add(found)
                 for tell in self.after_page:
                     tell(self.result, tuple(self.segments))
@@ -228,7 +230,7 @@ different places of the table.
 """
 
 
-def sample_segments(table: Table, number: int) -> Iterator[tuple[list[Stretch], int]]:
+def sample_segments(table: Table, number: int) -> Iterator[tuple[list[SweepSegment], int]]:
     """Yield random positions in the table from which to read a sample of about `number` items.
 
     Each position is a tuple (segments, maximum number of items to read there). One of the segments is open. All others
@@ -236,6 +238,6 @@ def sample_segments(table: Table, number: int) -> Iterator[tuple[list[Stretch], 
     """
     parts = max(MIN_SAMPLE_SEGMENTS, min(MIN_SAMPLE_SEGMENTS * approximate_item_count(table) // number, 1_000_000))
     for part in random.sample(range(parts), min(parts, 4 * MIN_SAMPLE_SEGMENTS)):
-        segments = [Stretch(done=True)] * parts
-        segments[part] = Stretch()
+        segments = [SweepSegment(done=True)] * parts
+        segments[part] = SweepSegment()
         yield segments, -(-number // MIN_SAMPLE_SEGMENTS)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from functions.dynamodb.codec import Image
-from functions.model.entities import Stretch
+from functions.model.entities import SweepSegment
 
 ItemAction = Callable[[Image], bool | None]
 """The action that a table sweep runs on each item.
@@ -58,7 +58,7 @@ class SweepResult:
         return ", ".join(parts)
 
 
-AfterPage = Callable[[SweepResult, tuple[Stretch, ...]], None]
+AfterPage = Callable[[SweepResult, tuple[SweepSegment, ...]], None]
 """A function that a table sweep calls after each page of items.
 
 Its arguments are the counts so far, and the scan position of each segment of the table.

@@ -92,7 +92,7 @@ STAFF_ROUTES = {
     "GET /products/{product_id}/sales",
     "GET /insight/best-sellers",
     "GET /insight/products/{product_id}",
-    "GET /insight/metrics",
+    "GET /insight/sales-by-minute",
     "GET /products/{product_id}/followers",
     "POST /categories",
     "PATCH /categories",

@@ -263,5 +263,5 @@ def test_the_stored_order_equals_the_response(api: ApiHarness) -> None:
     kept = context.shop().table.get(ORDER_BY_ID, order_id=said["order_id"])
     assert isinstance(kept, Order)
     assert (kept.total, kept.version, kept.placed_at) == (said["total"], said["version"], said["placed_at"])
-    queued = context.shop().table.query(ORDERS_BY_STATUS_NEWEST_FIRST, queue="PENDING").items
+    queued = context.shop().table.query(ORDERS_BY_STATUS_NEWEST_FIRST, open_status="PENDING").items
     assert [order.order_id for order in queued] == [said["order_id"]]

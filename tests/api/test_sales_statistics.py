@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from functions.dynamodb.writes import put_if_absent
-from functions.model.table import BEST_SELLER, METRIC
+from functions.model.table import BEST_SELLER, SALES_MINUTE
 from functions.model.totals import season_of
 from tests.support.http_client import ANN, STAFF, ApiHarness
 from tests.support.samples import SAMPLES, moment
@@ -19,8 +19,8 @@ def sold(bare: ApiHarness) -> ApiHarness:
     for number, product_id in enumerate(("pot", "mug", "cup"), 1):
         seller = replace(SAMPLES[BEST_SELLER], product_id=product_id, season=season, units=number)
         bare.shop.table.write(put_if_absent(BEST_SELLER, seller))
-        minute = replace(SAMPLES[METRIC], shard=str(number), minute=moment(number), units=number)
-        bare.shop.table.write(put_if_absent(METRIC, minute))
+        minute = replace(SAMPLES[SALES_MINUTE], shard=str(number), minute=moment(number), units=number)
+        bare.shop.table.write(put_if_absent(SALES_MINUTE, minute))
     bare.shop.table.write(put_if_absent(BEST_SELLER, replace(SAMPLES[BEST_SELLER], season="2020-02", units=9)))
     return bare
 
@@ -45,10 +45,10 @@ def test_staff_sees_how_much_of_it_was_sold(sold: ApiHarness) -> None:
 
 def test_metrics_are_points_in_a_range_page_by_page(sold: ApiHarness) -> None:
     asked: dict[str, Any] = {"from_": moment(1), "to": moment(3), "limit": 1}
-    first = sold.call("GET", "/insight/metrics", STAFF, **asked).body
+    first = sold.call("GET", "/insight/sales-by-minute", STAFF, **asked).body
     point = {"minute": moment(1), "currency": "EUR", "orders": 1, "units": 1, "revenue": 3490}
     assert first["items"] == [point]
-    rest = sold.call("GET", "/insight/metrics", STAFF, **asked, cursor=first["cursor"]).body
+    rest = sold.call("GET", "/insight/sales-by-minute", STAFF, **asked, cursor=first["cursor"]).body
     assert (rest["items"], rest["cursor"]) == ([{**point, "minute": moment(2), "units": 2}], None)
 
 

@@ -70,10 +70,10 @@ def test_an_empty_range_and_a_failed_request_are_shown(tab: Tab) -> None:
         page.get_by_label("To", exact=True).evaluate("(input) => input.validationMessage")
         == "The end must be after the start."
     )
-    page.route("**/api/insight/metrics*", lambda route: route.fulfill(status=403, json={"detail": "not today"}))
+    page.route("**/api/insight/sales-by-minute*", lambda route: route.fulfill(status=403, json={"detail": "not today"}))
     page.get_by_role("button", name="Refresh").click()
     expect(panel(page, "Sold").get_by_role("alert")).to_contain_text("not today.")
-    page.unroute("**/api/insight/metrics*")
+    page.unroute("**/api/insight/sales-by-minute*")
     panel(page, "Sold").get_by_role("button", name="Try again").click()
     expect(panel(page, "Sold")).to_contain_text("Nothing was sold in this time")
     tab.seen.errors.clear()  # the browser logged the rejected request

@@ -106,9 +106,9 @@ def test_sales_of_a_month_are_read_in_pages_up_to_a_limit(tab: Tab) -> None:
     expect(tab.page.get_by_role("slider")).to_have_count(3)
     expect(tab.page.locator(".loading")).to_have_count(0)
     lists = requested_lists(tab)
-    pages = lists.count(("/insight/metrics", "100"))
+    pages = lists.count(("/insight/sales-by-minute", "100"))
     assert 1 <= pages <= MOST_PAGES_OF_SALES
-    assert [one for one in lists if one[0] != "/insight/metrics"] == [("/insight/best-sellers", "10")]
+    assert [one for one in lists if one[0] != "/insight/sales-by-minute"] == [("/insight/best-sellers", "10")]
     assert requested_names(tab) <= MOST_NAMES
 
 

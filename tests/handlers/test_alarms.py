@@ -309,7 +309,7 @@ def unmatched(scene: Scene, alarm: AlarmDefinition) -> Incident:
     yield
     scene.harness.process_all()
     measure_backlogs({}, None)
-    assert scene.harness.shop.table.query(UNMATCHED_PAYMENTS_BY_DATE, queue="UNMATCHED").items == ()
+    assert scene.harness.shop.table.query(UNMATCHED_PAYMENTS_BY_DATE, open_status="UNMATCHED").items == ()
 
 
 def over_refunding(scene: Scene, alarm: AlarmDefinition) -> Incident:

@@ -277,9 +277,9 @@ def test_an_order_that_was_counted_before_shards_were_added_is_archived(
 ) -> None:
     """Its amounts stay in their former shard, and the totals of the month are still open."""
     order_id = create_delivered_order(harness)
-    former = entities.METRIC_SHARDS.of(order_id)
-    monkeypatch.setattr(entities, "METRIC_SHARDS", entities.Shards(64, 64))
-    assert entities.METRIC_SHARDS.of(order_id) != former
+    former = entities.SALES_MINUTE_SHARDS.of(order_id)
+    monkeypatch.setattr(entities, "SALES_MINUTE_SHARDS", entities.Shards(64, 64))
+    assert entities.SALES_MINUTE_SHARDS.of(order_id) != former
     assert run_archive(expire_now(harness, order_id)) == []
     assert isinstance(orders.get_order(harness.shop, STAFF, order_id), ArchivedOrder)
 
@@ -330,7 +330,7 @@ def test_an_order_stays_for_as_long_as_a_refund_to_a_card_may_come_back(harness:
     before = order_partition(harness, order_id)
     assert run_archive(first) == []
     assert_not_archived(harness, order_id, before)
-    (marker,) = [image for image in order_partition(harness, order_id) if image["type"]["S"] == "Expiry"]
+    (marker,) = [image for image in order_partition(harness, order_id) if image["type"]["S"] == "ExpiryMarker"]
     assert int(marker["ttl"]["N"]) == pytest.approx((harness.now() + timedelta(days=31)).timestamp(), abs=60)
     assert run_archive(first) == [], "it has another end by now"
     assert archived_objects(harness, "orders/") == {}
@@ -556,7 +556,7 @@ def test_f18_repeated_archive_runs_do_not_postpone_an_expiry(harness: ShopHarnes
     for _ in range(3):
         with fail_calls("s3", "PutObject", "SlowDown"):
             run_archive(*messages)
-        assert not [image for image in order_partition(harness, order_id) if image["type"]["S"] == "Expiry"]
+        assert not [image for image in order_partition(harness, order_id) if image["type"]["S"] == "ExpiryMarker"]
     assert not [record for record in harness.new_records() if "ttl" in record["dynamodb"].get("NewImage", {})]
     assert run_archive(*messages) == []
     assert isinstance(orders.get_order(harness.shop, STAFF, order_id), ArchivedOrder)

@@ -202,7 +202,7 @@ def test_every_open_order_ends_with_the_current_name_under_every_redelivery(
     assert handle(*messages) == []
     copies_reader.handler({"Records": fresh}, None)
     now = customers.get_customer(harness.shop, ANN, ANN.id)
-    mine = list(harness.shop.table.query_all(ORDERS_BY_STATUS_NEWEST_FIRST, queue="PENDING"))
+    mine = list(harness.shop.table.query_all(ORDERS_BY_STATUS_NEWEST_FIRST, open_status="PENDING"))
     assert {order.customer_name for order in mine} <= {now.name}
 
 

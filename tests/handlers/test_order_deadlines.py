@@ -297,7 +297,7 @@ def test_the_deadlines_scan_nothing(harness: ShopHarness, shipped: str) -> None:
 
 def test_an_order_assumed_delivered_keeps_its_return_window_and_retention(harness: ShopHarness, shipped: str) -> None:
     run(harness, harness.now() + timedelta(days=31))
-    (expiry,) = [image for image in harness.partition(f"ORDER#{shipped}") if image["type"]["S"] == "Expiry"]
+    (expiry,) = [image for image in harness.partition(f"ORDER#{shipped}") if image["type"]["S"] == "ExpiryMarker"]
     days = (int(expiry["ttl"]["N"]) - harness.now().timestamp()) / 86400
     assert 394 < days <= 395, "30 days to return it, then 365"
 

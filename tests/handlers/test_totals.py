@@ -12,9 +12,9 @@ from functions.dynamodb.keys import Row
 from functions.dynamodb.writes import put_if_absent
 from functions.handlers import copies_reader
 from functions.model import entities, totals
-from functions.model.entities import BestSeller, Contribution, Metric
+from functions.model.entities import BestSeller, Contribution, SalesMinute
 from functions.model.retention import METRIC_DAYS
-from functions.model.table import BEST_SELLER, CONTRIBUTION, METRIC, ORDER, RETURN, REVIEW, ROWS_BY_TYPE
+from functions.model.table import BEST_SELLER, CONTRIBUTION, ORDER, RETURN, REVIEW, ROWS_BY_TYPE, SALES_MINUTE
 from functions.runtime import clients
 from functions.shop import cancellation, discounts, placing, products, returns, reviews, shipments
 from functions.shop.fulfilment import fulfil_order
@@ -41,7 +41,7 @@ def units(harness: ShopHarness) -> dict[str, int]:
 
 def metric(harness: ShopHarness) -> tuple[int, int, int]:
     """Orders, pieces and revenue, of all minutes and shards."""
-    points = [item for item in items(harness) if isinstance(item, Metric)]
+    points = [item for item in items(harness) if isinstance(item, SalesMinute)]
     return sum(p.orders for p in points), sum(p.units for p in points), sum(p.revenue for p in points)
 
 
@@ -161,12 +161,12 @@ def test_minutes_end_after_thirty_days_and_months_stay(opened: ShopHarness) -> N
     order_id = paid(opened, mug=3)
     opened.process_all()
     opened.advance_days(METRIC_DAYS + 1)
-    assert not [item for item in items(opened) if isinstance(item, Metric)]
+    assert not [item for item in items(opened) if isinstance(item, SalesMinute)]
     cancellation.cancel_order(opened.shop, ANN, order_id)
     cancellation.agree_cancel(opened.shop, WAREHOUSE, order_id)
     opened.process_all(("copies_reader",))
     assert units(opened) == {"mug": 0}
-    assert not [item for item in items(opened) if isinstance(item, Metric)], (
+    assert not [item for item in items(opened) if isinstance(item, SalesMinute)], (
         "a minute that has ended does not come back"
     )
 
@@ -361,13 +361,13 @@ def test_a_record_that_comes_before_an_earlier_one_is_counted_as_the_later(opene
 def test_f16_more_shards_keep_the_totals_of_fewer_shards(opened: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> None:
     orders = [paid(opened, f"order {number}", mug=1) for number in range(6)]
     opened.process_all(("copies_reader",))
-    monkeypatch.setattr(entities, "METRIC_SHARDS", entities.Shards(64, 64))
+    monkeypatch.setattr(entities, "SALES_MINUTE_SHARDS", entities.Shards(64, 64))
     for order_id in orders[:3]:
         cancellation.cancel_order(opened.shop, ANN, order_id)
     for number in range(5):
         paid(opened, f"later {number}", mug=1)
     opened.process_all(("copies_reader",))
-    points = [item for item in items(opened) if isinstance(item, Metric)]
+    points = [item for item in items(opened) if isinstance(item, SalesMinute)]
     assert max(int(point.shard) for point in points) > 3
     assert (units(opened), metric(opened)) == ({"mug": 8}, (8, 8, 10_000))
 
@@ -461,7 +461,7 @@ def test_the_contribution_of_an_item_is_kept_longer_than_its_records_can_be_rede
     (mark,) = [item for item in items(opened) if isinstance(item, Contribution)]
     assert mark.ttl is not None
     assert mark.ttl > totals.season_final_at(mark.created_at).timestamp() + 58 * 86_400
-    assert (CONTRIBUTION.kind, BEST_SELLER.kind, METRIC.kind) == ("marker", "counter", "counter")
+    assert (CONTRIBUTION.kind, BEST_SELLER.kind, SALES_MINUTE.kind) == ("marker", "counter", "counter")
 
 
 # time -----------------------------------------------------------------------------------------------------------------

@@ -150,7 +150,7 @@ def test_the_timeline_of_an_order_covers_its_write_to_its_archive(
     }
     assert archived["key"].startswith("orders/day=")
     assert f"/{id}/" in archived["key"]
-    assert of_kind(browser.entries(id), "record", type="Expiry", by="expiry")
+    assert of_kind(browser.entries(id), "record", type="ExpiryMarker", by="expiry")
 
 
 def test_an_order_restored_from_the_page_causes_no_effect(browser: Browser, people: DemoClients, order: Any) -> None:
@@ -370,7 +370,7 @@ def test_one_page_follows_another_by_its_cursor(browser: Browser, people: DemoCl
         return [item["image"]["type"]["S"] for item in page["items"]]
 
     whole = types(ask(browser, "A12b", **known))
-    assert sorted(whole) == ["Expiry", "Invoice", "Order", "Payment", "Shipment"]
+    assert sorted(whole) == ["ExpiryMarker", "Invoice", "Order", "Payment", "Shipment"]
     pages = [ask(browser, "A12b", limit=1, **known)]
     while pages[-1]["cursor"]:
         pages.append(ask(browser, "A12b", limit=1, cursor=pages[-1]["cursor"], **known))
@@ -379,7 +379,9 @@ def test_one_page_follows_another_by_its_cursor(browser: Browser, people: DemoCl
 
 
 def test_the_second_of_the_requests_to_all_shards_shows_only_the_differences(browser: Browser, order: Any) -> None:
-    found = ask(browser, "A16", arguments={"queue": order["status"]}, **{"from": "2020-01-01", "to": "9999-12-31"})
+    found = ask(
+        browser, "A16", arguments={"open_status": order["status"]}, **{"from": "2020-01-01", "to": "9999-12-31"}
+    )
     assert [list(request["sent"]) for request in found["requests"][1:]] == [[":pk"]] * 3
 
 
@@ -409,7 +411,7 @@ MUG = {"product_id": "mug"}
         ("A9", {"arguments": MUG, "from": "yesterday"}, "from"),
         ("A9", {"arguments": MUG, "to": "0001-01-01T00:00:00+14:00"}, "to"),
         ("A9", {"arguments": MUG, "from": 2026}, "from"),
-        ("A16", {"arguments": {"queue": "PENDING"}, "from": "2030-01-01", "to": "2020-01-01"}, "from"),
+        ("A16", {"arguments": {"open_status": "PENDING"}, "from": "2030-01-01", "to": "2020-01-01"}, "from"),
         ("A14", {"arguments": {"customer_id": "ann", "placed_at": "2026"}, "to": "\ud800"}, "to"),
         ("A12b", {"arguments": {"order_id": "o1"}, "from": "2026-11-21"}, "from"),
         ("A12", {"arguments": {"order_id": "o1"}, "limit": 5}, "limit"),

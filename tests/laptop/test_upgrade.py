@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from functions.model.table import CONTRIBUTION, EXPIRY
+from functions.model.table import CONTRIBUTION, EXPIRY_MARKER
 from local.shop_client import PROJECT, RunningShop
 from local.shop_target import local_target
 from ops.scan.checkpoint import load_sweeps
@@ -156,7 +156,7 @@ class Rehearsal:
         for order in orders:
             self.wait_for_status(order, "DELIVERED")
             order.is_archived = True
-            key = EXPIRY.key(order_id=order.order_id)
+            key = EXPIRY_MARKER.key(order_id=order.order_id)
             self.shop.engine.dynamodb().update_item(
                 TableName=self.shop.table_name,
                 Key=key,

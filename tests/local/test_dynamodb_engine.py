@@ -277,7 +277,7 @@ def test_an_advance_runs_the_schedules_before_it_deletes_expired_items(engine: E
 
 
 def test_advancing_keeps_the_totals_that_are_open_by_the_real_clock(engine: Engine, new_plain_table: str) -> None:
-    for kind in ("Contribution", "Metric", "Expiry"):
+    for kind in ("Contribution", "SalesMinute", "ExpiryMarker"):
         put(engine, new_plain_table, f"{kind} later", ttl=seconds_from_now(60), type={"S": kind})
         put(engine, new_plain_table, f"{kind} past", ttl=seconds_from_now(-60), type={"S": kind})
     expiry.advance(engine, new_plain_table, timedelta(days=400), lambda start, until: {})

@@ -263,7 +263,7 @@ def test_the_lapse_of_an_order_and_its_archive_are_chapters(measured: MeasuredSh
     trace = measured.trace(order_id)
     assert [chapter["title"] for chapter in trace["chapters"]] == ["Placed", "Lapsed", "Archived"]
     assert causes(trace, named(trace, "MODIFY Order", detail="PENDING → LAPSED"))[-1] == "order_deadlines"
-    assert causes(trace, named(trace, "archive"))[-1] == "REMOVE Expiry"
+    assert causes(trace, named(trace, "archive"))[-1] == "REMOVE ExpiryMarker"
 
 
 def test_a_restore_right_after_the_archive_has_its_own_chapter(measured: MeasuredShop) -> None:
@@ -275,7 +275,7 @@ def test_a_restore_right_after_the_archive_has_its_own_chapter(measured: Measure
     assert (archived["title"], restored["title"]) == ("Archived", "Restored")
     assert restored["began_at"] - archived["began_at"] < ROOT_RECORDS_APART_SECONDS * 1000, "else it proves nothing"
     roots = [span["name"] for span in restored["spans"] if "parent" not in span]
-    assert {"MODIFY Order", "INSERT Expiry"} <= set(roots), roots
+    assert {"MODIFY Order", "INSERT ExpiryMarker"} <= set(roots), roots
 
 
 def test_a_trace_is_complete_before_the_log_lines_arrive(paid: tuple[MeasuredShop, str]) -> None:

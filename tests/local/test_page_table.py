@@ -251,7 +251,7 @@ def test_every_copy_leads_to_the_key_of_its_source(row: Row[Any]) -> None:
     [
         (t.RATING, [Relation("sum of", "Review", "PRODUCT#mug", "REVIEW#", "begins_with")]),
         (t.BEST_SELLER, [Relation("sum of", "Order"), Relation("sum of", "Return")]),
-        (t.METRIC, [Relation("sum of", "Order"), Relation("sum of", "Return")]),
+        (t.SALES_MINUTE, [Relation("sum of", "Order"), Relation("sum of", "Return")]),
         (t.CUSTOMER, []),
         (t.PAYMENT, []),
     ],

@@ -282,7 +282,7 @@ def test_markers_and_totals_have_no_subscribers(engine: Engine, table: Table, ro
 
 
 # TTL and people -------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("row", [t.EXPIRY, t.ACTIVITY], ids=lambda row: row.type)
+@pytest.mark.parametrize("row", [t.EXPIRY_MARKER, t.ACTIVITY], ids=lambda row: row.type)
 def test_f14_an_expiry_and_a_deletion_by_a_user_have_different_names(
     engine: Engine, table: Table, row: Row[Any]
 ) -> None:
@@ -311,7 +311,7 @@ def test_f14_an_expiry_and_a_deletion_by_a_user_have_different_names(
     ids=str,
 )
 def test_f14_only_dynamodbs_own_identity_is_an_expiry(identity: dict[str, str] | None) -> None:
-    record = removed(t.EXPIRY) | ({"userIdentity": identity} if identity is not None else {})
+    record = removed(t.EXPIRY_MARKER) | ({"userIdentity": identity} if identity is not None else {})
     found = parse_change(record)
     assert found is not None
     assert found.name == "ExpiryRemoved"
@@ -364,7 +364,7 @@ def test_different_changes_have_different_ids() -> None:
         inserted(t.SETTINGS, SAMPLES[t.SETTINGS]),
         inserted(t.SETTINGS, again),
         removed(t.SETTINGS),
-        removed(t.EXPIRY),
+        removed(t.EXPIRY_MARKER),
     ]
     assert len({id_of(record) for record in all_of_them}) == len(all_of_them)
 
@@ -439,7 +439,9 @@ POISON: dict[str, Any] = {
     "an attribute missing": recorded("INSERT", None, {name: GOOD[name] for name in GOOD if name != "total"}),
     "an attribute of another type": recorded("INSERT", None, {**GOOD, "total": {"S": "3490"}}),
     "a total with a fraction": recorded("INSERT", None, {**GOOD, "total": {"N": "34.9"}}),
-    "a ttl beyond all years": recorded("REMOVE", {**t.EXPIRY.encode(SAMPLES[t.EXPIRY]), "ttl": {"N": "9" * 30}}, None)
+    "a ttl beyond all years": recorded(
+        "REMOVE", {**t.EXPIRY_MARKER.encode(SAMPLES[t.EXPIRY_MARKER]), "ttl": {"N": "9" * 30}}, None
+    )
     | {"userIdentity": {"type": "Service", "principalId": "dynamodb.amazonaws.com"}},
     "a list": [],
     "a text": "record",

@@ -30,7 +30,7 @@ from tests.support.wire_tap import WireTap
 SUMMARY, SALE, NOTIFICATION = SAMPLES[t.ORDER_SUMMARY], SAMPLES[t.SALE], SAMPLES[t.NOTIFICATION]
 INVOICE, ACTIVITY, EARLIER = SAMPLES[t.INVOICE], SAMPLES[t.ACTIVITY], SAMPLES[t.EARLIER_TIMELINE]
 RETURN, ACCOUNT, ENTRY, ERASED = SAMPLES[t.RETURN], SAMPLES[t.ACCOUNT], SAMPLES[t.ENTRY], SAMPLES[t.ERASED_CUSTOMER]
-BEST_SELLER, METRIC, CUSTOMER = SAMPLES[t.BEST_SELLER], SAMPLES[t.METRIC], SAMPLES[t.CUSTOMER]
+BEST_SELLER, SALES_MINUTE, CUSTOMER = SAMPLES[t.BEST_SELLER], SAMPLES[t.SALES_MINUTE], SAMPLES[t.CUSTOMER]
 PRODUCT, CATEGORY, REVIEW, FOLLOW = (SAMPLES[row] for row in (t.PRODUCT, t.CATEGORY, t.REVIEW, t.FOLLOW))
 REPLACING = {row for row in t.ROWS if row.replaces}
 IDS_BY_SHARD = {
@@ -73,7 +73,7 @@ def asked_for() -> Iterator[tuple[Row[Any], Any]]:
         yield t.BEST_SELLER, replace(BEST_SELLER, season=f"2027-{n:02}")
     for shard in range(e.STATUS_SHARDS.read):
         for n in range(6):
-            yield t.METRIC, replace(METRIC, shard=str(shard), minute=moment(n), currency="USD")
+            yield t.SALES_MINUTE, replace(SALES_MINUTE, shard=str(shard), minute=moment(n), currency="USD")
     yield t.CATEGORY, replace(CATEGORY, path="/kitchen/")
     for ids in IDS_BY_SHARD.values():
         for n, id in enumerate(ids):
@@ -117,7 +117,10 @@ def around() -> Iterator[tuple[Row[Any], Any]]:
         yield t.IMPORT_LINES, replace(SAMPLES[t.IMPORT_LINES], import_id=id)
         yield t.EARLIER_TIMELINE, replace(EARLIER, first_version=n)
         yield t.BEST_SELLER, replace(BEST_SELLER, product_id=id, units=n + 1)
-        yield t.METRIC, replace(METRIC, shard=str(n % e.STATUS_SHARDS.read), minute=behind if n % 2 else before)
+        yield (
+            t.SALES_MINUTE,
+            replace(SALES_MINUTE, shard=str(n % e.STATUS_SHARDS.read), minute=behind if n % 2 else before),
+        )
 
 
 @pytest.fixture(scope="module")
@@ -183,7 +186,7 @@ CALLS: dict[Get[Any] | Query[Any], Call] = {
     p.RETURNS_OF_ORDER: Call(asked={"limit": 7}),
     p.IMPORT_WITH_PARTS: Call(asked={}),
     p.REDEMPTION_POOL_BY_CODE: Call(asked={}),
-    p.UNMATCHED_PAYMENTS_BY_DATE: Call({"queue": "UNMATCHED"}),
+    p.UNMATCHED_PAYMENTS_BY_DATE: Call({"open_status": "UNMATCHED"}),
     p.ACCOUNT_ITEM_COLLECTION: Call(asked={"limit": 2}),
     p.CUSTOMER_ITEM_COLLECTION: Call(asked={"limit": 7}),
     p.NOTIFICATIONS_OF_ORDER: Call(asked=RANGE),
@@ -268,7 +271,7 @@ def test_a_whole_order_is_all_it_owns_in_key_order(worlds: dict[int, Table]) -> 
     kinds = list(dict.fromkeys(type(item).__name__ for item in found))
     assert kinds == [
         "EarlierTimeline",
-        "Expiry",
+        "ExpiryMarker",
         "Invoice",
         "KeptEvent",
         "Order",
@@ -283,7 +286,7 @@ def test_every_order_of_a_queue_is_seen_once_page_after_page(worlds: dict[int, T
     table = worlds[10_000]
     waiting = [item for row, item in islice(around(), 10_000) if row is t.ORDER and item.status == "PENDING"]
     for pattern in (p.ORDERS_BY_STATUS_NEWEST_FIRST, p.ORDERS_BY_STATUS_OLDEST_FIRST):
-        seen = list(table.query_all(pattern, queue="PENDING"))
+        seen = list(table.query_all(pattern, open_status="PENDING"))
         assert len(seen) == len({each.order_id for each in seen}) == 1 + 4 * 6 + len(waiting)
         times = [(each.placed_at, each.order_id) for each in seen]
         assert times == sorted(times, reverse=pattern.newest_first)

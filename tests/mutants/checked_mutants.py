@@ -140,7 +140,7 @@ DROP_UNCHANGED_SUMMARY = """
 """
 STORE_POSITION = """
             last = page.get("LastEvaluatedKey")
-            self.segments[number] = Stretch(pk=last["PK"]["S"], sk=last["SK"]["S"]) if last else Stretch(done=True)
+            self.segments[number] = SweepSegment(pk=last["PK"]["S"], sk=last["SK"]["S"]) if last else SweepSegment(done=True)
             for tell in self.after_page:
                 tell(self.result, tuple(self.segments))
 """
@@ -1016,7 +1016,7 @@ CHECKED_MUTANTS = (
     ),
     CheckedMutant(
         "a repair leaves sales in a shard that no query reads",
-        edit_code(totals._without_shard, (" or int(shard) >= e.METRIC_SHARDS.read", "")),
+        edit_code(totals._without_shard, (" or int(shard) >= e.SALES_MINUTE_SHARDS.read", "")),
         test_totals.test_a_check_after_shards_were_removed_moves_their_sales_into_shards_that_queries_read,
     ),
     CheckedMutant(

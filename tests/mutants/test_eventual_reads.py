@@ -308,16 +308,16 @@ def test_an_order_leaves_the_total_of_a_former_shard_although_a_replica_does_not
     order_id = harness.place_order(mug=2)
     harness.pay_order(order_id)
     copies_reader.handler({"Records": harness.new_records()}, None)
-    (former,) = stored_items(harness, "Metric")
+    (former,) = stored_items(harness, "SalesMinute")
     shards = next(Shards(n, n) for n in range(50, 60) if Shards(n, n).of(order_id) != text(former, "shard"))
     cancellation.cancel_order(harness.shop, ANN, order_id)
 
     def leave_out_minutes(params: dict[str, Any], answer: dict[str, Any]) -> None:
         for table, found in answer["Responses"].items():
             if not params["RequestItems"][table]["ConsistentRead"]:
-                found[:] = [image for image in found if text(image, "type") != "Metric"]
+                found[:] = [image for image in found if text(image, "type") != "SalesMinute"]
 
-    with mock.patch.object(entities, "METRIC_SHARDS", shards), answers_of("BatchGetItem", leave_out_minutes):
+    with mock.patch.object(entities, "SALES_MINUTE_SHARDS", shards), answers_of("BatchGetItem", leave_out_minutes):
         copies_reader.handler({"Records": harness.new_records()}, None)
-    sums = [sum(number(total, name) for total in stored_items(harness, "Metric")) for name in ("orders", "units")]
+    sums = [sum(number(total, name) for total in stored_items(harness, "SalesMinute")) for name in ("orders", "units")]
     assert sums == [0, 0]

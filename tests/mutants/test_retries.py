@@ -139,7 +139,7 @@ def test_an_order_stays_in_the_table_until_the_totals_include_it(harness: ShopHa
     with fail_calls("dynamodb", "TransactWriteItems", "AccessDeniedException"):
         for record in harness.all_records:
             READERS["copies_reader"].handler({"Records": [record]}, None)
-    (expiry,) = stored_items(harness, "Expiry")
+    (expiry,) = stored_items(harness, "ExpiryMarker")
     due = {**expiry, "ttl": {"N": str(int(harness.now().timestamp()))}}
     harness.shop.table.client.put_item(TableName=harness.shop.table.name, Item=due)
     harness.advance_days(0.01)

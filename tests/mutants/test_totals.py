@@ -27,7 +27,7 @@ def units(harness: ShopHarness) -> dict[str, int]:
 
 def sales(harness: ShopHarness) -> tuple[int, int, int]:
     """Return orders, pieces and revenue, added up from all minutes."""
-    minutes = stored_items(harness, "Metric")
+    minutes = stored_items(harness, "SalesMinute")
     orders, pieces, revenue = (sum(number(one, name) for one in minutes) for name in ("orders", "units", "revenue"))
     return orders, pieces, revenue
 
@@ -112,7 +112,7 @@ def test_the_orders_of_the_best_selling_product_of_a_batch_share_a_transaction(h
             pay_order(harness, f"pot-{order}", pot=1)
     with (
         mock.patch.object(copies_reader, "MAX_FOLDED_ITEMS", 7),
-        mock.patch.object(entities, "METRIC_SHARDS", entities.Shards(64, 64)),
+        mock.patch.object(entities, "SALES_MINUTE_SHARDS", entities.Shards(64, 64)),
         record_calls("dynamodb", "TransactWriteItems") as writes,
     ):
         assert count(harness) == 0
@@ -176,14 +176,14 @@ def check_with_shards(harness: ShopHarness, shards: int) -> set[str]:
     for number_of_order in range(6):
         pay_order(harness, f"key-{number_of_order}", mug=1)
     assert count(harness) == 0
-    with mock.patch.object(entities, "METRIC_SHARDS", entities.Shards(shards, shards)):
+    with mock.patch.object(entities, "SALES_MINUTE_SHARDS", entities.Shards(shards, shards)):
         DriftCheck(harness.shop, pause_seconds=0, repair=True).check_all()
     assert sales(harness) == (6, 6, 6 * 1250)
-    return {text(minute, "shard") for minute in stored_items(harness, "Metric") if number(minute, "orders")}
+    return {text(minute, "shard") for minute in stored_items(harness, "SalesMinute") if number(minute, "orders")}
 
 
 def test_a_check_after_shards_were_added_changes_no_total(harness: ShopHarness) -> None:
-    assert all(int(shard) < entities.METRIC_SHARDS.written for shard in check_with_shards(harness, 64))
+    assert all(int(shard) < entities.SALES_MINUTE_SHARDS.written for shard in check_with_shards(harness, 64))
 
 
 def test_a_check_after_shards_were_removed_moves_their_sales_into_shards_that_queries_read(

@@ -138,7 +138,7 @@ def test_the_contribution_of_a_return_is_mended_by_the_return_if_it_looks_like_o
 
 # planted errors -------------------------------------------------------------------------------------------------------
 COPIES = {"OrderSummary", "Sale", "Activity"}
-COUNTED_IN = {"Rating", "BestSeller", "Metric", "Contribution"}
+COUNTED_IN = {"Rating", "BestSeller", "SalesMinute", "Contribution"}
 KEYS = {"PK", "SK"}
 Corruption = tuple[ItemKey, Image | None]
 """A place, and the item there."""
@@ -220,7 +220,7 @@ ID_OF = {
     "Contribution": "source",
     "Rating": "product_id",
     "BestSeller": "product_id",
-    "Metric": "currency",
+    "SalesMinute": "currency",
 }
 
 
@@ -399,7 +399,7 @@ def test_while_people_order_and_pay_a_repair_that_is_killed_half_way_mends_all_a
 
 def is_at_rest(image: Image) -> bool:
     """Return whether no concurrent order changes this item: it is not one of their totals."""
-    return image["type"]["S"] not in ("BestSeller", "Metric", "Order", "Contribution")
+    return image["type"]["S"] not in ("BestSeller", "SalesMinute", "Order", "Contribution")
 
 
 # limits ---------------------------------------------------------------------------------------------------------------
@@ -571,7 +571,7 @@ def test_amounts_in_another_shard_are_correct_while_queries_read_that_shard(
     for number in range(6):
         harness.pay_order(harness.place_order(f"order {number}", mug=1), f"evt-{number}", f"pi-{number}")
     harness.process_all(("copies_reader",))
-    monkeypatch.setattr(entities, "METRIC_SHARDS", entities.Shards(shards, shards))
+    monkeypatch.setattr(entities, "SALES_MINUTE_SHARDS", entities.Shards(shards, shards))
     assert ("contribution wrong" in {one.kind for one in looked(harness, repair=True).discrepancies.values()}) is wrong
     assert looked(harness).discrepancies == {}
 

@@ -250,7 +250,7 @@ def insides(cls: Any) -> set[Any]:
     "relation",
     [
         'Order ||--o{ Payment : "has"',
-        'Order ||--o| Expiry : "has"',
+        'Order ||--o| ExpiryMarker : "has"',
         'Order ||--o| ArchivedOrder : "is replaced by"',
         'Customer ||..o{ Order : "customer_id"',
         'Company |o..o{ Customer : "company_id"',

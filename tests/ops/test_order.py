@@ -147,7 +147,7 @@ def test_an_archived_order_is_read_from_its_object_and_a_restored_one_from_the_t
     assert text.startswith(f"order {order_id}: archived, was DELIVERED, version {stub.version}, of customer ann\n")
     assert f"archive: {stub.object_key} in archive" in text
     assert "it contains 1 Invoice, 1 Order, 1 Payment" in text
-    lost = ("Effect", "Notification", "timeline", "copy")  # the mails and effects have expired
+    lost = ("ReactionProgress", "Notification", "timeline", "copy")  # the mails and effects have expired
     assert _but(lost, groups(text)) == _but(lost, groups(before))
     restore_order(
         harness.shop, make_archive_fetcher(clients.client("s3"), "archive"), order_id, settles=LOCAL_SETTLE_TIME

@@ -189,7 +189,7 @@ def test_all_pages_at_once_show_how_each_request_differs(table: Table, run: Run)
 def test_a_query_over_all_shards_shows_a_request_for_each_and_the_items_after_the_page(table: Table, run: Run) -> None:
     for number in range(20):
         put(table, t.ORDER, replace(SAMPLES[t.ORDER], order_id=f"o{number:02}", placed_at=moment(number)))
-    lines = run("A16b", "--arg", "queue=PENDING", "--limit", "3")
+    lines = run("A16b", "--arg", "open_status=PENDING", "--limit", "3")
     assert [line for line in lines if line.startswith("   :pk ")] == [
         f"   :pk                     'STATUS#PENDING#{shard}'" for shard in range(4)
     ]

@@ -15,7 +15,7 @@ import pytest
 
 from functions.handlers import copies_reader
 from functions.model.entities import Order
-from functions.model.table import METRIC, SWEEP
+from functions.model.table import SALES_MINUTE, SWEEP
 from functions.runtime import clients
 from functions.shop import cancellation, orders
 from ops import targets
@@ -137,7 +137,9 @@ def killed(tool: Tool, dies_at: int) -> Calls:
 def written(records: Sequence[Any]) -> Counter[tuple[str, str]]:
     """How often each item was written, but for totals, in which many count, and the tools' own."""
     keys = [(one["dynamodb"]["Keys"]["PK"]["S"], one["dynamodb"]["Keys"]["SK"]["S"]) for one in records]
-    return Counter(key for key in keys if not re.match(r"SWEEP#|METRIC#", key[0]) and not key[1].startswith("SEASON#"))
+    return Counter(
+        key for key in keys if not re.match(r"SWEEP#|SALES_MINUTE#", key[0]) and not key[1].startswith("SEASON#")
+    )
 
 
 def back_to(harness: ShopHarness, images: Mapping[Any, Any]) -> None:
@@ -255,7 +257,7 @@ def test_restart_ignores_the_checkpoint(here: ShopHarness, capsys: pytest.Captur
 def spoil_a_minute(harness: ShopHarness) -> Any:
     """A total is off by five; it as it was."""
     table = harness.shop.table
-    metric = min((one for one in everything(table).values() if one["type"]["S"] == METRIC.type), key=str)
+    metric = min((one for one in everything(table).values() if one["type"]["S"] == SALES_MINUTE.type), key=str)
     wrong = {**metric, "units": {"N": str(int(metric["units"]["N"]) + 5)}}
     table.client.put_item(TableName=table.name, Item=wrong)
     return metric

@@ -16,7 +16,7 @@ from functions.dynamodb.codec import Image
 from functions.dynamodb.errors import Impossible, Permanent, TableBusy, Unreadable
 from functions.dynamodb.table import Table
 from functions.dynamodb.writes import WriteConflict
-from functions.model.entities import Stretch
+from functions.model.entities import SweepSegment
 from functions.model.table import PRODUCT, ROWS_BY_TYPE
 from ops.scan import sweep as module
 from ops.scan.checkpoint import LOCK_SECONDS, Checkpoint, Locked, load_sweeps
@@ -80,20 +80,20 @@ def prices(table: Table) -> set[str]:
 @pytest.mark.parametrize("segments", [1, 4])
 def test_every_item_is_read_once_page_by_page(shelf: Table, wire: WireTap, segments: int) -> None:
     seen: Counter[str] = Counter()
-    ends: list[tuple[Stretch, ...]] = []
+    ends: list[tuple[SweepSegment, ...]] = []
 
     def act(image: Image) -> bool:
         seen[id_of(image)] += 1
         return id_of(image) < "p10"
 
-    def note(found: SweepResult, positions: tuple[Stretch, ...]) -> None:
+    def note(found: SweepResult, positions: tuple[SweepSegment, ...]) -> None:
         ends.append(positions)
 
-    found = sweep(shelf, act, segments=(Stretch(),) * segments, after_page=(note,))
+    found = sweep(shelf, act, segments=(SweepSegment(),) * segments, after_page=(note,))
     assert seen == Counter(PRODUCTS)
     assert found == SweepResult(read=23, changed=10, right=13)
     assert found.matched == 23
-    assert ends[-1] == (Stretch(done=True),) * segments
+    assert ends[-1] == (SweepSegment(done=True),) * segments
     assert len(ends) == wire.operations.count("Scan") >= 5
 
 
@@ -160,7 +160,7 @@ def test_a_failure_in_one_segment_stops_the_others_and_is_reported(shelf: Table)
         return True
 
     with pytest.raises(ZeroDivisionError):
-        sweep(shelf, act, segments=(Stretch(),) * 4)
+        sweep(shelf, act, segments=(SweepSegment(),) * 4)
 
 
 def test_only_the_sweep_scans_the_table() -> None:
@@ -313,8 +313,8 @@ def test_one_run_holds_the_lock_and_a_killed_run_holds_it_for_a_minute(shelf: Ta
     clock.now += timedelta(seconds=LOCK_SECONDS)
     second = kept(shelf, by="bob@desk")
     with pytest.raises(Locked, match="taken over"):
-        first.save_progress(SweepResult(), (Stretch(),))
-    second.save_progress(SweepResult(read=5), (Stretch(pk="PRODUCT#p04", sk="PRODUCT"),))
+        first.save_progress(SweepResult(), (SweepSegment(),))
+    second.save_progress(SweepResult(read=5), (SweepSegment(pk="PRODUCT#p04", sk="PRODUCT"),))
     (row,) = load_sweeps(shelf, "paint", ["blue"]).values()
     assert (row.by, row.read, row.segments[0].pk) == ("bob@desk", 5, "PRODUCT#p04")
 
@@ -347,7 +347,7 @@ def test_a_finished_task_starts_again_and_another_task_starts_at_the_beginning(s
     assert go_on(shelf, dearer(shelf)).changed == 23
     assert go_on(shelf, dearer(shelf)) == SweepResult(read=24, right=23), "its own row is read, too"
     kept(shelf).__exit__(ZeroDivisionError, ZeroDivisionError(), None)
-    assert kept(shelf, "down").segments == (Stretch(),)
+    assert kept(shelf, "down").segments == (SweepSegment(),)
 
 
 # how far --------------------------------------------------------------------------------------------------------------
@@ -371,14 +371,14 @@ def test_the_progress_of_a_sample_is_relative_to_its_size_and_printed_lines_have
     out = Terminal()
     progress = SweepProgress(shelf, "sample", out, sample_size=20)
     for read, shown in ((10, " 50%"), (20, "100%")):
-        progress.after_page(SweepResult(read=read), (Stretch(),))
+        progress.after_page(SweepResult(read=read), (SweepSegment(),))
         assert shown in out.getvalue().split("\r")[-1]
     assert out.getvalue().endswith("\n")
-    progress.after_page(SweepResult(read=5), (Stretch(),))
+    progress.after_page(SweepResult(read=5), (SweepSegment(),))
     progress.print_line("o1: restored")
     assert out.getvalue().endswith(" \r"), "the bar makes room"
     assert capsys.readouterr().out == "o1: restored\n"
-    progress.after_page(SweepResult(read=6), (Stretch(),))
+    progress.after_page(SweepResult(read=6), (SweepSegment(),))
     progress.finish()
     progress.finish()
     assert out.getvalue().endswith("6 read\n")

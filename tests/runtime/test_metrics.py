@@ -244,7 +244,7 @@ def test_throttled_requests_are_logged_and_counted_by_their_reason(
     [
         ("STOCK#mug#001", "STOCK#mug#001"),
         ("PRODUCT#mug", "PRODUCT#mug"),
-        *((f"{kind}#ann", kind) for kind in ("CUSTOMER", "LIMIT", "COMMAND", "COUNTED", "EMAIL", "EFFECT")),
+        *((f"{kind}#ann", kind) for kind in ("CUSTOMER", "LIMIT", "COMMAND", "COUNTED", "EMAIL", "REACTION_PROGRESS")),
     ],
 )
 def test_the_log_of_a_throttled_request_has_the_key_of_a_product_but_not_of_a_customer(
@@ -275,7 +275,7 @@ def test_a_partition_whose_key_is_logged_identifies_no_customer() -> None:
     shared = [one for one in templates if one.prefix.startswith(observability.SHARED_PARTITIONS)]
     assert {one.prefix for one in shared} == {*observability.SHARED_PARTITIONS}
     fields = {name for one in shared for name in one.field_names}
-    assert fields == {"code", "part", "product_id", "queue", "season", "series", "shard"}
+    assert fields == {"code", "part", "open_status", "product_id", "season", "series", "shard"}
 
 
 def test_each_attempt_that_is_throttled_is_counted_and_no_connection_that_is_lost(

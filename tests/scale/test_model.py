@@ -61,7 +61,7 @@ def test_the_joint_transaction_of_a_batch_has_the_units_of_the_recorded_burst(de
     cause = "api POST /payments/events" if function == COPIES else "event_publisher OrderPaid"
     for one, size in zip(recorded, sizes, strict=True):
         members: list[tuple[OrderRun, PreparedCall]] = []
-        shards = sum(use.items for use in one.keys if use.type == "Metric")
+        shards = sum(use.items for use in one.keys if use.type == "SalesMinute")
         for number in range(size):
             order = OrderRun(number % shards if shards else number, Buyer(life, products))
             (prepared,) = [p for p in model.calls_after(order, cause) if p.transaction and p.call.function == function]

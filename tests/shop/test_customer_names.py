@@ -10,9 +10,9 @@ from botocore.exceptions import ReadTimeoutError
 from functions.dynamodb.keys import to_instant
 from functions.dynamodb.writes import WriteConflict, put_if_absent
 from functions.model.copies import order_summary
-from functions.model.entities import Effect, Order
-from functions.model.patterns import EFFECT_BY_ID
-from functions.model.table import EFFECT, ORDER, ORDER_SUMMARY
+from functions.model.entities import Order, ReactionProgress
+from functions.model.patterns import REACTION_PROGRESS_BY_ID
+from functions.model.table import ORDER, ORDER_SUMMARY, REACTION_PROGRESS
 from functions.shop.cancellation import cancel_order
 from functions.shop.customer_names import ORDERS_PER_PAGE, propagate_name, refresh_name
 from functions.shop.customers import rename_customer
@@ -106,13 +106,13 @@ def test_another_delivery_goes_on_where_the_one_before_died(shop: Shop, wire: Wi
 def test_two_deliveries_at_once_do_not_hide_from_each_other_how_far_they_are(shop: Shop, rival: Shop) -> None:
     ids = many(shop, 2 * ORDERS_PER_PAGE + 20)
     rename_customer(shop, ANN, ANN.id, "Ann Elm")
-    first = Effect(
+    first = ReactionProgress(
         effect_id=CHANGE, reaction="customer_name", result="ORDER#~", created_at=shop.now_instant(), ttl=2**33
     )
-    shop.table.write(put_if_absent(EFFECT, first))
+    shop.table.write(put_if_absent(REACTION_PROGRESS, first))
     with pytest.raises(WriteConflict):
         _beside(shop, lambda: propagate_name(rival, CHANGE, ANN.id))
-    mark = shop.table.get(EFFECT_BY_ID, effect_id=CHANGE, reaction="customer_name")
+    mark = shop.table.get(REACTION_PROGRESS_BY_ID, effect_id=CHANGE, reaction="customer_name")
     assert mark is not None
     assert mark.result.endswith(f"#o{2 * ORDERS_PER_PAGE - 1:03}")
     assert set(names_on(shop, ids)) == {"Ann Elm"}

@@ -56,7 +56,7 @@ def pages_with_act_after(
 def types_of_order(found: Iterator[list[data_export.ExportedItem]]) -> list[str]:
     """Return the types of the exported items of orders. The stub, and items that archiving or restoring adds, are not
     counted."""
-    items = [item for page in found for item in page if item.type in ITEMS_OF_ORDER - {"ArchivedOrder", "Expiry"}]
+    items = [item for page in found for item in page if item.type in ITEMS_OF_ORDER - {"ArchivedOrder", "ExpiryMarker"}]
     return sorted(item.type for item in items if item.data.get("event") != "OrderRestored")
 
 

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from functions.dynamodb.writes import put_if_absent
-from functions.model.entities import METRIC_SHARDS, SEASON_SHARDS, Metric
+from functions.model.entities import SALES_MINUTE_SHARDS, SEASON_SHARDS, SalesMinute
 from functions.model.errors import NotAllowed
-from functions.model.table import BEST_SELLER, METRIC
+from functions.model.table import BEST_SELLER, SALES_MINUTE
 from functions.shop import sales_statistics
 from functions.shop.sales_statistics import MetricPoint
 from functions.shop.shop import Shop
@@ -29,9 +29,9 @@ def all_points(shop: Shop, limit: int, since: str = "", until: str = "") -> list
             return found
 
 
-def part(shard: int, minute: int, currency: str = "EUR", **changed: Any) -> Metric:
+def part(shard: int, minute: int, currency: str = "EUR", **changed: Any) -> SalesMinute:
     numbers = {"orders": 1, "units": shard + 1, "revenue": 100 * (shard + 1)}
-    return Metric(shard=str(shard), minute=moment(minute), currency=currency, **{**numbers, "ttl": TTL, **changed})
+    return SalesMinute(shard=str(shard), minute=moment(minute), currency=currency, **{**numbers, "ttl": TTL, **changed})
 
 
 def test_best_sellers_come_best_first_from_all_shards_page_after_page(shop: Shop) -> None:
@@ -76,22 +76,22 @@ def test_a_product_shows_its_months_newest_first(shop: Shop) -> None:
 @pytest.mark.parametrize("limit", [1, 2, 3, 5, 100])
 def test_the_parts_of_a_minute_are_one_point_wherever_a_page_ends(shop: Shop, limit: int) -> None:
     for minute in range(9):
-        for shard in range(METRIC_SHARDS.read):
-            if minute % 3 or shard == minute % METRIC_SHARDS.read:
-                shop.table.write(put_if_absent(METRIC, part(shard, minute)))
-    shop.table.write(put_if_absent(METRIC, part(2, 4, "USD")))
+        for shard in range(SALES_MINUTE_SHARDS.read):
+            if minute % 3 or shard == minute % SALES_MINUTE_SHARDS.read:
+                shop.table.write(put_if_absent(SALES_MINUTE, part(shard, minute)))
+    shop.table.write(put_if_absent(SALES_MINUTE, part(2, 4, "USD")))
     found = all_points(shop, limit)
     assert [(point.minute, point.currency) for point in found] == sorted(
         [*((moment(minute), "EUR") for minute in range(9)), (moment(4), "USD")]
     )
-    shards = METRIC_SHARDS.read
+    shards = SALES_MINUTE_SHARDS.read
     units = shards * (shards + 1) // 2  # one in the first shard, two in the second
     assert found[1] == MetricPoint(moment(1), "EUR", orders=shards, units=units, revenue=100 * units)
 
 
 def test_f22_two_orders_of_one_minute_are_both_counted_and_f23_a_range_takes_its_first_minute_only(shop: Shop) -> None:
     for minute in range(4):
-        shop.table.write(put_if_absent(METRIC, part(0, minute)), put_if_absent(METRIC, part(3, minute)))
+        shop.table.write(put_if_absent(SALES_MINUTE, part(0, minute)), put_if_absent(SALES_MINUTE, part(3, minute)))
     found = all_points(shop, 10, since=moment(1), until=moment(3))
     assert [(point.minute, point.orders) for point in found] == [(moment(1), 2), (moment(2), 2)]
 
@@ -99,12 +99,14 @@ def test_f22_two_orders_of_one_minute_are_both_counted_and_f23_a_range_takes_its
 @pytest.mark.parametrize("limit", [1, 2, 5])
 def test_f26_expired_points_that_still_exist_are_ignored(shop: Shop, limit: int) -> None:
     for minute in range(40):
-        for shard in range(METRIC_SHARDS.read):
+        for shard in range(SALES_MINUTE_SHARDS.read):
             # Those of one shard end later: the pages of the others are empty, and end elsewhere.
-            shop.table.write(put_if_absent(METRIC, part(shard, minute, ttl=TTL if minute > 30 or shard == 1 else 1)))
+            shop.table.write(
+                put_if_absent(SALES_MINUTE, part(shard, minute, ttl=TTL if minute > 30 or shard == 1 else 1))
+            )
     found = all_points(shop, limit)
     assert [point.minute for point in found] == [moment(minute) for minute in range(40)]
-    assert [point.orders for point in found] == [1] * 31 + [METRIC_SHARDS.read] * 9
+    assert [point.orders for point in found] == [1] * 31 + [SALES_MINUTE_SHARDS.read] * 9
 
 
 def test_figures_are_for_staff(shop: Shop) -> None:

@@ -153,7 +153,8 @@ def test_a_tenth_of_the_buyers_get_a_unit_and_half_of_them_at_a_discount(
     assert [buyer.short for buyer in buyers if not buyer.order] == [{"mug": 0}] * (BUYERS - UNITS)
     assert available_by_part(shop) == [0, 0, 0, 0]
     kept = [
-        get_order(shop, queued.order_id) for queued in table.query_all(ORDERS_BY_STATUS_OLDEST_FIRST, queue="PENDING")
+        get_order(shop, queued.order_id)
+        for queued in table.query_all(ORDERS_BY_STATUS_OLDEST_FIRST, open_status="PENDING")
     ]
     assert {order.order_id: order for order in kept} == {order.order_id: order for order in orders.values()}
 

@@ -163,7 +163,7 @@ MUTANTS = (
         patch_attribute(stock, "release", s.release_to_part_0),
         judge="oracle",
     ),
-    Mutant("never expires", "an order that ends has no end", s.skip_writes(t.EXPIRY)),
+    Mutant("never expires", "an order that ends has no end", s.skip_writes(t.EXPIRY_MARKER)),
     Mutant(
         "assumes nothing",
         "what nobody speaks of is never delivered",

@@ -642,7 +642,7 @@ def count_for_next_minute(
 ) -> Iterator[Any]:
     for total in _SALES(at, id, currency, orders, pieces, revenue):
         match total:
-            case entities.Metric():
+            case entities.SalesMinute():
                 yield replace(total, minute=_later(total.minute, minutes=1))
             case _:
                 yield total

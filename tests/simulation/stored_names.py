@@ -11,7 +11,7 @@ from typing import Any
 
 from tests.simulation.world import Simulation
 
-LITERAL = {"COMMAND", "EFFECT", "SWEEP"}
+LITERAL = {"COMMAND", "REACTION_PROGRESS", "SWEEP"}
 """Prefixes of partition keys. If the partition key of an item has such a prefix, `_key` keeps the item's sort key.
 
 This sort key is a name from the code and not data, for example the command name pay_with_credit.

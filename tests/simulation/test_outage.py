@@ -22,7 +22,7 @@ from functions.model import table as t
 from functions.model.entities import (
     Activity,
     Address,
-    Expiry,
+    ExpiryMarker,
     Invoice,
     Line,
     Order,
@@ -41,8 +41,8 @@ from tests.simulation.world import OPENS_AT, Simulation
 ITEMS, DELIVERED, CANCELLED = 10_000, 200, 100
 """The number of expiring items, of delivered orders and of cancelled orders.
 
-`ITEMS` includes activity entries, orders and their items. It excludes the Expiry items, because they are not archived:
-an order's Expiry item starts the archiving when DynamoDB deletes it by TTL.
+`ITEMS` includes activity entries, orders and their items. It excludes the ExpiryMarker items, because they are not archived:
+an order's ExpiryMarker item starts the archiving when DynamoDB deletes it by TTL.
 """
 BEGINS = OPENS_AT + 400 * DAY
 LASTS_SECONDS, ALL_END_WITHIN_SECONDS = 48 * HOUR, 12 * HOUR
@@ -99,7 +99,7 @@ def order(rng: Random, id: str, days: int, *commands: OrderCommand) -> Iterator[
     own: dict[str, Any] = {"order_id": id, "created_at": placed_at}
     whose = own | {"customer_id": last.customer_id}
     paid: dict[str, Any] = own | {"amount": last.total, "currency": "EUR", "updated_at": closed_at}
-    yield t.EXPIRY.encode(Expiry(**whose, ttl=int(ends)))
+    yield t.EXPIRY_MARKER.encode(ExpiryMarker(**whose, ttl=int(ends)))
     yield t.PAYMENT.encode(Payment(**paid, payment_id="pi_1", status="FAILED", reason="card_declined"))
     if last.status != "DELIVERED":
         return
@@ -177,7 +177,9 @@ def test_items_that_expired_while_the_archive_failed_for_48_hours_are_archived_b
             while some := list(islice(puts, 25)):
                 assert not world.table.call("BatchWriteItem", RequestItems={world.table.name: some})["UnprocessedItems"]
         world.tasks.run(BEGINS)
-        written = [image for image in world.table.items() if "of type L" in image and image["type"]["S"] != "Expiry"]
+        written = [
+            image for image in world.table.items() if "of type L" in image and image["type"]["S"] != "ExpiryMarker"
+        ]
         assert all({tag for value in image.values() for tag in value} == set(TYPES) for image in written)
         before = {place(image): sha256(image) for image in written}
         calls, tried = world.lambdas.calls["archive"], worker._batches

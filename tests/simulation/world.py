@@ -297,7 +297,7 @@ class Simulation:
         yield opened + QUARTER
         if not (self.faults.fierce or self.rng.happens(0.25, "lives on")):
             return
-        expiries = [int(image["ttl"]["N"]) for image in self.table.of_type("Expiry")]
+        expiries = [int(image["ttl"]["N"]) for image in self.table.of_type("ExpiryMarker")]
         begins = min(expiries, default=opened + QUARTER)
         self._start_era("year", begins, 3 * DAY, self.operator.commands("year", 30 * DAY))
         yield opened + YEAR

@@ -77,15 +77,17 @@ def test_event_publisher_receives_stock_records_only_if_the_product_was_sold_out
 
 def test_relay_never_sees_the_removal_of_an_orders_children(dev: SynthesizedTemplate) -> None:
     removals = {kind for kind in let_through(dev, "event_publisher") if kind[1] == "REMOVE"}
-    assert removals == {("Expiry", "REMOVE", True), ("Activity", "REMOVE", True)}
+    assert removals == {("ExpiryMarker", "REMOVE", True), ("Activity", "REMOVE", True)}
 
 
 def test_event_publisher_receives_expiries_but_no_deletions_by_a_user(dev: SynthesizedTemplate) -> None:
     patterns = tuple(it["Pattern"] for it in dev.mapping("event_publisher")["FilterCriteria"]["Filters"])
-    by_a_person = record("Expiry", "REMOVE") | {"userIdentity": {"type": "AssumedRole", "principalId": "AROA:ann"}}
-    assert FilterCriteria(patterns).matches(record("Expiry", "REMOVE", expired=True))
+    by_a_person = record("ExpiryMarker", "REMOVE") | {
+        "userIdentity": {"type": "AssumedRole", "principalId": "AROA:ann"}
+    }
+    assert FilterCriteria(patterns).matches(record("ExpiryMarker", "REMOVE", expired=True))
     assert not FilterCriteria(patterns).matches(by_a_person)
-    assert not FilterCriteria(patterns).matches(record("Expiry", "REMOVE"))
+    assert not FilterCriteria(patterns).matches(record("ExpiryMarker", "REMOVE"))
 
 
 @pytest.mark.parametrize(

@@ -64,11 +64,11 @@ def archived_objects(harness: ShopHarness, prefix: str) -> dict[str, bytes]:
 
 
 def images_to_archive(images: list[Image]) -> list[Image]:
-    """Return the items that the archive object of an order must contain: all except the Expiry item.
+    """Return the items that the archive object of an order must contain: all except the ExpiryMarker item.
 
-    The TTL deletion of the Expiry item starts the archiving, so this item is gone when the archiving begins.
+    The TTL deletion of the ExpiryMarker item starts the archiving, so this item is gone when the archiving begins.
     """
-    return [image for image in images if image["type"]["S"] != "Expiry"]
+    return [image for image in images if image["type"]["S"] != "ExpiryMarker"]
 
 
 def assert_not_archived(harness: ShopHarness, order_id: str, before: list[Image]) -> None:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from functions.model.entities import REFUND_REASONS_OUTSIDE_ORDER, Expiry, Order, Refund
+from functions.model.entities import REFUND_REASONS_OUTSIDE_ORDER, ExpiryMarker, Order, Refund
 from functions.model.patterns import ORDER_ITEM_COLLECTION, PAYMENTS_OF_ORDER, REFUNDS_OF_ORDER
 from functions.shop import accounts, credit_payments, returns, shipments
 from functions.shop.fulfilment import fulfil_order
@@ -60,9 +60,13 @@ def refunded_total(shop: Shop, order_id: str) -> int:
     return total
 
 
-def expiry_markers(shop: Shop, order_id: str) -> list[Expiry]:
-    """Return the order's Expiry item as a list, which is empty if there is none.
+def expiry_markers(shop: Shop, order_id: str) -> list[ExpiryMarker]:
+    """Return the order's ExpiryMarker item as a list, which is empty if there is none.
 
     When DynamoDB deletes this item by TTL, the order is archived.
     """
-    return [item for item in shop.table.query_all(ORDER_ITEM_COLLECTION, order_id=order_id) if isinstance(item, Expiry)]
+    return [
+        item
+        for item in shop.table.query_all(ORDER_ITEM_COLLECTION, order_id=order_id)
+        if isinstance(item, ExpiryMarker)
+    ]

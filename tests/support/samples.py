@@ -155,7 +155,7 @@ _SAMPLES: dict[Row[Any], Any] = {
     t.REDEMPTION_POOL: e.RedemptionPool(code="SPRING", part=3, left=12, created_at=AT),
     t.ORDER: order(),
     t.ARCHIVED_ORDER: archived_order(),
-    t.EXPIRY: e.Expiry(order_id="o1", customer_id="ann", created_at=AT, ttl=TTL),
+    t.EXPIRY_MARKER: e.ExpiryMarker(order_id="o1", customer_id="ann", created_at=AT, ttl=TTL),
     t.PAYMENT: payment(),
     t.PAYMENT_CLAIM: e.PaymentClaim(payment_id="pi_1", order_id="o1", created_at=AT),
     t.KEPT_EVENT: e.KeptEvent(
@@ -211,7 +211,9 @@ _SAMPLES: dict[Row[Any], Any] = {
     t.COMMAND: e.Command(
         caller="ann", key="k1", command="receive_stock", fingerprint="1:f", result="{}", created_at=AT, ttl=TTL
     ),
-    t.EFFECT: e.Effect(effect_id="c1", reaction="issue_invoice", result="2026-00000001", created_at=AT, ttl=TTL),
+    t.REACTION_PROGRESS: e.ReactionProgress(
+        effect_id="c1", reaction="issue_invoice", result="2026-00000001", created_at=AT, ttl=TTL
+    ),
     t.NOTIFICATION: e.Notification(
         customer_id="ann",
         order_id="o1",
@@ -269,7 +271,7 @@ _SAMPLES: dict[Row[Any], Any] = {
     ),
     t.RATING: e.Rating(product_id="mug", reviews=2, stars=9),
     t.BEST_SELLER: e.BestSeller(product_id="mug", season=AT[:7], units=3),
-    t.METRIC: e.Metric(shard="0", minute=AT, currency="EUR", orders=1, units=3, revenue=3490, ttl=TTL),
+    t.SALES_MINUTE: e.SalesMinute(shard="0", minute=AT, currency="EUR", orders=1, units=3, revenue=3490, ttl=TTL),
     t.CONTRIBUTION: e.Contribution(
         source="o1",
         source_type="Order",
@@ -287,7 +289,7 @@ _SAMPLES: dict[Row[Any], Any] = {
         held_until=moment(1),
         started_at=AT,
         updated_at=AT,
-        segments=(e.Stretch(pk="PRODUCT#mug", sk="PRODUCT"), e.Stretch(), e.Stretch(done=True)),
+        segments=(e.SweepSegment(pk="PRODUCT#mug", sk="PRODUCT"), e.SweepSegment(), e.SweepSegment(done=True)),
         read=500,
         changed=2,
         passed_over=1,

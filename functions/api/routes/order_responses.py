@@ -374,7 +374,7 @@ class WholeOrder(ResponseModel):
         def shown(kind: Any, answer: type[ResponseModel]) -> list[Any]:
             return [answer.of(item) for item in items if isinstance(item, kind)]
 
-        ends = [instant_from_epoch(item.ttl) for item in items if isinstance(item, e.Expiry)]
+        ends = [instant_from_epoch(item.ttl) for item in items if isinstance(item, e.ExpiryMarker)]
         return cls(
             order=next(iter(shown(e.Order | e.ArchivedOrder, OrderAnswer)), None),
             payments=shown(e.Payment, PaymentAnswer),

@@ -82,7 +82,7 @@ def units_of_product(caller: SignedIn, product_id: Id, limit: Limit = 12, cursor
     )
 
 
-@router.get("/insight/metrics", openapi_extensions=problem_responses(NotAllowed))
+@router.get("/insight/sales-by-minute", openapi_extensions=problem_responses(NotAllowed))
 def metrics(
     caller: SignedIn, since: Since = None, until: Until = None, limit: Limit = 60, cursor: Cursor = None
 ) -> Listed[PointAnswer]:

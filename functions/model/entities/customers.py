@@ -44,7 +44,7 @@ class ErasedCustomer:
     version: int
 
     @property
-    def queue(self) -> str | None:
+    def open_status(self) -> str | None:
         """The status, as part of the key of the index that lists the unfinished erasures.
 
         None if the erasure is finished. The item is then not in the index.

@@ -21,7 +21,7 @@ class Command:
 
 
 @entity
-class Effect:
+class ReactionProgress:
     """Records how far a reaction to an event has come, so that a second delivery of the event continues there.
 
     A reaction is a queue of events and the Lambda that processes it. `reaction`: its name, such as names. `result`: for

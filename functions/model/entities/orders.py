@@ -192,7 +192,7 @@ class Order:
         return sum(line.dropped for line in self.lines.values())
 
     @property
-    def queue(self) -> str | None:
+    def open_status(self) -> str | None:
         """The status, as part of the key of the index that lists the open orders by status.
 
         None if the order is not open. The order is then not in the index.
@@ -292,7 +292,7 @@ def archive_prefix(order: Order | ArchivedOrder) -> str:
 
 
 @entity
-class Expiry:
+class ExpiryMarker:
     """The item whose ttl starts the archiving of a closed order.
 
     When DynamoDB deletes this item at its ttl, the archive Lambda archives the order.

@@ -78,7 +78,7 @@ class Payment:
     version: int = 1
 
     @property
-    def queue(self) -> str | None:
+    def open_status(self) -> str | None:
         """The status, as part of the key of the index that lists the payments that match no order.
 
         None for any other payment. Such a payment is not in the index.
@@ -148,7 +148,7 @@ class KeptEvent:
     version: int = 1
 
     @property
-    def queue(self) -> str | None:
+    def open_status(self) -> str | None:
         """Part of the key of the index that lists the payments that match no order. None: not in the index."""
         return "UNMATCHED" if self.unmatched else None
 

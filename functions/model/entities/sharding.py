@@ -33,7 +33,7 @@ ERASURE_SHARDS = Shards(read=4, written=4)
 """The list of unfinished erasures."""
 ACTIVITY_SHARDS = Shards(read=4, written=4)
 """The activity of all customers on a day."""
-METRIC_SHARDS = Shards(read=8, written=8)
+SALES_MINUTE_SHARDS = Shards(read=8, written=8)
 """The sales of a minute: each shard has a sum of its own.
 
 Each batch of paid orders changes these sums in a transaction, and DynamoDB runs one transaction at a time on an item. A

@@ -10,7 +10,7 @@ SweepStatus = Literal["RUNNING", "DONE"]
 
 
 @entity
-class Stretch:
+class SweepSegment:
     """The progress of one segment of a table sweep (a scan of all items, in parallel segments).
 
     `done`: whether the whole segment was scanned. If it was not, the sweep resumes after the item with the key `pk`,
@@ -43,7 +43,7 @@ class Sweep:
     held_until: Instant
     started_at: Instant
     updated_at: Instant
-    segments: tuple[Stretch, ...]
+    segments: tuple[SweepSegment, ...]
     read: int = 0
     changed: int = 0
     right: int = 0

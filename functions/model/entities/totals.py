@@ -43,7 +43,7 @@ class BestSeller:
 
 
 @entity
-class Metric:
+class SalesMinute:
     """The sales in one minute and currency, less the returns in that minute.
 
     Each minute has several items, one for each shard (a group of orders). So no single item is written too often.

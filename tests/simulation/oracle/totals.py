@@ -64,7 +64,7 @@ def minutes_are_the_sales_of_that_minute(books: Books) -> Iterator[str]:
             pieces = sum(item["quantities"].values())
             _add(expected, order.item, item["created_at"], 0, -pieces, -item["amount"] - item["owed"])
     found: Counter[tuple[str, str, str]] = Counter()
-    for item in books.of_type("Metric"):
+    for item in books.of_type("SalesMinute"):
         _add(found, item, item["minute"], item["orders"], item["units"], item["revenue"])
     for minute, currency, name in expected.keys() | found.keys():
         if _is_open(books, datetime.fromisoformat(f"{minute}:00Z") + timedelta(days=MINUTE_IS_KEPT_DAYS)):
