@@ -352,7 +352,7 @@ class Chaos:
 def poison_image(image: Image) -> Image:
     """Return an order with a changed address and its next version, in a schema version that no code knows."""
     before: Order = ORDER.decode(image)
-    entry = TimelineEntry(at=before.updated_at, event="OrderReaddressed", status=before.status)
+    entry = TimelineEntry(at=before.updated_at, event="OrderAddressChanged", status=before.status)
     address = before.address and replace(before.address, street=f"{before.address.street} ")
     version = before.version + 1
     after = replace(before, address=address, version=version, timeline=append_entry(before, version, entry))

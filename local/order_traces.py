@@ -51,7 +51,7 @@ STATUS_TITLES = {
     "ARCHIVING": "Archived",
 }
 """The title of a chapter by the first new status of the order in it."""
-EVENT_TITLES = {"OrderExpired": "Archived", "OrderRestored": "Restored", "OrderReaddressed": "Address changed"}
+EVENT_TITLES = {"OrderExpired": "Archived", "OrderRestored": "Restored", "OrderAddressChanged": "Address changed"}
 """The title of a chapter by an event in it, if the event says more than the order's status."""
 
 

@@ -24,7 +24,7 @@ class UnreadableWithin(Unreadable):
     """A value in a lazily decoded map is malformed. Raised on first access to the map, not when the item is decoded."""
 
 
-class Impossible(Permanent):
+class WriteImpossible(Permanent):
     """DynamoDB will never accept this write: the item is too large, or a key is malformed."""
 
 

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 from botocore.exceptions import ClientError
 
 from functions.dynamodb.codec import Image, build_decoder
-from functions.dynamodb.errors import Impossible, Unreadable
+from functions.dynamodb.errors import Unreadable, WriteImpossible
 from functions.dynamodb.keys import Row
 from functions.dynamodb.patterns import Get, Query
 from functions.dynamodb.retry import PERMANENT_ERROR_CODES, RETRYABLE_ERROR_CODES, Backoff, call_dynamodb
@@ -402,7 +402,7 @@ class Table:
 
         If conditions fail, this raises the `condition_error` of the first write whose condition failed. If conflicts or
         throttling concern a write with a `busy_error`, it raises this error. Otherwise it raises TableBusy if they last
-        longer than the time budget. Raises Impossible if DynamoDB will never accept a write.
+        longer than the time budget. Raises WriteImpossible if DynamoDB will never accept a write.
 
         Automatic retries by the AWS client are safe. A transaction has a ClientRequestToken. The retry of a single put
         or update may fail its condition because an earlier attempt was applied. So if the stored item already has the
@@ -411,7 +411,7 @@ class Table:
         backoff = self.new_backoff()
         # A single put, update or delete is sent without a transaction, because a transaction costs twice as many write
         # units. Two kinds of writes always need a transaction. A ConditionCheck exists only in transactions. And an
-        # addition (`adjust`) needs the ClientRequestToken of a transaction, unless it may be repeated. If the response
+        # addition (`add_with_minimum`) needs the ClientRequestToken of a transaction, unless it may be repeated. If the response
         # is lost, a retry with the same token does not add the amount a second time.
         is_single = len(writes) == 1 and (
             writes[0].kind == "Delete" or writes[0].resulting_attributes is not None or writes[0].may_repeat
@@ -433,7 +433,7 @@ class Table:
                 if code in RETRYABLE_ERROR_CODES:
                     return False
                 if code in PERMANENT_ERROR_CODES:
-                    raise Impossible(error.response["Error"]["Message"]) from error
+                    raise WriteImpossible(error.response["Error"]["Message"]) from error
                 if code != "ConditionalCheckFailedException":
                     raise
                 found = cast(Image | None, error.response.get("Item"))
@@ -456,7 +456,7 @@ class Table:
                 if code in RETRYABLE_ERROR_CODES:
                     return False
                 if code in PERMANENT_ERROR_CODES:
-                    raise Impossible(error.response["Error"]["Message"]) from error
+                    raise WriteImpossible(error.response["Error"]["Message"]) from error
                 if code != "TransactionCanceledException":
                     raise
                 if not self._may_be_sent_again(writes, error):
@@ -469,7 +469,7 @@ class Table:
     def _may_be_sent_again(self, writes: Sequence[Write[Any]], cancelled: ClientError) -> bool:
         """Return whether a cancelled transaction may succeed if it is sent again.
 
-        Raises the `condition_error` of the first write whose condition failed, Impossible if DynamoDB will never accept
+        Raises the `condition_error` of the first write whose condition failed, WriteImpossible if DynamoDB will never accept
         a write, or the `busy_error` of a write whose item is busy.
         """
         reasons = cast(Any, cancelled.response)["CancellationReasons"]
@@ -477,7 +477,7 @@ class Table:
             if reason["Code"] == "ConditionalCheckFailed":
                 raise self._condition_error(write, reason.get("Item")) from None
         if any(reason["Code"] in PERMANENT_ERROR_CODES for reason in reasons):
-            raise Impossible(cancelled.response["Error"]["Message"]) from cancelled
+            raise WriteImpossible(cancelled.response["Error"]["Message"]) from cancelled
         busy = [write for write, it in zip(writes, reasons, strict=True) if it["Code"] in RETRYABLE_ERROR_CODES]
         for write in busy:
             if write.busy_error:

@@ -55,7 +55,7 @@ class Write(Generic[T]):
     """The attributes that the write sets, with their new values. The value None means that the attribute is removed.
 
     `resulting_attributes` is None for three kinds of writes: for a deletion, for a check, and for an addition
-    (`adjust`), whose result is not known before the write.
+    (`add_with_minimum`), whose result is not known before the write.
     """
     may_repeat: bool = False
     """Whether it does no harm if a retry of the AWS client applies the write a second time."""
@@ -182,7 +182,7 @@ def replace_with(before_row: Row[Any], before: Any, row: Row[T], item: T) -> Wri
     return Write("Put", row, request, _write_conflict(row), image)
 
 
-def adjust(
+def add_with_minimum(
     row: Row[T],
     key: Mapping[str, Any],
     *,
@@ -233,7 +233,7 @@ def adjust(
     return Write("Update", row, request, condition_error)
 
 
-def put_if_outside(row: Row[T], item: T, name: str, low: int, high: int) -> Write[T]:
+def put_unless_between(row: Row[T], item: T, name: str, low: int, high: int) -> Write[T]:
     """Return a write that puts an item, unless the numeric field `name` of the stored item is from `low` to `high`.
 
     Two processes may put equal items. So if the condition fails, the stored item never counts as written by this write,

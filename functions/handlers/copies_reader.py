@@ -120,7 +120,7 @@ def write_copies(table: Table, changed: Change, todo: CopyChanges) -> None:
         _write_last(table, changed, *todo.last)
 
 
-class NotNext(Exception):
+class NotPreviousVersion(Exception):
     """The stored copy is not that of the version before the change. `version`: its version, 0 if there is no copy."""
 
     def __init__(self, stored: Any) -> None:
@@ -138,10 +138,10 @@ def _write_last(table: Table, changed: Change, row: Row[Any], item: Any) -> None
     previous = changed.before.version if changed.before is not None else 0
     try:
         if previous:
-            table.write(put_if_next(row, item, previous, condition_error=NotNext))
+            table.write(put_if_next(row, item, previous, condition_error=NotPreviousVersion))
         else:
-            table.write(put_if_absent(row, item, condition_error=NotNext))
-    except NotNext as stored:
+            table.write(put_if_absent(row, item, condition_error=NotPreviousVersion))
+    except NotPreviousVersion as stored:
         if stored.version >= item.version:
             return  # this record was processed before
         for into, copy in copies.copies_of(changed.row, changed.after).values():

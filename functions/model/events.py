@@ -185,7 +185,7 @@ EVENTS = (
     EventContract("OrderPartlyPaid",      t.ORDER,           OrderData,    "a payment covered a part of the total; the rest is due"),
     EventContract("OrderUnpaid",          t.ORDER,           OrderData,    "a bank took back a part payment; that amount is due again"),
     EventContract("OrderPaid",            t.ORDER,           OrderData,    "an order was paid in full"),
-    EventContract("OrderReaddressed",     t.ORDER,           OrderData,    "the delivery address of an order changed"),
+    EventContract("OrderAddressChanged",     t.ORDER,           OrderData,    "the delivery address of an order changed"),
     EventContract("OrderCancelled",       t.ORDER,           OrderData,    "an order was cancelled; stock is free, payments are refunded"),
     EventContract("OrderLapsed",          t.ORDER,           OrderData,    "an order was not paid in time; its stock is free again"),
     EventContract("OrderFulfilling",      t.ORDER,           OrderData,    "an order was passed to the warehouse"),

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from functions.dynamodb.table import QueryPage
-from functions.dynamodb.writes import Write, WriteConflict, adjust, delete, put_if_absent, update
+from functions.dynamodb.writes import Write, WriteConflict, add_with_minimum, delete, put_if_absent, update
 from functions.model.entities import Company, Customer
 from functions.model.errors import AlreadyExists, InAnotherCompany, NotEmpty, NotFound
 from functions.model.patterns import COMPANIES, COMPANY_BY_ID, COMPANY_WITH_MEMBERS, CUSTOMER_BY_ID
@@ -112,7 +112,7 @@ def leave_company(shop: Shop, member: Customer) -> Iterator[Write[Company]]:
 
 
 def _change_member_count(company_id: str, difference: int, missing: Exception) -> Write[Company]:
-    return adjust(
+    return add_with_minimum(
         COMPANY,
         COMPANY.key(company_id=company_id),
         add={"member_count": difference},

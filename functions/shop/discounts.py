@@ -13,7 +13,7 @@ from typing import Any
 
 from functions.dynamodb.keys import Instant
 from functions.dynamodb.table import QueryPage
-from functions.dynamodb.writes import Write, adjust, put_if_absent, update
+from functions.dynamodb.writes import Write, add_with_minimum, put_if_absent, update
 from functions.model import pricing
 from functions.model.entities import Discount, Discounted, Order, RedemptionPool, hash_to_bucket
 from functions.model.errors import AlreadyExists, DiscountNotValid, InvalidInput, NotFound
@@ -223,7 +223,7 @@ def redeem(order: Order) -> Iterator[Write[RedemptionPool]]:
     order (its redemption pool part) has no redemptions left.
     """
     for key in _redemption_keys(order):
-        yield adjust(
+        yield add_with_minimum(
             REDEMPTION_POOL,
             key,
             add={"left": -1},
@@ -238,7 +238,7 @@ def release(order: Order) -> Iterator[Write[RedemptionPool]]:
     Yield nothing if the order uses no limited code.
     """
     for key in _redemption_keys(order):
-        yield adjust(
+        yield add_with_minimum(
             REDEMPTION_POOL, key, add={"left": 1}, at_least={}, condition_error=lambda found: NotFound("discount code")
         )
 

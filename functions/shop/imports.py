@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
 from typing import Any, Literal
 
-from functions.dynamodb.errors import Impossible, Permanent, TableBusy
+from functions.dynamodb.errors import Permanent, TableBusy, WriteImpossible
 from functions.dynamodb.keys import Instant, InvalidKeyValue
 from functions.dynamodb.table import QueryPage
 from functions.dynamodb.writes import Write, WriteConflict, put_if_absent, update
@@ -190,7 +190,7 @@ def _write_next_line(
         after = _count_line(part, plan.outcome, is_retry, shop.now_instant())
         try:
             shop.table.write(update(IMPORT_PART, part, after), *plan.writes)
-        except Impossible:
+        except WriteImpossible:
             # DynamoDB will never accept this transaction, for example because an item is too large. The transaction
             # counts the line in the import part, and `writes` stores the product and its stock. If `writes` is empty,
             # the product cannot be the cause, so raise the error.

@@ -202,10 +202,10 @@ def change_address(shop: Shop, caller: Caller, order_id: str, address: Address) 
     """
 
     def attempt() -> Order:
-        before = require_unarchived(get_order(shop, caller, order_id), "readdress")
+        before = require_unarchived(get_order(shop, caller, order_id), "change_address")
         if before.address == address:
             return before
-        after = replace(apply_order_command(before, "readdress", shop.now_instant()), address=address)
+        after = replace(apply_order_command(before, "change_address", shop.now_instant()), address=address)
         shop.table.write(*save_order(before, after))
         return after
 

@@ -16,7 +16,7 @@ from typing import Literal
 
 from functions.dynamodb.errors import TableBusy
 from functions.dynamodb.keys import Instant
-from functions.dynamodb.writes import Write, WriteConflict, adjust
+from functions.dynamodb.writes import Write, WriteConflict, add_with_minimum
 from functions.model.entities import Line, Order, Product, Stock, hash_to_bucket
 from functions.model.errors import NotFound, OutOfStock
 from functions.model.table import STOCK, stock_key, stock_row
@@ -192,7 +192,7 @@ def reserve(order: Order, can_leave: Collection[str] = ()) -> Iterator[Write[Sto
     for id, line in order.lines.items():
         for part, quantity in line.quantity_by_stock_part.items():
             there = quantity - (line.backordered if part == "0" else 0)
-            write = adjust(
+            write = add_with_minimum(
                 stock_row(int(part)),
                 stock_key(id, int(part)),
                 add={"available": -quantity},
@@ -241,7 +241,7 @@ def write_off(product_id: str, levels: StockLevels, quantity: int) -> Iterator[W
     if sum(shares.values()) < quantity:
         raise WriteConflict(STOCK.type)
     for part, share in shares.items():
-        yield adjust(
+        yield add_with_minimum(
             stock_row(part),
             stock_key(product_id, part),
             add={"available": -share, "received": -share},
@@ -259,7 +259,7 @@ def add_to_part(
     these pieces too. The part keeps what it had before: with this, the alerts to followers tell whether the product was
     sold out (product_alerts.py).
     """
-    return adjust(
+    return add_with_minimum(
         stock_row(part),
         stock_key(product_id, part),
         add=dict.fromkeys(["available", *([counter] if counter else [])], quantity),

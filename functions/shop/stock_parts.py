@@ -14,7 +14,7 @@ from datetime import timedelta
 
 from functions.dynamodb.errors import TableBusy
 from functions.dynamodb.keys import Instant
-from functions.dynamodb.writes import Write, adjust, put_if_absent
+from functions.dynamodb.writes import Write, add_with_minimum, put_if_absent
 from functions.model.entities import FIRST_SEPARATE_PART, Product, SeparateStock, Stock
 from functions.model.errors import NotFound
 from functions.model.patterns import PRODUCT_BY_ID
@@ -132,7 +132,7 @@ def plan_moves(by_part: Mapping[int, int], active: Sequence[int]) -> list[Move]:
 
 def _move_pieces(product_id: str, move: Move, at: Instant) -> Iterator[Write[Stock]]:
     """Yield the writes of one move. The first raises PartOutOfStock if the part has not enough pieces any more."""
-    yield adjust(
+    yield add_with_minimum(
         stock_row(move.source),
         stock_key(product_id, move.source),
         add={"available": -move.quantity, "moved": -move.quantity},

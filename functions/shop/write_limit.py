@@ -15,7 +15,7 @@ customer. If the answer of the table is lost, a write may count twice.
 import math
 from dataclasses import dataclass
 
-from functions.dynamodb.writes import ConditionFailed, WriteConflict, add_if_between, put_if_outside
+from functions.dynamodb.writes import ConditionFailed, WriteConflict, add_if_between, put_unless_between
 from functions.model.entities import WriteLimit
 from functions.model.errors import TooManyWrites
 from functions.model.table import WRITE_LIMIT
@@ -96,7 +96,7 @@ class WriteLimiter:
                 shop.table.write(add_if_between(WRITE_LIMIT, item, "used_until_ms", amount, now_ms, latest))
                 customer.used_until_ms += amount
             else:
-                shop.table.write(put_if_outside(WRITE_LIMIT, item, "used_until_ms", now_ms, highest))
+                shop.table.write(put_unless_between(WRITE_LIMIT, item, "used_until_ms", now_ms, highest))
                 customer.used_until_ms = used_until_ms
         except ConditionFailed as failed:
             customer.used_until_ms = failed.item.used_until_ms if failed.item else 0

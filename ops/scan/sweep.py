@@ -17,7 +17,7 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from functions.dynamodb.codec import Image
-from functions.dynamodb.errors import Impossible, Permanent, Unreadable
+from functions.dynamodb.errors import Permanent, Unreadable, WriteImpossible
 from functions.dynamodb.keys import InvalidKeyValue
 from functions.dynamodb.retry import PERMANENT_ERROR_CODES, RETRYABLE_ERROR_CODES, call_dynamodb
 from functions.dynamodb.table import Table
@@ -175,7 +175,7 @@ def rewrite_item(table: Table, before: Image, after: Image) -> None:
     """Update an item from the state `before` to the state `after`, both in DynamoDB JSON.
 
     The update is conditional: the stored version and the attributes to change must still be as in `before`. Raises
-    WriteConflict if one of them has changed. Raises Impossible if DynamoDB rejects the update and a retry cannot help.
+    WriteConflict if one of them has changed. Raises WriteImpossible if DynamoDB rejects the update and a retry cannot help.
     Raises TableBusy. Safe to repeat, also if a response was lost.
     """
     request = _update_request(table, before, after)
@@ -186,7 +186,7 @@ def rewrite_item(table: Table, before: Image, after: Image) -> None:
         except ClientError as error:
             code = error.response["Error"]["Code"]
             if code in PERMANENT_ERROR_CODES:
-                raise Impossible(error.response["Error"]["Message"]) from error
+                raise WriteImpossible(error.response["Error"]["Message"]) from error
             if code in RETRYABLE_ERROR_CODES:
                 backoff.wait()
                 continue

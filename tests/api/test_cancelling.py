@@ -119,7 +119,7 @@ def test_the_address_of_an_order_can_change_until_the_warehouse_has_it(api: ApiH
     fulfil_order(api.shop, order_id)
     assert api.call("GET", f"/orders/{order_id}/parcel", WAREHOUSE).body["address"] == ELSEWHERE
     late = api.call("PATCH", f"/orders/{order_id}/address", ANN, HOME_ADDRESS)
-    assert (late.status, late.problem_type, late.body["command"]) == (409, "wrong-state", "readdress")
+    assert (late.status, late.problem_type, late.body["command"]) == (409, "wrong-state", "change_address")
 
 
 def test_the_address_of_another_customers_order_cannot_change(api: ApiHarness) -> None:

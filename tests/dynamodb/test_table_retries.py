@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from functions.dynamodb.errors import Impossible, Permanent, TableBusy
+from functions.dynamodb.errors import Permanent, TableBusy, WriteImpossible
 from functions.dynamodb.retry import RETRYABLE_ERROR_CODES
 from functions.dynamodb.table import Table
 from functions.dynamodb.writes import (
@@ -117,15 +117,15 @@ def test_a_write_that_dynamodb_will_never_take_is_impossible_and_not_tried_again
     library: Table, wire: WireTap, clock: ManualClock
 ) -> None:
     huge = book("b2", title="x" * 500_000)
-    with pytest.raises(Impossible):
+    with pytest.raises(WriteImpossible):
         library.write(put_if_absent(BOOK, huge))
-    with pytest.raises(Impossible):
+    with pytest.raises(WriteImpossible):
         library.write(put_if_absent(LOAN, loan()), put_if_absent(BOOK, huge))
     wire.reply_next("TransactWriteItems", transaction_cancelled_reply("None", "ValidationError"))
-    with pytest.raises(Impossible):
+    with pytest.raises(WriteImpossible):
         library.write(put_if_absent(LOAN, loan()), put_if_absent(BOOK, book()))
     assert clock.pauses == []
-    assert issubclass(Impossible, Permanent)
+    assert issubclass(WriteImpossible, Permanent)
 
 
 def test_any_other_error_is_raised_at_once(library: Table, wire: WireTap, clock: ManualClock) -> None:

@@ -8,7 +8,7 @@ import pytest
 from functions.dynamodb.keys import Row
 from functions.dynamodb.writes import (
     WriteConflict,
-    adjust,
+    add_with_minimum,
     check_absent,
     check_exists,
     check_unchanged,
@@ -112,7 +112,7 @@ def test_replace_with_requires_the_item_as_it_was_read() -> None:
 
 
 def test_adjust_adds_at_any_version_if_the_result_is_not_negative() -> None:
-    write = adjust(BOOK, KEY, add={"copies": -2}, at_least={"copies": 2}, condition_error=Refused)
+    write = add_with_minimum(BOOK, KEY, add={"copies": -2}, at_least={"copies": 2}, condition_error=Refused)
     assert (write.kind, write.resulting_attributes) == ("Update", None)
     assert write.request == {
         "Key": KEY,
@@ -125,7 +125,9 @@ def test_adjust_adds_at_any_version_if_the_result_is_not_negative() -> None:
 
 def test_adjust_stores_a_text_and_the_value_before_the_addition() -> None:
     texts, former = {"title": "Emma"}, {"copies_before": "copies"}
-    write = adjust(BOOK, KEY, add={"copies": 2}, at_least={}, condition_error=Refused, texts=texts, former=former)
+    write = add_with_minimum(
+        BOOK, KEY, add={"copies": 2}, at_least={}, condition_error=Refused, texts=texts, former=former
+    )
     assert write.request["UpdateExpression"] == "SET #version = #version + :one, #0 = #0 + :0, #1 = :1, #2 = #0"
     names = {"#version": "version", "#0": "copies", "#1": "title", "#2": "copies_before"}
     assert write.request["ExpressionAttributeNames"] == names

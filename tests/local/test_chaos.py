@@ -171,7 +171,7 @@ def test_a_poisoned_record_is_unreadable_until_it_is_mended() -> None:
         parse_change(record)
     change = parse_change(mend_record(record))
     assert change is not None
-    assert (change.name, change.version) == ("OrderReaddressed", change.before.version + 1)
+    assert (change.name, change.version) == ("OrderAddressChanged", change.before.version + 1)
     repair = {"eventName": "MODIFY", "dynamodb": {"Keys": {}, "OldImage": poisoned, "NewImage": mend_image(poisoned)}}
     assert parse_change(repair) is None, "the repair of the item is no change, so it is not parked again"
     with pytest.raises(ValueError, match="not poisoned"):

@@ -145,7 +145,7 @@ def test_an_entry_names_its_event_only_if_the_status_does_not() -> None:
     at = Instant("2026-11-24T08:54:17.055Z")
     paid = e.TimelineEntry(at=at, event="OrderPaid", status="PAID")
     assert paid.to_text() == "20261124T085417.055Z PAID"
-    assert replace(paid, event="OrderReaddressed").to_text() == "20261124T085417.055Z PAID OrderReaddressed"
+    assert replace(paid, event="OrderAddressChanged").to_text() == "20261124T085417.055Z PAID OrderAddressChanged"
 
 
 @given(st.text(), st.integers(0), st.integers(0), st.integers(0))

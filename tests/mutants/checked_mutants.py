@@ -553,7 +553,7 @@ CHECKED_MUTANTS = (
     ),
     CheckedMutant(
         "a write that DynamoDB never accepts is an answer",
-        believe_outdated("Impossible"),
+        believe_outdated("WriteImpossible"),
         test_eventual_reads.test_a_dispatch_that_reads_only_the_order_outdated_is_decided_again,
     ),
     CheckedMutant(
@@ -1211,7 +1211,7 @@ CHECKED_MUTANTS = (
     ),
     CheckedMutant(
         "each process has a burst of its own",
-        patch_attribute(write_limit, "put_if_outside", without_condition(writes.put_if_outside)),
+        patch_attribute(write_limit, "put_unless_between", without_condition(writes.put_unless_between)),
         test_limits.test_all_processes_together_accept_no_more_than_the_burst,
     ),
     CheckedMutant(

@@ -11,7 +11,7 @@ from unittest import mock
 import pytest
 from botocore.exceptions import ReadTimeoutError
 
-from functions.dynamodb.errors import Impossible, TableBusy
+from functions.dynamodb.errors import TableBusy, WriteImpossible
 from functions.handlers import copies_reader, event_publisher, order_notification_worker
 from functions.model import entities
 from functions.model.entities import Shards
@@ -108,7 +108,7 @@ def test_a_dispatch_that_reads_only_the_order_outdated_is_decided_again(harness:
     with answers_of("Query", show_outdated_order):
         try:
             shipments.dispatch_shipment(harness.shop, WAREHOUSE, order_id, f"{order_id}-2", "dhl", "2", {"mug": 1})
-        except Impossible as error:
+        except WriteImpossible as error:
             pytest.fail(f"DynamoDB rejected the write: {error}")
     statuses = {text(one, "shipment_id")[-1]: text(one, "status") for one in stored_items(harness, "Shipment")}
     assert statuses == {"1": "DISPATCHED", "2": "DISPATCHED", "3": "REQUESTED"}

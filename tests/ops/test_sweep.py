@@ -13,7 +13,7 @@ import pytest
 
 import ops
 from functions.dynamodb.codec import Image
-from functions.dynamodb.errors import Impossible, Permanent, TableBusy, Unreadable
+from functions.dynamodb.errors import Permanent, TableBusy, Unreadable, WriteImpossible
 from functions.dynamodb.table import Table
 from functions.dynamodb.writes import WriteConflict
 from functions.model.entities import SweepSegment
@@ -211,7 +211,7 @@ def test_a_throttled_write_is_retried_and_an_impossible_one_is_reported(shelf: T
     wire.reply_next("UpdateItem", error_reply("ThrottlingException"))
     rewrite_item(shelf, before, {**before, "price": {"N": "2000"}})
     assert there(shelf, "p00")["price"] == {"N": "2000"}
-    with pytest.raises(Impossible):
+    with pytest.raises(WriteImpossible):
         rewrite_item(shelf, there(shelf, "p00"), {**there(shelf, "p00"), "name": {"S": "x" * 410_000}})
 
 

@@ -112,7 +112,7 @@ def test_f8_the_address_of_a_packed_or_closed_order_cannot_change(shop: Shop, st
     before = advance_to_status(shop, place(shop), status)
     with pytest.raises(WrongState) as refusal:
         orders.change_address(shop, ANN, before.order_id, ELSEWHERE)
-    assert (refusal.value.state, refusal.value.command) == (status, "readdress")
+    assert (refusal.value.state, refusal.value.command) == (status, "change_address")
     assert get_order(shop, before.order_id) == before
 
 

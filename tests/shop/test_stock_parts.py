@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from functions.dynamodb.errors import TableBusy
-from functions.dynamodb.writes import adjust
+from functions.dynamodb.writes import add_with_minimum
 from functions.model import table as t
 from functions.model.entities import Order, SeparateStock, Stock, hash_to_bucket
 from functions.model.errors import InvalidInput, NotFound, OutOfStock
@@ -54,7 +54,7 @@ def set_available(shop: Shop, part: int, change: int) -> None:
     """Add pieces to a stock part, as an order that gives them back."""
     row: Any = stock_row(part)
     shop.table.write(
-        adjust(
+        add_with_minimum(
             row,
             stock_key("vase", part),
             add={"available": change},

@@ -17,7 +17,7 @@ from tests.support.tapped_client import ManualClock
 from tests.support.wire_tap import WireTap
 
 
-def readdress(shop: Shop, clock: ManualClock, order_id: str, times: int) -> None:
+def change_address(shop: Shop, clock: ManualClock, order_id: str, times: int) -> None:
     for number in range(times):
         clock.sleep(60)
         orders.change_address(shop, ANN, order_id, replace(HOME_ADDRESS, street=f"{clock.now} Elm Row {number}"))
@@ -31,19 +31,19 @@ def test_an_order_with_many_changes_keeps_the_latest_and_moves_the_earlier_entri
     shop: Shop, clock: ManualClock, wire: WireTap
 ) -> None:
     order_id = place_order_as(shop, ANN, "k", mug=1).order.order_id
-    readdress(shop, clock, order_id, MAX_ENTRIES)
+    change_address(shop, clock, order_id, MAX_ENTRIES)
     assert [type(item) for item in owned(shop, order_id)] == [Order]
     wire.clear()
-    readdress(shop, clock, order_id, 1)
+    change_address(shop, clock, order_id, 1)
     assert [name for name in wire.operations if name not in ("GetItem", "Query")] == ["TransactWriteItems"]
     earlier, order = sorted(owned(shop, order_id), key=lambda item: type(item).__name__)
     assert isinstance(earlier, EarlierTimeline)
     assert (earlier.first_version, len(earlier.entries)) == (2, MAX_ENTRIES + 1 - KEPT_ENTRIES)
     assert len(order.timeline) == KEPT_ENTRIES
-    readdress(shop, clock, order_id, 2 * MAX_ENTRIES)
+    change_address(shop, clock, order_id, 2 * MAX_ENTRIES)
     events = merge_timeline(owned(shop, order_id))
     assert [event.version for event in events] == list(range(1, 3 + 3 * MAX_ENTRIES))
-    assert [event.event for event in events] == ["OrderPlaced", *["OrderReaddressed"] * (1 + 3 * MAX_ENTRIES)]
+    assert [event.event for event in events] == ["OrderPlaced", *["OrderAddressChanged"] * (1 + 3 * MAX_ENTRIES)]
     assert [event.at for event in events] == sorted({event.at for event in events})
 
 
@@ -58,7 +58,7 @@ def test_the_largest_return_of_an_order_with_many_changes_is_one_transaction(
     placed = place_order(shop, ANN, "k", wanted, HOME_ADDRESS, {"lines": ids}, "SPRING").order
     assert isinstance(placed, Order)
     others = len(["fulfilling", "shipped", "delivered"]) + 5
-    readdress(shop, clock, placed.order_id, MAX_ENTRIES - others)
+    change_address(shop, clock, placed.order_id, MAX_ENTRIES - others)
     (readdressed,) = (item for item in owned(shop, placed.order_id) if isinstance(item, Order))
     part = placed.total // 5
     order = deliver_order(shop, pay_in_parts(shop, readdressed, *[part] * 4, placed.total - 4 * part))

@@ -492,7 +492,7 @@ def every_change_is_told(world: Simulation, ledger: Ledger) -> Iterator[str]:
         place, item = published.get(one.change.id, published.get(f"{keys['PK']['S']} {keys['SK']['S']}")), str(keys)
         ledger.count_premise()
         if place is None:
-            personal = one.change.name in ("OrderReaddressed", "CustomerRenamed")
+            personal = one.change.name in ("OrderAddressChanged", "CustomerRenamed")
             if one.at <= lost_up_to and not _is_current_status(world, ledger, one):
                 ledger.found_exception("the record was lost")
             elif personal and one.change.item.customer_id in ledger.erasures:

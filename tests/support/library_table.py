@@ -10,7 +10,7 @@ from functions.dynamodb.codec import entity
 from functions.dynamodb.keys import Instant, Row, to_instant
 from functions.dynamodb.patterns import Get, Query
 from functions.dynamodb.table import Table
-from functions.dynamodb.writes import ConditionErrorFactory, Write, adjust
+from functions.dynamodb.writes import ConditionErrorFactory, Write, add_with_minimum
 from tests.support.tapped_client import START
 
 SHARDS = 3
@@ -119,7 +119,9 @@ def refusal_named(name: str) -> ConditionErrorFactory[Any]:
 
 
 def take_copies(copies: int, name: str = "take") -> Write[Book]:
-    return adjust(BOOK, KEY, add={"copies": -copies}, at_least={"copies": copies}, condition_error=refusal_named(name))
+    return add_with_minimum(
+        BOOK, KEY, add={"copies": -copies}, at_least={"copies": copies}, condition_error=refusal_named(name)
+    )
 
 
 def get_book(library: Table) -> Book | LostBook | None:

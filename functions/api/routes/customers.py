@@ -48,7 +48,7 @@ class Profile(RequestModel):
     model_config = ConfigDict(json_schema_extra={"examples": [{"name": "Ann Ash"}]})
 
 
-class Choices(RequestModel):
+class MailChoices(RequestModel):
     """Which mails a customer wants. What is omitted does not change. `email`: whether the customer wants any mails."""
 
     email: bool | None = None
@@ -261,7 +261,7 @@ def change_email(caller: SignedIn, request: Request, customer_id: Id) -> Custome
 
 
 @router.delete("/customers/<customer_id>", status_code=202)
-def forget(caller: SignedIn, customer_id: Id) -> Response[ErasureAnswer]:
+def erase_customer_data(caller: SignedIn, customer_id: Id) -> Response[ErasureAnswer]:
     """Erase a customer's personal data.
 
     The profile is deleted at once. A job that runs every hour removes the customer's address from archived and closed
@@ -324,7 +324,7 @@ def settings_of_customer(caller: SignedIn, customer_id: Id) -> SettingsAnswer:
 
 
 @router.put("/customers/<customer_id>/settings/notifications")
-def choose_notifications(caller: SignedIn, customer_id: Id, choices: Choices) -> NotificationSettings:
+def choose_notifications(caller: SignedIn, customer_id: Id, choices: MailChoices) -> NotificationSettings:
     """Choose the channels for notifications, and the mails about followed products.
 
     The profile of the customer does not change.

@@ -317,7 +317,7 @@ class InvoiceAnswer(ResponseModel):
         )
 
 
-class Happened(ResponseModel):
+class TimelineEntryAnswer(ResponseModel):
     """An entry in the timeline of an order: an event, and the order's status and version after it."""
 
     at: str
@@ -360,7 +360,7 @@ class WholeOrder(ResponseModel):
     returns: Sequence[ReturnAnswer]
     refunds: Sequence[RefundAnswer]
     kept_events: Sequence[KeptEventAnswer]
-    timeline: Sequence[Happened]
+    timeline: Sequence[TimelineEntryAnswer]
     ends_at: str | None
     cursor: str | None
 
@@ -383,7 +383,7 @@ class WholeOrder(ResponseModel):
             returns=shown(e.Return, ReturnAnswer),
             refunds=shown(e.Refund, RefundAnswer),
             kept_events=shown(e.KeptEvent, KeptEventAnswer),
-            timeline=[Happened.of(one) for one in merge_timeline(items)],
+            timeline=[TimelineEntryAnswer.of(one) for one in merge_timeline(items)],
             ends_at=next(iter(ends), None),
             cursor=cursor,
         )

@@ -90,7 +90,7 @@ def check_unique_products(lines: Sequence[P]) -> Sequence[P]:
     return lines
 
 
-class Destination(RequestModel):
+class DeliveryAddress(RequestModel):
     """The delivery address. `country`: ISO 3166-1 alpha-2. `postcode`: empty if the country has none."""
 
     name: Name
@@ -107,7 +107,7 @@ class NewOrder(RequestModel):
     lines: Annotated[
         list[WantedLine], Field(min_length=1, max_length=placing.MAX_PRODUCTS), AfterValidator(check_unique_products)
     ]
-    address: Destination
+    address: DeliveryAddress
     discount_code: DiscountCode | None = None
     model_config = ConfigDict(
         json_schema_extra={
@@ -261,7 +261,7 @@ def placer_of_order(caller: SignedIn, order_id: Id) -> PlacerAnswer:
 
 
 @router.patch("/orders/<order_id>/address", openapi_extensions=problem_responses(WrongState))
-def readdress(caller: SignedIn, order_id: Id, address: Destination) -> OrderAnswer:
+def change_address(caller: SignedIn, order_id: Id, address: DeliveryAddress) -> OrderAnswer:
     """Change the delivery address of an order, until the warehouse receives the order. Safe to repeat."""
     return OrderAnswer.of(orders.change_address(shop(), caller, order_id, e.Address(**address.model_dump())))
 

@@ -78,7 +78,7 @@ class Settled(ResponseModel):
     reason: str
 
 
-class GivenBack(ResponseModel):
+class RefundsPlaced(ResponseModel):
     """The amount to refund. `refund_ids`: one refund for each payment that the money comes from."""
 
     order_id: str
@@ -90,10 +90,10 @@ class GivenBack(ResponseModel):
 @router.post(
     "/orders/<order_id>/refunds", status_code=201, openapi_extensions=problem_responses(NotAllowed, WrongState, TooMuch)
 )
-def refund_order(caller: SignedIn, order_id: Id, key: IdempotencyKey, goodwill: Goodwill) -> Response[GivenBack]:
+def refund_order(caller: SignedIn, order_id: Id, key: IdempotencyKey, goodwill: Goodwill) -> Response[RefundsPlaced]:
     """Refund some of the money paid for an order, without a return, once for each Idempotency-Key. For staff."""
     done = refunds.refund_order(shop(), caller, key, order_id, goodwill.amount, goodwill.to)
-    return command_response(done, GivenBack)
+    return command_response(done, RefundsPlaced)
 
 
 @router.post(
@@ -101,7 +101,9 @@ def refund_order(caller: SignedIn, order_id: Id, key: IdempotencyKey, goodwill: 
     status_code=201,
     openapi_extensions=problem_responses(NotAllowed, WrongState, TooMuch),
 )
-def refund_payment(caller: SignedIn, order_id: Id, payment_id: ProviderId, key: IdempotencyKey) -> Response[GivenBack]:
+def refund_payment(
+    caller: SignedIn, order_id: Id, payment_id: ProviderId, key: IdempotencyKey
+) -> Response[RefundsPlaced]:
     """Refund an unmatched payment: the whole amount that is not refunded yet. For staff.
 
     An unmatched payment belongs to no order. `order_id` is the order id in the payment, even if no order has this id.
@@ -109,7 +111,7 @@ def refund_payment(caller: SignedIn, order_id: Id, payment_id: ProviderId, key: 
     and the payment becomes FAILED. If only disputes or refunds of the payment are known, and not its money, they stop
     waiting for staff. The refund happens once for each Idempotency-Key.
     """
-    return command_response(refunds.refund_payment(shop(), caller, key, order_id, payment_id), GivenBack)
+    return command_response(refunds.refund_payment(shop(), caller, key, order_id, payment_id), RefundsPlaced)
 
 
 @router.post(

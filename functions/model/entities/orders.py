@@ -78,7 +78,7 @@ class TimelineEntry:
     """A change of an order: when it happened, its event, and the order's status after it.
 
     It is stored as one text: the time without separators, the status, and the event if it does not have the status's
-    name. Examples: "20261124T085417.055Z PAID", "20261124T091500.000Z PAID OrderReaddressed".
+    name. Examples: "20261124T085417.055Z PAID", "20261124T091500.000Z PAID OrderAddressChanged".
     """
 
     at: Instant
