@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Iterator
 
-from cost.bill import APART, Line, UnpricedResource, bill, load_month, load_prices, total, yearly_growth
+from cost.bill import APART, BillLine, UnpricedResource, bill, load_month, load_prices, total, yearly_growth
 from cost.usage import VOLUMES
 from stacks.stage import InvalidSetting
 from stacks.synth_cache import SynthFailed
@@ -43,7 +43,7 @@ def _volumes(text: str) -> tuple[int, ...]:
         raise argparse.ArgumentTypeError(f"{text!r} must be whole numbers, such as 1000,100000") from None
 
 
-def _render(title: str, lines: list[Line]) -> Iterator[str]:
+def _render(title: str, lines: list[BillLine]) -> Iterator[str]:
     yield title
     for line in lines:
         yield f"  {line.service:<16}{line.what:<32}{line.quantity:>20,.2f}{line.amount:>16,.2f}"

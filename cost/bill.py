@@ -34,7 +34,7 @@ class UnpricedResource(LookupError):
 
 
 @dataclass(frozen=True)
-class Line:
+class BillLine:
     """A line of a bill. `quantity`: in a month, in the unit that AWS bills. `price`: of one, in dollars."""
 
     service: str
@@ -109,7 +109,7 @@ class Month:
         return a_day * sum(table for table, _ in sizes), a_day * sum(indexes for _, indexes in sizes)
 
 
-Lines = Iterator[Line]
+Lines = Iterator[BillLine]
 Resources = Mapping[str, Mapping[str, Any]]
 
 
@@ -122,18 +122,20 @@ def table_lines(month: Month, tables: Resources) -> Lines:
         for way, number in units.items():
             if table["BillingMode"] == "PROVISIONED":
                 hours = _provisioned_hours(month.stage, way, number)
-                yield Line("DynamoDB", f"{way} unit hours", hours, prices[f"{way}_unit_hour"])
+                yield BillLine("DynamoDB", f"{way} unit hours", hours, prices[f"{way}_unit_hour"])
             else:
-                yield Line("DynamoDB", f"{way} units", number, prices[f"{way}_million"] / MILLION)
+                yield BillLine("DynamoDB", f"{way} units", number, prices[f"{way}_million"] / MILLION)
         in_table, in_indexes = month.stored
-        yield Line("DynamoDB", "GB in the table", in_table, prices["gigabyte_month"])
-        yield Line("DynamoDB", "GB in the indexes", in_indexes, prices["gigabyte_month"])
+        yield BillLine("DynamoDB", "GB in the table", in_table, prices["gigabyte_month"])
+        yield BillLine("DynamoDB", "GB in the indexes", in_indexes, prices["gigabyte_month"])
         if replica["PointInTimeRecoverySpecification"]["PointInTimeRecoveryEnabled"]:
-            yield Line("DynamoDB", "GB with point-in-time recovery", in_table, month.price("recovery_gigabyte_month"))
+            yield BillLine(
+                "DynamoDB", "GB with point-in-time recovery", in_table, month.price("recovery_gigabyte_month")
+            )
         watched = [replica, *replica["GlobalSecondaryIndexes"]] if "GlobalSecondaryIndexes" in replica else [replica]
         rules = 2 * sum(bool(one.get("ContributorInsightsSpecification", {}).get("Enabled")) for one in watched)
         if rules:
-            yield Line("DynamoDB", "rules of contributor insights", rules, month.price("insights_rule_month"))
+            yield BillLine("DynamoDB", "rules of contributor insights", rules, month.price("insights_rule_month"))
 
 
 def _provisioned_hours(stage: Stage, way: str, units: float) -> float:
@@ -151,7 +153,7 @@ def backup_lines(month: Month, plans: Resources) -> Lines:
             copies = rule["Lifecycle"]["DeleteAfterDays"] / every
             stored = in_table * copies * (1 + len(rule["CopyActions"]))
             what = f"GB in backups ({rule['RuleName'].lower()})"
-            yield Line("AWS Backup", what, stored, month.price("backup_gigabyte_month"))
+            yield BillLine("AWS Backup", what, stored, month.price("backup_gigabyte_month"))
 
 
 def function_lines(month: Month, _: Resources) -> Lines:
@@ -159,8 +161,8 @@ def function_lines(month: Month, _: Resources) -> Lines:
     seconds = sum(
         number * usage.CALL_SECONDS * month.functions[name]["MemorySize"] / 1024 for name, number in month.calls.items()
     )
-    yield Line("Lambda", "invocations", calls, month.price("lambda_request_million") / MILLION)
-    yield Line("Lambda", "GB-seconds", seconds, month.price("lambda_gigabyte_second"))
+    yield BillLine("Lambda", "invocations", calls, month.price("lambda_request_million") / MILLION)
+    yield BillLine("Lambda", "GB-seconds", seconds, month.price("lambda_gigabyte_second"))
     traced = sum(
         number
         for name, number in month.calls.items()
@@ -170,25 +172,25 @@ def function_lines(month: Month, _: Resources) -> Lines:
         return
     first = min(traced, usage.TRACES_PER_SECOND * usage.DAY_SECONDS * usage.MONTH_DAYS)
     traces = first + usage.TRACED_SHARE * (traced - first)
-    yield Line("X-Ray", "traces", traces, month.price("trace_million") / MILLION)
+    yield BillLine("X-Ray", "traces", traces, month.price("trace_million") / MILLION)
 
 
 def version_lines(month: Month, versions: Resources) -> Lines:
     starts = [one for one in month.functions.values() if "SnapStart" in one]
     if starts:
         gigabyte_seconds = sum(one["MemorySize"] for one in starts) / 1024 * usage.HOURS_A_MONTH * 3600 * len(versions)
-        yield Line("Lambda", "GB-seconds of snapshots", gigabyte_seconds, month.price("snapshot_gigabyte_second"))
+        yield BillLine("Lambda", "GB-seconds of snapshots", gigabyte_seconds, month.price("snapshot_gigabyte_second"))
 
 
 def mapping_lines(month: Month, mappings: Resources) -> Lines:
     queues = sum("StartingPosition" not in one for one in mappings.values())
     polls = queues * usage.POLLERS * usage.POLLS_A_MINUTE * usage.MINUTES_A_MONTH
-    yield Line("SQS", "polls of queues", polls, month.price("queue_request_million") / MILLION)
+    yield BillLine("SQS", "polls of queues", polls, month.price("queue_request_million") / MILLION)
 
 
 def queue_lines(month: Month, _: Resources) -> Lines:
     requests = month.life("messages") * usage.REQUESTS_PER_MESSAGE
-    yield Line("SQS", "requests of messages", requests, month.price("queue_request_million") / MILLION)
+    yield BillLine("SQS", "requests of messages", requests, month.price("queue_request_million") / MILLION)
 
 
 def _events(month: Month) -> float:
@@ -196,15 +198,15 @@ def _events(month: Month) -> float:
 
 
 def bus_lines(month: Month, _: Resources) -> Lines:
-    yield Line("EventBridge", "events", _events(month), month.price("event_million") / MILLION)
+    yield BillLine("EventBridge", "events", _events(month), month.price("event_million") / MILLION)
 
 
 def bus_archive_lines(month: Month, archives: Resources) -> Lines:
     archived = _events(month) * usage.EVENT_BYTES / GIGABYTE
     for archive in archives.values():
         stored = archived / usage.MONTH_DAYS * archive["RetentionDays"]
-        yield Line("EventBridge", "GB archived", archived, month.price("event_archive_gigabyte"))
-        yield Line("EventBridge", "GB in the archive", stored, month.price("event_archive_gigabyte_month"))
+        yield BillLine("EventBridge", "GB archived", archived, month.price("event_archive_gigabyte"))
+        yield BillLine("EventBridge", "GB in the archive", stored, month.price("event_archive_gigabyte_month"))
 
 
 def _requests(month: Month) -> float:
@@ -213,28 +215,28 @@ def _requests(month: Month) -> float:
 
 
 def api_lines(month: Month, _: Resources) -> Lines:
-    yield Line("API Gateway", "requests", _requests(month), month.price("api_request_million") / MILLION)
+    yield BillLine("API Gateway", "requests", _requests(month), month.price("api_request_million") / MILLION)
     if "AWS::CloudFront::Distribution" not in month.resources:
         sent = _requests(month) * usage.ANSWER_BYTES / GIGABYTE
-        yield Line("API Gateway", "GB sent to clients", sent, month.price("transfer_gigabyte"))
+        yield BillLine("API Gateway", "GB sent to clients", sent, month.price("transfer_gigabyte"))
 
 
 def log_lines(month: Month, _: Resources) -> Lines:
     written = sum(month.calls.values()) * usage.LOG_BYTES / GIGABYTE
     stored = written / usage.MONTH_DAYS * month.stage.log_retention_days
-    yield Line("CloudWatch", "GB of logs written", written, month.price("log_gigabyte"))
-    yield Line("CloudWatch", "GB of logs kept", stored, month.price("log_gigabyte_month"))
-    yield Line("CloudWatch", "metrics", usage.CUSTOM_METRICS, month.price("metric_month"))
+    yield BillLine("CloudWatch", "GB of logs written", written, month.price("log_gigabyte"))
+    yield BillLine("CloudWatch", "GB of logs kept", stored, month.price("log_gigabyte_month"))
+    yield BillLine("CloudWatch", "metrics", usage.CUSTOM_METRICS, month.price("metric_month"))
 
 
 def alarm_lines(month: Month, alarms: Resources) -> Lines:
     metrics = sum(len([one for one in it.get("Metrics", [{}]) if "Expression" not in one]) for it in alarms.values())
-    yield Line("CloudWatch", "metrics of alarms", metrics, month.price("alarm_month"))
+    yield BillLine("CloudWatch", "metrics of alarms", metrics, month.price("alarm_month"))
 
 
 def bucket_lines(month: Month, _: Resources) -> Lines:
     objects = month.orders * sum(step.objects for step in usage.ORDER_LIFE.values())
-    yield Line("S3", "objects written", objects, month.price("object_put_thousand") / 1000)
+    yield BillLine("S3", "objects written", objects, month.price("object_put_thousand") / 1000)
 
 
 def user_lines(month: Month, pools: Resources) -> Lines:
@@ -244,31 +246,31 @@ def user_lines(month: Month, pools: Resources) -> Lines:
         for limit, price in month.prices["active_user_months"][pool["UserPoolTier"]]:
             in_step = max(0.0, (users if limit is None else min(users, limit)) - below)
             below += in_step
-            yield Line("Cognito", f"active users at {price}", in_step, price)
+            yield BillLine("Cognito", f"active users at {price}", in_step, price)
 
 
 def key_lines(month: Month, keys: Resources) -> Lines:
-    yield Line("KMS", "keys", len(keys), month.price("key_month"))
-    yield Line("KMS", "requests", usage.KEY_REQUESTS, month.price("key_request_ten_thousand") / 10_000)
+    yield BillLine("KMS", "keys", len(keys), month.price("key_month"))
+    yield BillLine("KMS", "requests", usage.KEY_REQUESTS, month.price("key_request_ten_thousand") / 10_000)
 
 
 def front_lines(month: Month, _: Resources) -> Lines:
     requests = _requests(month)
-    yield Line("CloudFront", "requests", requests, month.price("front_request_ten_thousand") / 10_000)
+    yield BillLine("CloudFront", "requests", requests, month.price("front_request_ten_thousand") / 10_000)
     sent = requests * usage.ANSWER_BYTES / GIGABYTE
-    yield Line("CloudFront", "GB sent to clients", sent, month.price("front_gigabyte"))
+    yield BillLine("CloudFront", "GB sent to clients", sent, month.price("front_gigabyte"))
 
 
 def firewall_lines(month: Month, firewalls: Resources) -> Lines:
     rules = sum(len(one["Rules"]) for one in firewalls.values())
-    yield Line("WAF", "web ACLs", len(firewalls), month.price("firewall_month"))
-    yield Line("WAF", "rules", rules, month.price("firewall_rule_month"))
-    yield Line("WAF", "requests", _requests(month), month.price("firewall_request_million") / MILLION)
+    yield BillLine("WAF", "web ACLs", len(firewalls), month.price("firewall_month"))
+    yield BillLine("WAF", "rules", rules, month.price("firewall_rule_month"))
+    yield BillLine("WAF", "requests", _requests(month), month.price("firewall_request_million") / MILLION)
 
 
 def _count_lines(service: str, what: str, price: str) -> Callable[[Month, Resources], Lines]:
     """Return a function that yields one line: the number of the resources, each at a monthly price."""
-    return lambda month, found: iter([Line(service, what, len(found), month.price(price))])
+    return lambda month, found: iter([BillLine(service, what, len(found), month.price(price))])
 
 
 PRICED: Mapping[str, Callable[[Month, Resources], Lines]] = {
@@ -338,7 +340,7 @@ def find_unpriced(types: Iterable[str]) -> Iterator[str]:
             yield f"cost/bill.py: {one} has no price: add it to PRICED, or to FREE with the reason"
 
 
-def bill(month: Month) -> list[Line]:
+def bill(month: Month) -> list[BillLine]:
     """Return the lines of a month. Raises UnpricedResource."""
     if unpriced := list(find_unpriced(month.resources)):
         raise UnpricedResource("\n".join(unpriced))
@@ -349,7 +351,7 @@ def bill(month: Month) -> list[Line]:
         for line in price(month, month.resources[kind])
     ]
     mails = month.orders * sum(step.mails for step in usage.ORDER_LIFE.values())
-    return [*lines, Line("SES", "mails", mails, month.price("mail_thousand") / 1000)]
+    return [*lines, BillLine("SES", "mails", mails, month.price("mail_thousand") / 1000)]
 
 
 def load_month(orders_a_day: float, **context: object) -> Month:
@@ -358,19 +360,19 @@ def load_month(orders_a_day: float, **context: object) -> Month:
     return Month(stage, load_resources(context), orders_a_day * usage.MONTH_DAYS)
 
 
-def yearly_growth(month: Month) -> list[Line]:
+def yearly_growth(month: Month) -> list[BillLine]:
     """Return what a month costs more after each further year: archived orders leave objects and some items for ever."""
     prices, orders = month.prices["table_classes"][month.stage.table_class], month.orders * 12
     kept = [one.kept for one in usage.ORDER_STORAGE.values()]
     table, indexes = (orders * sum(sizes) / GIGABYTE for sizes in zip(*kept, strict=True))
     objects = orders * usage.ARCHIVED_BYTES / GIGABYTE
     return [
-        Line("DynamoDB", "GB in the table", table, prices["gigabyte_month"]),
-        Line("DynamoDB", "GB in the indexes", indexes, prices["gigabyte_month"]),
-        Line("DynamoDB", "GB with point-in-time recovery", table, month.price("recovery_gigabyte_month")),
-        Line("S3", "GB of objects", objects, month.price("object_gigabyte_month")),
+        BillLine("DynamoDB", "GB in the table", table, prices["gigabyte_month"]),
+        BillLine("DynamoDB", "GB in the indexes", indexes, prices["gigabyte_month"]),
+        BillLine("DynamoDB", "GB with point-in-time recovery", table, month.price("recovery_gigabyte_month")),
+        BillLine("S3", "GB of objects", objects, month.price("object_gigabyte_month")),
     ]
 
 
-def total(lines: Iterable[Line], *, without: tuple[str, ...] = ()) -> float:
+def total(lines: Iterable[BillLine], *, without: tuple[str, ...] = ()) -> float:
     return sum(line.amount for line in lines if line.service not in without)

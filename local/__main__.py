@@ -96,7 +96,7 @@ def main() -> None:
     arguments = parser.parse_args()
     try:
         run_command(arguments)
-    except (DamagedState, TableDiffers, fill.NotEmpty) as error:
+    except (DamagedState, TableDiffers, fill.ShopNotEmpty) as error:
         sys.exit(f"{error}; to start with an empty shop: {shop_command(arguments.state, 'reset')}")
     except REPORTED_ERRORS as error:
         sys.exit(str(error))

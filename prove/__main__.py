@@ -14,7 +14,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from prove import deployed, laptop
 from prove.deployed import DeployedTarget, Refused, check_throw_away
-from prove.laptop import LaptopTarget
+from prove.laptop import LocalTarget
 from prove.price import MAX_DOLLARS, estimate_dollars
 from prove.report import FOLDER, build_report, render_report, write_report
 from prove.steps import STEPS, Result, Step, judge, run_steps, without_result
@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the proof, write the report, and return the exit code: 1 if it failed or is incomplete, 130 after Ctrl-C."""
     options = parse_options(arguments)
     if options.stage == LAPTOP:
-        target: DeployedTarget | LaptopTarget = LaptopTarget(**_burst(options))
+        target: DeployedTarget | LocalTarget = LocalTarget(**_burst(options))
         return prove(target, options, dollars=None, keep=False)
     try:
         check_throw_away(options.stage)
@@ -60,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def prove(
-    target: DeployedTarget | LaptopTarget, options: argparse.Namespace, *, dollars: float | None, keep: bool
+    target: DeployedTarget | LocalTarget, options: argparse.Namespace, *, dollars: float | None, keep: bool
 ) -> int:
     """Run all steps, destroy the stage even after Ctrl-C unless `keep` is set, and write the report."""
     results: list[Result] = []
@@ -94,11 +94,11 @@ def prove(
     return 130 if interrupted else int(judge(results) != "passed")
 
 
-def collect(results: list[Result], target: DeployedTarget | LaptopTarget, found: Iterable[Result]) -> None:
+def collect(results: list[Result], target: DeployedTarget | LocalTarget, found: Iterable[Result]) -> None:
     """Append the results as they come. The usage on this machine is read at once, before its shop ends."""
     for one in found:
         results.append(one)
-        if isinstance(target, LaptopTarget) and one.started_at:
+        if isinstance(target, LocalTarget) and one.started_at:
             one.usage = target.measure(one.started_at, one.started_at + one.seconds)
         print(f"--- {one.step.name}: {one.outcome.status}: {one.outcome.seen}", flush=True)
 

@@ -38,7 +38,7 @@ from ops.commands.review import MAPPING, review_templates
 from ops.scenarios import EffectMissing, ScenarioClients, wait_until
 from ops.targets import ShopTarget
 from prove import shop_steps
-from prove.outcome import OK, NotPossible, Outcome, StepFailed, Usage
+from prove.outcome import OK, NotPossible, Outcome, ProofUsage, StepFailed
 from prove.probes import judge_probes
 from stacks import PROJECT, stage, synth_cache
 from tests.conformance.probes import PROBES
@@ -135,14 +135,14 @@ class DeployedTarget:
         if self.run([sys.executable, "-m", "ops", *words], PROJECT):
             raise StepFailed(f"python -m ops {shlex.join(words)} failed: see its output")
 
-    def measure(self, start: float, end: float) -> Usage:
+    def measure(self, start: float, end: float) -> ProofUsage:
         """Return the usage in the minutes that began between two times, from the metrics of AWS."""
         try:
             return self._measure(start, end)
         except (Exception, SystemExit):  # noqa: BLE001  a missing metric must not keep the stage from its end
-            return Usage()
+            return ProofUsage()
 
-    def _measure(self, start: float, end: float) -> Usage:
+    def _measure(self, start: float, end: float) -> ProofUsage:
         name = self.shop.outputs["TableName"]
         indexes = self.shop.client("dynamodb").describe_table(TableName=name)["Table"].get("GlobalSecondaryIndexes", [])
         places = [{"TableName": name}] + [
@@ -162,7 +162,7 @@ class DeployedTarget:
             )
             return float(sum(point["Sum"] for point in found["Datapoints"]))
 
-        return Usage(
+        return ProofUsage(
             requests=add_up("AWS/ApiGateway", "Count", {"ApiId": api}),
             read_units=sum(add_up("AWS/DynamoDB", "ConsumedReadCapacityUnits", place) for place in places),
             write_units=sum(add_up("AWS/DynamoDB", "ConsumedWriteCapacityUnits", place) for place in places),

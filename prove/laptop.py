@@ -18,7 +18,7 @@ from local.shop_client import PROJECT, RunningShop
 from local.shop_target import local_target
 from ops.targets import ShopTarget
 from prove import shop_steps
-from prove.outcome import OK, Outcome, StepFailed, Usage
+from prove.outcome import OK, Outcome, ProofUsage, StepFailed
 from prove.probes import judge_probes
 from tests.conformance.__main__ import LOCAL_CREDENTIALS
 from tests.conformance.probes import PROBES
@@ -26,7 +26,7 @@ from tests.conformance.probes import PROBES
 REHEARSAL = ("-m", "pytest", "-m", "rehearsal", "-rs", "-o", "faulthandler_timeout=0", "tests/laptop/test_upgrade.py")
 
 
-class LaptopTarget:
+class LocalTarget:
     """This machine. `running`: the shop, from the step `deploy` on."""
 
     name = "laptop"
@@ -63,13 +63,13 @@ class LaptopTarget:
         self.running = None
         self._started.close()
 
-    def measure(self, start: float, end: float) -> Usage:
+    def measure(self, start: float, end: float) -> ProofUsage:
         """Return the usage that the functions have logged between two times."""
         if self.running is None:
-            return Usage()
+            return ProofUsage()
         text = read_log(self.running.aws.function_log)
         lines = [line for line in map(_parse_line, text.splitlines()) if start <= line.get("at", 0.0) <= end]
-        return Usage(
+        return ProofUsage(
             requests=sum(line.get("message") == "request_handled" for line in lines),
             read_units=sum(line.get("ReadUnits", 0.0) for line in lines),
             write_units=sum(line.get("WriteUnits", 0.0) for line in lines),
@@ -90,17 +90,17 @@ def _parse_line(text: bytes) -> dict[str, Any]:
     return {**line, "at": at}
 
 
-def start(target: LaptopTarget) -> Outcome:
+def start(target: LocalTarget) -> Outcome:
     target.start()
     return Outcome(OK, "the synthesized template and the real handlers run in processes of their own")
 
 
-def burst(target: LaptopTarget) -> Outcome:
+def burst(target: LocalTarget) -> Outcome:
     """Run the burst, and check in the local SES that no mail was sent twice, too."""
     return shop_steps.burst(target, lambda placed: check_mails(target.local_aws, placed))
 
 
-def rehearse_upgrade(_: LaptopTarget) -> Outcome:
+def rehearse_upgrade(_: LocalTarget) -> Outcome:
     """Run `make rehearse`: the upgrade to a version with a migration and its rollback, while customers order."""
     done = subprocess.run([sys.executable, *REHEARSAL], cwd=PROJECT, check=False, stdout=subprocess.PIPE, text=True)
     print(done.stdout)
@@ -109,7 +109,7 @@ def rehearse_upgrade(_: LaptopTarget) -> Outcome:
     return Outcome(OK, "the upgrade to a version with a migration and its rollback, with orders all the time")
 
 
-def play_probes(_: LaptopTarget) -> Outcome:
+def play_probes(_: LocalTarget) -> Outcome:
     """Play every probe on the components of the local shop."""
     from tests.conformance.runners.registry import play_laptop  # noqa: PLC0415  it imports moto
 
@@ -117,6 +117,6 @@ def play_probes(_: LaptopTarget) -> Outcome:
     return judge_probes("laptop", play_laptop(PROBES))
 
 
-def stop(target: LaptopTarget) -> Outcome:
+def stop(target: LocalTarget) -> Outcome:
     target.stop()
     return Outcome(OK, "the shop and its files are deleted")

@@ -30,7 +30,7 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Usage:
+class ProofUsage:
     """What the shop used during a step: requests of its API, and consumed units of its table. None: unknown."""
 
     requests: float | None = None

@@ -5,7 +5,7 @@ from typing import Any
 
 from cost import usage
 from cost.bill import MILLION, bill, load_month, load_prices, total
-from prove.outcome import Usage
+from prove.outcome import ProofUsage
 
 MAX_DOLLARS = 2.0
 STAGE_HOURS = 5
@@ -37,7 +37,7 @@ def estimate_dollars(stage: str, orders: int) -> float:
     )
 
 
-def step_dollars(used: Usage) -> float | None:
+def step_dollars(used: ProofUsage) -> float | None:
     """Return the price of a step's requests and units, or None if they are unknown."""
     if used.requests is None or used.read_units is None or used.write_units is None:
         return None

@@ -14,7 +14,7 @@ from local.processes import ProcessFailed
 from ops.api_client import UnexpectedResponse
 from ops.scenarios import EffectMissing
 from prove import deployed, laptop, shop_steps
-from prove.outcome import DIFFERS, FAILED, NOT_HERE, NOT_RUN, NotPossible, Outcome, StepFailed, Usage
+from prove.outcome import DIFFERS, FAILED, NOT_HERE, NOT_RUN, NotPossible, Outcome, ProofUsage, StepFailed
 
 EXPECTED_ERRORS = (
     BotoCoreError,
@@ -136,7 +136,7 @@ class Target(Protocol):
 
     name: str
 
-    def measure(self, start: float, end: float) -> Usage:
+    def measure(self, start: float, end: float) -> ProofUsage:
         """Return the usage of the shop between two times (seconds since the epoch)."""
 
 
@@ -148,7 +148,7 @@ class Result:
     outcome: Outcome
     started_at: float = 0.0
     seconds: float = 0.0
-    usage: Usage = field(default_factory=Usage)
+    usage: ProofUsage = field(default_factory=ProofUsage)
 
 
 def run_steps(target: Target, skipped: Sequence[str] = (), steps: Sequence[Step] = STEPS) -> Iterator[Result]:

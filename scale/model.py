@@ -26,7 +26,7 @@ from functions.handlers.copies_reader import ITEMS_AT_ONCE, MAX_FOLDED_ITEMS
 from functions.model.changes import CHANGE_TYPES
 from functions.model.reactions import REACTIONS
 from scale.deployment import MAIL_SHARE, Deployment, list_of
-from scale.recorder import Call, KeyUse, Request, Trace
+from scale.recorder import Call, KeyUse, RecordedRequest, Trace
 from scale.resources import ExecutionEnvironments, HotKeys, ItemLocks, Pollers, RateLimit, Split, jitter
 
 Process = Generator[Any, Any, Any]
@@ -83,7 +83,7 @@ class ServiceTimes:
     processor_call: float = 0.0015
     cold_start: float = 0.600
 
-    def of(self, request: Request) -> float:
+    def of(self, request: RecordedRequest) -> float:
         if request.service == "dynamodb":
             if request.transaction:
                 return self.transaction
@@ -157,14 +157,14 @@ class PreparedCall:
     """
 
     call: Call
-    plain: tuple[Request, ...]
-    reads: tuple[Request, ...]
-    transaction: Request | None
+    plain: tuple[RecordedRequest, ...]
+    reads: tuple[RecordedRequest, ...]
+    transaction: RecordedRequest | None
     written: Mapping[str, float]
     read: Mapping[str, float]
     shared: tuple[KeyUse, ...]
     seconds: float
-    stock: Request | None
+    stock: RecordedRequest | None
     stock_uses: tuple[KeyUse, ...]
     mails: int
     events: tuple[str, ...]
@@ -184,8 +184,8 @@ def prepare(call: Call, times: ServiceTimes, *, customer: bool) -> PreparedCall:
     """Split the requests of an invocation into its joint transaction, the reads for it, and all others."""
     requests = call.requests
     at = next((n for n, one in enumerate(requests) if call.function in JOINT and is_versioned(one)), None)
-    transaction: Request | None = None
-    reads: tuple[Request, ...] = ()
+    transaction: RecordedRequest | None = None
+    reads: tuple[RecordedRequest, ...] = ()
     if at is not None:
         # totals are read by the request before the transaction; fulfilment reads the orders, then the series
         transaction, reads = requests[at], requests[at - 1 : at] if call.function == COPIES else requests[:at]
@@ -211,7 +211,7 @@ def prepare(call: Call, times: ServiceTimes, *, customer: bool) -> PreparedCall:
     )
 
 
-def waiting_seconds(function: str, requests: Sequence[Request], times: ServiceTimes) -> float:
+def waiting_seconds(function: str, requests: Sequence[RecordedRequest], times: ServiceTimes) -> float:
     """Return how long requests wait. Copies are sent at the same time, and the last one after them."""
     seconds = [times.of(one) * (1 if function == COPIES else one.times) for one in requests]
     writes = sum(one.operation == "PutItem" for one in requests)
@@ -228,7 +228,7 @@ def units_of(keys: Iterable[KeyUse]) -> Mapping[str, float]:
     return units
 
 
-def is_versioned(request: Request) -> bool:
+def is_versioned(request: RecordedRequest) -> bool:
     """Return whether a request is a transaction whose items several orders of a batch share."""
     return request.transaction and any(use.type in VERSIONED for use in request.keys)
 
@@ -414,7 +414,7 @@ class Model:
         return [item for use in prepared.stock_uses for item in self.items_of(order, use, attempt)]
 
     @property
-    def used_requests(self) -> set[tuple[str, str, Request]]:
+    def used_requests(self) -> set[tuple[str, str, RecordedRequest]]:
         """Every request that the run sent, with its function and trigger."""
         return {
             (prepared.call.function, prepared.call.trigger, one)

@@ -79,7 +79,7 @@ class KeyUse:
 
 
 @dataclass(frozen=True)
-class Request:
+class RecordedRequest:
     """One request to an AWS service. `entries`: the names of the events of a PutEvents request.
 
     `times`: how many such requests follow each other.
@@ -109,7 +109,7 @@ class Call:
     step: str
     function: str
     trigger: str
-    requests: tuple[Request, ...] = ()
+    requests: tuple[RecordedRequest, ...] = ()
     batch: int = 1
     cause: str = ""
 
@@ -176,7 +176,7 @@ class Recorder:
     """
 
     reader: Any
-    requests: list[Request] = field(default_factory=list)
+    requests: list[RecordedRequest] = field(default_factory=list)
     written_keys: set[tuple[str, str]] = field(default_factory=set)
     engine_units: Counter[str] = field(default_factory=Counter)
     _lock: Any = field(default_factory=threading.Lock)
@@ -196,7 +196,7 @@ class Recorder:
                 events.unregister(f"before-call.{name}", self._before)
                 events.unregister(f"after-call.{name}", self._after)
 
-    def take(self) -> tuple[Request, ...]:
+    def take(self) -> tuple[RecordedRequest, ...]:
         """Return the requests since the last call."""
         taken, self.requests = self.requests, []
         self.written_keys = set()
@@ -227,7 +227,7 @@ class Recorder:
             with self._lock:
                 self.engine_units[kind] += sum(one["CapacityUnits"] for one in each)
         entries = tuple(entry["DetailType"] for entry in body.get("Entries", ())) if service == "events" else ()
-        made = Request(service, model.name, model.name.startswith("Transact"), merge_uses(uses), entries)
+        made = RecordedRequest(service, model.name, model.name.startswith("Transact"), merge_uses(uses), entries)
         with self._lock:
             self.requests.append(made)
 
@@ -301,7 +301,7 @@ def _pair(key: Item) -> tuple[str, str]:
 
 # an order's life ------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
-class PlacedOrder:
+class RecordedOrder:
     id: str
     total: int
 
@@ -340,16 +340,16 @@ class RecordedShop:
         assert answer.status < 300, answer.text
         return answer.body
 
-    def place(self, customer_id: str, quantities: Mapping[str, int]) -> PlacedOrder:
+    def place(self, customer_id: str, quantities: Mapping[str, int]) -> RecordedOrder:
         placed = self.request("POST /orders", "/orders", Token(customer_id), order_body(**quantities), "key-1")
-        return PlacedOrder(placed["order_id"], placed["total"])
+        return RecordedOrder(placed["order_id"], placed["total"])
 
-    def pay(self, order: PlacedOrder) -> None:
+    def pay(self, order: RecordedOrder) -> None:
         event = payment_event(order.id, order.total, id=f"evt_{order.id}", payment_id=f"pi_{order.id}")
         answer = self.invoke("api", "POST /payments/events", lambda: post_webhook(self.api, event))
         assert answer.status == 200, answer.text
 
-    def pay_all(self, orders: Sequence[PlacedOrder]) -> None:
+    def pay_all(self, orders: Sequence[RecordedOrder]) -> None:
         for order in orders:
             self.pay(order)
 
@@ -468,7 +468,7 @@ def record_life(engine: Engine, lines: int, orders: int = 1) -> Trace:
             act()
             live.deliver_all(batch)
 
-        placed: list[PlacedOrder] = []
+        placed: list[RecordedOrder] = []
         live.recorder.engine_units.clear()
         step("placed", lambda: placed.extend(live.place(customer, quantities) for customer in customers))
         step("paid", partial(live.pay_all, placed))
@@ -503,7 +503,9 @@ def to_json(traces: Mapping[str, Trace]) -> str:
         for number, call in enumerate(trace["calls"]):
             for request in call["requests"]:
                 request["keys"] = tuple(list(use.values()) for use in request["keys"])
-            call["requests"] = tuple(_without_defaults(one, asdict(Request("", ""))) for one in call["requests"])
+            call["requests"] = tuple(
+                _without_defaults(one, asdict(RecordedRequest("", ""))) for one in call["requests"]
+            )
             trace["calls"][number] = _without_defaults(call, asdict(Call("", "", "?")))
     return re.sub(r"\n {6,}", " ", json.dumps(whole, indent=1)) + "\n"
 
@@ -529,6 +531,6 @@ def _call(found: Mapping[str, Any]) -> Call:
     return Call(**{**found, "requests": tuple(map(_request, found.get("requests", ())))})
 
 
-def _request(found: Mapping[str, Any]) -> Request:
+def _request(found: Mapping[str, Any]) -> RecordedRequest:
     keys = tuple(KeyUse(*use) for use in found.get("keys", ()))
-    return Request(**{**found, "keys": keys, "entries": tuple(found.get("entries", ()))})
+    return RecordedRequest(**{**found, "keys": keys, "entries": tuple(found.get("entries", ()))})

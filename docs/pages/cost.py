@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import cache
 
 from cost import usage
-from cost.bill import APART, GIGABYTE, Line, Month, bill, load_month, load_prices, total, yearly_growth
+from cost.bill import APART, GIGABYTE, BillLine, Month, bill, load_month, load_prices, total, yearly_growth
 from docs import markdown
 from stacks.stage import EXAMPLE_STAGES, STAGES
 
@@ -23,7 +23,7 @@ def month(stage: str, orders_a_day: float) -> Month:
     return load_month(orders_a_day, **CONTEXTS[stage])
 
 
-def lines_of_a_million() -> list[Line]:
+def lines_of_a_million() -> list[BillLine]:
     """Return what a million orders cost in prod, without what a month without any order costs."""
     idle = {(line.service, line.what): line.quantity for line in bill(month("prod", 0))}
     lines = [
@@ -131,7 +131,7 @@ def _million() -> str:
 """
 
 
-def _line_row(line: Line) -> tuple[str, ...]:
+def _line_row(line: BillLine) -> tuple[str, ...]:
     return line.service, line.what, f"{line.quantity:,.1f}".removesuffix(".0"), f"{line.amount:,.2f}"
 
 

@@ -69,7 +69,7 @@ class ProviderPaymentEvent:
     reason: str | None = None
 
 
-class AlreadyClaimed(Exception):
+class PaymentAlreadyClaimed(Exception):
     """The payment has a claim: its money is recorded already, or a dispute or refund of it came before its money."""
 
     def __init__(self, claim: PaymentClaim | None) -> None:
@@ -105,7 +105,7 @@ def record_payment(shop: Shop, event: ProviderPaymentEvent, body: Mapping[str, A
         try:
             done = decide_with_eventual_reads(shop, partial(_record, key=key, event=event, claim=claim))
             break
-        except AlreadyClaimed as found:
+        except PaymentAlreadyClaimed as found:
             claim = found.claim
     if done.replayed and claim is None:  # the first delivery may have died before it applied the kept events
         claim = shop.table.get(PAYMENT_CLAIM_BY_ID, payment_id=event.payment_id)
@@ -182,10 +182,10 @@ def _record(
     if event.outcome == "succeeded" and after.amount > 0 and claimed_by is None:
         if claim is None:
             made = PaymentClaim(payment_id=event.payment_id, order_id=event.order_id, created_at=shop.now_instant())
-            writes.append(put_if_absent(PAYMENT_CLAIM, made, condition_error=AlreadyClaimed))
+            writes.append(put_if_absent(PAYMENT_CLAIM, made, condition_error=PaymentAlreadyClaimed))
         else:
             made = replace(claim, order_id=event.order_id, version=claim.version + 1)
-            writes.append(update(PAYMENT_CLAIM, claim, made, condition_error=AlreadyClaimed))
+            writes.append(update(PAYMENT_CLAIM, claim, made, condition_error=PaymentAlreadyClaimed))
     writes += order_writes
     if not remembers:
         return key.write(shop, writes, payment_result(after))

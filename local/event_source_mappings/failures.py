@@ -19,7 +19,7 @@ DiscardReason: TypeAlias = Literal["RetryAttemptsExhausted", "RecordAgeExceeded"
 
 
 @dataclass(frozen=True, slots=True)
-class RecordBatch:
+class UndeliveredBatch:
     """The records that are sent to the function in one invocation.
 
     `attempts`: the number of failed attempts to process this batch. Attempts that do not count against the retry limit,
@@ -99,7 +99,7 @@ def bisect_records(records: Records, switches: MappingAssumptions) -> list[Recor
 
 
 def build_invocation_record(
-    batch: RecordBatch,
+    batch: UndeliveredBatch,
     condition: DiscardReason,
     *,
     function_arn: str,

@@ -25,7 +25,7 @@ from local.event_source_mappings.actions import (
 from local.event_source_mappings.failures import (
     BatchOutcome,
     DiscardReason,
-    RecordBatch,
+    UndeliveredBatch,
     bisect_records,
     build_invocation_record,
     evaluate_response,
@@ -211,7 +211,7 @@ class EventSourceMapping:
         while (ready_at := self._ready_at(shard, lane)) is not None and ready_at <= now:
             if lane.discarded:
                 return self._deliver(shard, lane, *lane.discarded.popleft(), now)
-            batch = lane.retries.popleft() if lane.retries else RecordBatch(self._new_records(shard, lane))
+            batch = lane.retries.popleft() if lane.retries else UndeliveredBatch(self._new_records(shard, lane))
             young = self._discard_old_records(shard, lane, batch, now)
             if young and not lane.discarded:
                 return self._invoke(shard, lane, replace(batch, records=young), now)
@@ -229,7 +229,9 @@ class EventSourceMapping:
         shard.mark_done(tuple(record for record, kept in zip(records, accepted, strict=True) if not kept))
         return tuple(record for record, kept in zip(records, accepted, strict=True) if kept)
 
-    def _discard_old_records(self, shard: ShardProgress, lane: ShardLane, batch: RecordBatch, now: float) -> Records:
+    def _discard_old_records(
+        self, shard: ShardProgress, lane: ShardLane, batch: UndeliveredBatch, now: float
+    ) -> Records:
         """Remove the old records at the front of the batch, and return the remaining records.
 
         A record that is older than the stream's retention no longer exists, so it is only counted as expired. A record
@@ -244,7 +246,7 @@ class EventSourceMapping:
             self._discard(shard, lane, replace(batch, records=aged), "RecordAgeExceeded")
         return young
 
-    def _invoke(self, shard: ShardProgress, lane: ShardLane, batch: RecordBatch, now: float) -> Invoke:
+    def _invoke(self, shard: ShardProgress, lane: ShardLane, batch: UndeliveredBatch, now: float) -> Invoke:
         lane.batch = batch
         lane.action = action = Invoke(
             request_id=self._new_id(),
@@ -257,7 +259,7 @@ class EventSourceMapping:
         return action
 
     def _deliver(
-        self, shard: ShardProgress, lane: ShardLane, batch: RecordBatch, condition: DiscardReason, now: float
+        self, shard: ShardProgress, lane: ShardLane, batch: UndeliveredBatch, condition: DiscardReason, now: float
     ) -> DeliverFailure:
         destination = self.settings.on_failure or ""
         document = build_invocation_record(
@@ -320,12 +322,14 @@ class EventSourceMapping:
             return BatchOutcome(accepted=len(records), failed=0)
         return evaluate_response(records, outcome.response, self.assumptions)
 
-    def _schedule_retry(self, lane: ShardLane, batches: list[RecordBatch], now: float) -> None:
+    def _schedule_retry(self, lane: ShardLane, batches: list[UndeliveredBatch], now: float) -> None:
         lane.failures_in_a_row += 1
         lane.retry_at = now + self.assumptions.retry_delay_seconds(lane.failures_in_a_row)
         lane.retries.extendleft(reversed(batches))
 
-    def _discard(self, shard: ShardProgress, lane: ShardLane, batch: RecordBatch, condition: DiscardReason) -> None:
+    def _discard(
+        self, shard: ShardProgress, lane: ShardLane, batch: UndeliveredBatch, condition: DiscardReason
+    ) -> None:
         lane.failures_in_a_row = 0
         if self.settings.on_failure:
             lane.discarded.append((batch, condition))

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from local.event_source_mappings.actions import Action
-from local.event_source_mappings.failures import DiscardReason, RecordBatch
+from local.event_source_mappings.failures import DiscardReason, UndeliveredBatch
 from local.event_source_mappings.records import Records, StreamRecord
 from local.event_source_mappings.settings import MappingAssumptions, MappingSettings
 
@@ -39,12 +39,12 @@ class ShardLane:
     index: int
     settings: MappingSettings
     assumptions: MappingAssumptions
-    discarded: deque[tuple[RecordBatch, DiscardReason]] = field(default_factory=deque)
-    retries: deque[RecordBatch] = field(default_factory=deque)
+    discarded: deque[tuple[UndeliveredBatch, DiscardReason]] = field(default_factory=deque)
+    retries: deque[UndeliveredBatch] = field(default_factory=deque)
     waiting: deque[StreamRecord] = field(default_factory=deque)
     waiting_bytes: int = _ENVELOPE_BYTES
     action: Action | None = None
-    batch: RecordBatch = field(default_factory=RecordBatch)
+    batch: UndeliveredBatch = field(default_factory=UndeliveredBatch)
     failures_in_a_row: int = 0
     retry_at: float = IMMEDIATELY
     completed_at: float | None = None

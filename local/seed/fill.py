@@ -41,7 +41,7 @@ KNOWN_USERS = {"alice": "Alice Ash", "bob": "Bob Beck"}
 """Users of the laptop's shop who are customers of the seed, so that you can sign in as one. The names are made up."""
 
 
-class NotEmpty(Exception):
+class ShopNotEmpty(Exception):
     """The shop has items already, so the years of a seed do not fit."""
 
     def __init__(self) -> None:
@@ -56,7 +56,7 @@ def seed_shop(shop: RunningShop, orders: int, seed: int) -> Counter[str]:
     shop has items already.
     """
     if shop.engine.dynamodb().scan(TableName=shop.table_name, Limit=1)["Items"]:
-        raise NotEmpty
+        raise ShopNotEmpty
     end = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     start = end - timedelta(days=365 * Distribution.years)
     print(f"Playing {orders} orders of {start:%Y-%m-%d} to {end:%Y-%m-%d} with the shop's own code, in memory ...")

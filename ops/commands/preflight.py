@@ -60,7 +60,7 @@ STUCK_STACKS = {"ROLLBACK_FAILED", "DELETE_FAILED", "UPDATE_ROLLBACK_FAILED"}
 GUIDE, ORPHANS = "see docs/first-deploy.md", "see docs/runbooks/orphaned-stack.md"
 
 
-class NotAllowed(Exception):
+class CallDenied(Exception):
     """The credentials may not ask a question. The message is the name of the action."""
 
 
@@ -95,7 +95,7 @@ class Preflight:
             return getattr(self.client(service), operation)(**parameters)
         except ClientError as error:
             if error.response["Error"]["Code"] in ACCESS_DENIED:
-                raise NotAllowed(f"{IAM_PREFIXES.get(service, service)}:{error.operation_name}") from None
+                raise CallDenied(f"{IAM_PREFIXES.get(service, service)}:{error.operation_name}") from None
             raise
 
     def ask_or_none(self, service: str, operation: str, *codes: str, **parameters: Any) -> Any:
@@ -436,7 +436,7 @@ def run_checks(stage: Preflight) -> Iterator[Finding]:
     for name, check in CHECKS:
         try:
             yield from check(stage)
-        except NotAllowed as action:
+        except CallDenied as action:
             yield Finding(name, str(action), "", NOT_ALLOWED, "allow the action, or look in the console")
         except NoCredentialsError:
             raise

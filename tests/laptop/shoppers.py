@@ -44,7 +44,7 @@ ALICES, BOBS = (PAID, CREDIT), (PAID, RETURNED, CANCELLED)
 
 
 @dataclass(eq=False)
-class PlacedOrder:
+class AcceptedOrder:
     """An order that the API accepted. `is_archived`: whether it must be in the archive now."""
 
     order_id: str
@@ -68,7 +68,7 @@ class Shoppers:
         self.bob = self.register(shop.api_client("bob"))
         self.product_id = self.people.create_stocked_product(STOCK)
         self.gift_card = self.staff.post("/gift-cards", {"amount": 10**8, "currency": "EUR"}, key="shoppers")["code"]
-        self.orders: list[PlacedOrder] = []
+        self.orders: list[AcceptedOrder] = []
         self.failures: Counter[str] = Counter()
         self._kinds = cycle([(self.people.alice, one) for one in ALICES] + [(self.bob, one) for one in BOBS])
         self._stopping, self._threads = threading.Event(), ThreadPoolExecutor(CUSTOMERS)
@@ -101,11 +101,11 @@ class Shoppers:
             while not self._stopping.wait(0.5) and time.monotonic() < next_at and not self.has_last_status(order):
                 pass
 
-    def place(self, api: ApiClient, life: Life = PAID, address: Mapping[str, str] = ADDRESS) -> PlacedOrder:
+    def place(self, api: ApiClient, life: Life = PAID, address: Mapping[str, str] = ADDRESS) -> AcceptedOrder:
         """Place an order, and pay or cancel it. Each request is sent twice, as after a lost answer."""
         key, body = uuid.uuid4().hex, {"lines": [{"product_id": self.product_id, "quantity": 1}], "address": address}
         order = self._request("place", lambda: api.post("/orders", body, key=key))
-        found = PlacedOrder(order["order_id"], api, life)
+        found = AcceptedOrder(order["order_id"], api, life)
         self.orders.append(found)
         if life is CANCELLED:
             self._request("cancel", lambda: api.post(f"{found.path}/cancel"))
@@ -119,7 +119,7 @@ class Shoppers:
             raise EffectMissing(f"{found.order_id} was placed again as {again.body['order_id']}")
         return found
 
-    def has_last_status(self, order: PlacedOrder) -> bool:
+    def has_last_status(self, order: AcceptedOrder) -> bool:
         """Return whether an order has its last status. First return its goods, if it is one that comes back."""
         status = self._request("read", lambda: self.staff.get(order.path))["status"]
         if order.life is RETURNED and status == "DELIVERED":
@@ -166,7 +166,7 @@ class Shoppers:
         if (left := self.people.available_stock(self.product_id)) != STOCK - sold:
             raise EffectMissing(f"{left} pieces are in stock, but {sold} of {STOCK} were sold")
 
-    def _missing_part(self, order: PlacedOrder) -> str:
+    def _missing_part(self, order: AcceptedOrder) -> str:
         if order.is_archived:
             return "" if self.staff.get(order.path).get("archived") else "it is not archived"
         whole = self.staff.get(f"{order.path}/whole?limit=100")

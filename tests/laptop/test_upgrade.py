@@ -19,7 +19,7 @@ from local.shop_client import PROJECT, RunningShop
 from local.shop_target import local_target
 from ops.scan.checkpoint import load_sweeps
 from tests.laptop.conftest import LaptopShop
-from tests.laptop.shoppers import PlacedOrder, Shoppers
+from tests.laptop.shoppers import AcceptedOrder, Shoppers
 from tests.laptop.versions import API, LOCK_SECONDS, NEWER_NAME, Version, current_version, handlers, newer_version
 from tests.support.example_migrations import PRESENT_NAME
 
@@ -151,7 +151,7 @@ class Rehearsal:
             assert time.monotonic() < give_up, f"{what} did not come within {seconds} s"
             time.sleep(0.2)
 
-    def archive(self, *orders: PlacedOrder) -> None:
+    def archive(self, *orders: AcceptedOrder) -> None:
         """Let these orders expire now, and wait until they are archived."""
         for order in orders:
             self.wait_for_status(order, "DELIVERED")
@@ -169,10 +169,10 @@ class Rehearsal:
             self.wait(f"the archive of {order}", partial(self.read, order, "archived"))
         self.say(f"{len(orders)} archived")
 
-    def read(self, order: PlacedOrder, field: str) -> Any:
+    def read(self, order: AcceptedOrder, field: str) -> Any:
         return self.shoppers.staff.get(order.path).get(field)
 
-    def wait_for_status(self, order: PlacedOrder, status: str) -> None:
+    def wait_for_status(self, order: AcceptedOrder, status: str) -> None:
         self.wait(f"{order} being {status}", lambda: self.read(order, "status") == status)
 
     def images(self) -> list[Any]:

@@ -19,7 +19,7 @@ from local.dynamodb_engine import DATABASE_FILE, Engine, TableDiffers
 from local.payment_provider import PaymentProviderServer
 from local.poller import CheckpointStore
 from local.processes import ProcessFailed
-from local.seed.fill import NotEmpty
+from local.seed.fill import ShopNotEmpty
 from local.shop_client import PROJECT
 from local.state_checks import (
     DamagedState,
@@ -246,7 +246,7 @@ def test_a_manifest_holds_every_file_but_itself(saved: Path) -> None:
     check_manifest(saved)
 
 
-@pytest.mark.parametrize("error", [DamagedState(Path("/table"), "is damaged"), NotEmpty(), TableDiffers("orders")])
+@pytest.mark.parametrize("error", [DamagedState(Path("/table"), "is damaged"), ShopNotEmpty(), TableDiffers("orders")])
 def test_an_error_that_only_an_empty_shop_mends_names_the_command_for_its_folder(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, error: Exception
 ) -> None:

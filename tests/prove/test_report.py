@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from prove.outcome import DIFFERS, FAILED, NOT_HERE, NOT_RUN, OK, Outcome, Usage
+from prove.outcome import DIFFERS, FAILED, NOT_HERE, NOT_RUN, OK, Outcome, ProofUsage
 from prove.probes import judge_probes
 from prove.report import build_report, render_report, write_report
 from prove.steps import STEPS, Result
@@ -46,7 +46,7 @@ def test_only_a_difference_that_is_not_listed_fails(
 
 
 def report(*outcomes: Outcome) -> dict[str, object]:
-    found = [Result(step, one, 1.0, 2.5, Usage(3, 4.5, 6)) for step, one in zip(STEPS, outcomes, strict=False)]
+    found = [Result(step, one, 1.0, 2.5, ProofUsage(3, 4.5, 6)) for step, one in zip(STEPS, outcomes, strict=False)]
     return build_report(found, target="aws", dollars=1.5, began="2026-11-25T21:00:00Z", region="eu-central-1")
 
 

@@ -11,7 +11,7 @@ from ops import targets
 from ops.targets import ShopTarget
 from prove import laptop, shop_steps
 from prove.deployed import DeployedTarget
-from prove.outcome import NotPossible, StepFailed, Usage
+from prove.outcome import NotPossible, ProofUsage, StepFailed
 
 
 def target_with(**clients: Any) -> Any:
@@ -54,7 +54,7 @@ def test_the_usage_of_a_stage_is_that_of_its_table_and_its_indexes_and_its_api(m
         dynamodb=SimpleNamespace(describe_table=lambda TableName: {"Table": table}),  # noqa: N803  boto3's name
     )
     monkeypatch.setattr(targets, "resolve_target", lambda args: target.shop)
-    assert DeployedTarget("dev").measure(600.0, 720.0) == Usage(requests=5, read_units=10, write_units=10)
+    assert DeployedTarget("dev").measure(600.0, 720.0) == ProofUsage(requests=5, read_units=10, write_units=10)
     assert ("Count", {"ApiId": "api1"}, 120) in asked
     assert ("ConsumedWriteCapacityUnits", {"TableName": "orders", "GlobalSecondaryIndexName": "GSI1"}, 120) in asked
 
@@ -64,7 +64,7 @@ def test_usage_that_cannot_be_read_is_unknown_and_stops_nothing(monkeypatch: pyt
         raise SystemExit("Cannot read the stack")
 
     monkeypatch.setattr(targets, "resolve_target", refuse)
-    assert DeployedTarget("dev").measure(600.0, 720.0) == Usage()
+    assert DeployedTarget("dev").measure(600.0, 720.0) == ProofUsage()
 
 
 @pytest.mark.parametrize(
@@ -77,4 +77,4 @@ def test_a_rehearsal_that_fails_fails_its_step(
     done = SimpleNamespace(returncode=code, stdout=output)
     monkeypatch.setattr(subprocess, "run", lambda *_, **__: done)
     with pytest.raises(error) if error else nullcontext():
-        laptop.rehearse_upgrade(laptop.LaptopTarget())
+        laptop.rehearse_upgrade(laptop.LocalTarget())

@@ -13,7 +13,7 @@ from botocore.exceptions import ClientError, NoCredentialsError
 from prove import __main__ as program
 from prove import deployed
 from prove.deployed import DeployedTarget
-from prove.outcome import NOT_HERE, NOT_RUN, OK, NotPossible, Outcome, StepFailed, Usage
+from prove.outcome import NOT_HERE, NOT_RUN, OK, NotPossible, Outcome, ProofUsage, StepFailed
 from prove.price import MAX_DOLLARS, estimate_dollars, step_dollars
 from prove.steps import STEPS, NotHere, Step, run_steps
 from stacks import stage
@@ -240,8 +240,8 @@ def test_the_default_burst_is_below_the_limit_and_a_large_one_is_not(monkeypatch
 
 
 def test_a_step_costs_its_requests_and_units_and_nothing_is_guessed() -> None:
-    assert step_dollars(Usage(requests=1e6, read_units=1e6, write_units=1e6)) == pytest.approx(1.2 + 0.125 + 0.625)
-    assert step_dollars(Usage(requests=5)) is None
+    assert step_dollars(ProofUsage(requests=1e6, read_units=1e6, write_units=1e6)) == pytest.approx(1.2 + 0.125 + 0.625)
+    assert step_dollars(ProofUsage(requests=5)) is None
 
 
 # the steps ------------------------------------------------------------------------------------------------------------
@@ -249,8 +249,8 @@ def test_a_step_that_cannot_exist_on_the_laptop_is_never_shown_as_passed() -> No
     class Laptop:
         name = "laptop"
 
-        def measure(self, start: float, end: float) -> Usage:
-            return Usage()
+        def measure(self, start: float, end: float) -> ProofUsage:
+            return ProofUsage()
 
     absent = [one for one in STEPS if isinstance(one.laptop, NotHere)]
     assert {one.name for one in absent} == {"failed deploy", "restore"}

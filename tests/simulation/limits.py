@@ -17,7 +17,7 @@ Attribute = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Limit:
+class ServiceLimit:
     """A limit for requests of one operation. `measure`: returns the value of a request that must not exceed `maximum`.
 
     `code`: the code of the error with which the service refuses a request above the limit.
@@ -70,26 +70,26 @@ def _entry_bytes(entry: Mapping[str, str]) -> int:
 
 INVALID, TOO_MANY_MESSAGES = "ValidationException", "AWS.SimpleQueueService.TooManyEntriesInBatchRequest"
 LIMITS = (
-    Limit("dynamodb", "PutItem", "bytes of the item", lambda asked: item_bytes(asked["Item"]), 400 * KB, INVALID),
-    Limit("dynamodb", "TransactWriteItems", "items", lambda asked: len(asked["TransactItems"]), 100, INVALID),
-    Limit(
+    ServiceLimit("dynamodb", "PutItem", "bytes of the item", lambda asked: item_bytes(asked["Item"]), 400 * KB, INVALID),
+    ServiceLimit("dynamodb", "TransactWriteItems", "items", lambda asked: len(asked["TransactItems"]), 100, INVALID),
+    ServiceLimit(
         "dynamodb", "TransactWriteItems", "bytes of an item",
         lambda asked: max(map(item_bytes, _transaction_items(asked))), 400 * KB, INVALID,
     ),
-    Limit(
+    ServiceLimit(
         "dynamodb", "TransactWriteItems", "bytes",
         lambda asked: sum(map(item_bytes, _transaction_items(asked))), 4 * MB, INVALID,
     ),
-    Limit("dynamodb", "BatchWriteItem", "requests", lambda asked: len(_batch(asked)), 25, INVALID),
-    Limit("dynamodb", "BatchGetItem", "keys", lambda asked: len(_batch(asked, "Keys")), 100, INVALID),
-    Limit("events", "PutEvents", "entries", lambda asked: len(asked["Entries"]), 10, INVALID),
-    Limit("events", "PutEvents", "bytes", lambda asked: sum(map(_entry_bytes, asked["Entries"])), MB, INVALID),
-    Limit("sqs", "SendMessage", "bytes", lambda asked: len(asked["MessageBody"].encode()), MB, "InvalidParameterValue"),
-    Limit(
+    ServiceLimit("dynamodb", "BatchWriteItem", "requests", lambda asked: len(_batch(asked)), 25, INVALID),
+    ServiceLimit("dynamodb", "BatchGetItem", "keys", lambda asked: len(_batch(asked, "Keys")), 100, INVALID),
+    ServiceLimit("events", "PutEvents", "entries", lambda asked: len(asked["Entries"]), 10, INVALID),
+    ServiceLimit("events", "PutEvents", "bytes", lambda asked: sum(map(_entry_bytes, asked["Entries"])), MB, INVALID),
+    ServiceLimit("sqs", "SendMessage", "bytes", lambda asked: len(asked["MessageBody"].encode()), MB, "InvalidParameterValue"),
+    ServiceLimit(
         "sqs", "ReceiveMessage", "messages",
         lambda asked: int(asked.get("MaxNumberOfMessages", 1)), 10, "InvalidParameterValue",
     ),
-    Limit(
+    ServiceLimit(
         "sqs", "ChangeMessageVisibilityBatch", "entries", lambda asked: len(asked["Entries"]), 10, TOO_MANY_MESSAGES
     ),
 )  # fmt: skip
@@ -100,7 +100,7 @@ LIMITS_BY_OPERATION = {
 }
 
 
-def exceeded_limit(service: str, operation: str, request: UnsignedRequest) -> Limit | None:
+def exceeded_limit(service: str, operation: str, request: UnsignedRequest) -> ServiceLimit | None:
     """Return the limit that a request exceeds, or None."""
     limits = LIMITS_BY_OPERATION.get((service, operation), ())
     return next((limit for limit in limits if limit.measure(request.parsed_body) > limit.maximum), None)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tests.simulation.invariants import landed_late
 from tests.simulation.oracle import arithmetic
-from tests.simulation.oracle.observations import CardPayment, CardRefund, Mail, Observations, Request
+from tests.simulation.oracle.observations import CardPayment, CardRefund, Observations, ObservedMail, ObservedRequest
 from tests.simulation.traffic import CUSTOMERS, personal_words
 from tests.simulation.wire import MAX_LATE_SECONDS
 
@@ -50,8 +50,8 @@ def collect_observations(world: Simulation) -> Observations:
     )
 
 
-def _to_request(one: Exchange) -> Request:
-    return Request(
+def _to_request(one: Exchange) -> ObservedRequest:
+    return ObservedRequest(
         asked_at=one.asked_at,
         answered_at=one.answered_at,
         caller=one.caller.sub if one.caller else "",
@@ -66,7 +66,7 @@ def _to_request(one: Exchange) -> Request:
     )
 
 
-def _to_mail(one: SentMail) -> Mail:
+def _to_mail(one: SentMail) -> ObservedMail:
     had_fault = any(text.startswith("dies") or one.effect in text for text in one.sender.struck)
     late_seconds = MAX_LATE_SECONDS if landed_late(one) else 0.0
-    return Mail(one.at, one.to, one.subject, one.text, one.effect, had_fault, late_seconds)
+    return ObservedMail(one.at, one.to, one.subject, one.text, one.effect, had_fault, late_seconds)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tests.simulation.oracle.books import Books
-from tests.simulation.oracle.observations import Request
+from tests.simulation.oracle.observations import ObservedRequest
 
 FIXED_FIELDS = ("order_id", "customer_id", "placed_at", "currency", "total")
 """The fields that each answer to the request that placed an order repeats. The other fields show the current state."""
@@ -16,7 +16,7 @@ def the_same_key_gets_the_same_answer(books: Books) -> Iterator[str]:
 
     Of an order, only FIXED_FIELDS must be equal. Also check that no order was placed with two keys.
     """
-    by_key: dict[tuple[str, str, str, str], list[Request]] = defaultdict(list)
+    by_key: dict[tuple[str, str, str, str], list[ObservedRequest]] = defaultdict(list)
     for request in books.seen.requests:
         if request.key and request.succeeded:
             by_key[request.caller, request.method, request.path, request.key].append(request)
@@ -57,14 +57,14 @@ def nobody_sees_another_customer(books: Books) -> Iterator[str]:
                 yield f"{request.method} {request.path} shows {request.caller} the id of {other}"
 
 
-def _secrets(books: Books, request: Request, other: str) -> list[str]:
+def _secrets(books: Books, request: ObservedRequest, other: str) -> list[str]:
     """Return the texts about another customer that an answer must not contain."""
     words = books.seen.personal_words.get(other, ())
     orders = [order.id for order in books.orders.values() if order.customer == other]
     return [*(words[1:] if _is_company(request) else words), *orders]
 
 
-def _is_company(request: Request) -> bool:
+def _is_company(request: ObservedRequest) -> bool:
     return request.path.startswith("/companies/")
 
 

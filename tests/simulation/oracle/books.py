@@ -10,7 +10,7 @@ from math import inf
 from typing import Any
 
 from tests.simulation.oracle.arithmetic import currency_of
-from tests.simulation.oracle.observations import Image, Observations, Request
+from tests.simulation.oracle.observations import Image, Observations, ObservedRequest
 
 ENDED_UNSOLD = ("CANCELLED", "LAPSED")
 ALL_SENT = ("SHIPPED", "DELIVERED", "PARTIALLY_RETURNED", "RETURNED")
@@ -64,7 +64,7 @@ class OrderRecord:
     archived: Sequence[tuple[float, float]]
     parcels: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     last_sent_at: float = 0
-    placed_by: Sequence[Request] = ()
+    placed_by: Sequence[ObservedRequest] = ()
 
     def of_type(self, kind: str) -> list[Item]:
         return [item for item in self.items if item["type"] == kind]
@@ -149,13 +149,13 @@ class Books:
                 found[kind].append(own)
         return found
 
-    def asked(self, method: str, path: str) -> list[tuple[tuple[str, ...], Request]]:
+    def asked(self, method: str, path: str) -> list[tuple[tuple[str, ...], ObservedRequest]]:
         """Return the requests whose whole path matches a pattern, each with the groups of the match.
 
         Of several requests with the same caller, path and idempotency key, return only one: one that was answered with
         success, else one that may have been done, else any of them.
         """
-        found: dict[Any, tuple[tuple[str, ...], Request]] = {}
+        found: dict[Any, tuple[tuple[str, ...], ObservedRequest]] = {}
         for number, request in enumerate(self.seen.requests):
             match = re.fullmatch(path, request.path)
             if match and request.method == method:
@@ -221,7 +221,7 @@ class Books:
         order.parcels = {path: one.body.get("quantities") or self.seen.parcels[path] for path, one in reports.items()}
         order.last_sent_at = max((one.answered_at for one in reports.values()), default=0)
 
-    def _placed_by(self, order: OrderRecord) -> Sequence[Request]:
+    def _placed_by(self, order: OrderRecord) -> Sequence[ObservedRequest]:
         # Requests with the same key may ask for other goods.
         own = [one for one in self.seen.requests if one.caller == order.customer]
         asked = [one for one in own if (one.method, one.path) == ("POST", "/orders")]
@@ -231,7 +231,7 @@ class Books:
             if one.is_uncertain and {it["product_id"]: it["quantity"] for it in one.body["lines"]} == order.ordered
         ]
 
-    def returns_of(self, order: OrderRecord) -> list[tuple[Item, Request | None]]:
+    def returns_of(self, order: OrderRecord) -> list[tuple[Item, ObservedRequest | None]]:
         """Return the returns of an order, oldest first, each with the request that entered it.
 
         The request is None if nobody asked for the return.
@@ -248,12 +248,12 @@ class Books:
         ]
 
 
-def _certainty(request: Request) -> int:
+def _certainty(request: ObservedRequest) -> int:
     """Return 2 if the shop did what was asked, 1 if it may have done it, 0 if it rejected the request."""
     return 2 * request.succeeded + request.is_uncertain
 
 
-def _request_of_return(item: Item, asked: Sequence[Request]) -> Request | None:
+def _request_of_return(item: Item, asked: Sequence[ObservedRequest]) -> ObservedRequest | None:
     unanswered = [
         one
         for one in asked

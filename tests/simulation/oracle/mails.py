@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from tests.simulation.oracle.arithmetic import shown_amount, tax_in
 from tests.simulation.oracle.books import Books, Item, OrderRecord
-from tests.simulation.oracle.observations import Mail
+from tests.simulation.oracle.observations import ObservedMail
 
 DAY = 24 * 3600
 ADDRESS_IS_READ_SECONDS = 60 + 90
@@ -61,7 +61,7 @@ def each_change_is_mailed_once(books: Books) -> Iterator[str]:
     if the order was archived soon. An operator's tool guesses which change led to the state of an order. If its event
     comes first, the customer gets the mail about the guessed change instead.
     """
-    sent: dict[str, list[Mail]] = defaultdict(list)
+    sent: dict[str, list[ObservedMail]] = defaultdict(list)
     for mail in books.seen.mails:
         sent[mail.subject].append(mail)
     settled = {item["customer_id"] for item in books.of_type("Settings")} | books.erased
@@ -128,7 +128,7 @@ def mails_go_to_the_customer_of_the_order(books: Books) -> Iterator[str]:
     A second mail about the same event may be sent if the sender had a fault.
     """
     owners = {order.id[:8].upper(): order for order in books.orders.values()}
-    last: dict[str, Mail] = {}
+    last: dict[str, ObservedMail] = {}
     for mail in books.seen.mails:
         order = next((order for number, order in owners.items() if number in mail.subject), None)
         if order is None:
@@ -141,7 +141,7 @@ def mails_go_to_the_customer_of_the_order(books: Books) -> Iterator[str]:
         last[mail.event_id] = mail
 
 
-def _addresses(books: Books, customer: str, mail: Mail) -> set[str]:
+def _addresses(books: Books, customer: str, mail: ObservedMail) -> set[str]:
     """Return the addresses that the customer had while this mail was made."""
     found: set[str] = set()
     for written, image in books.seen.history.get((f"CUSTOMER#{customer}", "PROFILE"), ()):

@@ -9,7 +9,7 @@ from tests.simulation.oracle.books import Books, Item, OrderRecord
 
 
 @dataclass(frozen=True)
-class Paid:
+class ExpectedPayment:
     """Money that the shop received for an order: a captured card payment, or a payment with credit.
 
     `given_back`: refunds that reached the customer, also those that staff settled or made at the provider. `lost`: the
@@ -33,7 +33,7 @@ class Paid:
         return left - min(self.promised, max(0, left))
 
 
-def _payments_of(books: Books, order: OrderRecord) -> list[Paid]:
+def _payments_of(books: Books, order: OrderRecord) -> list[ExpectedPayment]:
     """Return the payments of an order that were never UNMATCHED. `money_matches_its_order` checks the others."""
     unmatched = {
         versions[0][1]["payment_id"]
@@ -47,7 +47,7 @@ def _payments_of(books: Books, order: OrderRecord) -> list[Paid]:
     return [_paid(books, order, id, amount, lost) for id, (amount, lost) in amounts.items() if id not in unmatched]
 
 
-def _paid(books: Books, order: OrderRecord, id: str, amount: int, lost: int) -> Paid:
+def _paid(books: Books, order: OrderRecord, id: str, amount: int, lost: int) -> ExpectedPayment:
     refunds = [item for item in order.of_type("Refund") if item["payment_id"] == id]
     to_card = [one for one in books.seen.refunds if one.payment_id == id and one.status == "succeeded"]
     done = [item for item in refunds if item["status"] == "SUCCEEDED"]
@@ -61,7 +61,7 @@ def _paid(books: Books, order: OrderRecord, id: str, amount: int, lost: int) -> 
         for versions in books.versions_of("Refund")
         if versions[0][1]["payment_id"] == id and versions[0][1]["why"] in ("EXCESS", "LATE")
     )
-    return Paid(
+    return ExpectedPayment(
         id=id,
         amount=amount,
         given_back=sum(one.amount for one in to_card)
@@ -95,7 +95,7 @@ def the_shop_keeps_what_it_earned(books: Books) -> Iterator[str]:
             )
 
 
-def _expected_to_keep(books: Books, order: OrderRecord, payments: list[Paid]) -> tuple[int, int]:
+def _expected_to_keep(books: Books, order: OrderRecord, payments: list[ExpectedPayment]) -> tuple[int, int]:
     outside = sum(one.outside for one in payments)
     if not order.is_sold:
         return -outside, 0

@@ -13,7 +13,7 @@ Image = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Request:
+class ObservedRequest:
     """A request that a client sent to the API, and its answer. `status` is None if no attempt got an answer.
 
     `had_lost_attempt`: an earlier attempt got no answer, or a server error. So the shop may have done what was asked,
@@ -76,7 +76,7 @@ class CardRefund:
 
 
 @dataclass(frozen=True)
-class Mail:
+class ObservedMail:
     """A mail that was sent. `event_id`: the id of the event that the mail is about.
 
     `may_be_repeated`: the sender had a fault when it sent the mail, so the same mail may be sent again. `late_seconds`:
@@ -108,11 +108,11 @@ class Observations:
     now: float
     shipping: int
     assumed_delivered_days: int
-    requests: Sequence[Request]
+    requests: Sequence[ObservedRequest]
     payments: Sequence[CardPayment]
     refunds: Sequence[CardRefund]
     events: Sequence[Mapping[str, Any]]
-    mails: Sequence[Mail]
+    mails: Sequence[ObservedMail]
     parcels: Mapping[str, Mapping[str, int]]
     history: Mapping[tuple[str, str], Sequence[tuple[float, Image | None]]]
     archive: Mapping[str, bytes]

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from tests.simulation.oracle.arithmetic import BACKORDERED
 from tests.simulation.oracle.books import Books, Item
-from tests.simulation.oracle.observations import Request
+from tests.simulation.oracle.observations import ObservedRequest
 
 
 def received_goods_are_there_or_in_an_order(books: Books) -> Iterator[str]:
@@ -74,7 +74,7 @@ def receipts_are_counted_once(books: Books) -> Iterator[str]:
             yield f"{product}: {least[product]} to {most[product]} pieces came in, and {pieces} are recorded"
 
 
-def _imported(books: Books) -> Iterator[tuple[tuple[str, int], Request]]:
+def _imported(books: Books) -> Iterator[tuple[tuple[str, int], ObservedRequest]]:
     for _, request in books.asked("POST", "/products:import"):
         for line in map(json.loads, request.body.splitlines()):
             if "quantity" in line:
