@@ -9,7 +9,7 @@ from typing import Any
 
 from functions.dynamodb.codec import Image
 from functions.dynamodb.keys import Row
-from functions.shop.shop import Shop
+from functions.shop.shop import ShopContext
 
 ItemKey = tuple[str, str]
 
@@ -38,7 +38,7 @@ def _key_patterns(row: Row[Any]) -> list[str]:
     return [pattern(half.text) for half in row.templates("main")]
 
 
-def load_existing(shop: Shop, item_keys: Sequence[ItemKey]) -> dict[ItemKey, Image]:
+def load_existing(shop: ShopContext, item_keys: Sequence[ItemKey]) -> dict[ItemKey, Image]:
     """Read the items with these keys, with strong consistency. The result has no entry for a key without an item."""
     keys = [{"PK": {"S": pk}, "SK": {"S": sk}} for pk, sk in dict.fromkeys(item_keys)]
     return {item_key(image): image for image in shop.table.batch_get_raw(keys, consistent=True)} if keys else {}

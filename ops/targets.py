@@ -21,7 +21,7 @@ from botocore.exceptions import ClientError
 
 from functions.dynamodb.table import Table
 from functions.model.table import ROWS_BY_TYPE
-from functions.shop.shop import Shop
+from functions.shop.shop import ShopContext
 from ops.scan.checkpoint import MAX_RESUME_AGE, Checkpoint, current_operator
 
 DEFAULT_UNITS_PER_SECOND_ON_AWS = 100
@@ -110,7 +110,7 @@ class ShopTarget:
         )
 
     @property
-    def shop(self) -> Shop:
+    def shop(self) -> ShopContext:
         return _make_shop(self.table)
 
     @property
@@ -161,13 +161,13 @@ def resolve_table(args: argparse.Namespace) -> Table:
     return resolve_target(args).table
 
 
-def resolve_shop(args: argparse.Namespace) -> Shop:
+def resolve_shop(args: argparse.Namespace) -> ShopContext:
     """Return a Shop object for the selected table. Use it for tools that need only the table."""
     return _make_shop(resolve_table(args))
 
 
-def _make_shop(table: Table) -> Shop:
-    return Shop(table=table, new_id=lambda: uuid.uuid4().hex)
+def _make_shop(table: Table) -> ShopContext:
+    return ShopContext(table=table, new_id=lambda: uuid.uuid4().hex)
 
 
 def _find_deployed_target(name: str, region: str | None) -> ShopTarget:

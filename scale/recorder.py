@@ -32,7 +32,7 @@ from functions.model import changes
 from functions.model.reactions import REACTIONS
 from functions.model.table import ROWS
 from functions.runtime import clients
-from functions.shop.shop import Shop
+from functions.shop.shop import ShopContext
 from local.dynamodb_engine import REGION, Engine
 from ops.item_size import item_bytes
 from scale.units import Item, index_writes, read_units, written_units
@@ -428,11 +428,11 @@ def open_recorded_shop(engine: Engine) -> Iterator[RecordedShop]:
         yield RecordedShop(shop, recorder)
 
 
-def _send_in_turns(patch: pytest.MonkeyPatch, opened: Shop) -> None:
+def _send_in_turns(patch: pytest.MonkeyPatch, opened: ShopContext) -> None:
     """Let shops send concurrent requests one after the other, so that each recording has the same order."""
     create_shop = clients.create_shop
 
-    def create(table_name: str, **settings: Any) -> Shop:
+    def create(table_name: str, **settings: Any) -> ShopContext:
         made = create_shop(table_name, **settings)
         made.table.run_concurrently = _run_in_turns
         return made

@@ -20,7 +20,7 @@ from functions.model import table as t
 from functions.model.changes import NotReadable
 from functions.model.events import EVENTS_BY_NAME, EventContract, parse_event_detail
 from functions.model.patterns import UNITS_OF_PRODUCT_AND_SEASON
-from functions.shop.shop import Shop
+from functions.shop.shop import ShopContext
 from local.dynamodb_engine import Engine
 from ops.commands.migrate import PlannedMigration
 from ops.commands.migrate import run_migration as migrate
@@ -169,7 +169,7 @@ def test_the_migration_of_names_is_undone_exactly(dynamodb: Any, new_table: Call
     was = stored_gadget(table)
     renaming = rename_stored_names(now, description="gadgets are devices")
     assert renaming.item_types == ("Device", "Gadget")
-    shop = Shop(table=table, new_id=lambda: "")
+    shop = ShopContext(table=table, new_id=lambda: "")
     table.rows = {**table.rows, t.SWEEP.type: t.SWEEP}
     for task in ("up", "up"):
         migrate(shop, PlannedMigration(version="0001", migration=renaming, task=task), by="ann@desk")
@@ -417,7 +417,7 @@ def test_an_index_is_created_filled_and_then_queried_while_the_shop_is_open(engi
     fill = PlannedMigration(
         version="1001", migration=rekey_items(t.BEST_SELLER, "best sellers are found by season"), task="up"
     )
-    assert migrate(Shop(table=table, new_id=str), fill, by="ann").changed == 1
+    assert migrate(ShopContext(table=table, new_id=str), fill, by="ann").changed == 1
     assert {item["product_id"]["S"] for item in client.query(**asked)["Items"]} == {
         new.product_id,
         image["product_id"]["S"],

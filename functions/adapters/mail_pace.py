@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from functions.runtime.rate_limiter import RateLimiter
 from functions.shop.order_notifications import MailRefused
-from functions.shop.shop import Shop
+from functions.shop.shop import ShopContext
 
 FIRST_PAUSE_SECONDS = 1.0
 """How long a mail waits after SES refused it for its rate. The pauses double. SES counts the mails of each second."""
@@ -18,7 +18,7 @@ class MailPace:
     `refused_all_by`: the refusal after which no further mail of this invocation should be tried, or None.
     """
 
-    def __init__(self, shop: Shop, per_minute: int, latest_start: datetime) -> None:
+    def __init__(self, shop: ShopContext, per_minute: int, latest_start: datetime) -> None:
         self._shop, self.latest_start = shop, latest_start
         self._seconds_per_mail = 60 / per_minute
         self._limiter = RateLimiter(shop.table.clock, shop.table.sleep, per_minute / 60)

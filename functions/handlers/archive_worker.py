@@ -29,7 +29,7 @@ from functions.runtime.environment import ArchiveEnvironment
 from functions.runtime.log import log
 from functions.runtime.queue_batch import MessageBatch, parse_event, queue_handler
 from functions.shop.archive import replace_order_with_stub, start_archiving
-from functions.shop.shop import Shop
+from functions.shop.shop import ShopContext
 
 ARCHIVE_FORMAT_VERSION = 1
 
@@ -39,7 +39,7 @@ class Mismatch(Permanent):
 
 
 @queue_handler(ArchiveEnvironment)
-def handler(batch: MessageBatch, shop: Shop, environment: ArchiveEnvironment) -> None:
+def handler(batch: MessageBatch, shop: ShopContext, environment: ArchiveEnvironment) -> None:
     """Lambda entry point: archive each expired order, and archive expired activity entries together by day."""
     unreadable, mismatched = batch.park, dead_letters.dead_letter_writer(environment.failures_bucket, "mismatch")
 
@@ -68,7 +68,7 @@ def _group_by_day(messages: Sequence[Record]) -> dict[str, list[Record]]:
     return groups
 
 
-def archive_events(shop: Shop, bucket: str, events: Sequence[ReceivedEvent]) -> None:
+def archive_events(shop: ShopContext, bucket: str, events: Sequence[ReceivedEvent]) -> None:
     """Archive the data of one group of events: one expired order, or several activity entries of one day."""
     if events[0].name == "OrderExpired":
         expired = events[0]
@@ -79,7 +79,7 @@ def archive_events(shop: Shop, bucket: str, events: Sequence[ReceivedEvent]) -> 
         observability.add_metric(metrics.EFFECTS_ACCEPTED, len(events))
 
 
-def archive_order(shop: Shop, bucket: str, order_id: str, expired_at: Instant) -> str | None:
+def archive_order(shop: ShopContext, bucket: str, order_id: str, expired_at: Instant) -> str | None:
     """Archive an order and return the key of its S3 object. Safe to repeat.
 
     The function sets the order's state to ARCHIVING and writes the object to S3. Then it deletes the order's items from

@@ -32,7 +32,7 @@ from functions.runtime.time_limit import TimeLimit
 from functions.shop.cancellation import list_unpaid_orders
 from functions.shop.payments import list_unmatched_payments
 from functions.shop.shipments import list_unconfirmed_orders, list_unrequested_orders
-from functions.shop.shop import Shop
+from functions.shop.shop import ShopContext
 
 STALLED_AFTER = timedelta(minutes=10)
 """A paid order without a shipment request counts as stalled if it has not changed for this time.
@@ -102,7 +102,7 @@ class OverdueOrders:
     `longest`: how long ago the oldest order that was read missed its deadline.
     """
 
-    def __init__(self, shop: Shop, environment: BacklogMetricsEnvironment) -> None:
+    def __init__(self, shop: ShopContext, environment: BacklogMetricsEnvironment) -> None:
         self._now = shop.now()
         self.longest = timedelta()
         payment = timedelta(minutes=environment.payment_window_minutes)

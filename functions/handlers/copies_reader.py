@@ -39,7 +39,7 @@ from functions.runtime.environment import CopiesEnvironment, load_environment
 from functions.runtime.log import log
 from functions.runtime.time_limit import TimeLimit
 from functions.shop import customer_names
-from functions.shop.shop import Shop, decide_with_eventual_reads
+from functions.shop.shop import ShopContext, decide_with_eventual_reads
 
 TOTALS_SECONDS = 30
 """The time that is left for the totals of a batch, after its last copy. No record is started if less time is left."""
@@ -85,7 +85,7 @@ class AppliedRecord(NamedTuple):
     summary: dict[str, Any]
 
 
-def apply_record(shop: Shop, record: Record) -> Iterator[AppliedRecord]:
+def apply_record(shop: ShopContext, record: Record) -> Iterator[AppliedRecord]:
     """Update the copies that are derived from the item in a stream record.
 
     Yields nothing if the record does not count as a change, for example because a migration wrote it.
@@ -172,7 +172,7 @@ The rest is for totals to which a contribution adds nothing any more (`totals.ob
 """
 
 
-def count_records(shop: Shop, batch: StreamBatch, counted: Sequence[CountedRecord]) -> None:
+def count_records(shop: ShopContext, batch: StreamBatch, counted: Sequence[CountedRecord]) -> None:
     """Update the totals for all records of a batch, whose copies are written already.
 
     Many orders change the same totals, such as the units of a product in this month, and DynamoDB runs one transaction
@@ -216,11 +216,11 @@ def _busiest_total(contribution: ContributionChange, uses: Mapping[str, int]) ->
     return min((-uses[where], where) for where in contribution.contributions)
 
 
-def _update(shop: Shop, contributions: Sequence[ContributionChange]) -> None:
+def _update(shop: ShopContext, contributions: Sequence[ContributionChange]) -> None:
     decide_with_eventual_reads(shop, lambda shop: update_totals(shop, *contributions))
 
 
-def update_totals(shop: Shop, *contributions: ContributionChange) -> None:
+def update_totals(shop: ShopContext, *contributions: ContributionChange) -> None:
     """Update the totals (such as a rating) to which items add amounts. Safe to repeat.
 
     One transaction writes the totals and stores each item's amounts, so that a repeated call does not add them a second
@@ -230,7 +230,7 @@ def update_totals(shop: Shop, *contributions: ContributionChange) -> None:
         shop.table.write(*writes)
 
 
-def total_writes(shop: Shop, *contributions: ContributionChange) -> list[Write[Any]]:
+def total_writes(shop: ShopContext, *contributions: ContributionChange) -> list[Write[Any]]:
     """Return the writes that update the totals to which items add amounts. Returns [] if they are up to date.
 
     For example, a review adds its stars to the rating of its product. `contributions`: the amounts that each item adds

@@ -49,7 +49,7 @@ from functions.shop.erasure import (
     remove_address_from_order,
     restart_settle_period,
 )
-from functions.shop.shop import Shop
+from functions.shop.shop import ShopContext
 
 T = TypeVar("T")
 CHANGED_TEXT = "-"
@@ -108,7 +108,7 @@ open order needs its address, or because the order is being archived, or because
 
 
 def erase_customer_data(
-    shop: Shop, archive_bucket: str, customer: ErasedCustomer, order_ids: Iterable[str], time_limit: TimeLimit
+    shop: ShopContext, archive_bucket: str, customer: ErasedCustomer, order_ids: Iterable[str], time_limit: TimeLimit
 ) -> set[ErasureOutcome]:
     """Erase a customer's items, and remove the address and name from the customer's closed orders.
 
@@ -127,7 +127,7 @@ def erase_customer_data(
     }
 
 
-def remove_address(shop: Shop, bucket: str, order_id: str) -> ErasureOutcome:
+def remove_address(shop: ShopContext, bucket: str, order_id: str) -> ErasureOutcome:
     """Remove the personal data of an order from the table, and from its archive object in S3. Returns the outcome.
 
     An archived order can have items beside its stub, which its archive object does not have.
@@ -158,7 +158,7 @@ def _delete_earlier_archives(bucket: str, order: Order | ArchivedOrder, current_
     return object_store.delete_all_versions(bucket, archive_prefix(order), should_keep)
 
 
-def _rewrite_archive_without_address(shop: Shop, bucket: str, stub: ArchivedOrder) -> bool:
+def _rewrite_archive_without_address(shop: ShopContext, bucket: str, stub: ArchivedOrder) -> bool:
     """Replace an order's archive object by one without personal data. Delete the order's other archive objects.
 
     `stub`: the small item that replaced the archived order. The stub points to the current archive object, and it is

@@ -12,16 +12,16 @@ from functions.runtime import observability
 from functions.runtime.environment import FulfilmentEnvironment
 from functions.runtime.queue_batch import MessageBatch, queue_handler
 from functions.shop.fulfilment import fulfil_orders
-from functions.shop.shop import Shop
+from functions.shop.shop import ShopContext
 
 
 @queue_handler(FulfilmentEnvironment)
-def handler(batch: MessageBatch, shop: Shop, environment: FulfilmentEnvironment) -> None:
+def handler(batch: MessageBatch, shop: ShopContext, environment: FulfilmentEnvironment) -> None:
     """Lambda entry point: issue the invoice and request the shipment of each paid order."""
     batch.apply_together(lambda paid: fulfil_paid_orders(shop, paid, environment.invoice_series))
 
 
-def fulfil_paid_orders(shop: Shop, events: Sequence[ReceivedEvent], lanes: int) -> None:
+def fulfil_paid_orders(shop: ShopContext, events: Sequence[ReceivedEvent], lanes: int) -> None:
     """Issue the invoices of paid orders, request their shipments, and log the ids of both for each event."""
     done = fulfil_orders(shop, [event.data.order_id for event in events], lanes)
     for event in events:

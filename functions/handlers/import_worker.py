@@ -11,18 +11,18 @@ from functions.runtime.environment import ImportWorkerEnvironment
 from functions.runtime.queue_batch import MessageBatch, queue_handler
 from functions.runtime.rate_limiter import RateLimiter
 from functions.shop.imports import write_part
-from functions.shop.shop import Shop
+from functions.shop.shop import ShopContext
 
 
 @queue_handler(ImportWorkerEnvironment)
-def handler(batch: MessageBatch, shop: Shop, environment: ImportWorkerEnvironment) -> None:
+def handler(batch: MessageBatch, shop: ShopContext, environment: ImportWorkerEnvironment) -> None:
     """Lambda entry point: write the lines of each queued import part (a group of lines of an import)."""
     per_second = environment.lines_per_second / IMPORT_WORKER_CONCURRENCY
     rate_limiter = RateLimiter(shop.table.clock, shop.table.sleep, per_second)
     batch.apply_each(lambda queued: import_lines(shop, queued, rate_limiter))
 
 
-def import_lines(shop: Shop, event: ReceivedEvent, rate_limiter: RateLimiter) -> None:
+def import_lines(shop: ShopContext, event: ReceivedEvent, rate_limiter: RateLimiter) -> None:
     """Write the remaining lines of an import part (a group of lines), and log how many were written or rejected."""
     ids = {"import_id": event.data.import_id, "part": event.data.part}
     part = write_part(

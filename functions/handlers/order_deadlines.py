@@ -24,7 +24,7 @@ from functions.runtime.scheduled_jobs import ScheduledRun, WorkList
 from functions.runtime.time_limit import TimeLimit
 from functions.shop.cancellation import lapse_order, list_unpaid_orders
 from functions.shop.shipments import assume_delivered, list_unconfirmed_orders
-from functions.shop.shop import Shop
+from functions.shop.shop import ShopContext
 
 
 @observability.instrument_handler
@@ -59,7 +59,9 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, int]:
     return done
 
 
-def _work_list(orders: Iterator[QueuedOrder], shop: Shop, handle: Callable[[Shop, str], bool]) -> WorkList[QueuedOrder]:
+def _work_list(
+    orders: Iterator[QueuedOrder], shop: ShopContext, handle: Callable[[ShopContext, str], bool]
+) -> WorkList[QueuedOrder]:
     return WorkList(orders, lambda order: handle(shop, order.order_id), lambda order: order.order_id)
 
 

@@ -34,11 +34,11 @@ from functions.shop.order_notifications import (
     mark_deferred,
     mark_sent,
 )
-from functions.shop.shop import Shop
+from functions.shop.shop import ShopContext
 
 
 @queue_handler(OrderNotificationsEnvironment, margin_seconds=MAIL_ATTEMPT_SECONDS)
-def handler(batch: MessageBatch, shop: Shop, environment: OrderNotificationsEnvironment) -> None:
+def handler(batch: MessageBatch, shop: ShopContext, environment: OrderNotificationsEnvironment) -> None:
     """Lambda entry point: send a mail to the customer for each event of an order."""
     pace = MailPace(shop, environment.order_mails_per_minute, latest_mail_start(shop, MAIL_SENDER_TIMEOUT_SECONDS))
     for message in batch.records:
@@ -47,7 +47,7 @@ def handler(batch: MessageBatch, shop: Shop, environment: OrderNotificationsEnvi
 
 
 def _send_or_defer(
-    shop: Shop,
+    shop: ShopContext,
     environment: OrderNotificationsEnvironment,
     pace: MailPace,
     message: Mapping[str, Any],
@@ -62,7 +62,7 @@ def _send_or_defer(
 
 
 def send_notification(
-    shop: Shop,
+    shop: ShopContext,
     environment: OrderNotificationsEnvironment,
     pace: MailPace,
     message: Mapping[str, Any],

@@ -41,7 +41,7 @@ from functions.shop.product_alerts import (
     mark_page_notified,
     select_recipients,
 )
-from functions.shop.shop import Shop
+from functions.shop.shop import ShopContext
 from functions.shop.unsubscribe import create_unsubscribe_token
 
 MAX_PAGES = 10_000
@@ -60,7 +60,7 @@ class PageIncomplete(ClaimHeld):
 
 
 @queue_handler(ProductAlertsEnvironment)
-def handler(batch: MessageBatch, shop: Shop, environment: ProductAlertsEnvironment) -> None:
+def handler(batch: MessageBatch, shop: ShopContext, environment: ProductAlertsEnvironment) -> None:
     """Lambda entry point: for each message, send the mails to one page of followers."""
     pace = MailPace(shop, environment.alerts_per_minute, latest_mail_start(shop, PRODUCT_ALERTS_TIMEOUT_SECONDS))
     for message in batch.records:
@@ -69,7 +69,7 @@ def handler(batch: MessageBatch, shop: Shop, environment: ProductAlertsEnvironme
 
 
 def alert_followers(
-    shop: Shop,
+    shop: ShopContext,
     environment: ProductAlertsEnvironment,
     pace: MailPace,
     message: Mapping[str, Any],
@@ -116,7 +116,7 @@ def alert_followers(
 
 
 def _send_alerts(
-    shop: Shop,
+    shop: ShopContext,
     environment: ProductAlertsEnvironment,
     pace: MailPace,
     event: ReceivedEvent,
@@ -158,7 +158,7 @@ def _page_failure(failures: list[Exception]) -> Exception:
 
 
 def _send_alert(
-    shop: Shop,
+    shop: ShopContext,
     environment: ProductAlertsEnvironment,
     pace: MailPace,
     event: ReceivedEvent,
@@ -178,7 +178,7 @@ def _send_alert(
     return True
 
 
-def _get_unsubscribe_url(shop: Shop, environment: ProductAlertsEnvironment, customer_id: str) -> str:
+def _get_unsubscribe_url(shop: ShopContext, environment: ProductAlertsEnvironment, customer_id: str) -> str:
     """Return the link with which a follower turns off all product alerts, without signing in."""
     with_pepper = replace(shop, pepper=lambda: secrets.get_secret(environment.pepper_secret).encode())
     token = create_unsubscribe_token(with_pepper, customer_id, "product_alerts")

@@ -7,17 +7,17 @@ from functions.runtime import observability
 from functions.runtime.environment import RefundsEnvironment
 from functions.runtime.queue_batch import MessageBatch, queue_handler
 from functions.shop.refund_processing import PaymentProvider, process_refund
-from functions.shop.shop import Shop
+from functions.shop.shop import ShopContext
 
 
 @queue_handler(RefundsEnvironment)
-def handler(batch: MessageBatch, shop: Shop, environment: RefundsEnvironment) -> None:
+def handler(batch: MessageBatch, shop: ShopContext, environment: RefundsEnvironment) -> None:
     """Lambda entry point: process each requested refund."""
     provider = payment_provider.get_payment_provider(environment.provider_url, environment.provider_secret)
     batch.apply_each(lambda requested: settle_refund(shop, provider, requested))
 
 
-def settle_refund(shop: Shop, provider: PaymentProvider, event: ReceivedEvent) -> None:
+def settle_refund(shop: ShopContext, provider: PaymentProvider, event: ReceivedEvent) -> None:
     """Process the refund that an event requests, and log its result."""
     order_id, refund_id = event.data.order_id, event.data.refund_id
     refund = process_refund(shop, provider, order_id, refund_id)

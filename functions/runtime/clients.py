@@ -16,7 +16,7 @@ from functions.dynamodb.table import Table
 from functions.model.retention import MAIL_READ_TIMEOUT_SECONDS
 from functions.model.table import ROWS_BY_TYPE
 from functions.runtime.log import log_unreadable
-from functions.shop.shop import Shop
+from functions.shop.shop import ShopContext
 
 capacity_units = ConsumedCapacityCounter()
 
@@ -65,7 +65,7 @@ def client_config(service: str) -> Config:
     return CLIENT_CONFIG.merge(Config(parameter_validation=service not in UNCHECKED_SERVICES))
 
 
-def create_shop(table_name: str, **settings: Any) -> Shop:
+def create_shop(table_name: str, **settings: Any) -> ShopContext:
     """Return a Shop object (the context of every command) for the table, with the system clock and random ids."""
     table = Table(client("dynamodb"), table_name, ROWS_BY_TYPE, on_decode_error=log_unreadable)
-    return Shop(table=table, new_id=lambda: uuid.uuid4().hex, **settings)
+    return ShopContext(table=table, new_id=lambda: uuid.uuid4().hex, **settings)

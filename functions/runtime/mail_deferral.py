@@ -21,7 +21,7 @@ from functions.runtime.log import log
 from functions.runtime.observability import add_metric, record_identifiers
 from functions.runtime.queue_batch import queue_url
 from functions.shop.order_notifications import MailRefused
-from functions.shop.shop import Shop
+from functions.shop.shop import ShopContext
 
 
 def get_deferral(message: Mapping[str, Any]) -> Any:
@@ -30,7 +30,7 @@ def get_deferral(message: Mapping[str, Any]) -> Any:
 
 
 def defer_message(
-    shop: Shop, message: Mapping[str, Any], refused: MailRefused, deferral: str | int | None = None
+    shop: ShopContext, message: Mapping[str, Any], refused: MailRefused, deferral: str | int | None = None
 ) -> None:
     """Send a message to the queue from which it came, with a delay. Report success only after this function returned.
 

@@ -19,7 +19,7 @@ from functions.runtime.clients import capacity_units
 from functions.runtime.environment import CommonEnvironment, load_environment
 from functions.runtime.log import invocation, log, metrics_logger
 from functions.runtime.metrics_buffer import MetricsBuffer
-from functions.shop.shop import Shop
+from functions.shop.shop import ShopContext
 
 R = TypeVar("R")
 
@@ -114,7 +114,7 @@ def _iterator_age_ms(event: Mapping[str, Any]) -> int | None:
     return max(0, int((time.time() - min(made)) * 1000)) if made else None
 
 
-def log_effect(message: str, shop: Shop, event: ReceivedEvent, *, effect: str | None, **more: Any) -> None:
+def log_effect(message: str, shop: ShopContext, event: ReceivedEvent, *, effect: str | None, **more: Any) -> None:
     """Log the outcome of an event and count it in the metrics.
 
     `message`: the constant text of the log line. `effect`: the key of the result, such as an invoice id; None if the

@@ -25,14 +25,14 @@ from functions.runtime.environment import load_environment
 from functions.runtime.log import log
 from functions.runtime.observability import failure_logger, instrument_handler
 from functions.runtime.time_limit import MARGIN_SECONDS, TimeLimit
-from functions.shop.shop import Shop
+from functions.shop.shop import ShopContext
 
 E = TypeVar("E")
 DEFERRAL_FIELDS = ("first_at", "deferral")
 """What functions/runtime/mail_deferral.py adds to the body of a message."""
 MAX_BATCH_ENTRIES = 10
 """The limit of SQS for the messages of one request."""
-QueueHandler = Callable[["MessageBatch", Shop, E], None]
+QueueHandler = Callable[["MessageBatch", ShopContext, E], None]
 """A function that processes a batch of messages. It gets the batch, the Shop object and the Lambda's environment."""
 
 

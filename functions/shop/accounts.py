@@ -19,7 +19,7 @@ from functions.model.money import MAX_MINOR_UNITS, Currency
 from functions.model.patterns import ACCOUNT_BY_ID, ACCOUNTS_OF_CUSTOMER, CUSTOMER_BY_ID, ENTRIES_OF_ACCOUNT
 from functions.model.table import ACCOUNT, CUSTOMER, ENTRY
 from functions.shop.idempotency import IdempotentResult, run_idempotently
-from functions.shop.shop import Caller, Shop
+from functions.shop.shop import Caller, ShopContext
 
 CODE_ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 """The characters of a gift card code: https://www.crockford.com/base32.html
@@ -43,7 +43,7 @@ class CreditSource:
     by_code: bool = False
 
 
-def gift_card_source(shop: Shop, code: str) -> CreditSource:
+def gift_card_source(shop: ShopContext, code: str) -> CreditSource:
     """Return the gift card with this code as a source of money. The function does not check that the card exists.
 
     The code may be typed in lower case, with O for 0, with I or L for 1, and without hyphens.
@@ -51,7 +51,7 @@ def gift_card_source(shop: Shop, code: str) -> CreditSource:
     return CreditSource(shop.derive_id("gift card", code.upper().translate(CODE_NORMALIZATION)), by_code=True)
 
 
-def store_credit_account_id(shop: Shop, customer_id: str, currency: str) -> str:
+def store_credit_account_id(shop: ShopContext, customer_id: str, currency: str) -> str:
     """Return the id of a customer's store credit account in this currency.
 
     The id is derived from the customer's id and the currency. The function does not check that the account exists.
@@ -59,7 +59,7 @@ def store_credit_account_id(shop: Shop, customer_id: str, currency: str) -> str:
     return shop.derive_id("store credit", customer_id, currency)
 
 
-def get_spendable_account(shop: Shop, source: CreditSource, customer_id: str) -> Account:
+def get_spendable_account(shop: ShopContext, source: CreditSource, customer_id: str) -> Account:
     """Return the account of `source` if this customer may spend from it.
 
     A customer may spend from their own account, and from a gift card whose code the customer gave. Raises NotFound if
@@ -73,7 +73,7 @@ def get_spendable_account(shop: Shop, source: CreditSource, customer_id: str) ->
 
 # moving money ---------------------------------------------------------------------------------------------------------
 def adjust_balance(
-    shop: Shop,
+    shop: ShopContext,
     account: Account,
     amount: int,
     reason: EntryReason,
@@ -103,7 +103,7 @@ def adjust_balance(
 
 
 def credit_account(
-    shop: Shop,
+    shop: ShopContext,
     account_id: str,
     amount: int,
     reason: EntryReason,
@@ -153,7 +153,7 @@ def credit_account(
     ]
 
 
-def _check_customer_exists(shop: Shop, customer_id: str | None) -> list[Write[Any]]:
+def _check_customer_exists(shop: ShopContext, customer_id: str | None) -> list[Write[Any]]:
     """Read an account's customer, and return a check that fails the transaction if the customer changed after the read.
 
     The returned list contains only this check. If `customer_id` is None (the account is a gift card without a
@@ -196,7 +196,7 @@ def require_positive(amount: int) -> int:
 
 
 # commands -------------------------------------------------------------------------------------------------------------
-def issue_gift_card(shop: Shop, caller: Caller, key: str, amount: int, currency: Currency) -> IdempotentResult:
+def issue_gift_card(shop: ShopContext, caller: Caller, key: str, amount: int, currency: Currency) -> IdempotentResult:
     """Issue a new gift card with a balance of `amount`. Only staff may call this command.
 
     `key`: the idempotency key. `amount`: in the currency's smallest unit, for example cents. The result is
@@ -211,7 +211,7 @@ def issue_gift_card(shop: Shop, caller: Caller, key: str, amount: int, currency:
     account_id = gift_card_source(shop, code).account_id
     request = {"amount": amount, "currency": currency}
 
-    def decide(shop: Shop) -> tuple[Sequence[Write[Any]], dict[str, Any]]:
+    def decide(shop: ShopContext) -> tuple[Sequence[Write[Any]], dict[str, Any]]:
         now = shop.now_instant()
         card = Account(
             account_id=account_id,
@@ -231,7 +231,7 @@ def issue_gift_card(shop: Shop, caller: Caller, key: str, amount: int, currency:
     return IdempotentResult({**done.result, "code": code}, done.replayed)
 
 
-def _derive_gift_card_code(shop: Shop, caller_id: str, key: str) -> str:
+def _derive_gift_card_code(shop: ShopContext, caller_id: str, key: str) -> str:
     """Derive a gift card code from the caller's id, the idempotency key and the shop's secret key.
 
     The code has 100 bits and the form XXXXX-XXXXX-XXXXX-XXXXX.
@@ -242,7 +242,7 @@ def _derive_gift_card_code(shop: Shop, caller_id: str, key: str) -> str:
 
 
 def issue_store_credit(
-    shop: Shop, caller: Caller, key: str, customer_id: str, amount: int, currency: Currency
+    shop: ShopContext, caller: Caller, key: str, customer_id: str, amount: int, currency: Currency
 ) -> IdempotentResult:
     """Add store credit to a customer's account in this currency. Only staff may call this command.
 
@@ -254,7 +254,7 @@ def issue_store_credit(
     account_id = store_credit_account_id(shop, customer_id, currency)
     request = {"customer_id": customer_id, "amount": amount, "currency": currency}
 
-    def decide(shop: Shop) -> tuple[Sequence[Write[Any]], dict[str, Any]]:
+    def decide(shop: ShopContext) -> tuple[Sequence[Write[Any]], dict[str, Any]]:
         require_positive(amount)
         writes = credit_account(shop, account_id, amount, "ISSUED", currency=currency, customer_id=customer_id)
         return writes, {"account_id": account_id, **request}
@@ -263,7 +263,13 @@ def issue_store_credit(
 
 
 def transfer_credit(
-    shop: Shop, caller: Caller, key: str, source: CreditSource, to_account_id: str, amount: int, currency: Currency
+    shop: ShopContext,
+    caller: Caller,
+    key: str,
+    source: CreditSource,
+    to_account_id: str,
+    amount: int,
+    currency: Currency,
 ) -> IdempotentResult:
     """Transfer credit from the caller's own account, or from a gift card, to any account.
 
@@ -278,7 +284,7 @@ def transfer_credit(
     """
     request = {"account_id": source.account_id, "to": to_account_id, "amount": amount, "currency": currency}
 
-    def decide(shop: Shop) -> tuple[Sequence[Write[Any]], dict[str, Any]]:
+    def decide(shop: ShopContext) -> tuple[Sequence[Write[Any]], dict[str, Any]]:
         require_positive(amount)
         if to_account_id == source.account_id:
             raise SelfTransfer
@@ -298,7 +304,7 @@ def transfer_credit(
 
 
 # reading --------------------------------------------------------------------------------------------------------------
-def get_account(shop: Shop, caller: Caller, account_id: str) -> Account:
+def get_account(shop: ShopContext, caller: Caller, account_id: str) -> Account:
     """Return an account (access pattern A22b). Only its owner and staff may see it.
 
     Raises NotFound if the account does not exist or belongs to another customer.
@@ -307,7 +313,7 @@ def get_account(shop: Shop, caller: Caller, account_id: str) -> Account:
     return caller.require_own(account, "account")
 
 
-def get_gift_card(shop: Shop, code: str) -> Account:
+def get_gift_card(shop: ShopContext, code: str) -> Account:
     """Return the gift card with this code (access pattern A22b). Raises NotFound if no card has this code.
 
     Anyone who knows the code may read the card, without being a customer.
@@ -316,7 +322,7 @@ def get_gift_card(shop: Shop, code: str) -> Account:
 
 
 def list_accounts_of_customer(
-    shop: Shop, caller: Caller, customer_id: str, limit: int, after: str | None
+    shop: ShopContext, caller: Caller, customer_id: str, limit: int, after: str | None
 ) -> QueryPage[Account]:
     """Return a customer's store credit accounts, one per currency (access pattern A22d).
 
@@ -328,7 +334,7 @@ def list_accounts_of_customer(
 
 
 def list_entries_of_account(
-    shop: Shop, caller: Caller, account_id: str, limit: int, after: str | None
+    shop: ShopContext, caller: Caller, account_id: str, limit: int, after: str | None
 ) -> QueryPage[Entry]:
     """Return the ledger entries of an account, newest first (access pattern A22c).
 

@@ -7,11 +7,11 @@ newest activity may be missing for a moment.
 from functions.dynamodb.table import QueryPage
 from functions.model.entities import Activity
 from functions.model.patterns import ACTIVITY_BY_DAY, CUSTOMER_ACTIVITY
-from functions.shop.shop import Caller, Shop
+from functions.shop.shop import Caller, ShopContext
 
 
 def list_activity_of_customer(
-    shop: Shop, caller: Caller, customer_id: str, since: str, until: str, limit: int, after: str | None
+    shop: ShopContext, caller: Caller, customer_id: str, since: str, until: str, limit: int, after: str | None
 ) -> QueryPage[Activity]:
     """Return a customer's activity from `since` until just before `until`, newest first (access pattern A5).
 
@@ -24,7 +24,9 @@ def list_activity_of_customer(
     )
 
 
-def list_activity_of_day(shop: Shop, caller: Caller, day: str, limit: int, after: str | None) -> QueryPage[Activity]:
+def list_activity_of_day(
+    shop: ShopContext, caller: Caller, day: str, limit: int, after: str | None
+) -> QueryPage[Activity]:
     """Return the activity (changes of orders) of all customers on one day, newest first (access pattern A5b).
 
     `day`: a date in UTC, for example 2026-11-21. The items of a day are spread over several index keys (shards), to

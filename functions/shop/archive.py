@@ -59,7 +59,7 @@ from functions.model.table import (
 )
 from functions.model.timelines import merge_timeline
 from functions.shop.cancellation import put_expiry_marker
-from functions.shop.shop import Shop, retry_on_conflict
+from functions.shop.shop import ShopContext, retry_on_conflict
 
 TYPES_KEPT_IN_TABLE = {ORDER.type, INVOICE.type, KEPT_EVENT.type}
 """Item types that archiving does not delete.
@@ -104,7 +104,7 @@ class OrderSnapshot:
         return f"{archive_prefix(self.order)}{self.order.version}.json"
 
 
-def start_archiving(shop: Shop, order_id: str, expired_at: Instant) -> OrderSnapshot | None:
+def start_archiving(shop: ShopContext, order_id: str, expired_at: Instant) -> OrderSnapshot | None:
     """Lock an order for archiving and read all its items. Safe to repeat.
 
     The lock is the status ARCHIVING. `expired_at`: when the order's expiry marker expired. Returns None in each of
@@ -148,7 +148,7 @@ def start_archiving(shop: Shop, order_id: str, expired_at: Instant) -> OrderSnap
     return OrderSnapshot(order, [_image_before_archiving(image, images) for image in images])
 
 
-def _missing_derivations(shop: Shop, order: Order, images: Sequence[Image], expired_at: Instant) -> list[str]:
+def _missing_derivations(shop: ShopContext, order: Order, images: Sequence[Image], expired_at: Instant) -> list[str]:
     """Return what the stream reader has not derived yet from the order and its returns, as text.
 
     The copies of a change are written before its OrderSummary (see copies.py). So if the summary has the order's
@@ -239,7 +239,7 @@ def _image_before_archiving(image: Image, images: Sequence[Image]) -> Image:
 
 
 def replace_order_with_stub(
-    shop: Shop, order: Order, archived_images: Sequence[Image], object_key: str, sha256: str
+    shop: ShopContext, order: Order, archived_images: Sequence[Image], object_key: str, sha256: str
 ) -> None:
     """Delete the archived items of an order from the table, then replace the order with its stub.
 

@@ -30,10 +30,10 @@ from functions.shop.orders import (
     save_order,
 )
 from functions.shop.refunds import plan_refunds
-from functions.shop.shop import Caller, Shop, retry_on_conflict
+from functions.shop.shop import Caller, ShopContext, retry_on_conflict
 
 
-def put_expiry_marker(shop: Shop, order: Order, days: int, since: datetime | None = None) -> Write[ExpiryMarker]:
+def put_expiry_marker(shop: ShopContext, order: Order, days: int, since: datetime | None = None) -> Write[ExpiryMarker]:
     """Return the write of an order's expiry marker: the item whose TTL starts the archiving of the order.
 
     `days`: the number of days until the marker expires, counted from `since` (default: now). The marker contains the
@@ -52,7 +52,7 @@ def put_expiry_marker(shop: Shop, order: Order, days: int, since: datetime | Non
 
 
 def _close_order(
-    shop: Shop, before: Order, after: Order, why: RefundReason, extra_writes: Sequence[Write[Any]] = ()
+    shop: ShopContext, before: Order, after: Order, why: RefundReason, extra_writes: Sequence[Write[Any]] = ()
 ) -> Order:
     """Close an order whose goods were not sent: put the goods back into stock, and refund the payments.
 
@@ -86,7 +86,7 @@ order gets this status again.
 """
 
 
-def cancel_order(shop: Shop, caller: Caller, order_id: str) -> Order:
+def cancel_order(shop: ShopContext, caller: Caller, order_id: str) -> Order:
     """Cancel an order, or ask the warehouse to cancel it if the warehouse has already received the order.
 
     Only the order's customer and staff may call this command. Returns the order with its new status:
@@ -113,7 +113,7 @@ def cancel_order(shop: Shop, caller: Caller, order_id: str) -> Order:
     return retry_on_conflict(shop, attempt)
 
 
-def agree_cancel(shop: Shop, caller: Caller, order_id: str) -> Order:
+def agree_cancel(shop: ShopContext, caller: Caller, order_id: str) -> Order:
     """Record that the warehouse agreed to cancel an order or the unsent goods of an order.
 
     Only the warehouse and staff may call this command. Returns the order with its new status. If no goods were sent,
@@ -135,7 +135,7 @@ def agree_cancel(shop: Shop, caller: Caller, order_id: str) -> Order:
     return retry_on_conflict(shop, attempt)
 
 
-def _cancel_unsent_shipments(shop: Shop, order: Order) -> list[Write[Shipment]]:
+def _cancel_unsent_shipments(shop: ShopContext, order: Order) -> list[Write[Shipment]]:
     """Return the writes that cancel the unsent shipments of an order."""
     shipments = [
         it for it in shop.table.query_all(SHIPMENTS_OF_ORDER, order_id=order.order_id) if it.status == "REQUESTED"
@@ -143,7 +143,7 @@ def _cancel_unsent_shipments(shop: Shop, order: Order) -> list[Write[Shipment]]:
     return [update(SHIPMENT, it, apply_shipment_command(it, "cancel", shop.now_instant())) for it in shipments]
 
 
-def _drop_unsent_goods(shop: Shop, before: Order) -> Order:
+def _drop_unsent_goods(shop: ShopContext, before: Order) -> Order:
     """Cancel the unsent goods of an order: put them back into stock and refund their price. Return the order.
 
     The refund is the price of the unsent goods less their share of the discount. The shipping costs are not refunded.
@@ -173,7 +173,7 @@ def _drop_unsent_goods(shop: Shop, before: Order) -> Order:
     return after
 
 
-def refuse_cancel(shop: Shop, caller: Caller, order_id: str) -> Order:
+def refuse_cancel(shop: ShopContext, caller: Caller, order_id: str) -> Order:
     """Record that the warehouse refused to cancel an order or its unsent goods.
 
     The order gets the status back that it had before the request, and the warehouse continues to send the goods.
@@ -196,7 +196,7 @@ def refuse_cancel(shop: Shop, caller: Caller, order_id: str) -> Order:
 
 
 # expire unpaid orders -------------------------------------------------------------------------------------------------
-def list_unpaid_orders(shop: Shop, placed_before: datetime, shard: int | None = None) -> Iterator[QueuedOrder]:
+def list_unpaid_orders(shop: ShopContext, placed_before: datetime, shard: int | None = None) -> Iterator[QueuedOrder]:
     """Yield the orders placed before this time that are not fully paid, oldest first.
 
     `shard`: reads only this shard (partition) of the index. The index is eventually consistent. So the result may
@@ -205,7 +205,7 @@ def list_unpaid_orders(shop: Shop, placed_before: datetime, shard: int | None = 
     return list_orders_placed_before(shop, "PENDING", placed_before, shard)
 
 
-def lapse_order(shop: Shop, order_id: str) -> bool:
+def lapse_order(shop: ShopContext, order_id: str) -> bool:
     """Close an order that was not fully paid in time, and refund the amount that was paid. Safe to repeat.
 
     Returns True if this call closed the order. Returns False if the order was already paid or closed, or if another

@@ -12,10 +12,12 @@ from functions.model.entities import DEFAULT_CATALOG, ROOT_CATEGORY, Category, a
 from functions.model.errors import AlreadyExists, NotEmpty, NotFound, UnknownCategory
 from functions.model.patterns import CATEGORY_BY_PATH, CHILD_CATEGORIES, DESCENDANT_CATEGORIES, PRODUCTS_OF_CATEGORY
 from functions.model.table import CATEGORY
-from functions.shop.shop import Caller, Shop, retry_on_conflict
+from functions.shop.shop import Caller, ShopContext, retry_on_conflict
 
 
-def create_category(shop: Shop, caller: Caller, path: str, name: str, catalog: str = DEFAULT_CATALOG) -> Category:
+def create_category(
+    shop: ShopContext, caller: Caller, path: str, name: str, catalog: str = DEFAULT_CATALOG
+) -> Category:
     """Create a category below an existing category or below the root path.
 
     The root path can be created too, to give it a name. Only staff may call this command. Raises NotAllowed,
@@ -38,7 +40,9 @@ def _check_category_exists(catalog: str, path: str) -> Write[Category]:
     )
 
 
-def rename_category(shop: Shop, caller: Caller, path: str, name: str, catalog: str = DEFAULT_CATALOG) -> Category:
+def rename_category(
+    shop: ShopContext, caller: Caller, path: str, name: str, catalog: str = DEFAULT_CATALOG
+) -> Category:
     """Rename a category. Only staff may call it. Safe to repeat. Raises NotFound, NotAllowed."""
     caller.require_group("staff")
 
@@ -53,7 +57,7 @@ def rename_category(shop: Shop, caller: Caller, path: str, name: str, catalog: s
     return retry_on_conflict(shop, attempt)
 
 
-def delete_category(shop: Shop, caller: Caller, path: str, catalog: str = DEFAULT_CATALOG) -> None:
+def delete_category(shop: ShopContext, caller: Caller, path: str, catalog: str = DEFAULT_CATALOG) -> None:
     """Delete a category that has no subcategories and lists no products. Only staff may call it.
 
     Discontinued products do not count, because no category lists them. A product or a subcategory that is created at
@@ -73,7 +77,7 @@ def delete_category(shop: Shop, caller: Caller, path: str, catalog: str = DEFAUL
     retry_on_conflict(shop, attempt)
 
 
-def get_category(shop: Shop, path: str, catalog: str = DEFAULT_CATALOG) -> Category:
+def get_category(shop: ShopContext, path: str, catalog: str = DEFAULT_CATALOG) -> Category:
     """Return a category (access pattern A8). Anyone may call it.
 
     Raises NotFound if the table has no item for the category. The root path has an item only after staff create it.
@@ -84,7 +88,7 @@ def get_category(shop: Shop, path: str, catalog: str = DEFAULT_CATALOG) -> Categ
     return found
 
 
-def list_ancestors(shop: Shop, path: str, catalog: str = DEFAULT_CATALOG) -> tuple[Category, ...]:
+def list_ancestors(shop: ShopContext, path: str, catalog: str = DEFAULT_CATALOG) -> tuple[Category, ...]:
     """Return all categories above a path, the topmost first (access pattern A8d). Anyone may call it.
 
     The function sends one BatchGetItem with exactly the keys of these categories. The read is eventually consistent,
@@ -98,7 +102,7 @@ def list_ancestors(shop: Shop, path: str, catalog: str = DEFAULT_CATALOG) -> tup
 
 
 def list_children(
-    shop: Shop, path: str, limit: int, after: str | None, catalog: str = DEFAULT_CATALOG
+    shop: ShopContext, path: str, limit: int, after: str | None, catalog: str = DEFAULT_CATALOG
 ) -> QueryPage[Category]:
     """Return the direct children of a path, sorted by path (access pattern A8b). Anyone may call it.
 
@@ -108,7 +112,7 @@ def list_children(
 
 
 def list_descendants(
-    shop: Shop, path: str, limit: int, after: str | None, catalog: str = DEFAULT_CATALOG
+    shop: ShopContext, path: str, limit: int, after: str | None, catalog: str = DEFAULT_CATALOG
 ) -> QueryPage[Category]:
     """Return all categories below a path, each before its own children (access pattern A8c). Anyone may call it."""
     return shop.table.query(DESCENDANT_CATEGORIES, catalog=catalog, path=path, limit=limit, after=after)

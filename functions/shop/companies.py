@@ -13,10 +13,10 @@ from functions.model.errors import AlreadyExists, InAnotherCompany, NotEmpty, No
 from functions.model.patterns import COMPANIES, COMPANY_BY_ID, COMPANY_WITH_MEMBERS, CUSTOMER_BY_ID
 from functions.model.table import COMPANY, CUSTOMER
 from functions.shop.customers import get_customer
-from functions.shop.shop import Caller, Shop, retry_on_conflict
+from functions.shop.shop import Caller, ShopContext, retry_on_conflict
 
 
-def create_company(shop: Shop, caller: Caller, company_id: str, name: str) -> Company:
+def create_company(shop: ShopContext, caller: Caller, company_id: str, name: str) -> Company:
     """Create a company without members. Only staff may call it. Raises AlreadyExists, NotAllowed."""
     caller.require_group("staff")
     now = shop.now_instant()
@@ -25,7 +25,7 @@ def create_company(shop: Shop, caller: Caller, company_id: str, name: str) -> Co
     return company
 
 
-def rename_company(shop: Shop, caller: Caller, company_id: str, name: str) -> Company:
+def rename_company(shop: ShopContext, caller: Caller, company_id: str, name: str) -> Company:
     """Rename a company. Only staff may call it. Safe to repeat. Raises NotFound, NotAllowed."""
     caller.require_group("staff")
 
@@ -40,13 +40,13 @@ def rename_company(shop: Shop, caller: Caller, company_id: str, name: str) -> Co
     return retry_on_conflict(shop, attempt)
 
 
-def list_companies(shop: Shop, caller: Caller, limit: int, after: str | None) -> QueryPage[Company]:
+def list_companies(shop: ShopContext, caller: Caller, limit: int, after: str | None) -> QueryPage[Company]:
     """Return all companies, sorted by id (access pattern A6c). Only staff may call it. Raises NotAllowed."""
     caller.require_group("staff")
     return shop.table.query(COMPANIES, limit=limit, after=after)
 
 
-def delete_company(shop: Shop, caller: Caller, company_id: str) -> None:
+def delete_company(shop: ShopContext, caller: Caller, company_id: str) -> None:
     """Delete a company that has no members. Only staff may call it.
 
     Joining changes the company. So if a customer joins after the company was read, it is read again. Raises NotEmpty,
@@ -63,7 +63,7 @@ def delete_company(shop: Shop, caller: Caller, company_id: str) -> None:
     retry_on_conflict(shop, attempt)
 
 
-def add_member(shop: Shop, caller: Caller, company_id: str, customer_id: str) -> Customer:
+def add_member(shop: ShopContext, caller: Caller, company_id: str, customer_id: str) -> Customer:
     """Make a customer a member of an existing company. Only staff may call it. Safe to repeat.
 
     Raises NotFound if the customer or the company does not exist, InAnotherCompany if the customer is a member of
@@ -85,7 +85,7 @@ def add_member(shop: Shop, caller: Caller, company_id: str, customer_id: str) ->
     return retry_on_conflict(shop, attempt)
 
 
-def remove_member(shop: Shop, caller: Caller, company_id: str, customer_id: str) -> Customer:
+def remove_member(shop: ShopContext, caller: Caller, company_id: str, customer_id: str) -> Customer:
     """Remove a customer from a company. Nothing changes if the customer is not a member. Only staff may call it.
 
     Safe to repeat. Raises NotAllowed, and NotFound if the customer or the company does not exist.
@@ -104,7 +104,7 @@ def remove_member(shop: Shop, caller: Caller, company_id: str, customer_id: str)
     return retry_on_conflict(shop, attempt)
 
 
-def leave_company(shop: Shop, member: Customer) -> Iterator[Write[Company]]:
+def leave_company(shop: ShopContext, member: Customer) -> Iterator[Write[Company]]:
     """Yield the write that subtracts a leaving member from the count of the company. Nothing if there is no company."""
     id = member.company_id
     if id is not None and shop.table.get(COMPANY_BY_ID, company_id=id) is not None:
@@ -136,7 +136,7 @@ class CompanyWithMembers:
 
 
 def get_company_with_members(
-    shop: Shop, caller: Caller, company_id: str, limit: int, after: str | None
+    shop: ShopContext, caller: Caller, company_id: str, limit: int, after: str | None
 ) -> CompanyWithMembers:
     """Return a company and a page of its members in one query (access pattern A6).
 
@@ -155,12 +155,12 @@ def get_company_with_members(
     return CompanyWithMembers(company, tuple(item for item in page.items if isinstance(item, Customer)), page.after)
 
 
-def _is_member(shop: Shop, caller: Caller, company_id: str) -> bool:
+def _is_member(shop: ShopContext, caller: Caller, company_id: str) -> bool:
     found = shop.table.get(CUSTOMER_BY_ID, customer_id=caller.id)
     return found is not None and found.company_id == company_id
 
 
-def _get_company(shop: Shop, company_id: str) -> Company:
+def _get_company(shop: ShopContext, company_id: str) -> Company:
     """Return a company (access pattern A6b). Raises NotFound."""
     found = shop.table.get(COMPANY_BY_ID, company_id=company_id)
     if found is None:

@@ -14,11 +14,11 @@ from functions.shop.accounts import CreditSource, adjust_balance, get_spendable_
 from functions.shop.idempotency import IdempotentResult, run_idempotently
 from functions.shop.orders import apply_payment, get_order, require_unarchived, save_order
 from functions.shop.refunds import MAX_PAYMENTS, has_max_payments
-from functions.shop.shop import Caller, Shop
+from functions.shop.shop import Caller, ShopContext
 
 
 def pay_with_credit(
-    shop: Shop, caller: Caller, key: str, order_id: str, source: CreditSource, amount: int | None = None
+    shop: ShopContext, caller: Caller, key: str, order_id: str, source: CreditSource, amount: int | None = None
 ) -> IdempotentResult:
     """Pay an order from its customer's store credit or from a gift card.
 
@@ -35,7 +35,7 @@ def pay_with_credit(
     """
     request = {"order_id": order_id, "account_id": source.account_id, "amount": amount}
 
-    def decide(shop: Shop) -> tuple[Sequence[Write[Any]], dict[str, Any]]:
+    def decide(shop: ShopContext) -> tuple[Sequence[Write[Any]], dict[str, Any]]:
         order = require_unarchived(get_order(shop, caller, order_id), "pay")
         # Reject an order in the wrong state before any other check. Only the error matters here, so the result is not
         # used: `apply_payment` below changes the order.
@@ -86,7 +86,7 @@ def _amount_to_pay(order: Order, account: Account, amount: int | None) -> int:
     return amount
 
 
-def _build_payment(shop: Shop, order: Order, account: Account, amount: int, payment_id: str) -> Payment:
+def _build_payment(shop: ShopContext, order: Order, account: Account, amount: int, payment_id: str) -> Payment:
     now = shop.now_instant()
     return Payment(
         order_id=order.order_id,
@@ -102,7 +102,7 @@ def _build_payment(shop: Shop, order: Order, account: Account, amount: int, paym
 
 
 def list_payments_of_order(
-    shop: Shop, caller: Caller, order_id: str, limit: int, after: str | None
+    shop: ShopContext, caller: Caller, order_id: str, limit: int, after: str | None
 ) -> QueryPage[Payment]:
     """Return all payments of an order, also the failed payments, sorted by payment id.
 

@@ -22,13 +22,13 @@ from functions.model.entities import OPEN_STATUSES, Customer, ErasedCustomer, Or
 from functions.model.patterns import CUSTOMER_OR_ERASED_BY_ID, ORDERS_OF_CUSTOMER_CONSISTENT, REACTION_PROGRESS_BY_ID
 from functions.model.retention import EFFECT_DAYS
 from functions.model.table import REACTION_PROGRESS
-from functions.shop.shop import Shop
+from functions.shop.shop import ShopContext
 
 REACTION = "customer_name"
 ORDERS_PER_PAGE = 100
 
 
-def refresh_name(shop: Shop, order: Order) -> None:
+def refresh_name(shop: ShopContext, order: Order) -> None:
     """Update the customer's name on an open order, if the profile changed after the name was copied from it.
 
     The function reads the profile with one strongly consistent GetItem. The order stores the version of the profile
@@ -38,7 +38,7 @@ def refresh_name(shop: Shop, order: Order) -> None:
         set_customer_name(shop, order.order_id, customer)
 
 
-def get_newer_customer(shop: Shop, order: Order) -> Customer | ErasedCustomer | None:
+def get_newer_customer(shop: ShopContext, order: Order) -> Customer | ErasedCustomer | None:
     """Return the order's customer if the profile changed after its name was copied to the order.
 
     Returns None if the order is closed, if the profile has not changed, or if the customer does not exist.
@@ -49,7 +49,7 @@ def get_newer_customer(shop: Shop, order: Order) -> Customer | ErasedCustomer | 
     return customer if customer is not None and customer.version > order.customer_version else None
 
 
-def propagate_name(shop: Shop, change_id: str, customer_id: str) -> int:
+def propagate_name(shop: ShopContext, change_id: str, customer_id: str) -> int:
     """Write a customer's current name to all their open orders, and return the number of updated orders.
 
     `change_id`: the id of this change of the name. The function reads the orders page by page, newest first. After each
@@ -81,7 +81,7 @@ def propagate_name(shop: Shop, change_id: str, customer_id: str) -> int:
         progress = _save_progress(shop, progress, change_id, page.after)
 
 
-def set_customer_name(shop: Shop, order_id: str, customer: Customer | ErasedCustomer) -> bool:
+def set_customer_name(shop: ShopContext, order_id: str, customer: Customer | ErasedCustomer) -> bool:
     """Write the customer's name to an order and return True.
 
     Return False if the order is closed, or if it already has the name from the same or a later version of the profile.
@@ -103,7 +103,9 @@ def set_customer_name(shop: Shop, order_id: str, customer: Customer | ErasedCust
     return True
 
 
-def _save_progress(shop: Shop, progress: ReactionProgress | None, change_id: str, after: str) -> ReactionProgress:
+def _save_progress(
+    shop: ShopContext, progress: ReactionProgress | None, change_id: str, after: str
+) -> ReactionProgress:
     """Store `after`, the position of the next page of orders, in an Effect item (an idempotency record).
 
     `change_id`: the id of the change of the name; the Effect item has the same id. `progress`: the Effect item with the

@@ -28,13 +28,13 @@ from functions.model.patterns import (
     CUSTOMERS,
 )
 from functions.model.table import CUSTOMER, EMAIL_CLAIM, SETTINGS
-from functions.shop.shop import Caller, Shop, retry_on_conflict
+from functions.shop.shop import Caller, ShopContext, retry_on_conflict
 
 DEFAULT_NOTIFICATION_CHOICES = {"email": True} | dict.fromkeys(MAIL_KINDS, True)
 """The channels, and the kinds of mails that a customer can turn off alone (functions/shop/unsubscribe.py)."""
 
 
-def register_customer(shop: Shop, caller: Caller, email: str, name: str) -> Customer:
+def register_customer(shop: ShopContext, caller: Caller, email: str, name: str) -> Customer:
     """Register the caller as a customer with a verified e-mail address.
 
     One transaction writes the customer and an EmailClaim item. The key of the EmailClaim item is the hash of the
@@ -75,7 +75,7 @@ def _registration_refusal(found: Customer | ErasedCustomer | None) -> Exception:
     )
 
 
-def hash_email(shop: Shop, email: str) -> str:
+def hash_email(shop: ShopContext, email: str) -> str:
     """Return the hash of an e-mail address. Item keys contain this hash instead of the address.
 
     Two addresses have the same hash if they differ only in upper and lower case, in spaces at the start or the end, or
@@ -84,7 +84,7 @@ def hash_email(shop: Shop, email: str) -> str:
     return shop.digest("email", unicodedata.normalize("NFKC", email.strip()).casefold()).hex()[:32]
 
 
-def rename_customer(shop: Shop, caller: Caller, customer_id: str, name: str) -> Customer:
+def rename_customer(shop: ShopContext, caller: Caller, customer_id: str, name: str) -> Customer:
     """Rename a customer. Safe to repeat.
 
     Raises NotFound if the customer does not exist or the caller may not see it.
@@ -101,7 +101,9 @@ def rename_customer(shop: Shop, caller: Caller, customer_id: str, name: str) -> 
     return retry_on_conflict(shop, attempt)
 
 
-def change_email(shop: Shop, caller: Caller, customer_id: str, get_verified_email: Callable[[], str]) -> Customer:
+def change_email(
+    shop: ShopContext, caller: Caller, customer_id: str, get_verified_email: Callable[[], str]
+) -> Customer:
     """Change a customer's e-mail address: one transaction reserves the new address and frees the old address.
 
     Only the customer may call this command; staff may not. `get_verified_email` returns the caller's verified address.
@@ -140,7 +142,7 @@ def change_email(shop: Shop, caller: Caller, customer_id: str, get_verified_emai
     return retry_on_conflict(shop, attempt)
 
 
-def get_customer(shop: Shop, caller: Caller, customer_id: str) -> Customer:
+def get_customer(shop: ShopContext, caller: Caller, customer_id: str) -> Customer:
     """Return a customer (access pattern A1).
 
     Raises NotFound if the customer does not exist or the caller may not see it.
@@ -153,7 +155,7 @@ def get_customer(shop: Shop, caller: Caller, customer_id: str) -> Customer:
 
 
 def list_customers(
-    shop: Shop, caller: Caller, since: str, until: str, limit: int, after: str | None
+    shop: ShopContext, caller: Caller, since: str, until: str, limit: int, after: str | None
 ) -> QueryPage[Customer]:
     """Return the customers who registered from `since` until just before `until`, newest first (access pattern A2b).
 
@@ -163,7 +165,7 @@ def list_customers(
     return shop.table.query(CUSTOMERS, since=since, until=until, limit=limit, after=after)
 
 
-def get_customer_by_email(shop: Shop, caller: Caller, email: str) -> Customer:
+def get_customer_by_email(shop: ShopContext, caller: Caller, email: str) -> Customer:
     """Return the customer with this e-mail address (access pattern A2). Only staff may call it.
 
     The function reads the EmailClaim item, which maps the hash of the address to a customer id, and then the customer.
@@ -197,7 +199,7 @@ class CustomerOverview:
     after: str | None
 
 
-def get_customer_overview(shop: Shop, caller: Caller, customer_id: str, limit: int) -> CustomerOverview:
+def get_customer_overview(shop: ShopContext, caller: Caller, customer_id: str, limit: int) -> CustomerOverview:
     """Return a customer with settings and newest orders in one query (access pattern A3).
 
     `limit`: the maximum number of items. The profile and each group of settings count as one item, and come before the
@@ -216,7 +218,7 @@ def get_customer_overview(shop: Shop, caller: Caller, customer_id: str, limit: i
     )
 
 
-def list_settings_of_customer(shop: Shop, caller: Caller, customer_id: str) -> tuple[Settings, ...]:
+def list_settings_of_customer(shop: ShopContext, caller: Caller, customer_id: str) -> tuple[Settings, ...]:
     """Return the groups of settings that the customer has changed at least once (access pattern A4).
 
     Raises NotFound if the caller may not see the customer.
@@ -226,7 +228,7 @@ def list_settings_of_customer(shop: Shop, caller: Caller, customer_id: str) -> t
 
 
 def update_settings(
-    shop: Shop,
+    shop: ShopContext,
     caller: Caller,
     customer_id: str,
     name: SettingsName,

@@ -28,7 +28,7 @@ from functions.model.patterns import (
 )
 from functions.model.personal_data import LISTS, build_owner_query, find_place, owned_rows, rows_by_profile
 from functions.model.table import ROWS_BY_TYPE
-from functions.shop.shop import Caller, Shop
+from functions.shop.shop import Caller, ShopContext
 
 MAX_PAGE_BYTES = 1_000_000
 """A page ends when its items have this many bytes of JSON. One more query adds at most 1 MB of DynamoDB's JSON."""
@@ -67,7 +67,7 @@ class ExportedItem:
 
 
 def export_customer(
-    shop: Shop, caller: Caller, customer_id: str, limit: int, after: str | None, read_archive: ReadArchive
+    shop: ShopContext, caller: Caller, customer_id: str, limit: int, after: str | None, read_archive: ReadArchive
 ) -> QueryPage[ExportedItem]:
     """Return a page of all items that are kept of a customer. A page has a few items more than `limit` at most.
 
@@ -120,7 +120,7 @@ def _next_step(step: str) -> Position | None:
     return Position(after[0]) if after else None
 
 
-def _read(shop: Shop, customer_id: str, at: Position, limit: int, read_archive: ReadArchive) -> Read:
+def _read(shop: ShopContext, customer_id: str, at: Position, limit: int, read_archive: ReadArchive) -> Read:
     if at.step in COLLECTIONS:
         return _read_listed(shop, customer_id, at, limit, read_archive)
     row = _rows_in_indexes().get(at.step)
@@ -130,13 +130,13 @@ def _read(shop: Shop, customer_id: str, at: Position, limit: int, read_archive: 
     return [*page.items, *beside], replace(at, after=page.after) if page.after else _next_step(at.step)
 
 
-def _items_of_profile(shop: Shop, customer: Customer) -> Sequence[Any]:
+def _items_of_profile(shop: ShopContext, customer: Customer) -> Sequence[Any]:
     """Return the items whose keys the profile contains, such as the claim of the e-mail address."""
     keys = [row.key_of(cast(Any, customer)) for row in rows_by_profile()]
     return shop.table.batch_get(keys, consistent=True)
 
 
-def _read_listed(shop: Shop, customer_id: str, at: Position, limit: int, read_archive: ReadArchive) -> Read:
+def _read_listed(shop: ShopContext, customer_id: str, at: Position, limit: int, read_archive: ReadArchive) -> Read:
     """Read a part of the items of one order or account."""
     listed = shop.table.query(LISTS[at.step], customer_id=customer_id, limit=1, after=at.listed)
     following = Position(at.step, listed.after) if listed.after else _next_step(at.step)
@@ -150,7 +150,9 @@ def _read_listed(shop: Shop, customer_id: str, at: Position, limit: int, read_ar
     return page.items, replace(at, after=page.after) if page.after else following
 
 
-def _read_order(shop: Shop, order_id: str, after: str | None, limit: int, read_archive: ReadArchive) -> QueryPage[Any]:
+def _read_order(
+    shop: ShopContext, order_id: str, after: str | None, limit: int, read_archive: ReadArchive
+) -> QueryPage[Any]:
     """Return a page of an order's items in the sequence of their sort keys, from the table and the archive object.
 
     So a page ends at a sort key, both in the table and in the archive: no item is exported twice or missed if the order

@@ -20,7 +20,7 @@ from functions.model.errors import AlreadyExists, DiscountNotValid, InvalidInput
 from functions.model.money import Currency, format_amount
 from functions.model.patterns import DISCOUNT_BY_CODE, DISCOUNTS, REDEMPTION_POOL_BY_CODE
 from functions.model.table import DISCOUNT, REDEMPTION_POOL
-from functions.shop.shop import Caller, Shop, retry_on_conflict
+from functions.shop.shop import Caller, ShopContext, retry_on_conflict
 
 MAX_PARTS = 20
 
@@ -40,7 +40,7 @@ def normalize_code(text: str) -> str:
 
 # commands for staff ---------------------------------------------------------------------------------------------------
 def create_discount(
-    shop: Shop,
+    shop: ShopContext,
     caller: Caller,
     code: str,
     percent: int,
@@ -107,7 +107,7 @@ def _split_limit(discount: Discount) -> Iterator[RedemptionPool]:
             yield RedemptionPool(code=discount.code, part=part, left=left, created_at=discount.created_at)
 
 
-def end_discount(shop: Shop, caller: Caller, code: str) -> DiscountUsage:
+def end_discount(shop: ShopContext, caller: Caller, code: str) -> DiscountUsage:
     """End the validity of a discount code now. Only staff may call it. Safe to repeat.
 
     Orders that already use the code keep their discount. An order that is being placed at this moment may still get the
@@ -126,13 +126,13 @@ def end_discount(shop: Shop, caller: Caller, code: str) -> DiscountUsage:
     return _get_usage(shop, retry_on_conflict(shop, attempt))
 
 
-def list_discounts(shop: Shop, caller: Caller, limit: int, after: str | None) -> QueryPage[Discount]:
+def list_discounts(shop: ShopContext, caller: Caller, limit: int, after: str | None) -> QueryPage[Discount]:
     """Return all discount codes, sorted by code (access pattern A22f). Only staff may call it. Raises NotAllowed."""
     caller.require_group("staff")
     return shop.table.query(DISCOUNTS, limit=limit, after=after)
 
 
-def get_discount_usage(shop: Shop, caller: Caller, code: str) -> DiscountUsage:
+def get_discount_usage(shop: ShopContext, caller: Caller, code: str) -> DiscountUsage:
     """Return a discount code and how often it can still be redeemed (access patterns A22, C4).
 
     Only staff may call it. Other callers could try many codes to find valid codes that are not meant for them. Raises
@@ -142,19 +142,19 @@ def get_discount_usage(shop: Shop, caller: Caller, code: str) -> DiscountUsage:
     return _get_usage(shop, _get_discount(shop, code))
 
 
-def _get_discount(shop: Shop, code: str) -> Discount:
+def _get_discount(shop: ShopContext, code: str) -> Discount:
     found = shop.table.get(DISCOUNT_BY_CODE, code=normalize_code(code))
     if found is None:
         raise NotFound("discount code")
     return found
 
 
-def _get_usage(shop: Shop, discount: Discount) -> DiscountUsage:
+def _get_usage(shop: ShopContext, discount: Discount) -> DiscountUsage:
     limited = discount.limit is not None
     return DiscountUsage(discount, sum(part.left for part in _list_parts(shop, discount.code)) if limited else None)
 
 
-def _list_parts(shop: Shop, code: str) -> list[RedemptionPool]:
+def _list_parts(shop: ShopContext, code: str) -> list[RedemptionPool]:
     return list(shop.table.query_all(REDEMPTION_POOL_BY_CODE, code=code))
 
 
@@ -203,7 +203,7 @@ def _rejection_reason(discount: Discount, order: Order, goods: int) -> str:
     return ""
 
 
-def use_fullest_part(shop: Shop, order: Order, discount: Discount) -> Order:
+def use_fullest_part(shop: ShopContext, order: Order, discount: Discount) -> Order:
     """Assign the order to the redemption pool part with the most redemptions left, and return the changed order.
 
     Redemption pool parts are the items that together count the redemptions of a limited discount code. Nothing is

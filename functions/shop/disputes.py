@@ -34,7 +34,7 @@ from functions.shop.kept_events import Decision, PaymentPlace, find_kept_event, 
 from functions.shop.order_money import OrderOrStub, compute_refundable, count_withdrawal
 from functions.shop.refund_processing import PROVIDER_CALLER_ID
 from functions.shop.refunds import build_refund, payment_result, reset_for_retry, save_or_check_order
-from functions.shop.shop import Shop
+from functions.shop.shop import ShopContext
 
 MAX_RETRIED_REFUNDS = 90
 """How many failed refunds are retried automatically when the shop wins a dispute. Staff can retry further refunds."""
@@ -66,7 +66,7 @@ class ProviderDisputeEvent:
     reason: str | None = None
 
 
-def record_dispute(shop: Shop, event: ProviderDisputeEvent) -> IdempotentResult:
+def record_dispute(shop: ShopContext, event: ProviderDisputeEvent) -> IdempotentResult:
     """Record a dispute event and adjust the order's money. Safe to repeat: an event id is applied only once.
 
     While a dispute is open, its payment cannot be refunded. If the order is cancelled or goods are returned in this
@@ -83,7 +83,7 @@ def record_dispute(shop: Shop, event: ProviderDisputeEvent) -> IdempotentResult:
     sends the event again.
     """
 
-    def decide(shop: Shop) -> Decision:
+    def decide(shop: ShopContext) -> Decision:
         place = find_payment(shop, event.payment_id, event.order_id)
         status, now = STATUS_BY_OUTCOME[event.outcome], shop.now_instant()
         kept = KeptEvent(
@@ -109,7 +109,7 @@ def record_dispute(shop: Shop, event: ProviderDisputeEvent) -> IdempotentResult:
     return run_idempotently(shop, PROVIDER_CALLER_ID, event.event_id, "record_dispute", asdict(event), decide)
 
 
-def apply_kept_dispute(shop: Shop, place: PaymentPlace, payment: Payment, kept: KeptEvent) -> Decision:
+def apply_kept_dispute(shop: ShopContext, place: PaymentPlace, payment: Payment, kept: KeptEvent) -> Decision:
     """Return the writes that move a kept dispute to its payment, and adjust the order's money as if it came now.
 
     Failed refunds are not retried: the dispute ended earlier, so staff decide about them.
@@ -119,7 +119,7 @@ def apply_kept_dispute(shop: Shop, place: PaymentPlace, payment: Payment, kept: 
 
 
 def _record_on_payment(
-    shop: Shop, place: PaymentPlace, payment: Payment, event: KeptEvent, *, retries: bool
+    shop: ShopContext, place: PaymentPlace, payment: Payment, event: KeptEvent, *, retries: bool
 ) -> Decision:
     stored = (payment.disputes or {}).get(event.object_id)
     if not is_later(event.status, stored.status if stored else None):
@@ -152,7 +152,7 @@ def _add_dispute(payment: Payment, event: KeptEvent) -> Payment:
 
 
 def _release_money(
-    shop: Shop, order: OrderOrStub, payment: Payment, refunds: Sequence[Refund], *, retries: bool
+    shop: ShopContext, order: OrderOrStub, payment: Payment, refunds: Sequence[Refund], *, retries: bool
 ) -> tuple[OrderOrStub, list[Write[Any]]]:
     """Return the order and the writes after the last dispute of a payment ended: refund what waited for its end.
 

@@ -41,7 +41,7 @@ from functions.model.table import ARCHIVED_ORDER, CUSTOMER, ERASED_CUSTOMER, ORD
 from functions.shop import reviews
 from functions.shop.companies import leave_company
 from functions.shop.orders import save_order
-from functions.shop.shop import Caller, Shop, delete_if_exists, retry_on_conflict
+from functions.shop.shop import Caller, ShopContext, delete_if_exists, retry_on_conflict
 
 SETTLE_PERIOD = timedelta(days=14)
 """How long an erasure waits after the last time that data of the customer was found and removed.
@@ -53,7 +53,7 @@ completes the list. The period gives the operator time: it is as long as a dead-
 """
 
 
-def erase_customer(shop: Shop, caller: Caller, customer_id: str) -> ErasedCustomer:
+def erase_customer(shop: ShopContext, caller: Caller, customer_id: str) -> ErasedCustomer:
     """Start the erasure of a customer: delete the profile, the settings and the EmailClaim item. Safe to repeat.
 
     The EmailClaim item reserves the e-mail address for the customer. Raises NotFound if the customer does not exist or
@@ -88,7 +88,7 @@ def erase_customer(shop: Shop, caller: Caller, customer_id: str) -> ErasedCustom
     return retry_on_conflict(shop, attempt)
 
 
-def _delete_settings(shop: Shop, customer_id: str, name: SettingsName) -> Write[Settings]:
+def _delete_settings(shop: ShopContext, customer_id: str, name: SettingsName) -> Write[Settings]:
     """Return the write that deletes a group of settings.
 
     If the group does not exist, the result is a check. It fails if another command has created the group meanwhile.
@@ -100,22 +100,22 @@ def _delete_settings(shop: Shop, customer_id: str, name: SettingsName) -> Write[
     return check_absent(SETTINGS, key, condition_error=lambda _: WriteConflict(SETTINGS.type))
 
 
-def list_unfinished_erasures(shop: Shop) -> Iterator[ErasedCustomer]:
+def list_unfinished_erasures(shop: ShopContext) -> Iterator[ErasedCustomer]:
     """Return the customers whose erasure is not finished, oldest first (access pattern R3)."""
     return shop.table.query_all(UNFINISHED_ERASURES, open_status="ERASING")
 
 
-def list_order_ids_of_customer(shop: Shop, customer_id: str) -> Iterator[str]:
+def list_order_ids_of_customer(shop: ShopContext, customer_id: str) -> Iterator[str]:
     """Return the ids of all orders of a customer, including archived orders."""
     return (summary.order_id for summary in shop.table.query_all(ORDERS_OF_CUSTOMER, customer_id=customer_id))
 
 
-def list_account_ids_of_customer(shop: Shop, customer_id: str) -> Iterator[str]:
+def list_account_ids_of_customer(shop: ShopContext, customer_id: str) -> Iterator[str]:
     """Return the ids of all credit accounts of a customer."""
     return (account.account_id for account in shop.table.query_all(ACCOUNTS_OF_CUSTOMER, customer_id=customer_id))
 
 
-def erase_items(shop: Shop, found_by: FoundBy, owner_id: str) -> bool:
+def erase_items(shop: ShopContext, found_by: FoundBy, owner_id: str) -> bool:
     """Erase the items of a customer, of an order or of an account. Return True if anything was erased. Safe to repeat.
 
     `found_by`: the field of which `owner_id` is the value, such as "customer_id". The profile and the order itself are
@@ -129,7 +129,7 @@ def erase_items(shop: Shop, found_by: FoundBy, owner_id: str) -> bool:
     return found
 
 
-def _erase_item(shop: Shop, row: Row[Any], item: Any) -> bool:
+def _erase_item(shop: ShopContext, row: Row[Any], item: Any) -> bool:
     """Delete an item, or clear its personal attributes, as its row declares. Return whether it had personal data."""
     if row.erasure == "delete":
         return delete_if_exists(shop, row, _get_by_key(row), **_key_fields(row, item))
@@ -150,11 +150,11 @@ def holds_personal_data(row: Row[Any], item: Any) -> bool:
     return any(getattr(item, name) is not None for name in row.personal or ())
 
 
-def _erase_review(shop: Shop, _: Row[Any], review: Any) -> bool:
+def _erase_review(shop: ShopContext, _: Row[Any], review: Any) -> bool:
     return reviews.replace_with_deleted(shop, review.product_id, review.customer_id)
 
 
-ERASE_BY_ROW: Mapping[Row[Any], Callable[[Shop, Row[Any], Any], bool]] = {REVIEW: _erase_review}
+ERASE_BY_ROW: Mapping[Row[Any], Callable[[ShopContext, Row[Any], Any], bool]] = {REVIEW: _erase_review}
 """How to erase an item that cannot simply be deleted. A DeletedReview stays for the total that counted the review."""
 
 
@@ -162,7 +162,7 @@ def _get_by_key(row: Row[Any]) -> Get[Any]:
     return Get(id=f"{row.type} by key", description="", rows=(row,))
 
 
-def _get_item(shop: Shop, row: Row[Any], item: Any) -> Any:
+def _get_item(shop: ShopContext, row: Row[Any], item: Any) -> Any:
     """Return the stored item of this row. `item`: an item with the fields of its key."""
     return shop.table.get(_get_by_key(row), **_key_fields(row, item))
 
@@ -171,7 +171,7 @@ def _key_fields(row: Row[Any], item: Any) -> dict[str, Any]:
     return {name: getattr(item, name) for name in _get_by_key(row).required_fields}
 
 
-def remove_address_from_order(shop: Shop, order_id: str) -> tuple[Order | ArchivedOrder | None, bool]:
+def remove_address_from_order(shop: ShopContext, order_id: str) -> tuple[Order | ArchivedOrder | None, bool]:
     """Remove the address and the customer's name from an order if the order is closed. Safe to repeat.
 
     Returns a pair. The first value is the stored order. It is an ArchivedOrder (a small item without an address) if the
@@ -190,7 +190,7 @@ def remove_address_from_order(shop: Shop, order_id: str) -> tuple[Order | Archiv
     return retry_on_conflict(shop, attempt)
 
 
-def point_stub_to_object(shop: Shop, stub: ArchivedOrder, object_key: str, sha256: str) -> None:
+def point_stub_to_object(shop: ShopContext, stub: ArchivedOrder, object_key: str, sha256: str) -> None:
     """Store the S3 key and SHA-256 hash of a rewritten archive object in the order's stub.
 
     The stub is the small item that replaces an archived order in the table. Raises WriteConflict if the stub changed
@@ -200,7 +200,7 @@ def point_stub_to_object(shop: Shop, stub: ArchivedOrder, object_key: str, sha25
     shop.table.write(update(ARCHIVED_ORDER, stub, after))
 
 
-def restart_settle_period(shop: Shop, erased: ErasedCustomer, now: datetime) -> None:
+def restart_settle_period(shop: ShopContext, erased: ErasedCustomer, now: datetime) -> None:
     """Restart the settle period, the waiting time before an erasure is marked as finished. It now starts at `now`.
 
     The caller has just found and removed data of the customer, so more data may appear. Raises WriteConflict if the
@@ -210,7 +210,7 @@ def restart_settle_period(shop: Shop, erased: ErasedCustomer, now: datetime) -> 
     shop.table.write(update(ERASED_CUSTOMER, erased, after))
 
 
-def finish_erasure(shop: Shop, erased: ErasedCustomer, now: datetime) -> bool:
+def finish_erasure(shop: ShopContext, erased: ErasedCustomer, now: datetime) -> bool:
     """Mark an erasure as finished and return True, or return False if its waiting time is not over yet.
 
     The waiting time is SETTLE_PERIOD. It starts again each time that data of the customer is removed. Raises

@@ -22,7 +22,7 @@ from functions.shop.kept_events import Decision, PaymentPlace, find_kept_event, 
 from functions.shop.order_money import count_withdrawal
 from functions.shop.refund_processing import PROVIDER_CALLER_ID, ProviderRefundEvent, RefundOutcome, apply_refund_event
 from functions.shop.refunds import save_or_check_order
-from functions.shop.shop import Shop
+from functions.shop.shop import ShopContext
 
 STATUS_BY_OUTCOME: Mapping[RefundOutcome, KeptEventStatus] = {
     "pending": "SENT",
@@ -50,7 +50,7 @@ class ExternalRefundEvent:
     reason: str | None = None
 
 
-def record_external_refund(shop: Shop, event: ExternalRefundEvent) -> IdempotentResult:
+def record_external_refund(shop: ShopContext, event: ExternalRefundEvent) -> IdempotentResult:
     """Record a refund that was made at the provider, or its new status. Safe to repeat: an event id is applied once.
 
     The events of a refund may come in any sequence: the status only moves forward. The money counts as refunded from
@@ -61,7 +61,7 @@ def record_external_refund(shop: Shop, event: ExternalRefundEvent) -> Idempotent
     being archived. The provider then sends the event again.
     """
 
-    def decide(shop: Shop) -> Decision:
+    def decide(shop: ShopContext) -> Decision:
         place = find_payment(shop, event.payment_id, event.order_id)
         now = shop.now_instant()
         kept = KeptEvent(
@@ -88,13 +88,13 @@ def record_external_refund(shop: Shop, event: ExternalRefundEvent) -> Idempotent
     return run_idempotently(shop, PROVIDER_CALLER_ID, event.event_id, "record_refund", asdict(event), decide)
 
 
-def apply_kept_refund(shop: Shop, place: PaymentPlace, payment: Payment, kept: KeptEvent) -> Decision:
+def apply_kept_refund(shop: ShopContext, place: PaymentPlace, payment: Payment, kept: KeptEvent) -> Decision:
     """Return the writes that move a kept refund to its payment, and adjust the order's money as if it came now."""
     writes, result = _record_on_payment(shop, place, payment, kept)
     return [*writes, delete(KEPT_EVENT, kept)], result
 
 
-def _record_on_payment(shop: Shop, place: PaymentPlace, payment: Payment, event: KeptEvent) -> Decision:
+def _record_on_payment(shop: ShopContext, place: PaymentPlace, payment: Payment, event: KeptEvent) -> Decision:
     refund_id = f"{event.payment_id}-{event.object_id}"
     stored = shop.table.get(REFUND_BY_ID, order_id=place.order_id, refund_id=refund_id)
     if stored is not None:

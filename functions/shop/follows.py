@@ -10,10 +10,10 @@ from functions.model.entities import Customer, Follow, Product
 from functions.model.errors import NotFound, NotRegistered
 from functions.model.patterns import FOLLOWERS_OF_PRODUCT, FOLLOWS_OF_CUSTOMER
 from functions.model.table import CUSTOMER, FOLLOW, PRODUCT
-from functions.shop.shop import Caller, Shop, retry_on_conflict
+from functions.shop.shop import Caller, ShopContext, retry_on_conflict
 
 
-def follow_product(shop: Shop, caller: Caller, product_id: str) -> Follow:
+def follow_product(shop: ShopContext, caller: Caller, product_id: str) -> Follow:
     """Make the caller a follower of a product, with one BatchGetItem and one write. Safe to repeat.
 
     Raises NotRegistered if the caller is not a customer or was erased. Raises NotFound if the product does not exist.
@@ -40,7 +40,7 @@ def follow_product(shop: Shop, caller: Caller, product_id: str) -> Follow:
     return retry_on_conflict(shop, attempt)
 
 
-def unfollow_product(shop: Shop, caller: Caller, product_id: str) -> None:
+def unfollow_product(shop: ShopContext, caller: Caller, product_id: str) -> None:
     """Remove the caller from a product's followers. Safe to repeat. Raises NotFound if the product does not exist."""
 
     def attempt() -> None:
@@ -55,7 +55,7 @@ def unfollow_product(shop: Shop, caller: Caller, product_id: str) -> None:
 
 
 def list_follows_of_customer(
-    shop: Shop, caller: Caller, customer_id: str, limit: int, after: str | None
+    shop: ShopContext, caller: Caller, customer_id: str, limit: int, after: str | None
 ) -> QueryPage[Follow]:
     """Return a customer's follows, sorted by product id (access pattern A10).
 
@@ -66,7 +66,7 @@ def list_follows_of_customer(
 
 
 def list_followers_of_product(
-    shop: Shop, caller: Caller, product_id: str, limit: int, after: str | None
+    shop: ShopContext, caller: Caller, product_id: str, limit: int, after: str | None
 ) -> QueryPage[Follow]:
     """Return a product's followers, sorted by customer id (access pattern A10b). Only staff may call it.
 

@@ -24,7 +24,7 @@ from functions.model.table import INVOICE, ORDER, PAYMENT, SHIPMENT
 from functions.shop.invoices import build_invoice, counted_payments, take_numbers
 from functions.shop.orders import save_order
 from functions.shop.shipments import build_shipment
-from functions.shop.shop import Shop, retry_on_conflict
+from functions.shop.shop import ShopContext, retry_on_conflict
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class PaidOrder:
     payments: Sequence[Payment]
 
 
-def fulfil_order(shop: Shop, order_id: str) -> Fulfilment | None:
+def fulfil_order(shop: ShopContext, order_id: str) -> Fulfilment | None:
     """Issue the invoice of a paid order and request its shipment. Safe to repeat.
 
     Returns None, and changes nothing, if the order does not exist or is not PAID: it may be fulfilled or cancelled.
@@ -51,7 +51,7 @@ def fulfil_order(shop: Shop, order_id: str) -> Fulfilment | None:
     return fulfil_orders(shop, [order_id]).get(order_id)
 
 
-def fulfil_orders(shop: Shop, order_ids: Sequence[str], lanes: int = 1) -> dict[str, Fulfilment]:
+def fulfil_orders(shop: ShopContext, order_ids: Sequence[str], lanes: int = 1) -> dict[str, Fulfilment]:
     """Fulfil several paid orders with one transaction: all or none. Return what was done, by order id. Safe to repeat.
 
     An order that does not exist or is not PAID is left out. Raises WriteImpossible if DynamoDB accepts no such transaction,
@@ -65,7 +65,7 @@ def fulfil_orders(shop: Shop, order_ids: Sequence[str], lanes: int = 1) -> dict[
     return retry_on_conflict(shop, lambda: _fulfil(shop, ids, next(attempts) % lanes))
 
 
-def _fulfil(shop: Shop, order_ids: Sequence[str], lane: int) -> dict[str, Fulfilment]:
+def _fulfil(shop: ShopContext, order_ids: Sequence[str], lane: int) -> dict[str, Fulfilment]:
     reads = [partial(_read_paid_order, shop, order_id) for order_id in order_ids]
     paid_orders = [found for found in shop.table.run_concurrently(reads) if found]
     if not paid_orders:
@@ -84,7 +84,7 @@ def _fulfil(shop: Shop, order_ids: Sequence[str], lane: int) -> dict[str, Fulfil
     return done
 
 
-def _read_paid_order(shop: Shop, order_id: str) -> PaidOrder | None:
+def _read_paid_order(shop: ShopContext, order_id: str) -> PaidOrder | None:
     """Read an order with its money, with one consistent Query. Return None if the order is not PAID."""
     images = shop.table.query_partition_raw(ORDER_ITEM_COLLECTION, order_id=order_id)
     needed = {row.type for row in (ORDER, PAYMENT)}

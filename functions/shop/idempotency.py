@@ -16,7 +16,7 @@ from functions.model.errors import IdempotencyKeyReused
 from functions.model.patterns import COMMAND_BY_KEY
 from functions.model.retention import DAYS_BY_COMMAND
 from functions.model.table import COMMAND
-from functions.shop.shop import Shop, retry_on_conflict
+from functions.shop.shop import ShopContext, retry_on_conflict
 
 FINGERPRINT_VERSION = "1"
 
@@ -53,15 +53,15 @@ class IdempotencyKey:
     fingerprint: str
 
     @staticmethod
-    def of(shop: Shop, caller_id: str, key: str, command: str, body: Mapping[str, Any]) -> "IdempotencyKey":
+    def of(shop: ShopContext, caller_id: str, key: str, command: str, body: Mapping[str, Any]) -> "IdempotencyKey":
         return IdempotencyKey(caller_id, shop.digest("command", key).hex()[:32], command, fingerprint(body))
 
-    def find_result(self, shop: Shop) -> IdempotentResult | None:
+    def find_result(self, shop: ShopContext) -> IdempotentResult | None:
         """Return the stored result, or None. Raises IdempotencyKeyReused if the key was used with another body."""
         done = shop.table.get(COMMAND_BY_KEY, caller=self.caller, key=self.key, command=self.command)
         return self._replay(done) if done else None
 
-    def write(self, shop: Shop, writes: Sequence[Write[Any]], result: dict[str, Any]) -> IdempotentResult:
+    def write(self, shop: ShopContext, writes: Sequence[Write[Any]], result: dict[str, Any]) -> IdempotentResult:
         """Store the writes of a command and its result in one transaction, and return the result.
 
         If another request with this key was faster, nothing is written, and its result is returned.
@@ -93,12 +93,12 @@ class IdempotencyKey:
 
 
 def run_idempotently(
-    shop: Shop,
+    shop: ShopContext,
     caller_id: str,
     key: str,
     command: str,
     body: Mapping[str, Any],
-    decide: Callable[[Shop], tuple[Sequence[Write[Any]], dict[str, Any]]],
+    decide: Callable[[ShopContext], tuple[Sequence[Write[Any]], dict[str, Any]]],
 ) -> IdempotentResult:
     """Run a command once per idempotency key: store its writes and its result in one transaction.
 

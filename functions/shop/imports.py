@@ -25,7 +25,7 @@ from functions.model.retention import IMPORT_DAYS
 from functions.model.table import IMPORT, IMPORT_LINES, IMPORT_PART, PRODUCT
 from functions.shop.idempotency import IdempotentResult, run_idempotently
 from functions.shop.products import add_stock, check_backorder_parts, check_category, create_stock
-from functions.shop.shop import Caller, Shop
+from functions.shop.shop import Caller, ShopContext
 from functions.shop.stock_parts import spread_stock, with_part_count
 
 MAX_LINES = 5_000
@@ -55,7 +55,7 @@ class ParsedLine:
 
 # accepting an import --------------------------------------------------------------------------------------------------
 def import_products(
-    shop: Shop,
+    shop: ShopContext,
     caller: Caller,
     key: str,
     body: Mapping[str, Any],
@@ -73,7 +73,7 @@ def import_products(
     """
     caller.require_group("staff")
 
-    def decide(shop: Shop) -> tuple[list[Write[Any]], dict[str, Any]]:
+    def decide(shop: ShopContext) -> tuple[list[Write[Any]], dict[str, Any]]:
         lines = _reject_duplicates(read_lines())
         if not 0 < len(lines) <= MAX_LINES:
             raise InvalidInput("body", f"has {len(lines)} lines, but must have 1 to {MAX_LINES}")
@@ -139,7 +139,7 @@ def _unpack_lines(import_lines: ImportLines) -> list[ParsedLine]:
 
 # writing the lines ----------------------------------------------------------------------------------------------------
 def write_part(
-    shop: Shop, import_id: str, number: int, *, is_retry: bool, wait: Callable[[], None]
+    shop: ShopContext, import_id: str, number: int, *, is_retry: bool, wait: Callable[[], None]
 ) -> ImportPart | None:
     """Write the remaining lines of an import part, a group of lines of the file. Safe to repeat.
 
@@ -174,7 +174,7 @@ class LinePlan:
 
 
 def _write_next_line(
-    shop: Shop, part: ImportPart, line: ParsedLine, is_retry: bool, wait: Callable[[], None]
+    shop: ShopContext, part: ImportPart, line: ParsedLine, is_retry: bool, wait: Callable[[], None]
 ) -> ImportPart | None:
     """Write the next line of an import part, count the line in the import part, and return the import part.
 
@@ -228,7 +228,7 @@ def _count_line(part: ImportPart, outcome: LineOutcome, is_retry: bool, now: Ins
     )
 
 
-def _plan_line(shop: Shop, line: ParsedLine) -> LinePlan:
+def _plan_line(shop: ShopContext, line: ParsedLine) -> LinePlan:
     """Read the stored product of a line. Return what to write for the line."""
     try:
         before = shop.table.get(PRODUCT_BY_ID, product_id=line.product["product_id"])
@@ -240,7 +240,7 @@ def _plan_line(shop: Shop, line: ParsedLine) -> LinePlan:
         return LinePlan([], Rejected(line=line.number, field=error.field, why=error.why))
 
 
-def _plan_new_product(shop: Shop, line: ParsedLine) -> LinePlan:
+def _plan_new_product(shop: ShopContext, line: ParsedLine) -> LinePlan:
     now = shop.now_instant()
     fields = {**line.product}
     parts = fields.pop("parts", 1)
@@ -250,7 +250,7 @@ def _plan_new_product(shop: Shop, line: ParsedLine) -> LinePlan:
     return LinePlan([put_if_absent(PRODUCT, product), *create_stock(product, line.quantity)], "written")
 
 
-def _plan_change(shop: Shop, before: Product, line: ParsedLine) -> LinePlan:
+def _plan_change(shop: ShopContext, before: Product, line: ParsedLine) -> LinePlan:
     """Return the writes for an existing product. Fields that the line does not contain stay unchanged.
 
     Raises InvalidInput if the line changes the currency, which existing orders use, and UnknownCategory.
@@ -293,7 +293,7 @@ class ImportProgress:
     ended_at: Instant | None
 
 
-def get_import_progress(shop: Shop, caller: Caller, import_id: str) -> ImportProgress:
+def get_import_progress(shop: ShopContext, caller: Caller, import_id: str) -> ImportProgress:
     """Return the progress of an import (access pattern B1). Only staff may call it.
 
     The lines of the file are split into import parts. The result is the sum over all import parts.
@@ -317,7 +317,7 @@ def get_import_progress(shop: Shop, caller: Caller, import_id: str) -> ImportPro
 
 
 def list_rejected_lines(
-    shop: Shop, caller: Caller, import_id: str, limit: int, after: str | None
+    shop: ShopContext, caller: Caller, import_id: str, limit: int, after: str | None
 ) -> QueryPage[Rejected]:
     """Return the rejected lines of an import with the reasons, in line order (access pattern B1).
 
@@ -332,7 +332,7 @@ def list_rejected_lines(
     return QueryPage(tuple(found[:limit]), str(found[limit - 1].line) if len(found) > limit else None)
 
 
-def _get_import_with_parts(shop: Shop, caller: Caller, import_id: str) -> tuple[Import, list[ImportPart]]:
+def _get_import_with_parts(shop: ShopContext, caller: Caller, import_id: str) -> tuple[Import, list[ImportPart]]:
     caller.require_group("staff")
     found = list(shop.table.query_all(IMPORT_WITH_PARTS, import_id=import_id))
     for made in found:

@@ -22,7 +22,7 @@ from functions.model.patterns import INVOICE_BY_ID, INVOICE_SERIES_BY_NAME, INVO
 from functions.model.pricing import included_tax
 from functions.model.table import INVOICE_SERIES
 from functions.shop.orders import get_order_owner
-from functions.shop.shop import Caller, Shop
+from functions.shop.shop import Caller, ShopContext
 
 CAPTURED_STATUSES = ("CAPTURED", "DISPUTED", "REFUNDED")
 """The statuses of a payment whose money was received, even if the payment was disputed or refunded later."""
@@ -37,7 +37,7 @@ def counted_payments(payments: Iterable[Payment]) -> Iterator[Paid]:
             yield Paid(payment_id=payment.payment_id, amount=counted, method=payment.method)
 
 
-def take_numbers(shop: Shop, count: int, lane: int = 0) -> tuple[list[str], Write[InvoiceSeries]]:
+def take_numbers(shop: ShopContext, count: int, lane: int = 0) -> tuple[list[str], Write[InvoiceSeries]]:
     """Return the next invoice numbers of a series of this year, and the conditional write that takes them.
 
     Each lane has a series of its own: "2026" for lane 0, "2026-B" for lane 1, and so on until "2026-Z" for lane 25. The
@@ -56,7 +56,7 @@ def take_numbers(shop: Shop, count: int, lane: int = 0) -> tuple[list[str], Writ
     return numbers, conflict_if_busy(write)
 
 
-def build_invoice(shop: Shop, number: str, order: Order, payments: tuple[Paid, ...]) -> Invoice:
+def build_invoice(shop: ShopContext, number: str, order: Order, payments: tuple[Paid, ...]) -> Invoice:
     """Return the invoice of an order that is paid in full. Nothing is written.
 
     The recipient is the name that the order has: the customer's name, or the name in the address if the customer's data
@@ -82,7 +82,7 @@ def build_invoice(shop: Shop, number: str, order: Order, payments: tuple[Paid, .
 
 
 # reading --------------------------------------------------------------------------------------------------------------
-def get_invoice_of_order(shop: Shop, caller: Caller, order_id: str) -> Invoice:
+def get_invoice_of_order(shop: ShopContext, caller: Caller, order_id: str) -> Invoice:
     """Return the invoice of an order (access pattern A19).
 
     Raises NotFound if the order or its invoice does not exist, or if the caller may not see the order.
@@ -94,7 +94,7 @@ def get_invoice_of_order(shop: Shop, caller: Caller, order_id: str) -> Invoice:
     return found[0]
 
 
-def get_invoice(shop: Shop, caller: Caller, invoice_id: str) -> Invoice:
+def get_invoice(shop: ShopContext, caller: Caller, invoice_id: str) -> Invoice:
     """Return an invoice (access pattern A19b).
 
     Raises NotFound if the invoice does not exist or the caller may not see it.
@@ -104,7 +104,7 @@ def get_invoice(shop: Shop, caller: Caller, invoice_id: str) -> Invoice:
     return found
 
 
-def _get_invoice(shop: Shop, invoice_id: str) -> Invoice:
+def _get_invoice(shop: ShopContext, invoice_id: str) -> Invoice:
     found = shop.table.query(INVOICE_BY_ID, invoice_id=invoice_id, limit=1).items
     if not found:
         raise NotFound("invoice")
@@ -112,7 +112,7 @@ def _get_invoice(shop: Shop, invoice_id: str) -> Invoice:
 
 
 def list_invoices_of_customer(
-    shop: Shop, caller: Caller, customer_id: str, since: str, until: str, limit: int, after: str | None
+    shop: ShopContext, caller: Caller, customer_id: str, since: str, until: str, limit: int, after: str | None
 ) -> QueryPage[Invoice]:
     """Return a customer's invoices issued from `since` until just before `until`, newest first (access pattern A20).
 
@@ -136,7 +136,7 @@ class SignedLink:
     signature: str
 
 
-def create_print_link(shop: Shop, caller: Caller, invoice_id: str) -> SignedLink:
+def create_print_link(shop: ShopContext, caller: Caller, invoice_id: str) -> SignedLink:
     """Create the signature of a link to an invoice. The link is valid for LINK_LIFETIME_SECONDS.
 
     A browser sends no access token when it opens a link, so the signature proves that the link is allowed. Raises
@@ -147,7 +147,7 @@ def create_print_link(shop: Shop, caller: Caller, invoice_id: str) -> SignedLink
     return SignedLink(until, _sign_link(shop, invoice_id, until))
 
 
-def get_invoice_by_link(shop: Shop, invoice_id: str, link: SignedLink) -> Invoice:
+def get_invoice_by_link(shop: ShopContext, invoice_id: str, link: SignedLink) -> Invoice:
     """Return the invoice of a signed link.
 
     Raises NotAllowed if the link has expired or its signature is wrong. Raises NotFound if the invoice does not exist.
@@ -161,5 +161,5 @@ def get_invoice_by_link(shop: Shop, invoice_id: str, link: SignedLink) -> Invoic
     return _get_invoice(shop, invoice_id)
 
 
-def _sign_link(shop: Shop, invoice_id: str, until: str) -> str:
+def _sign_link(shop: ShopContext, invoice_id: str, until: str) -> str:
     return shop.derive_id("print", invoice_id, until)

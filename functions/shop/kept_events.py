@@ -20,7 +20,7 @@ from functions.model.states import RECEIVED_PAYMENT_STATUSES
 from functions.model.table import KEPT_EVENT, PAYMENT, PAYMENT_CLAIM
 from functions.shop.order_money import OrderOrStub
 from functions.shop.refunds import check_order_unchanged, get_order_unless_archiving
-from functions.shop.shop import Shop
+from functions.shop.shop import ShopContext
 
 STEPS: Sequence[str] = get_args(KeptEventStatus)
 Decision = tuple[Sequence[Write[Any]], dict[str, Any]]
@@ -39,7 +39,7 @@ class PaymentPlace:
     payment: Payment | None = None
 
 
-def find_payment(shop: Shop, payment_id: str, named_order_id: str) -> PaymentPlace:
+def find_payment(shop: ShopContext, payment_id: str, named_order_id: str) -> PaymentPlace:
     """Find the order and the payment of an event (access patterns C7, A12 and C2).
 
     `named_order_id`: the order id in the event. It is used only if the payment is not known yet. Raises TableBusy while
@@ -58,7 +58,7 @@ def find_payment(shop: Shop, payment_id: str, named_order_id: str) -> PaymentPla
     return PaymentPlace(claim.order_id, claim, order, payment)
 
 
-def _is_being_restored(shop: Shop, payment: Payment) -> bool:
+def _is_being_restored(shop: ShopContext, payment: Payment) -> bool:
     """Return whether a running restore has written this payment beside the stub. It must not be changed then.
 
     Any other payment beside a stub arrived after the archiving. A restore marks the items that it writes. Times cannot
@@ -69,7 +69,7 @@ def _is_being_restored(shop: Shop, payment: Payment) -> bool:
     return any(RESTORED_ATTRIBUTE in image for image in images)
 
 
-def find_kept_event(shop: Shop, order_id: str, payment_id: str, object_id: str) -> KeptEvent | None:
+def find_kept_event(shop: ShopContext, order_id: str, payment_id: str, object_id: str) -> KeptEvent | None:
     key = KEPT_EVENT.key(order_id=order_id, payment_id=payment_id, object_id=object_id)
     found = shop.table.batch_get([key], consistent=True)
     return next((item for item in found if isinstance(item, KeptEvent)), None)
@@ -80,7 +80,7 @@ def is_later(status: str, stored: str | None) -> bool:
     return stored is None or STEPS.index(status) > STEPS.index(stored)
 
 
-def keep_event(shop: Shop, place: PaymentPlace, event: KeptEvent) -> Decision:
+def keep_event(shop: ShopContext, place: PaymentPlace, event: KeptEvent) -> Decision:
     """Return the writes that keep an event, and the result. `event`: with any order id, `unmatched` and version.
 
     The transaction fails if the order or the claim changes meanwhile. An event that is not later than the kept one

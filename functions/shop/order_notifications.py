@@ -23,7 +23,7 @@ from functions.model.retries import ClaimHeld
 from functions.model.table import CUSTOMER, NOTIFICATION, SETTINGS
 from functions.shop.customers import wants_mails
 from functions.shop.orders import get_order_owner
-from functions.shop.shop import Caller, Shop
+from functions.shop.shop import Caller, ShopContext
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class NoTimeLeft(Exception):
     """The Lambda could time out while it sends the mail, so it starts no attempt. Retry in another invocation."""
 
 
-def latest_mail_start(shop: Shop, timeout_seconds: int) -> datetime:
+def latest_mail_start(shop: ShopContext, timeout_seconds: int) -> datetime:
     """Return the time after which an invocation that starts now must not start to send another mail.
 
     `timeout_seconds`: the timeout of the Lambda.
@@ -80,7 +80,7 @@ def latest_mail_start(shop: Shop, timeout_seconds: int) -> datetime:
 
 
 @contextmanager
-def holding_claim(shop: Shop, notification: Notification) -> Iterator[None]:
+def holding_claim(shop: ShopContext, notification: Notification) -> Iterator[None]:
     """Raise ClaimHeld if the `with` block fails, because its mail can be sent again only when the claim has ended.
 
     The error is the cause of ClaimHeld. Permanent is raised unchanged, because it is never retried. After MailRefused,
@@ -99,7 +99,7 @@ def holding_claim(shop: Shop, notification: Notification) -> Iterator[None]:
 
 
 def get_mail_context(
-    shop: Shop, customer_id: str, order_id: str, kind: str, order_version: int | None = None
+    shop: ShopContext, customer_id: str, order_id: str, kind: str, order_version: int | None = None
 ) -> MailContext | None:
     """Read the customer and the order for a mail: one Query for the customer and their settings, one GetItem.
 
@@ -126,7 +126,7 @@ def get_mail_context(
 
 
 def claim_order_notification(
-    shop: Shop,
+    shop: ShopContext,
     event: str,
     effect_id: str,
     at: Instant,
@@ -158,7 +158,7 @@ def claim_order_notification(
 
 
 def claim_notification(
-    shop: Shop,
+    shop: ShopContext,
     customer_id: str,
     event: str,
     effect_id: str,
@@ -220,13 +220,13 @@ class NotificationExists(Exception):
         self.notification = notification
 
 
-def release_claim(shop: Shop, notification: Notification) -> None:
+def release_claim(shop: ShopContext, notification: Notification) -> None:
     """End a claim on a mail that was not sent. Raises WriteConflict if another sender has claimed the mail."""
     released = replace(notification, claimed_until=int(shop.now().timestamp()))
     shop.table.write(put_if_held_by(NOTIFICATION, released, "claim", notification.claim))
 
 
-def mark_deferred(shop: Shop, notification: Notification, deferral: str) -> None:
+def mark_deferred(shop: ShopContext, notification: Notification, deferral: str) -> None:
     """Record that the message about a mail was deferred. Changes nothing if another sender has claimed the mail.
 
     `deferral`: the token of the deferred message, which must be in the queue already. From now on, each deferred
@@ -239,7 +239,7 @@ def mark_deferred(shop: Shop, notification: Notification, deferral: str) -> None
         return
 
 
-def mark_sent(shop: Shop, notification: Notification, message_id: str) -> None:
+def mark_sent(shop: ShopContext, notification: Notification, message_id: str) -> None:
     """Set the status of a mail's Notification item to SENT, after the mail provider accepted the mail.
 
     `notification`: the item that gave the sender the right to send the mail for a limited time (the claim).
@@ -251,7 +251,7 @@ def mark_sent(shop: Shop, notification: Notification, message_id: str) -> None:
 
 
 def list_notifications_of_customer(
-    shop: Shop, caller: Caller, customer_id: str, limit: int, after: str | None, since: str = "", until: str = ""
+    shop: ShopContext, caller: Caller, customer_id: str, limit: int, after: str | None, since: str = "", until: str = ""
 ) -> QueryPage[Notification]:
     """Return the mails to a customer, sent or being sent, newest first (access pattern A25).
 
@@ -266,7 +266,7 @@ def list_notifications_of_customer(
 
 
 def list_notifications_of_order(
-    shop: Shop, caller: Caller, order_id: str, limit: int, after: str | None
+    shop: ShopContext, caller: Caller, order_id: str, limit: int, after: str | None
 ) -> QueryPage[Notification]:
     """Return the mails about an order, sent or being sent, newest first (access pattern A25b).
 

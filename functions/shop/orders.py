@@ -34,11 +34,11 @@ from functions.model.patterns import (
 from functions.model.states import apply_order_command
 from functions.model.table import EARLIER_TIMELINE, ORDER
 from functions.model.timelines import split_timeline
-from functions.shop.shop import Caller, Shop, retry_on_conflict
+from functions.shop.shop import Caller, ShopContext, retry_on_conflict
 
 
 # reading --------------------------------------------------------------------------------------------------------------
-def get_order(shop: Shop, caller: Caller, order_id: str) -> Order | ArchivedOrder:
+def get_order(shop: ShopContext, caller: Caller, order_id: str) -> Order | ArchivedOrder:
     """Return an order (access pattern A12). If the order is archived, return the small item that replaced it.
 
     Raises NotFound if the order does not exist or the caller may not see the order.
@@ -53,7 +53,7 @@ def _require_visible(caller: Caller, found: Order | ArchivedOrder | None) -> Ord
     return found
 
 
-def get_unarchived_order(shop: Shop, order_id: str, command: str) -> Order:
+def get_unarchived_order(shop: ShopContext, order_id: str, command: str) -> Order:
     """Return an order that is not archived.
 
     Raises NotFound if the order does not exist, and WrongState if the order is archived. `command`: the command that
@@ -72,7 +72,7 @@ def require_unarchived(order: Order | ArchivedOrder, command: str) -> Order:
 
 
 def get_order_item_collection(
-    shop: Shop, caller: Caller, order_id: str, limit: int, after: str | None
+    shop: ShopContext, caller: Caller, order_id: str, limit: int, after: str | None
 ) -> QueryPage[Any]:
     """Return the order and all its items, such as invoices and payments, in key order (access pattern A12b).
 
@@ -86,7 +86,7 @@ def get_order_item_collection(
     return QueryPage((*first, *others), page.after)
 
 
-def get_order_owner(shop: Shop, caller: Caller, order_id: str) -> OrderOwner:
+def get_order_owner(shop: ShopContext, caller: Caller, order_id: str) -> OrderOwner:
     """Return the order's id and the id of the customer who placed the order (access pattern A15).
 
     Raises NotFound if the order does not exist or the caller may not see the order.
@@ -95,7 +95,7 @@ def get_order_owner(shop: Shop, caller: Caller, order_id: str) -> OrderOwner:
     return caller.require_own(placer, "order")
 
 
-def get_lines_of_order(shop: Shop, caller: Caller, order_id: str) -> Mapping[str, Line]:
+def get_lines_of_order(shop: ShopContext, caller: Caller, order_id: str) -> Mapping[str, Line]:
     """Return the lines of an order, by product id (access pattern A13).
 
     Raises NotFound if the order does not exist or the caller may not see the order. Raises WrongState if the order is
@@ -107,7 +107,7 @@ def get_lines_of_order(shop: Shop, caller: Caller, order_id: str) -> Mapping[str
 
 
 def list_orders_of_customer(
-    shop: Shop, caller: Caller, customer_id: str, limit: int, after: str | None, since: str = "", until: str = ""
+    shop: ShopContext, caller: Caller, customer_id: str, limit: int, after: str | None, since: str = "", until: str = ""
 ) -> QueryPage[OrderSummary]:
     """Return the orders of a customer, newest first (access pattern A14).
 
@@ -123,7 +123,7 @@ def list_orders_of_customer(
 
 
 def list_orders_by_status(
-    shop: Shop,
+    shop: ShopContext,
     caller: Caller,
     status: OrderStatus,
     *,
@@ -144,7 +144,7 @@ def list_orders_by_status(
 
 
 def list_orders_placed_before(
-    shop: Shop, status: OrderStatus, before: datetime, shard: int | None = None
+    shop: ShopContext, status: OrderStatus, before: datetime, shard: int | None = None
 ) -> Iterator[QueuedOrder]:
     """Yield the orders with this status that were placed before a time, oldest first.
 
@@ -155,7 +155,7 @@ def list_orders_placed_before(
 
 
 def list_orders_by_number(
-    shop: Shop, caller: Caller, number: str, limit: int, after: str | None
+    shop: ShopContext, caller: Caller, number: str, limit: int, after: str | None
 ) -> QueryPage[Order | ArchivedOrder]:
     """Return the orders with this number that the caller may see (access pattern A15b). Usually there is at most one.
 
@@ -194,7 +194,7 @@ def save_order(before: Order, after: Order, *, may_split: bool = True) -> list[W
     return [update(ORDER, before, kept), *([put_if_absent(EARLIER_TIMELINE, earlier)] if earlier else [])]
 
 
-def change_address(shop: Shop, caller: Caller, order_id: str, address: Address) -> Order:
+def change_address(shop: ShopContext, caller: Caller, order_id: str, address: Address) -> Order:
     """Change the delivery address of an order before the warehouse receives the order. Safe to repeat.
 
     Only the order's customer and staff may call this command. Raises NotFound, and WrongState if the order's status is

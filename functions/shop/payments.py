@@ -44,7 +44,7 @@ from functions.shop.refunds import (
     payment_result,
     require_not_archiving,
 )
-from functions.shop.shop import Caller, Shop, decide_with_eventual_reads, retry_on_conflict
+from functions.shop.shop import Caller, ShopContext, decide_with_eventual_reads, retry_on_conflict
 
 MAX_RECORDED_EVENTS = 4
 """The number of the provider's events that a payment remembers. They take about 500 bytes."""
@@ -78,7 +78,7 @@ class PaymentAlreadyClaimed(Exception):
         self.claim = claim
 
 
-def record_payment(shop: Shop, event: ProviderPaymentEvent, body: Mapping[str, Any]) -> IdempotentResult:
+def record_payment(shop: ShopContext, event: ProviderPaymentEvent, body: Mapping[str, Any]) -> IdempotentResult:
     """Record the provider's event about a payment. Safe to repeat: an event id is recorded only once.
 
     If the event reports received money, the same transaction does one of the following:
@@ -114,7 +114,7 @@ def record_payment(shop: Shop, event: ProviderPaymentEvent, body: Mapping[str, A
     return done
 
 
-def apply_kept_events(shop: Shop, kept_under: str, payment_id: str) -> None:
+def apply_kept_events(shop: ShopContext, kept_under: str, payment_id: str) -> None:
     """Apply the disputes and refunds of a payment that were kept while the payment was not in the table.
 
     `kept_under`: the order id under which they are kept.
@@ -127,7 +127,7 @@ def apply_kept_events(shop: Shop, kept_under: str, payment_id: str) -> None:
         retry_on_conflict(shop, partial(_apply_kept_event, shop, kept))
 
 
-def _apply_kept_event(shop: Shop, kept: KeptEvent) -> None:
+def _apply_kept_event(shop: ShopContext, kept: KeptEvent) -> None:
     place = find_payment(shop, kept.payment_id, kept.order_id)
     current = find_kept_event(shop, kept.order_id, kept.payment_id, kept.object_id)
     if place.payment is not None and current is not None:
@@ -137,7 +137,7 @@ def _apply_kept_event(shop: Shop, kept: KeptEvent) -> None:
 
 
 def _record(
-    shop: Shop, key: IdempotencyKey, event: ProviderPaymentEvent, claim: PaymentClaim | None
+    shop: ShopContext, key: IdempotencyKey, event: ProviderPaymentEvent, claim: PaymentClaim | None
 ) -> IdempotentResult:
     """Record the event, or return the result of its first delivery.
 
@@ -194,7 +194,7 @@ def _record(
 
 
 def _apply_event(
-    shop: Shop,
+    shop: ShopContext,
     existing: Payment | None,
     event: ProviderPaymentEvent,
     order: Order | ArchivedOrder | None,
@@ -207,7 +207,7 @@ def _apply_event(
 
 
 def _capture(
-    shop: Shop,
+    shop: ShopContext,
     existing: Payment | None,
     event: ProviderPaymentEvent,
     order: Order | ArchivedOrder | None,
@@ -241,7 +241,11 @@ def _mismatch_reason(order: Order | ArchivedOrder | None, event: ProviderPayment
 
 
 def _apply_command(
-    shop: Shop, existing: Payment | None, event: ProviderPaymentEvent, command: PaymentCommand, reason: str | None
+    shop: ShopContext,
+    existing: Payment | None,
+    event: ProviderPaymentEvent,
+    command: PaymentCommand,
+    reason: str | None,
 ) -> Payment | None:
     """Return the payment after the command, or None if the payment's stored status does not allow the command.
 
@@ -273,7 +277,7 @@ def _apply_command(
     )
 
 
-def _count_towards_order(shop: Shop, order: Order, payment: Payment) -> tuple[Payment, list[Write[Any]]]:
+def _count_towards_order(shop: ShopContext, order: Order, payment: Payment) -> tuple[Payment, list[Write[Any]]]:
     """Count a payment in the order's paid amount, and refund the money that cannot be counted. Return both changes.
 
     Money above the amount due cannot be added. If the order's status is not PENDING any more, or if the order already
@@ -292,7 +296,7 @@ def _count_towards_order(shop: Shop, order: Order, payment: Payment) -> tuple[Pa
     return replace(payment, uncounted=rest), writes
 
 
-def list_unmatched_payments(shop: Shop) -> Iterator[Payment | KeptEvent]:
+def list_unmatched_payments(shop: ShopContext) -> Iterator[Payment | KeptEvent]:
     """Return the payments that match no order and are not refunded, oldest first (access pattern R5).
 
     A dispute or refund of a payment whose money is not reported yet is returned, too.
@@ -302,7 +306,7 @@ def list_unmatched_payments(shop: Shop) -> Iterator[Payment | KeptEvent]:
     return shop.table.query_all(UNMATCHED_PAYMENTS_BY_DATE, open_status="UNMATCHED")
 
 
-def get_payment_claim(shop: Shop, caller: Caller, payment_id: str) -> PaymentClaim:
+def get_payment_claim(shop: ShopContext, caller: Caller, payment_id: str) -> PaymentClaim:
     """Return the order that has the money of a provider's payment (access pattern C7). Only staff may call it.
 
     Raises NotFound if the provider has not reported the money.

@@ -34,7 +34,7 @@ from functions.model.patterns import ORDERS_OF_CUSTOMER, ORDERS_OF_CUSTOMER_CONS
 from functions.model.table import CUSTOMER, DISCOUNT, ORDER, PRODUCT
 from functions.shop import discounts, stock
 from functions.shop.idempotency import fingerprint
-from functions.shop.shop import Caller, Shop, retry_on_conflict
+from functions.shop.shop import Caller, ShopContext, retry_on_conflict
 
 MAX_PRODUCTS = 90
 """The maximum number of products in one order.
@@ -75,13 +75,13 @@ class PlacedOrder:
     replayed: bool
 
 
-def derive_order_id(shop: Shop, customer_id: str, key: str) -> str:
+def derive_order_id(shop: ShopContext, customer_id: str, key: str) -> str:
     """Return the order id for a customer's idempotency key. The same key always gives the same id."""
     return shop.derive_id("order", customer_id, key)
 
 
 def place_order(
-    shop: Shop,
+    shop: ShopContext,
     caller: Caller,
     key: str,
     lines: Mapping[str, RequestedLine],
@@ -115,7 +115,7 @@ def place_order(
 
 
 def _place(
-    shop: Shop,
+    shop: ShopContext,
     caller: Caller,
     order_id: str,
     lines: Mapping[str, RequestedLine],
@@ -160,7 +160,7 @@ def _place(
         return _replay(rejection.order, body_fingerprint)
 
 
-def _check_unpaid_orders(shop: Shop, customer_id: str, *, consistent: bool) -> None:
+def _check_unpaid_orders(shop: ShopContext, customer_id: str, *, consistent: bool) -> None:
     """Raise TooManyUnpaidOrders if the customer has the maximum number of unpaid orders, if there is one.
 
     One query reads the customer's newest summaries, twice as many as the maximum. The limit is soft: a summary follows
@@ -177,7 +177,7 @@ def _check_unpaid_orders(shop: Shop, customer_id: str, *, consistent: bool) -> N
 
 
 def _write_order(
-    shop: Shop, order: Order, products: Mapping[str, Product], discount: Discount | None, *, consistent: bool
+    shop: ShopContext, order: Order, products: Mapping[str, Product], discount: Discount | None, *, consistent: bool
 ) -> Order:
     """Write the order, reserve its stock and redeem its discount. Return the order as written.
 
@@ -211,7 +211,7 @@ def _write_order(
 
 
 def _build_order(
-    shop: Shop,
+    shop: ShopContext,
     customer: Customer,
     order_id: str,
     lines: Mapping[str, RequestedLine],

@@ -31,7 +31,7 @@ from functions.model.retention import CAMPAIGN_COOLDOWN_SECONDS, PRODUCT_ALERT_C
 from functions.model.table import CAMPAIGN, CUSTOMER, FOLLOW, NOTIFICATION, SETTINGS
 from functions.shop.customers import wants_mails
 from functions.shop.order_notifications import claim_notification
-from functions.shop.shop import Shop, retry_on_conflict
+from functions.shop.shop import ShopContext, retry_on_conflict
 from functions.shop.stock import get_stock_levels
 
 RECIPIENTS_PER_BATCH = 25
@@ -56,7 +56,7 @@ class FollowerPage:
 
 
 def get_follower_page(
-    shop: Shop, event: ReceivedEvent, after: str | None, size: int, deferral: int | None = None
+    shop: ShopContext, event: ReceivedEvent, after: str | None, size: int, deferral: int | None = None
 ) -> FollowerPage | None:
     """Return the page of followers to notify about an event. For the first page, also start the event's campaign.
 
@@ -100,7 +100,7 @@ def get_follower_page(
     return FollowerPage(campaign, product, followers, page.after)
 
 
-def mark_page_notified(shop: Shop, page: FollowerPage) -> None:
+def mark_page_notified(shop: ShopContext, page: FollowerPage) -> None:
     """Record that all followers on a page were notified. Safe to repeat.
 
     The Campaign item stores this progress. The caller must queue the message for the next page before it calls this
@@ -109,7 +109,7 @@ def mark_page_notified(shop: Shop, page: FollowerPage) -> None:
     _advance_campaign(shop, page.campaign, page.after, "SENDING" if page.after else "SENT")
 
 
-def mark_page_deferred(shop: Shop, page: FollowerPage) -> None:
+def mark_page_deferred(shop: ShopContext, page: FollowerPage) -> None:
     """Record that the message about a page was deferred, so that its copies are ignored.
 
     The caller must queue the deferred message before it calls this function. Changes nothing if the campaign went on.
@@ -120,7 +120,7 @@ def mark_page_deferred(shop: Shop, page: FollowerPage) -> None:
         return
 
 
-def select_recipients(shop: Shop, event: ReceivedEvent, followers: Sequence[str]) -> list[Customer]:
+def select_recipients(shop: ShopContext, event: ReceivedEvent, followers: Sequence[str]) -> list[Customer]:
     """Return the followers who must get a mail about the event.
 
     The result contains the customers who still follow the product, accept mails, and have not received this mail.
@@ -150,7 +150,9 @@ def select_recipients(shop: Shop, event: ReceivedEvent, followers: Sequence[str]
     ]
 
 
-def claim_alert(shop: Shop, event: ReceivedEvent, customer_id: str, latest_start: datetime) -> Notification | None:
+def claim_alert(
+    shop: ShopContext, event: ReceivedEvent, customer_id: str, latest_start: datetime
+) -> Notification | None:
     """Claim the right to send the mail about an event to a follower. Return None if the mail was sent already.
 
     The claim is a Notification item that gives one sender this right for PRODUCT_ALERT_CLAIM_SECONDS seconds. Raises
@@ -177,7 +179,7 @@ def derive_alert_id(event_id: str, customer_id: str) -> str:
 
 
 # checking whether the event is still true -----------------------------------------------------------------------------
-def _get_product_if_still_true(shop: Shop, event: ReceivedEvent, *, is_new: bool) -> Product | None:
+def _get_product_if_still_true(shop: ShopContext, event: ReceivedEvent, *, is_new: bool) -> Product | None:
     """Return the product if the event is still true, for example if the product is still in stock.
 
     Otherwise return None. `is_new`: True if the sending of mails about the event has not started yet. In that case, a
@@ -219,11 +221,11 @@ def _available_before(event: ReceivedEvent, part: Stock) -> int:
 
 
 # campaigns: sending the mails about one event to all followers --------------------------------------------------------
-def _get_campaign(shop: Shop, event: ReceivedEvent) -> Campaign | None:
+def _get_campaign(shop: ShopContext, event: ReceivedEvent) -> Campaign | None:
     return shop.table.get(CAMPAIGN_BY_PRODUCT, product_id=event.data.product_id, event=event.name)
 
 
-def _is_blocked(shop: Shop, event: ReceivedEvent, found: Campaign | None) -> bool:
+def _is_blocked(shop: ShopContext, event: ReceivedEvent, found: Campaign | None) -> bool:
     """Return whether the stored campaign `found` prevents this event from starting a new campaign.
 
     A campaign is the sending of the mails about one event to all followers. `found`: None if no campaign is stored for
@@ -236,11 +238,11 @@ def _is_blocked(shop: Shop, event: ReceivedEvent, found: Campaign | None) -> boo
     return found.event_at >= event.at or (_is_cooling_down(shop, found) and found.status != "DROPPED")
 
 
-def _is_cooling_down(shop: Shop, campaign: Campaign) -> bool:
+def _is_cooling_down(shop: ShopContext, campaign: Campaign) -> bool:
     return campaign.cooldown_until > shop.now().timestamp()
 
 
-def _resume_position(shop: Shop, found: Campaign | None) -> str | None:
+def _resume_position(shop: ShopContext, found: Campaign | None) -> str | None:
     """Return the position in the list of followers at which a new campaign starts, or None for the start of the list.
 
     A campaign is the sending of the mails about one event to all followers. `found`: the previous campaign of the
@@ -260,7 +262,7 @@ def _is_already_notified(campaign: Campaign, start: str | None) -> bool:
     return campaign.status != "SENDING" or (start or "") < (campaign.after or "")
 
 
-def _start_campaign(shop: Shop, event: ReceivedEvent) -> Campaign | None:
+def _start_campaign(shop: ShopContext, event: ReceivedEvent) -> Campaign | None:
     """Store a new campaign for the event and return it. Safe to repeat.
 
     A campaign is the sending of the mails about one event to all followers. Returns None if the campaign of another
@@ -293,7 +295,7 @@ def _start_campaign(shop: Shop, event: ReceivedEvent) -> Campaign | None:
     return retry_on_conflict(shop, attempt)
 
 
-def _advance_campaign(shop: Shop, campaign: Campaign, after: str | None, status: CampaignStatus) -> None:
+def _advance_campaign(shop: ShopContext, campaign: Campaign, after: str | None, status: CampaignStatus) -> None:
     """Store the new status of a campaign, and the position in the list of followers up to which mails were sent.
 
     A campaign is the sending of the mails about one event, page by page, to all followers of a product. Its status is

@@ -17,7 +17,7 @@ from functions.model.money import Currency
 from functions.model.patterns import CATEGORY_BY_PATH, PRODUCT_BY_ID, PRODUCTS_OF_CATEGORY, STOCK_OF_PRODUCT
 from functions.model.table import PRODUCT, stock_key
 from functions.shop.idempotency import IdempotentResult, run_idempotently
-from functions.shop.shop import Caller, Shop, retry_on_conflict
+from functions.shop.shop import Caller, ShopContext, retry_on_conflict
 from functions.shop.stock import StockLevels, add_to_part, get_stock_levels, write_off
 from functions.shop.stock_parts import create_parts, spread_stock, with_part_count
 
@@ -31,7 +31,7 @@ class ProductWithStock:
 
 
 def create_product(
-    shop: Shop,
+    shop: ShopContext,
     caller: Caller,
     product_id: str,
     name: str,
@@ -84,7 +84,7 @@ def check_backorder_parts(product: Product) -> None:
         raise InvalidInput("backorder", "is possible only for products with one stock part")
 
 
-def check_category(shop: Shop, product: Product, before: Product | None = None) -> None:
+def check_category(shop: ShopContext, product: Product, before: Product | None = None) -> None:
     """Raise UnknownCategory if a product is put into a category that does not exist. The root path always exists.
 
     `before`: the stored product; if the category stays the same, nothing is read. The category is not a condition of
@@ -125,7 +125,7 @@ def _split_evenly(product: Product, quantity: int) -> Mapping[int, int]:
 
 
 def update_product(
-    shop: Shop,
+    shop: ShopContext,
     caller: Caller,
     product_id: str,
     name: str | None = None,
@@ -175,7 +175,7 @@ def update_product(
     return changed
 
 
-def receive_stock(shop: Shop, caller: Caller, key: str, product_id: str, quantity: int) -> IdempotentResult:
+def receive_stock(shop: ShopContext, caller: Caller, key: str, product_id: str, quantity: int) -> IdempotentResult:
     """Add received goods to the stock of a product, spread evenly over its stock items. Only staff may call it.
 
     `key`: the idempotency key. A repeated call with the same key does not add the quantity twice. The result is
@@ -184,7 +184,7 @@ def receive_stock(shop: Shop, caller: Caller, key: str, product_id: str, quantit
     caller.require_group("staff")
     body = {"product_id": product_id, "quantity": quantity}
 
-    def decide(shop: Shop) -> tuple[list[Write[Stock]], dict[str, Any]]:
+    def decide(shop: ShopContext) -> tuple[list[Write[Stock]], dict[str, Any]]:
         return list(add_stock(get_product(shop, product_id), quantity, shop.now_instant())), body
 
     return run_idempotently(shop, caller.id, key, "receive_stock", body, decide)
@@ -194,7 +194,7 @@ WriteOffReason = Literal["DAMAGED", "EXPIRED", "LOST", "MISCOUNTED", "STOLEN"]
 
 
 def write_off_stock(
-    shop: Shop, caller: Caller, key: str, product_id: str, quantity: int, reason: WriteOffReason
+    shop: ShopContext, caller: Caller, key: str, product_id: str, quantity: int, reason: WriteOffReason
 ) -> IdempotentResult:
     """Remove pieces from the stock of a product that cannot be sold, or are not there. Only staff may call it.
 
@@ -205,7 +205,7 @@ def write_off_stock(
     caller.require_group("staff")
     body = {"product_id": product_id, "quantity": quantity, "reason": reason}
 
-    def decide(shop: Shop) -> tuple[list[Write[Stock]], dict[str, Any]]:
+    def decide(shop: ShopContext) -> tuple[list[Write[Stock]], dict[str, Any]]:
         product = get_product(shop, product_id)
         levels = get_stock_levels(shop, {product_id: product}, consistent=True)[product_id]
         return list(write_off(product_id, levels, quantity)), body
@@ -213,7 +213,7 @@ def write_off_stock(
     return run_idempotently(shop, caller.id, key, "write_off_stock", body, decide)
 
 
-def get_product(shop: Shop, product_id: str) -> Product:
+def get_product(shop: ShopContext, product_id: str) -> Product:
     """Return a product (access pattern A7). Anyone may call it. Raises NotFound if the product does not exist."""
     found = shop.table.get(PRODUCT_BY_ID, product_id=product_id)
     if found is None:
@@ -222,7 +222,7 @@ def get_product(shop: Shop, product_id: str) -> Product:
 
 
 def list_products_in_category(
-    shop: Shop, category: str, limit: int, after: str | None, catalog: str = DEFAULT_CATALOG
+    shop: ShopContext, category: str, limit: int, after: str | None, catalog: str = DEFAULT_CATALOG
 ) -> QueryPage[ProductWithStock]:
     """Return the products directly in a category with their stock, sorted by product id (access pattern A7b).
 
@@ -236,13 +236,13 @@ def list_products_in_category(
     )
 
 
-def get_product_with_stock(shop: Shop, product_id: str) -> ProductWithStock:
+def get_product_with_stock(shop: ShopContext, product_id: str) -> ProductWithStock:
     """Return a product with its stock. Anyone may call it. Raises NotFound if the product does not exist."""
     product = get_product(shop, product_id)
     return ProductWithStock(product, StockLevels(get_stock_parts(shop, product)).available)
 
 
-def get_stock_parts(shop: Shop, product: Product) -> tuple[Stock, ...]:
+def get_stock_parts(shop: ShopContext, product: Product) -> tuple[Stock, ...]:
     """Return all stock parts of a product (the items that share its stock), by number (access pattern A11).
 
     Sends one Query if all parts are in the product's partition. Otherwise sends one BatchGetItem for each 100 parts,

@@ -22,7 +22,7 @@ from functions.shop.accounts import credit_account
 from functions.shop.idempotency import IdempotentResult, run_idempotently
 from functions.shop.order_money import count_withdrawal
 from functions.shop.refunds import get_order_unless_archiving, get_payment, save_or_check_order
-from functions.shop.shop import Caller, Shop, retry_on_conflict
+from functions.shop.shop import Caller, ShopContext, retry_on_conflict
 
 PROVIDER_CALLER_ID = "payment-provider"
 """The caller id of commands that record an event of the payment provider. Their idempotency key is the event's id."""
@@ -73,7 +73,7 @@ class PaymentProvider(Protocol):
 
 
 # process a refund -----------------------------------------------------------------------------------------------------
-def process_refund(shop: Shop, provider: PaymentProvider, order_id: str, refund_id: str) -> Refund | None:
+def process_refund(shop: ShopContext, provider: PaymentProvider, order_id: str, refund_id: str) -> Refund | None:
     """Send a requested refund to the provider or a credit account, and return the refund with its new status.
 
     The new status is SUCCEEDED, FAILED, or SENT if the provider reports the result later. Returns None if the refund
@@ -98,7 +98,7 @@ def process_refund(shop: Shop, provider: PaymentProvider, order_id: str, refund_
 
 
 def _try_refund(
-    shop: Shop, provider: PaymentProvider, refund: Refund, payment: Payment
+    shop: ShopContext, provider: PaymentProvider, refund: Refund, payment: Payment
 ) -> tuple[Refund, list[Write[Any]]]:
     """Send a refund to the provider, or build the writes of a refund to a credit account. The table is not written.
 
@@ -147,7 +147,9 @@ def _block_reason(payment: Payment, amount: int) -> str:
     return "the payment was refunded at the payment provider"
 
 
-def _send_to_provider(shop: Shop, provider: PaymentProvider, refund: Refund, block_reason: str) -> ProviderRefundState:
+def _send_to_provider(
+    shop: ShopContext, provider: PaymentProvider, refund: Refund, block_reason: str
+) -> ProviderRefundState:
     """Send the refund to the provider if the provider does not have it yet. Return the refund's state at the provider.
 
     `block_reason`: the reason why the payment cannot be refunded now, or "" if it can be refunded.
@@ -187,7 +189,7 @@ class ProviderRefundEvent:
     reason: str | None = None
 
 
-def record_refund(shop: Shop, event: ProviderRefundEvent) -> IdempotentResult:
+def record_refund(shop: ShopContext, event: ProviderRefundEvent) -> IdempotentResult:
     """Record the provider's update of a refund. Safe to repeat: an event id is recorded only once.
 
     An update changes nothing if the refund already has the reported status or a later one. An update also changes
@@ -201,7 +203,7 @@ def record_refund(shop: Shop, event: ProviderRefundEvent) -> IdempotentResult:
     a refund that had succeeded fails while the order is being archived. The provider then sends the event again.
     """
 
-    def decide(shop: Shop) -> tuple[Sequence[Write[Any]], dict[str, Any]]:
+    def decide(shop: ShopContext) -> tuple[Sequence[Write[Any]], dict[str, Any]]:
         refund = shop.table.get(REFUND_BY_ID, order_id=event.order_id, refund_id=event.refund_id)
         if refund is None:
             return [], {"refund_id": event.refund_id, "status": None, "reason": "the refund does not exist"}
@@ -211,7 +213,7 @@ def record_refund(shop: Shop, event: ProviderRefundEvent) -> IdempotentResult:
 
 
 def apply_refund_event(
-    shop: Shop, refund: Refund, event: ProviderRefundEvent
+    shop: ShopContext, refund: Refund, event: ProviderRefundEvent
 ) -> tuple[Sequence[Write[Any]], dict[str, Any]]:
     """Return the writes that record the provider's update of a stored refund, and the result of `record_refund`."""
     after: Refund = refund
@@ -231,7 +233,9 @@ def apply_refund_event(
     return writes, {"refund_id": after.refund_id, "status": after.status, "reason": after.reason}
 
 
-def _adjust_order(shop: Shop, refund: Refund, after: Refund, payment: Payment, *, must_check: bool) -> list[Write[Any]]:
+def _adjust_order(
+    shop: ShopContext, refund: Refund, after: Refund, payment: Payment, *, must_check: bool
+) -> list[Write[Any]]:
     """Return the writes that adjust the order when a refund moved more money than its payment had, or moved it back.
 
     Usually, there are none. `refund` and `after`: the refund before and after the move. `payment`: before the move.
@@ -253,7 +257,7 @@ def _moved_amount(refund: Refund, after: Refund) -> int:
 
 
 def _apply_refund_state(
-    shop: Shop, refund: Refund, payment: Payment, state: ProviderRefundState
+    shop: ShopContext, refund: Refund, payment: Payment, state: ProviderRefundState
 ) -> tuple[Refund, list[Write[Any]]]:
     """Apply the provider's state to a refund. Return the changed refund, and the writes that store it and its payment.
 
@@ -274,14 +278,16 @@ def _apply_refund_state(
     return after, [*writes, count_refund(shop, payment, amount)]
 
 
-def count_refund(shop: Shop, payment: Payment, amount: int) -> Write[Payment]:
+def count_refund(shop: ShopContext, payment: Payment, amount: int) -> Write[Payment]:
     """Return the write that adds `amount` to the refunded amount of the payment. `amount`: negative to subtract."""
     counted = replace(payment, refunded=payment.refunded + amount)
     return update(PAYMENT, payment, apply_money_change(payment, counted, shop.now_instant()))
 
 
 # settle a refund by hand ----------------------------------------------------------------------------------------------
-def settle_refund(shop: Shop, caller: Caller, key: str, order_id: str, refund_id: str, reason: str) -> IdempotentResult:
+def settle_refund(
+    shop: ShopContext, caller: Caller, key: str, order_id: str, refund_id: str, reason: str
+) -> IdempotentResult:
     """Record that a failed refund was paid outside the shop, for example by bank transfer. Only staff may call it.
 
     Use it if neither the original payment method nor store credit can take the money. The refund becomes SETTLED. This
@@ -296,7 +302,7 @@ def settle_refund(shop: Shop, caller: Caller, key: str, order_id: str, refund_id
     caller.require_group("staff")
     request = {"order_id": order_id, "refund_id": refund_id, "reason": reason}
 
-    def decide(shop: Shop) -> tuple[Sequence[Write[Any]], dict[str, Any]]:
+    def decide(shop: ShopContext) -> tuple[Sequence[Write[Any]], dict[str, Any]]:
         order = get_order_unless_archiving(shop, order_id)
         refund = shop.table.get(REFUND_BY_ID, order_id=order_id, refund_id=refund_id)
         if refund is None:

@@ -34,7 +34,7 @@ from functions.shop.accounts import require_positive, store_credit_account_id
 from functions.shop.idempotency import IdempotentResult, run_idempotently
 from functions.shop.order_money import OrderOrStub, compute_refundable, save_order_money
 from functions.shop.orders import get_order, get_unarchived_order, require_unarchived, save_order
-from functions.shop.shop import Caller, Shop, retry_on_conflict
+from functions.shop.shop import Caller, ShopContext, retry_on_conflict
 
 MAX_PAYMENTS = 5
 """The maximum number of payments of one order.
@@ -66,7 +66,9 @@ class RefundPlan:
         return sum(refund.amount for refund in self.refunds)
 
 
-def plan_refunds(shop: Shop, order: Order, amount: int, why: RefundReason, account_id: str | None = None) -> RefundPlan:
+def plan_refunds(
+    shop: ShopContext, order: Order, amount: int, why: RefundReason, account_id: str | None = None
+) -> RefundPlan:
     """Plan how to refund this amount from an order's payments, the latest payment first. Nothing is written.
 
     `amount`: in the currency's smallest unit, for example cents. `account_id`: the credit account that gets all
@@ -82,7 +84,7 @@ def plan_refunds(shop: Shop, order: Order, amount: int, why: RefundReason, accou
     return RefundPlan(refunds, amount - sum(refund.amount for refund in refunds))
 
 
-def _allocate_to_payments(shop: Shop, order: Order, amount: int) -> Iterator[tuple[Payment, int, int]]:
+def _allocate_to_payments(shop: ShopContext, order: Order, amount: int) -> Iterator[tuple[Payment, int, int]]:
     """Split an amount to refund over an order's payments, the latest payment first.
 
     Yields each payment that gets a new refund, the amount of the refund, and the refund's number among the payment's
@@ -101,7 +103,7 @@ def _allocate_to_payments(shop: Shop, order: Order, amount: int) -> Iterator[tup
 
 
 def build_refund(
-    shop: Shop,
+    shop: ShopContext,
     payment: Payment,
     amount: int,
     why: RefundReason,
@@ -131,7 +133,7 @@ def build_refund(
     )
 
 
-def reset_for_retry(shop: Shop, refund: Refund, account_id: str | None, remaining: int) -> Refund:
+def reset_for_retry(shop: ShopContext, refund: Refund, account_id: str | None, remaining: int) -> Refund:
     """Return a failed refund with its status set back to REQUESTED. Raises WrongState if the refund has not failed.
 
     The refund goes to the credit account `account_id`. If `account_id` is None, the payment provider refunds the money,
@@ -145,7 +147,7 @@ def reset_for_retry(shop: Shop, refund: Refund, account_id: str | None, remainin
     )
 
 
-def has_max_payments(shop: Shop, order: Order) -> bool:
+def has_max_payments(shop: ShopContext, order: Order) -> bool:
     """Return whether the order already has MAX_PAYMENTS captured or disputed payments.
 
     The caller's transaction must check that the order's version is unchanged. While an order is PENDING (not fully
@@ -160,7 +162,7 @@ def has_max_payments(shop: Shop, order: Order) -> bool:
 
 
 # read the order and its payments --------------------------------------------------------------------------------------
-def get_order_unless_archiving(shop: Shop, order_id: str) -> Order | ArchivedOrder | None:
+def get_order_unless_archiving(shop: ShopContext, order_id: str) -> Order | ArchivedOrder | None:
     """Return the order, or the small item that replaced an archived order, or None if neither exists.
 
     Raises TableBusy while the order is being archived. Archiving lists the order's items and then deletes them, so no
@@ -177,7 +179,7 @@ def require_not_archiving(order: Order | ArchivedOrder | None) -> None:
         raise TableBusy(ARCHIVING_RETRY_SECONDS)
 
 
-def get_payment(shop: Shop, order_id: str, payment_id: str) -> Payment:
+def get_payment(shop: ShopContext, order_id: str, payment_id: str) -> Payment:
     """Return a payment of an order (access pattern C2). Raises NotFound if the payment does not exist."""
     payment = shop.table.get(PAYMENT_BY_ID, order_id=order_id, payment_id=payment_id)
     if payment is None:
@@ -190,7 +192,7 @@ def payment_result(payment: Payment) -> dict[str, Any]:
     return {"payment_id": payment.payment_id, "status": payment.status, "reason": payment.reason}
 
 
-def save_or_check_order(shop: Shop, order_id: str, before: OrderOrStub, after: OrderOrStub) -> list[Write[Any]]:
+def save_or_check_order(shop: ShopContext, order_id: str, before: OrderOrStub, after: OrderOrStub) -> list[Write[Any]]:
     """Return the writes of the changed amounts of an order. If none changed, return the check that it is unchanged."""
     if isinstance(before, Order) and isinstance(after, Order) and before != after:
         return save_order_money(before, after, shop.now_instant())
@@ -213,7 +215,7 @@ def check_order_unchanged(order_id: str, order: OrderOrStub) -> Write[Any]:
 
 # commands for staff ---------------------------------------------------------------------------------------------------
 def refund_order(
-    shop: Shop, caller: Caller, key: str, order_id: str, amount: int, to: RefundDestination = "original"
+    shop: ShopContext, caller: Caller, key: str, order_id: str, amount: int, to: RefundDestination = "original"
 ) -> IdempotentResult:
     """Refund some of the money paid for an order, without a return (goodwill). Only staff may call it.
 
@@ -227,7 +229,7 @@ def refund_order(
     caller.require_group("staff")
     request = {"order_id": order_id, "amount": amount, "to": to}
 
-    def decide(shop: Shop) -> tuple[Sequence[Write[Any]], dict[str, Any]]:
+    def decide(shop: ShopContext) -> tuple[Sequence[Write[Any]], dict[str, Any]]:
         require_positive(amount)
         order = get_unarchived_order(shop, order_id, "refund")
         after = apply_order_command(order, "refund", shop.now_instant())
@@ -243,7 +245,7 @@ def refund_order(
     return run_idempotently(shop, caller.id, key, "refund_order", request, decide)
 
 
-def refund_payment(shop: Shop, caller: Caller, key: str, order_id: str, payment_id: str) -> IdempotentResult:
+def refund_payment(shop: ShopContext, caller: Caller, key: str, order_id: str, payment_id: str) -> IdempotentResult:
     """Refund an unmatched payment: its amount minus all its earlier refunds. Only staff may call this command.
 
     An unmatched payment (status UNMATCHED) belongs to no order, for example because its order does not exist. `key`:
@@ -263,7 +265,7 @@ def refund_payment(shop: Shop, caller: Caller, key: str, order_id: str, payment_
     caller.require_group("staff")
     request = {"order_id": order_id, "payment_id": payment_id}
 
-    def decide(shop: Shop) -> tuple[Sequence[Write[Any]], dict[str, Any]]:
+    def decide(shop: ShopContext) -> tuple[Sequence[Write[Any]], dict[str, Any]]:
         order = get_order_unless_archiving(shop, order_id)
         payment = shop.table.get(PAYMENT_BY_ID, order_id=order_id, payment_id=payment_id)
         if payment is None or payment.status in ("AUTHORISED", "FAILED"):
@@ -285,7 +287,7 @@ def refund_payment(shop: Shop, caller: Caller, key: str, order_id: str, payment_
 
 
 def _close_unmatched_events(
-    shop: Shop, order_id: str, payment_id: str, payment: Payment | None
+    shop: ShopContext, order_id: str, payment_id: str, payment: Payment | None
 ) -> tuple[Sequence[Write[Any]], dict[str, Any]]:
     """Return the writes that close the kept events of a payment that the provider has not reported.
 
@@ -302,7 +304,7 @@ def _close_unmatched_events(
 
 
 def retry_refund(
-    shop: Shop, caller: Caller, order_id: str, refund_id: str, to: RefundDestination = "original"
+    shop: ShopContext, caller: Caller, order_id: str, refund_id: str, to: RefundDestination = "original"
 ) -> Refund:
     """Retry a failed refund: to the original payment method, or to the customer's store credit. Only staff may call it.
 
@@ -346,7 +348,7 @@ def _result(*refunds: Refund) -> dict[str, Any]:
     }
 
 
-def get_store_credit_account_id(shop: Shop, customer_id: str | None, currency: str) -> str:
+def get_store_credit_account_id(shop: ShopContext, customer_id: str | None, currency: str) -> str:
     """Return the id of the customer's store credit account in this currency.
 
     Raises NotFound if the customer does not exist, or if the customer of the payment is not known (`customer_id` is
@@ -363,7 +365,7 @@ def get_store_credit_account_id(shop: Shop, customer_id: str | None, currency: s
 
 # reading --------------------------------------------------------------------------------------------------------------
 def list_refunds_of_order(
-    shop: Shop, caller: Caller, order_id: str, limit: int, after: str | None
+    shop: ShopContext, caller: Caller, order_id: str, limit: int, after: str | None
 ) -> QueryPage[Refund]:
     """Return the refunds of an order's payments, sorted by refund id. Only the order's customer and staff may call it.
 

@@ -19,7 +19,7 @@ from functions.shop.cancellation import put_expiry_marker
 from functions.shop.idempotency import IdempotentResult, run_idempotently
 from functions.shop.orders import get_order, get_unarchived_order, require_unarchived, save_order
 from functions.shop.refunds import RefundDestination, get_store_credit_account_id, plan_refunds
-from functions.shop.shop import Caller, Shop
+from functions.shop.shop import Caller, ShopContext
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class ReturnedGoods:
 
 
 def return_goods(
-    shop: Shop,
+    shop: ShopContext,
     caller: Caller,
     key: str,
     order_id: str,
@@ -75,7 +75,7 @@ def return_goods(
         "to": to,
     }
 
-    def decide(shop: Shop) -> tuple[Sequence[Write[Any]], dict[str, Any]]:
+    def decide(shop: ShopContext) -> tuple[Sequence[Write[Any]], dict[str, Any]]:
         before = get_unarchived_order(shop, order_id, "return")
         # Reject an order in the wrong state before any other check. Only the error (WrongState) matters here, so the
         # result is not used: a second call below changes the order.
@@ -122,7 +122,7 @@ def return_goods(
     return run_idempotently(shop, caller.id, key, "return_goods", request, decide)
 
 
-def _check_return_window(shop: Shop, order: Order) -> None:
+def _check_return_window(shop: ShopContext, order: Order) -> None:
     """Raise ReturnWindowOver if the order's return window has ended."""
     assert order.delivered_at is not None, "a returnable order has delivered_at"
     ends = returnable_until(shop, order.delivered_at)
@@ -130,7 +130,7 @@ def _check_return_window(shop: Shop, order: Order) -> None:
         raise ReturnWindowOver(ends)
 
 
-def returnable_until(shop: Shop, delivered_at: Instant) -> Instant:
+def returnable_until(shop: ShopContext, delivered_at: Instant) -> Instant:
     """Return the time at which the return window of an order ends, given the order's delivery time."""
     return to_instant(datetime.fromisoformat(delivered_at) + timedelta(days=shop.return_window_days))
 
@@ -152,7 +152,7 @@ def _count_returned(lines: Mapping[str, Line], returned: Mapping[str, ReturnedGo
 
 
 def list_returns_of_order(
-    shop: Shop, caller: Caller, order_id: str, limit: int, after: str | None
+    shop: ShopContext, caller: Caller, order_id: str, limit: int, after: str | None
 ) -> QueryPage[Return]:
     """Return the returns of an order, sorted by return id. Only the order's customer and staff may call it.
 

@@ -14,10 +14,10 @@ from functions.model.patterns import (
 )
 from functions.model.table import CUSTOMER, DELETED_REVIEW, ORDER, REVIEW
 from functions.shop.orders import require_unarchived
-from functions.shop.shop import Caller, Shop, retry_on_conflict
+from functions.shop.shop import Caller, ShopContext, retry_on_conflict
 
 
-def write_review(shop: Shop, caller: Caller, product_id: str, order_id: str, stars: int, text: str) -> Review:
+def write_review(shop: ShopContext, caller: Caller, product_id: str, order_id: str, stars: int, text: str) -> Review:
     """Write or replace the caller's review of a product that was delivered with this order. Safe to repeat.
 
     A customer who returned the product may still review it. The review stores the order's id as proof of the purchase.
@@ -85,7 +85,7 @@ def _check_bought(caller: Caller, order: Order | ArchivedOrder | None, product_i
         raise NotBought
 
 
-def delete_review(shop: Shop, caller: Caller, product_id: str, customer_id: str) -> bool:
+def delete_review(shop: ShopContext, caller: Caller, product_id: str, customer_id: str) -> bool:
     """Delete a customer's review of a product. Return whether there was a review. Safe to repeat.
 
     `customer_id`: the author of the review. Only the author and staff may delete it. Raises NotFound for other callers.
@@ -94,7 +94,7 @@ def delete_review(shop: Shop, caller: Caller, product_id: str, customer_id: str)
     return replace_with_deleted(shop, product_id, customer_id)
 
 
-def replace_with_deleted(shop: Shop, product_id: str, customer_id: str) -> bool:
+def replace_with_deleted(shop: ShopContext, product_id: str, customer_id: str) -> bool:
     """Replace a review with a DeletedReview item. Return whether there was a review. Safe to repeat."""
 
     def attempt() -> bool:
@@ -115,7 +115,7 @@ def replace_with_deleted(shop: Shop, product_id: str, customer_id: str) -> bool:
 
 
 def list_reviews_of_product(
-    shop: Shop, product_id: str, limit: int, after: str | None, since: str = "", until: str = ""
+    shop: ShopContext, product_id: str, limit: int, after: str | None, since: str = "", until: str = ""
 ) -> QueryPage[Review]:
     """Return the reviews of a product, newest first (access pattern A9). Anyone may call it.
 
@@ -128,7 +128,7 @@ def list_reviews_of_product(
     )
 
 
-def get_rating_of_product(shop: Shop, product_id: str) -> Rating:
+def get_rating_of_product(shop: ShopContext, product_id: str) -> Rating:
     """Return the rating of a product (access pattern A9d). Anyone may call it.
 
     A Lambda that reads the table's stream computes the rating. So the rating may not include the latest reviews yet.
@@ -137,7 +137,7 @@ def get_rating_of_product(shop: Shop, product_id: str) -> Rating:
 
 
 def list_reviews_by_customer(
-    shop: Shop, caller: Caller, customer_id: str, limit: int, after: str | None, since: str = "", until: str = ""
+    shop: ShopContext, caller: Caller, customer_id: str, limit: int, after: str | None, since: str = "", until: str = ""
 ) -> QueryPage[Review]:
     """Return the reviews by a customer, newest first (access pattern A9b).
 

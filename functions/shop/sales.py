@@ -12,7 +12,7 @@ from functions.dynamodb.table import QueryPage
 from functions.model.entities import OrderSummary, Sale
 from functions.model.money import Currency
 from functions.model.patterns import PURCHASES_OF_CUSTOMER, SALES_OF_PRODUCT
-from functions.shop.shop import Caller, Shop
+from functions.shop.shop import Caller, ShopContext
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Purchase:
 
 
 def list_sales_of_product(
-    shop: Shop, caller: Caller, product_id: str, since: str, until: str, limit: int, after: str | None
+    shop: ShopContext, caller: Caller, product_id: str, since: str, until: str, limit: int, after: str | None
 ) -> QueryPage[Sale]:
     """Return the order lines in which a product was sold, newest first (access pattern A17).
 
@@ -50,7 +50,7 @@ def list_sales_of_product(
 
 
 def list_purchases_of_customer(
-    shop: Shop, caller: Caller, customer_id: str, since: str, until: str, limit: int, after: str | None
+    shop: ShopContext, caller: Caller, customer_id: str, since: str, until: str, limit: int, after: str | None
 ) -> QueryPage[Purchase]:
     """Return the products that a customer bought, by order, newest first (access pattern A18).
 

@@ -11,7 +11,7 @@ from functions.dynamodb.table import QueryPage
 from functions.model.entities import SALES_MINUTE_SHARDS, BestSeller, SalesMinute
 from functions.model.patterns import BEST_SELLERS_BY_SEASON, SALES_BY_MINUTE, UNITS_OF_PRODUCT_AND_SEASON
 from functions.model.table import SALES_MINUTE
-from functions.shop.shop import Caller, Shop
+from functions.shop.shop import Caller, ShopContext
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class MetricPoint:
     revenue: int
 
 
-def list_best_sellers(shop: Shop, season: str, limit: int, after: str | None) -> QueryPage[BestSeller]:
+def list_best_sellers(shop: ShopContext, season: str, limit: int, after: str | None) -> QueryPage[BestSeller]:
     """Return the best-selling products of a month, best first (access pattern A23). Anyone may call it.
 
     `season`: the month, for example 2026-11. An order counts in the month in which it was paid.
@@ -41,7 +41,7 @@ def list_best_sellers(shop: Shop, season: str, limit: int, after: str | None) ->
 
 
 def list_best_sellers_with_units(
-    shop: Shop, caller: Caller, season: str, limit: int, after: str | None
+    shop: ShopContext, caller: Caller, season: str, limit: int, after: str | None
 ) -> QueryPage[BestSeller]:
     """Return the best-selling products of a month with the units sold, best first (access pattern A23).
 
@@ -52,7 +52,7 @@ def list_best_sellers_with_units(
 
 
 def list_units_of_product(
-    shop: Shop, caller: Caller, product_id: str, limit: int, after: str | None
+    shop: ShopContext, caller: Caller, product_id: str, limit: int, after: str | None
 ) -> QueryPage[BestSeller]:
     """Return how many units of a product were sold in each month, newest month first (access pattern A23b).
 
@@ -63,7 +63,7 @@ def list_units_of_product(
 
 
 def list_metric_points(
-    shop: Shop, caller: Caller, since: str, until: str, limit: int, after: str | None
+    shop: ShopContext, caller: Caller, since: str, until: str, limit: int, after: str | None
 ) -> QueryPage[MetricPoint]:
     """Return the sales per minute and currency, oldest first (access pattern A24).
 

@@ -28,7 +28,7 @@ from functions.shop.orders import (
     require_unarchived,
     save_order,
 )
-from functions.shop.shop import Caller, Shop, decide_with_eventual_reads
+from functions.shop.shop import Caller, ShopContext, decide_with_eventual_reads
 
 MAX_SHIPMENTS = 90
 """The maximum number of shipments of one order.
@@ -65,7 +65,7 @@ def build_shipment(order: Order, quantities: Quantities) -> Shipment:
 
 # dispatching ----------------------------------------------------------------------------------------------------------
 def dispatch_shipment(
-    shop: Shop,
+    shop: ShopContext,
     caller: Caller,
     order_id: str,
     shipment_id: str,
@@ -86,7 +86,7 @@ def dispatch_shipment(
     if quantities is not None and (not quantities or min(quantities.values()) < 1):
         raise InvalidInput("quantities", "must not be empty, and each quantity must be at least 1")
 
-    def attempt(shop: Shop) -> Shipment:
+    def attempt(shop: ShopContext) -> Shipment:
         stored, before = _get_order_and_shipment(shop, order_id, shipment_id)
         sent = dict(before.quantities if quantities is None else quantities)
         updated = replace(before, carrier=normalize_carrier(carrier), tracking_number=tracking_number, quantities=sent)
@@ -125,7 +125,7 @@ def _remaining(available: Quantities, taken: Quantities) -> dict[str, int]:
 
 
 # delivering -----------------------------------------------------------------------------------------------------------
-def deliver_shipment(shop: Shop, caller: Caller, order_id: str, shipment_id: str) -> Shipment:
+def deliver_shipment(shop: ShopContext, caller: Caller, order_id: str, shipment_id: str) -> Shipment:
     """Record that the customer has the shipment. If the whole order has arrived, the order becomes DELIVERED.
 
     Then a return window of `return_window_days` begins, in which the customer can return goods. The order is archived
@@ -134,7 +134,7 @@ def deliver_shipment(shop: Shop, caller: Caller, order_id: str, shipment_id: str
     """
     caller.require_group("warehouse", "staff")
 
-    def attempt(shop: Shop) -> Shipment:
+    def attempt(shop: ShopContext) -> Shipment:
         stored, before = _get_order_and_shipment(shop, order_id, shipment_id)
         if before.status == "DELIVERED":
             return before
@@ -144,7 +144,7 @@ def deliver_shipment(shop: Shop, caller: Caller, order_id: str, shipment_id: str
     return decide_with_eventual_reads(shop, attempt)
 
 
-def _record_delivery(shop: Shop, order: Order, shipments: Sequence[Shipment]) -> Sequence[Shipment]:
+def _record_delivery(shop: ShopContext, order: Order, shipments: Sequence[Shipment]) -> Sequence[Shipment]:
     """Mark these shipments as delivered and return them.
 
     If all pieces of the order have arrived, the same transaction also marks the order as delivered.
@@ -167,7 +167,7 @@ def _record_delivery(shop: Shop, order: Order, shipments: Sequence[Shipment]) ->
     return delivered
 
 
-def list_unrequested_orders(shop: Shop, paid_before: datetime) -> Iterator[QueuedOrder]:
+def list_unrequested_orders(shop: ShopContext, paid_before: datetime) -> Iterator[QueuedOrder]:
     """Yield the paid orders without a requested shipment: PAID, and unchanged since `paid_before`.
 
     When a shipment is requested, the order's status changes from PAID to FULFILLING. The query reads an index that is
@@ -176,7 +176,9 @@ def list_unrequested_orders(shop: Shop, paid_before: datetime) -> Iterator[Queue
     return _list_unchanged_orders(shop, "PAID", paid_before)
 
 
-def list_unconfirmed_orders(shop: Shop, shipped_before: datetime, shard: int | None = None) -> Iterator[QueuedOrder]:
+def list_unconfirmed_orders(
+    shop: ShopContext, shipped_before: datetime, shard: int | None = None
+) -> Iterator[QueuedOrder]:
     """Yield the orders whose delivery was not confirmed: SHIPPED, and unchanged since `shipped_before`.
 
     `shard`: reads only this shard (partition) of the index. The index is eventually consistent, so an order in the
@@ -186,7 +188,7 @@ def list_unconfirmed_orders(shop: Shop, shipped_before: datetime, shard: int | N
 
 
 def _list_unchanged_orders(
-    shop: Shop, status: OrderStatus, since: datetime, shard: int | None = None
+    shop: ShopContext, status: OrderStatus, since: datetime, shard: int | None = None
 ) -> Iterator[QueuedOrder]:
     """Yield the orders with this status that have not changed since a time.
 
@@ -197,7 +199,7 @@ def _list_unchanged_orders(
     return (order for order in orders if order.updated_at < to_instant(since))
 
 
-def assume_delivered(shop: Shop, order_id: str) -> bool:
+def assume_delivered(shop: ShopContext, order_id: str) -> bool:
     """Mark an order as delivered although its delivery was not confirmed in time. Safe to repeat.
 
     The same transaction marks all dispatched shipments of the order as delivered. Returns False, and changes nothing,
@@ -215,7 +217,9 @@ def assume_delivered(shop: Shop, order_id: str) -> bool:
 
 
 # reading --------------------------------------------------------------------------------------------------------------
-def _get_order_and_shipment(shop: Shop, order_id: str, shipment_id: str) -> tuple[Order | ArchivedOrder, Shipment]:
+def _get_order_and_shipment(
+    shop: ShopContext, order_id: str, shipment_id: str
+) -> tuple[Order | ArchivedOrder, Shipment]:
     key = SHIPMENT.key(order_id=order_id, shipment_id=shipment_id)
     order, shipment = shop.table.get_neighbours(ORDER.key(order_id=order_id), key)
     if order is None or shipment is None:
@@ -223,7 +227,7 @@ def _get_order_and_shipment(shop: Shop, order_id: str, shipment_id: str) -> tupl
     return order, shipment
 
 
-def list_shipments_of_order(shop: Shop, caller: Caller, order_id: str) -> tuple[Shipment, ...]:
+def list_shipments_of_order(shop: ShopContext, caller: Caller, order_id: str) -> tuple[Shipment, ...]:
     """Return the shipments of an order (access pattern A21).
 
     Only the order's customer, staff and the warehouse may see the shipments. For other callers, raises NotFound.
@@ -233,7 +237,9 @@ def list_shipments_of_order(shop: Shop, caller: Caller, order_id: str) -> tuple[
     return shop.table.query(SHIPMENTS_OF_ORDER, order_id=order_id, limit=MAX_SHIPMENTS).items
 
 
-def list_shipments_by_tracking(shop: Shop, caller: Caller, carrier: str, tracking_number: str) -> tuple[Shipment, ...]:
+def list_shipments_by_tracking(
+    shop: ShopContext, caller: Caller, carrier: str, tracking_number: str
+) -> tuple[Shipment, ...]:
     """Return the shipments with this tracking number that the caller may see (access pattern A21b).
 
     Staff and the warehouse see all shipments, customers see only their own shipments. Several shipments can have the
@@ -252,7 +258,7 @@ def normalize_carrier(name: str) -> str:
     return name.strip().lower()
 
 
-def get_order_for_packing(shop: Shop, caller: Caller, order_id: str) -> Order:
+def get_order_for_packing(shop: ShopContext, caller: Caller, order_id: str) -> Order:
     """Return an order so that the warehouse can pack its parcel. Only the warehouse and staff may call it.
 
     Raises NotAllowed, and NotFound if the order does not exist or is archived.

@@ -32,7 +32,7 @@ Owned = TypeVar("Owned", bound=HasCustomer)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shop:
+class ShopContext:
     """The context of every command: the table, the generator of ids, and the shop's settings.
 
     `pepper`: a function that returns the secret key for `digest` and `derive_id`; it is called on each use.
@@ -115,7 +115,7 @@ class Caller:
             raise NotAllowed(f"only {' or '.join(groups)} may do this")
 
 
-def delete_if_exists(shop: Shop, row: Row[T], pattern: Get[T], **known: str) -> bool:
+def delete_if_exists(shop: ShopContext, row: Row[T], pattern: Get[T], **known: str) -> bool:
     """Delete an item if it exists. Return whether it existed. Safe to repeat.
 
     `row`: the declaration of the item's type. `pattern`: the access pattern that reads the item. `known`: the values of
@@ -131,7 +131,7 @@ def delete_if_exists(shop: Shop, row: Row[T], pattern: Get[T], **known: str) -> 
     return retry_on_conflict(shop, attempt)
 
 
-def decide_with_eventual_reads(shop: Shop, decide: Callable[[Shop], R]) -> R:
+def decide_with_eventual_reads(shop: ShopContext, decide: Callable[[ShopContext], R]) -> R:
     """Run a command with eventually consistent reads. If it then does not write, run it again with consistent reads.
 
     Eventually consistent reads cost half as much, but may return an item as it was a moment ago. Use this function only
@@ -152,7 +152,7 @@ def decide_with_eventual_reads(shop: Shop, decide: Callable[[Shop], R]) -> R:
     return retry_on_conflict(shop, lambda: decide(shop))
 
 
-def retry_on_conflict(shop: Shop, decide: Callable[[], R]) -> R:
+def retry_on_conflict(shop: ShopContext, decide: Callable[[], R]) -> R:
     """Run `decide`, which reads items and writes them conditionally, and return its result.
 
     If an item changed after `decide` read it, `decide` is run again. This is safe because a rejected write changes

@@ -20,7 +20,7 @@ from functions.dynamodb.writes import Write, WriteConflict, add_with_minimum
 from functions.model.entities import Line, Order, Product, Stock, hash_to_bucket
 from functions.model.errors import NotFound, OutOfStock
 from functions.model.table import STOCK, stock_key, stock_row
-from functions.shop.shop import Shop
+from functions.shop.shop import ShopContext
 
 MAX_STOCK_WRITES = 90
 """The maximum number of stock writes for one order.
@@ -101,7 +101,7 @@ def leave_busy_part(order: Order, product: Product) -> Order:
     return replace(order, lines={**order.lines, product.product_id: _with_shares(line, shares)})
 
 
-def assign_available_parts(shop: Shop, order: Order, products: Mapping[str, Product]) -> Order:
+def assign_available_parts(shop: ShopContext, order: Order, products: Mapping[str, Product]) -> Order:
     """Read the stock, and choose for each order line stock parts that now have enough pieces together.
 
     Stock parts are the items that share a product's stock. If a product can be backordered, its missing pieces become
@@ -140,7 +140,7 @@ def _first_part(order: Order, product: Product) -> int:
     return product.active_parts[hash_to_bucket(order.order_id, product.active_part_count)]
 
 
-def get_stock_levels(shop: Shop, products: Mapping[str, Product], *, consistent: bool) -> dict[str, StockLevels]:
+def get_stock_levels(shop: ShopContext, products: Mapping[str, Product], *, consistent: bool) -> dict[str, StockLevels]:
     """Return the stock of these products by product id.
 
     All parts are read, also those that are not active any more: they may contain goods that were given back. One

@@ -19,7 +19,7 @@ from functions.model.entities import FIRST_SEPARATE_PART, Product, SeparateStock
 from functions.model.errors import NotFound
 from functions.model.patterns import PRODUCT_BY_ID
 from functions.model.table import stock_key, stock_row
-from functions.shop.shop import Shop
+from functions.shop.shop import ShopContext
 from functions.shop.stock import PartOutOfStock, add_to_part, get_stock_levels
 
 MOVE_ROUNDS = 4
@@ -76,7 +76,7 @@ def create_parts(
             yield put_if_absent(stock_row(part), made)
 
 
-def spread_stock(shop: Shop, product_id: str, wait: Callable[[], None] = lambda: None) -> None:
+def spread_stock(shop: ShopContext, product_id: str, wait: Callable[[], None] = lambda: None) -> None:
     """Move the pieces of a product until its active parts have equal quantities and all others are empty.
 
     `wait` is called before each move, to limit the rate.

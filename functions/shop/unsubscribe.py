@@ -10,19 +10,19 @@ from functions.dynamodb.keys import Instant
 from functions.dynamodb.sealed_text import NotSealed, open_text, seal_text
 from functions.model.errors import InvalidInput, NotFound
 from functions.shop.customers import update_settings
-from functions.shop.shop import Caller, Shop
+from functions.shop.shop import Caller, ShopContext
 
 MailKind = Literal["product_alerts"]
 """The kinds of mails with such a link. Each is a choice in the customer's settings of notifications."""
 PURPOSE = "unsubscribe"
 
 
-def create_unsubscribe_token(shop: Shop, customer_id: str, kind: MailKind) -> str:
+def create_unsubscribe_token(shop: ShopContext, customer_id: str, kind: MailKind) -> str:
     """Return the token for the links in a mail of a kind that a customer gets now."""
     return seal_text(shop.digest(PURPOSE), PURPOSE, f"{kind} {shop.now_instant()} {customer_id}")
 
 
-def unsubscribe(shop: Shop, token: str) -> bool:
+def unsubscribe(shop: ShopContext, token: str) -> bool:
     """Turn off the mails that a token names, for its customer. Safe to repeat. Returns whether they are off.
 
     They stay on if the customer turned them on after the mail with the token. Does nothing if the customer was erased:

@@ -19,7 +19,7 @@ from functions.dynamodb.writes import ConditionFailed, WriteConflict, add_if_bet
 from functions.model.entities import WriteLimit
 from functions.model.errors import TooManyWrites
 from functions.model.table import WRITE_LIMIT
-from functions.shop.shop import Shop, retry_on_conflict
+from functions.shop.shop import ShopContext, retry_on_conflict
 
 UNCOUNTED_WRITES = 2
 CLOCK_TOLERANCE_MS = 10_000
@@ -51,7 +51,7 @@ class WriteLimiter:
         self._burst_ms = burst * self._interval_ms
         self._customers: dict[str, RememberedCustomer] = {}
 
-    def count_write(self, shop: Shop, customer_id: str) -> None:
+    def count_write(self, shop: ShopContext, customer_id: str) -> None:
         """Count a write of a customer. Raises TooManyWrites if the customer must wait, and TableBusy."""
         now_ms = _epoch_ms(shop)
         customer = self._remember(customer_id, now_ms)
@@ -83,7 +83,7 @@ class WriteLimiter:
         """Return the latest `used_until_ms` with which a write is accepted."""
         return now_ms + self._burst_ms - self._interval_ms
 
-    def _count_in_table(self, shop: Shop, customer_id: str, customer: RememberedCustomer) -> None:
+    def _count_in_table(self, shop: ShopContext, customer_id: str, customer: RememberedCustomer) -> None:
         """Count a write and the uncounted writes in the item. Raises WriteConflict if the item is not as remembered."""
         now_ms, amount = _epoch_ms(shop), (customer.uncounted + 1) * self._interval_ms
         latest = self._latest(now_ms)
@@ -104,5 +104,5 @@ class WriteLimiter:
             raise WriteConflict(WRITE_LIMIT.type) from None
 
 
-def _epoch_ms(shop: Shop) -> int:
+def _epoch_ms(shop: ShopContext) -> int:
     return int(shop.now().timestamp() * 1000)

@@ -27,7 +27,7 @@ from functions.model.table import ACTIVITY, EXPIRY_MARKER, ORDER, REFUND, ROWS_B
 from functions.shop.archive import replace_order_with_stub, start_archiving
 from functions.shop.fulfilment import fulfil_order
 from functions.shop.refund_processing import ProviderRefundState, process_refund
-from functions.shop.shop import Shop
+from functions.shop.shop import ShopContext
 from local.seed.memory_table import MemoryTable
 
 REACTION_DELAY = timedelta(seconds=1)
@@ -50,7 +50,7 @@ class MemoryShop:
         self.archive: dict[str, bytes] = {}
         self.unshipped: dict[str, dict[str, Any]] = {}
         self.table = MemoryTable(lambda: self.now)
-        self.shop = Shop(
+        self.shop = ShopContext(
             table=Table(
                 client=cast(Any, self.table),  # it has the methods that the shop calls
                 name="memory",

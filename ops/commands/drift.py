@@ -26,7 +26,7 @@ from functions.dynamodb.writes import WriteConflict
 from functions.model.entities import SweepSegment
 from functions.model.patterns import ORDER_ITEM_COLLECTION
 from functions.model.table import ACTIVITY, COMPANY, CONTRIBUTION, CUSTOMER, ORDER, RETURN, REVIEW
-from functions.shop.shop import Shop
+from functions.shop.shop import ShopContext
 from ops import targets
 from ops.item_keys import ItemKey, item_key, load_existing, match_key
 from ops.repair.copy_checks import (
@@ -108,7 +108,7 @@ class DriftCheck:
     at the same time. If `checkpoint` is None, a total is repaired only if it has not changed since it was read.
     """
 
-    shop: Shop
+    shop: ShopContext
     repair: bool = False
     pause_seconds: float = PAUSE_SECONDS
     report_discrepancy: ReportDiscrepancy = lambda fault: None
@@ -401,11 +401,11 @@ class ItemCheck:
     primary items by key.
     """
 
-    find_discrepancies: Callable[[Shop, Image, ImagesByKey], Iterable[Discrepancy]]
+    find_discrepancies: Callable[[ShopContext, Image, ImagesByKey], Iterable[Discrepancy]]
     sources: Callable[[Image], Sequence[ItemKey]]
 
 
-def _check_order(shop: Shop, order_id: str) -> list[Discrepancy]:
+def _check_order(shop: ShopContext, order_id: str) -> list[Discrepancy]:
     images = shop.table.query_partition_raw(ORDER_ITEM_COLLECTION, order_id=order_id)
     counted = [read_source(one) for one in images if any(match_key(row, item_key(one)) for row in (ORDER, RETURN))]
     return [*find_order_discrepancies(shop, order_id, images), *find_contribution_discrepancies(shop, counted)]

@@ -26,7 +26,7 @@ from functions.dynamodb.errors import Unreadable
 from functions.dynamodb.keys import InvalidKeyValue
 from functions.model.entities import Sweep
 from functions.model.table import ROWS_BY_TYPE
-from functions.shop.shop import Shop
+from functions.shop.shop import ShopContext
 from ops import migrations, targets
 from ops.cli_errors import UsageError
 from ops.item_codec import decode_item, encode_item
@@ -121,7 +121,7 @@ def is_down(sweep: Sweep | None) -> bool:
 
 
 def run_migration(
-    shop: Shop,
+    shop: ShopContext,
     planned: PlannedMigration,
     *,
     by: str,
@@ -155,13 +155,13 @@ def run_migration(
         return sweep(shop.table, act, checkpoint=checkpoint, **sweep_options)
 
 
-def _mark_done(shop: Shop, planned: PlannedMigration, by: str) -> SweepResult:
+def _mark_done(shop: ShopContext, planned: PlannedMigration, by: str) -> SweepResult:
     """Store in the table that a migration is done. No scan is needed, because this migration changes no item."""
     with Checkpoint(shop.table, TOOL, planned.version, planned.task, by=by):
         return SweepResult()
 
 
-def build_migration_action(shop: Shop, migration: Migration, task: str, *, dry: bool = False) -> ItemAction:
+def build_migration_action(shop: ShopContext, migration: Migration, task: str, *, dry: bool = False) -> ItemAction:
     """Return the function that a migration runs on each item. It transforms the item and writes the result.
 
     `task`: "up" or "down". `dry`: write nothing.
@@ -215,12 +215,12 @@ def migrate_image(step: TransformItem, image: Image) -> Image:
 
 
 # show migrations ------------------------------------------------------------------------------------------------------
-def load_state(shop: Shop, known: Migrations) -> dict[str, Sweep]:
+def load_state(shop: ShopContext, known: Migrations) -> dict[str, Sweep]:
     """Return the stored progress of these migrations, by version."""
     return load_sweeps(shop.table, TOOL, list(known))
 
 
-def describe_migrations(shop: Shop, known: Migrations) -> Iterator[str]:
+def describe_migrations(shop: ShopContext, known: Migrations) -> Iterator[str]:
     """Yield a line with the state of each migration, and a line for each item that the migration skipped."""
     sweeps, now = load_state(shop, known), shop.now_instant()
     if not known:

@@ -25,7 +25,7 @@ from functions.model.table import ACTIVITY, ROWS_BY_TYPE
 from functions.model.timelines import merge_timeline
 from functions.shop.archive import REFUNDS_IN_FLIGHT
 from functions.shop.order_notifications import query_notifications_of_order
-from functions.shop.shop import Shop
+from functions.shop.shop import ShopContext
 from ops import targets
 from ops.cli_errors import RecordNotFound
 from ops.item_codec import decode_item
@@ -81,7 +81,7 @@ Each key is the last word of `Discrepancy.kind`, such as "orphaned" in "snapshot
 """
 
 
-def compare_copies(shop: Shop, order_id: str) -> JsonObject:
+def compare_copies(shop: ShopContext, order_id: str) -> JsonObject:
     """Compare each copy of an order (an item that is derived from it) with its expected content.
 
     The rules are those of the `drift` command. Returns a dict with the state of each copy.

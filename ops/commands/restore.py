@@ -52,7 +52,7 @@ from functions.model.timelines import append_entry
 from functions.shop.archive import TYPES_KEPT_IN_TABLE
 from functions.shop.cancellation import put_expiry_marker
 from functions.shop.payments import apply_kept_events
-from functions.shop.shop import Shop, retry_on_conflict
+from functions.shop.shop import ShopContext, retry_on_conflict
 from ops import targets
 from ops.cli_errors import UsageError
 from ops.scan.checkpoint import Checkpoint
@@ -121,7 +121,7 @@ RestoreOutcome = RestoredOrder | Literal["already in the table", "no such order"
 
 
 def restore_order(
-    shop: Shop,
+    shop: ShopContext,
     fetch: FetchObject,
     order_id: str,
     *,
@@ -185,7 +185,7 @@ def restore_order(
     return outcome
 
 
-def _fetch_images(shop: Shop, fetch: FetchObject, stub: ArchivedOrder) -> list[Image]:
+def _fetch_images(shop: ShopContext, fetch: FetchObject, stub: ArchivedOrder) -> list[Image]:
     """Return the items in the S3 object of an archived order, in DynamoDB JSON.
 
     `stub`: the archived order. Raises WriteConflict if the archived order has changed since it was read, for example
@@ -341,7 +341,7 @@ def _replace_stub(stub: ArchivedOrder, image: Image) -> Write[Any]:
 
 
 def restore_orders_placed(
-    shop: Shop,
+    shop: ShopContext,
     fetch: FetchObject,
     since: Instant,
     until: Instant,
@@ -470,7 +470,7 @@ class _RestoreTally:
         self.bar.print_line(f"{order_id}: {says}")
 
 
-def _restore_all(shop: Shop, fetch: FetchObject, args: argparse.Namespace) -> _RestoreTally:
+def _restore_all(shop: ShopContext, fetch: FetchObject, args: argparse.Namespace) -> _RestoreTally:
     how: Any = {
         "keep_days": args.keep_days,
         "dry": args.dry_run,

@@ -14,7 +14,7 @@ from functions.dynamodb.stream_batch import item_key_of
 from functions.model import changes
 from functions.model.retention import MAX_REPLAY_AGE_DAYS
 from functions.runtime.queue_batch import parse_event
-from functions.shop.shop import Shop
+from functions.shop.shop import ShopContext
 from ops.cli_errors import RecordNotFound
 from ops.failures.failure_store import DeadLetter, FailureEntry, FailureRepository, event_detail_in, sort_newest_first
 from ops.repair import rebuild
@@ -76,7 +76,7 @@ class RedriveResult:
 
 def redrive_entries(
     failures: FailureRepository,
-    shop: Shop,
+    shop: ShopContext,
     publish: PublishEvents,
     is_selected: Callable[[FailureEntry], bool],
     *,
@@ -121,7 +121,7 @@ def redrive_entries(
 @dataclass
 class _RedriveRun:
     failures: FailureRepository
-    shop: Shop
+    shop: ShopContext
     publish: PublishEvents
     letters: Mapping[str, DeadLetter]
     result: RedriveResult

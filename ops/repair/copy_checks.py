@@ -29,7 +29,7 @@ from functions.model.table import (
     SALE,
 )
 from functions.model.timelines import merge_timeline
-from functions.shop.shop import Shop
+from functions.shop.shop import ShopContext
 from ops.item_keys import ItemKey, item_key, load_existing, match_key
 from ops.repair.order_history import change_ids, expected_log_entries, read_timeline
 from ops.scan.sweep import rewrite_item
@@ -60,7 +60,7 @@ class Discrepancy:
     expected: Image | None
     source: SourceItem
 
-    def repair(self, shop: Shop) -> None:
+    def repair(self, shop: ShopContext) -> None:
         """Replace the wrong item by the expected item, or delete the wrong item if there should be none.
 
         Safe to repeat. Raises WriteConflict, and writes nothing, if the wrong item or its primary item has
@@ -148,7 +148,7 @@ def find_missing_company(image: Image, companies: ImagesByKey) -> Iterator[Discr
         yield Discrepancy("company missing", item_key(image), image, expected, source)
 
 
-def find_wrong_member_count(shop: Shop, image: Image) -> Iterator[Discrepancy]:
+def find_wrong_member_count(shop: ShopContext, image: Image) -> Iterator[Discrepancy]:
     """Yield a discrepancy if a company does not store the number of its members. `image`: the company.
 
     The members are counted in an index. If it does not show the last change yet, the second check finds another number.
@@ -173,7 +173,7 @@ def find_order(images: ImagesByKey, order_id: str) -> SourceItem:
 
 
 # check the copies of one order ----------------------------------------------------------------------------------------
-def find_order_discrepancies(shop: Shop, order_id: str, images: Sequence[Image]) -> Iterator[Discrepancy]:
+def find_order_discrepancies(shop: ShopContext, order_id: str, images: Sequence[Image]) -> Iterator[Discrepancy]:
     """Yield the missing and wrong copies of one order, and the copies that the order must not have.
 
     A copy is an item or attribute that is derived from another item: a snapshot, a log entry, or the customer's name.
@@ -240,7 +240,7 @@ the lowest accepted version to the version of the expected copy is correct.
 """
 
 
-def _expected_snapshots(shop: Shop, row: Row[Any], item: Any) -> ExpectedCopies:
+def _expected_snapshots(shop: ShopContext, row: Row[Any], item: Any) -> ExpectedCopies:
     """Return the snapshots that a primary item must have. Snapshots whose ttl has passed are left out."""
     if isinstance(item, Mapping):
         return {}
@@ -252,7 +252,7 @@ def _expected_snapshots(shop: Shop, row: Row[Any], item: Any) -> ExpectedCopies:
     }
 
 
-def _check_customer_name(shop: Shop, order: Order, image: Image) -> Iterator[Discrepancy]:
+def _check_customer_name(shop: ShopContext, order: Order, image: Image) -> Iterator[Discrepancy]:
     """Yield a discrepancy if an open order does not store its customer's current name.
 
     The order also stores `customer_version`: the version of the customer item from which the name was copied. A
@@ -325,7 +325,7 @@ def activity_sources(image: Image) -> list[ItemKey]:
     return [item_key(ORDER.key(order_id=_order_id(image)))]
 
 
-def find_activity_discrepancies(shop: Shop, image: Image, sources: ImagesByKey) -> Iterator[Discrepancy]:
+def find_activity_discrepancies(shop: ShopContext, image: Image, sources: ImagesByKey) -> Iterator[Discrepancy]:
     """Yield a discrepancy if an entry of a customer's activity log records a change that no order of this customer had.
 
     If the order is archived, also yield a discrepancy if the content of the entry is wrong. If the order is not

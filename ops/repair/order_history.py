@@ -12,7 +12,7 @@ from functions.model.changes import Change, past_change
 from functions.model.entities import ArchivedOrder, Order
 from functions.model.table import EARLIER_TIMELINE, ORDER
 from functions.model.timelines import OrderEvent, merge_timeline
-from functions.shop.shop import Shop
+from functions.shop.shop import ShopContext
 
 TIMELINE_ROWS = {row.type: row for row in (ORDER, EARLIER_TIMELINE)}
 """The rows of the items that contain the timeline of an order, by item type."""
@@ -39,7 +39,7 @@ def list_status_changes(order: Order, partition: Sequence[Image]) -> list[Change
     return found
 
 
-def expected_log_entries(shop: Shop, order: Order, partition: Sequence[Image]) -> Iterator[tuple[Row[Any], Any]]:
+def expected_log_entries(shop: ShopContext, order: Order, partition: Sequence[Image]) -> Iterator[tuple[Row[Any], Any]]:
     """Yield the log entries that an order must have and that have not expired, as (row, entry).
 
     The row is the declaration of the log in model/table.py. `partition`: all items of the order's partition.

@@ -28,7 +28,7 @@ from functions.model.patterns import ORDER_ITEM_COLLECTION
 from functions.model.retention import MAX_REPLAY_AGE_DAYS
 from functions.model.states import CLOSED_STATUSES
 from functions.model.table import EXPIRY_MARKER, ROWS_BY_TYPE
-from functions.shop.shop import Shop, retry_on_conflict
+from functions.shop.shop import ShopContext, retry_on_conflict
 from ops.repair.copy_checks import Discrepancy, find_order_discrepancies
 from ops.repair.order_history import list_status_changes
 from ops.scan.checkpoint import Checkpoint
@@ -45,7 +45,7 @@ ENDED_STATES = {*CLOSED_STATUSES, "ARCHIVING"}
 TTL_IDENTITY = {"type": "Service", "principalId": "dynamodb.amazonaws.com"}
 
 
-def make_publisher(shop: Shop, client: Any, bus_name: str) -> PublishEvents:
+def make_publisher(shop: ShopContext, client: Any, bus_name: str) -> PublishEvents:
     """Return a function that publishes events to this event bus, and retries the events that the bus rejects."""
 
     def publish(details: Sequence[Mapping[str, Any]]) -> None:
@@ -63,7 +63,7 @@ def make_publisher(shop: Shop, client: Any, bus_name: str) -> PublishEvents:
     return publish
 
 
-def redrive_record(shop: Shop, publish: PublishEvents, record: Record) -> None:
+def redrive_record(shop: ShopContext, publish: PublishEvents, record: Record) -> None:
     """Process a stored stream record again: update totals, copies and logs, and publish the record's event.
 
     `record`: the record in the format of a Lambda event. Safe to repeat. Raises Permanent if this version of the code
@@ -84,7 +84,7 @@ def redrive_record(shop: Shop, publish: PublishEvents, record: Record) -> None:
 
 
 def rebuild_copies(
-    shop: Shop,
+    shop: ShopContext,
     *,
     dry: bool = False,
     progress: SweepProgress | None = None,
@@ -109,7 +109,7 @@ def rebuild_copies(
 
 
 def republish_events(
-    shop: Shop,
+    shop: ShopContext,
     publish: PublishEvents,
     *,
     progress: SweepProgress | None = None,
@@ -153,7 +153,7 @@ a second time after a pause, because the Lambda functions that read the stream m
 """
 
 
-def refresh_copies(shop: Shop, item: Any, *, dry: bool = False) -> bool:
+def refresh_copies(shop: ShopContext, item: Any, *, dry: bool = False) -> bool:
     """Write the missing or outdated copies and log entries of a primary item, and add the item to its totals.
 
     A primary item is an item from which copies and totals are derived. For an order, the customer's current name is
@@ -178,7 +178,7 @@ def refresh_copies(shop: Shop, item: Any, *, dry: bool = False) -> bool:
     return bool(faults or counting)
 
 
-def _find_rebuilt(shop: Shop, order: Order | ArchivedOrder) -> list[Discrepancy]:
+def _find_rebuilt(shop: ShopContext, order: Order | ArchivedOrder) -> list[Discrepancy]:
     """Return the wrong or missing copies and log entries of an order, of the kinds that `refresh_copies` repairs."""
     images = shop.table.query_partition_raw(ORDER_ITEM_COLLECTION, order_id=order.order_id)
     found = find_order_discrepancies(shop, order.order_id, images)
@@ -186,14 +186,14 @@ def _find_rebuilt(shop: Shop, order: Order | ArchivedOrder) -> list[Discrepancy]
 
 
 # changes to publish again ---------------------------------------------------------------------------------------------
-def _change_to_current_status(shop: Shop, order: Order) -> Iterator[Change]:
+def _change_to_current_status(shop: ShopContext, order: Order) -> Iterator[Change]:
     """Yield the change that brought an order to its current status, even if later changes kept this status."""
     if order.status != "ARCHIVING":  # the change to ARCHIVING has no event
         beside = shop.table.query_partition_raw(ORDER_ITEM_COLLECTION, order_id=order.order_id)
         yield from list_status_changes(order, beside)[-1:]
 
 
-def _expiry_change(shop: Shop, order: Order) -> Iterator[Change]:
+def _expiry_change(shop: ShopContext, order: Order) -> Iterator[Change]:
     """If a closed order has no expiry marker, yield the change "the marker has expired". Otherwise yield nothing.
 
     An expiry marker is an item with a ttl. When DynamoDB deletes the marker, an event is published, and this event

@@ -32,7 +32,7 @@ from functions.model import totals
 from functions.model.entities import Contribution
 from functions.model.retention import EFFECT_DAYS, SEASON_OPEN_DAYS
 from functions.model.table import ARCHIVED_ORDER, BEST_SELLER, CONTRIBUTION, ORDER, RETURN, REVIEW, SALES_MINUTE
-from functions.shop.shop import Shop, retry_on_conflict
+from functions.shop.shop import ShopContext, retry_on_conflict
 from ops.item_keys import ItemKey, item_key, load_existing, match_key
 from ops.repair.copy_checks import (
     Discrepancy,
@@ -54,7 +54,7 @@ GuardWrites = Callable[[], Sequence[Write[Any]]]
 
 
 # contributions --------------------------------------------------------------------------------------------------------
-def find_contribution_discrepancies(shop: Shop, items: Sequence[SourceItem]) -> Iterator[Discrepancy]:
+def find_contribution_discrepancies(shop: ShopContext, items: Sequence[SourceItem]) -> Iterator[Discrepancy]:
     """Yield the missing, wrong and orphaned contributions of these orders, returns and reviews to totals.
 
     A contribution is an item that records how much one order, return or review (its source item) adds to totals. Here,
@@ -294,7 +294,7 @@ class TotalsCheck:
     only if it has not changed since the check read it.
     """
 
-    shop: Shop
+    shop: ShopContext
     contributions: list[Discrepancy]
     differences: dict[str, TotalDifference]
     final_totals: int = 0
@@ -401,7 +401,7 @@ class TotalsCheck:
 
 
 def scan_totals(
-    shop: Shop, *, after_page: Sequence[AfterPage] = (), progress: SweepProgress | None = None
+    shop: ShopContext, *, after_page: Sequence[AfterPage] = (), progress: SweepProgress | None = None
 ) -> TotalsScan:
     """Scan the whole table and return its totals, contributions and returns.
 
@@ -418,7 +418,7 @@ def scan_totals(
 
 
 def check_totals(
-    shop: Shop,
+    shop: ShopContext,
     totals_scan: TotalsScan,
     contributions: Sequence[Discrepancy],
     *,
@@ -501,7 +501,7 @@ def _is_suspect(where: str, totals_scan: TotalsScan) -> bool:
     return any(there_are.get(name, 0) != counted[name] for name in {*there_are, *counted})
 
 
-def _write_contribution(shop: Shop, contribution: Discrepancy, added: Amounts, guard: GuardWrites) -> bool:
+def _write_contribution(shop: ShopContext, contribution: Discrepancy, added: Amounts, guard: GuardWrites) -> bool:
     """Replace a wrong contribution by the correct one, and add the amounts in `added` to totals, in one transaction.
 
     A contribution is an item that records how much one order, return or review (its source item) adds to totals.
@@ -579,7 +579,7 @@ def _parse_key(where: str) -> ItemKey:
     return partition, sort
 
 
-def is_final(shop: Shop, where: str) -> bool:
+def is_final(shop: ShopContext, where: str) -> bool:
     """Return whether a total can no longer change. `where`: its key as "PK / SK".
 
     The total of a best seller is final some days after its month has ended. The sales total of a minute is final when

@@ -25,7 +25,7 @@ from functions.model import changes
 from functions.model.metrics import MetricDefinition
 from functions.model.patterns import UNMATCHED_PAYMENTS_BY_DATE
 from functions.runtime import clients, environment, secrets
-from functions.shop.shop import Shop
+from functions.shop.shop import ShopContext
 from local.dynamodb_engine import REGION
 from ops import targets
 from ops.failures.failure_store import FailureRepository
@@ -385,7 +385,7 @@ def skip_pauses(scene: Scene) -> None:
     def passing(seconds: float) -> None:
         harness.clock_offset += timedelta(seconds=seconds)
 
-    def shop(table_name: str, **settings: Any) -> Shop:
+    def shop(table_name: str, **settings: Any) -> ShopContext:
         made = wired(table_name, **settings)
         return replace(made, table=replace(made.table, sleep=passing, clock=harness.now))
 

@@ -17,7 +17,7 @@ from functions.model.errors import IdempotencyKeyReused
 from functions.model.totals import ContributionChange
 from functions.runtime import clients
 from functions.shop import cancellation, discounts, orders, payments, placing, refund_processing, refunds, returns
-from functions.shop.shop import Shop
+from functions.shop.shop import ShopContext
 from local.expiry import expire_until, kept_items
 from tests.support.actors import report_dispute
 from tests.support.archiving import (
@@ -291,7 +291,7 @@ def test_an_order_with_an_amount_that_no_total_includes_yet_is_archived_after_it
     """A recovery was killed after it wrote the copies, and the totals of the month are still open."""
     update_totals = copies_reader.update_totals
 
-    def update_others(shop: Shop, todo: ContributionChange) -> None:
+    def update_others(shop: ShopContext, todo: ContributionChange) -> None:
         if todo.source_type != uncounted:
             update_totals(shop, todo)
 

@@ -27,7 +27,7 @@ from functions.runtime.scheduled_jobs import RunIncomplete
 from functions.runtime.time_limit import MARGIN_SECONDS
 from functions.shop import cancellation, companies, customers, follows, orders, placing, products, reviews, shipments
 from functions.shop.erasure import SETTLE_PERIOD, erase_customer
-from functions.shop.shop import Caller, Shop
+from functions.shop.shop import Caller, ShopContext
 from local.expiry import expire_until
 from tests.support.client_faults import crash_at
 from tests.support.harness import READERS, STAFF, WAREHOUSE, ShopHarness
@@ -478,7 +478,7 @@ def test_a_failing_erasure_blocks_no_other_customer_and_no_cleanup(
         erase_customer(harness.shop, person, person.id)
     walk = customer_erasure.erase_customer_data
 
-    def erase(shop: Shop, archive_bucket: str, customer: ErasedCustomer, *rest: Any) -> Any:
+    def erase(shop: ShopContext, archive_bucket: str, customer: ErasedCustomer, *rest: Any) -> Any:
         if customer.customer_id == first.id:
             raise RuntimeError("out of order")
         return walk(shop, archive_bucket, customer, *rest)
@@ -555,7 +555,7 @@ def test_runs_without_time_for_all_begin_with_different_customers(
     walked: set[str] = set()
     erase = customer_erasure.erase_customer_data
 
-    def note(shop: Shop, bucket: str, customer: ErasedCustomer, *rest: Any) -> Any:
+    def note(shop: ShopContext, bucket: str, customer: ErasedCustomer, *rest: Any) -> Any:
         walked.add(customer.customer_id)
         return erase(shop, bucket, customer, *rest)
 

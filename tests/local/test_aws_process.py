@@ -189,7 +189,7 @@ def template() -> dict[str, Any]:
 
 
 @dataclass
-class Shop:
+class ShopContext:
     """A deployed shop, and one user of it."""
 
     aws: LocalAws
@@ -238,7 +238,7 @@ class Shop:
 
 
 @pytest.fixture(scope="module")
-def started_shop(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
+def started_shop(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ShopContext]:
     folder = tmp_path_factory.mktemp("shop")
     source, checkpoint = folder / "functions", folder / "checkpoint.json"
     source.mkdir()
@@ -252,13 +252,13 @@ def started_shop(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> It
     )
     try:
         stack = deploy.deploy(aws, STACK_NAME, template(), source)
-        yield Shop(aws, stack, source, checkpoint, users.get_access_token(aws, stack, "staff"))
+        yield ShopContext(aws, stack, source, checkpoint, users.get_access_token(aws, stack, "staff"))
     finally:
         processes.stop(folder / "aws")
 
 
 @pytest.fixture
-def shop(started_shop: Shop) -> Shop:
+def shop(started_shop: ShopContext) -> ShopContext:
     """The shared shop of these tests, in its first deployed state, regardless of changes by another test."""
     (started_shop.source / "handler.py").write_text(HANDLER)
     started_shop.stack = deploy.deploy(started_shop.aws, STACK_NAME, template(), started_shop.source)
@@ -280,7 +280,7 @@ def wait_for(condition: Any, seconds: float = 15) -> None:
         time.sleep(0.02)
 
 
-def test_a_request_becomes_an_event_an_object_and_a_mail(shop: Shop, engine: Engine) -> None:
+def test_a_request_becomes_an_event_an_object_and_a_mail(shop: ShopContext, engine: Engine) -> None:
     engine.create_table(
         "seen-by-functions",
         {
@@ -300,19 +300,19 @@ def test_a_request_becomes_an_event_an_object_and_a_mail(shop: Shop, engine: Eng
     assert (mail["To"], mail["BodyText"]) == (["alice@example.com"], "Thank you")
 
 
-def test_the_authorizer_rejects_a_missing_and_a_forged_token(shop: Shop) -> None:
+def test_the_authorizer_rejects_a_missing_and_a_forged_token(shop: ShopContext) -> None:
     assert shop.request("/orders")[0] == 401
     assert shop.request("/orders", Authorization=f"Bearer {shop.token[:-4]}AAAA")[0] == 401
 
 
-def test_the_authorizer_refuses_a_token_that_is_expired_or_of_another_issuer_client_or_key(shop: Shop) -> None:
+def test_the_authorizer_refuses_a_token_that_is_expired_or_of_another_issuer_client_or_key(shop: ShopContext) -> None:
     right = resign_token(shop.token, read_pool_key(shop.aws, shop.stack))
     assert shop.request("/orders", Authorization=f"Bearer {right}")[0] == 200
     for why, token in invalid_tokens(shop.aws, shop.stack, shop.token).items():
         assert shop.request("/orders", Authorization=f"Bearer {token}")[0] == 401, why
 
 
-def test_resources_that_the_deploy_ignores_are_created_after_it(shop: Shop) -> None:
+def test_resources_that_the_deploy_ignores_are_created_after_it(shop: ShopContext) -> None:
     [archive] = boto3.client("events", **shop.aws.client_options).list_archives()["Archives"]
     assert (archive["State"], archive["RetentionDays"]) == ("ENABLED", 30)
     _, headers, _ = shop.request("/orders", "OPTIONS", Origin="https://shop.example")
@@ -333,7 +333,9 @@ def ask(port: int, method: str, path: str, headers: dict[str, str], body: str = 
 
 @pytest.mark.parametrize("path", ["/", "/guessed", "/guessed/", "//", "/000000000000/queue"])
 @pytest.mark.parametrize("method", ["POST", "GET", "OPTIONS"])
-def test_the_local_aws_handles_no_request_without_the_key_of_this_start(shop: Shop, method: str, path: str) -> None:
+def test_the_local_aws_handles_no_request_without_the_key_of_this_start(
+    shop: ShopContext, method: str, path: str
+) -> None:
     status, body = ask(shop.aws.address.port, method, path, SECRETS | SIGNED, "{}")
     assert (status, json.loads(body)["detail"]) == (
         403,
@@ -342,14 +344,14 @@ def test_the_local_aws_handles_no_request_without_the_key_of_this_start(shop: Sh
     assert ask(shop.aws.address.port, "POST", f"/{shop.aws.address.key}/", SECRETS | SIGNED, "{}")[0] == 200
 
 
-def test_the_local_aws_opens_no_websocket_without_the_key(shop: Shop) -> None:
+def test_the_local_aws_opens_no_websocket_without_the_key(shop: ShopContext) -> None:
     upgrade = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13"}
     headers = upgrade | {"Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ=="}
     for port in (shop.aws.address.port, shop.aws.address.public_port):
         assert ask(port, "GET", "/_aws/execute-api/orderstream/$default", headers)[0] == 403
 
 
-def test_the_key_is_new_at_each_start_and_in_a_file_of_its_user_alone(shop: Shop) -> None:
+def test_the_key_is_new_at_each_start_and_in_a_file_of_its_user_alone(shop: ShopContext) -> None:
     before = shop.aws.address.key
     assert len(before) >= 43, "256 bits"
     assert (shop.aws.directory / "address.json").stat().st_mode & 0o777 == 0o600
@@ -359,7 +361,7 @@ def test_the_key_is_new_at_each_start_and_in_a_file_of_its_user_alone(shop: Shop
 
 
 @pytest.mark.parametrize("path", ["/", "/_ministack/ses/messages", "/_ministack/reset", "/oauth2/token", "/KEY/"])
-def test_behind_the_public_port_there_is_nothing_but_the_api(shop: Shop, path: str) -> None:
+def test_behind_the_public_port_there_is_nothing_but_the_api(shop: ShopContext, path: str) -> None:
     """Each of these paths is ministack's own on its internal port."""
     path = path.replace("KEY", shop.aws.address.key)
     headers = SECRETS | SIGNED | {"X-Amz-Date": "20261121T000000Z"}
@@ -377,12 +379,12 @@ def test_behind_the_public_port_there_is_nothing_but_the_api(shop: Shop, path: s
         {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"},
     ],
 )
-def test_the_public_port_refuses_other_names_and_other_pages(shop: Shop, headers: dict[str, str]) -> None:
+def test_the_public_port_refuses_other_names_and_other_pages(shop: ShopContext, headers: dict[str, str]) -> None:
     status, body = ask(shop.aws.address.public_port, "GET", "/me", {**headers, "Authorization": f"Bearer {shop.token}"})
     assert (status, json.loads(body)["title"]) == (403, "Forbidden")
 
 
-def test_a_user_signs_in_at_the_public_port(shop: Shop) -> None:
+def test_a_user_signs_in_at_the_public_port(shop: ShopContext) -> None:
     def sign_in(body: str, content_type: str = "application/json") -> tuple[int, Any]:
         headers = {"Content-Type": content_type}
         status, answer = ask(shop.aws.address.public_port, "POST", "/local/tokens", headers, body)
@@ -407,7 +409,7 @@ def test_sign_in_is_rejected_before_the_stack_exists(engine: Engine, tmp_path: P
         aws.stop()
 
 
-def test_a_function_that_takes_too_long_is_a_problem_document(shop: Shop) -> None:
+def test_a_function_that_takes_too_long_is_a_problem_document(shop: ShopContext) -> None:
     impatient = template()
     impatient["Resources"]["Api"]["Properties"]["Timeout"] = 1
     deploy.deploy(shop.aws, STACK_NAME, impatient, shop.source)
@@ -419,7 +421,7 @@ def test_a_function_that_takes_too_long_is_a_problem_document(shop: Shop) -> Non
     )
 
 
-def test_a_function_sees_how_much_of_its_timeout_is_left(shop: Shop) -> None:
+def test_a_function_sees_how_much_of_its_timeout_is_left(shop: ShopContext) -> None:
     whole_ms = 1000 * template()["Resources"]["Api"]["Properties"]["Timeout"]
     for _ in range(2):
         before, after = shop.get("/time")["remaining_ms"]
@@ -427,7 +429,7 @@ def test_a_function_sees_how_much_of_its_timeout_is_left(shop: Shop) -> None:
         assert before - 2000 < after <= before - 200
 
 
-def test_while_the_shop_is_far_behind_a_new_order_gets_a_problem_with_the_seconds_to_wait(shop: Shop) -> None:
+def test_while_the_shop_is_far_behind_a_new_order_gets_a_problem_with_the_seconds_to_wait(shop: ShopContext) -> None:
     file = shop.aws.directory.parent / backlog.FILE
     file.write_text(json.dumps([asdict(ConsumerLag("order_notification", 4_167, 600.0))]))
     try:
@@ -439,7 +441,7 @@ def test_while_the_shop_is_far_behind_a_new_order_gets_a_problem_with_the_second
     assert answer.json()["status"] == 429
 
 
-def test_slow_clients_do_not_block_other_clients(shop: Shop) -> None:
+def test_slow_clients_do_not_block_other_clients(shop: ShopContext) -> None:
     head = b"POST /me HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nContent-Length: 10\r\n\r\n{" % shop.aws.address.public_port
     at_once = 2 * (os.cpu_count() or 1)
     slow = [socket.create_connection(("127.0.0.1", shop.aws.address.public_port)) for _ in range(3 * at_once)]
@@ -452,12 +454,12 @@ def test_slow_clients_do_not_block_other_clients(shop: Shop) -> None:
             connection.close()
 
 
-def test_a_problem_document_of_a_function_is_forwarded_unchanged(shop: Shop) -> None:
+def test_a_problem_document_of_a_function_is_forwarded_unchanged(shop: ShopContext) -> None:
     status, _, body = shop.request("/fault", Authorization=f"Bearer {shop.token}")
     assert (status, body) == (500, {"type": "/docs#fault", "status": 500})
 
 
-def test_function_logs_are_in_a_file_and_the_newest_lines_in_their_log_group(shop: Shop) -> None:
+def test_function_logs_are_in_a_file_and_the_newest_lines_in_their_log_group(shop: ShopContext) -> None:
     for _ in range(3):
         shop.get("/me")
     lines = shop.aws.function_log.read_text().splitlines()
@@ -468,7 +470,7 @@ def test_function_logs_are_in_a_file_and_the_newest_lines_in_their_log_group(sho
     assert "ANY /{proxy+}" in messages
 
 
-def test_the_local_ses_refuses_mails_like_the_real_one_until_it_is_switched_off(shop: Shop) -> None:
+def test_the_local_ses_refuses_mails_like_the_real_one_until_it_is_switched_off(shop: ShopContext) -> None:
     ses = boto3.client("sesv2", **shop.aws.client_options, config=Config(retries={"total_max_attempts": 1}))
     ses.create_email_identity(EmailIdentity="shop@example.com")
 
@@ -503,14 +505,14 @@ def test_the_local_ses_refuses_mails_like_the_real_one_until_it_is_switched_off(
     assert len(shop.aws.list_mails()) == sent + 1
 
 
-def test_a_page_that_may_call_the_api_may_not_sign_in(shop: Shop) -> None:
+def test_a_page_that_may_call_the_api_may_not_sign_in(shop: ShopContext) -> None:
     headers = {"Origin": "https://shop.example", "Content-Type": "application/json"}
     assert shop.aws.address.allowed_origins == ["https://shop.example"]
     assert ask(shop.aws.address.public_port, "GET", "/me", headers)[0] == 401
     assert ask(shop.aws.address.public_port, "POST", "/local/tokens", headers, '{"user": "staff"}')[0] == 403
 
 
-def test_the_environment_of_a_shell_reaches_the_local_aws_and_the_engine(shop: Shop, engine: Engine) -> None:
+def test_the_environment_of_a_shell_reaches_the_local_aws_and_the_engine(shop: ShopContext, engine: Engine) -> None:
     script = "import boto3; boto3.client('sqs').list_queues(); boto3.client('dynamodb').list_tables(); print('reached')"
     exports = shell_environment(shop.aws, engine)
     done = subprocess.run(
@@ -523,7 +525,7 @@ def test_the_environment_of_a_shell_reaches_the_local_aws_and_the_engine(shop: S
     assert done.stdout == "reached\n", done.stderr
 
 
-def test_a_deploy_updates_only_changed_resources(shop: Shop) -> None:
+def test_a_deploy_updates_only_changed_resources(shop: ShopContext) -> None:
     pepper, subject = shop.pepper(), shop.get("/me")["claims"]["sub"]
     assert not deploy.deploy(shop.aws, STACK_NAME, template(), shop.source).changed
 
@@ -537,7 +539,7 @@ def test_a_deploy_updates_only_changed_resources(shop: Shop) -> None:
     assert (pepper, subject) == (shop.pepper(), shop.get("/me")["claims"]["sub"])
 
 
-def test_a_deploy_overrides_environment_variables_with_local_addresses(shop: Shop) -> None:
+def test_a_deploy_overrides_environment_variables_with_local_addresses(shop: ShopContext) -> None:
     here = {"BANK_URL": "http://127.0.0.1:4567", "UNKNOWN": "a variable that no function reads"}
     told = template()
     assert deploy.deploy(shop.aws, STACK_NAME, told, shop.source, here).changed
@@ -547,14 +549,14 @@ def test_a_deploy_overrides_environment_variables_with_local_addresses(shop: Sho
     assert shop.get("/me")["bank"] == "https://bank.example"
 
 
-def test_a_function_is_called_by_its_handler_and_its_error_is_raised(shop: Shop) -> None:
+def test_a_function_is_called_by_its_handler_and_its_error_is_raised(shop: ShopContext) -> None:
     worker = shop.stack.function_name("functions.handler.worker")
     assert shop.aws.invoke(worker, {"Records": []}) == {"batchItemFailures": []}
     with pytest.raises(FunctionFailed, match="'body'"):
         shop.aws.invoke(worker, {"Records": [{}]})
 
 
-def test_a_client_of_the_running_shop_finds_its_stack(shop: Shop) -> None:
+def test_a_client_of_the_running_shop_finds_its_stack(shop: ShopContext) -> None:
     aws = local_aws.find(shop.aws.directory)
     assert aws == shop.aws
     stack = deploy.describe_deployed_stack(aws, STACK_NAME)
@@ -562,7 +564,7 @@ def test_a_client_of_the_running_shop_finds_its_stack(shop: Shop) -> None:
     assert stack.resource_properties("AWS::SQS::Queue") == {"VisibilityTimeout": 60}
 
 
-def test_a_deploy_that_fails_names_the_resource(shop: Shop) -> None:
+def test_a_deploy_that_fails_names_the_resource(shop: ShopContext) -> None:
     broken = template()
     broken["Resources"]["Broken"] = {"Type": "AWS::SQS::Nothing"}
     with pytest.raises(DeployFailed, match="AWS::SQS::Nothing"):
@@ -571,7 +573,7 @@ def test_a_deploy_that_fails_names_the_resource(shop: Shop) -> None:
 
 @pytest.mark.parametrize(("recursive_loop", "invocations"), [(None, 16), ("Allow", 20)])
 def test_a_function_that_continues_through_its_queue_is_stopped_after_16_invocations_unless_loops_are_allowed(
-    shop: Shop, recursive_loop: str | None, invocations: int
+    shop: ShopContext, recursive_loop: str | None, invocations: int
 ) -> None:
     looping = template()
     worker, run = function("handler.continuing_worker"), f"run-{recursive_loop}"
@@ -600,7 +602,7 @@ def test_a_function_that_continues_through_its_queue_is_stopped_after_16_invocat
     assert dead_letters() == ([] if recursive_loop else ["17"])
 
 
-def test_a_killed_shop_returns_to_its_saved_state_but_keeps_its_objects(shop: Shop) -> None:
+def test_a_killed_shop_returns_to_its_saved_state_but_keeps_its_objects(shop: ShopContext) -> None:
     pepper, subject, address = shop.pepper(), shop.get("/me")["claims"]["sub"], shop.aws.public_url
     shop.checkpoint.write_text("as saved")
     shop.aws = shop.aws.save_snapshot()
@@ -644,7 +646,7 @@ def test_a_shop_killed_before_its_first_save_starts_empty(engine: Engine, tmp_pa
         second.stop()
 
 
-def test_a_start_ends_and_saves_the_process_that_an_earlier_run_left_behind(shop: Shop) -> None:
+def test_a_start_ends_and_saves_the_process_that_an_earlier_run_left_behind(shop: ShopContext) -> None:
     boto3.client("sqs", **shop.aws.client_options).create_queue(QueueName="made-meanwhile")
     left_behind = processes.running_process_id(shop.aws.directory)
 
@@ -656,7 +658,7 @@ def test_a_start_ends_and_saves_the_process_that_an_earlier_run_left_behind(shop
     assert boto3.client("sqs", **shop.aws.client_options).get_queue_url(QueueName="made-meanwhile")["QueueUrl"]
 
 
-def test_the_log_of_the_local_aws_contains_no_address_of_a_mail(shop: Shop) -> None:
+def test_the_log_of_the_local_aws_contains_no_address_of_a_mail(shop: ShopContext) -> None:
     ses = boto3.client("sesv2", **shop.aws.client_options)
     text: Any = {"Subject": {"Data": "Logged"}, "Body": {"Text": {"Data": "Thank you"}}}
     destination: Any = {"ToAddresses": ["erased@example.com"]}
@@ -664,7 +666,7 @@ def test_the_log_of_the_local_aws_contains_no_address_of_a_mail(shop: Shop) -> N
     assert "erased@example.com" not in (shop.aws.directory / processes.LOG_FILE).read_text()
 
 
-def test_the_local_ses_keeps_a_suppression_list_and_sends_nothing_to_its_addresses(shop: Shop) -> None:
+def test_the_local_ses_keeps_a_suppression_list_and_sends_nothing_to_its_addresses(shop: ShopContext) -> None:
     ses: Any = boto3.client("sesv2", **shop.aws.client_options)
     address = {"EmailAddress": "full+box@example.com"}
 

@@ -14,7 +14,7 @@ from local.queues import Unfinished
 from ops.targets import ConsumerLag
 
 
-class Shop:
+class ShopContext:
     """A reader and a queue whose backlog the test sets, and a clock."""
 
     def __init__(self, folder: Path) -> None:
@@ -39,11 +39,11 @@ class Shop:
 
 
 @pytest.fixture
-def shop(tmp_path: Path) -> Shop:
-    return Shop(tmp_path)
+def shop(tmp_path: Path) -> ShopContext:
+    return ShopContext(tmp_path)
 
 
-def test_nothing_is_reported_while_every_lane_follows(shop: Shop) -> None:
+def test_nothing_is_reported_while_every_lane_follows(shop: ShopContext) -> None:
     shop.records, shop.age_ms, shop.messages = 900, 4_900, 30
     assert shop.look() == []
     shop.messages = 0
@@ -54,7 +54,7 @@ def test_nothing_is_reported_while_every_lane_follows(shop: Shop) -> None:
     ]
 
 
-def test_a_reader_that_is_behind_is_reported_every_ten_seconds_until_it_has_caught_up(shop: Shop) -> None:
+def test_a_reader_that_is_behind_is_reported_every_ten_seconds_until_it_has_caught_up(shop: ShopContext) -> None:
     shop.records, shop.age_ms = 340, 12_000
     assert shop.look() == ["copies_reader is 12 s behind: 340 waiting"]
     assert [shop.look() for _ in range(4)] == [[]] * 4
@@ -64,7 +64,7 @@ def test_a_reader_that_is_behind_is_reported_every_ten_seconds_until_it_has_caug
     assert shop.look() == []
 
 
-def test_the_lag_of_a_queue_is_the_age_of_its_oldest_message_that_waits(shop: Shop) -> None:
+def test_the_lag_of_a_queue_is_the_age_of_its_oldest_message_that_waits(shop: ShopContext) -> None:
     shop.messages, shop.oldest = 50, 4.0
     assert shop.look() == []
     shop.oldest = 6.0
@@ -73,7 +73,7 @@ def test_the_lag_of_a_queue_is_the_age_of_its_oldest_message_that_waits(shop: Sh
     assert shop.look() == ["archive has caught up"]
 
 
-def test_a_queue_is_reported_with_the_time_at_which_its_failed_messages_return(shop: Shop) -> None:
+def test_a_queue_is_reported_with_the_time_at_which_its_failed_messages_return(shop: ShopContext) -> None:
     at = datetime(2026, 11, 26, 23, 41, 5).astimezone()
     shop.messages, shop.oldest, shop.returning = 5, 8.0, (2, at.timestamp())
     (report,) = shop.look()

@@ -40,7 +40,7 @@ class Queues:
         self.duplicated.append(self.messages.pop(0))
 
 
-class Shop:
+class ShopContext:
     """A shop with one reader and one queue. `enabled`: what happened to the queue's event source mapping."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,8 +71,8 @@ class Shop:
 
 
 @pytest.fixture
-def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
-    return Shop(tmp_path, monkeypatch)
+def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ShopContext:
+    return ShopContext(tmp_path, monkeypatch)
 
 
 def eventually(look: Callable[[], object]) -> None:
@@ -87,7 +87,7 @@ def message() -> dict[str, Any]:
     return {"Body": json.dumps(event), "Attributes": {"ApproximateReceiveCount": 0}}
 
 
-def test_a_message_fails_as_often_as_requested_and_then_its_function_is_enabled(shop: Shop) -> None:
+def test_a_message_fails_as_often_as_requested_and_then_its_function_is_enabled(shop: ShopContext) -> None:
     shop.queues.messages = [message()]
     assert shop.chaos.run_switch({"switch": "fail", "of": "refund", "times": 2})["node"] == "refund"
     eventually(lambda: shop.chaos.fail_next["refund"] == 0 and shop.enabled[-1])
@@ -95,7 +95,7 @@ def test_a_message_fails_as_often_as_requested_and_then_its_function_is_enabled(
     assert shop.queues.duplicated == []
 
 
-def test_a_message_is_delivered_twice_and_then_its_function_is_enabled(shop: Shop) -> None:
+def test_a_message_is_delivered_twice_and_then_its_function_is_enabled(shop: ShopContext) -> None:
     shop.chaos.run_switch({"switch": "twice", "of": "refund"})
     assert shop.enabled[-1] is False, "the function must not take the message"
     shop.queues.messages = [message(), message()]
@@ -109,26 +109,26 @@ def test_a_message_is_delivered_twice_and_then_its_function_is_enabled(shop: Sho
     assert (told[1]["order_id"], told[1]["deliveries"]) == ("o1", 2)
 
 
-def test_the_next_batch_of_a_reader_is_delivered_twice_or_fails(shop: Shop) -> None:
+def test_the_next_batch_of_a_reader_is_delivered_twice_or_fails(shop: ShopContext) -> None:
     assert shop.chaos.run_switch({"switch": "twice", "of": "copies_reader"})["node"] == "copies_reader"
     assert shop.reader.repeat_next == 1
     shop.chaos.run_switch({"switch": "fail", "of": "copies_reader", "times": 4})
     assert shop.reader.fail_next == 4
 
 
-def test_a_stopped_reader_is_logged_with_its_node(shop: Shop) -> None:
+def test_a_stopped_reader_is_logged_with_its_node(shop: ShopContext) -> None:
     shop.chaos.run_switch({"switch": "reader", "name": "copies_reader", "running": False})
     assert shop.reader.disabled
     [entry] = shop.entries()
     assert (entry["node"], entry["switch"], entry["running"]) == ("copies_reader", "reader", False)
 
 
-def test_both_processes_are_killed_together(shop: Shop) -> None:
+def test_both_processes_are_killed_together(shop: ShopContext) -> None:
     shop.chaos.run_switch({"switch": "kill", "process": "everything"})
     assert shop.killed == ["dynamodb", "aws"]
 
 
-def test_the_faults_of_mails_and_provider_last_until_they_are_ended(shop: Shop) -> None:
+def test_the_faults_of_mails_and_provider_last_until_they_are_ended(shop: ShopContext) -> None:
     assert shop.chaos.faults() == {"mail": None, "provider": 0}
     shop.chaos.run_switch({"switch": "slow", "seconds": 12})
     shop.chaos.run_switch({"switch": "mails", "refuse": "rate"})
@@ -148,7 +148,7 @@ def test_the_faults_of_mails_and_provider_last_until_they_are_ended(shop: Shop) 
         ({"switch": "open"}, "switch"),
     ],
 )
-def test_an_invalid_value_is_rejected_by_its_field(shop: Shop, body: dict[str, Any], field: str) -> None:
+def test_an_invalid_value_is_rejected_by_its_field(shop: ShopContext, body: dict[str, Any], field: str) -> None:
     with pytest.raises(InvalidField) as rejected:
         shop.chaos.run_switch(body)
     assert rejected.value.field == field

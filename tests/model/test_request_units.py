@@ -19,7 +19,7 @@ from functions.model import patterns as p
 from functions.model import table as t
 from functions.model.declarations import declared_at
 from functions.shop.categories import list_ancestors
-from functions.shop.shop import Shop
+from functions.shop.shop import ShopContext
 from local.dynamodb_engine import Engine
 from tests.support.places import place_in
 from tests.support.recorded import Recorded
@@ -240,7 +240,7 @@ def test_a_pattern_is_one_request_per_shard_and_costs_the_same_among_other_items
 def test_f21_the_ancestors_of_a_category_are_one_batch_get_of_their_keys_alone_at_half_a_unit_each(
     worlds: dict[int, Table], wire: WireTap, size: int
 ) -> None:
-    shop = Shop(table=replace(worlds[size], client=wire.client), new_id=str)
+    shop = ShopContext(table=replace(worlds[size], client=wire.client), new_id=str)
     found = list_ancestors(shop, "/kitchen/mugs/small/1/")
     assert [category.path for category in found] == ["/kitchen/", "/kitchen/mugs/"], (
         "the category between was not created"

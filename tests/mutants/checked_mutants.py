@@ -58,7 +58,7 @@ from functions.shop import (
     unsubscribe,
     write_limit,
 )
-from functions.shop.shop import Caller, Shop, decide_with_eventual_reads
+from functions.shop.shop import Caller, ShopContext, decide_with_eventual_reads
 from ops import migration
 from ops.commands import migrate, restore
 from ops.repair import copy_checks
@@ -278,7 +278,7 @@ CHECKED_MUTANTS = (
     ),
     CheckedMutant(
         "order ids have 16 bits",
-        edit_code(Shop.derive_id, ("[:16]", "[:2]")),
+        edit_code(ShopContext.derive_id, ("[:16]", "[:2]")),
         test_retries.test_two_orders_are_placed_although_the_hashes_of_their_keys_begin_alike,
     ),
     CheckedMutant(

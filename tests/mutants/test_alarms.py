@@ -19,7 +19,7 @@ from unittest import mock
 from functions.handlers import backlog_metrics
 from functions.runtime import clients
 from functions.shop import payments
-from functions.shop.shop import Shop
+from functions.shop.shop import ShopContext
 from stacks import synth_cache
 from tests.mutants.items import stored_order
 from tests.support.actors import report_dispute, report_external_refund
@@ -208,7 +208,7 @@ def test_throttled_requests_raise_an_alarm_if_there_are_more_than_20(harness: Sh
     records = harness.new_records()
     create_shop = clients.create_shop
 
-    def create_shop_without_pauses(table_name: str, **settings: Any) -> Shop:
+    def create_shop_without_pauses(table_name: str, **settings: Any) -> ShopContext:
         made = create_shop(table_name, **settings)
         return replace(made, table=replace(made.table, sleep=lambda _: None))
 

@@ -8,7 +8,7 @@ import pytest
 from functions.dynamodb.writes import update
 from functions.model.table import ACCOUNT, ENTRY
 from functions.shop.accounts import adjust_balance
-from functions.shop.shop import Shop
+from functions.shop.shop import ShopContext
 from local import shop_client
 from local.dynamodb_engine import REGION, Engine
 from ops.__main__ import main
@@ -37,7 +37,7 @@ def on_aws(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def mine(shop: Shop) -> str:
+def mine(shop: ShopContext) -> str:
     """Ann's credit, moved four times: 500, -100, -50, +7."""
     mine = new_store_credit(shop, 500)
     for amount in (-100, -50, 7):
@@ -45,21 +45,21 @@ def mine(shop: Shop) -> str:
     return mine
 
 
-def plant(shop: Shop, row: Any, item: Any) -> None:
+def plant(shop: ShopContext, row: Any, item: Any) -> None:
     """Write to the table without a command."""
     shop.table.client.put_item(TableName=shop.table.name, Item=row.encode(item))
 
 
-def remove(shop: Shop, account_id: str, *versions: int) -> None:
+def remove(shop: ShopContext, account_id: str, *versions: int) -> None:
     shop.table.batch_delete([ENTRY.key(account_id=account_id, version=version) for version in versions])
 
 
-def entry(shop: Shop, account_id: str, version: int) -> Any:
+def entry(shop: ShopContext, account_id: str, version: int) -> Any:
     (found,) = shop.table.batch_get([ENTRY.key(account_id=account_id, version=version)])
     return found
 
 
-def looked_at(shop: Shop, units_per_second: float | None = None) -> list[tuple[str, list[str]]]:
+def looked_at(shop: ShopContext, units_per_second: float | None = None) -> list[tuple[str, list[str]]]:
     """Return each account with its error."""
     found: list[tuple[str, list[str]]] = []
     ledger.check_accounts(
@@ -68,7 +68,7 @@ def looked_at(shop: Shop, units_per_second: float | None = None) -> list[tuple[s
     return found
 
 
-def run(shop: Shop, capsys: pytest.CaptureFixture[str]) -> tuple[Any, list[str]]:
+def run(shop: ShopContext, capsys: pytest.CaptureFixture[str]) -> tuple[Any, list[str]]:
     """Return the exit code or the last words, and the output."""
     code: Any = 0
     try:
@@ -79,18 +79,20 @@ def run(shop: Shop, capsys: pytest.CaptureFixture[str]) -> tuple[Any, list[str]]
 
 
 def test_a_shop_with_balanced_accounts_is_reported_as_balanced(
-    shop: Shop, mine: str, on_aws: None, capsys: pytest.CaptureFixture[str]
+    shop: ShopContext, mine: str, on_aws: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
     transfer(shop, "t", new_gift_card(shop, 90), mine, 90)
     assert run(shop, capsys) == (0, ["2 accounts checked, all balanced."])
 
 
-def test_a_shop_without_accounts_is_balanced(shop: Shop, on_aws: None, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_shop_without_accounts_is_balanced(
+    shop: ShopContext, on_aws: None, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run(shop, capsys) == (0, ["0 accounts checked, all balanced."])
 
 
 def test_a_wrong_balance_and_a_missing_entry_are_found_and_end_with_1(
-    shop: Shop, mine: str, on_aws: None, capsys: pytest.CaptureFixture[str]
+    shop: ShopContext, mine: str, on_aws: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
     wrong = gift_card_account_id(shop, new_gift_card(shop, 90))
     plant(shop, ACCOUNT, replace(get_account(shop, wrong), balance=91))
@@ -107,7 +109,7 @@ def test_a_wrong_balance_and_a_missing_entry_are_found_and_end_with_1(
 
 
 def test_the_command_checks_the_local_shop(
-    shop: Shop, mine: str, engine: Engine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    shop: ShopContext, mine: str, engine: Engine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     found = fake_running_shop(engine, shop.table.name)
     monkeypatch.setattr(shop_client, "find", lambda _: found)
@@ -134,7 +136,7 @@ def test_a_wrong_option_exits_with_2(arguments: list[str], capsys: pytest.Captur
 
 
 # findings -------------------------------------------------------------------------------------------------------------
-def test_a_ledger_that_lacks_its_newest_entry_is_found(shop: Shop, mine: str) -> None:
+def test_a_ledger_that_lacks_its_newest_entry_is_found(shop: ShopContext, mine: str) -> None:
     remove(shop, mine, 4)
     assert ledger.find_account_errors(shop.table, mine) == [
         "missing entry 4 of 4",
@@ -142,20 +144,20 @@ def test_a_ledger_that_lacks_its_newest_entry_is_found(shop: Shop, mine: str) ->
     ]
 
 
-def test_a_gap_of_amount_zero_is_found(shop: Shop, mine: str) -> None:
+def test_a_gap_of_amount_zero_is_found(shop: ShopContext, mine: str) -> None:
     change_balance(shop, mine, 0)
     remove(shop, mine, 5)
     assert ledger.find_account_errors(shop.table, mine) == ["missing entry 5 of 5"]
 
 
-def test_many_gaps_are_counted_and_not_all_named(shop: Shop, mine: str) -> None:
+def test_many_gaps_are_counted_and_not_all_named(shop: ShopContext, mine: str) -> None:
     for _ in range(5):
         change_balance(shop, mine, 0)
     remove(shop, mine, *range(2, 10))
     assert ledger.find_account_errors(shop.table, mine)[0] == "missing entries 2, 3, 4, 5, 6, … of 9"
 
 
-def test_an_entry_that_was_changed_is_found_where_it_stands(shop: Shop, mine: str) -> None:
+def test_an_entry_that_was_changed_is_found_where_it_stands(shop: ShopContext, mine: str) -> None:
     plant(shop, ENTRY, replace(entry(shop, mine, 2), balance=401))
     assert ledger.find_account_errors(shop.table, mine) == [
         "entry 2 is -1.00 EUR, but changes the balance from 5.00 EUR to 4.01 EUR",
@@ -168,12 +170,12 @@ def test_an_entry_that_was_changed_is_found_where_it_stands(shop: Shop, mine: st
     ]
 
 
-def test_an_entry_too_many_is_found(shop: Shop, mine: str) -> None:
+def test_an_entry_too_many_is_found(shop: ShopContext, mine: str) -> None:
     plant(shop, ENTRY, replace(entry(shop, mine, 4), version=5))
     assert ledger.find_account_errors(shop.table, mine) == ["its version is 4, but it has entry 5"]
 
 
-def test_a_balance_below_zero_is_found(shop: Shop, mine: str) -> None:
+def test_a_balance_below_zero_is_found(shop: ShopContext, mine: str) -> None:
     before = get_account(shop, mine)
     _, put_entry = adjust_balance(shop, before, -300, "PAID")
     broken = replace(before, balance=-143, version=5)
@@ -182,12 +184,12 @@ def test_a_balance_below_zero_is_found(shop: Shop, mine: str) -> None:
     assert ledger.find_account_errors(shop.table, mine) == ["its balance is -1.43 EUR, which is below zero"]
 
 
-def test_a_ledger_whose_account_is_gone_is_found(shop: Shop, mine: str) -> None:
+def test_a_ledger_whose_account_is_gone_is_found(shop: ShopContext, mine: str) -> None:
     shop.table.batch_delete([ACCOUNT.key(account_id=mine)])
     assert looked_at(shop) == [(mine, ["it does not exist, but it has 4 entries"])]
 
 
-def test_an_unreadable_item_is_reported_and_blocks_no_other(shop: Shop, mine: str) -> None:
+def test_an_unreadable_item_is_reported_and_blocks_no_other(shop: ShopContext, mine: str) -> None:
     shop.table.client.update_item(
         TableName=shop.table.name, Key=ENTRY.key(account_id=mine, version=2), UpdateExpression="REMOVE amount"
     )
@@ -197,7 +199,9 @@ def test_an_unreadable_item_is_reported_and_blocks_no_other(shop: Shop, mine: st
 
 # while the shop is open -----------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("between", ["GetItem", "Query"])
-def test_concurrent_transfers_are_no_error(shop: Shop, rival: Shop, mine: str, wire: WireTap, between: str) -> None:
+def test_concurrent_transfers_are_no_error(
+    shop: ShopContext, rival: ShopContext, mine: str, wire: WireTap, between: str
+) -> None:
     wire.reply_next(between, run_before_sending(lambda: change_balance(rival, mine, -7)))
     assert ledger.find_account_errors(shop.table, mine) == []
     wire.reply_next("GetItem", lambda _: None, run_before_sending(lambda: change_balance(rival, mine, -7)))
@@ -205,7 +209,7 @@ def test_concurrent_transfers_are_no_error(shop: Shop, rival: Shop, mine: str, w
 
 
 def test_the_command_reads_page_by_page_at_the_given_rate(
-    shop: Shop, wire: WireTap, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+    shop: ShopContext, wire: WireTap, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sweep, "PAGE_SIZE", 5)
     ids = {
@@ -224,7 +228,7 @@ def test_the_command_reads_page_by_page_at_the_given_rate(
     assert (clock.now - begun).total_seconds() == pytest.approx(spent / 10), "all it reads, ten units a second"
 
 
-def test_the_command_writes_nothing(shop: Shop, mine: str, wire: WireTap) -> None:
+def test_the_command_writes_nothing(shop: ShopContext, mine: str, wire: WireTap) -> None:
     remove(shop, mine, 2)
     wire.clear()
     assert len(looked_at(shop)) == 1

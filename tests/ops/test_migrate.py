@@ -23,7 +23,7 @@ from functions.model import changes
 from functions.model import table as t
 from functions.model.patterns import PRODUCTS_OF_CATEGORY
 from functions.shop import products
-from functions.shop.shop import Shop
+from functions.shop.shop import ShopContext
 from local.dynamodb_engine import REGION, Engine
 from ops.__main__ import main
 from ops.cli_errors import UsageError
@@ -87,11 +87,11 @@ def everything(table: Table) -> Images:
     return {(one["PK"]["S"], one["SK"]["S"]): one for one in items if one["type"]["S"] != t.SWEEP.type}
 
 
-def run(shop: Shop, ordered: PlannedMigration = FIRST, **settings: Any) -> SweepResult:
+def run(shop: ShopContext, ordered: PlannedMigration = FIRST, **settings: Any) -> SweepResult:
     return migrate.run_migration(shop, ordered, by="ann@desk", **settings)
 
 
-def listed(shop: Shop) -> list[str]:
+def listed(shop: ShopContext) -> list[str]:
     page = shop.table.query(PRODUCTS_OF_CATEGORY, catalog="main", offered_in="/kitchen/", limit=100)
     return [product.product_id for product in page.items]
 
@@ -105,7 +105,7 @@ def writes_of(engine: Engine, table: Table) -> Counter[str]:
 
 
 # the first one --------------------------------------------------------------------------------------------------------
-def test_products_from_before_the_catalogs_get_the_current_form(shop: Shop) -> None:
+def test_products_from_before_the_catalogs_get_the_current_form(shop: ShopContext) -> None:
     old_products(shop.table)
     assert listed(shop) == []
     assert run(shop) == SweepResult(read=1 + len(everything(shop.table)), changed=17, right=2), (
@@ -116,7 +116,7 @@ def test_products_from_before_the_catalogs_get_the_current_form(shop: Shop) -> N
     assert all(there[f"PRODUCT#{id}", "PRODUCT"] == as_now(id) for id in IDS)
 
 
-def test_unknown_attributes_and_items_of_another_catalog_are_kept(shop: Shop) -> None:
+def test_unknown_attributes_and_items_of_another_catalog_are_kept(shop: ShopContext) -> None:
     mine = {**as_then("p00"), "weight": {"N": "1.50"}, "tags": {"SS": ["b", "a"]}}
     other = as_now("p01", catalog="trade")
     for image in (mine, other):
@@ -128,7 +128,7 @@ def test_unknown_attributes_and_items_of_another_catalog_are_kept(shop: Shop) ->
     assert there["PRODUCT#p00", "PRODUCT"] == {**as_now("p00"), "weight": {"N": "1.5"}}
 
 
-def test_down_reverts_up_and_up_reverts_down(shop: Shop) -> None:
+def test_down_reverts_up_and_up_reverts_down(shop: ShopContext) -> None:
     old_products(shop.table)
     shop.table.client.put_item(TableName=shop.table.name, Item=as_now("other", catalog="trade"))
     then = everything(shop.table)
@@ -148,7 +148,7 @@ def test_down_reverts_up_and_up_reverts_down(shop: Shop) -> None:
 
 
 # writing --------------------------------------------------------------------------------------------------------------
-def test_a_dry_run_reports_the_changes_and_writes_nothing(shop: Shop, engine: Engine, wire: WireTap) -> None:
+def test_a_dry_run_reports_the_changes_and_writes_nothing(shop: ShopContext, engine: Engine, wire: WireTap) -> None:
     old_products(shop.table)
     before, told = everything(shop.table), len(read_stream_records(engine, shop.table.name))
     wire.clear()
@@ -159,7 +159,7 @@ def test_a_dry_run_reports_the_changes_and_writes_nothing(shop: Shop, engine: En
     assert migrate.load_state(shop, EXAMPLE) == {}
 
 
-def test_a_repeated_migration_changes_nothing(shop: Shop, engine: Engine) -> None:
+def test_a_repeated_migration_changes_nothing(shop: ShopContext, engine: Engine) -> None:
     old_products(shop.table)
     run(shop)
     once = everything(shop.table)
@@ -170,7 +170,7 @@ def test_a_repeated_migration_changes_nothing(shop: Shop, engine: Engine) -> Non
 
 @pytest.mark.parametrize("segments", [1, 3])
 def test_a_run_stopped_at_any_page_resumes_and_changes_each_item_once(
-    shop: Shop, engine: Engine, segments: int
+    shop: ShopContext, engine: Engine, segments: int
 ) -> None:
     old_products(shop.table)
     pages = 0
@@ -199,7 +199,7 @@ def test_a_run_stopped_at_any_page_resumes_and_changes_each_item_once(
     assert plan_migrations(EXAMPLE, migrate.load_state(shop, EXAMPLE), "up", None) == []
 
 
-def test_a_run_that_resumes_says_so(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_that_resumes_says_so(shop: ShopContext, capsys: pytest.CaptureFixture[str]) -> None:
     def die(*_: object) -> None:
         raise KeyboardInterrupt
 
@@ -230,7 +230,7 @@ def test_a_killed_process_resumes_and_changes_each_item_once(table: Table, engin
     finally:
         process.send_signal(signal.SIGKILL)
         process.wait()
-    shop = Shop(table=table, new_id=lambda: "")
+    shop = ShopContext(table=table, new_id=lambda: "")
     assert 10 <= len(writes_of(engine, table)) < 60
     with pytest.raises(Locked):
         run(shop)
@@ -243,7 +243,9 @@ def test_a_killed_process_resumes_and_changes_each_item_once(table: Table, engin
 
 
 # beside others --------------------------------------------------------------------------------------------------------
-def test_a_write_between_the_read_and_the_migration_is_kept(shop: Shop, rival: Shop, wire: WireTap) -> None:
+def test_a_write_between_the_read_and_the_migration_is_kept(
+    shop: ShopContext, rival: ShopContext, wire: WireTap
+) -> None:
     old_products(shop.table, ["p00"])
     ensure_category(shop, "/bath/")
     wire.reply_next(
@@ -263,7 +265,7 @@ def test_concurrent_writes_are_kept_and_all_items_are_migrated(table: Table, eng
     over = threading.Event()
 
     def work() -> None:
-        own = Shop(table=replace(table, client=engine.dynamodb()), new_id=lambda: "")
+        own = ShopContext(table=replace(table, client=engine.dynamodb()), new_id=lambda: "")
         while not over.is_set():
             for product_id in IDS:
                 products.update_product(own, STAFF, product_id, price=1000 + written[product_id] + 1)
@@ -274,7 +276,7 @@ def test_concurrent_writes_are_kept_and_all_items_are_migrated(table: Table, eng
     try:
         while sum(written.values()) < 5:
             time.sleep(0.01)
-        result = run(Shop(table=replace(table, retry_budget_seconds=30), new_id=lambda: ""), segments=2)
+        result = run(ShopContext(table=replace(table, retry_budget_seconds=30), new_id=lambda: ""), segments=2)
     finally:
         over.set()
         writer.join()
@@ -288,7 +290,7 @@ def test_concurrent_writes_are_kept_and_all_items_are_migrated(table: Table, eng
         }
 
 
-def test_a_second_run_beside_the_first_is_refused(shop: Shop) -> None:
+def test_a_second_run_beside_the_first_is_refused(shop: ShopContext) -> None:
     old_products(shop.table)
     refused = []
 
@@ -302,7 +304,7 @@ def test_a_second_run_beside_the_first_is_refused(shop: Shop) -> None:
     assert listed(shop) == IDS
 
 
-def test_an_interrupted_migration_can_be_reverted(shop: Shop) -> None:
+def test_an_interrupted_migration_can_be_reverted(shop: ShopContext) -> None:
     old_products(shop.table)
     then = everything(shop.table)
 
@@ -320,7 +322,7 @@ def test_an_interrupted_migration_can_be_reverted(shop: Shop) -> None:
     assert plan_migrations(EXAMPLE, migrate.load_state(shop, EXAMPLE), "down", None) == []
 
 
-def test_the_migration_stays_within_its_capacity(shop: Shop, wire: WireTap, clock: ManualClock) -> None:
+def test_the_migration_stays_within_its_capacity(shop: ShopContext, wire: WireTap, clock: ManualClock) -> None:
     old_products(shop.table)
     wire.clear()
     begun = clock.now
@@ -391,7 +393,7 @@ def test_items_that_the_current_code_cannot_read_become_readable_and_are_not_par
 
 # unreadable items -----------------------------------------------------------------------------------------------------
 def test_an_unreadable_item_is_skipped_listed_and_stored_in_the_checkpoint(
-    shop: Shop, engine: Engine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    shop: ShopContext, engine: Engine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", engine.endpoint)
     old_products(shop.table)
@@ -416,7 +418,7 @@ def test_an_unreadable_item_is_skipped_listed_and_stored_in_the_checkpoint(
 
 
 @pytest.mark.parametrize("name", ["PK", "SK", "version"])
-def test_a_migration_moves_no_item_and_raises_no_version(shop: Shop, name: str) -> None:
+def test_a_migration_moves_no_item_and_raises_no_version(shop: ShopContext, name: str) -> None:
     old_products(shop.table, ["p00"])
     moving = Migration(description="moved", item_types=("Product",), up=lambda item: {**item, name: "7"})
     with pytest.raises(UsageError, match=f"A migration must not change {name}."):
@@ -446,7 +448,7 @@ def test_a_round_trip_through_python_values_keeps_every_attribute() -> None:
 
 
 # backfills ------------------------------------------------------------------------------------------------------------
-def test_a_migration_that_adds_index_keys_is_one_line(shop: Shop) -> None:
+def test_a_migration_that_adds_index_keys_is_one_line(shop: ShopContext) -> None:
     image = t.REVIEW.encode(SAMPLES[t.REVIEW])
     bare = {name: value for name, value in image.items() if not name.startswith("GSI")}
     shop.table.client.put_item(TableName=shop.table.name, Item={**bare, "GSI2PK": {"S": "x"}, "GSI2SK": {"S": "y"}})
@@ -522,7 +524,9 @@ def test_a_shop_without_migrations_has_nothing_to_do(typed: Run, monkeypatch: py
 
 
 @pytest.fixture
-def typed(shop: Shop, engine: Engine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+def typed(
+    shop: ShopContext, engine: Engine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Run:
     """Run `ops migrate` on the shop's table with an operator's AWS permissions, and return the output."""
     monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", engine.endpoint)
 
@@ -533,7 +537,7 @@ def typed(shop: Shop, engine: Engine, monkeypatch: pytest.MonkeyPatch, capsys: p
     return typed
 
 
-def test_up_down_and_status_run_from_the_command_line(shop: Shop, typed: Run) -> None:
+def test_up_down_and_status_run_from_the_command_line(shop: ShopContext, typed: Run) -> None:
     old_products(shop.table)
     fast = ("--units-per-second", "1e6")
     assert typed("status") == "0001  not applied: products have a catalogue and its index keys\n"
@@ -554,7 +558,7 @@ def test_up_down_and_status_run_from_the_command_line(shop: Shop, typed: Run) ->
 
 @pytest.mark.parametrize(("answer", "goes_on"), [("yes", True), ("", False), ("no", False)])
 def test_down_asks_before_it_changes_items_that_were_never_migrated(
-    shop: Shop,
+    shop: ShopContext,
     typed: Run,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -577,7 +581,7 @@ def test_down_asks_before_it_changes_items_that_were_never_migrated(
     assert (everything(shop.table)["PRODUCT#new", "PRODUCT"] == before) != goes_on
 
 
-def test_down_changes_nothing_without_a_terminal_to_confirm(shop: Shop, typed: Run) -> None:
+def test_down_changes_nothing_without_a_terminal_to_confirm(shop: ShopContext, typed: Run) -> None:
     products.create_product(shop, STAFF, "new", "New", 1, "EUR", 1)
     typed("up", "--units-per-second", "1e6")
     before = everything(shop.table)
@@ -589,7 +593,7 @@ def test_down_changes_nothing_without_a_terminal_to_confirm(shop: Shop, typed: R
 
 
 def test_a_skipped_item_is_migrated_by_the_next_full_run_after_its_repair(
-    shop: Shop, typed: Run, capsys: pytest.CaptureFixture[str]
+    shop: ShopContext, typed: Run, capsys: pytest.CaptureFixture[str]
 ) -> None:
     shop.table.client.put_item(TableName=shop.table.name, Item={**as_then("p00"), "price": {"S": "much"}})
     with pytest.raises(SystemExit):
@@ -609,7 +613,7 @@ def test_an_unknown_version_exits_with_2(typed: Run, capsys: pytest.CaptureFixtu
     assert capsys.readouterr().err.startswith("There is no migration 7777. Known migrations: 0001.")
 
 
-def test_a_locked_run_is_rejected_with_the_name_of_the_holder(shop: Shop, typed: Run) -> None:
+def test_a_locked_run_is_rejected_with_the_name_of_the_holder(shop: ShopContext, typed: Run) -> None:
     with (
         Checkpoint(
             replace(shop.table, clock=Table(shop.table.client, "", {}).clock), "migrate", "0001", "up", by="bob@desk"

@@ -8,7 +8,7 @@ import pytest
 
 from functions.dynamodb.table import Table
 from functions.model.table import ROWS_BY_TYPE
-from functions.shop.shop import Shop
+from functions.shop.shop import ShopContext
 from tests.support.actors import open_shop
 from tests.support.items import Item, read_items, write_items
 from tests.support.tapped_client import ManualClock, clock, patient_wire, tapped, tapped_patient, wire
@@ -25,7 +25,7 @@ def opened(dynamodb: "DynamoDBClient", lasting_table: Callable[[], str]) -> tupl
     """The items of a newly opened shop, and the number of its next id."""
     ids, clock = count(1), ManualClock()
     table = Table(dynamodb, lasting_table(), ROWS_BY_TYPE, clock=clock, sleep=clock.sleep)
-    open_shop(Shop(table=table, new_id=lambda: f"id-{next(ids)}", pepper=lambda: b"pepper"))
+    open_shop(ShopContext(table=table, new_id=lambda: f"id-{next(ids)}", pepper=lambda: b"pepper"))
     items = read_items(dynamodb, table.name)
     dynamodb.delete_table(TableName=table.name)
     return items, next(ids)
@@ -38,17 +38,17 @@ def shop(
     new_table: Callable[[], str],
     dynamodb: "DynamoDBClient",
     opened: tuple[list[Item], int],
-) -> Shop:
+) -> ShopContext:
     """An open shop with ten mugs and ten pots. Ann and Bob are its customers."""
     items, next_id = opened
     ids = count(next_id)
     table = Table(wire.client, new_table(), ROWS_BY_TYPE, clock=clock, sleep=clock.sleep)
     write_items(dynamodb, table.name, items)
-    return Shop(table=table, new_id=lambda: f"id-{next(ids)}", pepper=lambda: b"pepper")
+    return ShopContext(table=table, new_id=lambda: f"id-{next(ids)}", pepper=lambda: b"pepper")
 
 
 @pytest.fixture
-def rival(shop: Shop, clock: ManualClock, dynamodb: "DynamoDBClient") -> Shop:
+def rival(shop: ShopContext, clock: ManualClock, dynamodb: "DynamoDBClient") -> ShopContext:
     """The same shop as another process sees it. Its requests bypass the tap, so a test can interleave them."""
     table = Table(dynamodb, shop.table.name, ROWS_BY_TYPE, clock=clock, sleep=clock.sleep)
-    return Shop(table=table, new_id=shop.new_id, pepper=shop.pepper)
+    return ShopContext(table=table, new_id=shop.new_id, pepper=shop.pepper)

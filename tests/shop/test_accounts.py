@@ -23,7 +23,7 @@ from functions.model.money import MAX_MINOR_UNITS
 from functions.model.retention import COMMAND_DAYS
 from functions.shop import accounts, customers, erasure
 from functions.shop.accounts import CreditSource, credit_account
-from functions.shop.shop import Caller, Shop
+from functions.shop.shop import Caller, ShopContext
 from ops.commands.ledger import find_account_errors
 from tests.support.actors import ANN, BOB, STAFF, WAREHOUSE, run_in_threads
 from tests.support.credit_actions import (
@@ -42,12 +42,12 @@ from tests.support.wire_tap import WireTap, lose_response, run_before_sending
 NOBODY = "nobodys"
 
 
-def contents(shop: Shop) -> list[Any]:
+def contents(shop: ShopContext) -> list[Any]:
     return list(shop.table.client.scan(TableName=shop.table.name, ConsistentRead=True)["Items"])
 
 
 # issuing --------------------------------------------------------------------------------------------------------------
-def test_a_gift_card_is_issued_with_its_code_its_balance_and_its_first_entry(shop: Shop) -> None:
+def test_a_gift_card_is_issued_with_its_code_its_balance_and_its_first_entry(shop: ShopContext) -> None:
     done = accounts.issue_gift_card(shop, STAFF, "k", 5000, "EUR")
     assert re.fullmatch("([0-9A-HJKMNP-TV-Z]{5}-){3}[0-9A-HJKMNP-TV-Z]{5}", done.result["code"])
     assert done.result | {"balance": 5000, "currency": "EUR"} == done.result
@@ -58,7 +58,7 @@ def test_a_gift_card_is_issued_with_its_code_its_balance_and_its_first_entry(sho
     assert find_account_errors(shop.table, found.account_id) == []
 
 
-def test_a_gift_card_is_issued_once_for_each_key_and_shown_again_the_same(shop: Shop) -> None:
+def test_a_gift_card_is_issued_once_for_each_key_and_shown_again_the_same(shop: ShopContext) -> None:
     first = accounts.issue_gift_card(shop, STAFF, "k", 5000, "EUR")
     again = accounts.issue_gift_card(shop, STAFF, "k", 5000, "EUR")
     assert (first.replayed, again.replayed) == (False, True)
@@ -74,32 +74,32 @@ def test_a_gift_card_is_issued_once_for_each_key_and_shown_again_the_same(shop: 
             accounts.issue_gift_card(shop, STAFF, "k", amount, currency)  # type: ignore[arg-type]
 
 
-def test_a_code_is_stored_nowhere_and_another_shop_makes_another(shop: Shop, rival: Shop) -> None:
+def test_a_code_is_stored_nowhere_and_another_shop_makes_another(shop: ShopContext, rival: ShopContext) -> None:
     code = accounts.issue_gift_card(shop, STAFF, "k", 5000, "EUR").result["code"]
     transfer(shop, "t", code, new_store_credit(shop), 100)
     written = json.dumps(contents(shop), default=str)
     assert "GIFT_CARD" in written
     for spelled in (code, code.replace("-", ""), code.lower(), code.lower().replace("-", "")):
         assert spelled not in written
-    elsewhere = Shop(table=rival.table, new_id=rival.new_id, pepper=lambda: b"another")
+    elsewhere = ShopContext(table=rival.table, new_id=rival.new_id, pepper=lambda: b"another")
     assert accounts.issue_gift_card(elsewhere, STAFF, "k3", 1, "EUR").result["code"] != code
     with pytest.raises(NotFound):
         accounts.get_gift_card(elsewhere, code)
 
 
-def test_a_code_is_understood_however_it_is_typed(shop: Shop) -> None:
+def test_a_code_is_understood_however_it_is_typed(shop: ShopContext) -> None:
     code = new_gift_card(shop)
     for typed in (code.lower(), code.replace("-", " "), code.replace("-", "")):
         assert accounts.get_gift_card(shop, typed).balance == 5000
 
 
-def test_letters_that_look_like_digits_are_taken_for_them(shop: Shop) -> None:
+def test_letters_that_look_like_digits_are_taken_for_them(shop: ShopContext) -> None:
     one = accounts.gift_card_source(shop, "0O1IL-oil23-00000-11111")
     assert one == accounts.gift_card_source(shop, "0011101123" + "0" * 5 + "1" * 5)
     assert one != accounts.gift_card_source(shop, "0011101123" + "0" * 5 + "1" * 4 + "2")
 
 
-def test_an_expired_key_issues_no_second_card_and_adds_nothing(shop: Shop, clock: ManualClock) -> None:
+def test_an_expired_key_issues_no_second_card_and_adds_nothing(shop: ShopContext, clock: ManualClock) -> None:
     first = accounts.issue_gift_card(shop, STAFF, "k", 5000, "EUR")
     clock.now += timedelta(days=COMMAND_DAYS, seconds=1)
     for image in contents(shop):
@@ -111,7 +111,7 @@ def test_an_expired_key_issues_no_second_card_and_adds_nothing(shop: Shop, clock
     assert balance(shop, first.result["account_id"]) == 5000
 
 
-def test_store_credit_is_one_account_for_each_customer_and_currency(shop: Shop) -> None:
+def test_store_credit_is_one_account_for_each_customer_and_currency(shop: ShopContext) -> None:
     first, more, dollars = new_store_credit(shop, 500), new_store_credit(shop, 70), new_store_credit(shop, 3, "USD")
     bobs = new_store_credit(shop, 9, customer_id=BOB.id)
     assert first == more
@@ -124,7 +124,7 @@ def test_store_credit_is_one_account_for_each_customer_and_currency(shop: Shop) 
     assert (found.kind, found.customer_id, found.currency, found.version) == ("STORE_CREDIT", "ann", "EUR", 2)
 
 
-def test_store_credit_is_given_once_for_each_key(shop: Shop) -> None:
+def test_store_credit_is_given_once_for_each_key(shop: ShopContext) -> None:
     first = accounts.issue_store_credit(shop, STAFF, "k", ANN.id, 500, "EUR")
     again = accounts.issue_store_credit(shop, STAFF, "k", ANN.id, 500, "EUR")
     assert (again.replayed, again.result) == (True, first.result)
@@ -134,13 +134,15 @@ def test_store_credit_is_given_once_for_each_key(shop: Shop) -> None:
         accounts.issue_store_credit(shop, STAFF, "k", BOB.id, 500, "EUR")
 
 
-def test_an_unknown_customer_gets_no_store_credit(shop: Shop) -> None:
+def test_an_unknown_customer_gets_no_store_credit(shop: ShopContext) -> None:
     with pytest.raises(NotFound) as refusal:
         new_store_credit(shop, customer_id="carl")
     assert refusal.value.what == "customer"
 
 
-def test_a_customer_who_is_renamed_at_the_same_time_gets_their_credit(shop: Shop, rival: Shop, wire: WireTap) -> None:
+def test_a_customer_who_is_renamed_at_the_same_time_gets_their_credit(
+    shop: ShopContext, rival: ShopContext, wire: WireTap
+) -> None:
     wire.reply_next(
         "TransactWriteItems", run_before_sending(lambda: customers.rename_customer(rival, ANN, ANN.id, "Ann Oak"))
     )
@@ -148,7 +150,7 @@ def test_a_customer_who_is_renamed_at_the_same_time_gets_their_credit(shop: Shop
 
 
 @pytest.mark.parametrize("caller", [ANN, WAREHOUSE])
-def test_only_staff_issue_money(shop: Shop, caller: Caller) -> None:
+def test_only_staff_issue_money(shop: ShopContext, caller: Caller) -> None:
     before = contents(shop)
     with pytest.raises(NotAllowed):
         accounts.issue_gift_card(shop, caller, "k", 1, "EUR")
@@ -158,7 +160,7 @@ def test_only_staff_issue_money(shop: Shop, caller: Caller) -> None:
 
 
 @pytest.mark.parametrize("amount", [0, -1, MAX_MINOR_UNITS + 1])
-def test_money_is_issued_in_amounts_that_there_are(shop: Shop, amount: int) -> None:
+def test_money_is_issued_in_amounts_that_there_are(shop: ShopContext, amount: int) -> None:
     before = contents(shop)
     for issue in (new_gift_card, new_store_credit):
         with pytest.raises(InvalidInput) as refusal:
@@ -167,7 +169,7 @@ def test_money_is_issued_in_amounts_that_there_are(shop: Shop, amount: int) -> N
     assert contents(shop) == before
 
 
-def test_an_account_has_a_maximum_balance(shop: Shop) -> None:
+def test_an_account_has_a_maximum_balance(shop: ShopContext) -> None:
     full = new_store_credit(shop, MAX_MINOR_UNITS)
     for add in (lambda: new_store_credit(shop, 1), lambda: transfer(shop, "t", new_gift_card(shop), full, 1)):
         with pytest.raises(InvalidInput) as refusal:
@@ -177,7 +179,7 @@ def test_an_account_has_a_maximum_balance(shop: Shop) -> None:
 
 
 # transfers ------------------------------------------------------------------------------------------------------------
-def test_a_transfer_is_one_entry_on_either_side_that_names_the_other(shop: Shop) -> None:
+def test_a_transfer_is_one_entry_on_either_side_that_names_the_other(shop: ShopContext) -> None:
     mine, bobs = new_store_credit(shop, 500), new_store_credit(shop, 10, customer_id=BOB.id)
     done = transfer(shop, "t", mine, bobs, 200)
     assert done.result == {"account_id": mine, "to": bobs, "amount": 200, "currency": "EUR", "balance": 300}
@@ -187,13 +189,13 @@ def test_a_transfer_is_one_entry_on_either_side_that_names_the_other(shop: Shop)
     assert out.at == into.at
 
 
-def test_a_gift_card_is_spent_by_its_code_to_the_last_cent(shop: Shop) -> None:
+def test_a_gift_card_is_spent_by_its_code_to_the_last_cent(shop: ShopContext) -> None:
     code, mine = new_gift_card(shop, 700), new_store_credit(shop, 1)
     assert transfer(shop, "t", code.lower(), mine, 700).result["balance"] == 0
     assert (balance(shop, gift_card_account_id(shop, code)), balance(shop, mine)) == (0, 701)
 
 
-def test_a_transfer_is_made_once_for_each_key(shop: Shop) -> None:
+def test_a_transfer_is_made_once_for_each_key(shop: ShopContext) -> None:
     code, mine = new_gift_card(shop), new_store_credit(shop)
     first, again = transfer(shop, "t", code, mine, 100), transfer(shop, "t", code, mine, 100)
     assert (again.replayed, again.result) == (True, first.result)
@@ -219,7 +221,7 @@ def test_a_transfer_is_made_once_for_each_key(shop: Shop) -> None:
     ],
 )
 def test_f19_each_impossible_transfer_is_rejected_with_its_reason_and_moves_nothing(
-    shop: Shop, changed: dict[str, Any], error: type[Exception], says: dict[str, Any]
+    shop: ShopContext, changed: dict[str, Any], error: type[Exception], says: dict[str, Any]
 ) -> None:
     ids = {
         "mine": new_store_credit(shop, 500),
@@ -237,7 +239,7 @@ def test_f19_each_impossible_transfer_is_rejected_with_its_reason_and_moves_noth
     assert transfer(shop, "t", ids["mine"], ids["bobs"], 200).result["balance"] == 300, "its key is not burnt"
 
 
-def test_an_erased_customer_receives_no_money(shop: Shop) -> None:
+def test_an_erased_customer_receives_no_money(shop: ShopContext) -> None:
     mine, bobs = new_store_credit(shop, 500), new_store_credit(shop, 10, customer_id=BOB.id)
     erasure.erase_customer(shop, BOB, BOB.id)
     with pytest.raises(NotFound) as refusal:
@@ -248,7 +250,9 @@ def test_an_erased_customer_receives_no_money(shop: Shop) -> None:
     assert (refusal.value.what, balance(shop, bobs)) == ("customer", 10)
 
 
-def test_a_customer_who_is_erased_at_the_same_time_receives_no_money(shop: Shop, rival: Shop, wire: WireTap) -> None:
+def test_a_customer_who_is_erased_at_the_same_time_receives_no_money(
+    shop: ShopContext, rival: ShopContext, wire: WireTap
+) -> None:
     mine, bobs = new_store_credit(shop, 500), new_store_credit(shop, 10, customer_id=BOB.id)
     wire.reply_next("TransactWriteItems", run_before_sending(lambda: erasure.erase_customer(rival, BOB, BOB.id)))
     with pytest.raises(NotFound):
@@ -256,7 +260,7 @@ def test_a_customer_who_is_erased_at_the_same_time_receives_no_money(shop: Shop,
     assert (balance(shop, mine), balance(shop, bobs)) == (500, 10)
 
 
-def test_f19_a_transfer_whose_answer_is_lost_is_not_made_twice(shop: Shop, patient_wire: WireTap) -> None:
+def test_f19_a_transfer_whose_answer_is_lost_is_not_made_twice(shop: ShopContext, patient_wire: WireTap) -> None:
     mine, bobs = new_store_credit(shop, 500), new_store_credit(shop, 10, customer_id=BOB.id)
     shop.table.client = patient_wire.client
     patient_wire.reply_next("TransactWriteItems", lose_response)
@@ -265,14 +269,14 @@ def test_f19_a_transfer_whose_answer_is_lost_is_not_made_twice(shop: Shop, patie
     assert (balance(shop, mine), balance(shop, bobs)) == (300, 210)
 
 
-def test_a_gift_cards_id_spends_nothing_without_its_code(shop: Shop) -> None:
+def test_a_gift_cards_id_spends_nothing_without_its_code(shop: ShopContext) -> None:
     code, mine = new_gift_card(shop), new_store_credit(shop)
     for caller in (ANN, STAFF):
         with pytest.raises(NotFound):
             accounts.transfer_credit(shop, caller, "t", CreditSource(gift_card_account_id(shop, code)), mine, 1, "EUR")
 
 
-def test_staff_cannot_spend_the_credit_of_a_customer(shop: Shop) -> None:
+def test_staff_cannot_spend_the_credit_of_a_customer(shop: ShopContext) -> None:
     mine, bobs = new_store_credit(shop), new_store_credit(shop, customer_id=BOB.id)
     with pytest.raises(NotFound):
         accounts.transfer_credit(shop, STAFF, "t", CreditSource(mine), bobs, 1, "EUR")
@@ -280,7 +284,7 @@ def test_staff_cannot_spend_the_credit_of_a_customer(shop: Shop) -> None:
 
 # concurrent changes ---------------------------------------------------------------------------------------------------
 def test_an_account_that_moves_meanwhile_is_read_again_and_no_movement_is_lost(
-    shop: Shop, rival: Shop, wire: WireTap
+    shop: ShopContext, rival: ShopContext, wire: WireTap
 ) -> None:
     mine, bobs = new_store_credit(shop, 500), new_store_credit(shop, 10, customer_id=BOB.id)
     wire.reply_next(
@@ -293,7 +297,7 @@ def test_an_account_that_moves_meanwhile_is_read_again_and_no_movement_is_lost(
     assert find_account_errors(shop.table, mine) == find_account_errors(shop.table, bobs) == []
 
 
-def test_money_that_is_spent_meanwhile_is_not_spent_again(shop: Shop, rival: Shop, wire: WireTap) -> None:
+def test_money_that_is_spent_meanwhile_is_not_spent_again(shop: ShopContext, rival: ShopContext, wire: WireTap) -> None:
     mine, bobs = new_store_credit(shop, 500), new_store_credit(shop, 10, customer_id=BOB.id)
     wire.reply_next("TransactWriteItems", run_before_sending(lambda: change_balance(rival, mine, -400)))
     with pytest.raises(InsufficientFunds) as refusal:
@@ -302,20 +306,22 @@ def test_money_that_is_spent_meanwhile_is_not_spent_again(shop: Shop, rival: Sho
     assert balance(shop, bobs) == 10
 
 
-def test_one_transfer_sent_twice_at_once_is_made_once(shop: Shop, rival: Shop, wire: WireTap) -> None:
+def test_one_transfer_sent_twice_at_once_is_made_once(shop: ShopContext, rival: ShopContext, wire: WireTap) -> None:
     mine, bobs = new_store_credit(shop, 500), new_store_credit(shop, 10, customer_id=BOB.id)
     wire.reply_next("TransactWriteItems", run_before_sending(lambda: transfer(rival, "t", mine, bobs, 200)))
     assert transfer(shop, "t", mine, bobs, 200).replayed
     assert (balance(shop, mine), balance(shop, bobs)) == (300, 210)
 
 
-def test_a_first_credit_given_twice_at_once_makes_one_account_with_both(shop: Shop, rival: Shop, wire: WireTap) -> None:
+def test_a_first_credit_given_twice_at_once_makes_one_account_with_both(
+    shop: ShopContext, rival: ShopContext, wire: WireTap
+) -> None:
     wire.reply_next("TransactWriteItems", run_before_sending(lambda: new_store_credit(rival, 30)))
     mine = new_store_credit(shop, 500)
     assert [entry.balance for entry in ledger(shop, mine)] == [30, 530]
 
 
-def test_two_transfers_in_opposite_directions_both_succeed(shop: Shop) -> None:
+def test_two_transfers_in_opposite_directions_both_succeed(shop: ShopContext) -> None:
     mine, code = new_store_credit(shop, 500), new_gift_card(shop, 500)
     cards = gift_card_account_id(shop, code)
 
@@ -329,7 +335,7 @@ def test_two_transfers_in_opposite_directions_both_succeed(shop: Shop) -> None:
     assert find_account_errors(shop.table, mine) == find_account_errors(shop.table, cards) == []
 
 
-def test_an_account_that_always_conflicts_ends_as_busy(shop: Shop, rival: Shop, wire: WireTap) -> None:
+def test_an_account_that_always_conflicts_ends_as_busy(shop: ShopContext, rival: ShopContext, wire: WireTap) -> None:
     mine, bobs = new_store_credit(shop, 500), new_store_credit(shop, 10, customer_id=BOB.id)
     wire.reply_next("TransactWriteItems", *[run_before_sending(lambda: change_balance(rival, mine, 1))] * 100)
     with pytest.raises(TableBusy):
@@ -339,14 +345,14 @@ def test_an_account_that_always_conflicts_ends_as_busy(shop: Shop, rival: Shop, 
 
 
 # giving money back ----------------------------------------------------------------------------------------------------
-def test_money_given_back_to_an_account_is_an_entry_of_its_order(shop: Shop) -> None:
+def test_money_given_back_to_an_account_is_an_entry_of_its_order(shop: ShopContext) -> None:
     mine = new_store_credit(shop, 500)
     shop.table.write(*credit_account(shop, mine, 40, "REFUNDED", currency="EUR", customer_id=ANN.id, order_id="o1"))
     entry = ledger(shop, mine)[-1]
     assert (entry.reason, entry.amount, entry.balance, entry.order_id) == ("REFUNDED", 40, 540, "o1")
 
 
-def test_money_given_back_makes_a_store_credit_where_there_was_none(shop: Shop) -> None:
+def test_money_given_back_makes_a_store_credit_where_there_was_none(shop: ShopContext) -> None:
     new = accounts.store_credit_account_id(shop, ANN.id, "EUR")
     shop.table.write(*credit_account(shop, new, 40, "REFUNDED", currency="EUR", customer_id=ANN.id, order_id="o1"))
     assert (get_account(shop, new).customer_id, get_account(shop, new).kind) == ("ann", "STORE_CREDIT")
@@ -355,14 +361,14 @@ def test_money_given_back_makes_a_store_credit_where_there_was_none(shop: Shop) 
     assert balance(shop, new) == 42
 
 
-def test_money_is_issued_to_no_account_that_is_missing_or_in_another_currency(shop: Shop) -> None:
+def test_money_is_issued_to_no_account_that_is_missing_or_in_another_currency(shop: ShopContext) -> None:
     with pytest.raises(NotFound):
         credit_account(shop, NOBODY, 40, "REFUNDED", currency="EUR")
     with pytest.raises(WrongCurrency):
         credit_account(shop, new_store_credit(shop), 40, "REFUNDED", currency="USD")
 
 
-def test_a_refund_to_an_account_that_changed_in_the_meantime_is_decided_again(shop: Shop) -> None:
+def test_a_refund_to_an_account_that_changed_in_the_meantime_is_decided_again(shop: ShopContext) -> None:
     mine = new_store_credit(shop, 500)
     known, new = (
         credit_account(shop, id, 40, "REFUNDED", currency=currency, customer_id=ANN.id)
@@ -377,7 +383,7 @@ def test_a_refund_to_an_account_that_changed_in_the_meantime_is_decided_again(sh
 
 
 # reading --------------------------------------------------------------------------------------------------------------
-def test_an_account_is_shown_to_its_owner_and_to_staff(shop: Shop) -> None:
+def test_an_account_is_shown_to_its_owner_and_to_staff(shop: ShopContext) -> None:
     mine = new_store_credit(shop)
     for caller in (ANN, STAFF):
         assert accounts.get_account(shop, caller, mine).balance == 5000
@@ -394,12 +400,12 @@ def test_an_account_is_shown_to_its_owner_and_to_staff(shop: Shop) -> None:
             accounts.list_entries_of_account(shop, caller, id, 10, None)
 
 
-def test_staff_see_a_gift_card_by_its_id_but_its_code_nowhere(shop: Shop) -> None:
+def test_staff_see_a_gift_card_by_its_id_but_its_code_nowhere(shop: ShopContext) -> None:
     id = gift_card_account_id(shop, new_gift_card(shop))
     assert accounts.get_account(shop, STAFF, id).balance == 5000
 
 
-def test_a_customers_accounts_are_their_own(shop: Shop) -> None:
+def test_a_customers_accounts_are_their_own(shop: ShopContext) -> None:
     mine = {new_store_credit(shop), new_store_credit(shop, 1, "USD")}
     new_store_credit(shop, customer_id=BOB.id)
     new_gift_card(shop)
@@ -410,7 +416,7 @@ def test_a_customers_accounts_are_their_own(shop: Shop) -> None:
         accounts.list_accounts_of_customer(shop, BOB, ANN.id, 10, None)
 
 
-def test_a_ledger_is_shown_newest_first_page_by_page(shop: Shop) -> None:
+def test_a_ledger_is_shown_newest_first_page_by_page(shop: ShopContext) -> None:
     for amount in range(1, 13):
         mine = new_store_credit(shop, amount)
     shown, where = [], None
@@ -422,7 +428,7 @@ def test_a_ledger_is_shown_newest_first_page_by_page(shop: Shop) -> None:
     assert shown == list(range(12, 0, -1)), "the tenth sorts behind the ninth"
 
 
-def test_a_transfer_and_a_read_of_an_account_cost_the_recorded_requests(shop: Shop, wire: WireTap) -> None:
+def test_a_transfer_and_a_read_of_an_account_cost_the_recorded_requests(shop: ShopContext, wire: WireTap) -> None:
     mine, bobs = new_store_credit(shop), new_store_credit(shop, customer_id=BOB.id)
     wire.clear()
     transfer(shop, "t", mine, bobs, 1)

@@ -5,7 +5,7 @@ import pytest
 
 from functions.model.errors import InvalidInput, OutOfStock
 from functions.shop import cancellation, products
-from functions.shop.shop import Shop
+from functions.shop.shop import ShopContext
 from tests.support.actors import (
     ANN,
     BOB,
@@ -20,12 +20,12 @@ from tests.support.actors import (
 from tests.support.wire_tap import WireTap, run_before_sending
 
 
-def backordered(shop: Shop, key: str, quantity: int) -> int:
+def backordered(shop: ShopContext, key: str, quantity: int) -> int:
     """How many of this order's jugs were not there."""
     return place(shop, key, jug=quantity).lines["jug"].backordered
 
 
-def test_available_pieces_are_taken_and_the_rest_is_backordered(shop: Shop, wire: WireTap) -> None:
+def test_available_pieces_are_taken_and_the_rest_is_backordered(shop: ShopContext, wire: WireTap) -> None:
     create_stocked_product(shop, "jug", 5, backorder=True)
     assert [backordered(shop, "k1", 3), backordered(shop, "k2", 3), backordered(shop, "k3", 4)] == [0, 1, 4]
     assert available_by_part(shop, "jug") == [-5]
@@ -38,14 +38,14 @@ def test_available_pieces_are_taken_and_the_rest_is_backordered(shop: Shop, wire
     )
 
 
-def test_an_order_keeps_its_backordered_pieces(shop: Shop) -> None:
+def test_an_order_keeps_its_backordered_pieces(shop: ShopContext) -> None:
     create_stocked_product(shop, "jug", 1, backorder=True)
     order = place(shop, mug=1, jug=3)
     assert {id: line.backordered for id, line in order.lines.items()} == {"mug": 0, "jug": 2}
     assert get_order(shop, order.order_id) == order
 
 
-def test_an_order_is_rejected_if_one_of_its_products_cannot_be_backordered(shop: Shop) -> None:
+def test_an_order_is_rejected_if_one_of_its_products_cannot_be_backordered(shop: ShopContext) -> None:
     create_stocked_product(shop, "jug", 0, backorder=True)
     with pytest.raises(OutOfStock) as refusal:
         place_order_as(shop, ANN, "k", jug=5, mug=11)
@@ -53,14 +53,14 @@ def test_an_order_is_rejected_if_one_of_its_products_cannot_be_backordered(shop:
     assert (available_by_part(shop, "jug"), available_by_part(shop)) == ([0], [10])
 
 
-def test_a_backorder_is_given_back_as_it_was_taken(shop: Shop) -> None:
+def test_a_backorder_is_given_back_as_it_was_taken(shop: ShopContext) -> None:
     create_stocked_product(shop, "jug", 1, backorder=True)
     order = place(shop, jug=3)
     cancellation.cancel_order(shop, ANN, order.order_id)
     assert available_by_part(shop, "jug") == [1]
 
 
-def test_after_backorders_are_disabled_orders_are_rejected_until_owed_pieces_have_arrived(shop: Shop) -> None:
+def test_after_backorders_are_disabled_orders_are_rejected_until_owed_pieces_have_arrived(shop: ShopContext) -> None:
     create_stocked_product(shop, "jug", 0, backorder=True)
     place(shop, "k1", jug=3)
     products.update_product(shop, STAFF, "jug", backorder=False)
@@ -73,7 +73,7 @@ def test_after_backorders_are_disabled_orders_are_rejected_until_owed_pieces_hav
     assert backordered(shop, "k3", 3) == 0
 
 
-def test_a_product_in_several_parts_is_not_for_backorder(shop: Shop) -> None:
+def test_a_product_in_several_parts_is_not_for_backorder(shop: ShopContext) -> None:
     with pytest.raises(InvalidInput) as refusal:
         create_stocked_product(shop, "vase", 0, parts=2, backorder=True)
     assert refusal.value.field == "backorder"
@@ -83,7 +83,9 @@ def test_a_product_in_several_parts_is_not_for_backorder(shop: Shop) -> None:
     assert not products.get_product(shop, "vase").backorder
 
 
-def test_pieces_sold_between_the_read_and_the_write_are_backordered_too(shop: Shop, rival: Shop, wire: WireTap) -> None:
+def test_pieces_sold_between_the_read_and_the_write_are_backordered_too(
+    shop: ShopContext, rival: ShopContext, wire: WireTap
+) -> None:
     create_stocked_product(shop, "jug", 5, backorder=True)
     wire.reply_next(
         "TransactWriteItems",
@@ -94,7 +96,7 @@ def test_pieces_sold_between_the_read_and_the_write_are_backordered_too(shop: Sh
     assert available_by_part(shop, "jug") == [-6]
 
 
-def test_concurrent_orders_beyond_the_stock_show_their_exact_backordered_pieces(shop: Shop) -> None:
+def test_concurrent_orders_beyond_the_stock_show_their_exact_backordered_pieces(shop: ShopContext) -> None:
     create_stocked_product(shop, "jug", 20, backorder=True)
 
     def order(number: int) -> int:

@@ -12,7 +12,7 @@ from functions.model.errors import NotAllowed, NotFound, WrongState
 from functions.shop import cancellation, shipments
 from functions.shop.fulfilment import fulfil_order
 from functions.shop.placing import MAX_PRODUCTS, RequestedLine, place_order
-from functions.shop.shop import Caller, Shop
+from functions.shop.shop import Caller, ShopContext
 from tests.shop.test_discounts import bought, left, offer
 from tests.support.actors import (
     ANN,
@@ -38,11 +38,11 @@ from tests.support.wire_tap import WireTap, lose_response, run_before_sending
 ENDED_OR_SENT = ["SHIPPED", "DELIVERED", "PARTIALLY_RETURNED", "RETURNED", "LAPSED", "ARCHIVING"]
 
 
-def parcels(shop: Shop, order_id: str) -> list[str]:
+def parcels(shop: ShopContext, order_id: str) -> list[str]:
     return [shipment.status for shipment in shipments.list_shipments_of_order(shop, STAFF, order_id)]
 
 
-def ends_in(shop: Shop, order_id: str, days: int) -> bool:
+def ends_in(shop: ShopContext, order_id: str, days: int) -> bool:
     """Whether the one marker of an order ends so many days from now."""
     (marker,) = expiry_markers(shop, order_id)
     return marker.ttl == int((shop.now() + timedelta(days=days)).timestamp())
@@ -50,7 +50,7 @@ def ends_in(shop: Shop, order_id: str, days: int) -> bool:
 
 # at once --------------------------------------------------------------------------------------------------------------
 def test_a_cancelled_order_gives_its_goods_back_and_says_when_it_expires(
-    shop: Shop, wire: WireTap, clock: ManualClock
+    shop: ShopContext, wire: WireTap, clock: ManualClock
 ) -> None:
     create_stocked_product(shop, "vase", 8, parts=4)
     order = place(shop, mug=3, vase=5)
@@ -65,7 +65,7 @@ def test_a_cancelled_order_gives_its_goods_back_and_says_when_it_expires(
     assert expiry_markers(shop, order.order_id)[0].customer_id == "ann"
 
 
-def test_a_cancelled_order_gives_its_money_back_to_where_it_came_from(shop: Shop, wire: WireTap) -> None:
+def test_a_cancelled_order_gives_its_money_back_to_where_it_came_from(shop: ShopContext, wire: WireTap) -> None:
     order = pay_in_parts(shop, place(shop, mug=2), 700, 1800)
     assert order.status == "PAID"
     wire.clear()
@@ -81,7 +81,7 @@ def test_a_cancelled_order_gives_its_money_back_to_where_it_came_from(shop: Shop
     assert available_by_part(shop) == [10]
 
 
-def test_a_card_payment_is_refunded_to_the_card(shop: Shop) -> None:
+def test_a_card_payment_is_refunded_to_the_card(shop: ShopContext) -> None:
     order = advance_to_status(shop, place(shop), "PAID")
     cancellation.cancel_order(shop, ANN, order.order_id)
     (refund,) = refunds(shop, order.order_id)
@@ -89,14 +89,14 @@ def test_a_card_payment_is_refunded_to_the_card(shop: Shop) -> None:
     assert refunded_total(shop, order.order_id) == 2500
 
 
-def test_a_part_that_was_paid_goes_back_when_the_rest_never_came(shop: Shop) -> None:
+def test_a_part_that_was_paid_goes_back_when_the_rest_never_came(shop: ShopContext) -> None:
     order = pay_in_parts(shop, place(shop), 700)
     assert order.status == "PENDING"
     cancellation.cancel_order(shop, ANN, order.order_id)
     assert refunded_total(shop, order.order_id) == 700
 
 
-def test_a_cancelled_order_gives_its_discount_back(shop: Shop) -> None:
+def test_a_cancelled_order_gives_its_discount_back(shop: ShopContext) -> None:
     offer(shop, limit=1)
     order = bought(shop, "SPRING")
     assert left(shop) == [0]
@@ -106,7 +106,7 @@ def test_a_cancelled_order_gives_its_discount_back(shop: Shop) -> None:
     assert left(shop) == [1]
 
 
-def test_an_order_that_cost_nothing_is_cancelled_without_a_refund(shop: Shop) -> None:
+def test_an_order_that_cost_nothing_is_cancelled_without_a_refund(shop: ShopContext) -> None:
     offer(shop, percent=100)
     order = bought(shop, "SPRING")
     assert order.status == "PAID"
@@ -114,14 +114,14 @@ def test_an_order_that_cost_nothing_is_cancelled_without_a_refund(shop: Shop) ->
     assert refunded_total(shop, order.order_id) == 0
 
 
-def test_a_cancelled_order_leaves_its_queue(shop: Shop) -> None:
+def test_a_cancelled_order_leaves_its_queue(shop: ShopContext) -> None:
     order = place(shop)
     cancellation.cancel_order(shop, ANN, order.order_id)
     assert [it.order_id for it in cancellation.list_unpaid_orders(shop, shop.now() + timedelta(days=1))] == []
 
 
 @pytest.mark.parametrize("status", ["PENDING", "PAID"])
-def test_cancelling_a_cancelled_order_changes_nothing(shop: Shop, wire: WireTap, status: str) -> None:
+def test_cancelling_a_cancelled_order_changes_nothing(shop: ShopContext, wire: WireTap, status: str) -> None:
     order = advance_to_status(shop, place(shop), status)
     first = cancellation.cancel_order(shop, ANN, order.order_id)
     wire.clear()
@@ -132,7 +132,7 @@ def test_cancelling_a_cancelled_order_changes_nothing(shop: Shop, wire: WireTap,
 
 
 @pytest.mark.parametrize("status", ENDED_OR_SENT)
-def test_f8_a_shipped_or_closed_order_is_not_cancelled(shop: Shop, status: str) -> None:
+def test_f8_a_shipped_or_closed_order_is_not_cancelled(shop: ShopContext, status: str) -> None:
     before = advance_to_status(shop, place(shop), status)
     stock, money = available_by_part(shop), refunded_total(shop, before.order_id)
     with pytest.raises(WrongState) as refusal:
@@ -143,7 +143,9 @@ def test_f8_a_shipped_or_closed_order_is_not_cancelled(shop: Shop, status: str) 
 
 
 @pytest.mark.parametrize("archived", [False, True])
-def test_only_its_customer_and_staff_cancel_an_order_and_others_learn_nothing(shop: Shop, archived: bool) -> None:
+def test_only_its_customer_and_staff_cancel_an_order_and_others_learn_nothing(
+    shop: ShopContext, archived: bool
+) -> None:
     order = place(shop)
     if archived:
         archive_order(shop, advance_to_status(shop, order, "CANCELLED").order_id, to_stub=True)
@@ -160,7 +162,7 @@ def test_only_its_customer_and_staff_cancel_an_order_and_others_learn_nothing(sh
         assert cancellation.cancel_order(shop, STAFF, order.order_id).status == "CANCELLED"
 
 
-def test_the_largest_order_there_can_be_ends_in_one_transaction(shop: Shop, wire: WireTap) -> None:
+def test_the_largest_order_there_can_be_ends_in_one_transaction(shop: ShopContext, wire: WireTap) -> None:
     offer(shop, percent=1, limit=1)
     ids = [f"p{number}" for number in range(MAX_PRODUCTS)]
     for id in ids:
@@ -182,7 +184,7 @@ def test_the_largest_order_there_can_be_ends_in_one_transaction(shop: Shop, wire
 
 
 # through the warehouse ------------------------------------------------------------------------------------------------
-def test_cancelling_an_order_at_the_warehouse_only_requests_a_stop(shop: Shop, clock: ManualClock) -> None:
+def test_cancelling_an_order_at_the_warehouse_only_requests_a_stop(shop: ShopContext, clock: ManualClock) -> None:
     order = advance_to_status(shop, place(shop), "FULFILLING")
     clock.sleep(60)
     asked = cancellation.cancel_order(shop, ANN, order.order_id)
@@ -196,7 +198,9 @@ def test_cancelling_an_order_at_the_warehouse_only_requests_a_stop(shop: Shop, c
     assert parcels(shop, order.order_id) == ["REQUESTED"]
 
 
-def test_an_order_stopped_by_the_warehouse_is_cancelled_with_its_shipment(shop: Shop, clock: ManualClock) -> None:
+def test_an_order_stopped_by_the_warehouse_is_cancelled_with_its_shipment(
+    shop: ShopContext, clock: ManualClock
+) -> None:
     offer(shop, limit=1)
     order = advance_to_status(shop, bought(shop, "SPRING"), "CANCEL_REQUESTED")
     clock.sleep(60)
@@ -211,7 +215,7 @@ def test_an_order_stopped_by_the_warehouse_is_cancelled_with_its_shipment(shop: 
     assert (available_by_part(shop), left(shop), len(refunds(shop, order.order_id))) == ([10], [1], 1)
 
 
-def test_an_order_that_the_warehouse_cannot_stop_continues(shop: Shop, clock: ManualClock) -> None:
+def test_an_order_that_the_warehouse_cannot_stop_continues(shop: ShopContext, clock: ManualClock) -> None:
     order = advance_to_status(shop, place(shop), "CANCEL_REQUESTED")
     clock.sleep(60)
     goes_on = cancellation.refuse_cancel(shop, WAREHOUSE, order.order_id)
@@ -227,7 +231,7 @@ def test_an_order_that_the_warehouse_cannot_stop_continues(shop: Shop, clock: Ma
 
 @pytest.mark.parametrize(("quantities", "reached"), [(None, "SHIPPED"), ({"mug": 1}, "PARTIALLY_SHIPPED")])
 def test_a_parcel_sent_before_the_warehouse_read_the_stop_request_stays_sent(
-    shop: Shop, quantities: Any, reached: str
+    shop: ShopContext, quantities: Any, reached: str
 ) -> None:
     order = advance_to_status(shop, place(shop), "CANCEL_REQUESTED")
     shipments.dispatch_shipment(shop, WAREHOUSE, order.order_id, f"{order.order_id}-1", "dhl", "42", quantities)
@@ -239,7 +243,7 @@ def test_a_parcel_sent_before_the_warehouse_read_the_stop_request_stays_sent(
 
 
 @pytest.mark.parametrize("status", ["PENDING", "PAID", "FULFILLING", "PARTIALLY_SHIPPED", *ENDED_OR_SENT])
-def test_f8_a_shipment_without_a_stop_request_cannot_be_stopped(shop: Shop, status: str) -> None:
+def test_f8_a_shipment_without_a_stop_request_cannot_be_stopped(shop: ShopContext, status: str) -> None:
     before = advance_to_status(shop, place(shop), status)
     with pytest.raises(WrongState) as refusal:
         cancellation.agree_cancel(shop, WAREHOUSE, before.order_id)
@@ -252,7 +256,7 @@ def test_f8_a_shipment_without_a_stop_request_cannot_be_stopped(shop: Shop, stat
 
 
 @pytest.mark.parametrize("answer", [cancellation.agree_cancel, cancellation.refuse_cancel])
-def test_only_the_warehouse_and_staff_say_whether_it_stops(shop: Shop, answer: Any) -> None:
+def test_only_the_warehouse_and_staff_say_whether_it_stops(shop: ShopContext, answer: Any) -> None:
     order = advance_to_status(shop, place(shop), "CANCEL_REQUESTED")
     for caller in (ANN, BOB):
         with pytest.raises(NotAllowed):
@@ -267,7 +271,7 @@ def test_only_the_warehouse_and_staff_say_whether_it_stops(shop: Shop, answer: A
 
 
 # races ----------------------------------------------------------------------------------------------------------------
-def test_of_a_concurrent_cancel_and_warehouse_request_one_succeeds(shop: Shop) -> None:
+def test_of_a_concurrent_cancel_and_warehouse_request_one_succeeds(shop: ShopContext) -> None:
     for number in range(6):
         order = advance_to_status(shop, place(shop, f"k{number}", mug=1), "PAID")
         cancelled, asked_for = run_concurrently(
@@ -286,7 +290,7 @@ def test_of_a_concurrent_cancel_and_warehouse_request_one_succeeds(shop: Shop) -
 
 @pytest.mark.parametrize("faster", ["cancel", "fulfil"])
 def test_a_paid_order_that_is_cancelled_and_requested_concurrently_is_either_cancelled_or_shipped(
-    shop: Shop, rival: Shop, wire: WireTap, faster: str
+    shop: ShopContext, rival: ShopContext, wire: WireTap, faster: str
 ) -> None:
     order = advance_to_status(shop, place(shop), "PAID")
     if faster == "cancel":
@@ -301,7 +305,7 @@ def test_a_paid_order_that_is_cancelled_and_requested_concurrently_is_either_can
         assert (refunds(shop, order.order_id), available_by_part(shop)) == ([], [8])
 
 
-def test_of_a_concurrent_stop_and_dispatch_one_succeeds(shop: Shop) -> None:
+def test_of_a_concurrent_stop_and_dispatch_one_succeeds(shop: ShopContext) -> None:
     for number in range(6):
         order = advance_to_status(shop, place(shop, f"k{number}", mug=1), "CANCEL_REQUESTED")
         id = order.order_id
@@ -317,7 +321,7 @@ def test_of_a_concurrent_stop_and_dispatch_one_succeeds(shop: Shop) -> None:
             assert (now.status, parcels(shop, id), refunded_total(shop, id)) == ("SHIPPED", ["DISPATCHED"], 0)
 
 
-def test_a_cancel_by_eight_at_once_gives_goods_money_and_discount_back_once(shop: Shop) -> None:
+def test_a_cancel_by_eight_at_once_gives_goods_money_and_discount_back_once(shop: ShopContext) -> None:
     offer(shop, limit=1)
     order = advance_to_status(shop, bought(shop, "SPRING", mug=3), "PAID")
     ended = run_concurrently(*[lambda: cancellation.cancel_order(shop, ANN, order.order_id)] * 8)
@@ -325,14 +329,14 @@ def test_a_cancel_by_eight_at_once_gives_goods_money_and_discount_back_once(shop
     assert (available_by_part(shop), left(shop), refunded_total(shop, order.order_id)) == ([10], [1], order.total)
 
 
-def test_a_payment_and_a_cancel_at_once_lose_no_money(shop: Shop, rival: Shop, wire: WireTap) -> None:
+def test_a_payment_and_a_cancel_at_once_lose_no_money(shop: ShopContext, rival: ShopContext, wire: WireTap) -> None:
     order = place(shop)
     wire.reply_next("TransactWriteItems", run_before_sending(lambda: pay_in_parts(rival, order, 700)))
     assert cancellation.cancel_order(shop, ANN, order.order_id).refunded == 700
     assert refunded_total(shop, order.order_id) == 700
 
 
-def test_a_cancel_whose_answer_is_lost_has_been_done_all_the_same(shop: Shop, wire: WireTap) -> None:
+def test_a_cancel_whose_answer_is_lost_has_been_done_all_the_same(shop: ShopContext, wire: WireTap) -> None:
     order = advance_to_status(shop, place(shop), "PAID")
     wire.reply_next("TransactWriteItems", lose_response)
     with pytest.raises(ReadTimeoutError):
@@ -342,7 +346,7 @@ def test_a_cancel_whose_answer_is_lost_has_been_done_all_the_same(shop: Shop, wi
 
 
 # lapse ----------------------------------------------------------------------------------------------------------------
-def test_an_order_that_is_not_paid_in_time_lapses(shop: Shop, clock: ManualClock) -> None:
+def test_an_order_that_is_not_paid_in_time_lapses(shop: ShopContext, clock: ManualClock) -> None:
     early = place(shop, "early", mug=2)
     clock.sleep(60)
     late = place(shop, "late", mug=3)
@@ -364,7 +368,7 @@ def test_an_order_that_is_not_paid_in_time_lapses(shop: Shop, clock: ManualClock
     ]
 
 
-def test_the_payments_and_the_discount_of_an_expired_order_are_given_back(shop: Shop) -> None:
+def test_the_payments_and_the_discount_of_an_expired_order_are_given_back(shop: ShopContext) -> None:
     offer(shop, limit=1)
     order = pay_in_parts(shop, bought(shop, "SPRING"), 300, 400)
     assert cancellation.lapse_order(shop, order.order_id)
@@ -376,13 +380,13 @@ def test_the_payments_and_the_discount_of_an_expired_order_are_given_back(shop: 
 @pytest.mark.parametrize(
     "status", ["PAID", "FULFILLING", "CANCEL_REQUESTED", "PARTIALLY_SHIPPED", "CANCELLED", "LAPSED", "DELIVERED"]
 )
-def test_an_order_that_no_longer_waits_for_payment_does_not_expire(shop: Shop, status: str) -> None:
+def test_an_order_that_no_longer_waits_for_payment_does_not_expire(shop: ShopContext, status: str) -> None:
     before = advance_to_status(shop, place(shop), status)
     assert not cancellation.lapse_order(shop, before.order_id)
     assert get_order(shop, before.order_id) == before
 
 
-def test_an_archived_or_missing_order_does_not_expire(shop: Shop) -> None:
+def test_an_archived_or_missing_order_does_not_expire(shop: ShopContext) -> None:
     order = place(shop)
     archive_order(shop, advance_to_status(shop, order, "CANCELLED").order_id, to_stub=True)
     assert not cancellation.lapse_order(shop, order.order_id)
@@ -391,7 +395,7 @@ def test_an_archived_or_missing_order_does_not_expire(shop: Shop) -> None:
 
 @pytest.mark.parametrize("meanwhile", ["paid", "cancelled"])
 def test_an_order_that_is_paid_or_cancelled_just_then_does_not_lapse(
-    shop: Shop, rival: Shop, wire: WireTap, meanwhile: str
+    shop: ShopContext, rival: ShopContext, wire: WireTap, meanwhile: str
 ) -> None:
     order = place(shop)
     act = {
@@ -404,7 +408,7 @@ def test_an_order_that_is_paid_or_cancelled_just_then_does_not_lapse(
     assert available_by_part(shop) == [8 if meanwhile == "paid" else 10]
 
 
-def test_hundreds_of_unpaid_orders_are_all_found(shop: Shop, clock: ManualClock) -> None:
+def test_hundreds_of_unpaid_orders_are_all_found(shop: ShopContext, clock: ManualClock) -> None:
     create_stocked_product(shop, "pin", 1000)
     placed = []
     for number in range(60):

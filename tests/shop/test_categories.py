@@ -10,7 +10,7 @@ from functions.model.entities import Category, ancestor_paths
 from functions.model.errors import AlreadyExists, NotAllowed, NotFound, UnknownCategory
 from functions.model.table import CATEGORY
 from functions.shop import categories, products
-from functions.shop.shop import Caller, Shop
+from functions.shop.shop import Caller, ShopContext
 from tests.support.actors import ANN, STAFF, WAREHOUSE, create_stocked_product, run_concurrently
 from tests.support.samples import moment
 from tests.support.tapped_client import ManualClock
@@ -19,7 +19,7 @@ from tests.support.wire_tap import WireTap, reply_with, run_before_sending, tran
 TREE = ("/garden/", "/kitchen/", "/kitchen/cups/", "/kitchen/mugs/", "/kitchen/mugs/blue/", "/kitchen-sinks/")
 
 
-def grow(shop: Shop, *paths: str, catalog: str = "main") -> None:
+def grow(shop: ShopContext, *paths: str, catalog: str = "main") -> None:
     for path in paths:
         categories.create_category(shop, STAFF, path, f"Name of {path}", catalog)
 
@@ -28,41 +28,41 @@ def paths(found: tuple[Category, ...]) -> list[str]:
     return [category.path for category in found]
 
 
-def children(shop: Shop, path: str, catalog: str = "main") -> list[str]:
+def children(shop: ShopContext, path: str, catalog: str = "main") -> list[str]:
     page = categories.list_children(shop, path, 100, None, catalog)
     assert page.after is None
     return paths(page.items)
 
 
-def descendants(shop: Shop, path: str, catalog: str = "main") -> list[str]:
+def descendants(shop: ShopContext, path: str, catalog: str = "main") -> list[str]:
     page = categories.list_descendants(shop, path, 100, None, catalog)
     assert page.after is None
     return paths(page.items)
 
 
 # up and down ----------------------------------------------------------------------------------------------------------
-def test_f21_children_of_the_root_are_found_without_a_root_item(shop: Shop) -> None:
+def test_f21_children_of_the_root_are_found_without_a_root_item(shop: ShopContext) -> None:
     grow(shop, *TREE)
     assert children(shop, "/") == ["/garden/", "/kitchen-sinks/", "/kitchen/"]
     with pytest.raises(NotFound):
         categories.get_category(shop, "/")
 
 
-def test_children_are_those_just_below(shop: Shop) -> None:
+def test_children_are_those_just_below(shop: ShopContext) -> None:
     grow(shop, *TREE)
     assert children(shop, "/kitchen/") == ["/kitchen/cups/", "/kitchen/mugs/"]
     assert children(shop, "/kitchen/mugs/") == ["/kitchen/mugs/blue/"]
     assert children(shop, "/kitchen/mugs/blue/") == children(shop, "/nothing/") == []
 
 
-def test_descendants_are_all_below_and_never_the_category_itself_or_one_of_a_longer_name(shop: Shop) -> None:
+def test_descendants_are_all_below_and_never_the_category_itself_or_one_of_a_longer_name(shop: ShopContext) -> None:
     grow(shop, *TREE)
     assert descendants(shop, "/") == sorted(TREE)
     assert descendants(shop, "/kitchen/") == ["/kitchen/cups/", "/kitchen/mugs/", "/kitchen/mugs/blue/"]
     assert descendants(shop, "/kitchen/mugs/blue/") == descendants(shop, "/nothing/") == []
 
 
-def test_f21_of_a_catalogue_of_hundreds_only_the_subtree_is_read(shop: Shop, wire: WireTap) -> None:
+def test_f21_of_a_catalogue_of_hundreds_only_the_subtree_is_read(shop: ShopContext, wire: WireTap) -> None:
     grow(shop, "/few/", *(f"/few/{number}/" for number in range(3)))
     for number in range(300):
         made = categories.get_category(shop, "/few/")
@@ -80,7 +80,7 @@ def test_f21_of_a_catalogue_of_hundreds_only_the_subtree_is_read(shop: Shop, wir
     assert "FilterExpression" not in wire.requests[0].body
 
 
-def test_every_category_comes_once_page_after_page(shop: Shop) -> None:
+def test_every_category_comes_once_page_after_page(shop: ShopContext) -> None:
     wide = [f"/wide/{number:03}/" for number in range(30)]
     grow(shop, "/wide/", *wide)
     for ask in (categories.list_children, categories.list_descendants):
@@ -101,7 +101,7 @@ DEEP = tuple(accumulate(("a/" for _ in range(240)), initial="/"))[1:]
 
 
 @pytest.fixture
-def deep(shop: Shop, wire: WireTap) -> str:
+def deep(shop: ShopContext, wire: WireTap) -> str:
     """The lowest of 240 categories, each in the one before."""
     grow(shop, *DEEP)
     wire.clear()
@@ -109,7 +109,7 @@ def deep(shop: Shop, wire: WireTap) -> str:
 
 
 def test_f21_more_than_a_hundred_ancestors_are_read_by_their_keys_a_hundred_at_a_time(
-    shop: Shop, wire: WireTap, deep: str
+    shop: ShopContext, wire: WireTap, deep: str
 ) -> None:
     found = categories.list_ancestors(shop, deep)
     assert paths(found) == list(DEEP[:-1])
@@ -120,7 +120,7 @@ def test_f21_more_than_a_hundred_ancestors_are_read_by_their_keys_a_hundred_at_a
 
 
 def test_f21_ancestors_that_are_left_unprocessed_are_asked_for_again(
-    shop: Shop, wire: WireTap, clock: ManualClock, deep: str
+    shop: ShopContext, wire: WireTap, clock: ManualClock, deep: str
 ) -> None:
     keys = [CATEGORY.key(catalog="main", path=path) for path in ancestor_paths(deep)]
     left = {shop.table.name: {"Keys": keys[:100], "ConsistentRead": False}}
@@ -130,7 +130,9 @@ def test_f21_ancestors_that_are_left_unprocessed_are_asked_for_again(
     assert len(clock.pauses) == 3
 
 
-def test_ancestors_that_stay_unprocessed_end_as_busy(shop: Shop, wire: WireTap, clock: ManualClock, deep: str) -> None:
+def test_ancestors_that_stay_unprocessed_end_as_busy(
+    shop: ShopContext, wire: WireTap, clock: ManualClock, deep: str
+) -> None:
     def leave(times: int) -> None:
         keys = [CATEGORY.key(catalog="main", path=path) for path in ancestor_paths(deep)][:100]
         left = {shop.table.name: {"Keys": keys, "ConsistentRead": False}}
@@ -143,7 +145,7 @@ def test_ancestors_that_stay_unprocessed_end_as_busy(shop: Shop, wire: WireTap, 
     assert sum(clock.pauses) <= shop.table.retry_budget_seconds
 
 
-def test_the_ancestors_of_the_root_are_none_and_nothing_is_asked(shop: Shop, wire: WireTap) -> None:
+def test_the_ancestors_of_the_root_are_none_and_nothing_is_asked(shop: ShopContext, wire: WireTap) -> None:
     grow(shop, "/")
     wire.clear()
     assert categories.list_ancestors(shop, "/") == ()
@@ -151,7 +153,7 @@ def test_the_ancestors_of_the_root_are_none_and_nothing_is_asked(shop: Shop, wir
 
 
 # made and changed -----------------------------------------------------------------------------------------------------
-def test_a_category_is_made_where_its_parent_is_in_one_transaction(shop: Shop, wire: WireTap) -> None:
+def test_a_category_is_made_where_its_parent_is_in_one_transaction(shop: ShopContext, wire: WireTap) -> None:
     made = categories.create_category(shop, STAFF, "/kitchen/", "Kitchen")
     assert wire.operations == ["PutItem"], "the root need not be there"
     wire.clear()
@@ -161,7 +163,7 @@ def test_a_category_is_made_where_its_parent_is_in_one_transaction(shop: Shop, w
     assert (below.parent, below.name, below.created_at, below.version) == ("/kitchen/", "Mugs", moment(), 1)
 
 
-def test_a_category_requires_an_existing_parent(shop: Shop) -> None:
+def test_a_category_requires_an_existing_parent(shop: ShopContext) -> None:
     grow(shop, "/kitchen/", catalog="other")
     with pytest.raises(UnknownCategory) as refused:
         categories.create_category(shop, STAFF, "/kitchen/mugs/", "Mugs")
@@ -169,7 +171,7 @@ def test_a_category_requires_an_existing_parent(shop: Shop) -> None:
     assert descendants(shop, "/") == []
 
 
-def test_a_category_is_made_once(shop: Shop) -> None:
+def test_a_category_is_made_once(shop: ShopContext) -> None:
     grow(shop, "/kitchen/", "/kitchen/mugs/")
     for path in ("/kitchen/", "/kitchen/mugs/"):
         with pytest.raises(AlreadyExists):
@@ -177,21 +179,21 @@ def test_a_category_is_made_once(shop: Shop) -> None:
         assert categories.get_category(shop, path).name == f"Name of {path}"
 
 
-def test_of_two_concurrent_creations_of_one_category_one_is_rejected(shop: Shop) -> None:
+def test_of_two_concurrent_creations_of_one_category_one_is_rejected(shop: ShopContext) -> None:
     grow(shop, "/kitchen/")
     results = run_concurrently(*[partial(categories.create_category, shop, STAFF, "/kitchen/mugs/", "Mugs")] * 2)
     assert sorted(type(result).__name__ for result in results) == ["AlreadyExists", "Category"]
     assert children(shop, "/kitchen/") == ["/kitchen/mugs/"]
 
 
-def test_a_category_is_made_among_conflicts(shop: Shop, wire: WireTap) -> None:
+def test_a_category_is_made_among_conflicts(shop: ShopContext, wire: WireTap) -> None:
     grow(shop, "/kitchen/")
     wire.reply_next("TransactWriteItems", *[transaction_cancelled_reply("None", "TransactionConflict")] * 3)
     grow(shop, "/kitchen/mugs/")
     assert children(shop, "/kitchen/") == ["/kitchen/mugs/"]
 
 
-def test_the_root_may_be_given_a_name_and_is_below_nothing(shop: Shop) -> None:
+def test_the_root_may_be_given_a_name_and_is_below_nothing(shop: ShopContext) -> None:
     grow(shop, "/", "/kitchen/")
     root = categories.get_category(shop, "/")
     assert (root.name, root.parent) == ("Name of /", None)
@@ -199,7 +201,7 @@ def test_the_root_may_be_given_a_name_and_is_below_nothing(shop: Shop) -> None:
     assert paths(categories.list_ancestors(shop, "/kitchen/")) == ["/"]
 
 
-def test_each_catalogue_has_a_tree_of_its_own(shop: Shop) -> None:
+def test_each_catalogue_has_a_tree_of_its_own(shop: ShopContext) -> None:
     grow(shop, "/kitchen/", "/kitchen/mugs/")
     grow(shop, "/kitchen/", "/kitchen/cups/", catalog="b2b")
     assert (descendants(shop, "/kitchen/"), descendants(shop, "/kitchen/", "b2b")) == (
@@ -211,7 +213,7 @@ def test_each_catalogue_has_a_tree_of_its_own(shop: Shop) -> None:
         categories.get_category(shop, "/kitchen/cups/")
 
 
-def test_a_category_gets_another_name_and_stays_where_it_is(shop: Shop, clock: ManualClock) -> None:
+def test_a_category_gets_another_name_and_stays_where_it_is(shop: ShopContext, clock: ManualClock) -> None:
     grow(shop, "/kitchen/", "/kitchen/mugs/")
     clock.sleep(60)
     renamed = categories.rename_category(shop, STAFF, "/kitchen/", "Cooking")
@@ -221,14 +223,14 @@ def test_a_category_gets_another_name_and_stays_where_it_is(shop: Shop, clock: M
     assert children(shop, "/kitchen/") == ["/kitchen/mugs/"]
 
 
-def test_a_category_that_has_the_name_already_is_not_written(shop: Shop, wire: WireTap) -> None:
+def test_a_category_that_has_the_name_already_is_not_written(shop: ShopContext, wire: WireTap) -> None:
     grow(shop, "/kitchen/")
     wire.clear()
     assert categories.rename_category(shop, STAFF, "/kitchen/", "Name of /kitchen/").version == 1
     assert wire.operations == ["GetItem"]
 
 
-def test_two_new_names_at_once_are_one_after_the_other(shop: Shop, rival: Shop, wire: WireTap) -> None:
+def test_two_new_names_at_once_are_one_after_the_other(shop: ShopContext, rival: ShopContext, wire: WireTap) -> None:
     grow(shop, "/kitchen/")
     wire.reply_next(
         "UpdateItem", run_before_sending(lambda: categories.rename_category(rival, STAFF, "/kitchen/", "First"))
@@ -238,7 +240,7 @@ def test_two_new_names_at_once_are_one_after_the_other(shop: Shop, rival: Shop, 
 
 
 @pytest.mark.parametrize("caller", [ANN, WAREHOUSE], ids=lambda caller: caller.id)
-def test_categories_are_for_staff_to_make(shop: Shop, caller: Caller) -> None:
+def test_categories_are_for_staff_to_make(shop: ShopContext, caller: Caller) -> None:
     grow(shop, "/kitchen/")
     with pytest.raises(NotAllowed):
         categories.create_category(shop, caller, "/garden/", "Garden")
@@ -247,13 +249,13 @@ def test_categories_are_for_staff_to_make(shop: Shop, caller: Caller) -> None:
     assert (children(shop, "/"), categories.get_category(shop, "/kitchen/").version) == (["/kitchen/"], 1)
 
 
-def test_a_missing_category_cannot_be_renamed(shop: Shop) -> None:
+def test_a_missing_category_cannot_be_renamed(shop: ShopContext) -> None:
     with pytest.raises(NotFound):
         categories.rename_category(shop, STAFF, "/kitchen/", "Kitchen")
 
 
 # products -------------------------------------------------------------------------------------------------------------
-def test_products_of_one_category_in_two_catalogues_are_two_lists(shop: Shop) -> None:
+def test_products_of_one_category_in_two_catalogues_are_two_lists(shop: ShopContext) -> None:
     create_stocked_product(shop, "jug", 3, category="/kitchen/")
     create_stocked_product(shop, "vat", 2, category="/kitchen/", catalog="b2b")
     listed = {

@@ -12,7 +12,7 @@ from functions.model.entities import Company, Customer
 from functions.model.errors import AlreadyExists, InAnotherCompany, NotAllowed, NotEmpty, NotFound
 from functions.model.patterns import COMPANY_BY_ID, COMPANY_WITH_MEMBERS
 from functions.shop import companies, customers, erasure
-from functions.shop.shop import Caller, Shop
+from functions.shop.shop import Caller, ShopContext
 from tests.support.actors import ANN, BOB, STAFF, WAREHOUSE, run_concurrently, run_in_threads
 from tests.support.samples import SAMPLES, moment
 from tests.support.tapped_client import ManualClock
@@ -22,7 +22,7 @@ EVE = Caller("eve")
 
 
 @pytest.fixture
-def shop(shop: Shop, wire: WireTap) -> Shop:
+def shop(shop: ShopContext, wire: WireTap) -> ShopContext:
     """Create two companies without members."""
     companies.create_company(shop, STAFF, "acme", "Acme & Daughters")
     companies.create_company(shop, STAFF, "initech", "Initech")
@@ -30,22 +30,22 @@ def shop(shop: Shop, wire: WireTap) -> Shop:
     return shop
 
 
-def join(shop: Shop, company_id: str = "acme", customer_id: str = "ann") -> Customer:
+def join(shop: ShopContext, company_id: str = "acme", customer_id: str = "ann") -> Customer:
     return companies.add_member(shop, STAFF, company_id, customer_id)
 
 
-def leave(shop: Shop, company_id: str = "acme", customer_id: str = "ann") -> Customer:
+def leave(shop: ShopContext, company_id: str = "acme", customer_id: str = "ann") -> Customer:
     return companies.remove_member(shop, STAFF, company_id, customer_id)
 
 
-def members(shop: Shop, company_id: str = "acme") -> list[str]:
+def members(shop: ShopContext, company_id: str = "acme") -> list[str]:
     page = companies.get_company_with_members(shop, STAFF, company_id, 100, None)
     assert page.company is not None
     return [member.customer_id for member in page.members]
 
 
 # companies ------------------------------------------------------------------------------------------------------------
-def test_a_company_is_made_once_and_found_at_once(shop: Shop, wire: WireTap) -> None:
+def test_a_company_is_made_once_and_found_at_once(shop: ShopContext, wire: WireTap) -> None:
     made = companies.create_company(shop, STAFF, "hooli", "Hooli")
     assert wire.operations == ["PutItem"]
     assert (made.name, made.created_at, made.version) == ("Hooli", moment(), 1)
@@ -55,7 +55,7 @@ def test_a_company_is_made_once_and_found_at_once(shop: Shop, wire: WireTap) -> 
     assert (page.company, page.members, page.after) == (made, (), None)
 
 
-def test_a_companys_name_is_changed_and_nothing_else(shop: Shop, clock: ManualClock, wire: WireTap) -> None:
+def test_a_companys_name_is_changed_and_nothing_else(shop: ShopContext, clock: ManualClock, wire: WireTap) -> None:
     before = shop.table.get(COMPANY_BY_ID, company_id="acme")
     assert before is not None
     clock.sleep(60)
@@ -66,7 +66,9 @@ def test_a_companys_name_is_changed_and_nothing_else(shop: Shop, clock: ManualCl
     assert wire.operations == ["GetItem"], "again, and nothing is written"
 
 
-def test_two_new_names_at_once_are_given_one_after_the_other(shop: Shop, rival: Shop, wire: WireTap) -> None:
+def test_two_new_names_at_once_are_given_one_after_the_other(
+    shop: ShopContext, rival: ShopContext, wire: WireTap
+) -> None:
     wire.reply_next(
         "UpdateItem", run_before_sending(lambda: companies.rename_company(rival, STAFF, "acme", "Acme One"))
     )
@@ -74,7 +76,7 @@ def test_two_new_names_at_once_are_given_one_after_the_other(shop: Shop, rival: 
 
 
 @pytest.mark.parametrize("caller", [ANN, BOB, WAREHOUSE], ids=lambda caller: caller.id)
-def test_companies_are_made_and_joined_by_staff_alone(shop: Shop, caller: Caller, wire: WireTap) -> None:
+def test_companies_are_made_and_joined_by_staff_alone(shop: ShopContext, caller: Caller, wire: WireTap) -> None:
     acts: list[Callable[[], object]] = [
         lambda: companies.create_company(shop, caller, "hooli", "Hooli"),
         lambda: companies.rename_company(shop, caller, "acme", "Acme"),
@@ -89,7 +91,7 @@ def test_companies_are_made_and_joined_by_staff_alone(shop: Shop, caller: Caller
 
 # members --------------------------------------------------------------------------------------------------------------
 def test_a_customer_joins_a_company_that_there_is_in_one_transaction(
-    shop: Shop, clock: ManualClock, wire: WireTap
+    shop: ShopContext, clock: ManualClock, wire: WireTap
 ) -> None:
     before = customers.get_customer(shop, ANN, "ann")
     clock.sleep(60)
@@ -104,7 +106,7 @@ def test_a_customer_joins_a_company_that_there_is_in_one_transaction(
     assert wire.operations == ["GetItem"], "again, and nothing is written"
 
 
-def test_a_member_who_leaves_is_in_no_company_and_can_join_another(shop: Shop, wire: WireTap) -> None:
+def test_a_member_who_leaves_is_in_no_company_and_can_join_another(shop: ShopContext, wire: WireTap) -> None:
     join(shop)
     wire.clear()
     left = leave(shop)
@@ -117,7 +119,7 @@ def test_a_member_who_leaves_is_in_no_company_and_can_join_another(shop: Shop, w
     assert leave(shop, "acme").company_id == "initech", "a member of another company stays there"
 
 
-def test_a_customer_is_in_one_company_at_most(shop: Shop) -> None:
+def test_a_customer_is_in_one_company_at_most(shop: ShopContext) -> None:
     joined = join(shop)
     with pytest.raises(InAnotherCompany) as refusal:
         join(shop, "initech")
@@ -125,7 +127,7 @@ def test_a_customer_is_in_one_company_at_most(shop: Shop) -> None:
     assert customers.get_customer(shop, ANN, "ann") == joined
 
 
-def test_a_missing_company_cannot_be_joined_or_left(shop: Shop, wire: WireTap) -> None:
+def test_a_missing_company_cannot_be_joined_or_left(shop: ShopContext, wire: WireTap) -> None:
     for act in (join, leave):
         with pytest.raises(NotFound) as refusal:
             act(shop, "nothing", "ann")
@@ -141,7 +143,7 @@ def test_a_missing_company_cannot_be_joined_or_left(shop: Shop, wire: WireTap) -
         companies.rename_company(shop, STAFF, "nothing", "Nothing")
 
 
-def test_a_new_name_or_address_leaves_a_member_where_they_are(shop: Shop) -> None:
+def test_a_new_name_or_address_leaves_a_member_where_they_are(shop: ShopContext) -> None:
     join(shop)
     customers.rename_customer(shop, ANN, "ann", "Ann Oak")
     customers.change_email(shop, ANN, "ann", lambda: "ann@new.example")
@@ -149,7 +151,7 @@ def test_a_new_name_or_address_leaves_a_member_where_they_are(shop: Shop) -> Non
     assert (member.name, member.email) == ("Ann Oak", "ann@new.example")
 
 
-def test_an_erasure_takes_a_member_out_of_their_company(shop: Shop) -> None:
+def test_an_erasure_takes_a_member_out_of_their_company(shop: ShopContext) -> None:
     join(shop)
     join(shop, customer_id="bob")
     erasure.erase_customer(shop, ANN, "ann")
@@ -168,14 +170,14 @@ def test_an_erasure_takes_a_member_out_of_their_company(shop: Shop) -> None:
 
 
 def test_a_company_that_a_customer_joins_during_its_deletion_is_not_deleted(
-    shop: Shop, rival: Shop, wire: WireTap
+    shop: ShopContext, rival: ShopContext, wire: WireTap
 ) -> None:
     wire.reply_next("DeleteItem", run_before_sending(lambda: join(rival)))
     with pytest.raises(NotEmpty):
         companies.delete_company(shop, STAFF, "acme")
 
 
-def test_a_company_whose_members_left_or_were_erased_can_be_deleted(shop: Shop) -> None:
+def test_a_company_whose_members_left_or_were_erased_can_be_deleted(shop: ShopContext) -> None:
     for member in ("ann", "bob", "ann"):
         join(shop, customer_id=member)
     leave(shop, customer_id="bob")
@@ -189,7 +191,9 @@ def test_a_company_whose_members_left_or_were_erased_can_be_deleted(shop: Shop) 
 @pytest.mark.parametrize(
     "leaving", [leave, lambda shop: erasure.erase_customer(shop, ANN, "ann")], ids=["leave", "erase"]
 )
-def test_a_member_of_a_missing_company_can_leave_and_be_erased(shop: Shop, leaving: Callable[[Shop], object]) -> None:
+def test_a_member_of_a_missing_company_can_leave_and_be_erased(
+    shop: ShopContext, leaving: Callable[[ShopContext], object]
+) -> None:
     join(shop)
     company = shop.table.get(COMPANY_BY_ID, company_id="acme")
     assert company is not None
@@ -200,20 +204,26 @@ def test_a_member_of_a_missing_company_can_leave_and_be_erased(shop: Shop, leavi
 
 
 # at once --------------------------------------------------------------------------------------------------------------
-def test_a_customer_who_joins_two_companies_at_once_is_in_one(shop: Shop, rival: Shop, wire: WireTap) -> None:
+def test_a_customer_who_joins_two_companies_at_once_is_in_one(
+    shop: ShopContext, rival: ShopContext, wire: WireTap
+) -> None:
     wire.reply_next("TransactWriteItems", run_before_sending(lambda: join(rival, "initech")))
     with pytest.raises(InAnotherCompany):
         join(shop)
     assert (members(shop), members(shop, "initech")) == ([], ["ann"])
 
 
-def test_a_customer_who_joins_one_company_twice_at_once_is_a_member(shop: Shop, rival: Shop, wire: WireTap) -> None:
+def test_a_customer_who_joins_one_company_twice_at_once_is_a_member(
+    shop: ShopContext, rival: ShopContext, wire: WireTap
+) -> None:
     wire.reply_next("TransactWriteItems", run_before_sending(lambda: join(rival)))
     assert join(shop).version == 2
     assert members(shop) == ["ann"]
 
 
-def test_a_customer_who_joins_during_their_erasure_is_in_no_company(shop: Shop, rival: Shop, wire: WireTap) -> None:
+def test_a_customer_who_joins_during_their_erasure_is_in_no_company(
+    shop: ShopContext, rival: ShopContext, wire: WireTap
+) -> None:
     wire.reply_next("TransactWriteItems", run_before_sending(lambda: erasure.erase_customer(rival, ANN, "ann")))
     with pytest.raises(NotFound):
         join(shop)
@@ -222,14 +232,16 @@ def test_a_customer_who_joins_during_their_erasure_is_in_no_company(shop: Shop, 
 
 @pytest.mark.parametrize(("at", "call"), [("GetItem", 1), ("GetItem", 2), ("GetItem", 3), ("TransactWriteItems", 1)])
 def test_a_customer_who_is_erased_while_joining_is_in_no_company(
-    shop: Shop, rival: Shop, wire: WireTap, at: str, call: int
+    shop: ShopContext, rival: ShopContext, wire: WireTap, at: str, call: int
 ) -> None:
     wire.reply_next(at, *[send] * (call - 1), run_before_sending(lambda: join(rival)))
     erasure.erase_customer(shop, ANN, "ann")
     assert members(shop) == []
 
 
-def test_a_customer_who_is_moved_while_leaving_stays_in_the_new_company(shop: Shop, rival: Shop, wire: WireTap) -> None:
+def test_a_customer_who_is_moved_while_leaving_stays_in_the_new_company(
+    shop: ShopContext, rival: ShopContext, wire: WireTap
+) -> None:
     join(shop)
 
     def move_on() -> None:
@@ -241,7 +253,9 @@ def test_a_customer_who_is_moved_while_leaving_stays_in_the_new_company(shop: Sh
     assert (members(shop), members(shop, "initech")) == ([], ["ann"])
 
 
-def test_a_company_is_renamed_while_a_customer_joins_and_both_succeed(shop: Shop, rival: Shop, wire: WireTap) -> None:
+def test_a_company_is_renamed_while_a_customer_joins_and_both_succeed(
+    shop: ShopContext, rival: ShopContext, wire: WireTap
+) -> None:
     wire.reply_next(
         "TransactWriteItems", run_before_sending(lambda: companies.rename_company(rival, STAFF, "acme", "Acme"))
     )
@@ -249,7 +263,7 @@ def test_a_company_is_renamed_while_a_customer_joins_and_both_succeed(shop: Shop
     assert wire.operations == ["GetItem", "TransactWriteItems"], "another name is no reason to begin again"
 
 
-def test_twenty_join_one_company_at_once_and_all_are_in_it(shop: Shop) -> None:
+def test_twenty_join_one_company_at_once_and_all_are_in_it(shop: ShopContext) -> None:
     people = [Caller(f"p{number:02}") for number in range(20)]
     for one in people:
         customers.register_customer(shop, one, f"{one.id}@example.com", one.id)
@@ -257,21 +271,21 @@ def test_twenty_join_one_company_at_once_and_all_are_in_it(shop: Shop) -> None:
     assert members(shop) == [one.id for one in people]
 
 
-def test_a_customer_who_is_added_by_two_companies_at_once_is_in_one_of_them(shop: Shop) -> None:
+def test_a_customer_who_is_added_by_two_companies_at_once_is_in_one_of_them(shop: ShopContext) -> None:
     outcomes = run_concurrently(lambda: join(shop), lambda: join(shop, "initech"))
     assert sorted(type(outcome).__name__ for outcome in outcomes) == ["Customer", "InAnotherCompany"]
     assert sorted([*members(shop), *members(shop, "initech")]) == ["ann"]
 
 
 # the page -------------------------------------------------------------------------------------------------------------
-def fill(shop: Shop, number: int) -> None:
+def fill(shop: ShopContext, number: int) -> None:
     """So many members more."""
     for n in range(number):
         member = replace(SAMPLES[t.CUSTOMER], customer_id=f"c{n:03}")
         shop.table.write(put_if_absent(t.CUSTOMER, member))
 
 
-def test_a_company_and_its_members_are_one_query_for_staff(shop: Shop, wire: WireTap) -> None:
+def test_a_company_and_its_members_are_one_query_for_staff(shop: ShopContext, wire: WireTap) -> None:
     join(shop)
     wire.clear()
     page = companies.get_company_with_members(shop, STAFF, "acme", 10, None)
@@ -280,7 +294,7 @@ def test_a_company_and_its_members_are_one_query_for_staff(shop: Shop, wire: Wir
     assert page.members == (customers.get_customer(shop, ANN, "ann"),)
 
 
-def test_its_members_see_it_once_it_is_known_that_they_are(shop: Shop, wire: WireTap) -> None:
+def test_its_members_see_it_once_it_is_known_that_they_are(shop: ShopContext, wire: WireTap) -> None:
     join(shop)
     wire.clear()
     page = companies.get_company_with_members(shop, ANN, "acme", 10, None)
@@ -288,7 +302,7 @@ def test_its_members_see_it_once_it_is_known_that_they_are(shop: Shop, wire: Wir
     assert page == companies.get_company_with_members(shop, STAFF, "acme", 10, None)
 
 
-def test_a_company_of_others_is_not_found(shop: Shop) -> None:
+def test_a_company_of_others_is_not_found(shop: ShopContext) -> None:
     join(shop)
     join(shop, "initech", "bob")
     for caller in (BOB, EVE, WAREHOUSE):
@@ -300,7 +314,7 @@ def test_a_company_of_others_is_not_found(shop: Shop) -> None:
         assert said[0] == said[1]
 
 
-def test_a_customer_who_has_left_gets_no_further_page(shop: Shop) -> None:
+def test_a_customer_who_has_left_gets_no_further_page(shop: ShopContext) -> None:
     fill(shop, 5)
     join(shop)
     first = companies.get_company_with_members(shop, ANN, "acme", 3, None)
@@ -310,7 +324,7 @@ def test_a_customer_who_has_left_gets_no_further_page(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize("limit", [1, 2, 5, 26, 100])
-def test_page_after_page_the_company_and_every_member_come_once(shop: Shop, limit: int) -> None:
+def test_page_after_page_the_company_and_every_member_come_once(shop: ShopContext, limit: int) -> None:
     fill(shop, 25)
     seen: list[Company | Customer] = []
     position: str | None = None
@@ -325,7 +339,7 @@ def test_page_after_page_the_company_and_every_member_come_once(shop: Shop, limi
     assert seen == list(shop.table.query_all(COMPANY_WITH_MEMBERS, company_id="acme"))
 
 
-def test_a_company_that_its_index_does_not_know_yet_is_shown_all_the_same(shop: Shop, wire: WireTap) -> None:
+def test_a_company_that_its_index_does_not_know_yet_is_shown_all_the_same(shop: ShopContext, wire: WireTap) -> None:
     nothing: dict[str, Any] = {"Items": [], "Count": 0, "ScannedCount": 0}
     wire.reply_next("Query", reply_with(nothing), reply_with(nothing))
     page = companies.get_company_with_members(shop, STAFF, "acme", 10, None)

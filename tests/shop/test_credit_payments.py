@@ -28,7 +28,7 @@ from functions.shop import accounts, cancellation, credit_payments, erasure, ref
 from functions.shop.accounts import CreditSource
 from functions.shop.idempotency import IdempotentResult
 from functions.shop.refunds import MAX_PAYMENTS
-from functions.shop.shop import Caller, Shop
+from functions.shop.shop import Caller, ShopContext
 from ops.commands.ledger import find_account_errors
 from tests.support.actors import (
     ANN,
@@ -67,17 +67,17 @@ NO_PROVIDER: Any = None  # credit goes back without one
 
 
 def pay(
-    shop: Shop, order: Order, source: str, amount: int | None = None, *, key: str = "p", caller: Caller = ANN
+    shop: ShopContext, order: Order, source: str, amount: int | None = None, *, key: str = "p", caller: Caller = ANN
 ) -> IdempotentResult:
     """Ann pays from an account, or from the gift card of a code."""
     return credit_payments.pay_with_credit(shop, caller, key, order.order_id, parse_source(shop, source), amount)
 
 
-def payments(shop: Shop, order: Order) -> list[Payment]:
+def payments(shop: ShopContext, order: Order) -> list[Payment]:
     return list(shop.table.query_all(PAYMENTS_OF_ORDER, order_id=order.order_id))
 
 
-def test_an_order_is_paid_with_credit_in_one_transaction(shop: Shop, wire: WireTap) -> None:
+def test_an_order_is_paid_with_credit_in_one_transaction(shop: ShopContext, wire: WireTap) -> None:
     order, mine = place(shop, mug=2), new_store_credit(shop, 3000)
     wire.clear()
     done = pay(shop, order, mine)
@@ -99,7 +99,7 @@ def test_an_order_is_paid_with_credit_in_one_transaction(shop: Shop, wire: WireT
     assert find_account_errors(shop.table, mine) == []
 
 
-def test_an_order_is_paid_in_parts_and_is_paid_with_the_last(shop: Shop) -> None:
+def test_an_order_is_paid_in_parts_and_is_paid_with_the_last(shop: ShopContext) -> None:
     order, code, mine = place(shop, mug=2), new_gift_card(shop, 1000), new_store_credit(shop, 5000)
     assert pay(shop, order, code, key="p1").result["due"] == 1500
     part = get_order(shop, order.order_id)
@@ -113,7 +113,7 @@ def test_an_order_is_paid_in_parts_and_is_paid_with_the_last(shop: Shop) -> None
 
 
 @pytest.mark.parametrize("card_first", [True, False])
-def test_a_card_and_credit_pay_an_order_together(shop: Shop, card_first: bool) -> None:
+def test_a_card_and_credit_pay_an_order_together(shop: ShopContext, card_first: bool) -> None:
     order, mine = place(shop), new_store_credit(shop)
     if card_first:
         report_payment(shop, order, amount=1000)
@@ -126,7 +126,7 @@ def test_a_card_and_credit_pay_an_order_together(shop: Shop, card_first: bool) -
     assert {(each.method, each.amount) for each in payments(shop, order)} == {("CARD", 1000), ("CREDIT", 1500)}
 
 
-def test_a_credit_payment_is_refunded_to_its_account(shop: Shop) -> None:
+def test_a_credit_payment_is_refunded_to_its_account(shop: ShopContext) -> None:
     order, code, mine = place(shop), new_gift_card(shop, 1000), new_store_credit(shop, 5000)
     pay(shop, order, code, key="p1")
     pay(shop, order, mine, key="p2")
@@ -144,7 +144,7 @@ def test_a_credit_payment_is_refunded_to_its_account(shop: Shop) -> None:
     )
 
 
-def test_a_payment_is_made_once_for_each_key(shop: Shop) -> None:
+def test_a_payment_is_made_once_for_each_key(shop: ShopContext) -> None:
     order, mine = place(shop, mug=2), new_store_credit(shop, 5000)
     first, again = pay(shop, order, mine, 100), pay(shop, order, mine, 100)
     assert (again.replayed, again.result) == (True, first.result)
@@ -156,7 +156,7 @@ def test_a_payment_is_made_once_for_each_key(shop: Shop) -> None:
     assert pay(shop, order, mine, 100, key="another").result["payment_id"] != first.result["payment_id"]
 
 
-def test_an_order_in_dollars_is_paid_with_dollars_and_gets_dollars_back(shop: Shop) -> None:
+def test_an_order_in_dollars_is_paid_with_dollars_and_gets_dollars_back(shop: ShopContext) -> None:
     create_stocked_product(shop, "cap", 5, price=1500, currency="USD")
     order = place(shop, cap=1)
     euros, dollars = new_gift_card(shop, 5000), new_gift_card(shop, 5000, "USD")
@@ -171,7 +171,7 @@ def test_an_order_in_dollars_is_paid_with_dollars_and_gets_dollars_back(shop: Sh
     assert balance(shop, gift_card_account_id(shop, dollars)) == 5000
 
 
-def test_a_gift_card_payment_is_refunded_to_the_card_although_the_payer_is_erased(shop: Shop) -> None:
+def test_a_gift_card_payment_is_refunded_to_the_card_although_the_payer_is_erased(shop: ShopContext) -> None:
     card = new_gift_card(shop, 5000)
     order = place(shop, mug=2)
     pay(shop, order, card)
@@ -198,7 +198,7 @@ def test_a_gift_card_payment_is_refunded_to_the_card_although_the_payer_is_erase
     ],
 )
 def test_an_impossible_payment_is_rejected_with_its_reason_and_moves_nothing(
-    shop: Shop, source: str, amount: int | None, error: type[Exception], says: dict[str, Any]
+    shop: ShopContext, source: str, amount: int | None, error: type[Exception], says: dict[str, Any]
 ) -> None:
     order = place(shop, mug=2)
     known = {
@@ -220,7 +220,7 @@ def test_an_impossible_payment_is_rejected_with_its_reason_and_moves_nothing(
 
 
 @pytest.mark.parametrize("status", ["PAID", "FULFILLING", "SHIPPED", "DELIVERED", "CANCELLED", "LAPSED"])
-def test_only_an_order_that_waits_for_its_money_takes_any(shop: Shop, status: str) -> None:
+def test_only_an_order_that_waits_for_its_money_takes_any(shop: ShopContext, status: str) -> None:
     order, mine = advance_to_status(shop, place(shop), status), new_store_credit(shop)
     with pytest.raises(WrongState) as refusal:
         pay(shop, order, mine)
@@ -228,7 +228,7 @@ def test_only_an_order_that_waits_for_its_money_takes_any(shop: Shop, status: st
     assert balance(shop, mine) == 5000
 
 
-def test_an_archived_order_takes_no_money_and_shows_none(shop: Shop) -> None:
+def test_an_archived_order_takes_no_money_and_shows_none(shop: ShopContext) -> None:
     order, mine = advance_to_status(shop, place(shop), "CANCELLED"), new_store_credit(shop)
     archive_order(shop, order.order_id, to_stub=True)
     with pytest.raises(WrongState):
@@ -237,7 +237,7 @@ def test_an_archived_order_takes_no_money_and_shows_none(shop: Shop) -> None:
         credit_payments.list_payments_of_order(shop, ANN, order.order_id, 10, None)
 
 
-def test_anothers_order_is_not_there_to_be_paid(shop: Shop) -> None:
+def test_anothers_order_is_not_there_to_be_paid(shop: ShopContext) -> None:
     order, code = place(shop), new_gift_card(shop)
     for caller in (BOB, WAREHOUSE):
         with pytest.raises(NotFound) as refusal:
@@ -249,7 +249,7 @@ def test_anothers_order_is_not_there_to_be_paid(shop: Shop) -> None:
         credit_payments.pay_with_credit(shop, ANN, "p", "nobodys-order", CreditSource(new_store_credit(shop)))
 
 
-def test_staff_pay_an_order_from_its_customers_credit_and_from_no_one_elses(shop: Shop) -> None:
+def test_staff_pay_an_order_from_its_customers_credit_and_from_no_one_elses(shop: ShopContext) -> None:
     order, mine, bobs = place(shop), new_store_credit(shop), new_store_credit(shop, customer_id=BOB.id)
     with pytest.raises(NotFound):
         pay(shop, order, bobs, caller=STAFF)
@@ -260,7 +260,7 @@ def test_staff_pay_an_order_from_its_customers_credit_and_from_no_one_elses(shop
 
 
 @pytest.mark.parametrize("place_of", ["no order", "a stub"])
-def test_only_staff_see_money_that_matched_no_order(shop: Shop, place_of: str) -> None:
+def test_only_staff_see_money_that_matched_no_order(shop: ShopContext, place_of: str) -> None:
     order, changed = place(shop), {"order_id": "none-such"}
     if place_of == "a stub":
         advance_to_status(shop, order, "CANCELLED")
@@ -274,7 +274,7 @@ def test_only_staff_see_money_that_matched_no_order(shop: Shop, place_of: str) -
         credit_payments.list_payments_of_order(shop, ANN, changed["order_id"], 10, None)
 
 
-def test_an_order_is_paid_in_so_many_parts_and_no_more(shop: Shop) -> None:
+def test_an_order_is_paid_in_so_many_parts_and_no_more(shop: ShopContext) -> None:
     order, mine = place(shop), new_store_credit(shop)
     for number in range(MAX_PAYMENTS):
         pay(shop, order, mine, 10, key=f"p{number}")
@@ -284,7 +284,7 @@ def test_an_order_is_paid_in_so_many_parts_and_no_more(shop: Shop) -> None:
     assert balance(shop, mine) == 5000 - 10 * MAX_PAYMENTS
 
 
-def test_a_credit_payment_is_not_higher_than_the_due_amount(shop: Shop) -> None:
+def test_a_credit_payment_is_not_higher_than_the_due_amount(shop: ShopContext) -> None:
     order, mine = place(shop), new_store_credit(shop)
     pay(shop, order, mine, 2000, key="p1")
     with pytest.raises(TooMuch) as refusal:
@@ -292,7 +292,7 @@ def test_a_credit_payment_is_not_higher_than_the_due_amount(shop: Shop) -> None:
     assert refusal.value.most == 500
 
 
-def test_the_payments_of_an_order_are_shown_page_by_page(shop: Shop) -> None:
+def test_the_payments_of_an_order_are_shown_page_by_page(shop: ShopContext) -> None:
     order, mine = place(shop), new_store_credit(shop)
     ids = {pay(shop, order, mine, 10, key=f"p{number}").result["payment_id"] for number in range(3)}
     first = credit_payments.list_payments_of_order(shop, ANN, order.order_id, 2, None)
@@ -301,7 +301,9 @@ def test_the_payments_of_an_order_are_shown_page_by_page(shop: Shop) -> None:
 
 
 # concurrent payments --------------------------------------------------------------------------------------------------
-def test_an_order_that_is_paid_meanwhile_is_not_paid_twice(shop: Shop, rival: Shop, wire: WireTap) -> None:
+def test_an_order_that_is_paid_meanwhile_is_not_paid_twice(
+    shop: ShopContext, rival: ShopContext, wire: WireTap
+) -> None:
     order, mine, code = place(shop), new_store_credit(shop), new_gift_card(shop)
     wire.reply_next("TransactWriteItems", run_before_sending(lambda: pay(rival, order, code, key="p1")))
     with pytest.raises(WrongState):
@@ -310,7 +312,7 @@ def test_an_order_that_is_paid_meanwhile_is_not_paid_twice(shop: Shop, rival: Sh
 
 
 def test_the_due_amount_is_computed_again_after_a_concurrent_part_payment(
-    shop: Shop, rival: Shop, wire: WireTap
+    shop: ShopContext, rival: ShopContext, wire: WireTap
 ) -> None:
     order, mine, code = place(shop), new_store_credit(shop), new_gift_card(shop, 1000)
     wire.reply_next("TransactWriteItems", run_before_sending(lambda: pay(rival, order, code, key="p1")))
@@ -318,7 +320,7 @@ def test_the_due_amount_is_computed_again_after_a_concurrent_part_payment(
     assert get_order(shop, order.order_id).paid == 2500
 
 
-def test_money_that_goes_elsewhere_meanwhile_pays_nothing(shop: Shop, rival: Shop, wire: WireTap) -> None:
+def test_money_that_goes_elsewhere_meanwhile_pays_nothing(shop: ShopContext, rival: ShopContext, wire: WireTap) -> None:
     order, mine = place(shop), new_store_credit(shop, 2500)
     wire.reply_next("TransactWriteItems", run_before_sending(lambda: change_balance(rival, mine, -2500)))
     with pytest.raises(InsufficientFunds):
@@ -327,7 +329,7 @@ def test_money_that_goes_elsewhere_meanwhile_pays_nothing(shop: Shop, rival: Sho
     assert (found.status, found.paid, payments(shop, order)) == ("PENDING", 0, [])
 
 
-def test_an_order_that_ends_concurrently_takes_no_money(shop: Shop, rival: Shop, wire: WireTap) -> None:
+def test_an_order_that_ends_concurrently_takes_no_money(shop: ShopContext, rival: ShopContext, wire: WireTap) -> None:
     order, mine = place(shop), new_store_credit(shop, 2500)
     wire.reply_next("TransactWriteItems", run_before_sending(lambda: advance_to_status(rival, order, "LAPSED")))
     with pytest.raises(WrongState):
@@ -335,7 +337,9 @@ def test_an_order_that_ends_concurrently_takes_no_money(shop: Shop, rival: Shop,
     assert balance(shop, mine) == 2500
 
 
-def test_one_gift_card_for_two_orders_at_once_pays_one_of_them(shop: Shop, rival: Shop, wire: WireTap) -> None:
+def test_one_gift_card_for_two_orders_at_once_pays_one_of_them(
+    shop: ShopContext, rival: ShopContext, wire: WireTap
+) -> None:
     one, two, code = place(shop, "k1"), place(shop, "k2"), new_gift_card(shop, 2500)
     wire.reply_next("TransactWriteItems", run_before_sending(lambda: pay(rival, two, code, 2500, key="p2")))
     with pytest.raises(InsufficientFunds):
@@ -343,7 +347,7 @@ def test_one_gift_card_for_two_orders_at_once_pays_one_of_them(shop: Shop, rival
     assert [get_order(shop, order.order_id).status for order in (one, two)] == ["PENDING", "PAID"]
 
 
-def test_one_order_paid_by_eight_threads_is_paid_once(shop: Shop) -> None:
+def test_one_order_paid_by_eight_threads_is_paid_once(shop: ShopContext) -> None:
     order, mine, code = place(shop), new_store_credit(shop, 5000), new_gift_card(shop, 5000)
 
     def try_it(number: int) -> int:
@@ -359,11 +363,11 @@ def test_one_order_paid_by_eight_threads_is_paid_once(shop: Shop) -> None:
 
 # conservation ---------------------------------------------------------------------------------------------------------
 @pytest.fixture(scope="module")
-def fresh(lasting_table: Callable[[], str], dynamodb: "DynamoDBClient") -> Shop:
+def fresh(lasting_table: Callable[[], str], dynamodb: "DynamoDBClient") -> ShopContext:
     """One shop for all examples; each has orders, keys and gift cards of its own, and customers for all."""
     clock = ManualClock()
     table = Table(dynamodb, lasting_table(), ROWS_BY_TYPE, clock=clock, sleep=clock.sleep, retry_budget_seconds=36_000)
-    made = Shop(table=table, new_id=str, pepper=lambda: b"pepper")
+    made = ShopContext(table=table, new_id=str, pepper=lambda: b"pepper")
     open_shop(made, available=100_000)
     return made
 
@@ -382,7 +386,7 @@ AT_ONCE = st.lists(STEPS, min_size=2, max_size=6)
 class Till:
     """One example's accounts and orders: Ann's and Bob's credit, two gift cards, two orders of Ann's."""
 
-    def __init__(self, shop: Shop, example: int) -> None:
+    def __init__(self, shop: ShopContext, example: int) -> None:
         self.shop, self.example = shop, example
         self.cards = [new_gift_card(shop, 1000), new_gift_card(shop, 2000)]
         self.sources = [new_store_credit(shop, 1000), *self.cards]
@@ -434,7 +438,9 @@ class Till:
     max_examples=many(15, 5),
     phases=[Phase.generate],
 )
-def test_concurrent_and_repeated_payments_neither_create_nor_lose_money(fresh: Shop, rounds: list[list[Step]]) -> None:
+def test_concurrent_and_repeated_payments_neither_create_nor_lose_money(
+    fresh: ShopContext, rounds: list[list[Step]]
+) -> None:
     till = Till(fresh, next(EXAMPLES))
     for steps in rounds:
         till.held += sum(run_in_threads(4, till.do, steps))

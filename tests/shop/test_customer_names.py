@@ -17,7 +17,7 @@ from functions.shop.cancellation import cancel_order
 from functions.shop.customer_names import ORDERS_PER_PAGE, propagate_name, refresh_name
 from functions.shop.customers import rename_customer
 from functions.shop.erasure import erase_customer
-from functions.shop.shop import Shop
+from functions.shop.shop import ShopContext
 from tests.support.actors import ANN, BOB, get_order, pay, place, place_order_as
 from tests.support.samples import order as sample
 from tests.support.tapped_client import START
@@ -27,14 +27,14 @@ PAST_A_PAGE = ORDERS_PER_PAGE + 20
 CHANGE = "change-1"
 
 
-def listed(shop: Shop, order: Order) -> Order:
+def listed(shop: ShopContext, order: Order) -> Order:
     """An order whose summary its reader has written."""
     (copy,) = order_summary(order)
     shop.table.write(put_if_absent(ORDER_SUMMARY, copy))
     return order
 
 
-def many(shop: Shop, number: int) -> list[str]:
+def many(shop: ShopContext, number: int) -> list[str]:
     """So many open orders of Ann's, the newest first; their ids."""
     for n in range(number):
         placed_at = to_instant(START - timedelta(hours=n))
@@ -43,11 +43,13 @@ def many(shop: Shop, number: int) -> list[str]:
     return [f"o{n:03}" for n in range(number)]
 
 
-def names_on(shop: Shop, ids: list[str]) -> list[str | None]:
+def names_on(shop: ShopContext, ids: list[str]) -> list[str | None]:
     return [get_order(shop, id).customer_name for id in ids]
 
 
-def test_a_name_on_an_order_is_one_update_of_the_order_and_its_index_entry_alone(shop: Shop, wire: WireTap) -> None:
+def test_a_name_on_an_order_is_one_update_of_the_order_and_its_index_entry_alone(
+    shop: ShopContext, wire: WireTap
+) -> None:
     order = listed(shop, place(shop, mug=1))
     rename_customer(shop, ANN, ANN.id, "Ann Elm")
     wire.clear()
@@ -57,14 +59,16 @@ def test_a_name_on_an_order_is_one_update_of_the_order_and_its_index_entry_alone
     assert get_order(shop, order.order_id) == replace(order, customer_name="Ann Elm", customer_version=2)
 
 
-def test_copying_an_unchanged_name_to_an_order_costs_one_read(shop: Shop, wire: WireTap) -> None:
+def test_copying_an_unchanged_name_to_an_order_costs_one_read(shop: ShopContext, wire: WireTap) -> None:
     order = place(shop, mug=1)
     wire.clear()
     refresh_name(shop, order)
     assert (wire.operations, wire.units) == (["GetItem"], 1.0)
 
 
-def test_an_order_is_placed_with_the_name_out_of_the_batch_that_is_read_anyhow(shop: Shop, wire: WireTap) -> None:
+def test_an_order_is_placed_with_the_name_out_of_the_batch_that_is_read_anyhow(
+    shop: ShopContext, wire: WireTap
+) -> None:
     order = place(shop, mug=1, pot=1)
     assert wire.operations == ["BatchGetItem", "TransactWriteItems"]
     assert wire.units_of["TransactWriteItems"] == 3 + 2 * 2, "3, and 2 for each product"
@@ -72,7 +76,7 @@ def test_an_order_is_placed_with_the_name_out_of_the_batch_that_is_read_anyhow(s
     assert (order.customer_name, order.customer_version) == ("Ann Ash", 1)
 
 
-def test_every_open_order_past_one_page_has_the_name_and_the_pages_are_noted(shop: Shop, wire: WireTap) -> None:
+def test_every_open_order_past_one_page_has_the_name_and_the_pages_are_noted(shop: ShopContext, wire: WireTap) -> None:
     ids = many(shop, PAST_A_PAGE)
     rename_customer(shop, ANN, ANN.id, "Ann Elm")
     wire.clear()
@@ -83,7 +87,7 @@ def test_every_open_order_past_one_page_has_the_name_and_the_pages_are_noted(sho
     assert set(names_on(shop, ids)) == {"Ann Elm"}
 
 
-def test_another_delivery_goes_on_where_the_one_before_died(shop: Shop, wire: WireTap) -> None:
+def test_another_delivery_goes_on_where_the_one_before_died(shop: ShopContext, wire: WireTap) -> None:
     ids = many(shop, PAST_A_PAGE)
     rename_customer(shop, ANN, ANN.id, "Ann Elm")
 
@@ -103,7 +107,9 @@ def test_another_delivery_goes_on_where_the_one_before_died(shop: Shop, wire: Wi
     assert set(names_on(shop, ids)) == {"Ann Elm"}
 
 
-def test_two_deliveries_at_once_do_not_hide_from_each_other_how_far_they_are(shop: Shop, rival: Shop) -> None:
+def test_two_deliveries_at_once_do_not_hide_from_each_other_how_far_they_are(
+    shop: ShopContext, rival: ShopContext
+) -> None:
     ids = many(shop, 2 * ORDERS_PER_PAGE + 20)
     rename_customer(shop, ANN, ANN.id, "Ann Elm")
     first = ReactionProgress(
@@ -119,7 +125,7 @@ def test_two_deliveries_at_once_do_not_hide_from_each_other_how_far_they_are(sho
     assert propagate_name(shop, CHANGE, ANN.id) == 20, "the orders of the last page"
 
 
-def _beside(shop: Shop, act: Callable[[], object]) -> None:
+def _beside(shop: ShopContext, act: Callable[[], object]) -> None:
     """Spread the name, and have something else happen between its first page and the note of that."""
     write = shop.table.write
 
@@ -132,7 +138,7 @@ def _beside(shop: Shop, act: Callable[[], object]) -> None:
     propagate_name(shop, CHANGE, ANN.id)
 
 
-def test_an_older_name_never_replaces_a_newer_one(shop: Shop, rival: Shop, wire: WireTap) -> None:
+def test_an_older_name_never_replaces_a_newer_one(shop: ShopContext, rival: ShopContext, wire: WireTap) -> None:
     """A worker that read the customer before a second rename writes to the order after all others."""
     order = listed(shop, place(shop, mug=1))
     rename_customer(shop, ANN, ANN.id, "Ann Elm")
@@ -147,7 +153,9 @@ def test_an_older_name_never_replaces_a_newer_one(shop: Shop, rival: Shop, wire:
     assert (found.customer_name, found.customer_version) == ("Ann Oak", 3)
 
 
-def test_a_copied_name_does_not_conflict_with_a_change_of_the_order(shop: Shop, rival: Shop, wire: WireTap) -> None:
+def test_a_copied_name_does_not_conflict_with_a_change_of_the_order(
+    shop: ShopContext, rival: ShopContext, wire: WireTap
+) -> None:
     order = listed(shop, place(shop, mug=1))
     rename_customer(shop, ANN, ANN.id, "Ann Elm")
     wire.clear()
@@ -158,7 +166,9 @@ def test_a_copied_name_does_not_conflict_with_a_change_of_the_order(shop: Shop, 
     assert (found.status, found.version, found.customer_name) == ("PAID", order.version + 1, "Ann Elm")
 
 
-def test_an_order_that_is_closed_meanwhile_keeps_the_name_it_had(shop: Shop, rival: Shop, wire: WireTap) -> None:
+def test_an_order_that_is_closed_meanwhile_keeps_the_name_it_had(
+    shop: ShopContext, rival: ShopContext, wire: WireTap
+) -> None:
     order = listed(shop, place(shop, mug=1))
     rename_customer(shop, ANN, ANN.id, "Ann Elm")
     wire.reply_next("UpdateItem", run_before_sending(lambda: cancel_order(rival, ANN, order.order_id)))
@@ -170,7 +180,7 @@ def test_an_order_that_is_closed_meanwhile_keeps_the_name_it_had(shop: Shop, riv
     assert get_order(shop, order.order_id) == closed
 
 
-def test_a_name_whose_answer_was_lost_is_found_there_again(shop: Shop, wire: WireTap) -> None:
+def test_a_name_whose_answer_was_lost_is_found_there_again(shop: ShopContext, wire: WireTap) -> None:
     order = listed(shop, place(shop, mug=1))
     rename_customer(shop, ANN, ANN.id, "Ann Elm")
     wire.reply_next("UpdateItem", lose_response)
@@ -180,7 +190,7 @@ def test_a_name_whose_answer_was_lost_is_found_there_again(shop: Shop, wire: Wir
     assert get_order(shop, order.order_id).customer_name == "Ann Elm"
 
 
-def test_another_customers_orders_keep_their_name(shop: Shop) -> None:
+def test_another_customers_orders_keep_their_name(shop: ShopContext) -> None:
     theirs = place_order_as(shop, BOB, "key-1", mug=1).order
     assert isinstance(theirs, Order)
     listed(shop, theirs)
@@ -192,14 +202,14 @@ def test_another_customers_orders_keep_their_name(shop: Shop) -> None:
     assert get_order(shop, theirs.order_id).customer_name == "Bob Birch"
 
 
-def test_an_order_without_a_customer_is_not_changed(shop: Shop) -> None:
+def test_an_order_without_a_customer_is_not_changed(shop: ShopContext) -> None:
     shop.table.write(put_if_absent(ORDER, listed(shop, sample(customer_id="nobody"))))
     assert propagate_name(shop, CHANGE, "nobody") == 0
     refresh_name(shop, get_order(shop, "o1"))
     assert get_order(shop, "o1").customer_name == "Ann Ash"
 
 
-def test_an_erased_customer_has_no_name_on_open_orders(shop: Shop) -> None:
+def test_an_erased_customer_has_no_name_on_open_orders(shop: ShopContext) -> None:
     order = listed(shop, place(shop, mug=1))
     erase_customer(shop, ANN, ANN.id)
     refresh_name(shop, order)

@@ -11,7 +11,7 @@ from functions.model import table as t
 from functions.model.errors import AlreadyExists, EmailTaken, NotAllowed, NotFound
 from functions.shop import customers, erasure
 from functions.shop.orders import list_orders_of_customer
-from functions.shop.shop import Caller, Shop
+from functions.shop.shop import Caller, ShopContext
 from functions.shop.unsubscribe import create_unsubscribe_token, unsubscribe
 from tests.support.actors import ANN, BOB, STAFF, WAREHOUSE
 from tests.support.samples import SAMPLES, moment
@@ -21,14 +21,16 @@ from tests.support.wire_tap import WireTap, run_before_sending
 EVE = Caller("eve")
 
 
-def test_a_customer_registers_in_one_transaction(shop: Shop, wire: WireTap) -> None:
+def test_a_customer_registers_in_one_transaction(shop: ShopContext, wire: WireTap) -> None:
     made = customers.register_customer(shop, EVE, "Eve@Example.com", "Eve Elder")
     assert wire.operations == ["TransactWriteItems"]
     assert made == customers.get_customer(shop, EVE, "eve")
     assert (made.name, made.email, made.created_at, made.version) == ("Eve Elder", "Eve@Example.com", moment(), 1)
 
 
-def test_a_repeated_registration_returns_the_customer_as_stored(shop: Shop, clock: ManualClock, wire: WireTap) -> None:
+def test_a_repeated_registration_returns_the_customer_as_stored(
+    shop: ShopContext, clock: ManualClock, wire: WireTap
+) -> None:
     made = customers.register_customer(shop, EVE, "eve@example.com", "Eve Elder")
     clock.sleep(60)
     wire.clear()
@@ -36,7 +38,7 @@ def test_a_repeated_registration_returns_the_customer_as_stored(shop: Shop, cloc
     assert wire.operations == ["TransactWriteItems"]
 
 
-def test_a_customer_cannot_register_twice_with_different_data(shop: Shop) -> None:
+def test_a_customer_cannot_register_twice_with_different_data(shop: ShopContext) -> None:
     with pytest.raises(AlreadyExists):
         customers.register_customer(shop, ANN, "ann@example.com", "Ann Oak")
     with pytest.raises(AlreadyExists):
@@ -50,7 +52,7 @@ SPELLINGS = ["ann@example.com", " ANN@example.com\t", "Ann@Example.COM", "\uff41
 
 
 @pytest.mark.parametrize("spelling", SPELLINGS, ids=ascii)
-def test_f9_an_address_in_any_spelling_is_one_customers_alone(shop: Shop, spelling: str) -> None:
+def test_f9_an_address_in_any_spelling_is_one_customers_alone(shop: ShopContext, spelling: str) -> None:
     with pytest.raises(EmailTaken):
         customers.register_customer(shop, EVE, spelling, "Eve Elder")
     with pytest.raises(NotFound):
@@ -59,7 +61,7 @@ def test_f9_an_address_in_any_spelling_is_one_customers_alone(shop: Shop, spelli
 
 
 def test_f9_of_two_concurrent_registrations_with_one_address_only_one_succeeds(
-    shop: Shop, rival: Shop, wire: WireTap
+    shop: ShopContext, rival: ShopContext, wire: WireTap
 ) -> None:
     other = Caller("eva")
     wire.reply_next(
@@ -71,26 +73,26 @@ def test_f9_of_two_concurrent_registrations_with_one_address_only_one_succeeds(
     assert customers.get_customer_by_email(shop, STAFF, "eve@example.com").customer_id == "eva"
 
 
-def test_f9_an_address_is_looked_up_consistently(shop: Shop, wire: WireTap) -> None:
+def test_f9_an_address_is_looked_up_consistently(shop: ShopContext, wire: WireTap) -> None:
     customers.get_customer_by_email(shop, STAFF, "ann@example.com")
     assert [(r.operation, r.body["ConsistentRead"]) for r in wire.requests] == [("GetItem", True)] * 2
 
 
-def test_an_address_is_hashed_with_the_pepper_of_the_shop(shop: Shop) -> None:
+def test_an_address_is_hashed_with_the_pepper_of_the_shop(shop: ShopContext) -> None:
     digest = customers.hash_email(shop, "ann@example.com")
     assert digest != customers.hash_email(replace(shop, pepper=lambda: b"another"), "ann@example.com")
     assert len(digest) == 32
     assert "ann" not in digest
 
 
-def test_only_staff_look_up_an_address(shop: Shop) -> None:
+def test_only_staff_look_up_an_address(shop: ShopContext) -> None:
     for caller in (ANN, WAREHOUSE):
         with pytest.raises(NotAllowed):
             customers.get_customer_by_email(shop, caller, "ann@example.com")
 
 
 @pytest.mark.parametrize("caller", [BOB, EVE, WAREHOUSE], ids=lambda caller: caller.id)
-def test_profile_and_settings_of_another_customer_are_not_found(shop: Shop, caller: Caller) -> None:
+def test_profile_and_settings_of_another_customer_are_not_found(shop: ShopContext, caller: Caller) -> None:
     asks: list[Any] = [
         lambda id: customers.get_customer(shop, caller, id),
         lambda id: customers.rename_customer(shop, caller, id, "New"),
@@ -108,7 +110,7 @@ def test_profile_and_settings_of_another_customer_are_not_found(shop: Shop, call
     assert customers.get_customer(shop, STAFF, "ann").name == "Ann Ash"
 
 
-def test_a_name_is_changed_and_nothing_else(shop: Shop, clock: ManualClock, wire: WireTap) -> None:
+def test_a_name_is_changed_and_nothing_else(shop: ShopContext, clock: ManualClock, wire: WireTap) -> None:
     before = customers.get_customer(shop, ANN, "ann")
     clock.sleep(60)
     after_it = customers.rename_customer(shop, ANN, "ann", "Ann Oak")
@@ -118,7 +120,7 @@ def test_a_name_is_changed_and_nothing_else(shop: Shop, clock: ManualClock, wire
     assert wire.operations == ["GetItem"]
 
 
-def test_two_renames_at_once_are_done_one_after_the_other(shop: Shop, rival: Shop, wire: WireTap) -> None:
+def test_two_renames_at_once_are_done_one_after_the_other(shop: ShopContext, rival: ShopContext, wire: WireTap) -> None:
     wire.reply_next("UpdateItem", run_before_sending(lambda: customers.rename_customer(rival, ANN, "ann", "Ann Oak")))
     assert customers.rename_customer(shop, ANN, "ann", "Ann Elm").version == 3
     assert customers.get_customer(shop, ANN, "ann").name == "Ann Elm"
@@ -128,12 +130,12 @@ def test_two_renames_at_once_are_done_one_after_the_other(shop: Shop, rival: Sho
 KINDS = ("order_changes", "shipments", "refunds", "product_alerts")
 
 
-def test_settings_have_defaults(shop: Shop) -> None:
+def test_settings_have_defaults(shop: ShopContext) -> None:
     assert customers.list_settings_of_customer(shop, ANN, "ann") == ()
     assert all(customers.wants_mails((), kind) for kind in KINDS)
 
 
-def test_a_choice_leaves_the_others_and_the_profile_as_they_are(shop: Shop, wire: WireTap) -> None:
+def test_a_choice_leaves_the_others_and_the_profile_as_they_are(shop: ShopContext, wire: WireTap) -> None:
     profile = customers.get_customer(shop, ANN, "ann")
     customers.update_settings(shop, ANN, "ann", "notifications", {"refunds": False})
     chosen = customers.update_settings(shop, ANN, "ann", "notifications", {"email": False})
@@ -146,7 +148,7 @@ def test_a_choice_leaves_the_others_and_the_profile_as_they_are(shop: Shop, wire
     assert wire.operations == ["GetItem"], "nothing changes, nothing is written"
 
 
-def test_each_kind_of_mails_can_be_turned_off_alone_and_a_choice_of_before_is_ignored(shop: Shop) -> None:
+def test_each_kind_of_mails_can_be_turned_off_alone_and_a_choice_of_before_is_ignored(shop: ShopContext) -> None:
     settings = customers.update_settings(shop, ANN, "ann", "notifications", {"shipments": False})
     older = replace(settings, choices={"email": True, "sms": True, "shipments": False})
     for stored in (settings, older):
@@ -154,7 +156,7 @@ def test_each_kind_of_mails_can_be_turned_off_alone_and_a_choice_of_before_is_ig
         assert customers.notification_choices((stored,)).keys() == {"email", *KINDS}
 
 
-def test_an_unsubscribe_link_does_not_undo_a_later_choice(shop: Shop, clock: ManualClock) -> None:
+def test_an_unsubscribe_link_does_not_undo_a_later_choice(shop: ShopContext, clock: ManualClock) -> None:
     def choices() -> Mapping[str, bool]:
         return customers.notification_choices(customers.list_settings_of_customer(shop, ANN, "ann"))
 
@@ -172,13 +174,15 @@ def test_an_unsubscribe_link_does_not_undo_a_later_choice(shop: Shop, clock: Man
     assert not choices()["product_alerts"]
 
 
-def test_only_a_registered_customer_can_choose_settings(shop: Shop) -> None:
+def test_only_a_registered_customer_can_choose_settings(shop: ShopContext) -> None:
     with pytest.raises(NotFound):
         customers.update_settings(shop, EVE, "eve", "notifications", {"email": False})
 
 
 @pytest.mark.parametrize("first", [{}, {"refunds": True}], ids=["the first ever", "later"])
-def test_two_choices_at_once_are_both_kept(shop: Shop, rival: Shop, wire: WireTap, first: dict[str, bool]) -> None:
+def test_two_choices_at_once_are_both_kept(
+    shop: ShopContext, rival: ShopContext, wire: WireTap, first: dict[str, bool]
+) -> None:
     if first:
         customers.update_settings(shop, ANN, "ann", "notifications", first)
     no_refunds = {"refunds": False}
@@ -188,7 +192,9 @@ def test_two_choices_at_once_are_both_kept(shop: Shop, rival: Shop, wire: WireTa
     assert chosen.choices == {"email": False, **dict.fromkeys(KINDS, True), "refunds": False}
 
 
-def test_a_choice_and_an_erasure_at_once_leave_no_settings(shop: Shop, rival: Shop, wire: WireTap) -> None:
+def test_a_choice_and_an_erasure_at_once_leave_no_settings(
+    shop: ShopContext, rival: ShopContext, wire: WireTap
+) -> None:
     erased = run_before_sending(lambda: erasure.erase_customer(rival, ANN, "ann"))
     wire.reply_next("TransactWriteItems", erased)
     with pytest.raises(NotFound):
@@ -196,7 +202,9 @@ def test_a_choice_and_an_erasure_at_once_leave_no_settings(shop: Shop, rival: Sh
     assert customers.list_settings_of_customer(shop, ANN, "ann") == ()
 
 
-def test_an_erasure_sees_the_choice_that_is_made_just_before_it(shop: Shop, rival: Shop, wire: WireTap) -> None:
+def test_an_erasure_sees_the_choice_that_is_made_just_before_it(
+    shop: ShopContext, rival: ShopContext, wire: WireTap
+) -> None:
     no_refunds = {"refunds": False}
     chosen = run_before_sending(lambda: customers.update_settings(rival, ANN, "ann", "notifications", no_refunds))
     wire.reply_next("TransactWriteItems", chosen)
@@ -205,14 +213,14 @@ def test_an_erasure_sees_the_choice_that_is_made_just_before_it(shop: Shop, riva
 
 
 # the page ---------------------------------------------------------------------------------------------------
-def summarise(shop: Shop, number: int) -> None:
+def summarise(shop: ShopContext, number: int) -> None:
     """Return Ann's orders from the copies."""
     for n in range(number):
         summary = replace(SAMPLES[t.ORDER_SUMMARY], order_id=f"o{n}", placed_at=moment(n))
         shop.table.write(put_if_absent(t.ORDER_SUMMARY, summary))
 
 
-def test_a_page_is_profile_settings_and_newest_orders_in_one_query(shop: Shop, wire: WireTap) -> None:
+def test_a_page_is_profile_settings_and_newest_orders_in_one_query(shop: ShopContext, wire: WireTap) -> None:
     customers.update_settings(shop, ANN, "ann", "notifications", {"refunds": False})
     summarise(shop, 5)
     shop.table.write(
@@ -227,14 +235,14 @@ def test_a_page_is_profile_settings_and_newest_orders_in_one_query(shop: Shop, w
     assert [each.order_id for each in older.items] == ["o1", "o0"]
 
 
-def test_a_page_of_a_customer_with_nothing_yet_is_the_profile(shop: Shop) -> None:
+def test_a_page_of_a_customer_with_nothing_yet_is_the_profile(shop: ShopContext) -> None:
     page = customers.get_customer_overview(shop, BOB, "bob", 10)
     assert (page.customer.name, page.settings, page.orders, page.after) == ("Bob Birch", (), (), None)
     with pytest.raises(NotFound):
         customers.get_customer_overview(shop, EVE, "eve", 10)
 
 
-def test_a_page_that_ends_before_the_first_order_goes_on_with_it(shop: Shop) -> None:
+def test_a_page_that_ends_before_the_first_order_goes_on_with_it(shop: ShopContext) -> None:
     customers.update_settings(shop, ANN, "ann", "notifications", {"refunds": False})
     summarise(shop, 2)
     page = customers.get_customer_overview(shop, ANN, "ann", 2)

@@ -15,7 +15,7 @@ from functions.shop import cancellation, discounts, refunds, returns, shipments
 from functions.shop.fulfilment import fulfil_order
 from functions.shop.idempotency import IdempotentResult
 from functions.shop.placing import MAX_PRODUCTS, RequestedLine, place_order
-from functions.shop.shop import Shop
+from functions.shop.shop import ShopContext
 from tests.shop.test_discounts import bought, left, offer
 from tests.support import order_money
 from tests.support.actors import (
@@ -41,30 +41,30 @@ from tests.support.wire_tap import WireTap, run_before_sending
 
 
 @pytest.fixture
-def order(shop: Shop) -> Order:
+def order(shop: ShopContext) -> Order:
     """Three mugs and two pots; two mugs are sent."""
     return send(shop, advance_to_status(shop, place(shop, mug=3, pot=2), "FULFILLING"), 1, mug=2)
 
 
-def send(shop: Shop, order: Order, parcel: int, /, **quantities: int) -> Order:
+def send(shop: ShopContext, order: Order, parcel: int, /, **quantities: int) -> Order:
     """The warehouse sends so much of a parcel, all of it if nothing is said."""
     id = order.order_id
     shipments.dispatch_shipment(shop, WAREHOUSE, id, f"{id}-{parcel}", "dhl", f"{parcel}-{id}", quantities or None)
     return get_order(shop, id)
 
 
-def arrive(shop: Shop, order: Order, parcel: int = 1) -> Order:
+def arrive(shop: ShopContext, order: Order, parcel: int = 1) -> Order:
     shipments.deliver_shipment(shop, WAREHOUSE, order.order_id, f"{order.order_id}-{parcel}")
     return get_order(shop, order.order_id)
 
 
-def cut(shop: Shop, order: Order) -> Order:
+def cut(shop: ShopContext, order: Order) -> Order:
     """The customer wants no more of an order, and the warehouse agrees."""
     cancellation.cancel_order(shop, ANN, order.order_id)
     return cancellation.agree_cancel(shop, WAREHOUSE, order.order_id)
 
 
-def parcels(shop: Shop, order: Order) -> list[str]:
+def parcels(shop: ShopContext, order: Order) -> list[str]:
     return [shipment.status for shipment in shop.table.query_all(SHIPMENTS_OF_ORDER, order_id=order.order_id)]
 
 
@@ -74,7 +74,7 @@ def counted(order: Order, what: str) -> dict[str, int]:
 
 # through the warehouse ------------------------------------------------------------------------------------------------
 def test_the_rest_of_an_order_is_the_warehouses_to_stop_and_nothing_else_changes(
-    shop: Shop, order: Order, clock: ManualClock
+    shop: ShopContext, order: Order, clock: ManualClock
 ) -> None:
     clock.sleep(60)
     asked = cancellation.cancel_order(shop, ANN, order.order_id)
@@ -89,7 +89,7 @@ def test_the_rest_of_an_order_is_the_warehouses_to_stop_and_nothing_else_changes
 
 
 def test_a_partly_stopped_order_drops_its_rest_and_returns_goods_and_money_in_one_transaction(
-    shop: Shop, order: Order, wire: WireTap, clock: ManualClock
+    shop: ShopContext, order: Order, wire: WireTap, clock: ManualClock
 ) -> None:
     asked = cancellation.cancel_order(shop, ANN, order.order_id)
     clock.sleep(60)
@@ -113,7 +113,7 @@ def test_a_partly_stopped_order_drops_its_rest_and_returns_goods_and_money_in_on
 
 
 def test_a_shortened_order_is_delivered_with_its_shipped_pieces_and_closes(
-    shop: Shop, order: Order, clock: ManualClock
+    shop: ShopContext, order: Order, clock: ManualClock
 ) -> None:
     cut(shop, order)
     clock.sleep(60)
@@ -123,7 +123,9 @@ def test_a_shortened_order_is_delivered_with_its_shipped_pieces_and_closes(
     assert marker.ttl == int((clock.now + timedelta(days=365 + 30)).timestamp())
 
 
-def test_an_order_cut_short_is_assumed_delivered_as_any_other(shop: Shop, order: Order, clock: ManualClock) -> None:
+def test_an_order_cut_short_is_assumed_delivered_as_any_other(
+    shop: ShopContext, order: Order, clock: ManualClock
+) -> None:
     cut(shop, order)
     clock.sleep(60)
     assert [it.order_id for it in shipments.list_unconfirmed_orders(shop, clock.now)] == [order.order_id]
@@ -133,7 +135,7 @@ def test_an_order_cut_short_is_assumed_delivered_as_any_other(shop: Shop, order:
 
 
 def test_an_order_whose_parcels_all_arrived_is_delivered_when_it_is_shortened(
-    shop: Shop, order: Order, clock: ManualClock
+    shop: ShopContext, order: Order, clock: ManualClock
 ) -> None:
     arrive(shop, order)
     clock.sleep(60)
@@ -144,13 +146,13 @@ def test_an_order_whose_parcels_all_arrived_is_delivered_when_it_is_shortened(
     assert return_pieces(shop, order, mug=2).result["amount"] == 2500
 
 
-def test_a_parcel_that_arrives_while_the_warehouse_is_asked_is_counted(shop: Shop, order: Order) -> None:
+def test_a_parcel_that_arrives_while_the_warehouse_is_asked_is_counted(shop: ShopContext, order: Order) -> None:
     cancellation.cancel_order(shop, ANN, order.order_id)
     assert arrive(shop, order).status == "CUT_REQUESTED"
     assert cancellation.agree_cancel(shop, WAREHOUSE, order.order_id).status == "DELIVERED"
 
 
-def test_the_rest_that_the_warehouse_cannot_stop_goes_on(shop: Shop, order: Order) -> None:
+def test_the_rest_that_the_warehouse_cannot_stop_goes_on(shop: ShopContext, order: Order) -> None:
     asked = cancellation.cancel_order(shop, ANN, order.order_id)
     goes_on = cancellation.refuse_cancel(shop, WAREHOUSE, order.order_id)
     assert goes_on == order_after_change(asked, status="PARTIALLY_SHIPPED", version=asked.version + 1)
@@ -161,7 +163,7 @@ def test_the_rest_that_the_warehouse_cannot_stop_goes_on(shop: Shop, order: Orde
 
 @pytest.mark.parametrize(("quantities", "reached"), [({}, "SHIPPED"), ({"pot": 1}, "PARTIALLY_SHIPPED")])
 def test_the_rest_that_was_sent_before_the_warehouse_read_of_the_cancel_is_sent(
-    shop: Shop, order: Order, quantities: dict[str, int], reached: str
+    shop: ShopContext, order: Order, quantities: dict[str, int], reached: str
 ) -> None:
     cancellation.cancel_order(shop, ANN, order.order_id)
     assert send(shop, order, 2, **quantities).status == reached
@@ -171,7 +173,7 @@ def test_the_rest_that_was_sent_before_the_warehouse_read_of_the_cancel_is_sent(
     assert (available_by_part(shop), refunded_total(shop, order.order_id)) == ([7], 0)
 
 
-def test_dropped_pieces_cannot_be_sent_any_more(shop: Shop, order: Order) -> None:
+def test_dropped_pieces_cannot_be_sent_any_more(shop: ShopContext, order: Order) -> None:
     short = cut(shop, order)
     with pytest.raises(WrongState) as refusal:
         send(shop, order, 2)
@@ -181,7 +183,7 @@ def test_dropped_pieces_cannot_be_sent_any_more(shop: Shop, order: Order) -> Non
     assert get_order(shop, order.order_id) == short
 
 
-def test_only_its_customer_and_staff_cancel_the_rest_of_an_order(shop: Shop, order: Order) -> None:
+def test_only_its_customer_and_staff_cancel_the_rest_of_an_order(shop: ShopContext, order: Order) -> None:
     for caller in (BOB, WAREHOUSE):
         with pytest.raises(NotFound):
             cancellation.cancel_order(shop, caller, order.order_id)
@@ -189,7 +191,7 @@ def test_only_its_customer_and_staff_cancel_the_rest_of_an_order(shop: Shop, ord
 
 
 # goods ----------------------------------------------------------------------------------------------------------------
-def test_dropped_backordered_pieces_are_no_longer_owed(shop: Shop) -> None:
+def test_dropped_backordered_pieces_are_no_longer_owed(shop: ShopContext) -> None:
     create_stocked_product(shop, "jug", 2, backorder=True)
     order = send(shop, advance_to_status(shop, place(shop, jug=3), "FULFILLING"), 1, jug=2)
     assert available_by_part(shop, "jug") == [-1]
@@ -198,7 +200,7 @@ def test_dropped_backordered_pieces_are_no_longer_owed(shop: Shop) -> None:
     assert refunded_total(shop, order.order_id) == 1250
 
 
-def test_goods_of_many_parts_are_all_free_again(shop: Shop) -> None:
+def test_goods_of_many_parts_are_all_free_again(shop: ShopContext) -> None:
     create_stocked_product(shop, "vase", 8, parts=4)
     order = send(shop, advance_to_status(shop, place(shop, vase=5), "FULFILLING"), 1, vase=2)
     cut(shop, order)
@@ -206,7 +208,7 @@ def test_goods_of_many_parts_are_all_free_again(shop: Shop) -> None:
     assert sum(part.received for part in get_stock(shop, "vase")) == 8
 
 
-def test_the_largest_order_there_can_be_is_cut_short_in_one_transaction(shop: Shop, wire: WireTap) -> None:
+def test_the_largest_order_there_can_be_is_cut_short_in_one_transaction(shop: ShopContext, wire: WireTap) -> None:
     ids = [f"p{number}" for number in range(MAX_PRODUCTS)]
     for id in ids:
         create_stocked_product(shop, id, 2)
@@ -224,7 +226,7 @@ def test_the_largest_order_there_can_be_is_cut_short_in_one_transaction(shop: Sh
 
 
 # money ----------------------------------------------------------------------------------------------------------------
-def test_the_discount_and_the_shipping_cost_stay_with_the_shipped_part(shop: Shop) -> None:
+def test_the_discount_and_the_shipping_cost_stay_with_the_shipped_part(shop: ShopContext) -> None:
     offer(shop, percent=20, limit=1)
     dear = replace(shop, shipping={"EUR": 490})
     placed = place_order(dear, ANN, "k", {"mug": RequestedLine(3)}, HOME_ADDRESS, {}, "SPRING").order
@@ -236,13 +238,13 @@ def test_the_discount_and_the_shipping_cost_stay_with_the_shipped_part(shop: Sho
     assert left(shop) == [0], "the code was used"
 
 
-def test_no_more_goes_back_than_is_kept(shop: Shop, order: Order) -> None:
+def test_no_more_goes_back_than_is_kept(shop: ShopContext, order: Order) -> None:
     refunds.refund_order(shop, STAFF, "sorry", order.order_id, 5000)
     assert cut(shop, order).refunded == order.total
     assert refunded_total(shop, order.order_id) == order.total == 6250
 
 
-def test_an_order_that_cost_nothing_is_cut_short_without_a_refund(shop: Shop) -> None:
+def test_an_order_that_cost_nothing_is_cut_short_without_a_refund(shop: ShopContext) -> None:
     offer(shop, percent=100)
     order = bought(shop, "SPRING")
     fulfil_order(shop, order.order_id)
@@ -253,7 +255,7 @@ def test_an_order_that_cost_nothing_is_cut_short_without_a_refund(shop: Shop) ->
 @settings(max_examples=many(25, 8))
 @given(data=st.data())
 def test_wherever_an_order_is_cut_and_however_it_comes_back_goods_and_money_add_up(
-    shop: Shop, data: st.DataObject
+    shop: ShopContext, data: st.DataObject
 ) -> None:
     for id, price in (("cup", 333), ("jar", 1001)):
         try:
@@ -296,7 +298,7 @@ def test_wherever_an_order_is_cut_and_however_it_comes_back_goods_and_money_add_
 
 
 # races ----------------------------------------------------------------------------------------------------------------
-def test_the_rest_stopped_and_sent_at_once_and_it_is_one_of_both(shop: Shop) -> None:
+def test_the_rest_stopped_and_sent_at_once_and_it_is_one_of_both(shop: ShopContext) -> None:
     for number in range(6):
         order = advance_to_status(shop, place(shop, f"k{number}", mug=2), "CUT_REQUESTED")
         stopped, sent = run_concurrently(
@@ -318,7 +320,7 @@ def test_the_rest_stopped_and_sent_at_once_and_it_is_one_of_both(shop: Shop) -> 
     assert available_by_part(shop) == [10]
 
 
-def send_all_back(shop: Shop, order: Order, **quantities: int) -> IdempotentResult:
+def send_all_back(shop: ShopContext, order: Order, **quantities: int) -> IdempotentResult:
     arrive(shop, order, 1)
     lines = {id: returns.ReturnedGoods(quantity, restock=True) for id, quantity in quantities.items()}
     return returns.return_goods(shop, WAREHOUSE, f"all of {order.order_id}", order.order_id, lines)
@@ -326,7 +328,7 @@ def send_all_back(shop: Shop, order: Order, **quantities: int) -> IdempotentResu
 
 @pytest.mark.parametrize("faster", ["the parcel", "the cut"])
 def test_a_parcel_that_arrives_just_as_the_rest_is_stopped_delivers_the_order(
-    shop: Shop, rival: Shop, order: Order, wire: WireTap, faster: str
+    shop: ShopContext, rival: ShopContext, order: Order, wire: WireTap, faster: str
 ) -> None:
     cancellation.cancel_order(shop, ANN, order.order_id)
     if faster == "the parcel":

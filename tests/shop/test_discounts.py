@@ -20,7 +20,7 @@ from functions.model.errors import (
 from functions.model.patterns import REDEMPTION_POOL_BY_CODE
 from functions.shop import discounts
 from functions.shop.placing import PlacedOrder, RequestedLine, derive_order_id, place_order
-from functions.shop.shop import Caller, Shop
+from functions.shop.shop import Caller, ShopContext
 from local.dynamodb_engine import Engine
 from tests.support.actors import (
     ANN,
@@ -43,28 +43,28 @@ from tests.support.tapped_client import ManualClock
 from tests.support.wire_tap import WireTap, run_before_sending
 
 
-def offer(shop: Shop, code: str = "SPRING", percent: int = 10, **more: Any) -> Discount:
+def offer(shop: ShopContext, code: str = "SPRING", percent: int = 10, **more: Any) -> Discount:
     return discounts.create_discount(shop, STAFF, code, percent, **more).discount
 
 
-def place_with(shop: Shop, caller: Caller, code: str | None, key: str, **quantities: int) -> PlacedOrder:
+def place_with(shop: ShopContext, caller: Caller, code: str | None, key: str, **quantities: int) -> PlacedOrder:
     """Place an order with a discount code, by default of two mugs."""
     wanted = {id: RequestedLine(quantity) for id, quantity in (quantities or {"mug": 2}).items()}
     return place_order(shop, caller, key, wanted, HOME_ADDRESS, {"lines": quantities, "code": code}, code)
 
 
-def bought(shop: Shop, code: str, key: str = "key-1", **quantities: int) -> Order:
+def bought(shop: ShopContext, code: str, key: str = "key-1", **quantities: int) -> Order:
     order = place_with(shop, ANN, code, key, **quantities).order
     assert isinstance(order, Order)
     return order
 
 
-def left(shop: Shop, code: str = "SPRING") -> list[int]:
+def left(shop: ShopContext, code: str = "SPRING") -> list[int]:
     """How often a code can still be redeemed, part by part."""
     return [part.left for part in shop.table.query_all(REDEMPTION_POOL_BY_CODE, code=code)]
 
 
-def why_not(shop: Shop, code: str = "SPRING", key: str = "key-1", **quantities: int) -> str:
+def why_not(shop: ShopContext, code: str = "SPRING", key: str = "key-1", **quantities: int) -> str:
     """Why an order cannot have a code; the same order is placed without it, so it was refused for that alone."""
     with pytest.raises(DiscountNotValid) as refusal:
         place_with(shop, ANN, code, key, **quantities)
@@ -73,7 +73,7 @@ def why_not(shop: Shop, code: str = "SPRING", key: str = "key-1", **quantities: 
     return refusal.value.why
 
 
-def keys_that_start_at(shop: Shop, part: int, of: int) -> list[str]:
+def keys_that_start_at(shop: ShopContext, part: int, of: int) -> list[str]:
     """Keys of Ann's whose orders look into this part first."""
     return [
         f"k{number}" for number in range(99) if hash_to_bucket(derive_order_id(shop, "ann", f"k{number}"), of) == part
@@ -88,7 +88,7 @@ def counted_in(order: Order) -> int:
 
 
 # made and ended -------------------------------------------------------------------------------------------------------
-def test_an_unlimited_code_is_one_write(shop: Shop, wire: WireTap) -> None:
+def test_an_unlimited_code_is_one_write(shop: ShopContext, wire: WireTap) -> None:
     made = discounts.create_discount(shop, STAFF, " spring ", 10)
     assert wire.operations == ["PutItem"]
     expected = Discount(code="SPRING", percent=10, valid_from=moment(), created_at=moment(), updated_at=moment())
@@ -100,7 +100,7 @@ def test_an_unlimited_code_is_one_write(shop: Shop, wire: WireTap) -> None:
     ("limit", "parts", "shares"), [(1, 1, [1]), (50, 1, [50]), (50, 4, [13, 13, 12, 12]), (20, 20, [1] * 20)]
 )
 def test_a_limited_code_is_made_with_its_parts_in_one_transaction(
-    shop: Shop, wire: WireTap, limit: int, parts: int, shares: list[int]
+    shop: ShopContext, wire: WireTap, limit: int, parts: int, shares: list[int]
 ) -> None:
     assert discounts.create_discount(shop, STAFF, "SPRING", 10, limit=limit, parts=parts).left == limit
     assert wire.operations == ["TransactWriteItems"]
@@ -108,7 +108,7 @@ def test_a_limited_code_is_made_with_its_parts_in_one_transaction(
     assert discounts.get_discount_usage(shop, STAFF, "SPRING").left == limit
 
 
-def test_a_code_is_made_once_however_it_is_typed(shop: Shop) -> None:
+def test_a_code_is_made_once_however_it_is_typed(shop: ShopContext) -> None:
     offer(shop, limit=5)
     with pytest.raises(AlreadyExists) as refusal:
         offer(shop, "spring", 90, limit=50, parts=5)
@@ -133,7 +133,7 @@ def test_a_code_is_made_once_however_it_is_typed(shop: Shop) -> None:
         ("parts", {"parts": 2}),
     ],
 )
-def test_a_code_that_makes_no_sense_is_refused(shop: Shop, field: str, wrong: dict[str, Any]) -> None:
+def test_a_code_that_makes_no_sense_is_refused(shop: ShopContext, field: str, wrong: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput) as refusal:
         discounts.create_discount(shop, STAFF, "SPRING", **{"percent": 10} | wrong)
     assert refusal.value.field == field
@@ -142,7 +142,7 @@ def test_a_code_that_makes_no_sense_is_refused(shop: Shop, field: str, wrong: di
 
 
 @pytest.mark.parametrize("caller", [ANN, WAREHOUSE], ids=lambda caller: caller.id)
-def test_codes_are_for_staff(shop: Shop, caller: Caller) -> None:
+def test_codes_are_for_staff(shop: ShopContext, caller: Caller) -> None:
     offer(shop)
     with pytest.raises(NotAllowed):
         discounts.create_discount(shop, caller, "MINE", 100)
@@ -153,7 +153,7 @@ def test_codes_are_for_staff(shop: Shop, caller: Caller) -> None:
             discounts.get_discount_usage(shop, caller, code)
 
 
-def test_a_code_is_ended_once_and_orders_keep_it(shop: Shop, clock: ManualClock, wire: WireTap) -> None:
+def test_a_code_is_ended_once_and_orders_keep_it(shop: ShopContext, clock: ManualClock, wire: WireTap) -> None:
     offer(shop, limit=5, valid_until=moment(60))
     order = bought(shop, "SPRING")
     clock.sleep(60)
@@ -167,20 +167,20 @@ def test_a_code_is_ended_once_and_orders_keep_it(shop: Shop, clock: ManualClock,
     assert why_not(shop, key="k") == f"it was valid until {moment(1)}"
 
 
-def test_a_code_that_is_not_valid_yet_is_ended_all_the_same(shop: Shop) -> None:
+def test_a_code_that_is_not_valid_yet_is_ended_all_the_same(shop: ShopContext) -> None:
     offer(shop, valid_from=moment(60))
     discounts.end_discount(shop, STAFF, "SPRING")
     assert why_not(shop) == f"it was valid until {moment()}"
 
 
-def test_a_code_there_is_not_is_not_ended(shop: Shop) -> None:
+def test_a_code_there_is_not_is_not_ended(shop: ShopContext) -> None:
     with pytest.raises(NotFound) as refusal:
         discounts.end_discount(shop, STAFF, "SPRING")
     assert refusal.value.what == "discount code"
 
 
 # discounts of an order ------------------------------------------------------------------------------------------------
-def test_a_code_takes_its_percent_off_the_goods_and_nothing_off_shipping(shop: Shop) -> None:
+def test_a_code_takes_its_percent_off_the_goods_and_nothing_off_shipping(shop: ShopContext) -> None:
     offer(shop, percent=33)
     order = bought(replace(shop, shipping={"EUR": 490, "USD": 590}, tax_rate=2000), "spring", mug=1, pot=1)
     assert order.discount == Discounted(code="SPRING", percent=33, amount=825)
@@ -188,7 +188,7 @@ def test_a_code_takes_its_percent_off_the_goods_and_nothing_off_shipping(shop: S
     assert get_order(shop, order.order_id) == order
 
 
-def test_an_unlimited_code_is_read_and_never_written(shop: Shop, wire: WireTap) -> None:
+def test_an_unlimited_code_is_read_and_never_written(shop: ShopContext, wire: WireTap) -> None:
     offer(shop)
     wire.clear()
     bought(shop, "SPRING")
@@ -209,7 +209,7 @@ def test_an_unlimited_code_is_read_and_never_written(shop: Shop, wire: WireTap) 
     ],
 )
 def test_a_code_is_valid_from_its_first_millisecond_to_before_its_end(
-    shop: Shop, clock: ManualClock, seconds: float, why: str
+    shop: ShopContext, clock: ManualClock, seconds: float, why: str
 ) -> None:
     offer(shop, valid_from=moment(1), valid_until=moment(2))
     clock.sleep(seconds)
@@ -220,7 +220,7 @@ def test_a_code_is_valid_from_its_first_millisecond_to_before_its_end(
         assert bought(shop, "SPRING").total == 2250
 
 
-def test_a_code_with_a_minimum_is_for_goods_of_that_much_in_its_currency(shop: Shop) -> None:
+def test_a_code_with_a_minimum_is_for_goods_of_that_much_in_its_currency(shop: ShopContext) -> None:
     offer(shop, minimum=2500, currency="EUR")
     assert why_not(replace(shop, shipping={"EUR": 490}), mug=1) == "it requires goods for at least 25.00 EUR"
     assert bought(shop, "SPRING", "k2", mug=2).total == 2250
@@ -228,12 +228,12 @@ def test_a_code_with_a_minimum_is_for_goods_of_that_much_in_its_currency(shop: S
     assert why_not(shop, key="k3", jug=1) == "it is valid only for orders in EUR"
 
 
-def test_a_code_there_is_not_is_not_valid(shop: Shop) -> None:
+def test_a_code_there_is_not_is_not_valid(shop: ShopContext) -> None:
     assert why_not(shop) == "it does not exist"
     assert available_by_part(shop) == [8], "only the order without it"
 
 
-def test_a_discount_that_rounds_down_to_zero_is_not_redeemed(shop: Shop) -> None:
+def test_a_discount_that_rounds_down_to_zero_is_not_redeemed(shop: ShopContext) -> None:
     offer(shop, percent=1, limit=5)
     create_stocked_product(shop, "pin", 9, price=99)
     assert why_not(shop, pin=1) == "the price of the goods is too low for a discount"
@@ -243,7 +243,7 @@ def test_a_discount_that_rounds_down_to_zero_is_not_redeemed(shop: Shop) -> None
     assert discount.amount == 1
 
 
-def test_a_free_order_is_paid_when_it_is_placed(shop: Shop, engine: Engine) -> None:
+def test_a_free_order_is_paid_when_it_is_placed(shop: ShopContext, engine: Engine) -> None:
     offer(shop, percent=100, limit=1)
     order = bought(shop, "SPRING")
     assert (order.status, order.total, order.paid, order.version) == ("PAID", 0, 0, 1)
@@ -251,13 +251,13 @@ def test_a_free_order_is_paid_when_it_is_placed(shop: Shop, engine: Engine) -> N
     assert [change.name for change in found if change is not None and change.after == order] == ["OrderPaid"]
 
 
-def test_shipping_is_to_be_paid_though_the_goods_are_free(shop: Shop) -> None:
+def test_shipping_is_to_be_paid_though_the_goods_are_free(shop: ShopContext) -> None:
     offer(shop, percent=100)
     order = bought(replace(shop, shipping={"EUR": 490}), "SPRING")
     assert (order.status, order.total) == ("PENDING", 490)
 
 
-def test_f4_the_idempotency_key_covers_the_discount_code(shop: Shop, clock: ManualClock) -> None:
+def test_f4_the_idempotency_key_covers_the_discount_code(shop: ShopContext, clock: ManualClock) -> None:
     offer(shop, limit=1)
     order = bought(shop, "SPRING")
     discounts.end_discount(shop, STAFF, "SPRING")
@@ -270,7 +270,7 @@ def test_f4_the_idempotency_key_covers_the_discount_code(shop: Shop, clock: Manu
 
 
 # never once too often -------------------------------------------------------------------------------------------------
-def test_a_limited_code_is_counted_with_the_order_in_one_transaction(shop: Shop, wire: WireTap) -> None:
+def test_a_limited_code_is_counted_with_the_order_in_one_transaction(shop: ShopContext, wire: WireTap) -> None:
     offer(shop, limit=40, parts=4)
     wire.clear()
     order = bought(shop, "SPRING")
@@ -280,7 +280,7 @@ def test_a_limited_code_is_counted_with_the_order_in_one_transaction(shop: Shop,
     assert left(shop) == [10 - (number == part) for number in range(4)]
 
 
-def test_an_exhausted_part_of_a_code_falls_back_to_another_part(shop: Shop, wire: WireTap) -> None:
+def test_an_exhausted_part_of_a_code_falls_back_to_another_part(shop: ShopContext, wire: WireTap) -> None:
     offer(shop, limit=4, parts=4)
     first, *others, too_late = keys_that_start_at(shop, 2, of=4)[:5]
     assert counted_in(bought(shop, "SPRING", first, mug=1)) == 2
@@ -295,14 +295,14 @@ def test_an_exhausted_part_of_a_code_falls_back_to_another_part(shop: Shop, wire
     assert (left(shop), available_by_part(shop)) == ([0, 0, 0, 0], [6])
 
 
-def test_a_refused_order_redeems_nothing(shop: Shop) -> None:
+def test_a_refused_order_redeems_nothing(shop: ShopContext) -> None:
     offer(shop, limit=1)
     with pytest.raises(OutOfStock):
         bought(shop, "SPRING", mug=11)
     assert left(shop) == [1]
 
 
-def test_if_both_the_goods_and_the_code_are_exhausted_the_error_names_the_goods(shop: Shop) -> None:
+def test_if_both_the_goods_and_the_code_are_exhausted_the_error_names_the_goods(shop: ShopContext) -> None:
     offer(shop, limit=1)
     bought(shop, "SPRING", mug=10)
     with pytest.raises(OutOfStock) as refusal:
@@ -310,7 +310,7 @@ def test_if_both_the_goods_and_the_code_are_exhausted_the_error_names_the_goods(
     assert refusal.value.short == {"mug": 0}
 
 
-def test_goods_and_redemptions_that_both_lie_in_other_parts_are_found(shop: Shop, wire: WireTap) -> None:
+def test_goods_and_redemptions_that_both_lie_in_other_parts_are_found(shop: ShopContext, wire: WireTap) -> None:
     create_stocked_product(shop, "vase", 2, parts=2)
     offer(shop, limit=2, parts=2)
     one, two = keys_that_start_at(shop, 0, of=2)[:2]
@@ -321,7 +321,9 @@ def test_goods_and_redemptions_that_both_lie_in_other_parts_are_found(shop: Shop
     assert (order.lines["vase"].quantity_by_stock_part, counted_in(order)) == ({"100": 1}, 1)
 
 
-def test_two_orders_for_the_last_redemption_and_one_has_it(shop: Shop, rival: Shop, wire: WireTap) -> None:
+def test_two_orders_for_the_last_redemption_and_one_has_it(
+    shop: ShopContext, rival: ShopContext, wire: WireTap
+) -> None:
     offer(shop, limit=1)
     wire.reply_next("TransactWriteItems", run_before_sending(lambda: place_with(rival, BOB, "SPRING", "theirs")))
     with pytest.raises(DiscountNotValid):
@@ -330,7 +332,7 @@ def test_two_orders_for_the_last_redemption_and_one_has_it(shop: Shop, rival: Sh
 
 
 @pytest.mark.parametrize("parts", [1, 3])
-def test_five_redemptions_and_twelve_threads_and_five_have_one(shop: Shop, parts: int) -> None:
+def test_five_redemptions_and_twelve_threads_and_five_have_one(shop: ShopContext, parts: int) -> None:
     offer(shop, limit=5, parts=parts)
     create_stocked_product(shop, "jug", 100)
 
@@ -345,14 +347,14 @@ def test_five_redemptions_and_twelve_threads_and_five_have_one(shop: Shop, parts
 
 
 @pytest.mark.parametrize("status", ["CANCELLED", "LAPSED"])
-def test_a_redemption_of_an_order_that_ended_early_can_be_had_again(shop: Shop, status: str) -> None:
+def test_a_redemption_of_an_order_that_ended_early_can_be_had_again(shop: ShopContext, status: str) -> None:
     offer(shop, limit=2, parts=2)
     advance_to_status(shop, bought(shop, "SPRING"), status)
     discounts.end_discount(shop, STAFF, "SPRING")
     assert left(shop) == [1, 1]
 
 
-def test_a_redemption_of_an_order_that_came_back_whole_can_be_had_again_and_no_sooner(shop: Shop) -> None:
+def test_a_redemption_of_an_order_that_came_back_whole_can_be_had_again_and_no_sooner(shop: ShopContext) -> None:
     offer(shop, limit=1)
     order = advance_to_status(shop, bought(shop, "SPRING", mug=2, pot=1), "DELIVERED")
     return_items(shop, order.order_id, "one", mug=2)
@@ -365,7 +367,7 @@ def test_a_redemption_of_an_order_that_came_back_whole_can_be_had_again_and_no_s
         bought(shop, "SPRING", "k3", mug=1)
 
 
-def test_two_last_returns_at_once_give_a_redemption_back_once(shop: Shop) -> None:
+def test_two_last_returns_at_once_give_a_redemption_back_once(shop: ShopContext) -> None:
     offer(shop, limit=1)
     for number in range(4):
         order = advance_to_status(shop, bought(shop, "SPRING", f"k{number}", mug=2), "DELIVERED")
@@ -374,7 +376,7 @@ def test_two_last_returns_at_once_give_a_redemption_back_once(shop: Shop) -> Non
         assert (get_order(shop, id).status, left(shop)) == ("RETURNED", [1])
 
 
-def test_a_redemption_is_given_back_to_its_part(shop: Shop) -> None:
+def test_a_redemption_is_given_back_to_its_part(shop: ShopContext) -> None:
     offer(shop, limit=2, parts=2)
     order = bought(shop, "SPRING")
     shop.table.write(*discounts.release(order))
@@ -382,7 +384,7 @@ def test_a_redemption_is_given_back_to_its_part(shop: Shop) -> None:
     assert [bought(shop, "SPRING", key, mug=1).total for key in ("k2", "k3")] == [1125, 1125]
 
 
-def test_a_code_without_a_limit_releases_nothing(shop: Shop) -> None:
+def test_a_code_without_a_limit_releases_nothing(shop: ShopContext) -> None:
     offer(shop)
     for order in (place(shop, "k1"), bought(shop, "SPRING", "k2")):
         assert list(discounts.release(order)) == []

@@ -16,7 +16,7 @@ from functions.shop.accounts import store_credit_account_id
 from functions.shop.disputes import MAX_RETRIED_REFUNDS
 from functions.shop.refund_processing import ProviderRefundEvent, process_refund, record_refund
 from functions.shop.refunds import MAX_PAYMENTS, build_refund
-from functions.shop.shop import Shop
+from functions.shop.shop import ShopContext
 from tests.support import order_money
 from tests.support.actors import (
     ANN,
@@ -37,7 +37,7 @@ from tests.support.wire_tap import WireTap, run_before_sending
 T = TypeVar("T")
 
 
-def payments_of(shop: Shop, order_id: str) -> list[Payment]:
+def payments_of(shop: ShopContext, order_id: str) -> list[Payment]:
     return list(shop.table.query(PAYMENTS_OF_ORDER, order_id=order_id).items)
 
 
@@ -46,7 +46,7 @@ def statuses(payment: Payment) -> dict[str, str]:
 
 
 def dispute(
-    shop: Shop, order: Order, outcome: Any, number: int = 1, payment_id: str | None = None, **changed: Any
+    shop: ShopContext, order: Order, outcome: Any, number: int = 1, payment_id: str | None = None, **changed: Any
 ) -> dict[str, Any]:
     """The provider tells of a dispute, of the first payment if nothing is said, by an event of its own; the answer it
     gets."""
@@ -54,7 +54,7 @@ def dispute(
     return report_dispute(shop, payment_id, outcome, dispute_id=f"dp_{number}", **changed)
 
 
-def test_a_disputed_payment_gives_nothing_back_until_it_is_won(shop: Shop) -> None:
+def test_a_disputed_payment_gives_nothing_back_until_it_is_won(shop: ShopContext) -> None:
     order = advance_to_status(shop, place(shop), "PAID")
     assert dispute(shop, order, "opened")["status"] == "DISPUTED"
     assert get_order(shop, order.order_id) == order
@@ -66,7 +66,7 @@ def test_a_disputed_payment_gives_nothing_back_until_it_is_won(shop: Shop) -> No
     assert get_order(shop, order.order_id).refunded == 100
 
 
-def test_a_lost_dispute_takes_the_money_of_a_refund_that_is_not_sent(shop: Shop) -> None:
+def test_a_lost_dispute_takes_the_money_of_a_refund_that_is_not_sent(shop: ShopContext) -> None:
     order = advance_to_status(shop, place(shop), "PAID")
     refunds.refund_order(shop, STAFF, "sorry", order.order_id, 700)
     dispute(shop, order, "opened")
@@ -78,7 +78,7 @@ def test_a_lost_dispute_takes_the_money_of_a_refund_that_is_not_sent(shop: Shop)
     assert [(it.amount, it.why) for it in order_money.refunds(shop, order.order_id)] == [(700, "GOODWILL")]
 
 
-def test_an_order_that_is_not_paid_yet_waits_again_for_what_a_lost_dispute_took(shop: Shop) -> None:
+def test_an_order_that_is_not_paid_yet_waits_again_for_what_a_lost_dispute_took(shop: ShopContext) -> None:
     order = place(shop)
     report_payment(shop, order, amount=900)
     dispute(shop, order, "opened")
@@ -90,7 +90,9 @@ def test_an_order_that_is_not_paid_yet_waits_again_for_what_a_lost_dispute_took(
 
 
 @pytest.mark.parametrize("end", ["CANCELLED", "LAPSED"])
-def test_what_an_ended_order_could_not_give_back_is_given_back_once_the_dispute_is_won(shop: Shop, end: str) -> None:
+def test_what_an_ended_order_could_not_give_back_is_given_back_once_the_dispute_is_won(
+    shop: ShopContext, end: str
+) -> None:
     order = place(shop)
     report_payment(shop, order, amount=900)
     report_payment(shop, order, event_id="evt_2", payment_id="pi_2", amount=100)
@@ -110,7 +112,7 @@ def test_what_an_ended_order_could_not_give_back_is_given_back_once_the_dispute_
 @pytest.mark.parametrize("named", [True, False])
 @pytest.mark.parametrize("outcomes", [("opened",), ("won",), ("lost",), ("opened", "lost"), ("lost", "opened")])
 def test_a_dispute_that_comes_before_its_payment_is_applied_when_the_payment_comes(
-    shop: Shop, known: str, named: bool, outcomes: tuple[Any, ...]
+    shop: ShopContext, known: str, named: bool, outcomes: tuple[Any, ...]
 ) -> None:
     order = place(shop)
     if known != "nothing":
@@ -133,7 +135,7 @@ def test_a_dispute_that_comes_before_its_payment_is_applied_when_the_payment_com
 
 
 def test_kept_events_are_applied_by_the_next_delivery_if_the_first_one_died(
-    shop: Shop, monkeypatch: pytest.MonkeyPatch
+    shop: ShopContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     order = place(shop)
     report_dispute(shop, "pi_1", "lost")
@@ -147,7 +149,7 @@ def test_kept_events_are_applied_by_the_next_delivery_if_the_first_one_died(
     assert [it.payment_id for it in payments.list_unmatched_payments(shop)] == ["pi_2"]
 
 
-def test_staff_close_events_of_a_payment_that_never_comes(shop: Shop) -> None:
+def test_staff_close_events_of_a_payment_that_never_comes(shop: ShopContext) -> None:
     report_dispute(shop, "pi_1", "opened")
     report_external_refund(shop, "pi_1", 700)
     report_dispute(shop, "pi_2", "opened")
@@ -163,7 +165,9 @@ def test_staff_close_events_of_a_payment_that_never_comes(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize("order_id", ["none", "another-order"])
-def test_the_order_of_a_dispute_is_that_of_its_payment_whatever_its_metadata_says(shop: Shop, order_id: str) -> None:
+def test_the_order_of_a_dispute_is_that_of_its_payment_whatever_its_metadata_says(
+    shop: ShopContext, order_id: str
+) -> None:
     order = advance_to_status(shop, place(shop), "PAID")
     (payment,) = payments_of(shop, order.order_id)
     assert report_dispute(shop, payment.payment_id, "opened", order_id=order_id)["status"] == "DISPUTED"
@@ -171,7 +175,7 @@ def test_the_order_of_a_dispute_is_that_of_its_payment_whatever_its_metadata_say
     assert get_order(shop, order.order_id).refunded == 2500
 
 
-def test_a_lost_dispute_takes_its_amount_and_leaves_the_rest(shop: Shop) -> None:
+def test_a_lost_dispute_takes_its_amount_and_leaves_the_rest(shop: ShopContext) -> None:
     order = advance_to_status(shop, place(shop), "DELIVERED")
     dispute(shop, order, "opened", amount=500)
     dispute(shop, order, "lost", amount=500, reason=None)
@@ -184,7 +188,7 @@ def test_a_lost_dispute_takes_its_amount_and_leaves_the_rest(shop: Shop) -> None
     assert money_of(get_order(shop, order.order_id)) == (2500, 2500, 0)
 
 
-def test_a_partly_lost_dispute_releases_what_is_owed(shop: Shop) -> None:
+def test_a_partly_lost_dispute_releases_what_is_owed(shop: ShopContext) -> None:
     order = advance_to_status(shop, place(shop), "DELIVERED")
     dispute(shop, order, "opened", amount=500)
     for key in ("first", "second"):
@@ -195,13 +199,13 @@ def test_a_partly_lost_dispute_releases_what_is_owed(shop: Shop) -> None:
     assert [it.amount for it in order_money.refunds(shop, order.order_id)] == [2000]
 
 
-def test_a_dispute_in_another_currency_is_one_of_the_whole_payment(shop: Shop) -> None:
+def test_a_dispute_in_another_currency_is_one_of_the_whole_payment(shop: ShopContext) -> None:
     order = advance_to_status(shop, place(shop), "PAID")
     dispute(shop, order, "lost", amount=27, currency="USD")
     assert get_order(shop, order.order_id).refunded == 2500
 
 
-def test_disputed_payments_count_among_the_most_payments_of_an_order(shop: Shop) -> None:
+def test_disputed_payments_count_among_the_most_payments_of_an_order(shop: ShopContext) -> None:
     order = place(shop)
     for number in range(MAX_PAYMENTS):
         report_payment(shop, order, event_id=f"evt_{number}", payment_id=f"pi_{number}", amount=100)
@@ -211,7 +215,7 @@ def test_disputed_payments_count_among_the_most_payments_of_an_order(shop: Shop)
     assert [(it.payment_id, it.why) for it in order_money.refunds(shop, order.order_id)] == [("pi_more", "EXCESS")]
 
 
-def test_a_dispute_goes_only_forward_whatever_the_events_are_called(shop: Shop) -> None:
+def test_a_dispute_goes_only_forward_whatever_the_events_are_called(shop: ShopContext) -> None:
     order = advance_to_status(shop, place(shop), "PAID")
     for outcome in ("opened", "opened", "won", "won", "opened"):
         dispute(shop, order, outcome)
@@ -221,7 +225,7 @@ def test_a_dispute_goes_only_forward_whatever_the_events_are_called(shop: Shop) 
     assert payments_of(shop, order.order_id)[0].status == "DISPUTED", "another dispute is another"
 
 
-def test_a_dispute_of_money_that_no_order_counts_changes_no_order(shop: Shop) -> None:
+def test_a_dispute_of_money_that_no_order_counts_changes_no_order(shop: ShopContext) -> None:
     order = place(shop)
     report_payment(shop, order, currency="USD")
     assert dispute(shop, order, "opened", number=2)["status"] == "UNMATCHED"
@@ -230,11 +234,11 @@ def test_a_dispute_of_money_that_no_order_counts_changes_no_order(shop: Shop) ->
     assert dispute(shop, archived, "opened", number=3, payment_id="pi_2")["status"] == "OPEN"
 
 
-def items_of(shop: Shop, order_id: str, kind: type[T]) -> list[T]:
+def items_of(shop: ShopContext, order_id: str, kind: type[T]) -> list[T]:
     return [item for item in shop.table.query(ORDER_ITEM_COLLECTION, order_id=order_id).items if isinstance(item, kind)]
 
 
-def test_a_dispute_of_an_archived_order_is_kept_beside_its_stub_and_goes_only_forward(shop: Shop) -> None:
+def test_a_dispute_of_an_archived_order_is_kept_beside_its_stub_and_goes_only_forward(shop: ShopContext) -> None:
     order = place(shop)
     report_payment(shop, order)
     ended = advance_to_status(shop, get_order(shop, order.order_id), "CANCELLED")
@@ -248,7 +252,7 @@ def test_a_dispute_of_an_archived_order_is_kept_beside_its_stub_and_goes_only_fo
 
 
 def test_a_dispute_just_before_its_order_is_restored_is_moved_to_the_payment(
-    shop: Shop, rival: Shop, wire: WireTap
+    shop: ShopContext, rival: ShopContext, wire: WireTap
 ) -> None:
     """The restore replaces the stub between the event's reading and its write: the event is decided again."""
     order = place(shop)
@@ -268,7 +272,7 @@ def test_a_dispute_just_before_its_order_is_restored_is_moved_to_the_payment(
     assert statuses(payments_of(shop, order.order_id)[0]) == {"dp_1": "OPEN"}
 
 
-def test_a_dispute_is_not_told_to_an_order_that_is_being_archived(shop: Shop) -> None:
+def test_a_dispute_is_not_told_to_an_order_that_is_being_archived(shop: ShopContext) -> None:
     order = place(shop)
     report_payment(shop, order)
     ended = advance_to_status(shop, get_order(shop, order.order_id), "CANCELLED")
@@ -279,7 +283,7 @@ def test_a_dispute_is_not_told_to_an_order_that_is_being_archived(shop: Shop) ->
 
 @pytest.mark.parametrize("outcome", ["won", "lost"])
 def test_the_end_of_a_dispute_and_the_end_of_its_order_agree_though_they_race(
-    shop: Shop, rival: Shop, wire: WireTap, outcome: str
+    shop: ShopContext, rival: ShopContext, wire: WireTap, outcome: str
 ) -> None:
     order = place(shop)
     report_payment(shop, order)
@@ -298,7 +302,7 @@ def money_of(order: Order) -> tuple[int, int, int]:
     return order.paid, order.refunded, order.owed
 
 
-def test_what_comes_back_while_its_payment_is_disputed_is_given_back_once_that_is_won(shop: Shop) -> None:
+def test_what_comes_back_while_its_payment_is_disputed_is_given_back_once_that_is_won(shop: ShopContext) -> None:
     order = advance_to_status(shop, place(shop), "DELIVERED")
     dispute(shop, order, "opened")
     first = return_items(shop, order.order_id, "first", mug=1).result
@@ -311,7 +315,7 @@ def test_what_comes_back_while_its_payment_is_disputed_is_given_back_once_that_i
     assert order_money.refunded_total(shop, order.order_id) == 2500
 
 
-def test_what_comes_back_in_two_parts_during_one_dispute_is_owed_together(shop: Shop) -> None:
+def test_what_comes_back_in_two_parts_during_one_dispute_is_owed_together(shop: ShopContext) -> None:
     order = advance_to_status(shop, place(shop), "DELIVERED")
     dispute(shop, order, "opened")
     for key, owed in (("first", 1250), ("second", 2500)):
@@ -322,7 +326,7 @@ def test_what_comes_back_in_two_parts_during_one_dispute_is_owed_together(shop: 
     assert order_money.refunded_total(shop, order.order_id) == 2500
 
 
-def test_what_the_bank_takes_pays_what_is_owed_first(shop: Shop) -> None:
+def test_what_the_bank_takes_pays_what_is_owed_first(shop: ShopContext) -> None:
     placed = place(shop)
     for number, amount in enumerate((1000, 1500)):
         report_payment(shop, placed, event_id=f"evt_{number}", payment_id=f"pi_{number}", amount=amount)
@@ -337,7 +341,7 @@ def test_what_the_bank_takes_pays_what_is_owed_first(shop: Shop) -> None:
     assert [it.amount for it in order_money.refunds(shop, order.order_id)] == [250]
 
 
-def test_what_is_owed_is_not_given_back_for_another_reason_too(shop: Shop) -> None:
+def test_what_is_owed_is_not_given_back_for_another_reason_too(shop: ShopContext) -> None:
     shop = replace(shop, shipping={"EUR": 490})
     placed = place(shop)
     for number, amount in enumerate((990, 2000)):
@@ -358,7 +362,7 @@ def test_what_is_owed_is_not_given_back_for_another_reason_too(shop: Shop) -> No
 
 
 @pytest.mark.parametrize("news", ["refused by the provider", "told later", "not asked any more"])
-def test_a_cancel_just_before_a_dispute_comes_to_the_same_as_one_just_after(shop: Shop, news: str) -> None:
+def test_a_cancel_just_before_a_dispute_comes_to_the_same_as_one_just_after(shop: ShopContext, news: str) -> None:
     order = advance_to_status(shop, place(shop), "PAID")
     cancellation.cancel_order(shop, ANN, order.order_id)
     (refund,) = order_money.refunds(shop, order.order_id)
@@ -382,7 +386,7 @@ def test_a_cancel_just_before_a_dispute_comes_to_the_same_as_one_just_after(shop
     assert money_of(get_order(shop, order.order_id)) == (2500, 2500, 0)
 
 
-def test_no_more_is_tried_again_at_once_than_fits_the_transaction(shop: Shop) -> None:
+def test_no_more_is_tried_again_at_once_than_fits_the_transaction(shop: ShopContext) -> None:
     order = advance_to_status(shop, place(shop), "DELIVERED")
     (payment,) = payments_of(shop, order.order_id)
     for number in range(1, 100):
@@ -396,7 +400,7 @@ def test_no_more_is_tried_again_at_once_than_fits_the_transaction(shop: Shop) ->
 
 
 # what a payment remembers ---------------------------------------------------------------------------------------------
-def given(shop: Shop) -> tuple[Order, str]:
+def given(shop: ShopContext) -> tuple[Order, str]:
     """An order that was cancelled, whose payment the provider has given back whole; the refund's id."""
     order = advance_to_status(shop, place(shop), "PAID")
     cancellation.cancel_order(shop, ANN, order.order_id)
@@ -405,7 +409,7 @@ def given(shop: Shop) -> tuple[Order, str]:
     return order, refund.refund_id
 
 
-def came_back(shop: Shop, order: Order, refund_id: str) -> None:
+def came_back(shop: ShopContext, order: Order, refund_id: str) -> None:
     """The provider tells that what it had given has come back to it."""
     told = ProviderRefundEvent(
         "evt_r", order.order_id, refund_id, 1, "re_1", "failed", "charge_for_pending_refund_disputed"
@@ -414,7 +418,7 @@ def came_back(shop: Shop, order: Order, refund_id: str) -> None:
 
 
 @pytest.mark.parametrize("fails", ["before it is opened", "while it is open", "after it is lost"])
-def test_what_the_bank_has_taken_is_not_given_again_though_its_refund_failed(shop: Shop, fails: str) -> None:
+def test_what_the_bank_has_taken_is_not_given_again_though_its_refund_failed(shop: ShopContext, fails: str) -> None:
     order, refund_id = given(shop)
     for moment, outcome in (("before it is opened", "opened"), ("while it is open", "lost"), ("after it is lost", "")):
         if moment == fails:
@@ -429,7 +433,7 @@ def test_what_the_bank_has_taken_is_not_given_again_though_its_refund_failed(sho
         assert (refusal.value.what, refusal.value.state) == ("payment", "REFUNDED")
 
 
-def test_while_the_bank_disputes_it_a_payment_goes_onto_no_credit_account_either(shop: Shop) -> None:
+def test_while_the_bank_disputes_it_a_payment_goes_onto_no_credit_account_either(shop: ShopContext) -> None:
     order = advance_to_status(shop, place(shop), "PAID")
     refunds.refund_order(shop, STAFF, "sorry", order.order_id, 500, "credit")
     (refund,) = order_money.refunds(shop, order.order_id)
@@ -445,7 +449,9 @@ def test_while_the_bank_disputes_it_a_payment_goes_onto_no_credit_account_either
     assert balance(shop, store_credit_account_id(shop, "ann", "EUR")) == 500
 
 
-def test_a_refund_that_fails_just_as_the_dispute_is_won_is_tried_again(shop: Shop, rival: Shop, wire: WireTap) -> None:
+def test_a_refund_that_fails_just_as_the_dispute_is_won_is_tried_again(
+    shop: ShopContext, rival: ShopContext, wire: WireTap
+) -> None:
     order = advance_to_status(shop, place(shop), "PAID")
     cancellation.cancel_order(shop, ANN, order.order_id)
     (refund,) = order_money.refunds(shop, order.order_id)
@@ -455,7 +461,7 @@ def test_a_refund_that_fails_just_as_the_dispute_is_won_is_tried_again(shop: Sho
     assert [it.status for it in order_money.refunds(shop, order.order_id)] == ["SUCCEEDED"]
 
 
-def test_of_two_disputes_both_must_be_won(shop: Shop) -> None:
+def test_of_two_disputes_both_must_be_won(shop: ShopContext) -> None:
     order = advance_to_status(shop, place(shop), "PAID")
     for number in (1, 2):
         dispute(shop, order, "opened", number)
@@ -466,14 +472,14 @@ def test_of_two_disputes_both_must_be_won(shop: Shop) -> None:
     assert money_of(get_order(shop, order.order_id)) == (2500, 2500, 0)
 
 
-def test_what_a_second_bank_takes_is_not_taken_from_the_order_twice(shop: Shop) -> None:
+def test_what_a_second_bank_takes_is_not_taken_from_the_order_twice(shop: ShopContext) -> None:
     order = advance_to_status(shop, place(shop), "PAID")
     for number in (1, 2):
         dispute(shop, order, "lost", number)
     assert money_of(get_order(shop, order.order_id)) == (2500, 2500, 0)
 
 
-def test_a_dispute_that_was_won_and_is_lost_after_all_is_lost(shop: Shop) -> None:
+def test_a_dispute_that_was_won_and_is_lost_after_all_is_lost(shop: ShopContext) -> None:
     order = advance_to_status(shop, place(shop), "PAID")
     for outcome in ("opened", "won", "lost", "won", "opened"):
         dispute(shop, order, outcome)
@@ -482,7 +488,7 @@ def test_a_dispute_that_was_won_and_is_lost_after_all_is_lost(shop: Shop) -> Non
     assert money_of(get_order(shop, order.order_id)) == (2500, 2500, 0)
 
 
-def test_money_that_matched_no_order_is_not_given_back_once_the_bank_has_taken_it(shop: Shop) -> None:
+def test_money_that_matched_no_order_is_not_given_back_once_the_bank_has_taken_it(shop: ShopContext) -> None:
     order = place(shop)
     report_payment(shop, order, currency="USD")
     assert dispute(shop, order, "opened")["status"] == "UNMATCHED"

@@ -11,7 +11,7 @@ from functions.model.entities import Customer
 from functions.model.errors import AlreadyExists, EmailTaken, NotAllowed, NotFound, WrongState
 from functions.model.patterns import CUSTOMER_BY_EMAIL, CUSTOMER_BY_ID
 from functions.shop import customers, erasure
-from functions.shop.shop import Caller, Shop
+from functions.shop.shop import Caller, ShopContext
 from tests.support.actors import ANN, BOB, STAFF, WAREHOUSE, run_concurrently, run_in_threads
 from tests.support.samples import moment
 from tests.support.tapped_client import ManualClock
@@ -21,25 +21,25 @@ EVE = Caller("eve")
 OLD, NEW = "ann@example.com", "ann@new.example"
 
 
-def change(shop: Shop, caller: Caller, email: str) -> Customer:
+def change(shop: ShopContext, caller: Caller, email: str) -> Customer:
     """Change a customer's address to the verified one."""
     return customers.change_email(shop, caller, caller.id, lambda: email)
 
 
-def holder(shop: Shop, email: str) -> str | None:
+def holder(shop: ShopContext, email: str) -> str | None:
     """Whose an address is."""
     claim = shop.table.get(CUSTOMER_BY_EMAIL, email_hash=customers.hash_email(shop, email))
     return None if claim is None else claim.customer_id
 
 
-def claims(shop: Shop) -> dict[str, str]:
+def claims(shop: ShopContext) -> dict[str, str]:
     """Whose each claim is, by the hash of its address."""
     found = shop.table.client.scan(TableName=shop.table.name, ConsistentRead=True)["Items"]
     images: list[Any] = [image for image in found if image["type"] == {"S": "EmailClaim"}]
     return {image["email_hash"]["S"]: image["customer_id"]["S"] for image in images}
 
 
-def by_profiles(shop: Shop, *ids: str) -> dict[str, str]:
+def by_profiles(shop: ShopContext, *ids: str) -> dict[str, str]:
     """Return the expected claims for the profiles of these customers."""
     found = [shop.table.get(CUSTOMER_BY_ID, customer_id=id) for id in ids]
     return {profile.email_hash: profile.customer_id for profile in found if profile}
@@ -50,7 +50,9 @@ def fail() -> str:
 
 
 # one after the other --------------------------------------------------------------------------------------------------
-def test_the_claim_moves_with_the_profile_in_one_transaction(shop: Shop, clock: ManualClock, wire: WireTap) -> None:
+def test_the_claim_moves_with_the_profile_in_one_transaction(
+    shop: ShopContext, clock: ManualClock, wire: WireTap
+) -> None:
     before = customers.get_customer(shop, ANN, "ann")
     clock.sleep(60)
     wire.clear()
@@ -65,7 +67,7 @@ def test_the_claim_moves_with_the_profile_in_one_transaction(shop: Shop, clock: 
         customers.get_customer_by_email(shop, STAFF, OLD)
 
 
-def test_the_old_address_is_free_for_all_customers(shop: Shop) -> None:
+def test_the_old_address_is_free_for_all_customers(shop: ShopContext) -> None:
     change(shop, ANN, NEW)
     change(shop, ANN, OLD)
     change(shop, ANN, NEW)
@@ -75,7 +77,7 @@ def test_the_old_address_is_free_for_all_customers(shop: Shop) -> None:
     assert (holder(shop, OLD), holder(shop, NEW)) == ("eve", "ann")
 
 
-def test_an_address_that_they_have_is_not_written_again(shop: Shop, wire: WireTap) -> None:
+def test_an_address_that_they_have_is_not_written_again(shop: ShopContext, wire: WireTap) -> None:
     assert change(shop, ANN, OLD) == customers.get_customer(shop, ANN, "ann")
     changed = change(shop, ANN, NEW)
     wire.clear()
@@ -85,7 +87,7 @@ def test_an_address_that_they_have_is_not_written_again(shop: Shop, wire: WireTa
 
 @pytest.mark.parametrize("spelling", [" ANN@example.com\t", "Ann@Example.COM", "\uff41nn@example.com"], ids=ascii)
 def test_another_spelling_of_the_same_address_is_stored_without_a_new_claim(
-    shop: Shop, wire: WireTap, spelling: str
+    shop: ShopContext, wire: WireTap, spelling: str
 ) -> None:
     before = claims(shop)
     wire.clear()
@@ -95,7 +97,7 @@ def test_another_spelling_of_the_same_address_is_stored_without_a_new_claim(
 
 
 @pytest.mark.parametrize("spelling", ["bob@example.com", " BOB@example.com", "Bob@Example.COM"])
-def test_f9_an_address_that_another_has_in_any_spelling_stays_theirs(shop: Shop, spelling: str) -> None:
+def test_f9_an_address_that_another_has_in_any_spelling_stays_theirs(shop: ShopContext, spelling: str) -> None:
     before = customers.get_customer(shop, ANN, "ann"), claims(shop)
     with pytest.raises(EmailTaken):
         change(shop, ANN, spelling)
@@ -104,14 +106,14 @@ def test_f9_an_address_that_another_has_in_any_spelling_stays_theirs(shop: Shop,
 
 @pytest.mark.parametrize("caller", [BOB, EVE, WAREHOUSE], ids=lambda caller: caller.id)
 def test_an_address_of_another_customer_cannot_be_changed_and_their_profile_is_not_found(
-    shop: Shop, caller: Caller
+    shop: ShopContext, caller: Caller
 ) -> None:
     for id in ("ann", "nobody"):
         with pytest.raises(NotFound):
             customers.change_email(shop, caller, id, fail)
 
 
-def test_staff_cannot_change_an_address_that_another_user_verified(shop: Shop) -> None:
+def test_staff_cannot_change_an_address_that_another_user_verified(shop: ShopContext) -> None:
     with pytest.raises(NotAllowed):
         customers.change_email(shop, STAFF, "ann", fail)
     with pytest.raises(NotFound):
@@ -120,13 +122,15 @@ def test_staff_cannot_change_an_address_that_another_user_verified(shop: Shop) -
     assert change(shop, STAFF, "stella@example.com").email == "stella@example.com"
 
 
-def test_a_user_without_registration_cannot_change_an_address(shop: Shop) -> None:
+def test_a_user_without_registration_cannot_change_an_address(shop: ShopContext) -> None:
     with pytest.raises(NotFound):
         customers.change_email(shop, EVE, "eve", fail)
 
 
 # two at once ----------------------------------------------------------------------------------------------------------
-def test_f9_of_two_concurrent_changes_to_one_address_only_one_succeeds(shop: Shop, rival: Shop, wire: WireTap) -> None:
+def test_f9_of_two_concurrent_changes_to_one_address_only_one_succeeds(
+    shop: ShopContext, rival: ShopContext, wire: WireTap
+) -> None:
     wire.reply_next("TransactWriteItems", run_before_sending(lambda: change(rival, BOB, NEW)))
     with pytest.raises(EmailTaken):
         change(shop, ANN, NEW)
@@ -135,7 +139,7 @@ def test_f9_of_two_concurrent_changes_to_one_address_only_one_succeeds(shop: Sho
 
 
 def test_f9_of_a_registration_and_a_change_to_one_address_only_one_succeeds(
-    shop: Shop, rival: Shop, wire: WireTap
+    shop: ShopContext, rival: ShopContext, wire: WireTap
 ) -> None:
     wire.reply_next(
         "TransactWriteItems", run_before_sending(lambda: customers.register_customer(rival, EVE, NEW, "Eve"))
@@ -149,14 +153,14 @@ def test_f9_of_a_registration_and_a_change_to_one_address_only_one_succeeds(
     assert holder(shop, "ann@third.example") == "ann"
 
 
-def test_two_customers_who_try_to_swap_addresses_keep_their_own(shop: Shop) -> None:
+def test_two_customers_who_try_to_swap_addresses_keep_their_own(shop: ShopContext) -> None:
     outcomes = run_concurrently(lambda: change(shop, ANN, "bob@example.com"), lambda: change(shop, BOB, OLD))
     assert [type(outcome) for outcome in outcomes] == [EmailTaken, EmailTaken]
     assert (holder(shop, OLD), holder(shop, "bob@example.com")) == ("ann", "bob")
 
 
 def test_two_identical_concurrent_changes_do_not_report_the_address_as_taken(
-    shop: Shop, rival: Shop, wire: WireTap
+    shop: ShopContext, rival: ShopContext, wire: WireTap
 ) -> None:
     theirs: list[Customer] = []
     wire.reply_next("TransactWriteItems", run_before_sending(lambda: theirs.append(change(rival, ANN, NEW))))
@@ -165,7 +169,7 @@ def test_two_identical_concurrent_changes_do_not_report_the_address_as_taken(
 
 
 def test_of_two_changes_at_once_the_address_that_was_verified_last_stays(
-    shop: Shop, rival: Shop, wire: WireTap
+    shop: ShopContext, rival: ShopContext, wire: WireTap
 ) -> None:
     """The provider returns another address before the first of two requests writes the address that it got."""
     says = [NEW]
@@ -183,7 +187,9 @@ def test_of_two_changes_at_once_the_address_that_was_verified_last_stays(
     assert (holder(shop, NEW), holder(shop, "ann@third.example")) == (None, "ann")
 
 
-def test_a_new_name_and_a_new_address_at_once_are_both_kept(shop: Shop, rival: Shop, wire: WireTap) -> None:
+def test_a_new_name_and_a_new_address_at_once_are_both_kept(
+    shop: ShopContext, rival: ShopContext, wire: WireTap
+) -> None:
     wire.reply_next(
         "TransactWriteItems", run_before_sending(lambda: customers.rename_customer(rival, ANN, "ann", "Ann Oak"))
     )
@@ -195,7 +201,9 @@ def test_a_new_name_and_a_new_address_at_once_are_both_kept(shop: Shop, rival: S
     assert claims(shop) == by_profiles(shop, "ann", "bob")
 
 
-def test_a_customer_who_is_erased_during_an_address_change_stays_erased(shop: Shop, rival: Shop, wire: WireTap) -> None:
+def test_a_customer_who_is_erased_during_an_address_change_stays_erased(
+    shop: ShopContext, rival: ShopContext, wire: WireTap
+) -> None:
     wire.reply_next("TransactWriteItems", run_before_sending(lambda: erasure.erase_customer(rival, ANN, "ann")))
     with pytest.raises(NotFound):
         change(shop, ANN, NEW)
@@ -206,7 +214,7 @@ def test_a_customer_who_is_erased_during_an_address_change_stays_erased(shop: Sh
 
 @pytest.mark.parametrize(("at", "call"), [("GetItem", 1), ("GetItem", 2), ("GetItem", 3), ("TransactWriteItems", 1)])
 def test_an_address_change_during_an_erasure_leaves_neither_claim(
-    shop: Shop, rival: Shop, wire: WireTap, at: str, call: int
+    shop: ShopContext, rival: ShopContext, wire: WireTap, at: str, call: int
 ) -> None:
     wire.reply_next(at, *[send] * (call - 1), run_before_sending(lambda: change(rival, ANN, NEW)))
     erasure.erase_customer(shop, ANN, "ann")
@@ -215,7 +223,9 @@ def test_an_address_change_during_an_erasure_leaves_neither_claim(
     customers.register_customer(shop, Caller("eva"), OLD, "Eva")
 
 
-def test_an_erasure_keeps_the_claim_of_the_new_holder_of_an_address(shop: Shop, rival: Shop, wire: WireTap) -> None:
+def test_an_erasure_keeps_the_claim_of_the_new_holder_of_an_address(
+    shop: ShopContext, rival: ShopContext, wire: WireTap
+) -> None:
     """Ann's profile was read with the address that she then leaves to Eve."""
 
     def leave_it_to_eve() -> None:
@@ -228,7 +238,9 @@ def test_an_erasure_keeps_the_claim_of_the_new_holder_of_an_address(shop: Shop, 
     assert holder(shop, OLD) == "eve"
 
 
-def test_a_lookup_during_an_address_change_finds_the_current_holder(shop: Shop, rival: Shop, wire: WireTap) -> None:
+def test_a_lookup_during_an_address_change_finds_the_current_holder(
+    shop: ShopContext, rival: ShopContext, wire: WireTap
+) -> None:
     def hand_over() -> None:
         change(rival, ANN, NEW)
         change(rival, BOB, OLD)
@@ -240,7 +252,7 @@ def test_a_lookup_during_an_address_change_finds_the_current_holder(shop: Shop, 
         customers.get_customer_by_email(shop, STAFF, OLD)
 
 
-def test_a_change_whose_answer_is_lost_is_done_once(shop: Shop, patient_wire: WireTap) -> None:
+def test_a_change_whose_answer_is_lost_is_done_once(shop: ShopContext, patient_wire: WireTap) -> None:
     patient = replace(shop, table=replace(shop.table, client=patient_wire.client))
     patient_wire.reply_next("TransactWriteItems", lose_response)
     assert change(patient, ANN, NEW).version == 2
@@ -249,7 +261,7 @@ def test_a_change_whose_answer_is_lost_is_done_once(shop: Shop, patient_wire: Wi
 
 
 # many at once ---------------------------------------------------------------------------------------------------------
-def test_of_eight_customers_who_want_one_address_one_gets_it(shop: Shop) -> None:
+def test_of_eight_customers_who_want_one_address_one_gets_it(shop: ShopContext) -> None:
     people = [Caller(f"p{number}") for number in range(8)]
     for one in people:
         customers.register_customer(shop, one, f"{one.id}@example.com", one.id)
@@ -264,7 +276,7 @@ def test_of_eight_customers_who_want_one_address_one_gets_it(shop: Shop) -> None
     assert claims(shop) == by_profiles(shop, "ann", "bob", *(one.id for one in people))
 
 
-def test_concurrent_address_changes_leave_every_claim_with_its_holder(shop: Shop) -> None:
+def test_concurrent_address_changes_leave_every_claim_with_its_holder(shop: ShopContext) -> None:
     """Six people register, change among five addresses, and are forgotten."""
     people = [Caller(f"p{number}") for number in range(6)]
     acts: list[Callable[[Caller, str], object]] = [
@@ -290,7 +302,7 @@ def test_concurrent_address_changes_leave_every_claim_with_its_holder(shop: Shop
     assert len(set(held.values())) == len(held)
 
 
-def test_a_claim_that_is_not_theirs_is_never_deleted(shop: Shop) -> None:
+def test_a_claim_that_is_not_theirs_is_never_deleted(shop: ShopContext) -> None:
     """Such a table no command makes; in one, nothing is written."""
     key: Any = {"PK": {"S": f"EMAIL#{customers.hash_email(shop, OLD)}"}, "SK": {"S": "EMAIL"}}
     shop.table.client.update_item(

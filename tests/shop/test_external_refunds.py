@@ -11,7 +11,7 @@ from functions.model.patterns import ORDER_ITEM_COLLECTION, PAYMENTS_OF_ORDER
 from functions.model.table import PAYMENT
 from functions.shop import cancellation, refund_processing, refunds
 from functions.shop.refund_processing import process_refund
-from functions.shop.shop import Shop
+from functions.shop.shop import ShopContext
 from tests.support import order_money
 from tests.support.actors import (
     ANN,
@@ -30,25 +30,27 @@ from tests.support.wire_tap import WireTap, run_before_sending
 
 
 @pytest.fixture
-def paid(shop: Shop) -> Order:
+def paid(shop: ShopContext) -> Order:
     """An order of 25.00 that pi_1 has paid."""
     order = place(shop)
     report_payment(shop, order)
     return get_order(shop, order.order_id)
 
 
-def payment_of(shop: Shop, order: Order, payment_id: str = "pi_1") -> Payment:
+def payment_of(shop: ShopContext, order: Order, payment_id: str = "pi_1") -> Payment:
     found = shop.table.query_all(PAYMENTS_OF_ORDER, order_id=order.order_id)
     return next(it for it in found if it.payment_id == payment_id)
 
 
-def money_of(shop: Shop, order: Order) -> tuple[int, int, int, int]:
+def money_of(shop: ShopContext, order: Order) -> tuple[int, int, int, int]:
     now = get_order(shop, order.order_id)
     return now.paid, now.refunded, now.owed, now.over_refunded
 
 
 @pytest.mark.parametrize("amounts", [(), (700,), (700, 1800), (2500,)])
-def test_refunds_at_the_provider_count_in_payment_and_order(shop: Shop, paid: Order, amounts: tuple[int, ...]) -> None:
+def test_refunds_at_the_provider_count_in_payment_and_order(
+    shop: ShopContext, paid: Order, amounts: tuple[int, ...]
+) -> None:
     for number, amount in enumerate(amounts):
         report_external_refund(shop, "pi_1", amount, provider_id=f"re_{number}")
     total = sum(amounts)
@@ -66,7 +68,7 @@ def test_refunds_at_the_provider_count_in_payment_and_order(shop: Shop, paid: Or
 
 
 @pytest.mark.parametrize("to", ["original", "credit"])
-def test_a_return_gives_back_only_what_the_provider_has_left(shop: Shop, to: Any) -> None:
+def test_a_return_gives_back_only_what_the_provider_has_left(shop: ShopContext, to: Any) -> None:
     order = advance_to_status(shop, place(shop), "DELIVERED")
     (payment,) = shop.table.query_all(PAYMENTS_OF_ORDER, order_id=order.order_id)
     report_external_refund(shop, payment.payment_id, 2000)
@@ -74,7 +76,7 @@ def test_a_return_gives_back_only_what_the_provider_has_left(shop: Shop, to: Any
     assert money_of(shop, order) == (2500, 2500, 0, 0)
 
 
-def test_a_credited_return_that_is_refunded_at_the_provider_too_is_over_refunded(shop: Shop) -> None:
+def test_a_credited_return_that_is_refunded_at_the_provider_too_is_over_refunded(shop: ShopContext) -> None:
     order = advance_to_status(shop, place(shop), "DELIVERED")
     (payment,) = shop.table.query_all(PAYMENTS_OF_ORDER, order_id=order.order_id)
     order_money.return_pieces(shop, order, mug=1, to="credit")
@@ -88,7 +90,9 @@ def test_a_credited_return_that_is_refunded_at_the_provider_too_is_over_refunded
 @pytest.mark.parametrize(
     "events", [("pending", "succeeded"), ("succeeded", "pending"), ("succeeded", "succeeded"), ("pending", "pending")]
 )
-def test_the_events_of_one_refund_count_once_in_any_sequence(shop: Shop, paid: Order, events: tuple[Any, ...]) -> None:
+def test_the_events_of_one_refund_count_once_in_any_sequence(
+    shop: ShopContext, paid: Order, events: tuple[Any, ...]
+) -> None:
     for status in events:
         report_external_refund(shop, "pi_1", 700, status=status)
     assert (payment_of(shop, paid).refunded, money_of(shop, paid)) == (700, (2500, 700, 0, 0))
@@ -98,7 +102,7 @@ def test_the_events_of_one_refund_count_once_in_any_sequence(shop: Shop, paid: O
 
 @pytest.mark.parametrize("events", [("pending", "failed"), ("failed", "pending"), ("succeeded", "failed"), ("failed",)])
 def test_a_failed_refund_at_the_provider_waits_for_staff_like_one_of_the_shop(
-    shop: Shop, paid: Order, events: tuple[Any, ...]
+    shop: ShopContext, paid: Order, events: tuple[Any, ...]
 ) -> None:
     for status in events:
         report_external_refund(shop, "pi_1", 700, status=status)
@@ -113,7 +117,7 @@ def test_a_failed_refund_at_the_provider_waits_for_staff_like_one_of_the_shop(
 
 
 @pytest.mark.parametrize("to", ["original", "credit"])
-def test_a_requested_refund_that_does_not_fit_any_more_is_not_sent(shop: Shop, paid: Order, to: Any) -> None:
+def test_a_requested_refund_that_does_not_fit_any_more_is_not_sent(shop: ShopContext, paid: Order, to: Any) -> None:
     refunds.refund_order(shop, STAFF, "sorry", paid.order_id, 1000, to)
     report_external_refund(shop, "pi_1", 2000)
     assert money_of(shop, paid) == (2500, 2500, 0, 0)
@@ -131,7 +135,7 @@ def test_a_requested_refund_that_does_not_fit_any_more_is_not_sent(shop: Shop, p
     assert (payment_of(shop, paid).refunded, money_of(shop, paid)) == (2500, (2500, 2500, 0, 0))
 
 
-def test_a_refund_for_which_nothing_is_left_cannot_be_retried(shop: Shop, paid: Order) -> None:
+def test_a_refund_for_which_nothing_is_left_cannot_be_retried(shop: ShopContext, paid: Order) -> None:
     cancellation.cancel_order(shop, ANN, paid.order_id)
     report_external_refund(shop, "pi_1", 2500)
     (refund, _) = order_money.refunds(shop, paid.order_id)
@@ -141,7 +145,7 @@ def test_a_refund_for_which_nothing_is_left_cannot_be_retried(shop: Shop, paid: 
     assert (payment_of(shop, paid).status, money_of(shop, paid)) == ("REFUNDED", (2500, 2500, 0, 0))
 
 
-def test_money_that_leaves_before_the_order_is_paid_is_due_again(shop: Shop) -> None:
+def test_money_that_leaves_before_the_order_is_paid_is_due_again(shop: ShopContext) -> None:
     order = place(shop)
     report_payment(shop, order, amount=900)
     report_external_refund(shop, "pi_1", 400)
@@ -153,7 +157,7 @@ def test_money_that_leaves_before_the_order_is_paid_is_due_again(shop: Shop) -> 
     assert sorted(it.amount for it in order_money.refunds(shop, order.order_id)) == [400, 500, 2000]
 
 
-def test_excess_money_is_refunded_once_though_a_person_refunds_it_too(shop: Shop) -> None:
+def test_excess_money_is_refunded_once_though_a_person_refunds_it_too(shop: ShopContext) -> None:
     order = place(shop)
     report_payment(shop, order, amount=4000)
     report_external_refund(shop, "pi_1", 1500)
@@ -163,7 +167,7 @@ def test_excess_money_is_refunded_once_though_a_person_refunds_it_too(shop: Shop
     assert (payment_of(shop, order).refunded, money_of(shop, order)) == (3000, (2500, 1500, 0, 0))
 
 
-def test_money_refunded_at_the_provider_pays_what_is_owed(shop: Shop) -> None:
+def test_money_refunded_at_the_provider_pays_what_is_owed(shop: ShopContext) -> None:
     placed = place(shop)
     for number, amount in enumerate((1000, 1500)):
         report_payment(shop, placed, event_id=f"evt_{number}", payment_id=f"pi_{number}", amount=amount)
@@ -179,7 +183,7 @@ def test_money_refunded_at_the_provider_pays_what_is_owed(shop: Shop) -> None:
     assert money_of(shop, order) == (2500, 2500, 0, 0)
 
 
-def test_a_refund_and_a_lost_dispute_of_the_same_money_are_over_refunded(shop: Shop, paid: Order) -> None:
+def test_a_refund_and_a_lost_dispute_of_the_same_money_are_over_refunded(shop: ShopContext, paid: Order) -> None:
     report_external_refund(shop, "pi_1", 1000)
     report_dispute(shop, "pi_1", "lost", amount=2500)
     assert money_of(shop, paid) == (2500, 2500, 0, 1000)
@@ -188,7 +192,7 @@ def test_a_refund_and_a_lost_dispute_of_the_same_money_are_over_refunded(shop: S
 
 
 def test_a_refund_that_had_reached_the_provider_is_counted_though_the_bank_took_the_money(
-    shop: Shop, paid: Order
+    shop: ShopContext, paid: Order
 ) -> None:
     refunds.refund_order(shop, STAFF, "sorry", paid.order_id, 700)
     (refund,) = order_money.refunds(shop, paid.order_id)
@@ -203,7 +207,7 @@ def test_a_refund_that_had_reached_the_provider_is_counted_though_the_bank_took_
     assert money_of(shop, paid) == (2500, 2500, 0, 0)
 
 
-def test_money_that_comes_back_is_not_owed(shop: Shop) -> None:
+def test_money_that_comes_back_is_not_owed(shop: ShopContext) -> None:
     order = place(shop)
     for number, amount in enumerate((1000, 1500)):
         report_payment(shop, order, event_id=f"evt_{number}", payment_id=f"pi_{number}", amount=amount)
@@ -214,7 +218,7 @@ def test_money_that_comes_back_is_not_owed(shop: Shop) -> None:
     assert money_of(shop, order) == (2500, 1500, 0, 0)
 
 
-def test_a_refund_of_unmatched_money_changes_only_its_payment(shop: Shop) -> None:
+def test_a_refund_of_unmatched_money_changes_only_its_payment(shop: ShopContext) -> None:
     order = place(shop)
     report_payment(shop, order, currency="USD")
     report_external_refund(shop, "pi_1", 700, currency="USD")
@@ -223,7 +227,7 @@ def test_a_refund_of_unmatched_money_changes_only_its_payment(shop: Shop) -> Non
     assert money_of(shop, order) == (0, 0, 0, 0)
 
 
-def test_a_refund_that_comes_before_its_payment_is_applied_when_the_payment_comes(shop: Shop) -> None:
+def test_a_refund_that_comes_before_its_payment_is_applied_when_the_payment_comes(shop: ShopContext) -> None:
     order = place(shop)
     for number, status in enumerate(("pending", "succeeded")):
         report_external_refund(shop, "pi_1", 700, provider_id=f"re_{number}", status=status)
@@ -231,7 +235,7 @@ def test_a_refund_that_comes_before_its_payment_is_applied_when_the_payment_come
     assert (payment_of(shop, order).refunded, money_of(shop, order)) == (1400, (2500, 1400, 0, 0))
 
 
-def test_a_refund_of_an_archived_order_is_kept_beside_its_stub(shop: Shop, paid: Order) -> None:
+def test_a_refund_of_an_archived_order_is_kept_beside_its_stub(shop: ShopContext, paid: Order) -> None:
     cancellation.cancel_order(shop, ANN, paid.order_id)
     archive_order(shop, paid.order_id, to_stub=True)
     shop.table.batch_delete([PAYMENT.key(order_id=paid.order_id, payment_id="pi_1")])  # as the archive Lambda does
@@ -244,7 +248,9 @@ def test_a_refund_of_an_archived_order_is_kept_beside_its_stub(shop: Shop, paid:
     assert any(isinstance(it, ArchivedOrder) for it in items)
 
 
-def test_a_return_just_before_a_refund_at_the_provider_is_counted(shop: Shop, rival: Shop, wire: WireTap) -> None:
+def test_a_return_just_before_a_refund_at_the_provider_is_counted(
+    shop: ShopContext, rival: ShopContext, wire: WireTap
+) -> None:
     order = advance_to_status(shop, place(shop), "DELIVERED")
     (payment,) = shop.table.query_all(PAYMENTS_OF_ORDER, order_id=order.order_id)
     wire.reply_next(

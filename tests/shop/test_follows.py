@@ -8,22 +8,22 @@ from functions.model.errors import NotAllowed, NotFound, NotRegistered
 from functions.model.table import FOLLOW
 from functions.shop import follows
 from functions.shop.erasure import erase_customer
-from functions.shop.shop import Caller, Shop
+from functions.shop.shop import Caller, ShopContext
 from tests.support.actors import ANN, BOB, STAFF, WAREHOUSE, run_concurrently
 from tests.support.samples import AT, moment
 from tests.support.tapped_client import ManualClock
 from tests.support.wire_tap import WireTap, lose_response, run_before_sending
 
 
-def followers(shop: Shop, product_id: str = "mug") -> list[str]:
+def followers(shop: ShopContext, product_id: str = "mug") -> list[str]:
     return [one.customer_id for one in follows.list_followers_of_product(shop, STAFF, product_id, 100, None).items]
 
 
-def followed(shop: Shop, caller: Caller = ANN) -> list[str]:
+def followed(shop: ShopContext, caller: Caller = ANN) -> list[str]:
     return [one.product_id for one in follows.list_follows_of_customer(shop, caller, caller.id, 100, None).items]
 
 
-def test_one_write_shows_in_both_directions(shop: Shop, wire: WireTap) -> None:
+def test_one_write_shows_in_both_directions(shop: ShopContext, wire: WireTap) -> None:
     made = follows.follow_product(shop, ANN, "mug")
     assert wire.operations == ["BatchGetItem", "PutItem"]
     assert (made.created_at, made.version) == (moment(), 1)
@@ -33,7 +33,7 @@ def test_one_write_shows_in_both_directions(shop: Shop, wire: WireTap) -> None:
     assert (followed(shop), followed(shop, BOB)) == (["mug", "pot"], ["mug"])
 
 
-def test_following_twice_changes_nothing(shop: Shop, wire: WireTap, clock: ManualClock) -> None:
+def test_following_twice_changes_nothing(shop: ShopContext, wire: WireTap, clock: ManualClock) -> None:
     first = follows.follow_product(shop, ANN, "mug")
     clock.sleep(60)
     wire.clear()
@@ -41,7 +41,7 @@ def test_following_twice_changes_nothing(shop: Shop, wire: WireTap, clock: Manua
     assert wire.operations == ["BatchGetItem"]
 
 
-def test_one_deletion_shows_in_both_directions_and_the_next_changes_nothing(shop: Shop, wire: WireTap) -> None:
+def test_one_deletion_shows_in_both_directions_and_the_next_changes_nothing(shop: ShopContext, wire: WireTap) -> None:
     follows.follow_product(shop, ANN, "mug")
     follows.follow_product(shop, BOB, "mug")
     wire.clear()
@@ -51,7 +51,7 @@ def test_one_deletion_shows_in_both_directions_and_the_next_changes_nothing(shop
     assert wire.operations.count("DeleteItem") == 1
 
 
-def test_a_customer_who_follows_again_is_a_new_follower(shop: Shop, clock: ManualClock) -> None:
+def test_a_customer_who_follows_again_is_a_new_follower(shop: ShopContext, clock: ManualClock) -> None:
     first = follows.follow_product(shop, ANN, "mug")
     clock.sleep(0.001)
     follows.unfollow_product(shop, ANN, "mug")
@@ -60,7 +60,7 @@ def test_a_customer_who_follows_again_is_a_new_follower(shop: Shop, clock: Manua
 
 
 @pytest.mark.parametrize("act", [follows.follow_product, follows.unfollow_product])
-def test_a_missing_product_cannot_be_followed(shop: Shop, act: object) -> None:
+def test_a_missing_product_cannot_be_followed(shop: ShopContext, act: object) -> None:
     assert callable(act)
     with pytest.raises(NotFound) as refused:
         act(shop, ANN, "nothing")
@@ -68,7 +68,7 @@ def test_a_missing_product_cannot_be_followed(shop: Shop, act: object) -> None:
     assert followed(shop) == []
 
 
-def test_an_unregistered_or_erased_customer_follows_nothing(shop: Shop) -> None:
+def test_an_unregistered_or_erased_customer_follows_nothing(shop: ShopContext) -> None:
     erase_customer(shop, BOB, BOB.id)
     for caller in (Caller("eve"), BOB, STAFF):
         with pytest.raises(NotRegistered):
@@ -76,7 +76,7 @@ def test_an_unregistered_or_erased_customer_follows_nothing(shop: Shop) -> None:
     assert followers(shop) == []
 
 
-def test_followed_many_times_at_once_it_is_one(shop: Shop) -> None:
+def test_followed_many_times_at_once_it_is_one(shop: ShopContext) -> None:
     results = run_concurrently(*[lambda: follows.follow_product(shop, ANN, "mug")] * 5)
     assert [result.version for result in results] == [1] * 5
     assert len({result.created_at for result in results}) == 1
@@ -84,7 +84,7 @@ def test_followed_many_times_at_once_it_is_one(shop: Shop) -> None:
 
 
 def test_the_slower_of_two_follow_commands_finds_the_work_done(
-    shop: Shop, rival: Shop, wire: WireTap, clock: ManualClock
+    shop: ShopContext, rival: ShopContext, wire: WireTap, clock: ManualClock
 ) -> None:
     first = follows.follow_product(shop, ANN, "mug")
     wire.reply_next("DeleteItem", run_before_sending(lambda: follows.unfollow_product(rival, ANN, "mug")))
@@ -97,7 +97,7 @@ def test_the_slower_of_two_follow_commands_finds_the_work_done(
 
 
 @pytest.mark.parametrize("operation", ["PutItem", "DeleteItem"])
-def test_a_lost_answer_changes_nothing(shop: Shop, patient_wire: WireTap, operation: str) -> None:
+def test_a_lost_answer_changes_nothing(shop: ShopContext, patient_wire: WireTap, operation: str) -> None:
     shop.table.client = patient_wire.client
     patient_wire.reply_next(operation, lose_response)
     follows.follow_product(shop, ANN, "mug")
@@ -108,7 +108,7 @@ def test_a_lost_answer_changes_nothing(shop: Shop, patient_wire: WireTap, operat
 
 
 @pytest.mark.parametrize("caller", [BOB, WAREHOUSE], ids=lambda caller: caller.id)
-def test_the_follows_of_a_customer_are_shown_to_the_customer_and_staff(shop: Shop, caller: Caller) -> None:
+def test_the_follows_of_a_customer_are_shown_to_the_customer_and_staff(shop: ShopContext, caller: Caller) -> None:
     follows.follow_product(shop, ANN, "mug")
     with pytest.raises(NotFound):
         follows.list_follows_of_customer(shop, caller, "ann", 10, None)
@@ -118,7 +118,7 @@ def test_the_follows_of_a_customer_are_shown_to_the_customer_and_staff(shop: Sho
 
 
 @pytest.mark.parametrize("limit", [1, 7, 30, 100])
-def test_both_lists_come_once_page_after_page(shop: Shop, limit: int) -> None:
+def test_both_lists_come_once_page_after_page(shop: ShopContext, limit: int) -> None:
     ids = [f"x{number:02}" for number in range(30)]
     for id in ids:
         shop.table.write(put_if_absent(FOLLOW, Follow(customer_id="cid", product_id=id, created_at=AT)))

@@ -5,7 +5,7 @@ import pytest
 from functions.dynamodb.errors import TableBusy
 from functions.model.entities import hash_to_bucket
 from functions.shop.placing import derive_order_id
-from functions.shop.shop import Shop
+from functions.shop.shop import ShopContext
 from tests.support.actors import ANN, available_by_part, create_stocked_product, get_order, place, place_order_as
 from tests.support.tapped_client import ManualClock
 from tests.support.wire_tap import WireTap, error_reply, transaction_cancelled_reply
@@ -27,7 +27,9 @@ def keys_of(item: dict[str, dict[str, dict[str, dict[str, str]]]]) -> list[dict[
 
 
 @pytest.mark.parametrize("code", BUSY)
-def test_a_busy_part_is_left_for_another_at_once(shop: Shop, wire: WireTap, clock: ManualClock, code: str) -> None:
+def test_a_busy_part_is_left_for_another_at_once(
+    shop: ShopContext, wire: WireTap, clock: ManualClock, code: str
+) -> None:
     create_stocked_product(shop, "vase", 40, parts=4)
     wire.clear()
     wire.reply_next("TransactWriteItems", transaction_cancelled_reply("None", code))
@@ -42,7 +44,7 @@ def test_a_busy_part_is_left_for_another_at_once(shop: Shop, wire: WireTap, cloc
     assert sum(available_by_part(shop, "vase")) == 37
 
 
-def test_only_the_product_whose_part_is_busy_takes_another(shop: Shop, wire: WireTap) -> None:
+def test_only_the_product_whose_part_is_busy_takes_another(shop: ShopContext, wire: WireTap) -> None:
     create_stocked_product(shop, "vase", 40, parts=4)
     create_stocked_product(shop, "bowl", 40, parts=4)
     wire.clear()
@@ -54,7 +56,9 @@ def test_only_the_product_whose_part_is_busy_takes_another(shop: Shop, wire: Wir
     assert [one for one in first if f"#{busy}" in one] != [one for one in second if f"#{busy}" in one]
 
 
-def test_the_only_part_of_a_product_is_tried_again_after_a_pause(shop: Shop, wire: WireTap, clock: ManualClock) -> None:
+def test_the_only_part_of_a_product_is_tried_again_after_a_pause(
+    shop: ShopContext, wire: WireTap, clock: ManualClock
+) -> None:
     wire.clear()
     wire.reply_next("TransactWriteItems", *[transaction_cancelled_reply("None", "TransactionConflict")] * 3)
     place(shop, mug=2)
@@ -63,7 +67,7 @@ def test_the_only_part_of_a_product_is_tried_again_after_a_pause(shop: Shop, wir
     assert len({one.body["ClientRequestToken"] for one in wire.requests if "ClientRequestToken" in one.body}) == 1
 
 
-def test_a_conflict_on_the_order_itself_changes_no_part(shop: Shop, wire: WireTap, clock: ManualClock) -> None:
+def test_a_conflict_on_the_order_itself_changes_no_part(shop: ShopContext, wire: WireTap, clock: ManualClock) -> None:
     create_stocked_product(shop, "vase", 40, parts=4)
     wire.clear()
     wire.reply_next("TransactWriteItems", transaction_cancelled_reply("TransactionConflict", "None"))
@@ -74,7 +78,7 @@ def test_a_conflict_on_the_order_itself_changes_no_part(shop: Shop, wire: WireTa
 
 
 def test_if_the_other_parts_are_busy_too_the_last_one_is_tried_again_with_pauses(
-    shop: Shop, wire: WireTap, clock: ManualClock
+    shop: ShopContext, wire: WireTap, clock: ManualClock
 ) -> None:
     create_stocked_product(shop, "vase", 40, parts=4)
     wire.clear()
@@ -87,7 +91,9 @@ def test_if_the_other_parts_are_busy_too_the_last_one_is_tried_again_with_pauses
     assert sorted(available_by_part(shop, "vase")) == [7, 10, 10, 10]
 
 
-def test_a_throttled_request_that_names_no_part_is_tried_again(shop: Shop, wire: WireTap, clock: ManualClock) -> None:
+def test_a_throttled_request_that_names_no_part_is_tried_again(
+    shop: ShopContext, wire: WireTap, clock: ManualClock
+) -> None:
     create_stocked_product(shop, "vase", 40, parts=4)
     wire.clear()
     wire.reply_next("TransactWriteItems", error_reply("ThrottlingException"))
@@ -97,7 +103,9 @@ def test_a_throttled_request_that_names_no_part_is_tried_again(shop: Shop, wire:
     assert len(clock.pauses) == 1
 
 
-def test_a_part_that_is_left_for_an_empty_one_ends_with_the_parts_that_have_pieces(shop: Shop, wire: WireTap) -> None:
+def test_a_part_that_is_left_for_an_empty_one_ends_with_the_parts_that_have_pieces(
+    shop: ShopContext, wire: WireTap
+) -> None:
     create_stocked_product(shop, "vase", 2, parts=2)
     first = place(shop, "first", vase=1)
     (empty,) = first.lines["vase"].quantity_by_stock_part
@@ -110,7 +118,7 @@ def test_a_part_that_is_left_for_an_empty_one_ends_with_the_parts_that_have_piec
     assert available_by_part(shop, "vase") == [0, 0]
 
 
-def test_conflicts_without_end_are_busy_and_burn_no_key(shop: Shop, wire: WireTap, clock: ManualClock) -> None:
+def test_conflicts_without_end_are_busy_and_burn_no_key(shop: ShopContext, wire: WireTap, clock: ManualClock) -> None:
     create_stocked_product(shop, "vase", 40, parts=4)
     wire.reply_next("TransactWriteItems", *[transaction_cancelled_reply("None", "TransactionConflict")] * 200)
     with pytest.raises(TableBusy):

@@ -15,29 +15,31 @@ from functions.model.patterns import PRODUCT_BY_ID
 from functions.model.retention import COMMAND_DAYS
 from functions.model.table import PRODUCT
 from functions.shop.idempotency import IdempotentResult, fingerprint, run_idempotently
-from functions.shop.shop import Shop, retry_on_conflict
+from functions.shop.shop import ShopContext, retry_on_conflict
 from tests.support.tapped_client import ManualClock
 from tests.support.wire_tap import WireTap
 
 RESULT: dict[str, Any] = {"text": "é", "list": [1, {"none": None}], "true": True}
 
 
-def nothing(_shop: Shop) -> tuple[Sequence[Write[Any]], dict[str, Any]]:
+def nothing(_shop: ShopContext) -> tuple[Sequence[Write[Any]], dict[str, Any]]:
     return [], RESULT
 
 
 def once(
-    shop: Shop, key: str = "secret-key", body: Any = None, decide: Any = nothing, caller: str = "ann"
+    shop: ShopContext, key: str = "secret-key", body: Any = None, decide: Any = nothing, caller: str = "ann"
 ) -> IdempotentResult:
     return run_idempotently(shop, caller, key, "try", body or {}, decide)
 
 
-def test_a_command_is_answered_the_same_when_it_comes_again(shop: Shop) -> None:
+def test_a_command_is_answered_the_same_when_it_comes_again(shop: ShopContext) -> None:
     assert once(shop) == IdempotentResult(RESULT, replayed=False)
     assert once(shop, decide=lambda _: pytest.fail("it was done")) == IdempotentResult(RESULT, replayed=True)
 
 
-def test_a_key_is_remembered_only_as_a_digest_and_for_its_time(shop: Shop, wire: WireTap, clock: ManualClock) -> None:
+def test_a_key_is_remembered_only_as_a_digest_and_for_its_time(
+    shop: ShopContext, wire: WireTap, clock: ManualClock
+) -> None:
     once(shop)
     item = wire.requests[-1].body["Item"]
     assert "secret-key" not in str(item)
@@ -48,7 +50,7 @@ def test_a_key_is_remembered_only_as_a_digest_and_for_its_time(shop: Shop, wire:
     assert int(item["ttl"]["N"]) == int((clock.now + timedelta(days=COMMAND_DAYS)).timestamp())
 
 
-def test_a_key_is_one_callers_and_one_commands(shop: Shop) -> None:
+def test_a_key_is_one_callers_and_one_commands(shop: ShopContext) -> None:
     once(shop)
     assert not once(shop, caller="bob").replayed
     assert not run_idempotently(shop, "ann", "secret-key", "another", {}, nothing).replayed
@@ -56,8 +58,8 @@ def test_a_key_is_one_callers_and_one_commands(shop: Shop) -> None:
         once(shop, body={"x": 1})
 
 
-def test_a_command_that_is_refused_does_not_burn_its_key(shop: Shop) -> None:
-    def refuse(_shop: Shop) -> tuple[Sequence[Write[Any]], dict[str, Any]]:
+def test_a_command_that_is_refused_does_not_burn_its_key(shop: ShopContext) -> None:
+    def refuse(_shop: ShopContext) -> tuple[Sequence[Write[Any]], dict[str, Any]]:
         raise NotFound("thing")
 
     with pytest.raises(NotFound):
@@ -65,7 +67,7 @@ def test_a_command_that_is_refused_does_not_burn_its_key(shop: Shop) -> None:
     assert not once(shop).replayed
 
 
-def rename_mug(shop: Shop, seen: list[int]) -> tuple[Sequence[Write[Any]], dict[str, Any]]:
+def rename_mug(shop: ShopContext, seen: list[int]) -> tuple[Sequence[Write[Any]], dict[str, Any]]:
     """Decide to rename the mug; the first time, a concurrent command is faster."""
     before = shop.table.get(PRODUCT_BY_ID, product_id="mug")
     assert before is not None
@@ -76,13 +78,13 @@ def rename_mug(shop: Shop, seen: list[int]) -> tuple[Sequence[Write[Any]], dict[
     return [update(PRODUCT, before, after)], {"version": after.version}
 
 
-def test_a_command_whose_items_changed_is_decided_again(shop: Shop) -> None:
+def test_a_command_whose_items_changed_is_decided_again(shop: ShopContext) -> None:
     seen: list[int] = []
     assert once(shop, decide=lambda _: rename_mug(shop, seen)).result == {"version": 3}
     assert seen == [1, 2]
 
 
-def test_items_that_always_conflict_end_as_busy(shop: Shop, clock: ManualClock) -> None:
+def test_items_that_always_conflict_end_as_busy(shop: ShopContext, clock: ManualClock) -> None:
     def never() -> None:
         raise WriteConflict(PRODUCT.type)
 
@@ -91,7 +93,9 @@ def test_items_that_always_conflict_end_as_busy(shop: Shop, clock: ManualClock) 
     assert 0 < sum(clock.pauses) <= shop.table.retry_budget_seconds
 
 
-def test_f26_an_expired_command_marker_that_still_exists_prevents_a_repeat(shop: Shop, clock: ManualClock) -> None:
+def test_f26_an_expired_command_marker_that_still_exists_prevents_a_repeat(
+    shop: ShopContext, clock: ManualClock
+) -> None:
     def record() -> IdempotentResult:
         return run_idempotently(shop, "payment-provider", "evt_1", "record_payment", {}, nothing)
 

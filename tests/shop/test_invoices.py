@@ -31,7 +31,7 @@ from functions.shop.invoices import (
     list_invoices_of_customer,
 )
 from functions.shop.placing import RequestedLine
-from functions.shop.shop import Shop
+from functions.shop.shop import ShopContext
 from tests.support.actors import (
     ANN,
     BOB,
@@ -56,12 +56,12 @@ from tests.support.tapped_client import ManualClock
 from tests.support.wire_tap import WireTap, run_before_sending, transaction_cancelled_reply
 
 
-def paid_orders(shop: Shop, number: int) -> list[Order]:
+def paid_orders(shop: ShopContext, number: int) -> list[Order]:
     create_stocked_product(shop, "pin", 1000)
     return [advance_to_status(shop, place(shop, f"k{n}", pin=1), "PAID") for n in range(number)]
 
 
-def issue(shop: Shop, order: Order) -> str | None:
+def issue(shop: ShopContext, order: Order) -> str | None:
     fulfilment = fulfil_order(shop, order.order_id)
     return fulfilment.invoice_id if fulfilment else None
 
@@ -71,7 +71,7 @@ def numbers(series: str, count: int) -> list[str]:
 
 
 def test_an_invoice_shows_the_ordered_goods_the_payments_and_the_buyer(
-    shop: Shop, wire: WireTap, clock: ManualClock
+    shop: ShopContext, wire: WireTap, clock: ManualClock
 ) -> None:
     dear = replace(shop, shipping={"EUR": 490}, tax_rate=2000)
     discounts.create_discount(shop, STAFF, "spring", 20)
@@ -111,7 +111,7 @@ def test_an_invoice_shows_the_ordered_goods_the_payments_and_the_buyer(
     )
 
 
-def test_an_invoice_stays_as_of_its_issue(shop: Shop) -> None:
+def test_an_invoice_stays_as_of_its_issue(shop: ShopContext) -> None:
     (order,) = paid_orders(shop, 1)
     issue(shop, order)
     before = get_invoice_of_order(shop, ANN, order.order_id)
@@ -124,14 +124,14 @@ def test_an_invoice_stays_as_of_its_issue(shop: Shop) -> None:
     assert get_invoice_of_order(shop, ANN, order.order_id) == before
 
 
-def test_later_returns_and_cuts_are_not_on_the_invoice(shop: Shop) -> None:
+def test_later_returns_and_cuts_are_not_on_the_invoice(shop: ShopContext) -> None:
     order = advance_to_status(shop, place(shop), "DELIVERED")
     line = get_invoice_of_order(shop, ANN, order.order_id).lines["mug"]
     assert line == Line(name="Blue mug", price=1250, quantity=2)
 
 
 @pytest.mark.parametrize("method", ["free", "credit"])
-def test_an_order_that_is_paid_without_a_card_has_an_invoice_all_the_same(shop: Shop, method: str) -> None:
+def test_an_order_that_is_paid_without_a_card_has_an_invoice_all_the_same(shop: ShopContext, method: str) -> None:
     discounts.create_discount(shop, STAFF, "all", 100)
     code = "all" if method == "free" else None
     placed = placing.place_order(shop, ANN, "key-1", {"mug": RequestedLine(1)}, HOME_ADDRESS, {}, code).order
@@ -146,7 +146,7 @@ def test_an_order_that_is_paid_without_a_card_has_an_invoice_all_the_same(shop: 
 
 
 def test_money_that_the_bank_took_back_before_the_order_was_paid_is_not_on_its_invoice(
-    shop: Shop, clock: ManualClock
+    shop: ShopContext, clock: ManualClock
 ) -> None:
     order = place(shop)
     report_payment(shop, order, event_id="evt_1", payment_id="pi_1", amount=1000)
@@ -158,7 +158,7 @@ def test_money_that_the_bank_took_back_before_the_order_was_paid_is_not_on_its_i
     assert get_invoice_of_order(shop, ANN, order.order_id).payments == (Paid(payment_id="pi_2", amount=2500),)
 
 
-def test_money_that_the_bank_takes_back_afterwards_is(shop: Shop, clock: ManualClock) -> None:
+def test_money_that_the_bank_takes_back_afterwards_is(shop: ShopContext, clock: ManualClock) -> None:
     order = place(shop)
     report_payment(shop, order, event_id="evt_1", payment_id="pi_1", amount=1000)
     clock.sleep(60)
@@ -170,7 +170,7 @@ def test_money_that_the_bank_takes_back_afterwards_is(shop: Shop, clock: ManualC
     assert [(one.payment_id, one.amount) for one in paid] == [("pi_1", 1000), ("pi_2", 1500)]
 
 
-def bring_on(shop: Shop, order: Order, status: str) -> None:
+def bring_on(shop: ShopContext, order: Order, status: str) -> None:
     """A paid order goes through the warehouse."""
     parcel = f"{order.order_id}-1"
     shipments.dispatch_shipment(shop, WAREHOUSE, order.order_id, parcel, "dhl", "1")
@@ -178,7 +178,7 @@ def bring_on(shop: Shop, order: Order, status: str) -> None:
     assert get_order(shop, order.order_id).status == status
 
 
-def test_an_order_that_is_fulfilled_again_gets_no_second_invoice(shop: Shop, wire: WireTap) -> None:
+def test_an_order_that_is_fulfilled_again_gets_no_second_invoice(shop: ShopContext, wire: WireTap) -> None:
     first, second = paid_orders(shop, 2)
     assert issue(shop, first) == "2026-00000001"
     wire.clear()
@@ -188,7 +188,7 @@ def test_an_order_that_is_fulfilled_again_gets_no_second_invoice(shop: Shop, wir
     assert issued(shop, [first, second]) == numbers("2026", 2)
 
 
-def test_the_orders_of_a_batch_take_their_numbers_at_once(shop: Shop, wire: WireTap) -> None:
+def test_the_orders_of_a_batch_take_their_numbers_at_once(shop: ShopContext, wire: WireTap) -> None:
     orders = paid_orders(shop, 10)
     cancellation.cancel_order(shop, ANN, orders[3].order_id)
     wire.clear()
@@ -200,7 +200,7 @@ def test_the_orders_of_a_batch_take_their_numbers_at_once(shop: Shop, wire: Wire
     assert {get_order(shop, order.order_id).status for order in rest} == {"FULFILLING"}
 
 
-def test_the_51st_payment_is_on_the_invoice_too(shop: Shop) -> None:
+def test_the_51st_payment_is_on_the_invoice_too(shop: ShopContext) -> None:
     order = place(shop)
     for number in range(55):
         report_payment(shop, order, event_id=f"evt_a{number}", payment_id=f"pi_a{number:02}", outcome="failed")
@@ -214,7 +214,7 @@ def test_the_51st_payment_is_on_the_invoice_too(shop: Shop) -> None:
 @pytest.mark.parametrize("status", ["PENDING", "CANCELLED", "LAPSED"])
 @pytest.mark.parametrize("part", [0, 1000])
 def test_an_order_that_is_not_fully_paid_gets_no_invoice_and_takes_no_number(
-    shop: Shop, status: str, part: int
+    shop: ShopContext, status: str, part: int
 ) -> None:
     order = place(shop)
     if part:
@@ -228,7 +228,7 @@ def test_an_order_that_is_not_fully_paid_gets_no_invoice_and_takes_no_number(
 
 
 @pytest.mark.parametrize("status", get_args(OrderStatus))
-def test_every_order_that_counts_as_sold_has_an_invoice(shop: Shop, status: OrderStatus) -> None:
+def test_every_order_that_counts_as_sold_has_an_invoice(shop: ShopContext, status: OrderStatus) -> None:
     order = advance_to_status(shop, place(shop), status)
     issue(shop, order)
     has_invoice = bool(list(shop.table.query_all(INVOICES_OF_ORDER, order_id=order.order_id)))
@@ -236,7 +236,7 @@ def test_every_order_that_counts_as_sold_has_an_invoice(shop: Shop, status: Orde
 
 
 def test_an_order_that_was_cancelled_before_its_invoice_was_issued_gets_none(
-    shop: Shop, rival: Shop, wire: WireTap
+    shop: ShopContext, rival: ShopContext, wire: WireTap
 ) -> None:
     first, second = paid_orders(shop, 2)
     cancellation.cancel_order(shop, ANN, first.order_id)
@@ -247,14 +247,14 @@ def test_an_order_that_was_cancelled_before_its_invoice_was_issued_gets_none(
     assert issue(shop, second) is None, "it was cancelled while the invoice was being written"
 
 
-def test_the_invoice_shows_the_customers_name_as_the_order_has_it(shop: Shop) -> None:
+def test_the_invoice_shows_the_customers_name_as_the_order_has_it(shop: ShopContext) -> None:
     (order,) = paid_orders(shop, 1)
     customer_names.set_customer_name(shop, order.order_id, customers.rename_customer(shop, ANN, "ann", "Ann Oak"))
     issue(shop, order)
     assert get_invoice_of_order(shop, ANN, order.order_id).name == "Ann Oak"
 
 
-def test_the_invoice_of_an_erased_customer_shows_the_name_of_the_address(shop: Shop) -> None:
+def test_the_invoice_of_an_erased_customer_shows_the_name_of_the_address(shop: ShopContext) -> None:
     (order,) = paid_orders(shop, 1)
     customers.rename_customer(shop, ANN, "ann", "Ann Oak")
     customer_names.set_customer_name(shop, order.order_id, erasure.erase_customer(shop, ANN, "ann"))
@@ -263,7 +263,7 @@ def test_the_invoice_of_an_erased_customer_shows_the_name_of_the_address(shop: S
     assert (invoice.name, invoice.address) == (HOME_ADDRESS.name, HOME_ADDRESS)
 
 
-def test_an_archived_or_missing_order_gets_no_new_invoice(shop: Shop) -> None:
+def test_an_archived_or_missing_order_gets_no_new_invoice(shop: ShopContext) -> None:
     order = advance_to_status(shop, place(shop), "DELIVERED")
     archive_order(shop, order.order_id, to_stub=True)
     assert issue(shop, order) is None
@@ -271,11 +271,13 @@ def test_an_archived_or_missing_order_gets_no_new_invoice(shop: Shop) -> None:
 
 
 # numbers ----------------------------------------------------------------------------------------------------------
-def issued(shop: Shop, orders: Iterable[Order]) -> list[str]:
+def issued(shop: ShopContext, orders: Iterable[Order]) -> list[str]:
     return sorted(get_invoice_of_order(shop, STAFF, order.order_id).invoice_id for order in orders)
 
 
-def test_numbers_have_no_gaps_when_two_invoices_are_issued_at_once(shop: Shop, rival: Shop, wire: WireTap) -> None:
+def test_numbers_have_no_gaps_when_two_invoices_are_issued_at_once(
+    shop: ShopContext, rival: ShopContext, wire: WireTap
+) -> None:
     orders = paid_orders(shop, 4)
     wire.reply_next(
         "TransactWriteItems",
@@ -287,7 +289,9 @@ def test_numbers_have_no_gaps_when_two_invoices_are_issued_at_once(shop: Shop, r
     assert issued(shop, orders) == numbers("2026", 4)
 
 
-def test_one_invoice_asked_for_twice_at_once_takes_one_number(shop: Shop, rival: Shop, wire: WireTap) -> None:
+def test_one_invoice_asked_for_twice_at_once_takes_one_number(
+    shop: ShopContext, rival: ShopContext, wire: WireTap
+) -> None:
     one, two = paid_orders(shop, 2)
     wire.reply_next("TransactWriteItems", run_before_sending(lambda: issue(rival, one)))
     assert issue(shop, one) is None, "the concurrent call issued it"
@@ -295,7 +299,7 @@ def test_one_invoice_asked_for_twice_at_once_takes_one_number(shop: Shop, rival:
     assert issued(shop, [one, two]) == numbers("2026", 2)
 
 
-def test_numbers_have_no_gaps_among_conflicts_and_threads(shop: Shop, wire: WireTap) -> None:
+def test_numbers_have_no_gaps_among_conflicts_and_threads(shop: ShopContext, wire: WireTap) -> None:
     orders = paid_orders(shop, 12)
     wire.reply_next(
         "TransactWriteItems", *[transaction_cancelled_reply("None", "TransactionConflict", *["None"] * 2)] * 6
@@ -305,7 +309,7 @@ def test_numbers_have_no_gaps_among_conflicts_and_threads(shop: Shop, wire: Wire
     assert sorted(number for number in given if number) == numbers("2026", 12) == issued(shop, orders)
 
 
-def test_every_year_has_a_series_of_its_own_by_the_time_of_greenwich(shop: Shop, clock: ManualClock) -> None:
+def test_every_year_has_a_series_of_its_own_by_the_time_of_greenwich(shop: ShopContext, clock: ManualClock) -> None:
     orders = paid_orders(shop, 3)
     clock.now = datetime(2026, 12, 31, 23, 59, 59, 999_000, tzinfo=UTC)
     assert issue(shop, orders[0]) == "2026-00000001"
@@ -315,19 +319,19 @@ def test_every_year_has_a_series_of_its_own_by_the_time_of_greenwich(shop: Shop,
 
 
 # lanes ------------------------------------------------------------------------------------------------------------
-def fulfil_with_lanes(shop: Shop, lanes: int, *orders: Order) -> list[str]:
+def fulfil_with_lanes(shop: ShopContext, lanes: int, *orders: Order) -> list[str]:
     """Fulfil a batch, and return the numbers of its invoices."""
     return sorted(one.invoice_id for one in fulfil_orders(shop, [order.order_id for order in orders], lanes).values())
 
 
-def issued_by_series(shop: Shop, orders: Iterable[Order]) -> dict[str, list[str]]:
+def issued_by_series(shop: ShopContext, orders: Iterable[Order]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for number in issued(shop, orders):
         found.setdefault(number.rpartition("-")[0], []).append(number)
     return found
 
 
-def test_two_lanes_each_have_numbers_without_gaps_when_batches_run_at_once(shop: Shop, wire: WireTap) -> None:
+def test_two_lanes_each_have_numbers_without_gaps_when_batches_run_at_once(shop: ShopContext, wire: WireTap) -> None:
     orders = paid_orders(shop, 18)
     wire.reply_next("TransactWriteItems", *[transaction_cancelled_reply("TransactionConflict", *["None"] * 9)] * 4)
     batches = [orders[start : start + 3] for start in range(0, 18, 3)]
@@ -340,7 +344,7 @@ def test_two_lanes_each_have_numbers_without_gaps_when_batches_run_at_once(shop:
     )
 
 
-def test_a_batch_takes_all_its_numbers_from_the_series_of_its_first_order(shop: Shop) -> None:
+def test_a_batch_takes_all_its_numbers_from_the_series_of_its_first_order(shop: ShopContext) -> None:
     orders = paid_orders(shop, 8)
     by_lane = sorted(orders, key=lambda order: -hash_to_bucket(order.order_id, 26))
     lane = hash_to_bucket(by_lane[0].order_id, 26)
@@ -348,7 +352,7 @@ def test_a_batch_takes_all_its_numbers_from_the_series_of_its_first_order(shop: 
     assert fulfil_with_lanes(shop, 26, *by_lane) == numbers(f"2026-{chr(ord('A') + lane)}", 8)
 
 
-def test_a_batch_leaves_a_busy_series_for_the_next_one(shop: Shop, wire: WireTap) -> None:
+def test_a_batch_leaves_a_busy_series_for_the_next_one(shop: ShopContext, wire: WireTap) -> None:
     (order,) = paid_orders(shop, 1)
     wire.clear()
     wire.reply_next("TransactWriteItems", transaction_cancelled_reply("TransactionConflict", *["None"] * 3))
@@ -357,7 +361,7 @@ def test_a_batch_leaves_a_busy_series_for_the_next_one(shop: Shop, wire: WireTap
     assert wire.operations == ["Query", "GetItem", "TransactWriteItems"] * 2, "the busy series is not asked again"
 
 
-def test_fewer_lanes_leave_no_gap_and_more_lanes_continue_each_series(shop: Shop) -> None:
+def test_fewer_lanes_leave_no_gap_and_more_lanes_continue_each_series(shop: ShopContext) -> None:
     orders = paid_orders(shop, 30)
     for number, order in enumerate(orders):
         fulfil_with_lanes(shop, (3, 1, 3)[number // 10], order)
@@ -368,7 +372,7 @@ def test_fewer_lanes_leave_no_gap_and_more_lanes_continue_each_series(shop: Shop
 
 
 def test_an_order_gets_one_invoice_from_two_workers_with_different_lanes(
-    shop: Shop, rival: Shop, wire: WireTap
+    shop: ShopContext, rival: ShopContext, wire: WireTap
 ) -> None:
     orders = paid_orders(shop, 6)
     order = next(order for order in orders if hash_to_bucket(order.order_id, 2) == 1)
@@ -380,7 +384,7 @@ def test_an_order_gets_one_invoice_from_two_workers_with_different_lanes(
     assert all(own == numbers(series, len(own)) for series, own in issued_by_series(shop, orders).items())
 
 
-def test_each_lane_begins_a_new_series_with_the_year(shop: Shop, clock: ManualClock) -> None:
+def test_each_lane_begins_a_new_series_with_the_year(shop: ShopContext, clock: ManualClock) -> None:
     orders = paid_orders(shop, 12)
     for year, some in (("2026", orders[:6]), ("2027", orders[6:])):
         clock.now = datetime(int(year), 12, 31, 23, 59, 59, tzinfo=UTC)
@@ -392,7 +396,7 @@ def test_each_lane_begins_a_new_series_with_the_year(shop: Shop, clock: ManualCl
 
 
 # reading ----------------------------------------------------------------------------------------------------------
-def test_invoices_are_shown_to_their_customer_and_staff(shop: Shop) -> None:
+def test_invoices_are_shown_to_their_customer_and_staff(shop: ShopContext) -> None:
     (order,) = paid_orders(shop, 1)
     number = str(issue(shop, order))
     for caller in (ANN, STAFF):
@@ -409,7 +413,9 @@ def test_invoices_are_shown_to_their_customer_and_staff(shop: Shop) -> None:
         get_invoice(shop, ANN, "2026-99999999")
 
 
-def test_invoices_of_a_customer_come_newest_first_in_a_range_that_is_half_open(shop: Shop, clock: ManualClock) -> None:
+def test_invoices_of_a_customer_come_newest_first_in_a_range_that_is_half_open(
+    shop: ShopContext, clock: ManualClock
+) -> None:
     orders = paid_orders(shop, 4)
     for order in orders:
         issue(shop, order)
@@ -422,14 +428,14 @@ def test_invoices_of_a_customer_come_newest_first_in_a_range_that_is_half_open(s
     assert [each.order_id for each in (*first.items, *rest.items)] == [order.order_id for order in orders[::-1]]
 
 
-def order_of_bob(shop: Shop) -> Order:
+def order_of_bob(shop: ShopContext) -> Order:
     placed = place_order_as(shop, BOB, "key-1", mug=1)
     assert isinstance(placed.order, Order)
     return placed.order
 
 
 # printing ---------------------------------------------------------------------------------------------------------
-def test_a_link_to_an_invoice_works_for_all_its_holders_until_it_expires(shop: Shop, clock: ManualClock) -> None:
+def test_a_link_to_an_invoice_works_for_all_its_holders_until_it_expires(shop: ShopContext, clock: ManualClock) -> None:
     (order,) = paid_orders(shop, 1)
     number = str(issue(shop, order))
     link = create_print_link(shop, ANN, number)
@@ -441,7 +447,7 @@ def test_a_link_to_an_invoice_works_for_all_its_holders_until_it_expires(shop: S
         get_invoice_by_link(shop, number, link)
 
 
-def test_a_link_shows_its_invoice_until_its_end_and_nothing_else(shop: Shop) -> None:
+def test_a_link_shows_its_invoice_until_its_end_and_nothing_else(shop: ShopContext) -> None:
     one, two = (str(issue(shop, order)) for order in paid_orders(shop, 2))
     link = create_print_link(shop, STAFF, one)
     later = str(int(link.until) + 1)
@@ -459,7 +465,7 @@ def test_a_link_shows_its_invoice_until_its_end_and_nothing_else(shop: Shop) -> 
             get_invoice_by_link(shop, invoice_id, forged)
 
 
-def test_only_the_customer_of_an_invoice_and_staff_can_create_its_link(shop: Shop) -> None:
+def test_only_the_customer_of_an_invoice_and_staff_can_create_its_link(shop: ShopContext) -> None:
     (order,) = paid_orders(shop, 1)
     number = str(issue(shop, order))
     assert create_print_link(shop, ANN, number) == create_print_link(shop, STAFF, number)

@@ -9,7 +9,7 @@ from functions.model.entities import Order
 from functions.model.errors import NotAllowed, NotFound, WrongState
 from functions.shop import orders, shipments
 from functions.shop.fulfilment import fulfil_order
-from functions.shop.shop import Shop
+from functions.shop.shop import ShopContext
 from tests.support.actors import (
     ANN,
     BOB,
@@ -32,7 +32,7 @@ ELSEWHERE = replace(HOME_ADDRESS, street="2 Oak Lane", city="Graz", postcode="80
 
 
 # reading --------------------------------------------------------------------------------------------------------------
-def test_an_order_is_shown_to_its_customer_and_staff(shop: Shop) -> None:
+def test_an_order_is_shown_to_its_customer_and_staff(shop: ShopContext) -> None:
     order = place(shop)
     for caller in (ANN, STAFF):
         assert orders.get_order(shop, caller, order.order_id) == order
@@ -50,7 +50,9 @@ def test_an_order_is_shown_to_its_customer_and_staff(shop: Shop) -> None:
             orders.list_orders_of_customer(shop, caller, "ann", 10, None)
 
 
-def test_orders_of_a_state_are_in_a_range_that_is_half_open_and_for_staff(shop: Shop, clock: ManualClock) -> None:
+def test_orders_of_a_state_are_in_a_range_that_is_half_open_and_for_staff(
+    shop: ShopContext, clock: ManualClock
+) -> None:
     placed = []
     for number in range(4):
         placed.append(place(shop, f"k{number}", mug=1).order_id)
@@ -74,7 +76,7 @@ def test_orders_of_a_state_are_in_a_range_that_is_half_open_and_for_staff(shop: 
             )
 
 
-def test_the_lines_of_an_archived_order_lie_in_the_archive(shop: Shop) -> None:
+def test_the_lines_of_an_archived_order_lie_in_the_archive(shop: ShopContext) -> None:
     order = advance_to_status(shop, place(shop), "CANCELLED")
     archive_order(shop, order.order_id, to_stub=True)
     with pytest.raises(WrongState) as refusal:
@@ -86,7 +88,7 @@ def test_the_lines_of_an_archived_order_lie_in_the_archive(shop: Shop) -> None:
 # sent elsewhere -------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("status", ["PENDING", "PAID"])
 def test_an_order_can_be_sent_elsewhere_until_the_warehouse_has_it(
-    shop: Shop, wire: WireTap, clock: ManualClock, status: str
+    shop: ShopContext, wire: WireTap, clock: ManualClock, status: str
 ) -> None:
     order = advance_to_status(shop, place(shop), status)
     clock.sleep(60)
@@ -108,7 +110,7 @@ def test_an_order_can_be_sent_elsewhere_until_the_warehouse_has_it(
         "PARTIALLY_RETURNED", "RETURNED", "CANCELLED", "LAPSED", "ARCHIVING",
     ],
 )  # fmt: skip
-def test_f8_the_address_of_a_packed_or_closed_order_cannot_change(shop: Shop, status: str) -> None:
+def test_f8_the_address_of_a_packed_or_closed_order_cannot_change(shop: ShopContext, status: str) -> None:
     before = advance_to_status(shop, place(shop), status)
     with pytest.raises(WrongState) as refusal:
         orders.change_address(shop, ANN, before.order_id, ELSEWHERE)
@@ -116,7 +118,7 @@ def test_f8_the_address_of_a_packed_or_closed_order_cannot_change(shop: Shop, st
     assert get_order(shop, before.order_id) == before
 
 
-def test_only_its_customer_and_staff_send_an_order_elsewhere_and_others_learn_nothing(shop: Shop) -> None:
+def test_only_its_customer_and_staff_send_an_order_elsewhere_and_others_learn_nothing(shop: ShopContext) -> None:
     order = place(shop)
     for caller in (BOB, WAREHOUSE):
         for id in (order.order_id, "none"):
@@ -130,14 +132,16 @@ def test_only_its_customer_and_staff_send_an_order_elsewhere_and_others_learn_no
     assert wrong.value.state == "ARCHIVED"
 
 
-def test_an_address_that_comes_when_the_order_was_just_paid_is_not_lost(shop: Shop, rival: Shop, wire: WireTap) -> None:
+def test_an_address_that_comes_when_the_order_was_just_paid_is_not_lost(
+    shop: ShopContext, rival: ShopContext, wire: WireTap
+) -> None:
     order = place(shop)
     wire.reply_next("UpdateItem", run_before_sending(lambda: pay(rival, order)))
     moved = orders.change_address(shop, ANN, order.order_id, ELSEWHERE)
     assert (moved.status, moved.address, get_order(shop, order.order_id)) == ("PAID", ELSEWHERE, moved)
 
 
-def test_of_a_concurrent_address_change_and_shipment_the_parcel_has_the_stored_address(shop: Shop) -> None:
+def test_of_a_concurrent_address_change_and_shipment_the_parcel_has_the_stored_address(shop: ShopContext) -> None:
     for number in range(6):
         order = advance_to_status(shop, place(shop, f"k{number}", mug=1), "PAID")
         id = order.order_id

@@ -14,7 +14,7 @@ from functions.model.errors import AlreadyExists, CommandRejected, InvalidInput,
 from functions.model.patterns import SHIPMENTS_OF_ORDER
 from functions.shop import shipments
 from functions.shop.shipments import MAX_SHIPMENTS
-from functions.shop.shop import Shop
+from functions.shop.shop import ShopContext
 from tests.support.actors import (
     ANN,
     STAFF,
@@ -36,12 +36,12 @@ from tests.support.wire_tap import WireTap, run_before_sending
 
 
 @pytest.fixture
-def order(shop: Shop) -> Order:
+def order(shop: ShopContext) -> Order:
     """Three mugs and two pots, with the warehouse."""
     return advance_to_status(shop, place(shop, mug=3, pot=2), "FULFILLING")
 
 
-def send(shop: Shop, order: Order, parcel: int, number: str = "", /, **quantities: int) -> Shipment:
+def send(shop: ShopContext, order: Order, parcel: int, number: str = "", /, **quantities: int) -> Shipment:
     """The warehouse sends so much of a parcel, all of it if nothing is said."""
     id = f"{order.order_id}-{parcel}"
     return shipments.dispatch_shipment(
@@ -49,21 +49,21 @@ def send(shop: Shop, order: Order, parcel: int, number: str = "", /, **quantitie
     )
 
 
-def deliver(shop: Shop, order: Order, parcel: int) -> Shipment:
+def deliver(shop: ShopContext, order: Order, parcel: int) -> Shipment:
     return shipments.deliver_shipment(shop, WAREHOUSE, order.order_id, f"{order.order_id}-{parcel}")
 
 
-def parcels(shop: Shop, order: Order) -> dict[str, tuple[str, dict[str, int]]]:
+def parcels(shop: ShopContext, order: Order) -> dict[str, tuple[str, dict[str, int]]]:
     """The shipments of an order, by the end of their id."""
     found = shipments.list_shipments_of_order(shop, STAFF, order.order_id)
     return {it.shipment_id.rpartition("-")[2]: (it.status, dict(it.quantities)) for it in found}
 
 
-def pieces(shop: Shop, order: Order, what: str) -> dict[str, int]:
+def pieces(shop: ShopContext, order: Order, what: str) -> dict[str, int]:
     return {id: getattr(line, what) for id, line in get_order(shop, order.order_id).lines.items()}
 
 
-def agrees(shop: Shop, order: Order) -> None:
+def agrees(shop: ShopContext, order: Order) -> None:
     """Check that shipments and lines agree, that all ordered pieces are in shipments, and that the status follows."""
     now = get_order(shop, order.order_id)
     found = list(shop.table.query_all(SHIPMENTS_OF_ORDER, order_id=order.order_id))
@@ -86,7 +86,7 @@ def agrees(shop: Shop, order: Order) -> None:
 
 # sent in parts --------------------------------------------------------------------------------------------------------
 def test_a_part_is_sent_and_the_rest_is_asked_for_in_the_same_transaction(
-    shop: Shop, order: Order, wire: WireTap, clock: ManualClock
+    shop: ShopContext, order: Order, wire: WireTap, clock: ManualClock
 ) -> None:
     clock.sleep(60)
     wire.clear()
@@ -113,7 +113,7 @@ def test_a_part_is_sent_and_the_rest_is_asked_for_in_the_same_transaction(
 
 
 def test_parts_go_on_until_the_order_is_shipped_and_arrive_until_it_is_delivered(
-    shop: Shop, order: Order, clock: ManualClock
+    shop: ShopContext, order: Order, clock: ManualClock
 ) -> None:
     seen = []
     steps: list[Any] = [
@@ -141,7 +141,7 @@ def test_parts_go_on_until_the_order_is_shipped_and_arrive_until_it_is_delivered
     assert marker.ttl == int((clock.now + timedelta(days=365 + 30)).timestamp())
 
 
-def test_an_order_that_is_shipped_is_delivered_only_with_its_last_parcel(shop: Shop, order: Order) -> None:
+def test_an_order_that_is_shipped_is_delivered_only_with_its_last_parcel(shop: ShopContext, order: Order) -> None:
     send(shop, order, 1, mug=3)
     send(shop, order, 2)
     deliver(shop, order, 2)
@@ -153,7 +153,7 @@ def test_an_order_that_is_shipped_is_delivered_only_with_its_last_parcel(shop: S
 
 @pytest.mark.parametrize("quantities", [{"mug": 3, "pot": 2}, {}])
 def test_a_dispatch_with_all_pieces_named_is_a_complete_dispatch(
-    shop: Shop, order: Order, quantities: dict[str, int]
+    shop: ShopContext, order: Order, quantities: dict[str, int]
 ) -> None:
     send(shop, order, 1, **quantities)
     assert parcels(shop, order) == {"1": ("DISPATCHED", {"mug": 3, "pot": 2})}
@@ -161,7 +161,7 @@ def test_a_dispatch_with_all_pieces_named_is_a_complete_dispatch(
     agrees(shop, order)
 
 
-def test_each_parcel_is_found_by_its_number(shop: Shop, order: Order) -> None:
+def test_each_parcel_is_found_by_its_number(shop: ShopContext, order: Order) -> None:
     send(shop, order, 1, "n1", mug=1)
     send(shop, order, 2, "n2")
     for number, parcel in (("n1", 1), ("n2", 2)):
@@ -169,7 +169,7 @@ def test_each_parcel_is_found_by_its_number(shop: Shop, order: Order) -> None:
         assert found.shipment_id == f"{order.order_id}-{parcel}"
 
 
-def test_a_shipment_says_which_of_its_pieces_were_not_there_when_they_were_ordered(shop: Shop) -> None:
+def test_a_shipment_says_which_of_its_pieces_were_not_there_when_they_were_ordered(shop: ShopContext) -> None:
     create_stocked_product(shop, "jug", 2, backorder=True)
     order = advance_to_status(shop, place(shop, jug=5, mug=1), "FULFILLING")
 
@@ -189,7 +189,7 @@ def test_a_shipment_says_which_of_its_pieces_were_not_there_when_they_were_order
 
 # said again -----------------------------------------------------------------------------------------------------------
 def test_a_repeated_warehouse_report_changes_nothing_and_has_the_same_answer(
-    shop: Shop, order: Order, wire: WireTap
+    shop: ShopContext, order: Order, wire: WireTap
 ) -> None:
     first = send(shop, order, 1, mug=2)
     for _ in range(2):
@@ -205,7 +205,7 @@ def test_a_repeated_warehouse_report_changes_nothing_and_has_the_same_answer(
 
 @pytest.mark.parametrize("quantities", [{"mug": 1}, {"mug": 3}, {"mug": 2, "pot": 1}, {"pot": 2}])
 def test_f8_a_parcel_that_is_sent_is_not_sent_again_with_something_else(
-    shop: Shop, order: Order, quantities: dict[str, int]
+    shop: ShopContext, order: Order, quantities: dict[str, int]
 ) -> None:
     send(shop, order, 1, mug=2)
     before = parcels(shop, order)
@@ -221,7 +221,7 @@ def test_f8_a_parcel_that_is_sent_is_not_sent_again_with_something_else(
     [({"mug": 4}, "mug", 3), ({"mug": 1, "pot": 3}, "pot", 2), ({"vase": 1}, "vase", 0)],
 )
 def test_more_than_is_in_a_parcel_is_not_sent(
-    shop: Shop, order: Order, quantities: dict[str, int], field: str, most: int
+    shop: ShopContext, order: Order, quantities: dict[str, int], field: str, most: int
 ) -> None:
     with pytest.raises(TooMuch) as refusal:
         send(shop, order, 1, **quantities)
@@ -229,7 +229,7 @@ def test_more_than_is_in_a_parcel_is_not_sent(
     assert get_order(shop, order.order_id) == order
 
 
-def test_pieces_of_an_earlier_parcel_are_not_in_the_next_one(shop: Shop, order: Order) -> None:
+def test_pieces_of_an_earlier_parcel_are_not_in_the_next_one(shop: ShopContext, order: Order) -> None:
     send(shop, order, 1, mug=3)
     with pytest.raises(TooMuch) as refusal:
         send(shop, order, 2, mug=1, pot=1)
@@ -239,7 +239,7 @@ def test_pieces_of_an_earlier_parcel_are_not_in_the_next_one(shop: Shop, order: 
 
 @pytest.mark.parametrize("quantities", [{}, {"mug": 0}, {"mug": 1, "pot": -1}])
 def test_a_parcel_holds_something_of_everything_that_it_names(
-    shop: Shop, order: Order, quantities: dict[str, int]
+    shop: ShopContext, order: Order, quantities: dict[str, int]
 ) -> None:
     with pytest.raises(InvalidInput) as refusal:
         shipments.dispatch_shipment(shop, STAFF, order.order_id, f"{order.order_id}-1", "dhl", "1", quantities)
@@ -247,7 +247,7 @@ def test_a_parcel_holds_something_of_everything_that_it_names(
     assert get_order(shop, order.order_id) == order
 
 
-def test_an_order_is_sent_in_so_many_parcels_and_arrives_in_one_transaction(shop: Shop, wire: WireTap) -> None:
+def test_an_order_is_sent_in_so_many_parcels_and_arrives_in_one_transaction(shop: ShopContext, wire: WireTap) -> None:
     create_stocked_product(shop, "pin", 100)
     order = advance_to_status(shop, place(shop, pin=92), "FULFILLING")
     for parcel in range(1, MAX_SHIPMENTS):
@@ -266,7 +266,7 @@ def test_an_order_is_sent_in_so_many_parcels_and_arrives_in_one_transaction(shop
 
 # races ----------------------------------------------------------------------------------------------------------------
 def test_of_two_concurrent_dispatches_of_different_parts_one_succeeds(
-    shop: Shop, rival: Shop, order: Order, wire: WireTap
+    shop: ShopContext, rival: ShopContext, order: Order, wire: WireTap
 ) -> None:
     wire.reply_next("TransactWriteItems", run_before_sending(lambda: send(rival, order, 1, "rival", mug=3)))
     with pytest.raises(WrongState):
@@ -275,13 +275,15 @@ def test_of_two_concurrent_dispatches_of_different_parts_one_succeeds(
     agrees(shop, order)
 
 
-def test_two_identical_concurrent_dispatches_make_one_parcel(shop: Shop, order: Order) -> None:
+def test_two_identical_concurrent_dispatches_make_one_parcel(shop: ShopContext, order: Order) -> None:
     sent = run_concurrently(*[lambda: send(shop, order, 1, mug=1)] * 4)
     assert {shipment.version for shipment in sent} == {2}
     assert parcels(shop, order) == {"1": ("DISPATCHED", {"mug": 1}), "2": ("REQUESTED", {"mug": 2, "pot": 2})}
 
 
-def test_two_parcels_that_arrive_at_once_deliver_the_order_once(shop: Shop, rival: Shop, wire: WireTap) -> None:
+def test_two_parcels_that_arrive_at_once_deliver_the_order_once(
+    shop: ShopContext, rival: ShopContext, wire: WireTap
+) -> None:
     order = advance_to_status(shop, place(shop, mug=3, pot=2), "FULFILLING")
     send(shop, order, 1, mug=3)
     send(shop, order, 2)
@@ -291,7 +293,7 @@ def test_two_parcels_that_arrive_at_once_deliver_the_order_once(shop: Shop, riva
     assert get_order(shop, order.order_id).status == "DELIVERED"
 
 
-def test_concurrent_dispatches_never_send_more_than_was_ordered(shop: Shop, order: Order) -> None:
+def test_concurrent_dispatches_never_send_more_than_was_ordered(shop: ShopContext, order: Order) -> None:
     def hand(number: int) -> None:
         for parcel in range(1, 6):
             for act in (
@@ -312,7 +314,7 @@ def test_concurrent_dispatches_never_send_more_than_was_ordered(shop: Shop, orde
 
 @settings(max_examples=many(25, 8))
 @given(data=st.data())
-def test_the_parcels_of_an_order_add_up_to_the_ordered_pieces(shop: Shop, data: st.DataObject) -> None:
+def test_the_parcels_of_an_order_add_up_to_the_ordered_pieces(shop: ShopContext, data: st.DataObject) -> None:
     for id in ("cup", "jar"):
         with suppress(AlreadyExists):  # the examples share the shop
             create_stocked_product(shop, id, 1000)
@@ -333,7 +335,7 @@ def test_the_parcels_of_an_order_add_up_to_the_ordered_pieces(shop: Shop, data: 
 
 # assumed --------------------------------------------------------------------------------------------------------------
 def test_all_parcels_of_an_unconfirmed_order_are_marked_as_delivered_at_once(
-    shop: Shop, order: Order, wire: WireTap, clock: ManualClock
+    shop: ShopContext, order: Order, wire: WireTap, clock: ManualClock
 ) -> None:
     send(shop, order, 1, mug=1)
     send(shop, order, 2, mug=2)
@@ -351,7 +353,7 @@ def test_all_parcels_of_an_unconfirmed_order_are_marked_as_delivered_at_once(
 
 
 def test_an_order_of_which_a_part_is_not_sent_is_never_assumed_delivered(
-    shop: Shop, order: Order, clock: ManualClock
+    shop: ShopContext, order: Order, clock: ManualClock
 ) -> None:
     send(shop, order, 1, mug=3)
     before = parcels(shop, order)
@@ -363,7 +365,7 @@ def test_an_order_of_which_a_part_is_not_sent_is_never_assumed_delivered(
 
 
 def test_a_parcel_that_is_confirmed_just_then_is_delivered_once(
-    shop: Shop, rival: Shop, order: Order, wire: WireTap
+    shop: ShopContext, rival: ShopContext, order: Order, wire: WireTap
 ) -> None:
     send(shop, order, 1, mug=3)
     send(shop, order, 2)

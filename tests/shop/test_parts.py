@@ -14,7 +14,7 @@ from functions.model.entities import Line, Order, hash_to_bucket
 from functions.model.errors import OutOfStock
 from functions.shop import cancellation, stock
 from functions.shop.placing import derive_order_id
-from functions.shop.shop import Shop
+from functions.shop.shop import ShopContext
 from tests.support.actors import (
     ANN,
     available_by_part,
@@ -32,7 +32,9 @@ def taken(order: Order, product_id: str = "vase") -> dict[str, int]:
     return dict(order.lines[product_id].quantity_by_stock_part)
 
 
-def test_an_order_starts_at_the_same_part_every_time_and_takes_all_from_it_if_it_can(shop: Shop, wire: WireTap) -> None:
+def test_an_order_starts_at_the_same_part_every_time_and_takes_all_from_it_if_it_can(
+    shop: ShopContext, wire: WireTap
+) -> None:
     create_older_product(shop, "vase", 40, parts=4)
     wire.clear()
     order = place(shop, vase=10)
@@ -42,13 +44,13 @@ def test_an_order_starts_at_the_same_part_every_time_and_takes_all_from_it_if_it
     assert available_by_part(shop, "vase") == [0 if str(number) == part else 10 for number in range(4)]
 
 
-def test_orders_spread_over_the_parts(shop: Shop) -> None:
+def test_orders_spread_over_the_parts(shop: ShopContext) -> None:
     create_older_product(shop, "vase", 400, parts=4)
     started = {next(iter(taken(place(shop, f"k{n}", vase=1)))) for n in range(20)}
     assert started == {"0", "1", "2", "3"}
 
 
-def test_an_order_spans_parts_when_one_does_not_hold_enough(shop: Shop, wire: WireTap) -> None:
+def test_an_order_spans_parts_when_one_does_not_hold_enough(shop: ShopContext, wire: WireTap) -> None:
     create_older_product(shop, "vase", 40, parts=4)
     wire.clear()
     order = place(shop, vase=25)
@@ -71,7 +73,7 @@ def test_an_order_spans_parts_when_one_does_not_hold_enough(shop: Shop, wire: Wi
     ids=str,
 )
 def test_an_order_takes_from_as_few_parts_as_it_can(
-    shop: Shop, held: list[int], wanted: int, expected: dict[str, int]
+    shop: ShopContext, held: list[int], wanted: int, expected: dict[str, int]
 ) -> None:
     create_older_product(shop, "vase", 0, parts=4)
     for part, available_now in zip(get_stock(shop, "vase"), held, strict=True):
@@ -80,7 +82,7 @@ def test_an_order_takes_from_as_few_parts_as_it_can(
     assert taken(place(shop, key, vase=wanted)) == expected
 
 
-def test_goods_in_more_parts_than_one_transaction_takes_are_not_ordered_at_once(shop: Shop) -> None:
+def test_goods_in_more_parts_than_one_transaction_takes_are_not_ordered_at_once(shop: ShopContext) -> None:
     ids = [f"p{number}" for number in range(46)]
     for id in ids:
         create_stocked_product(shop, id, 2, parts=2)
@@ -90,7 +92,7 @@ def test_goods_in_more_parts_than_one_transaction_takes_are_not_ordered_at_once(
     assert {tuple(available_by_part(shop, id)) for id in ids} == {(0, 0), (1, 1)}
 
 
-def test_every_last_one_of_all_parts_can_be_ordered_and_no_more(shop: Shop) -> None:
+def test_every_last_one_of_all_parts_can_be_ordered_and_no_more(shop: ShopContext) -> None:
     create_older_product(shop, "vase", 10, parts=4)
     quantities = [place(shop, f"k{number}", vase=3).lines["vase"].quantity for number in range(3)]
     assert sum(quantities) == 9
@@ -105,7 +107,7 @@ def test_every_last_one_of_all_parts_can_be_ordered_and_no_more(shop: Shop) -> N
     ("taken_from", "back_to"), [({"0": 9}, 0), ({"1": 4, "3": 5}, 3), ({"2": 4, "1": 4, "0": 1}, 2)], ids=str
 )
 def test_returned_stock_goes_to_the_part_with_the_most_taken_pieces(
-    shop: Shop, taken_from: dict[str, int], back_to: int
+    shop: ShopContext, taken_from: dict[str, int], back_to: int
 ) -> None:
     create_older_product(shop, "vase", 0, parts=4)
     order = place(shop, mug=2)
@@ -116,6 +118,6 @@ def test_returned_stock_goes_to_the_part_with_the_most_taken_pieces(
     assert available_by_part(shop) == [8]
 
 
-def test_a_line_from_the_only_stock_part_stores_no_parts(shop: Shop) -> None:
+def test_a_line_from_the_only_stock_part_stores_no_parts(shop: ShopContext) -> None:
     image = t.ORDER.encode(place(shop, mug=2))
     assert "taken" not in image["lines"]["M"]["mug"]["M"]

@@ -17,7 +17,7 @@ from functions.shop.idempotency import IdempotencyKey, fingerprint
 from functions.shop.payments import MAX_RECORDED_EVENTS, NO_ORDER, record_payment
 from functions.shop.refund_processing import PROVIDER_CALLER_ID
 from functions.shop.refunds import MAX_PAYMENTS
-from functions.shop.shop import Shop
+from functions.shop.shop import ShopContext
 from local.dynamodb_engine import Engine
 from tests.support.actors import (
     ANN,
@@ -38,15 +38,15 @@ from tests.support.tapped_client import ManualClock
 from tests.support.wire_tap import WireTap, run_before_sending, transaction_cancelled_reply
 
 
-def payments_of(shop: Shop, order_id: str) -> list[Payment]:
+def payments_of(shop: ShopContext, order_id: str) -> list[Payment]:
     return list(shop.table.query(PAYMENTS_OF_ORDER, order_id=order_id).items)
 
 
-def refunds_of(shop: Shop, order_id: str) -> list[Refund]:
+def refunds_of(shop: ShopContext, order_id: str) -> list[Refund]:
     return list(shop.table.query(REFUNDS_OF_ORDER, order_id=order_id).items)
 
 
-def test_the_payments_of_an_order_are_always_counted_consistently(shop: Shop, wire: WireTap) -> None:
+def test_the_payments_of_an_order_are_always_counted_consistently(shop: ShopContext, wire: WireTap) -> None:
     order = place(shop)
     report_payment(shop, order, event_id="evt_1", payment_id="pi_1", amount=1)
     wire.clear()
@@ -55,7 +55,9 @@ def test_the_payments_of_an_order_are_always_counted_consistently(shop: Shop, wi
     assert reads == [("Query", False), ("Query", True)], "no write guards the number of payments"
 
 
-def test_a_late_replica_neither_loses_a_payment_nor_counts_it_twice(shop: Shop, wire: WireTap, engine: Engine) -> None:
+def test_a_late_replica_neither_loses_a_payment_nor_counts_it_twice(
+    shop: ShopContext, wire: WireTap, engine: Engine
+) -> None:
     cancelled = place(shop, "key-1", mug=1)
     with late_replica(wire.client, shop.table.name, engine.dynamodb()):
         cancellation.cancel_order(shop, ANN, cancelled.order_id)
@@ -72,7 +74,7 @@ def test_a_late_replica_neither_loses_a_payment_nor_counts_it_twice(shop: Shop, 
 
 
 def test_an_order_is_paid_in_the_transaction_that_keeps_the_payment(
-    shop: Shop, wire: WireTap, clock: ManualClock
+    shop: ShopContext, wire: WireTap, clock: ManualClock
 ) -> None:
     order = place(shop)
     clock.sleep(60)
@@ -113,7 +115,9 @@ def body_of(order: Order) -> dict[str, Any]:
     ],
     ids=str,
 )
-def test_money_that_fits_no_order_is_kept_with_the_reason(shop: Shop, changed: dict[str, Any], reason: str) -> None:
+def test_money_that_fits_no_order_is_kept_with_the_reason(
+    shop: ShopContext, changed: dict[str, Any], reason: str
+) -> None:
     order = place(shop)
     assert report_payment(shop, order, **changed) == {"payment_id": "pi_1", "status": "UNMATCHED", "reason": reason}
     (payment,) = payments_of(shop, changed.get("order_id", order.order_id))
@@ -127,7 +131,7 @@ def test_money_that_fits_no_order_is_kept_with_the_reason(shop: Shop, changed: d
 
 
 # in parts, and more than is due ---------------------------------------------------------------------------------------
-def test_a_part_is_counted_and_the_order_waits_for_the_rest(shop: Shop, clock: ManualClock) -> None:
+def test_a_part_is_counted_and_the_order_waits_for_the_rest(shop: ShopContext, clock: ManualClock) -> None:
     order = place(shop)
     clock.sleep(60)
     assert report_payment(shop, order, amount=900)["status"] == "CAPTURED"
@@ -138,7 +142,7 @@ def test_a_part_is_counted_and_the_order_waits_for_the_rest(shop: Shop, clock: M
     assert refunds_of(shop, order.order_id) == []
 
 
-def test_an_excess_payment_is_refunded_in_the_same_transaction(shop: Shop, wire: WireTap) -> None:
+def test_an_excess_payment_is_refunded_in_the_same_transaction(shop: ShopContext, wire: WireTap) -> None:
     order = place(shop)
     report_payment(shop, order, amount=900)
     wire.clear()
@@ -162,7 +166,7 @@ def test_an_excess_payment_is_refunded_in_the_same_transaction(shop: Shop, wire:
     ]
 
 
-def test_an_order_counts_five_payments_and_gives_a_sixth_back(shop: Shop) -> None:
+def test_an_order_counts_five_payments_and_gives_a_sixth_back(shop: ShopContext) -> None:
     order = place(shop)
     for number in range(1, 8):
         report_payment(shop, order, event_id=f"evt_{number}", payment_id=f"pi_{number}", amount=100)
@@ -174,7 +178,7 @@ def test_an_order_counts_five_payments_and_gives_a_sixth_back(shop: Shop) -> Non
 
 
 def test_two_payments_of_one_order_at_once_pay_it_once_and_one_goes_back(
-    shop: Shop, rival: Shop, wire: WireTap
+    shop: ShopContext, rival: ShopContext, wire: WireTap
 ) -> None:
     order = place(shop)
     wire.reply_next(
@@ -186,7 +190,7 @@ def test_two_payments_of_one_order_at_once_pay_it_once_and_one_goes_back(
     assert get_order(shop, order.order_id).paid == 2500
 
 
-def test_many_concurrent_payments_pay_exactly_the_due_amount(shop: Shop) -> None:
+def test_many_concurrent_payments_pay_exactly_the_due_amount(shop: ShopContext) -> None:
     order = place(shop)
     parts = [
         partial(report_payment, shop, order, event_id=f"evt_{n}", payment_id=f"pi_{n}", amount=900) for n in range(6)
@@ -208,7 +212,7 @@ def test_many_concurrent_payments_pay_exactly_the_due_amount(shop: Shop) -> None
         "SHIPPED", "DELIVERED", "PARTIALLY_RETURNED", "RETURNED",
     ],
 )  # fmt: skip
-def test_f8_money_for_an_order_that_does_not_wait_for_it_is_given_back(shop: Shop, status: str) -> None:
+def test_f8_money_for_an_order_that_does_not_wait_for_it_is_given_back(shop: ShopContext, status: str) -> None:
     before = advance_to_status(shop, place(shop), status)
     refunds_before = refunds_of(shop, before.order_id)
     assert report_payment(shop, before) == {"payment_id": "pi_1", "status": "CAPTURED", "reason": None}
@@ -217,7 +221,7 @@ def test_f8_money_for_an_order_that_does_not_wait_for_it_is_given_back(shop: Sho
     assert (late.refund_id, late.amount, late.why, late.status) == ("pi_1-1", 2500, "LATE", "REQUESTED")
 
 
-def test_money_for_an_order_that_is_being_archived_is_taken_later_when_it_can_be_kept(shop: Shop) -> None:
+def test_money_for_an_order_that_is_being_archived_is_taken_later_when_it_can_be_kept(shop: ShopContext) -> None:
     order = advance_to_status(shop, place(shop), "CANCELLED")
     report_payment(shop, order, outcome="failed")
     archive_order(shop, order.order_id, to_stub=False)
@@ -226,14 +230,14 @@ def test_money_for_an_order_that_is_being_archived_is_taken_later_when_it_can_be
     assert [payment.status for payment in payments_of(shop, order.order_id)] == ["FAILED"]
 
 
-def test_money_for_an_archived_order_is_kept_beside_its_stub(shop: Shop) -> None:
+def test_money_for_an_archived_order_is_kept_beside_its_stub(shop: ShopContext) -> None:
     order = advance_to_status(shop, place(shop), "CANCELLED")
     archive_order(shop, order.order_id, to_stub=True)
     assert report_payment(shop, order)["reason"] == "the order is archived"
     assert [payment.status for payment in payments_of(shop, order.order_id)] == ["UNMATCHED"]
 
 
-def test_a_payment_that_failed_may_succeed_later(shop: Shop, clock: ManualClock) -> None:
+def test_a_payment_that_failed_may_succeed_later(shop: ShopContext, clock: ManualClock) -> None:
     order = place(shop)
     assert report_payment(shop, order, outcome="failed") == {"payment_id": "pi_1", "status": "FAILED", "reason": None}
     assert get_order(shop, order.order_id) == order
@@ -249,7 +253,7 @@ def test_a_payment_that_failed_may_succeed_later(shop: Shop, clock: ManualClock)
     assert get_order(shop, order.order_id).status == "PAID"
 
 
-def test_a_payment_that_failed_and_then_comes_too_late_is_given_back(shop: Shop) -> None:
+def test_a_payment_that_failed_and_then_comes_too_late_is_given_back(shop: ShopContext) -> None:
     order = place(shop)
     report_payment(shop, order, outcome="failed")
     cancellation.cancel_order(shop, ANN, order.order_id)
@@ -259,7 +263,7 @@ def test_a_payment_that_failed_and_then_comes_too_late_is_given_back(shop: Shop)
     assert [(it.amount, it.why) for it in refunds_of(shop, order.order_id)] == [(2500, "LATE")]
 
 
-def test_a_failure_says_why(shop: Shop) -> None:
+def test_a_failure_says_why(shop: ShopContext) -> None:
     order = place(shop)
     assert report_payment(shop, order, outcome="failed", reason="card_declined")["reason"] == "card_declined"
     assert payments_of(shop, order.order_id)[0].reason == "card_declined"
@@ -267,7 +271,7 @@ def test_a_failure_says_why(shop: Shop) -> None:
     assert payments_of(shop, order.order_id)[0].reason is None
 
 
-def test_a_payment_is_authorised_before_it_is_captured(shop: Shop) -> None:
+def test_a_payment_is_authorised_before_it_is_captured(shop: ShopContext) -> None:
     order = place(shop)
     assert report_payment(shop, order, outcome="authorised")["status"] == "AUTHORISED"
     assert get_order(shop, order.order_id) == order
@@ -279,7 +283,7 @@ def test_a_payment_is_authorised_before_it_is_captured(shop: Shop) -> None:
 
 @pytest.mark.parametrize("outcome", ["succeeded", "failed", "authorised"])
 @pytest.mark.parametrize("known", ["CAPTURED", "UNMATCHED", "DISPUTED", "REFUNDED"])
-def test_a_captured_payment_is_neither_captured_again_nor_failed(shop: Shop, known: str, outcome: str) -> None:
+def test_a_captured_payment_is_neither_captured_again_nor_failed(shop: ShopContext, known: str, outcome: str) -> None:
     order = place(shop)
     report_payment(shop, order, currency="USD" if known == "UNMATCHED" else "EUR")
     disputes: dict[str, tuple[Any, ...]] = {"DISPUTED": ("opened",), "REFUNDED": ("opened", "lost")}
@@ -301,21 +305,25 @@ def test_a_captured_payment_is_neither_captured_again_nor_failed(shop: Shop, kno
         ("authorised", "authorised", "AUTHORISED"),
     ],
 )
-def test_before_a_capture_the_latest_event_decides(shop: Shop, told_first: str, told_then: str, is_then: str) -> None:
+def test_before_a_capture_the_latest_event_decides(
+    shop: ShopContext, told_first: str, told_then: str, is_then: str
+) -> None:
     order = place(shop)
     report_payment(shop, order, outcome=told_first)
     assert report_payment(shop, order, event_id="evt_2", outcome=told_then)["status"] == is_then
     assert get_order(shop, order.order_id) == order
 
 
-def test_a_payment_that_fails_again_is_the_same_failure(shop: Shop) -> None:
+def test_a_payment_that_fails_again_is_the_same_failure(shop: ShopContext) -> None:
     order = place(shop)
     first = report_payment(shop, order, outcome="failed")
     assert report_payment(shop, order, event_id="evt_2", outcome="failed") == first
     assert [payment.version for payment in payments_of(shop, order.order_id)] == [1]
 
 
-def test_an_event_that_comes_again_is_answered_as_before_and_nothing_is_written(shop: Shop, wire: WireTap) -> None:
+def test_an_event_that_comes_again_is_answered_as_before_and_nothing_is_written(
+    shop: ShopContext, wire: WireTap
+) -> None:
     order = place(shop)
     event = payment_update(order)
     first = record_payment(shop, event, {"id": "evt_1"})
@@ -327,7 +335,7 @@ def test_an_event_that_comes_again_is_answered_as_before_and_nothing_is_written(
     assert get_order(shop, order.order_id) == bring_to_delivered
 
 
-def test_an_event_gets_its_first_answer_again_after_later_events_moved_the_payment_on(shop: Shop) -> None:
+def test_an_event_gets_its_first_answer_again_after_later_events_moved_the_payment_on(shop: ShopContext) -> None:
     order = place(shop)
     outcomes = {"evt_1": "failed", "evt_2": "authorised", "evt_3": "failed", "evt_4": "succeeded"}
     first = {id: report_payment(shop, order, event_id=id, outcome=outcome) for id, outcome in outcomes.items()}
@@ -339,13 +347,13 @@ def test_an_event_gets_its_first_answer_again_after_later_events_moved_the_payme
     assert command_items(shop) == []
 
 
-def command_items(shop: Shop) -> list[str]:
+def command_items(shop: ShopContext) -> list[str]:
     """The fingerprints of the Command items of this table that remember an event about a payment."""
     images = shop.table.client.scan(TableName=shop.table.name, ConsistentRead=True)["Items"]
     return [it["fingerprint"]["S"] for it in images if it.get("command") == {"S": "record_payment"}]
 
 
-def test_an_event_that_changes_nothing_gets_the_same_answer_again(shop: Shop) -> None:
+def test_an_event_that_changes_nothing_gets_the_same_answer_again(shop: ShopContext) -> None:
     order = place(shop)
     report_payment(shop, order)
     first = report_payment(shop, order, event_id="evt_2", outcome="failed")
@@ -354,7 +362,7 @@ def test_an_event_that_changes_nothing_gets_the_same_answer_again(shop: Shop) ->
     assert report_payment(shop, order, event_id="evt_2", outcome="failed") == first
 
 
-def test_a_payment_with_many_events_remembers_the_first_and_items_of_their_own_the_others(shop: Shop) -> None:
+def test_a_payment_with_many_events_remembers_the_first_and_items_of_their_own_the_others(shop: ShopContext) -> None:
     order = place(shop)
     outcomes = ["failed", "authorised"] * 4
     first = [report_payment(shop, order, event_id=f"evt_{n}", outcome=it) for n, it in enumerate(outcomes)]
@@ -366,7 +374,7 @@ def test_a_payment_with_many_events_remembers_the_first_and_items_of_their_own_t
     assert payments_of(shop, order.order_id) == [payment]
 
 
-def test_an_event_that_an_older_version_recorded_is_answered_as_before(shop: Shop) -> None:
+def test_an_event_that_an_older_version_recorded_is_answered_as_before(shop: ShopContext) -> None:
     """Its Command item is written in the transaction that changes the payment, which remembers no events."""
     order = place(shop)
     event = payment_update(order, outcome="authorised")
@@ -384,7 +392,7 @@ def test_an_event_that_an_older_version_recorded_is_answered_as_before(shop: Sho
     assert [payment.status for payment in payments_of(shop, order.order_id)] == ["FAILED"]
 
 
-def test_an_event_that_comes_again_while_its_order_is_archived_is_answered_as_before(shop: Shop) -> None:
+def test_an_event_that_comes_again_while_its_order_is_archived_is_answered_as_before(shop: ShopContext) -> None:
     order = place(shop)
     first = report_payment(shop, order)
     archive_order(shop, advance_to_status(shop, get_order(shop, order.order_id), "DELIVERED").order_id, to_stub=False)
@@ -393,14 +401,14 @@ def test_an_event_that_comes_again_while_its_order_is_archived_is_answered_as_be
         report_payment(shop, order, event_id="evt_2")
 
 
-def test_an_event_id_with_another_body_is_refused(shop: Shop) -> None:
+def test_an_event_id_with_another_body_is_refused(shop: ShopContext) -> None:
     order = place(shop)
     record_payment(shop, payment_update(order), {"id": "evt_1", "amount": 2500})
     with pytest.raises(IdempotencyKeyReused):
         record_payment(shop, payment_update(order, amount=1), {"id": "evt_1", "amount": 1})
 
 
-def test_one_event_delivered_twice_at_once_pays_once(shop: Shop, rival: Shop, wire: WireTap) -> None:
+def test_one_event_delivered_twice_at_once_pays_once(shop: ShopContext, rival: ShopContext, wire: WireTap) -> None:
     order = place(shop)
     event = payment_update(order)
     wire.reply_next("TransactWriteItems", run_before_sending(lambda: record_payment(rival, event, {"id": "evt_1"})))
@@ -410,14 +418,16 @@ def test_one_event_delivered_twice_at_once_pays_once(shop: Shop, rival: Shop, wi
     assert len(payments_of(shop, order.order_id)) == 1
 
 
-def test_two_events_of_one_payment_at_once_are_one_payment(shop: Shop, rival: Shop, wire: WireTap) -> None:
+def test_two_events_of_one_payment_at_once_are_one_payment(
+    shop: ShopContext, rival: ShopContext, wire: WireTap
+) -> None:
     order = place(shop)
     wire.reply_next("TransactWriteItems", run_before_sending(lambda: report_payment(rival, order, event_id="evt_2")))
     assert report_payment(shop, order)["status"] == "CAPTURED"
     assert [payment.version for payment in payments_of(shop, order.order_id)] == [1]
 
 
-def test_a_payment_among_conflicts_is_kept_once(shop: Shop, wire: WireTap) -> None:
+def test_a_payment_among_conflicts_is_kept_once(shop: ShopContext, wire: WireTap) -> None:
     order = place(shop)
     conflict = transaction_cancelled_reply("None", "None", "TransactionConflict")
     wire.reply_next("TransactWriteItems", *[conflict] * 4)
@@ -427,7 +437,7 @@ def test_a_payment_among_conflicts_is_kept_once(shop: Shop, wire: WireTap) -> No
 
 @pytest.mark.parametrize("first", ["cancel", "pay"])
 def test_when_cancel_and_payment_race_the_order_is_cancelled_and_the_money_goes_back(
-    shop: Shop, rival: Shop, wire: WireTap, first: str
+    shop: ShopContext, rival: ShopContext, wire: WireTap, first: str
 ) -> None:
     order = place(shop)
     if first == "cancel":
@@ -444,7 +454,9 @@ def test_when_cancel_and_payment_race_the_order_is_cancelled_and_the_money_goes_
     assert [(it.amount, it.why) for it in refunds_of(shop, order.order_id)] == [(2500, why)]
 
 
-def test_a_payment_is_added_only_to_an_order_as_it_was_read(shop: Shop, rival: Shop, wire: WireTap) -> None:
+def test_a_payment_is_added_only_to_an_order_as_it_was_read(
+    shop: ShopContext, rival: ShopContext, wire: WireTap
+) -> None:
     order = advance_to_status(shop, place(shop), "CANCELLED")
     wire.reply_next(
         "TransactWriteItems", run_before_sending(lambda: archive_order(rival, order.order_id, to_stub=True))
@@ -454,7 +466,7 @@ def test_a_payment_is_added_only_to_an_order_as_it_was_read(shop: Shop, rival: S
     assert checks == [{"PK": {"S": f"ORDER#{order.order_id}"}, "SK": {"S": "ORDER"}}], "a stub may be restored"
 
 
-def test_a_failure_is_added_only_to_an_order_as_it_was_read(shop: Shop, wire: WireTap) -> None:
+def test_a_failure_is_added_only_to_an_order_as_it_was_read(shop: ShopContext, wire: WireTap) -> None:
     order = place(shop)
     report_payment(shop, order, outcome="failed")
     assert [next(iter(write)) for write in written(wire)] == ["Put", "ConditionCheck"]

@@ -19,7 +19,7 @@ from functions.model.errors import (
 )
 from functions.shop import cancellation, customers, discounts, orders, placing, products
 from functions.shop.placing import RequestedLine, derive_order_id, place_order
-from functions.shop.shop import Caller, Shop
+from functions.shop.shop import Caller, ShopContext
 from local.dynamodb_engine import Engine
 from tests.support.actors import (
     ANN,
@@ -41,7 +41,7 @@ from tests.support.tapped_client import ManualClock
 from tests.support.wire_tap import WireTap, transaction_cancelled_reply
 
 
-def test_an_order_is_one_read_and_one_write_and_reserves_its_goods(shop: Shop, wire: WireTap) -> None:
+def test_an_order_is_one_read_and_one_write_and_reserves_its_goods(shop: ShopContext, wire: WireTap) -> None:
     placed = place_order_as(shop, ANN, "key-1", mug=2, pot=3)
     assert wire.operations == ["BatchGetItem", "TransactWriteItems"]
     assert wire.requests[0].body["RequestItems"][shop.table.name]["ConsistentRead"] is False
@@ -68,7 +68,7 @@ def test_an_order_is_one_read_and_one_write_and_reserves_its_goods(shop: Shop, w
 
 
 def test_an_order_is_refused_or_repeated_only_after_a_consistent_read(
-    shop: Shop, wire: WireTap, engine: Engine
+    shop: ShopContext, wire: WireTap, engine: Engine
 ) -> None:
     with late_replica(wire.client, shop.table.name, engine.dynamodb()):
         create_stocked_product(shop, "jug", 3)
@@ -85,7 +85,9 @@ def test_an_order_is_refused_or_repeated_only_after_a_consistent_read(
         assert wrong.value.changed == {"mug": 999}
 
 
-def test_a_backorder_that_staff_ended_a_moment_ago_is_not_sold(shop: Shop, wire: WireTap, engine: Engine) -> None:
+def test_a_backorder_that_staff_ended_a_moment_ago_is_not_sold(
+    shop: ShopContext, wire: WireTap, engine: Engine
+) -> None:
     create_stocked_product(shop, "jug", 1, backorder=True)
     with late_replica(wire.client, shop.table.name, engine.dynamodb()):
         products.update_product(shop, STAFF, "jug", backorder=False)
@@ -94,14 +96,16 @@ def test_a_backorder_that_staff_ended_a_moment_ago_is_not_sold(shop: Shop, wire:
     assert available_by_part(shop, "jug") == [1]
 
 
-def test_an_order_may_have_a_price_that_was_replaced_a_moment_ago(shop: Shop, wire: WireTap, engine: Engine) -> None:
+def test_an_order_may_have_a_price_that_was_replaced_a_moment_ago(
+    shop: ShopContext, wire: WireTap, engine: Engine
+) -> None:
     with late_replica(wire.client, shop.table.name, engine.dynamodb()):
         products.update_product(shop, STAFF, "mug", price=999)
         placed = place_order(shop, ANN, "key-1", {"mug": RequestedLine(1)}, HOME_ADDRESS, {})
     assert placed.order.total == 1250
 
 
-def test_f1_an_order_is_written_whole_or_not_at_all(shop: Shop) -> None:
+def test_f1_an_order_is_written_whole_or_not_at_all(shop: ShopContext) -> None:
     create_stocked_product(shop, "jug", 1)
     with pytest.raises(OutOfStock):
         place_order_as(shop, ANN, "key-1", mug=2, jug=2)
@@ -110,7 +114,7 @@ def test_f1_an_order_is_written_whole_or_not_at_all(shop: Shop) -> None:
         get_order(shop, derive_order_id(shop, "ann", "key-1"))
 
 
-def test_f13_the_header_carries_its_lines_into_the_stream(shop: Shop, engine: Engine) -> None:
+def test_f13_the_header_carries_its_lines_into_the_stream(shop: ShopContext, engine: Engine) -> None:
     order = place(shop, mug=2, pot=1)
     found = [parse_change(record) for record in read_stream_records(engine, shop.table.name)]
     (placed,) = [change for change in found if change is not None and change.name == "OrderPlaced"]
@@ -118,7 +122,7 @@ def test_f13_the_header_carries_its_lines_into_the_stream(shop: Shop, engine: En
     assert placed.after.lines.keys() == {"mug", "pot"}
 
 
-def test_f6_a_new_order_is_in_its_queue_at_once(shop: Shop) -> None:
+def test_f6_a_new_order_is_in_its_queue_at_once(shop: ShopContext) -> None:
     order = place(shop)
     for oldest_first in (True, False):
         page = orders.list_orders_by_status(
@@ -128,14 +132,14 @@ def test_f6_a_new_order_is_in_its_queue_at_once(shop: Shop) -> None:
 
 
 # money --------------------------------------------------------------------------------------------------------
-def test_f2_the_price_is_the_products_own_and_a_whole_number(shop: Shop) -> None:
+def test_f2_the_price_is_the_products_own_and_a_whole_number(shop: ShopContext) -> None:
     products.update_product(shop, STAFF, "mug", None, 333)
     order = place(shop, mug=3)
     assert (order.total, order.lines["mug"].price, order.currency) == (999, 333, "EUR")
     assert type(order.total) is int
 
 
-def test_f2_the_price_shown_to_the_client_must_be_the_current_price(shop: Shop) -> None:
+def test_f2_the_price_shown_to_the_client_must_be_the_current_price(shop: ShopContext) -> None:
     products.update_product(shop, STAFF, "mug", None, 1300)
     with pytest.raises(PriceChanged) as refusal:
         place_order(shop, ANN, "k", {"mug": RequestedLine(1, 1250), "pot": RequestedLine(1, 1250)}, HOME_ADDRESS, {})
@@ -145,7 +149,7 @@ def test_f2_the_price_shown_to_the_client_must_be_the_current_price(shop: Shop) 
     assert available_by_part(shop) == [9]
 
 
-def test_shipping_is_added_by_the_currency_and_the_tax_rate_kept(shop: Shop) -> None:
+def test_shipping_is_added_by_the_currency_and_the_tax_rate_kept(shop: ShopContext) -> None:
     paying = replace(shop, shipping={"EUR": 490, "JPY": 900}, tax_rate=2000)
     order = place(paying, "k1", mug=2)
     assert (order.total, order.shipping, order.tax_rate) == (2990, 490, 2000)
@@ -155,13 +159,13 @@ def test_shipping_is_added_by_the_currency_and_the_tax_rate_kept(shop: Shop) -> 
     assert (free.total, free.shipping) == (1250, 0)
 
 
-def test_an_order_keeps_the_price_it_was_placed_at(shop: Shop) -> None:
+def test_an_order_keeps_the_price_it_was_placed_at(shop: ShopContext) -> None:
     order = place(shop)
     products.update_product(shop, STAFF, "mug", "Red mug", 1)
     assert get_order(shop, order.order_id) == order
 
 
-def test_one_order_is_in_one_currency(shop: Shop) -> None:
+def test_one_order_is_in_one_currency(shop: ShopContext) -> None:
     create_stocked_product(shop, "jug", 5, currency="USD")
     with pytest.raises(MixedCurrencies) as refusal:
         place_order_as(shop, ANN, "k", mug=1, jug=1)
@@ -169,7 +173,7 @@ def test_one_order_is_in_one_currency(shop: Shop) -> None:
     assert place_order_as(shop, ANN, "k", jug=1).order.currency == "USD"
 
 
-def test_an_order_that_costs_more_than_any_may_is_refused(shop: Shop) -> None:
+def test_an_order_that_costs_more_than_any_may_is_refused(shop: ShopContext) -> None:
     create_stocked_product(shop, "palace", 9, price=4 * 10**11)
     with pytest.raises(InvalidInput) as refusal:
         place_order_as(shop, ANN, "k", palace=3)
@@ -187,20 +191,20 @@ def test_a_quantity_below_one_is_rejected(quantity: int) -> None:
 
 
 # customers and products ---------------------------------------------------------------------------------------
-def test_only_customers_order(shop: Shop) -> None:
+def test_only_customers_order(shop: ShopContext) -> None:
     with pytest.raises(NotRegistered):
         place_order_as(shop, Caller("eve"), "k", mug=1)
     assert available_by_part(shop) == [10]
 
 
-def test_unknown_products_are_all_named(shop: Shop) -> None:
+def test_unknown_products_are_all_named(shop: ShopContext) -> None:
     with pytest.raises(UnknownProducts) as refusal:
         place_order_as(shop, ANN, "k", jug=1, mug=1, vase=2)
     assert refusal.value.product_ids == ("jug", "vase")
     assert available_by_part(shop) == [10]
 
 
-def test_all_products_that_are_short_are_named_with_their_available_pieces(shop: Shop) -> None:
+def test_all_products_that_are_short_are_named_with_their_available_pieces(shop: ShopContext) -> None:
     create_stocked_product(shop, "jug", 0)
     create_stocked_product(shop, "vase", 7, parts=3)
     with pytest.raises(OutOfStock) as refusal:
@@ -209,12 +213,12 @@ def test_all_products_that_are_short_are_named_with_their_available_pieces(shop:
     assert (available_by_part(shop), available_by_part(shop, "pot")) == ([10], [10])
 
 
-def test_the_last_ones_can_be_ordered(shop: Shop) -> None:
+def test_the_last_ones_can_be_ordered(shop: ShopContext) -> None:
     place(shop, mug=10)
     assert available_by_part(shop) == [0]
 
 
-def test_90_products_and_a_discount_fit_into_one_order(shop: Shop, wire: WireTap) -> None:
+def test_90_products_and_a_discount_fit_into_one_order(shop: ShopContext, wire: WireTap) -> None:
     for number in range(placing.MAX_PRODUCTS):
         create_stocked_product(shop, f"p{number}", 3)
     discounts.create_discount(shop, STAFF, "SPRING", 10, limit=1)
@@ -229,7 +233,7 @@ def test_90_products_and_a_discount_fit_into_one_order(shop: Shop, wire: WireTap
 
 
 # idempotency --------------------------------------------------------------------------------------------------
-def test_f4_the_same_key_is_the_same_order_for_ever(shop: Shop, wire: WireTap, clock: ManualClock) -> None:
+def test_f4_the_same_key_is_the_same_order_for_ever(shop: ShopContext, wire: WireTap, clock: ManualClock) -> None:
     order = place(shop, mug=10)
     products.update_product(shop, STAFF, "mug", "Red mug", 1)
     clock.sleep(400 * 86400)
@@ -241,14 +245,14 @@ def test_f4_the_same_key_is_the_same_order_for_ever(shop: Shop, wire: WireTap, c
     assert place_order_as(shop, ANN, "key-1", mug=10).order == paid, "it is shown in its current state"
 
 
-def test_f4_a_key_with_another_body_is_refused(shop: Shop) -> None:
+def test_f4_a_key_with_another_body_is_refused(shop: ShopContext) -> None:
     place(shop, mug=2)
     with pytest.raises(IdempotencyKeyReused):
         place_order_as(shop, ANN, "key-1", mug=3)
     assert available_by_part(shop) == [8]
 
 
-def test_f4_the_order_of_fields_in_a_repeated_request_does_not_matter(shop: Shop) -> None:
+def test_f4_the_order_of_fields_in_a_repeated_request_does_not_matter(shop: ShopContext) -> None:
     lines = {"mug": RequestedLine(1)}
     first = place_order(shop, ANN, "k", lines, HOME_ADDRESS, {"lines": {"mug": 1, "pot": 2}, "note": "é"})
     again = place_order(shop, ANN, "k", lines, HOME_ADDRESS, {"note": "é", "lines": {"pot": 2, "mug": 1}})
@@ -258,14 +262,14 @@ def test_f4_the_order_of_fields_in_a_repeated_request_does_not_matter(shop: Shop
             place_order(shop, ANN, "k", lines, HOME_ADDRESS, body)
 
 
-def test_f4_the_same_key_of_another_customer_is_another_order(shop: Shop) -> None:
+def test_f4_the_same_key_of_another_customer_is_another_order(shop: ShopContext) -> None:
     one, two = place(shop), place_order_as(shop, BOB, "key-1", mug=2)
     assert not two.replayed
     assert one.order_id != two.order.order_id
     assert available_by_part(shop) == [6]
 
 
-def test_f4_a_refused_placement_does_not_burn_its_key(shop: Shop) -> None:
+def test_f4_a_refused_placement_does_not_burn_its_key(shop: ShopContext) -> None:
     with pytest.raises(OutOfStock):
         place_order_as(shop, ANN, "k", mug=11)
     products.receive_stock(shop, STAFF, "more", "mug", 1)
@@ -273,13 +277,13 @@ def test_f4_a_refused_placement_does_not_burn_its_key(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize("status", ["PAID", "CANCELLED", "LAPSED", "DELIVERED", "ARCHIVING"])
-def test_f4_the_key_of_an_order_that_has_moved_on_answers_with_it(shop: Shop, status: str) -> None:
+def test_f4_the_key_of_an_order_that_has_moved_on_answers_with_it(shop: ShopContext, status: str) -> None:
     moved_on = advance_to_status(shop, place(shop), status)
     assert place_order_as(shop, ANN, "key-1", mug=2).order == moved_on
     assert available_by_part(shop) == [10 if status in ("CANCELLED", "LAPSED") else 8]
 
 
-def test_f4_the_key_of_an_archived_order_answers_with_its_stub(shop: Shop) -> None:
+def test_f4_the_key_of_an_archived_order_answers_with_its_stub(shop: ShopContext) -> None:
     order = advance_to_status(shop, place(shop), "CANCELLED")
     archive_order(shop, order.order_id, to_stub=True)
     again = place_order_as(shop, ANN, "key-1", mug=2)
@@ -290,7 +294,7 @@ def test_f4_the_key_of_an_archived_order_answers_with_its_stub(shop: Shop) -> No
     assert available_by_part(shop) == [10]
 
 
-def test_an_orders_id_is_made_of_customer_and_key_and_cannot_be_guessed(shop: Shop) -> None:
+def test_an_orders_id_is_made_of_customer_and_key_and_cannot_be_guessed(shop: ShopContext) -> None:
     id = derive_order_id(shop, "ann", "key-1")
     assert id == place(shop).order_id
     assert re.fullmatch("[a-z2-7]{26}", id), "128 bits, in characters that a URL and a key allow"
@@ -300,14 +304,16 @@ def test_an_orders_id_is_made_of_customer_and_key_and_cannot_be_guessed(shop: Sh
 
 
 # conflicts ----------------------------------------------------------------------------------------------------
-def test_an_order_among_conflicts_is_placed_once(shop: Shop, wire: WireTap) -> None:
+def test_an_order_among_conflicts_is_placed_once(shop: ShopContext, wire: WireTap) -> None:
     wire.reply_next("TransactWriteItems", *[transaction_cancelled_reply("None", "TransactionConflict")] * 5)
     order = place(shop, mug=2)
     assert get_order(shop, order.order_id) == order
     assert available_by_part(shop) == [8]
 
 
-def test_a_storm_of_conflicts_ends_as_busy_and_burns_no_key(shop: Shop, wire: WireTap, clock: ManualClock) -> None:
+def test_a_storm_of_conflicts_ends_as_busy_and_burns_no_key(
+    shop: ShopContext, wire: WireTap, clock: ManualClock
+) -> None:
     wire.reply_next("TransactWriteItems", *[transaction_cancelled_reply("TransactionConflict", "None")] * 200)
     with pytest.raises(TableBusy) as busy:
         place_order_as(shop, ANN, "key-1", mug=2)

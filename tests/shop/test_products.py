@@ -8,7 +8,7 @@ import pytest
 from functions.model.errors import AlreadyExists, IdempotencyKeyReused, NotAllowed, NotFound
 from functions.model.table import PRODUCT
 from functions.shop import products
-from functions.shop.shop import Caller, Shop
+from functions.shop.shop import Caller, ShopContext
 from tests.support.actors import (
     ANN,
     STAFF,
@@ -24,7 +24,7 @@ from tests.support.tapped_client import ManualClock
 from tests.support.wire_tap import WireTap, run_before_sending, transaction_cancelled_reply
 
 
-def test_a_product_is_made_with_its_stock_in_one_transaction(shop: Shop, wire: WireTap) -> None:
+def test_a_product_is_made_with_its_stock_in_one_transaction(shop: ShopContext, wire: WireTap) -> None:
     made = products.create_product(shop, STAFF, "jug", "Blue jug", 4000, "JPY", 3)
     assert wire.operations == ["TransactWriteItems"]
     assert products.get_product(shop, "jug") == made
@@ -32,14 +32,14 @@ def test_a_product_is_made_with_its_stock_in_one_transaction(shop: Shop, wire: W
     assert [(part.part, part.available, part.received) for part in stock] == [(0, 0, 0), (100, 0, 0), (101, 0, 0)]
 
 
-def test_a_product_is_made_once(shop: Shop) -> None:
+def test_a_product_is_made_once(shop: ShopContext) -> None:
     with pytest.raises(AlreadyExists):
         products.create_product(shop, STAFF, "mug", "Another mug", 1, "EUR", 1)
     assert products.get_product(shop, "mug").name == "Blue mug"
 
 
 @pytest.mark.parametrize("caller", [ANN, WAREHOUSE], ids=lambda caller: caller.id)
-def test_products_are_for_staff(shop: Shop, caller: Caller) -> None:
+def test_products_are_for_staff(shop: ShopContext, caller: Caller) -> None:
     with pytest.raises(NotAllowed):
         products.create_product(shop, caller, "jug", "Jug", 1, "EUR", 1)
     with pytest.raises(NotAllowed):
@@ -49,7 +49,7 @@ def test_products_are_for_staff(shop: Shop, caller: Caller) -> None:
     assert available_by_part(shop) == [10]
 
 
-def test_a_missing_product_is_not_found(shop: Shop) -> None:
+def test_a_missing_product_is_not_found(shop: ShopContext) -> None:
     with pytest.raises(NotFound):
         products.get_product(shop, "jug")
     with pytest.raises(NotFound):
@@ -71,7 +71,9 @@ def test_a_missing_product_is_not_found(shop: Shop) -> None:
         {"name": "M", "price": 1},
     ],
 )
-def test_fields_that_are_not_given_stay_unchanged(shop: Shop, clock: ManualClock, changes: dict[str, Any]) -> None:
+def test_fields_that_are_not_given_stay_unchanged(
+    shop: ShopContext, clock: ManualClock, changes: dict[str, Any]
+) -> None:
     ensure_category(shop, "/mugs/")
     before = products.get_product(shop, "mug")
     clock.sleep(60)
@@ -80,26 +82,26 @@ def test_fields_that_are_not_given_stay_unchanged(shop: Shop, clock: ManualClock
     assert products.get_product(shop, "mug") == changed
 
 
-def test_an_update_to_the_current_values_writes_nothing(shop: Shop, wire: WireTap) -> None:
+def test_an_update_to_the_current_values_writes_nothing(shop: ShopContext, wire: WireTap) -> None:
     assert products.update_product(shop, STAFF, "mug", "Blue mug", 1250, False, "/").version == 1
     assert wire.operations == ["GetItem"]
 
 
-def test_two_changes_at_once_are_both_kept(shop: Shop, rival: Shop, wire: WireTap) -> None:
+def test_two_changes_at_once_are_both_kept(shop: ShopContext, rival: ShopContext, wire: WireTap) -> None:
     wire.reply_next("UpdateItem", run_before_sending(lambda: products.update_product(rival, STAFF, "mug", None, 999)))
     changed = products.update_product(shop, STAFF, "mug", "Red mug", None)
     assert (changed.name, changed.price, changed.version) == ("Red mug", 999, 3)
 
 
 # categories ---------------------------------------------------------------------------------------------------
-def in_category(shop: Shop, category: str) -> dict[str, int]:
+def in_category(shop: ShopContext, category: str) -> dict[str, int]:
     """How many are available of each of its products, in the order of the list."""
     found = products.list_products_in_category(shop, category, 100, None)
     assert found.after is None
     return {offered.product.product_id: offered.available for offered in found.items}
 
 
-def test_a_category_lists_its_products_by_id_with_their_stock(shop: Shop) -> None:
+def test_a_category_lists_its_products_by_id_with_their_stock(shop: ShopContext) -> None:
     create_stocked_product(shop, "jug", 3, category="/kitchen/")
     create_stocked_product(shop, "ewer", 0, category="/kitchen/")
     create_stocked_product(shop, "cup", 5, category="/kitchen/cups/")
@@ -109,7 +111,7 @@ def test_a_category_lists_its_products_by_id_with_their_stock(shop: Shop) -> Non
     assert in_category(shop, "/garden/") == {}
 
 
-def test_a_product_whose_category_changes_moves_from_one_list_to_the_other(shop: Shop) -> None:
+def test_a_product_whose_category_changes_moves_from_one_list_to_the_other(shop: ShopContext) -> None:
     ensure_category(shop, "/kitchen/")
     products.update_product(shop, STAFF, "mug", category="/kitchen/")
     assert (in_category(shop, "/"), in_category(shop, "/kitchen/")) == ({"pot": 10}, {"mug": 10})
@@ -117,26 +119,26 @@ def test_a_product_whose_category_changes_moves_from_one_list_to_the_other(shop:
     assert (in_category(shop, "/"), in_category(shop, "/kitchen/")) == ({"mug": 10, "pot": 10}, {})
 
 
-def test_a_renamed_or_repriced_product_stays_in_its_list_with_its_new_values(shop: Shop) -> None:
+def test_a_renamed_or_repriced_product_stays_in_its_list_with_its_new_values(shop: ShopContext) -> None:
     changed = products.update_product(shop, STAFF, "mug", "Red mug #1", 999)
     found = products.list_products_in_category(shop, "/", 1, None)
     assert [offered.product for offered in found.items] == [changed]
 
 
-def test_of_a_product_with_several_parts_of_stock_a_list_shows_all_there_is(shop: Shop) -> None:
+def test_of_a_product_with_several_parts_of_stock_a_list_shows_all_there_is(shop: ShopContext) -> None:
     create_stocked_product(shop, "jug", 10, parts=4, category="/jugs/")
     create_stocked_product(shop, "vase", 41, parts=20, category="/jugs/")
     assert in_category(shop, "/jugs/") == {"jug": 10, "vase": 41}
 
 
-def test_a_list_shows_zero_for_a_product_with_owed_pieces(shop: Shop) -> None:
+def test_a_list_shows_zero_for_a_product_with_owed_pieces(shop: ShopContext) -> None:
     create_stocked_product(shop, "jug", 2, backorder=True, category="/jugs/")
     place_order_as(shop, ANN, "k", jug=5)
     assert available_by_part(shop, "jug") == [-3]
     assert in_category(shop, "/jugs/") == {"jug": 0}
 
 
-def test_a_product_written_before_there_were_categories_is_read_as_of_the_root(shop: Shop) -> None:
+def test_a_product_written_before_there_were_categories_is_read_as_of_the_root(shop: ShopContext) -> None:
     before = products.get_product(shop, "mug")
     shop.table.client.update_item(
         TableName=shop.table.name,
@@ -149,7 +151,7 @@ def test_a_product_written_before_there_were_categories_is_read_as_of_the_root(s
 
 
 def test_a_page_of_a_category_is_one_query_and_one_batch_get_for_each_hundred_parts_of_stock(
-    shop: Shop, wire: WireTap
+    shop: ShopContext, wire: WireTap
 ) -> None:
     for number in range(6):
         create_stocked_product(shop, f"jug-{number}", 20, parts=20, category="/jugs/")
@@ -170,7 +172,7 @@ def test_a_page_of_a_category_is_one_query_and_one_batch_get_for_each_hundred_pa
 @pytest.mark.parametrize(
     ("quantity", "shares"), [(1, [1, 0, 0, 0]), (4, [1, 1, 1, 1]), (10, [3, 3, 2, 2]), (401, [101, 100, 100, 100])]
 )
-def test_goods_are_spread_evenly_over_the_parts(shop: Shop, quantity: int, shares: list[int]) -> None:
+def test_goods_are_spread_evenly_over_the_parts(shop: ShopContext, quantity: int, shares: list[int]) -> None:
     create_stocked_product(shop, "jug", 0, parts=4)
     answer = products.receive_stock(shop, STAFF, "k", "jug", quantity)
     assert (answer.result, answer.replayed) == ({"product_id": "jug", "quantity": quantity}, False)
@@ -179,14 +181,14 @@ def test_goods_are_spread_evenly_over_the_parts(shop: Shop, quantity: int, share
     assert [part.version for part in stock] == [2 if share else 1 for share in shares]
 
 
-def test_a_receipt_that_is_sent_again_is_counted_once(shop: Shop) -> None:
+def test_a_receipt_that_is_sent_again_is_counted_once(shop: ShopContext) -> None:
     first = products.receive_stock(shop, STAFF, "k", "mug", 5)
     again = products.receive_stock(shop, STAFF, "k", "mug", 5)
     assert (first.result, first.replayed) == (again.result, not again.replayed)
     assert available_by_part(shop) == [15]
 
 
-def test_a_key_is_its_callers_own_and_good_for_one_receipt(shop: Shop) -> None:
+def test_a_key_is_its_callers_own_and_good_for_one_receipt(shop: ShopContext) -> None:
     products.receive_stock(shop, STAFF, "k", "mug", 5)
     with pytest.raises(IdempotencyKeyReused):
         products.receive_stock(shop, STAFF, "k", "mug", 6)
@@ -196,7 +198,7 @@ def test_a_key_is_its_callers_own_and_good_for_one_receipt(shop: Shop) -> None:
     assert available_by_part(shop) == [21]
 
 
-def test_a_receipt_that_was_refused_does_not_burn_its_key(shop: Shop) -> None:
+def test_a_receipt_that_was_refused_does_not_burn_its_key(shop: ShopContext) -> None:
     with pytest.raises(NotFound):
         products.receive_stock(shop, STAFF, "k", "jug", 5)
     create_stocked_product(shop, "jug", 0)
@@ -204,7 +206,7 @@ def test_a_receipt_that_was_refused_does_not_burn_its_key(shop: Shop) -> None:
     assert available_by_part(shop, "jug") == [5]
 
 
-def test_two_receipts_at_once_both_count(shop: Shop, rival: Shop, wire: WireTap) -> None:
+def test_two_receipts_at_once_both_count(shop: ShopContext, rival: ShopContext, wire: WireTap) -> None:
     wire.reply_next(
         "TransactWriteItems", run_before_sending(lambda: products.receive_stock(rival, STAFF, "other", "mug", 7))
     )
@@ -212,7 +214,7 @@ def test_two_receipts_at_once_both_count(shop: Shop, rival: Shop, wire: WireTap)
     assert available_by_part(shop) == [22]
 
 
-def test_one_receipt_sent_twice_at_once_is_counted_once(shop: Shop, rival: Shop, wire: WireTap) -> None:
+def test_one_receipt_sent_twice_at_once_is_counted_once(shop: ShopContext, rival: ShopContext, wire: WireTap) -> None:
     wire.reply_next(
         "TransactWriteItems", run_before_sending(lambda: products.receive_stock(rival, STAFF, "k", "mug", 5))
     )
@@ -221,7 +223,9 @@ def test_one_receipt_sent_twice_at_once_is_counted_once(shop: Shop, rival: Shop,
     assert available_by_part(shop) == [15]
 
 
-def test_two_receipts_under_one_key_at_once_are_one_and_a_refusal(shop: Shop, rival: Shop, wire: WireTap) -> None:
+def test_two_receipts_under_one_key_at_once_are_one_and_a_refusal(
+    shop: ShopContext, rival: ShopContext, wire: WireTap
+) -> None:
     wire.reply_next(
         "TransactWriteItems", run_before_sending(lambda: products.receive_stock(rival, STAFF, "k", "mug", 7))
     )
@@ -230,7 +234,7 @@ def test_two_receipts_under_one_key_at_once_are_one_and_a_refusal(shop: Shop, ri
     assert available_by_part(shop) == [17]
 
 
-def test_a_receipt_among_conflicts_is_counted_once(shop: Shop, wire: WireTap) -> None:
+def test_a_receipt_among_conflicts_is_counted_once(shop: ShopContext, wire: WireTap) -> None:
     wire.reply_next("TransactWriteItems", *[transaction_cancelled_reply("None", "TransactionConflict")] * 4)
     products.receive_stock(shop, STAFF, "k", "mug", 5)
     assert available_by_part(shop) == [15]

@@ -20,7 +20,7 @@ from functions.model.errors import ShopError
 from functions.model.patterns import PAYMENTS_OF_ORDER
 from functions.shop import cancellation, refund_processing, refunds, shipments
 from functions.shop.fulfilment import fulfil_order
-from functions.shop.shop import Shop
+from functions.shop.shop import ShopContext
 from tests.support import order_money
 from tests.support.actors import (
     ANN,
@@ -95,7 +95,7 @@ def scenarios(draw: st.DrawFn) -> Scenario:
 class ScenarioRun:
     """Run a scenario for a new order of two pieces for 25.00. Rejected events are repeated, as Stripe does."""
 
-    def __init__(self, shop: Shop, scenario: Scenario) -> None:
+    def __init__(self, shop: ShopContext, scenario: Scenario) -> None:
         self.shop, self.scenario, self.id = shop, scenario, shop.new_id()
         create_stocked_product(shop, self.id, 2, price=1250)
         self.order = place(shop, self.id, **{self.id: 2})
@@ -332,14 +332,14 @@ def _outside(payment: Payment, refunds: list[Refund]) -> int:
         provider_answers=("pending",),
     )
 )
-def test_all_money_adds_up_in_every_order_of_provider_events(shop: Shop, scenario: Scenario) -> None:
+def test_all_money_adds_up_in_every_order_of_provider_events(shop: ShopContext, scenario: Scenario) -> None:
     once, again = ScenarioRun(shop, scenario), ScenarioRun(shop, scenario)
     once.run(again=False)
     again.run(again=True)
     assert once.comes_to() == again.comes_to(), "repeated events change nothing"
 
 
-def test_an_order_is_paid_in_every_order_of_provider_events(shop: Shop) -> None:
+def test_an_order_is_paid_in_every_order_of_provider_events(shop: ShopContext) -> None:
     for told in (((0, "failed"), (0, "succeeded")), ((0, "succeeded"), (0, "failed"))):
         scenario = ScenarioRun(shop, Scenario((2500,), told, (), (), ()))
         scenario.run(again=False)

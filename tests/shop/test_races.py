@@ -19,7 +19,7 @@ from functions.model.patterns import REDEMPTION_POOL_BY_CODE
 from functions.model.table import ROWS_BY_TYPE, STOCK
 from functions.shop import cancellation, discounts, products
 from functions.shop.placing import MAX_PLAN_ATTEMPTS, PlacedOrder, RequestedLine, derive_order_id, place_order
-from functions.shop.shop import Shop
+from functions.shop.shop import ShopContext
 from tests.support.actors import (
     ANN,
     BOB,
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 
-def test_of_two_orders_for_the_last_piece_one_succeeds(shop: Shop, rival: Shop, wire: WireTap) -> None:
+def test_of_two_orders_for_the_last_piece_one_succeeds(shop: ShopContext, rival: ShopContext, wire: WireTap) -> None:
     create_stocked_product(shop, "jug", 1)
     wire.reply_next("TransactWriteItems", run_before_sending(lambda: place_order_as(rival, BOB, "k", jug=1)))
     with pytest.raises(OutOfStock) as refusal:
@@ -56,7 +56,7 @@ def test_of_two_orders_for_the_last_piece_one_succeeds(shop: Shop, rival: Shop, 
     assert (available_by_part(shop, "jug"), available_by_part(shop)) == ([0], [10])
 
 
-def test_of_twelve_concurrent_orders_for_five_pieces_five_succeed(shop: Shop) -> None:
+def test_of_twelve_concurrent_orders_for_five_pieces_five_succeed(shop: ShopContext) -> None:
     create_stocked_product(shop, "jug", 5)
 
     def try_it(number: int) -> PlacedOrder | Exception:
@@ -73,7 +73,7 @@ def test_of_twelve_concurrent_orders_for_five_pieces_five_succeed(shop: Shop) ->
     assert len(list(cancellation.list_unpaid_orders(shop, shop.now().replace(year=2027)))) == 5
 
 
-def test_one_placement_sent_twice_at_once_is_one_order(shop: Shop, rival: Shop, wire: WireTap) -> None:
+def test_one_placement_sent_twice_at_once_is_one_order(shop: ShopContext, rival: ShopContext, wire: WireTap) -> None:
     theirs: list[PlacedOrder] = []
     wire.reply_next(
         "TransactWriteItems", run_before_sending(lambda: theirs.append(place_order_as(rival, ANN, "k", mug=2)))
@@ -83,7 +83,7 @@ def test_one_placement_sent_twice_at_once_is_one_order(shop: Shop, rival: Shop, 
     assert available_by_part(shop) == [8]
 
 
-def test_one_placement_by_eight_threads_is_one_order(shop: Shop) -> None:
+def test_one_placement_by_eight_threads_is_one_order(shop: ShopContext) -> None:
     placed = run_in_threads(8, lambda _: place_order_as(shop, ANN, "k", mug=2), range(8))
     assert len({each.order.order_id for each in placed}) == 1
     assert [each.replayed for each in placed].count(False) == 1
@@ -91,7 +91,7 @@ def test_one_placement_by_eight_threads_is_one_order(shop: Shop) -> None:
 
 
 def test_an_order_whose_goods_leave_a_part_meanwhile_takes_them_from_another(
-    shop: Shop, rival: Shop, wire: WireTap
+    shop: ShopContext, rival: ShopContext, wire: WireTap
 ) -> None:
     create_stocked_product(shop, "vase", 40, parts=4)
     wire.reply_next("TransactWriteItems", *[run_before_sending(lambda: place_order_as(rival, BOB, "k", vase=8))])
@@ -100,7 +100,9 @@ def test_an_order_whose_goods_leave_a_part_meanwhile_takes_them_from_another(
     assert sum(available_by_part(shop, "vase")) == 40 - 25 - 8
 
 
-def test_pieces_that_change_parts_faster_than_the_retries_end_as_busy(shop: Shop, rival: Shop, wire: WireTap) -> None:
+def test_pieces_that_change_parts_faster_than_the_retries_end_as_busy(
+    shop: ShopContext, rival: ShopContext, wire: WireTap
+) -> None:
     create_older_product(shop, "vase", 10, parts=2)
     first = hash_to_bucket(derive_order_id(shop, ANN.id, "k"), 2)
 
@@ -117,7 +119,7 @@ def test_pieces_that_change_parts_faster_than_the_retries_end_as_busy(shop: Shop
     place(shop, "k", vase=10)
 
 
-def orders_of(shop: Shop, product_id: str) -> list[int]:
+def orders_of(shop: ShopContext, product_id: str) -> list[int]:
     """How many of a product each order holds that has not given them back."""
     found = [
         get_order(shop, it.order_id) for it in cancellation.list_unpaid_orders(shop, shop.now().replace(year=2027))
@@ -125,7 +127,7 @@ def orders_of(shop: Shop, product_id: str) -> list[int]:
     return [order.lines[product_id].quantity for order in found if product_id in order.lines]
 
 
-def test_threads_that_take_from_all_parts_at_once_sell_each_one_once(shop: Shop) -> None:
+def test_threads_that_take_from_all_parts_at_once_sell_each_one_once(shop: ShopContext) -> None:
     create_stocked_product(shop, "vase", 40, parts=4)
 
     def try_it(number: int) -> int:
@@ -143,11 +145,11 @@ def test_threads_that_take_from_all_parts_at_once_sell_each_one_once(shop: Shop)
 
 # conservation -------------------------------------------------------------------------------------------------------
 @pytest.fixture(scope="module")
-def fresh(lasting_table: Callable[[], str], dynamodb: "DynamoDBClient") -> Shop:
+def fresh(lasting_table: Callable[[], str], dynamodb: "DynamoDBClient") -> ShopContext:
     """One shop for all examples; each sells products of its own."""
     clock = ManualClock()
     table = Table(dynamodb, lasting_table(), ROWS_BY_TYPE, clock=clock, sleep=clock.sleep)
-    made = Shop(table=table, new_id=str, pepper=lambda: b"pepper")
+    made = ShopContext(table=table, new_id=str, pepper=lambda: b"pepper")
     open_shop(made)
     return made
 
@@ -169,7 +171,7 @@ STEPS = st.lists(
 class Trade:
     """A product and a discount code, the orders placed for them, and the received and returned pieces."""
 
-    shop: Shop
+    shop: ShopContext
     name: str
     received: int
     orders: dict[str, Order] = field(default_factory=dict)
@@ -232,7 +234,7 @@ class Trade:
 @given(STEPS, st.integers(1, 4), st.integers(0, 20), st.booleans())
 @settings(max_examples=many(30, 10))
 def test_goods_and_redemptions_are_neither_made_nor_lost(
-    fresh: Shop, steps: list[tuple[str, int]], parts: int, stock: int, backorder: bool
+    fresh: ShopContext, steps: list[tuple[str, int]], parts: int, stock: int, backorder: bool
 ) -> None:
     number = next(EXAMPLES)
     trade = Trade(fresh, f"p{number}", stock)
@@ -246,7 +248,9 @@ def test_goods_and_redemptions_are_neither_made_nor_lost(
         trade.must_add_up(backorder=backorder)
 
 
-def test_a_cancel_and_a_lapse_at_once_give_the_goods_back_once(shop: Shop, rival: Shop, wire: WireTap) -> None:
+def test_a_cancel_and_a_lapse_at_once_give_the_goods_back_once(
+    shop: ShopContext, rival: ShopContext, wire: WireTap
+) -> None:
     order = place(shop, mug=3)
     wire.reply_next("TransactWriteItems", run_before_sending(lambda: cancellation.lapse_order(rival, order.order_id)))
     with pytest.raises(CommandRejected):
@@ -254,7 +258,7 @@ def test_a_cancel_and_a_lapse_at_once_give_the_goods_back_once(shop: Shop, rival
     assert available_by_part(shop) == [10]
 
 
-def test_two_cancels_at_once_give_the_goods_back_once(shop: Shop, rival: Shop, wire: WireTap) -> None:
+def test_two_cancels_at_once_give_the_goods_back_once(shop: ShopContext, rival: ShopContext, wire: WireTap) -> None:
     order = place(shop, mug=3)
     wire.reply_next(
         "TransactWriteItems", run_before_sending(lambda: cancellation.cancel_order(rival, ANN, order.order_id))
@@ -263,7 +267,7 @@ def test_two_cancels_at_once_give_the_goods_back_once(shop: Shop, rival: Shop, w
     assert available_by_part(shop) == [10]
 
 
-def test_a_command_keeps_attributes_that_it_does_not_know(shop: Shop) -> None:
+def test_a_command_keeps_attributes_that_it_does_not_know(shop: ShopContext) -> None:
     order = place(shop)
     shop.table.client.update_item(
         TableName=shop.table.name,

@@ -12,7 +12,7 @@ from functions.model.errors import WrongState
 from functions.model.patterns import PAYMENT_BY_ID, REFUND_BY_ID
 from functions.shop import accounts, cancellation, refunds
 from functions.shop.refund_processing import ProviderRefundEvent, process_refund, record_refund
-from functions.shop.shop import Shop
+from functions.shop.shop import ShopContext
 from tests.support.actors import ANN, STAFF, archive_order, get_order, place, report_dispute, report_payment
 from tests.support.credit_actions import balance
 from tests.support.payment_provider import FakeProvider, provider_behaving
@@ -20,7 +20,7 @@ from tests.support.wire_tap import WireTap, run_before_sending
 
 
 @pytest.fixture
-def order(shop: Shop) -> Order:
+def order(shop: ShopContext) -> Order:
     """Paid with 25.00 by card, of which 10.00 are to be given back."""
     placed = place(shop)
     report_payment(shop, placed)
@@ -28,26 +28,26 @@ def order(shop: Shop) -> Order:
     return get_order(shop, placed.order_id)
 
 
-def refund_of(shop: Shop, order: Order, refund_id: str = "pi_1-1") -> Refund:
+def refund_of(shop: ShopContext, order: Order, refund_id: str = "pi_1-1") -> Refund:
     found = shop.table.get(REFUND_BY_ID, order_id=order.order_id, refund_id=refund_id)
     assert found is not None
     return found
 
 
-def payment_of(shop: Shop, order: Order, payment_id: str = "pi_1") -> Payment:
+def payment_of(shop: ShopContext, order: Order, payment_id: str = "pi_1") -> Payment:
     found = shop.table.get(PAYMENT_BY_ID, order_id=order.order_id, payment_id=payment_id)
     assert found is not None
     return found
 
 
-def told(shop: Shop, order: Order, status: Any, number: int = 1, **changed: Any) -> dict[str, Any]:
+def told(shop: ShopContext, order: Order, status: Any, number: int = 1, **changed: Any) -> dict[str, Any]:
     """The provider reports the first refund."""
     values: dict[str, Any] = {"refund_id": "pi_1-1", "attempt": 1, "provider_id": "re_1", "reason": None}
     values |= {"event_id": f"evt_refund_{number}", "order_id": order.order_id, "status": status}
     return record_refund(shop, ProviderRefundEvent(**values | changed)).result
 
 
-def test_a_pending_refund_is_finished_by_the_webhook(shop: Shop, order: Order) -> None:
+def test_a_pending_refund_is_finished_by_the_webhook(shop: ShopContext, order: Order) -> None:
     settled = process_refund(shop, provider_behaving("pending"), order.order_id, "pi_1-1")
     assert settled is not None
     assert (settled.status, settled.provider_id) == ("SENT", "re_1")
@@ -56,7 +56,9 @@ def test_a_pending_refund_is_finished_by_the_webhook(shop: Shop, order: Order) -
     assert payment_of(shop, order).refunded == 1000
 
 
-def test_the_webhook_may_be_faster_than_the_answer(shop: Shop, rival: Shop, order: Order, wire: WireTap) -> None:
+def test_the_webhook_may_be_faster_than_the_answer(
+    shop: ShopContext, rival: ShopContext, order: Order, wire: WireTap
+) -> None:
     provider = provider_behaving("pending")
     wire.reply_next("UpdateItem", run_before_sending(lambda: told(rival, order, "succeeded")))
     assert process_refund(shop, provider, order.order_id, "pi_1-1") is None
@@ -65,7 +67,7 @@ def test_the_webhook_may_be_faster_than_the_answer(shop: Shop, rival: Shop, orde
 
 @pytest.mark.parametrize("first", ["pending", "succeeded", "failed"])
 @pytest.mark.parametrize("then", ["pending", "succeeded", "failed"])
-def test_a_refund_goes_only_forward(shop: Shop, order: Order, first: str, then: str) -> None:
+def test_a_refund_goes_only_forward(shop: ShopContext, order: Order, first: str, then: str) -> None:
     told(shop, order, first)
     after_first = refund_of(shop, order)
     told(shop, order, then, number=2)
@@ -76,7 +78,7 @@ def test_a_refund_goes_only_forward(shop: Shop, order: Order, first: str, then: 
     assert payment_of(shop, order).refunded == (1000 if refund.status == "SUCCEEDED" else 0)
 
 
-def test_an_event_is_taken_once(shop: Shop, order: Order) -> None:
+def test_an_event_is_taken_once(shop: ShopContext, order: Order) -> None:
     told(shop, order, "succeeded")
     told(shop, order, "failed", number=2)
     refunds.retry_refund(shop, STAFF, order.order_id, "pi_1-1")
@@ -85,7 +87,7 @@ def test_an_event_is_taken_once(shop: Shop, order: Order) -> None:
     assert refund_of(shop, order) == before
 
 
-def test_money_of_a_failed_refund_can_be_refunded_again(shop: Shop, order: Order) -> None:
+def test_money_of_a_failed_refund_can_be_refunded_again(shop: ShopContext, order: Order) -> None:
     process_refund(shop, FakeProvider(), order.order_id, "pi_1-1")
     told(shop, order, "failed", reason="lost_or_stolen_card")
     refund, payment = refund_of(shop, order), payment_of(shop, order)
@@ -99,7 +101,9 @@ def test_money_of_a_failed_refund_can_be_refunded_again(shop: Shop, order: Order
 
 
 @pytest.mark.parametrize(("why", "status"), [("GOODWILL", "CAPTURED"), ("UNMATCHED", "UNMATCHED")])
-def test_a_payment_whose_whole_refund_failed_returns_to_its_former_status(shop: Shop, why: str, status: str) -> None:
+def test_a_payment_whose_whole_refund_failed_returns_to_its_former_status(
+    shop: ShopContext, why: str, status: str
+) -> None:
     placed = place(shop)
     if why == "UNMATCHED":
         report_payment(shop, placed, currency="USD")
@@ -113,7 +117,7 @@ def test_a_payment_whose_whole_refund_failed_returns_to_its_former_status(shop: 
     assert (payment_of(shop, placed).status, payment_of(shop, placed).refunded) == (status, 0)
 
 
-def test_events_of_another_attempt_change_nothing(shop: Shop, order: Order) -> None:
+def test_events_of_another_attempt_change_nothing(shop: ShopContext, order: Order) -> None:
     process_refund(shop, provider_behaving("failed"), order.order_id, "pi_1-1")
     refunds.retry_refund(shop, STAFF, order.order_id, "pi_1-1")
     before = refund_of(shop, order)
@@ -123,12 +127,12 @@ def test_events_of_another_attempt_change_nothing(shop: Shop, order: Order) -> N
     assert told(shop, order, "succeeded", number=9, attempt=2, provider_id="re_2")["status"] == "SUCCEEDED"
 
 
-def test_news_of_a_refund_that_is_not_ours_are_taken_and_nothing_is_done(shop: Shop, order: Order) -> None:
+def test_news_of_a_refund_that_is_not_ours_are_taken_and_nothing_is_done(shop: ShopContext, order: Order) -> None:
     assert told(shop, order, "succeeded", refund_id="other")["status"] is None
     assert refund_of(shop, order).status == "REQUESTED"
 
 
-def test_a_pending_refund_arrives_while_the_order_is_being_archived(shop: Shop, order: Order) -> None:
+def test_a_pending_refund_arrives_while_the_order_is_being_archived(shop: ShopContext, order: Order) -> None:
     process_refund(shop, provider_behaving("pending"), order.order_id, "pi_1-1")
     cancellation.cancel_order(shop, ANN, order.order_id)
     archive_order(shop, order.order_id)
@@ -143,7 +147,7 @@ def test_a_pending_refund_arrives_while_the_order_is_being_archived(shop: Shop, 
 
 # and disputes ---------------------------------------------------------------------------------------------------------
 @pytest.fixture
-def taken(shop: Shop, order: Order) -> Callable[[], None]:
+def taken(shop: ShopContext, order: Order) -> Callable[[], None]:
     """The customer's bank takes all that is left of the payment."""
 
     def take() -> None:
@@ -153,7 +157,7 @@ def taken(shop: Shop, order: Order) -> Callable[[], None]:
     return take
 
 
-def test_a_disputed_amount_is_not_refunded_too(shop: Shop, order: Order, taken: Callable[[], None]) -> None:
+def test_a_disputed_amount_is_not_refunded_too(shop: ShopContext, order: Order, taken: Callable[[], None]) -> None:
     taken()
     provider = FakeProvider()
     settled = process_refund(shop, provider, order.order_id, "pi_1-1")
@@ -166,7 +170,7 @@ def test_a_disputed_amount_is_not_refunded_too(shop: Shop, order: Order, taken: 
 
 
 def test_a_refund_made_before_the_dispute_is_found_although_its_answer_was_lost(
-    shop: Shop, order: Order, taken: Callable[[], None]
+    shop: ShopContext, order: Order, taken: Callable[[], None]
 ) -> None:
     provider = provider_behaving("answer lost")
     with pytest.raises(PaymentProviderUnavailable):
@@ -183,7 +187,7 @@ def test_a_refund_made_before_the_dispute_is_found_although_its_answer_was_lost(
 
 @pytest.mark.parametrize("then", ["succeeded", "failed"])
 def test_a_refund_in_flight_during_a_full_dispute_is_counted_and_leaves_nothing_to_refund(
-    shop: Shop, order: Order, taken: Callable[[], None], then: str
+    shop: ShopContext, order: Order, taken: Callable[[], None], then: str
 ) -> None:
     process_refund(shop, provider_behaving("pending"), order.order_id, "pi_1-1")
     taken()

@@ -14,7 +14,7 @@ from functions.model.patterns import ACCOUNT_BY_ID, PAYMENT_BY_ID, REFUND_BY_ID
 from functions.model.table import ACCOUNT, ROWS_BY_TYPE
 from functions.shop import accounts, cancellation, erasure, refunds
 from functions.shop.refund_processing import process_refund
-from functions.shop.shop import Shop
+from functions.shop.shop import ShopContext
 from tests.support import order_money
 from tests.support.actors import ANN, STAFF, get_order, place, report_payment
 from tests.support.credit_actions import balance, ledger, new_store_credit
@@ -26,7 +26,7 @@ HOUR = 3600
 
 
 @pytest.fixture
-def order(shop: Shop) -> Order:
+def order(shop: ShopContext) -> Order:
     """Paid with 25.00 by card, of which 10.00 are to be given back."""
     placed = place(shop)
     report_payment(shop, placed)
@@ -34,20 +34,20 @@ def order(shop: Shop) -> Order:
     return get_order(shop, placed.order_id)
 
 
-def refund_of(shop: Shop, order: Order, refund_id: str = "pi_1-1") -> Refund:
+def refund_of(shop: ShopContext, order: Order, refund_id: str = "pi_1-1") -> Refund:
     found = shop.table.get(REFUND_BY_ID, order_id=order.order_id, refund_id=refund_id)
     assert found is not None
     return found
 
 
-def payment_of(shop: Shop, order: Order, payment_id: str = "pi_1") -> Payment:
+def payment_of(shop: ShopContext, order: Order, payment_id: str = "pi_1") -> Payment:
     found = shop.table.get(PAYMENT_BY_ID, order_id=order.order_id, payment_id=payment_id)
     assert found is not None
     return found
 
 
 # to the provider ------------------------------------------------------------------------------------------------------
-def test_a_refund_by_the_provider_is_written_with_its_payment(shop: Shop, order: Order, wire: WireTap) -> None:
+def test_a_refund_by_the_provider_is_written_with_its_payment(shop: ShopContext, order: Order, wire: WireTap) -> None:
     provider = FakeProvider()
     wire.clear()
     settled = process_refund(shop, provider, order.order_id, "pi_1-1")
@@ -66,14 +66,14 @@ def test_a_refund_by_the_provider_is_written_with_its_payment(shop: Shop, order:
     assert get_order(shop, order.order_id) == order, "it was counted when it was decided"
 
 
-def test_a_payment_of_which_all_is_given_back_is_refunded(shop: Shop, order: Order) -> None:
+def test_a_payment_of_which_all_is_given_back_is_refunded(shop: ShopContext, order: Order) -> None:
     refunds.refund_order(shop, STAFF, "the rest", order.order_id, 1500)
     for number in (1, 2):
         process_refund(shop, FakeProvider(), order.order_id, f"pi_1-{number}")
     assert (payment_of(shop, order).status, payment_of(shop, order).refunded) == ("REFUNDED", 2500)
 
 
-def test_a_finished_refund_is_not_repeated(shop: Shop, order: Order, wire: WireTap) -> None:
+def test_a_finished_refund_is_not_repeated(shop: ShopContext, order: Order, wire: WireTap) -> None:
     provider = FakeProvider()
     process_refund(shop, provider, order.order_id, "pi_1-1")
     wire.clear()
@@ -85,7 +85,7 @@ def test_a_finished_refund_is_not_repeated(shop: Shop, order: Order, wire: WireT
 
 @pytest.mark.parametrize("trouble", ["answer lost", "unavailable"])
 def test_after_a_temporary_error_the_retry_has_the_same_key_and_pays_once(
-    shop: Shop, order: Order, trouble: Any
+    shop: ShopContext, order: Order, trouble: Any
 ) -> None:
     provider = provider_behaving(trouble)
     with pytest.raises(PaymentProviderUnavailable):
@@ -98,7 +98,7 @@ def test_after_a_temporary_error_the_retry_has_the_same_key_and_pays_once(
 
 
 def test_a_crash_between_the_providers_answer_and_our_write_gives_the_money_back_once(
-    shop: Shop, order: Order, wire: WireTap
+    shop: ShopContext, order: Order, wire: WireTap
 ) -> None:
     class Crashed(BaseException):
         """The process ends."""
@@ -117,7 +117,9 @@ def test_a_crash_between_the_providers_answer_and_our_write_gives_the_money_back
     assert (payment_of(shop, order).refunded, refund_of(shop, order).status) == (1000, "SUCCEEDED")
 
 
-def test_a_write_with_a_lost_answer_is_recognized_as_done(shop: Shop, order: Order, patient_wire: WireTap) -> None:
+def test_a_write_with_a_lost_answer_is_recognized_as_done(
+    shop: ShopContext, order: Order, patient_wire: WireTap
+) -> None:
     provider = FakeProvider()
     table = Table(patient_wire.client, shop.table.name, ROWS_BY_TYPE, clock=shop.table.clock, sleep=shop.table.sleep)
     patient = replace(shop, table=table)
@@ -127,7 +129,7 @@ def test_a_write_with_a_lost_answer_is_recognized_as_done(shop: Shop, order: Ord
 
 
 def test_two_workers_with_the_same_refund_give_it_back_once(
-    shop: Shop, rival: Shop, order: Order, wire: WireTap
+    shop: ShopContext, rival: ShopContext, order: Order, wire: WireTap
 ) -> None:
     provider = FakeProvider()
     wire.reply_next(
@@ -138,7 +140,9 @@ def test_two_workers_with_the_same_refund_give_it_back_once(
     assert (payment_of(shop, order).refunded, payment_of(shop, order).version) == (1000, 2)
 
 
-def test_two_refunds_of_one_payment_at_once_both_count(shop: Shop, rival: Shop, order: Order, wire: WireTap) -> None:
+def test_two_refunds_of_one_payment_at_once_both_count(
+    shop: ShopContext, rival: ShopContext, order: Order, wire: WireTap
+) -> None:
     refunds.refund_order(shop, STAFF, "more", order.order_id, 500)
     provider = FakeProvider()
     wire.reply_next(
@@ -148,13 +152,13 @@ def test_two_refunds_of_one_payment_at_once_both_count(shop: Shop, rival: Shop, 
     assert payment_of(shop, order).refunded == provider.refunded_amount("pi_1") == 1500
 
 
-def test_conflicts_are_retried(shop: Shop, order: Order, wire: WireTap) -> None:
+def test_conflicts_are_retried(shop: ShopContext, order: Order, wire: WireTap) -> None:
     wire.reply_next("TransactWriteItems", *[transaction_cancelled_reply("TransactionConflict", "None")] * 4)
     process_refund(shop, FakeProvider(), order.order_id, "pi_1-1")
     assert payment_of(shop, order).refunded == 1000
 
 
-def test_a_permanently_rejected_refund_fails_with_the_providers_code(shop: Shop, order: Order) -> None:
+def test_a_permanently_rejected_refund_fails_with_the_providers_code(shop: ShopContext, order: Order) -> None:
     settled = process_refund(shop, provider_behaving(REFUSED), order.order_id, "pi_1-1")
     assert settled == refund_of(shop, order)
     assert (settled.status, settled.reason) == ("FAILED", "charge_already_refunded")
@@ -162,14 +166,14 @@ def test_a_permanently_rejected_refund_fails_with_the_providers_code(shop: Shop,
     assert get_order(shop, order.order_id) == order, "it is still to be given back: a person must look"
 
 
-def test_a_refund_that_the_provider_reports_as_failed_is_failed(shop: Shop, order: Order) -> None:
+def test_a_refund_that_the_provider_reports_as_failed_is_failed(shop: ShopContext, order: Order) -> None:
     settled = process_refund(shop, provider_behaving("failed"), order.order_id, "pi_1-1")
     assert settled is not None
     assert (settled.status, settled.provider_id, settled.reason) == ("FAILED", "re_1", "expired_or_canceled_card")
 
 
 def test_an_old_refund_request_is_searched_at_the_provider_before_it_is_repeated(
-    shop: Shop, order: Order, clock: ManualClock
+    shop: ShopContext, order: Order, clock: ManualClock
 ) -> None:
     provider = provider_behaving("answer lost")
     provider.clock = clock
@@ -183,7 +187,7 @@ def test_an_old_refund_request_is_searched_at_the_provider_before_it_is_repeated
 
 @pytest.mark.parametrize(("hours", "looks"), [(20, False), (20.1, True)])
 def test_a_key_is_trusted_for_twenty_hours(
-    shop: Shop, order: Order, clock: ManualClock, hours: float, looks: bool
+    shop: ShopContext, order: Order, clock: ManualClock, hours: float, looks: bool
 ) -> None:
     provider = FakeProvider()
     clock.sleep(hours * HOUR)
@@ -192,7 +196,7 @@ def test_a_key_is_trusted_for_twenty_hours(
     assert provider.refunded_amount("pi_1") == 1000
 
 
-def test_an_attempt_before_the_last_is_not_taken_for_it(shop: Shop, order: Order, clock: ManualClock) -> None:
+def test_an_attempt_before_the_last_is_not_taken_for_it(shop: ShopContext, order: Order, clock: ManualClock) -> None:
     provider = provider_behaving("failed")
     process_refund(shop, provider, order.order_id, "pi_1-1")
     refunds.retry_refund(shop, STAFF, order.order_id, "pi_1-1")
@@ -202,7 +206,7 @@ def test_an_attempt_before_the_last_is_not_taken_for_it(shop: Shop, order: Order
     assert (refund_of(shop, order).status, refund_of(shop, order).provider_id) == ("SUCCEEDED", "re_2")
 
 
-def test_without_its_payment_nothing_is_given_back(shop: Shop, order: Order) -> None:
+def test_without_its_payment_nothing_is_given_back(shop: ShopContext, order: Order) -> None:
     shop.table.batch_delete([PAYMENT_BY_ID.rows[0].key(order_id=order.order_id, payment_id="pi_1")])
     provider = FakeProvider()
     with pytest.raises(NotFound):
@@ -212,7 +216,7 @@ def test_without_its_payment_nothing_is_given_back(shop: Shop, order: Order) -> 
 
 # onto a credit account ------------------------------------------------------------------------------------------------
 def test_store_credit_is_opened_credited_and_the_refund_done_in_one_transaction(
-    shop: Shop, order: Order, wire: WireTap
+    shop: ShopContext, order: Order, wire: WireTap
 ) -> None:
     refunds.refund_order(shop, STAFF, "credit", order.order_id, 500, "credit")
     provider = FakeProvider()
@@ -231,7 +235,7 @@ def test_store_credit_is_opened_credited_and_the_refund_done_in_one_transaction(
     assert balance(shop, account_id) == 500
 
 
-def test_a_gift_card_payment_is_refunded_to_the_card(shop: Shop) -> None:
+def test_a_gift_card_payment_is_refunded_to_the_card(shop: ShopContext) -> None:
     placed = place(shop)
     order = order_money.pay_in_parts(shop, placed, 1000, 1500)
     cancellation.cancel_order(shop, ANN, order.order_id)
@@ -242,7 +246,7 @@ def test_a_gift_card_payment_is_refunded_to_the_card(shop: Shop) -> None:
         assert (refund.status, balance(shop, refund.account_id)) == ("SUCCEEDED", refund.amount)
 
 
-def test_two_workers_credit_once(shop: Shop, rival: Shop, order: Order, wire: WireTap) -> None:
+def test_two_workers_credit_once(shop: ShopContext, rival: ShopContext, order: Order, wire: WireTap) -> None:
     refunds.refund_order(shop, STAFF, "credit", order.order_id, 500, "credit")
     wire.reply_next(
         "TransactWriteItems",
@@ -252,7 +256,9 @@ def test_two_workers_credit_once(shop: Shop, rival: Shop, order: Order, wire: Wi
     assert balance(shop, accounts.store_credit_account_id(shop, "ann", "EUR")) == 500
 
 
-def test_an_account_that_moves_meanwhile_is_read_again(shop: Shop, rival: Shop, order: Order, wire: WireTap) -> None:
+def test_an_account_that_moves_meanwhile_is_read_again(
+    shop: ShopContext, rival: ShopContext, order: Order, wire: WireTap
+) -> None:
     for key in ("one", "two"):
         refunds.refund_order(shop, STAFF, key, order.order_id, 500, "credit")
     wire.reply_next(
@@ -265,7 +271,9 @@ def test_an_account_that_moves_meanwhile_is_read_again(shop: Shop, rival: Shop, 
 
 
 @pytest.mark.parametrize("had_some", [False, True])
-def test_a_refund_to_the_credit_of_an_erased_customer_waits_for_staff(shop: Shop, order: Order, had_some: bool) -> None:
+def test_a_refund_to_the_credit_of_an_erased_customer_waits_for_staff(
+    shop: ShopContext, order: Order, had_some: bool
+) -> None:
     refunds.refund_order(shop, STAFF, "credit", order.order_id, 500, "credit")
     if had_some:
         new_store_credit(shop, 100)
@@ -279,7 +287,7 @@ def test_a_refund_to_the_credit_of_an_erased_customer_waits_for_staff(shop: Shop
 
 
 def test_a_customer_who_is_erased_at_the_same_time_gets_no_credit(
-    shop: Shop, rival: Shop, order: Order, wire: WireTap
+    shop: ShopContext, rival: ShopContext, order: Order, wire: WireTap
 ) -> None:
     refunds.refund_order(shop, STAFF, "credit", order.order_id, 500, "credit")
     wire.reply_next("TransactWriteItems", run_before_sending(lambda: erasure.erase_customer(rival, ANN, ANN.id)))
@@ -288,7 +296,7 @@ def test_a_customer_who_is_erased_at_the_same_time_gets_no_credit(
     assert shop.table.get(ACCOUNT_BY_ID, account_id=accounts.store_credit_account_id(shop, "ann", "EUR")) is None
 
 
-def test_an_account_that_cannot_take_it_fails_the_refund(shop: Shop, order: Order) -> None:
+def test_an_account_that_cannot_take_it_fails_the_refund(shop: ShopContext, order: Order) -> None:
     refunds.refund_order(shop, STAFF, "credit", order.order_id, 500, "credit")
     full = Account(
         account_id=accounts.store_credit_account_id(shop, "ann", "EUR"),

@@ -13,7 +13,7 @@ from functions.dynamodb.errors import TableBusy
 from functions.model.errors import IdempotencyKeyReused, InvalidInput, NotAllowed, NotFound, TooMuch, WrongState
 from functions.model.patterns import PAYMENTS_OF_ORDER
 from functions.shop import accounts, cancellation, erasure, refund_processing, refunds
-from functions.shop.shop import Shop
+from functions.shop.shop import ShopContext
 from tests.support import order_money
 from tests.support.actors import (
     ANN,
@@ -40,7 +40,7 @@ STATES = (
 )  # fmt: skip
 
 
-def paid(shop: Shop, key: str = "key-1", *amounts: int) -> str:
+def paid(shop: ShopContext, key: str = "key-1", *amounts: int) -> str:
     """An order of 25.00 that was paid by card, in one part if nothing is said; its id."""
     order = place(shop, key)
     for number, amount in enumerate(amounts or (order.total,)):
@@ -49,14 +49,14 @@ def paid(shop: Shop, key: str = "key-1", *amounts: int) -> str:
     return order.order_id
 
 
-def give(shop: Shop, order_id: str, amount: int, key: str = "sorry", **more: Any) -> dict[str, Any]:
+def give(shop: ShopContext, order_id: str, amount: int, key: str = "sorry", **more: Any) -> dict[str, Any]:
     """Staff gives some back."""
     return refunds.refund_order(shop, STAFF, key, order_id, amount, **more).result
 
 
 # out of goodwill ------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("status", STATES)
-def test_staff_gives_some_back_in_one_transaction_with_the_order(shop: Shop, wire: WireTap, status: str) -> None:
+def test_staff_gives_some_back_in_one_transaction_with_the_order(shop: ShopContext, wire: WireTap, status: str) -> None:
     before = advance_to_status(shop, place(shop), status)
     known = {refund.refund_id for refund in order_money.refunds(shop, before.order_id)}
     wire.clear()
@@ -76,7 +76,7 @@ def test_staff_gives_some_back_in_one_transaction_with_the_order(shop: Shop, wir
 
 
 @pytest.mark.parametrize("status", ["PENDING", "ARCHIVING"])
-def test_f8_nothing_is_given_back_in_another_state(shop: Shop, status: str) -> None:
+def test_f8_nothing_is_given_back_in_another_state(shop: ShopContext, status: str) -> None:
     order = advance_to_status(shop, place(shop), status)
     with pytest.raises(WrongState) as refusal:
         give(shop, order.order_id, 1)
@@ -84,14 +84,14 @@ def test_f8_nothing_is_given_back_in_another_state(shop: Shop, status: str) -> N
 
 
 @pytest.mark.parametrize("status", ["CANCELLED", "LAPSED", "RETURNED"])
-def test_of_an_order_that_gave_all_back_nothing_is_left(shop: Shop, status: str) -> None:
+def test_of_an_order_that_gave_all_back_nothing_is_left(shop: ShopContext, status: str) -> None:
     order = advance_to_status(shop, place(shop), status)
     with pytest.raises(TooMuch) as refusal:
         give(shop, order.order_id, 1)
     assert refusal.value.most == 0
 
 
-def test_a_refund_is_repeatable_by_its_key_and_only_for_the_same(shop: Shop) -> None:
+def test_a_refund_is_repeatable_by_its_key_and_only_for_the_same(shop: ShopContext) -> None:
     order_id = paid(shop)
     first = give(shop, order_id, 500)
     again = refunds.refund_order(shop, STAFF, "sorry", order_id, 500)
@@ -104,7 +104,7 @@ def test_a_refund_is_repeatable_by_its_key_and_only_for_the_same(shop: Shop) -> 
 
 
 @pytest.mark.parametrize(("amount", "most"), [(2501, 2500), (10**12, 2500)])
-def test_a_refund_above_the_paid_amount_is_rejected(shop: Shop, amount: int, most: int) -> None:
+def test_a_refund_above_the_paid_amount_is_rejected(shop: ShopContext, amount: int, most: int) -> None:
     order_id = paid(shop)
     with pytest.raises(TooMuch) as refusal:
         give(shop, order_id, amount)
@@ -117,14 +117,14 @@ def test_a_refund_above_the_paid_amount_is_rejected(shop: Shop, amount: int, mos
 
 
 @pytest.mark.parametrize("amount", [0, -1])
-def test_an_amount_of_zero_or_less_cannot_be_refunded(shop: Shop, amount: int) -> None:
+def test_an_amount_of_zero_or_less_cannot_be_refunded(shop: ShopContext, amount: int) -> None:
     order_id = paid(shop)
     with pytest.raises(InvalidInput) as refusal:
         give(shop, order_id, amount)
     assert refusal.value.field == "amount"
 
 
-def test_money_comes_from_the_latest_payment_first(shop: Shop, clock: Any) -> None:
+def test_money_comes_from_the_latest_payment_first(shop: ShopContext, clock: Any) -> None:
     order = place(shop)
     for number, amount in enumerate((700, 800, 1000)):
         report_payment(shop, order, event_id=f"evt_{number}", payment_id=f"pi_{number}", amount=amount)
@@ -140,7 +140,9 @@ def test_money_comes_from_the_latest_payment_first(shop: Shop, clock: Any) -> No
 
 
 @pytest.mark.parametrize("minutes", [(0, 0, 0), (0, 1, 2), (2, 1, 0), (1, 0, 1)], ids=str)
-def test_the_clocks_of_payments_change_no_amount_of_a_refund(shop: Shop, clock: Any, minutes: tuple[int, ...]) -> None:
+def test_the_clocks_of_payments_change_no_amount_of_a_refund(
+    shop: ShopContext, clock: Any, minutes: tuple[int, ...]
+) -> None:
     order, start = place(shop), clock.now
     brought = {"pi_0": 700, "pi_1": 800, "pi_2": 1000}
     for number, (payment_id, amount) in enumerate(brought.items()):
@@ -154,7 +156,7 @@ def test_the_clocks_of_payments_change_no_amount_of_a_refund(shop: Shop, clock: 
     assert back == brought, "each payment was refunded exactly"
 
 
-def test_many_refunds_at_once_never_give_back_more_than_was_paid(shop: Shop) -> None:
+def test_many_refunds_at_once_never_give_back_more_than_was_paid(shop: ShopContext) -> None:
     order_id = paid(shop)
     found = run_concurrently(*[lambda key=str(n): give(shop, order_id, 700, key=key) for n in range(6)])
     assert sorted(type(one).__name__ for one in found) == ["TooMuch"] * 3 + ["dict"] * 3
@@ -162,7 +164,7 @@ def test_many_refunds_at_once_never_give_back_more_than_was_paid(shop: Shop) -> 
 
 
 def test_a_refund_concurrent_with_the_cancel_is_part_of_the_refunded_amount(
-    shop: Shop, rival: Shop, wire: WireTap
+    shop: ShopContext, rival: ShopContext, wire: WireTap
 ) -> None:
     order_id = paid(shop)
     wire.reply_next("TransactWriteItems", run_before_sending(lambda: give(rival, order_id, 700)))
@@ -174,7 +176,7 @@ def test_a_refund_concurrent_with_the_cancel_is_part_of_the_refunded_amount(
     assert order_money.refunded_total(shop, order_id) == 2500
 
 
-def test_goodwill_can_be_store_credit_of_a_registered_customer(shop: Shop) -> None:
+def test_goodwill_can_be_store_credit_of_a_registered_customer(shop: ShopContext) -> None:
     order_id = paid(shop)
     give(shop, order_id, 500, to="credit")
     (refund,) = order_money.refunds(shop, order_id)
@@ -182,7 +184,7 @@ def test_goodwill_can_be_store_credit_of_a_registered_customer(shop: Shop) -> No
 
 
 @pytest.mark.parametrize("caller", [ANN, BOB, WAREHOUSE])
-def test_only_staff_gives_back(shop: Shop, caller: Any) -> None:
+def test_only_staff_gives_back(shop: ShopContext, caller: Any) -> None:
     order_id = paid(shop)
     for act in (
         lambda: refunds.refund_order(shop, caller, "key", order_id, 1),
@@ -193,14 +195,14 @@ def test_only_staff_gives_back(shop: Shop, caller: Any) -> None:
             act()
 
 
-def test_an_unknown_order_cannot_be_refunded(shop: Shop) -> None:
+def test_an_unknown_order_cannot_be_refunded(shop: ShopContext) -> None:
     with pytest.raises(NotFound):
         give(shop, "none-such", 1)
 
 
 # money that matched nothing -------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("place_of", ["no order", "a stub", "another currency"])
-def test_money_that_matched_nothing_is_given_back_whole(shop: Shop, place_of: str) -> None:
+def test_money_that_matched_nothing_is_given_back_whole(shop: ShopContext, place_of: str) -> None:
     order = place(shop)
     changed: dict[str, Any] = {}
     if place_of == "no order":
@@ -229,7 +231,7 @@ def test_money_that_matched_nothing_is_given_back_whole(shop: Shop, place_of: st
         refunds.refund_payment(shop, STAFF, "once more", id, "pi_1")
 
 
-def test_money_that_counts_for_an_order_goes_back_through_the_order(shop: Shop) -> None:
+def test_money_that_counts_for_an_order_goes_back_through_the_order(shop: ShopContext) -> None:
     order_id = paid(shop)
     with pytest.raises(WrongState) as refusal:
         refunds.refund_payment(shop, STAFF, "back", order_id, "pi_key-1_0")
@@ -238,7 +240,7 @@ def test_money_that_counts_for_an_order_goes_back_through_the_order(shop: Shop) 
         refunds.refund_payment(shop, STAFF, "back", order_id, "pi_other")
 
 
-def test_money_that_matched_nothing_is_given_back_once_though_two_try(shop: Shop) -> None:
+def test_money_that_matched_nothing_is_given_back_once_though_two_try(shop: ShopContext) -> None:
     order = place(shop)
     report_payment(shop, order, order_id="none-such")
     acts = [lambda key=str(n): refunds.refund_payment(shop, STAFF, key, "none-such", "pi_1") for n in range(4)]
@@ -246,7 +248,7 @@ def test_money_that_matched_nothing_is_given_back_once_though_two_try(shop: Shop
     assert len(order_money.refunds(shop, "none-such")) == 1
 
 
-def test_nothing_is_added_beside_an_order_that_is_being_archived(shop: Shop) -> None:
+def test_nothing_is_added_beside_an_order_that_is_being_archived(shop: ShopContext) -> None:
     order = advance_to_status(shop, place(shop), "CANCELLED")
     report_payment(shop, order, currency="USD")
     archive_order(shop, order.order_id)
@@ -255,7 +257,7 @@ def test_nothing_is_added_beside_an_order_that_is_being_archived(shop: Shop) -> 
 
 
 # again ----------------------------------------------------------------------------------------------------------------
-def failed(shop: Shop, *amounts: int) -> str:
+def failed(shop: ShopContext, *amounts: int) -> str:
     """A paid order, of which 5.00 could not be given back; its id."""
     order_id = paid(shop, "key-1", *amounts)
     give(shop, order_id, 500)
@@ -265,7 +267,7 @@ def failed(shop: Shop, *amounts: int) -> str:
     return order_id
 
 
-def test_a_refund_that_failed_is_tried_again_under_another_key(shop: Shop, clock: Any) -> None:
+def test_a_refund_that_failed_is_tried_again_under_another_key(shop: ShopContext, clock: Any) -> None:
     order_id = failed(shop)
     clock.sleep(60)
     again = refunds.retry_refund(shop, STAFF, order_id, "pi_key-1_0-1")
@@ -281,7 +283,7 @@ def test_a_refund_that_failed_is_tried_again_under_another_key(shop: Shop, clock
     assert (refusal.value.what, refusal.value.state) == ("refund", "SUCCEEDED")
 
 
-def test_a_refund_that_failed_can_go_to_store_credit_and_back_to_the_card(shop: Shop) -> None:
+def test_a_refund_that_failed_can_go_to_store_credit_and_back_to_the_card(shop: ShopContext) -> None:
     order_id = failed(shop)
     again = refunds.retry_refund(shop, STAFF, order_id, "pi_key-1_0-1", "credit")
     assert again.account_id == accounts.store_credit_account_id(shop, "ann", "EUR")
@@ -289,7 +291,7 @@ def test_a_refund_that_failed_can_go_to_store_credit_and_back_to_the_card(shop: 
     assert accounts.get_account(shop, ANN, again.account_id).balance == 500
 
 
-def test_a_refund_to_the_credit_of_a_forgotten_customer_fails_and_can_go_back_to_the_card(shop: Shop) -> None:
+def test_a_refund_to_the_credit_of_a_forgotten_customer_fails_and_can_go_back_to_the_card(shop: ShopContext) -> None:
     order_id = failed(shop)
     again = refunds.retry_refund(shop, STAFF, order_id, "pi_key-1_0-1", "credit")
     erasure.erase_customer(shop, ANN, "ann")
@@ -303,7 +305,7 @@ def test_a_refund_to_the_credit_of_a_forgotten_customer_fails_and_can_go_back_to
 
 
 @pytest.mark.parametrize("fails_first", [False, True])
-def test_yen_that_become_store_credit_stay_yen(shop: Shop, fails_first: bool) -> None:
+def test_yen_that_become_store_credit_stay_yen(shop: ShopContext, fails_first: bool) -> None:
     create_stocked_product(shop, "kin", 5, price=4980, currency="JPY")
     order = place(shop, "yen", kin=1)
     report_payment(shop, order)
@@ -317,7 +319,7 @@ def test_yen_that_become_store_credit_stay_yen(shop: Shop, fails_first: bool) ->
     assert (refund.currency, account.currency, account.balance) == ("JPY", "JPY", 980)
 
 
-def test_money_of_an_unknown_customer_cannot_become_store_credit(shop: Shop) -> None:
+def test_money_of_an_unknown_customer_cannot_become_store_credit(shop: ShopContext) -> None:
     report_payment(shop, place(shop), order_id="none-such")
     refunds.refund_payment(shop, STAFF, "back", "none-such", "pi_1")
     refund_processing.process_refund(shop, provider_behaving(REFUSED), "none-such", "pi_1-1")
@@ -329,7 +331,7 @@ def test_money_of_an_unknown_customer_cannot_become_store_credit(shop: Shop) -> 
 
 @pytest.mark.parametrize("command", ["retry", "refund"])
 def test_a_refund_that_an_archive_overtakes_is_not_written(
-    shop: Shop, rival: Shop, wire: WireTap, command: str
+    shop: ShopContext, rival: ShopContext, wire: WireTap, command: str
 ) -> None:
     """Otherwise the archive, which has listed the items of the order, would delete it."""
     order = advance_to_status(shop, place(shop), "CANCELLED")
@@ -347,7 +349,7 @@ def test_a_refund_that_an_archive_overtakes_is_not_written(
     assert [one.status for one in order_money.refunds(shop, order.order_id)] == ["FAILED"] * (command == "retry")
 
 
-def test_a_refund_that_did_not_fail_is_not_tried_again(shop: Shop) -> None:
+def test_a_refund_that_did_not_fail_is_not_tried_again(shop: ShopContext) -> None:
     order_id = paid(shop)
     give(shop, order_id, 500)
     with pytest.raises(WrongState):
@@ -357,7 +359,7 @@ def test_a_refund_that_did_not_fail_is_not_tried_again(shop: Shop) -> None:
 
 
 # reading --------------------------------------------------------------------------------------------------------------
-def test_refunds_are_shown_to_the_customer_of_the_order_and_to_staff(shop: Shop) -> None:
+def test_refunds_are_shown_to_the_customer_of_the_order_and_to_staff(shop: ShopContext) -> None:
     order_id = paid(shop)
     give(shop, order_id, 500)
     for caller in (ANN, STAFF):
@@ -371,7 +373,7 @@ def test_refunds_are_shown_to_the_customer_of_the_order_and_to_staff(shop: Shop)
     assert refunds.list_refunds_of_order(shop, STAFF, "none-such", 10, None).items == ()
 
 
-def test_refunds_of_an_archived_order_lie_in_the_archive(shop: Shop) -> None:
+def test_refunds_of_an_archived_order_lie_in_the_archive(shop: ShopContext) -> None:
     order = advance_to_status(shop, place(shop), "CANCELLED")
     archive_order(shop, order.order_id, to_stub=True)
     with pytest.raises(WrongState):
@@ -387,7 +389,7 @@ def test_refunds_of_an_archived_order_lie_in_the_archive(shop: Shop) -> None:
     ends=st.booleans(),
 )
 def test_every_combination_of_refunds_and_payments_adds_up(
-    shop: Shop, amounts: list[int], asked: list[Any], of_credit: bool, ends: bool
+    shop: ShopContext, amounts: list[int], asked: list[Any], of_credit: bool, ends: bool
 ) -> None:
     key = shop.new_id()
     create_stocked_product(shop, key, 1, price=sum(amounts))

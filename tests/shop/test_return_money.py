@@ -16,7 +16,7 @@ from functions.shop.accounts import store_credit_account_id
 from functions.shop.erasure import erase_customer
 from functions.shop.placing import RequestedLine, place_order
 from functions.shop.refunds import refund_order
-from functions.shop.shop import Shop
+from functions.shop.shop import ShopContext
 from tests.shop.test_discounts import bought, offer
 from tests.support.actors import ANN, HOME_ADDRESS, STAFF, available_by_part, create_stocked_product, get_order, place
 from tests.support.order_money import deliver_order, pay_in_parts, refunded_total, refunds, return_pieces
@@ -24,7 +24,7 @@ from tests.support.scale import many
 from tests.support.tapped_client import ManualClock
 
 
-def test_each_payment_gets_back_no_more_than_it_brought_the_latest_first(shop: Shop, clock: ManualClock) -> None:
+def test_each_payment_gets_back_no_more_than_it_brought_the_latest_first(shop: ShopContext, clock: ManualClock) -> None:
     placed = place(shop, mug=2)
     pay_in_parts(shop, placed, 700)
     clock.sleep(60)
@@ -36,7 +36,7 @@ def test_each_payment_gets_back_no_more_than_it_brought_the_latest_first(shop: S
     assert refunded_total(shop, order.order_id) == 2500
 
 
-def test_the_money_goes_onto_the_customers_store_credit_if_that_is_asked(shop: Shop) -> None:
+def test_the_money_goes_onto_the_customers_store_credit_if_that_is_asked(shop: ShopContext) -> None:
     order = deliver_order(shop, pay_in_parts(shop, place(shop, mug=2), 700, 1800))
     return_pieces(shop, order, mug=2, to="credit")
     found = refunds(shop, order.order_id)
@@ -44,7 +44,7 @@ def test_the_money_goes_onto_the_customers_store_credit_if_that_is_asked(shop: S
     assert refunded_total(shop, order.order_id) == 2500
 
 
-def test_a_return_of_an_erased_customer_cannot_become_store_credit(shop: Shop) -> None:
+def test_a_return_of_an_erased_customer_cannot_become_store_credit(shop: ShopContext) -> None:
     order = deliver_order(shop, place(shop, mug=2))
     erase_customer(shop, ANN, ANN.id)
     with pytest.raises(NotFound) as refusal:
@@ -53,7 +53,7 @@ def test_a_return_of_an_erased_customer_cannot_become_store_credit(shop: Shop) -
     assert return_pieces(shop, order, mug=1).result["amount"] == 1250
 
 
-def test_shipping_is_given_back_once_and_only_if_that_is_asked(shop: Shop) -> None:
+def test_shipping_is_given_back_once_and_only_if_that_is_asked(shop: ShopContext) -> None:
     shop = replace(shop, shipping={"EUR": 490})
     order = deliver_order(shop, place(shop, mug=4))
     assert order.total == 5490
@@ -64,7 +64,7 @@ def test_shipping_is_given_back_once_and_only_if_that_is_asked(shop: Shop) -> No
     assert refunded_total(shop, order.order_id) == 5490
 
 
-def test_the_shipping_cost_is_kept_unless_staff_refund_it(shop: Shop) -> None:
+def test_the_shipping_cost_is_kept_unless_staff_refund_it(shop: ShopContext) -> None:
     shop = replace(shop, shipping={"EUR": 490})
     order = deliver_order(shop, place(shop, mug=1))
     return_pieces(shop, order, mug=1)
@@ -73,7 +73,7 @@ def test_the_shipping_cost_is_kept_unless_staff_refund_it(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize("shipping", [0, 490])
-def test_returned_goods_are_worth_their_paid_price_with_the_discount(shop: Shop, shipping: int) -> None:
+def test_returned_goods_are_worth_their_paid_price_with_the_discount(shop: ShopContext, shipping: int) -> None:
     shop = replace(shop, shipping={"EUR": shipping})
     create_stocked_product(shop, "pin", 10, price=333)
     offer(shop, percent=7)
@@ -85,7 +85,7 @@ def test_returned_goods_are_worth_their_paid_price_with_the_discount(shop: Shop,
     assert refunded_total(shop, order.order_id) == order.total
 
 
-def test_goods_that_cost_nothing_are_returned_without_a_refund(shop: Shop) -> None:
+def test_goods_that_cost_nothing_are_returned_without_a_refund(shop: ShopContext) -> None:
     offer(shop, percent=100)
     order = deliver_order(shop, bought(shop, "SPRING", mug=2))
     assert return_pieces(shop, order, mug=2).result["amount"] == 0
@@ -93,7 +93,7 @@ def test_goods_that_cost_nothing_are_returned_without_a_refund(shop: Shop) -> No
     assert available_by_part(shop) == [10]
 
 
-def test_no_more_is_given_back_than_is_kept(shop: Shop) -> None:
+def test_no_more_is_given_back_than_is_kept(shop: ShopContext) -> None:
     shop = replace(shop, shipping={"EUR": 490})
     order = deliver_order(shop, place(shop, mug=2))
     refund_order(shop, STAFF, "out of kindness", order.order_id, 1000)
@@ -105,7 +105,7 @@ def test_no_more_is_given_back_than_is_kept(shop: Shop) -> None:
     assert refunded_total(shop, order.order_id) == 2990
 
 
-def test_a_return_refunds_at_most_the_amount_that_the_order_still_has(shop: Shop) -> None:
+def test_a_return_refunds_at_most_the_amount_that_the_order_still_has(shop: ShopContext) -> None:
     order = deliver_order(shop, place(shop, mug=2))
     spent = replace(order, refunded=2000, version=order.version + 1)
     shop.table.write(update(ORDER, order, spent))
@@ -113,7 +113,7 @@ def test_a_return_refunds_at_most_the_amount_that_the_order_still_has(shop: Shop
     assert get_order(shop, order.order_id).refunded == order.paid
 
 
-def test_an_amount_that_the_bank_took_back_is_not_refunded_too(shop: Shop) -> None:
+def test_an_amount_that_the_bank_took_back_is_not_refunded_too(shop: ShopContext) -> None:
     order = deliver_order(shop, place(shop, mug=2))
     (payment,) = shop.table.query(PAYMENTS_OF_ORDER, order_id=order.order_id).items
     shop.table.write(update(PAYMENT, payment, apply_payment_command(payment, "dispute", shop.now_instant())))
@@ -124,7 +124,7 @@ def test_an_amount_that_the_bank_took_back_is_not_refunded_too(shop: Shop) -> No
 
 @settings(max_examples=many(30, 10))
 @given(data=st.data())
-def test_all_returns_together_refund_the_paid_amount(shop: Shop, data: st.DataObject) -> None:
+def test_all_returns_together_refund_the_paid_amount(shop: ShopContext, data: st.DataObject) -> None:
     shop = replace(shop, shipping={"EUR": data.draw(st.integers(0, 500), label="shipping")})
     number = shop.new_id()
     percent = data.draw(st.integers(0, 100), label="percent")
@@ -158,7 +158,7 @@ def test_all_returns_together_refund_the_paid_amount(shop: Shop, data: st.DataOb
     assert available_by_part(shop, "cup") == [stock[0][0] + wanted["cup"]]
 
 
-def with_it(shop: Shop, id: str, price: int) -> None:
+def with_it(shop: ShopContext, id: str, price: int) -> None:
     """A product in plenty, for sale once: the examples of a test share the shop."""
     try:
         create_stocked_product(shop, id, 10_000, price=price)

@@ -27,7 +27,7 @@ from functions.shop import archive as shop_archive
 from functions.shop import returns
 from functions.shop.idempotency import IdempotentResult
 from functions.shop.placing import MAX_PRODUCTS, RequestedLine, place_order
-from functions.shop.shop import Shop
+from functions.shop.shop import ShopContext
 from tests.shop.test_discounts import offer
 from tests.support.actors import (
     ANN,
@@ -61,18 +61,18 @@ DAY = 24 * 60 * 60
 
 
 @pytest.fixture
-def order(shop: Shop) -> Order:
+def order(shop: ShopContext) -> Order:
     """Two mugs and three pots, delivered."""
     return advance_to_status(shop, place(shop, mug=2, pot=3), "DELIVERED")
 
 
-def everything(shop: Shop) -> Any:
+def everything(shop: ShopContext) -> Any:
     return shop.table.client.scan(TableName=shop.table.name)["Items"]
 
 
 # returned pieces ------------------------------------------------------------------------------------------------------
 def test_a_part_that_comes_back_is_counted_restocked_and_refunded_in_one_transaction(
-    shop: Shop, order: Order, wire: WireTap, clock: ManualClock
+    shop: ShopContext, order: Order, wire: WireTap, clock: ManualClock
 ) -> None:
     clock.sleep(60)
     wire.clear()
@@ -113,7 +113,7 @@ def test_a_part_that_comes_back_is_counted_restocked_and_refunded_in_one_transac
     }
 
 
-def test_an_order_is_returned_when_the_last_piece_is_back(shop: Shop, order: Order) -> None:
+def test_an_order_is_returned_when_the_last_piece_is_back(shop: ShopContext, order: Order) -> None:
     return_pieces(shop, order, "one", mug=2, pot=2)
     assert get_order(shop, order.order_id).status == "PARTIALLY_RETURNED"
     return_pieces(shop, order, "two", pot=1)
@@ -122,7 +122,7 @@ def test_an_order_is_returned_when_the_last_piece_is_back(shop: Shop, order: Ord
     assert (available_by_part(shop), available_by_part(shop, "pot")) == ([10], [10])
 
 
-def test_damaged_returned_pieces_are_refunded_but_not_restocked(shop: Shop, order: Order) -> None:
+def test_damaged_returned_pieces_are_refunded_but_not_restocked(shop: ShopContext, order: Order) -> None:
     lines = {"mug": returns.ReturnedGoods(2, restock=False), "pot": returns.ReturnedGoods(1, restock=True)}
     returns.return_goods(shop, STAFF, "k", order.order_id, lines)
     assert (available_by_part(shop), available_by_part(shop, "pot")) == ([8], [8])
@@ -131,7 +131,7 @@ def test_damaged_returned_pieces_are_refunded_but_not_restocked(shop: Shop, orde
     assert (kept.quantities, kept.restocked) == ({"mug": 2, "pot": 1}, {"pot": 1})
 
 
-def test_a_return_puts_the_end_of_the_order_off(shop: Shop, order: Order, clock: ManualClock) -> None:
+def test_a_return_puts_the_end_of_the_order_off(shop: ShopContext, order: Order, clock: ManualClock) -> None:
     (before,) = expiry_markers(shop, order.order_id)
     clock.sleep(10 * DAY)
     return_pieces(shop, order, "one", mug=1)
@@ -144,7 +144,9 @@ def test_a_return_puts_the_end_of_the_order_off(shop: Shop, order: Order, clock:
     assert expiry_markers(shop, order.order_id)[0].ttl == moved.ttl, "it is written again if it was gone"
 
 
-def test_a_new_expiry_replaces_an_expired_one_that_still_exists(shop: Shop, order: Order, clock: ManualClock) -> None:
+def test_a_new_expiry_replaces_an_expired_one_that_still_exists(
+    shop: ShopContext, order: Order, clock: ManualClock
+) -> None:
     hasty = replace(shop, closed_order_days=0, return_window_days=400)  # settings that were changed meanwhile
     clock.sleep(396 * DAY)
     return_pieces(hasty, order, mug=1)
@@ -157,7 +159,7 @@ def test_a_new_expiry_replaces_an_expired_one_that_still_exists(shop: Shop, orde
     ["PENDING", "PAID", "FULFILLING", "CANCEL_REQUESTED", "PARTIALLY_SHIPPED", "CUT_REQUESTED", "SHIPPED", "CANCELLED",
      "LAPSED", "RETURNED", "ARCHIVING"],
 )  # fmt: skip
-def test_f8_only_delivered_goods_can_be_returned(shop: Shop, status: str) -> None:
+def test_f8_only_delivered_goods_can_be_returned(shop: ShopContext, status: str) -> None:
     before = advance_to_status(shop, place(shop, mug=2), status)
     contents = everything(shop)
     with pytest.raises(WrongState) as refusal:
@@ -166,7 +168,7 @@ def test_f8_only_delivered_goods_can_be_returned(shop: Shop, status: str) -> Non
     assert everything(shop) == contents
 
 
-def test_an_order_can_be_returned_until_its_window_ends(shop: Shop, order: Order, clock: ManualClock) -> None:
+def test_an_order_can_be_returned_until_its_window_ends(shop: ShopContext, order: Order, clock: ManualClock) -> None:
     assert order.delivered_at == moment()
     clock.now += timedelta(days=30, milliseconds=-1)
     assert return_pieces(shop, order, "in time", mug=1).result["amount"] == 1250
@@ -184,7 +186,7 @@ def test_an_order_can_be_returned_until_its_window_ends(shop: Shop, order: Order
     [({"mug": 3}, "mug", 2), ({"mug": 1, "pot": 4}, "pot", 3), ({"vase": 1}, "vase", 0)],
 )
 def test_no_more_comes_back_than_was_delivered(
-    shop: Shop, order: Order, quantities: dict[str, int], field: str, most: int
+    shop: ShopContext, order: Order, quantities: dict[str, int], field: str, most: int
 ) -> None:
     contents = everything(shop)
     with pytest.raises(TooMuch) as refusal:
@@ -197,7 +199,7 @@ def test_no_more_comes_back_than_was_delivered(
     assert (refusal.value.field, refusal.value.most) == ("mug", 0)
 
 
-def test_a_return_has_at_least_one_piece(shop: Shop, order: Order) -> None:
+def test_a_return_has_at_least_one_piece(shop: ShopContext, order: Order) -> None:
     with pytest.raises(InvalidInput) as refusal:
         return_pieces(shop, order)
     assert refusal.value.field == "lines"
@@ -207,7 +209,7 @@ def test_a_return_has_at_least_one_piece(shop: Shop, order: Order) -> None:
         assert refusal.value.field == "quantity"
 
 
-def test_only_the_warehouse_and_staff_take_goods_back(shop: Shop, order: Order) -> None:
+def test_only_the_warehouse_and_staff_take_goods_back(shop: ShopContext, order: Order) -> None:
     lines = {"mug": returns.ReturnedGoods(1, restock=True)}
     for caller in (ANN, BOB):
         with pytest.raises(NotAllowed):
@@ -218,7 +220,7 @@ def test_only_the_warehouse_and_staff_take_goods_back(shop: Shop, order: Order) 
 
 
 # said again, and at once ----------------------------------------------------------------------------------------------
-def test_a_return_is_made_once_for_each_key(shop: Shop, order: Order) -> None:
+def test_a_return_is_made_once_for_each_key(shop: ShopContext, order: Order) -> None:
     first = return_pieces(shop, order, mug=1)
     contents = everything(shop)
     again = return_pieces(shop, order, mug=1)
@@ -236,13 +238,15 @@ def test_a_return_is_made_once_for_each_key(shop: Shop, order: Order) -> None:
     assert refunded_total(shop, order.order_id) == 2500
 
 
-def test_a_refused_return_does_not_burn_its_key(shop: Shop, order: Order) -> None:
+def test_a_refused_return_does_not_burn_its_key(shop: ShopContext, order: Order) -> None:
     with pytest.raises(TooMuch):
         return_pieces(shop, order, mug=3)
     assert not return_pieces(shop, order, mug=2).replayed
 
 
-def test_a_return_whose_answer_is_lost_has_been_made_all_the_same(shop: Shop, order: Order, wire: WireTap) -> None:
+def test_a_return_whose_answer_is_lost_has_been_made_all_the_same(
+    shop: ShopContext, order: Order, wire: WireTap
+) -> None:
     wire.reply_next("TransactWriteItems", lose_response)
     with pytest.raises(ReadTimeoutError):
         return_pieces(shop, order, mug=1)
@@ -250,7 +254,7 @@ def test_a_return_whose_answer_is_lost_has_been_made_all_the_same(shop: Shop, or
     assert (again.replayed, refunded_total(shop, order.order_id), available_by_part(shop)) == (True, 1250, [9])
 
 
-def test_of_two_concurrent_returns_of_the_last_piece_one_succeeds(shop: Shop) -> None:
+def test_of_two_concurrent_returns_of_the_last_piece_one_succeeds(shop: ShopContext) -> None:
     for number in range(5):
         order = advance_to_status(shop, place(shop, f"k{number}", mug=1), "DELIVERED")
         found = run_concurrently(
@@ -261,7 +265,9 @@ def test_of_two_concurrent_returns_of_the_last_piece_one_succeeds(shop: Shop) ->
         assert (refunded_total(shop, order.order_id), available_by_part(shop)) == (1250, [10])
 
 
-def test_a_return_that_comes_between_is_counted(shop: Shop, rival: Shop, order: Order, wire: WireTap) -> None:
+def test_a_return_that_comes_between_is_counted(
+    shop: ShopContext, rival: ShopContext, order: Order, wire: WireTap
+) -> None:
     wire.reply_next(
         "TransactWriteItems", run_before_sending(lambda: return_pieces(rival, order, "rival", mug=1, pot=3))
     )
@@ -273,7 +279,7 @@ def test_a_return_that_comes_between_is_counted(shop: Shop, rival: Shop, order: 
 
 @pytest.mark.parametrize("faster", ["return", "archive"])
 def test_a_return_concurrent_with_the_archive_is_accepted_or_the_order_is_archived(
-    shop: Shop, rival: Shop, order: Order, wire: WireTap, clock: ManualClock, faster: str
+    shop: ShopContext, rival: ShopContext, order: Order, wire: WireTap, clock: ManualClock, faster: str
 ) -> None:
     copy_order(shop, order)
     lie_in_wait = replace(shop, return_window_days=400)
@@ -297,13 +303,13 @@ def test_a_return_concurrent_with_the_archive_is_accepted_or_the_order_is_archiv
         assert (refusal.value.state, refunds(shop, order.order_id)) == ("ARCHIVING", [])
 
 
-def copy_order(shop: Shop, order: Order) -> None:
+def copy_order(shop: ShopContext, order: Order) -> None:
     """Write the summary of an order, as the copies Lambda does after the other copies."""
     (summary,) = order_summary(order)
     shop.table.write(put_if_newer(ORDER_SUMMARY, summary))
 
 
-def test_the_largest_return_there_can_be_is_one_transaction(shop: Shop, wire: WireTap) -> None:
+def test_the_largest_return_there_can_be_is_one_transaction(shop: ShopContext, wire: WireTap) -> None:
     offer(shop, percent=1, limit=1)
     ids = [f"p{number}" for number in range(MAX_PRODUCTS)]
     for id in ids:
@@ -323,7 +329,7 @@ def test_the_largest_return_there_can_be_is_one_transaction(shop: Shop, wire: Wi
 
 
 # reading --------------------------------------------------------------------------------------------------------------
-def test_returns_are_shown_to_the_customer_of_the_order_and_to_staff(shop: Shop, order: Order) -> None:
+def test_returns_are_shown_to_the_customer_of_the_order_and_to_staff(shop: ShopContext, order: Order) -> None:
     for key in ("one", "two"):
         return_pieces(shop, order, key, mug=1)
     for caller in (ANN, STAFF):
@@ -340,7 +346,7 @@ def test_returns_are_shown_to_the_customer_of_the_order_and_to_staff(shop: Shop,
     assert wrong.value.state == "ARCHIVED"
 
 
-def test_goods_go_back_to_a_part_of_the_stock_they_came_from(shop: Shop) -> None:
+def test_goods_go_back_to_a_part_of_the_stock_they_came_from(shop: ShopContext) -> None:
     create_stocked_product(shop, "vase", 8, parts=4)
     order = deliver_order(shop, place(shop, vase=5))
     before = sum(available_by_part(shop, "vase"))
@@ -349,7 +355,7 @@ def test_goods_go_back_to_a_part_of_the_stock_they_came_from(shop: Shop) -> None
     assert sum(part.received for part in get_stock(shop, "vase")) == 8
 
 
-def test_one_key_never_gives_the_returns_of_two_orders_the_same_id(shop: Shop, order: Order) -> None:
+def test_one_key_never_gives_the_returns_of_two_orders_the_same_id(shop: ShopContext, order: Order) -> None:
     other = advance_to_status(shop, place(shop, "key-2", mug=1), "DELIVERED")
     first = return_pieces(shop, order, mug=1).result["return_id"]
     for image in everything(shop):
@@ -359,7 +365,7 @@ def test_one_key_never_gives_the_returns_of_two_orders_the_same_id(shop: Shop, o
     assert first != second, "totals count each return by its id"
 
 
-def test_a_key_that_made_a_return_long_ago_makes_no_other(shop: Shop, order: Order, clock: ManualClock) -> None:
+def test_a_key_that_made_a_return_long_ago_makes_no_other(shop: ShopContext, order: Order, clock: ManualClock) -> None:
     patient = replace(shop, return_window_days=2 * COMMAND_DAYS)
     return_pieces(patient, order, mug=1)
     clock.sleep((COMMAND_DAYS + 1) * DAY)

@@ -16,7 +16,7 @@ from functions.model.table import REVIEW
 from functions.shop import reviews, shipments
 from functions.shop.erasure import erase_customer
 from functions.shop.fulfilment import fulfil_order
-from functions.shop.shop import Caller, Shop
+from functions.shop.shop import Caller, ShopContext
 from tests.support.actors import (
     ANN,
     BOB,
@@ -37,25 +37,25 @@ from tests.support.wire_tap import WireTap, lose_response, run_before_sending
 
 
 @pytest.fixture
-def bought(shop: Shop, wire: WireTap) -> str:
+def bought(shop: ShopContext, wire: WireTap) -> str:
     """An order of Ann's that was delivered: two mugs."""
     order = advance_to_status(shop, place(shop), "DELIVERED")
     wire.clear()
     return order.order_id
 
 
-def write(shop: Shop, order_id: str, stars: int = 5, text: str = "Keeps warm.", caller: Caller = ANN) -> Review:
+def write(shop: ShopContext, order_id: str, stars: int = 5, text: str = "Keeps warm.", caller: Caller = ANN) -> Review:
     return reviews.write_review(shop, caller, "mug", order_id, stars, text)
 
 
-def shown(shop: Shop, product_id: str = "mug") -> list[tuple[str, int, str]]:
+def shown(shop: ShopContext, product_id: str = "mug") -> list[tuple[str, int, str]]:
     found = reviews.list_reviews_of_product(shop, product_id, 100, None).items
     return [(review.customer_id, review.stars, review.text) for review in found]
 
 
 # who may --------------------------------------------------------------------------------------------------------------
 def test_a_buyer_reviews_a_delivered_product_with_one_read_and_one_write(
-    shop: Shop, wire: WireTap, bought: str
+    shop: ShopContext, wire: WireTap, bought: str
 ) -> None:
     written = write(shop, bought)
     assert wire.operations == ["BatchGetItem", "PutItem"]
@@ -68,7 +68,7 @@ NOT_YET = ["PENDING", "PAID", "FULFILLING", "CANCEL_REQUESTED", "PARTIALLY_SHIPP
 
 
 @pytest.mark.parametrize("status", NOT_YET)
-def test_an_undelivered_product_cannot_be_reviewed(shop: Shop, status: str) -> None:
+def test_an_undelivered_product_cannot_be_reviewed(shop: ShopContext, status: str) -> None:
     order = advance_to_status(shop, place(shop), status)
     with pytest.raises(NotBought):
         write(shop, order.order_id)
@@ -76,12 +76,12 @@ def test_an_undelivered_product_cannot_be_reviewed(shop: Shop, status: str) -> N
 
 
 @pytest.mark.parametrize("status", ["DELIVERED", "PARTIALLY_RETURNED", "RETURNED"])
-def test_a_buyer_who_has_or_returned_the_product_may_review_it(shop: Shop, status: str) -> None:
+def test_a_buyer_who_has_or_returned_the_product_may_review_it(shop: ShopContext, status: str) -> None:
     order = advance_to_status(shop, place(shop), status)
     assert write(shop, order.order_id).stars == 5
 
 
-def test_a_review_requires_one_delivered_piece_of_the_product_itself(shop: Shop) -> None:
+def test_a_review_requires_one_delivered_piece_of_the_product_itself(shop: ShopContext) -> None:
     order = place(shop, mug=2, pot=1)
     advance_to_status(shop, order, "FULFILLING")
     ship_part_then_cancel(shop, order.order_id, {"mug": 1})
@@ -94,14 +94,14 @@ def test_a_review_requires_one_delivered_piece_of_the_product_itself(shop: Shop)
 
 
 @pytest.mark.parametrize("product_id", ["pot", "nothing"])
-def test_a_product_outside_the_order_cannot_be_reviewed(shop: Shop, bought: str, product_id: str) -> None:
+def test_a_product_outside_the_order_cannot_be_reviewed(shop: ShopContext, bought: str, product_id: str) -> None:
     with pytest.raises(NotBought):
         reviews.write_review(shop, ANN, product_id, bought, 5, "")
 
 
 @pytest.mark.parametrize("caller", [BOB, replace(STAFF, id="bob"), replace(WAREHOUSE, id="bob")], ids=str)
 def test_an_order_of_another_customer_cannot_be_used_for_a_review_even_by_staff(
-    shop: Shop, bought: str, caller: Caller
+    shop: ShopContext, bought: str, caller: Caller
 ) -> None:
     with pytest.raises(NotFound) as refused:
         write(shop, bought, caller=caller)
@@ -111,19 +111,19 @@ def test_an_order_of_another_customer_cannot_be_used_for_a_review_even_by_staff(
     assert shown(shop) == []
 
 
-def test_a_user_without_registration_cannot_write_a_review(shop: Shop, bought: str) -> None:
+def test_a_user_without_registration_cannot_write_a_review(shop: ShopContext, bought: str) -> None:
     with pytest.raises(NotRegistered):
         write(shop, bought, caller=Caller("eve"))
 
 
-def test_an_erased_customer_leaves_no_review(shop: Shop, bought: str) -> None:
+def test_an_erased_customer_leaves_no_review(shop: ShopContext, bought: str) -> None:
     erase_customer(shop, ANN, ANN.id)
     with pytest.raises(NotRegistered):
         write(shop, bought)
     assert shown(shop) == []
 
 
-def test_for_an_archived_order_only_existing_reviews_can_be_changed(shop: Shop, bought: str) -> None:
+def test_for_an_archived_order_only_existing_reviews_can_be_changed(shop: ShopContext, bought: str) -> None:
     write(shop, bought)
     archive_order(shop, bought, to_stub=True)
     assert write(shop, bought, 2, "It broke.").stars == 2
@@ -134,7 +134,7 @@ def test_for_an_archived_order_only_existing_reviews_can_be_changed(shop: Shop, 
 
 
 # one each -------------------------------------------------------------------------------------------------------------
-def test_a_rewritten_review_changes_and_keeps_its_place(shop: Shop, clock: ManualClock, bought: str) -> None:
+def test_a_rewritten_review_changes_and_keeps_its_place(shop: ShopContext, clock: ManualClock, bought: str) -> None:
     first = write(shop, bought)
     clock.sleep(60)
     second = write(shop, bought, 3, "It stains.")
@@ -142,14 +142,14 @@ def test_a_rewritten_review_changes_and_keeps_its_place(shop: Shop, clock: Manua
     assert shown(shop) == [("ann", 3, "It stains.")]
 
 
-def test_an_unchanged_review_writes_nothing(shop: Shop, wire: WireTap, bought: str) -> None:
+def test_an_unchanged_review_writes_nothing(shop: ShopContext, wire: WireTap, bought: str) -> None:
     first = write(shop, bought)
     wire.clear()
     assert write(shop, bought) == first
     assert wire.operations == ["BatchGetItem"]
 
 
-def test_a_second_order_of_the_product_changes_the_same_review(shop: Shop, bought: str) -> None:
+def test_a_second_order_of_the_product_changes_the_same_review(shop: ShopContext, bought: str) -> None:
     again = place(shop, "again", mug=1)
     write(shop, bought)
     with pytest.raises(NotBought):
@@ -159,7 +159,7 @@ def test_a_second_order_of_the_product_changes_the_same_review(shop: Shop, bough
     assert shown(shop) == [("ann", 4, "Keeps warm.")]
 
 
-def test_two_concurrent_versions_of_a_review_are_stored_one_after_the_other(shop: Shop, bought: str) -> None:
+def test_two_concurrent_versions_of_a_review_are_stored_one_after_the_other(shop: ShopContext, bought: str) -> None:
     run_concurrently(*[partial(write, shop, bought, stars) for stars in (1, 2, 3)])
     ((_, stars, _),) = shown(shop)
     (review,) = reviews.list_reviews_by_customer(shop, ANN, "ann", 10, None).items
@@ -167,7 +167,7 @@ def test_two_concurrent_versions_of_a_review_are_stored_one_after_the_other(shop
 
 
 def test_a_change_concurrent_with_a_deletion_creates_a_new_review(
-    shop: Shop, rival: Shop, wire: WireTap, clock: ManualClock, bought: str
+    shop: ShopContext, rival: ShopContext, wire: WireTap, clock: ManualClock, bought: str
 ) -> None:
     first = write(shop, bought)
     clock.sleep(60)
@@ -177,7 +177,9 @@ def test_a_change_concurrent_with_a_deletion_creates_a_new_review(
 
 
 @pytest.mark.parametrize("operation", ["PutItem", "UpdateItem"])
-def test_a_lost_answer_makes_no_second_version(shop: Shop, patient_wire: WireTap, bought: str, operation: str) -> None:
+def test_a_lost_answer_makes_no_second_version(
+    shop: ShopContext, patient_wire: WireTap, bought: str, operation: str
+) -> None:
     if operation == "UpdateItem":
         write(shop, bought)
     shop.table.client = patient_wire.client
@@ -189,7 +191,7 @@ def test_a_lost_answer_makes_no_second_version(shop: Shop, patient_wire: WireTap
 # taken back -----------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("caller", [ANN, STAFF], ids=lambda caller: caller.id)
 def test_the_author_and_staff_can_delete_a_review_and_a_repeat_does_nothing(
-    shop: Shop, bought: str, caller: Caller
+    shop: ShopContext, bought: str, caller: Caller
 ) -> None:
     write(shop, bought)
     for _ in range(2):
@@ -200,7 +202,7 @@ def test_the_author_and_staff_can_delete_a_review_and_a_repeat_does_nothing(
 
 @pytest.mark.parametrize("caller", [BOB, WAREHOUSE], ids=lambda caller: caller.id)
 def test_other_customers_cannot_delete_a_review_or_list_the_reviews_of_a_customer(
-    shop: Shop, bought: str, caller: Caller
+    shop: ShopContext, bought: str, caller: Caller
 ) -> None:
     write(shop, bought)
     for product_id in ("mug", "pot"):
@@ -211,7 +213,7 @@ def test_other_customers_cannot_delete_a_review_or_list_the_reviews_of_a_custome
     assert len(shown(shop)) == 1
 
 
-def test_a_lost_answer_of_a_deletion_is_no_error(shop: Shop, patient_wire: WireTap, bought: str) -> None:
+def test_a_lost_answer_of_a_deletion_is_no_error(shop: ShopContext, patient_wire: WireTap, bought: str) -> None:
     write(shop, bought)
     shop.table.client = patient_wire.client
     patient_wire.reply_next("PutItem", lose_response)
@@ -219,7 +221,9 @@ def test_a_lost_answer_of_a_deletion_is_no_error(shop: Shop, patient_wire: WireT
     assert shown(shop) == []
 
 
-def test_a_review_written_after_a_deletion_has_a_new_change_id(shop: Shop, clock: ManualClock, bought: str) -> None:
+def test_a_review_written_after_a_deletion_has_a_new_change_id(
+    shop: ShopContext, clock: ManualClock, bought: str
+) -> None:
     first = write(shop, bought)
     clock.sleep(0.001)
     reviews.delete_review(shop, ANN, "mug", "ann")
@@ -238,7 +242,7 @@ def made(review: Review) -> Any:
 
 
 # lists ----------------------------------------------------------------------------------------------------------------
-def test_reviews_come_newest_first_and_once_page_after_page(shop: Shop, clock: ManualClock, bought: str) -> None:
+def test_reviews_come_newest_first_and_once_page_after_page(shop: ShopContext, clock: ManualClock, bought: str) -> None:
     sample = replace(SAMPLES[REVIEW], order_id=bought)
     for number in range(9):
         at = moment(number // 3)  # three at a time
@@ -264,13 +268,13 @@ def all_of(page_after: Callable[[str | None], QueryPage[Review]]) -> Iterator[Re
             return
 
 
-def test_a_return_after_the_review_leaves_it(shop: Shop, bought: str) -> None:
+def test_a_return_after_the_review_leaves_it(shop: ShopContext, bought: str) -> None:
     write(shop, bought)
     return_items(shop, bought, mug=2)
     assert len(shown(shop)) == 1
 
 
-def test_two_buyers_have_one_review_each(shop: Shop, bought: str) -> None:
+def test_two_buyers_have_one_review_each(shop: ShopContext, bought: str) -> None:
     write(shop, bought)
     bobs = place_order_as(shop, BOB, "k", mug=1).order
     assert isinstance(bobs, Order)

@@ -9,13 +9,13 @@ from functions.model.entities import PurchasedLine
 from functions.model.errors import NotAllowed, NotFound
 from functions.model.table import ORDER_SUMMARY, SALE
 from functions.shop.sales import list_purchases_of_customer, list_sales_of_product
-from functions.shop.shop import Shop
+from functions.shop.shop import ShopContext
 from tests.support.actors import ANN, BOB, STAFF, WAREHOUSE
 from tests.support.samples import SAMPLES, moment
 
 
 @pytest.fixture
-def sold(shop: Shop) -> Shop:
+def sold(shop: ShopContext) -> ShopContext:
     """A shop where Ann bought a mug each minute, four of them."""
     for number in range(4):
         sale = replace(SAMPLES[SALE], order_id=f"o{number}", placed_at=moment(number))
@@ -25,7 +25,7 @@ def sold(shop: Shop) -> Shop:
     return shop
 
 
-def test_sales_of_a_product_are_for_staff_and_in_a_range_that_is_half_open(sold: Shop) -> None:
+def test_sales_of_a_product_are_for_staff_and_in_a_range_that_is_half_open(sold: ShopContext) -> None:
     found = list_sales_of_product(sold, STAFF, "mug", moment(1), moment(3), 10, None)
     assert [sale.order_id for sale in found.items] == ["o2", "o1"]
     for caller in (ANN, WAREHOUSE):
@@ -33,7 +33,7 @@ def test_sales_of_a_product_are_for_staff_and_in_a_range_that_is_half_open(sold:
             list_sales_of_product(sold, caller, "mug", "", "", 10, None)
 
 
-def test_purchases_are_shown_to_their_customer_and_staff_in_a_half_open_range(sold: Shop) -> None:
+def test_purchases_are_shown_to_their_customer_and_staff_in_a_half_open_range(sold: ShopContext) -> None:
     for caller in (ANN, STAFF):
         found = list_purchases_of_customer(sold, caller, "ann", moment(1), moment(3), 10, None)
         assert [sale.order_id for sale in found.items] == ["o2", "o1"]
@@ -43,7 +43,7 @@ def test_purchases_are_shown_to_their_customer_and_staff_in_a_half_open_range(so
     assert list_purchases_of_customer(sold, BOB, "bob", "", "", 10, None).items == ()
 
 
-def test_a_sale_without_sold_pieces_is_not_listed(sold: Shop) -> None:
+def test_a_sale_without_sold_pieces_is_not_listed(sold: ShopContext) -> None:
     (sale,) = list_sales_of_product(sold, STAFF, "mug", moment(2), moment(3), 10, None).items
     sold.table.write(put_if_newer(SALE, replace(sale, quantity=0, version=sale.version + 1)))
     page = list_sales_of_product(sold, STAFF, "mug", "", "", 2, None)
@@ -52,7 +52,7 @@ def test_a_sale_without_sold_pieces_is_not_listed(sold: Shop) -> None:
     assert [one.order_id for one in rest.items] == ["o1", "o0"]
 
 
-def test_an_expired_sale_is_not_listed(sold: Shop) -> None:
+def test_an_expired_sale_is_not_listed(sold: ShopContext) -> None:
     (sale,) = list_sales_of_product(sold, STAFF, "mug", moment(2), moment(3), 10, None).items
     ended = replace(sale, ttl=int(sold.now().timestamp()), version=sale.version + 1)
     sold.table.write(put_if_newer(SALE, ended))
@@ -64,7 +64,7 @@ def test_an_expired_sale_is_not_listed(sold: Shop) -> None:
 
 
 @pytest.mark.parametrize("lines", [None, {"mug": PurchasedLine(name="Mug", quantity=0, price=1250)}])
-def test_an_order_without_sold_pieces_is_no_purchase(sold: Shop, lines: dict[str, PurchasedLine] | None) -> None:
+def test_an_order_without_sold_pieces_is_no_purchase(sold: ShopContext, lines: dict[str, PurchasedLine] | None) -> None:
     summary = replace(SAMPLES[ORDER_SUMMARY], order_id="o2", placed_at=moment(2), lines=lines, version=9)
     sold.table.write(put_if_newer(ORDER_SUMMARY, summary))
     page = list_purchases_of_customer(sold, ANN, "ann", "", "", 2, None)
@@ -73,7 +73,7 @@ def test_an_order_without_sold_pieces_is_no_purchase(sold: Shop, lines: dict[str
     assert [one.order_id for one in rest.items] == ["o1", "o0"]
 
 
-def test_a_purchase_shows_its_products_sorted_by_id_without_those_that_were_not_sold(sold: Shop) -> None:
+def test_a_purchase_shows_its_products_sorted_by_id_without_those_that_were_not_sold(sold: ShopContext) -> None:
     lines = {
         "pot": PurchasedLine(name="Pot", quantity=1, price=990, returned=1),
         "mug": PurchasedLine(name="Mug", quantity=2, price=1250),

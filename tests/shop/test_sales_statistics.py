@@ -11,14 +11,14 @@ from functions.model.errors import NotAllowed
 from functions.model.table import BEST_SELLER, SALES_MINUTE
 from functions.shop import sales_statistics
 from functions.shop.sales_statistics import MetricPoint
-from functions.shop.shop import Shop
+from functions.shop.shop import ShopContext
 from tests.support.actors import ANN, STAFF, WAREHOUSE
 from tests.support.samples import SAMPLES, TTL, moment
 
 SEASON = SAMPLES[BEST_SELLER].season
 
 
-def all_points(shop: Shop, limit: int, since: str = "", until: str = "") -> list[MetricPoint]:
+def all_points(shop: ShopContext, limit: int, since: str = "", until: str = "") -> list[MetricPoint]:
     found: list[MetricPoint] = []
     after = None
     while True:
@@ -34,7 +34,7 @@ def part(shard: int, minute: int, currency: str = "EUR", **changed: Any) -> Sale
     return SalesMinute(shard=str(shard), minute=moment(minute), currency=currency, **{**numbers, "ttl": TTL, **changed})
 
 
-def test_best_sellers_come_best_first_from_all_shards_page_after_page(shop: Shop) -> None:
+def test_best_sellers_come_best_first_from_all_shards_page_after_page(shop: ShopContext) -> None:
     for units in range(1, 31):
         one = replace(SAMPLES[BEST_SELLER], product_id=f"p{units:02}", units=units * 5)
         shop.table.write(put_if_absent(BEST_SELLER, one))
@@ -52,21 +52,21 @@ def test_best_sellers_come_best_first_from_all_shards_page_after_page(shop: Shop
     assert found == [(f"p{units:02}", units * 5) for units in range(30, 0, -1)]
 
 
-def test_f25_ten_sell_better_than_nine(shop: Shop) -> None:
+def test_f25_ten_sell_better_than_nine(shop: ShopContext) -> None:
     for product_id, units in (("nine", 9), ("ten", 10), ("hundred", 100)):
         shop.table.write(put_if_absent(BEST_SELLER, replace(SAMPLES[BEST_SELLER], product_id=product_id, units=units)))
     best = sales_statistics.list_best_sellers(shop, SEASON, 3, None).items
     assert [one.product_id for one in best] == ["hundred", "ten", "nine"]
 
 
-def test_a_product_with_more_returns_than_sales_is_not_listed(shop: Shop) -> None:
+def test_a_product_with_more_returns_than_sales_is_not_listed(shop: ShopContext) -> None:
     for product_id, units in (("sold", 1), ("evens out", 0), ("came back", -2)):
         shop.table.write(put_if_absent(BEST_SELLER, replace(SAMPLES[BEST_SELLER], product_id=product_id, units=units)))
     assert [one.product_id for one in sales_statistics.list_best_sellers(shop, SEASON, 10, None).items] == ["sold"]
     assert sales_statistics.list_units_of_product(shop, STAFF, "came back", 10, None).items[0].units == -2
 
 
-def test_a_product_shows_its_months_newest_first(shop: Shop) -> None:
+def test_a_product_shows_its_months_newest_first(shop: ShopContext) -> None:
     for season in ("2025-12", "2026-02", "2026-01"):
         shop.table.write(put_if_absent(BEST_SELLER, replace(SAMPLES[BEST_SELLER], season=season)))
     found = sales_statistics.list_units_of_product(shop, STAFF, "mug", 10, None).items
@@ -74,7 +74,7 @@ def test_a_product_shows_its_months_newest_first(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 5, 100])
-def test_the_parts_of_a_minute_are_one_point_wherever_a_page_ends(shop: Shop, limit: int) -> None:
+def test_the_parts_of_a_minute_are_one_point_wherever_a_page_ends(shop: ShopContext, limit: int) -> None:
     for minute in range(9):
         for shard in range(SALES_MINUTE_SHARDS.read):
             if minute % 3 or shard == minute % SALES_MINUTE_SHARDS.read:
@@ -89,7 +89,9 @@ def test_the_parts_of_a_minute_are_one_point_wherever_a_page_ends(shop: Shop, li
     assert found[1] == MetricPoint(moment(1), "EUR", orders=shards, units=units, revenue=100 * units)
 
 
-def test_f22_two_orders_of_one_minute_are_both_counted_and_f23_a_range_takes_its_first_minute_only(shop: Shop) -> None:
+def test_f22_two_orders_of_one_minute_are_both_counted_and_f23_a_range_takes_its_first_minute_only(
+    shop: ShopContext,
+) -> None:
     for minute in range(4):
         shop.table.write(put_if_absent(SALES_MINUTE, part(0, minute)), put_if_absent(SALES_MINUTE, part(3, minute)))
     found = all_points(shop, 10, since=moment(1), until=moment(3))
@@ -97,7 +99,7 @@ def test_f22_two_orders_of_one_minute_are_both_counted_and_f23_a_range_takes_its
 
 
 @pytest.mark.parametrize("limit", [1, 2, 5])
-def test_f26_expired_points_that_still_exist_are_ignored(shop: Shop, limit: int) -> None:
+def test_f26_expired_points_that_still_exist_are_ignored(shop: ShopContext, limit: int) -> None:
     for minute in range(40):
         for shard in range(SALES_MINUTE_SHARDS.read):
             # Those of one shard end later: the pages of the others are empty, and end elsewhere.
@@ -109,7 +111,7 @@ def test_f26_expired_points_that_still_exist_are_ignored(shop: Shop, limit: int)
     assert [point.orders for point in found] == [1] * 31 + [SALES_MINUTE_SHARDS.read] * 9
 
 
-def test_figures_are_for_staff(shop: Shop) -> None:
+def test_figures_are_for_staff(shop: ShopContext) -> None:
     for caller in (ANN, WAREHOUSE):
         with pytest.raises(NotAllowed):
             sales_statistics.list_best_sellers_with_units(shop, caller, SEASON, 10, None)

@@ -11,7 +11,7 @@ from functions.model.errors import NotAllowed, NotFound, WrongState
 from functions.model.table import ORDER, SHIPMENT
 from functions.shop import shipments
 from functions.shop.fulfilment import fulfil_order
-from functions.shop.shop import Caller, Shop
+from functions.shop.shop import Caller, ShopContext
 from local.dynamodb_engine import Engine
 from tests.support.actors import (
     ANN,
@@ -34,12 +34,12 @@ from tests.support.tapped_client import ManualClock
 from tests.support.wire_tap import WireTap, reply_with, run_before_sending
 
 
-def parcel_of(shop: Shop, order_id: str) -> Shipment:
+def parcel_of(shop: ShopContext, order_id: str) -> Shipment:
     (shipment,) = shipments.list_shipments_of_order(shop, STAFF, order_id)
     return shipment
 
 
-def dispatch(shop: Shop, order: Order, carrier: str = "dhl", number: str = "42") -> Shipment:
+def dispatch(shop: ShopContext, order: Order, carrier: str = "dhl", number: str = "42") -> Shipment:
     return shipments.dispatch_shipment(shop, WAREHOUSE, order.order_id, f"{order.order_id}-1", carrier, number)
 
 
@@ -48,7 +48,9 @@ def counted(order: Order, shipped: int, delivered: int = 0) -> dict[str, Line]:
     return {id: replace(line, shipped=shipped, delivered=delivered) for id, line in order.lines.items()}
 
 
-def test_a_paid_order_goes_to_the_warehouse_with_all_its_lines(shop: Shop, wire: WireTap, clock: ManualClock) -> None:
+def test_a_paid_order_goes_to_the_warehouse_with_all_its_lines(
+    shop: ShopContext, wire: WireTap, clock: ManualClock
+) -> None:
     order = advance_to_status(shop, place(shop, mug=2, pot=1), "PAID")
     clock.sleep(60)
     wire.clear()
@@ -79,7 +81,7 @@ def test_a_paid_order_goes_to_the_warehouse_with_all_its_lines(shop: Shop, wire:
         "PARTIALLY_RETURNED", "RETURNED", "ARCHIVING",
     ],
 )  # fmt: skip
-def test_f8_nothing_but_a_paid_order_goes_to_the_warehouse(shop: Shop, status: str) -> None:
+def test_f8_nothing_but_a_paid_order_goes_to_the_warehouse(shop: ShopContext, status: str) -> None:
     before = advance_to_status(shop, place(shop), status)
     sent = shipments.list_shipments_of_order(shop, STAFF, before.order_id)
     assert fulfil_order(shop, before.order_id) is None
@@ -87,7 +89,7 @@ def test_f8_nothing_but_a_paid_order_goes_to_the_warehouse(shop: Shop, status: s
     assert shipments.list_shipments_of_order(shop, STAFF, before.order_id) == sent
 
 
-def test_an_archived_or_missing_order_is_not_sent_to_the_warehouse(shop: Shop) -> None:
+def test_an_archived_or_missing_order_is_not_sent_to_the_warehouse(shop: ShopContext) -> None:
     order = advance_to_status(shop, place(shop), "CANCELLED")
     archive_order(shop, order.order_id, to_stub=True)
     assert fulfil_order(shop, order.order_id) is None
@@ -95,7 +97,7 @@ def test_an_archived_or_missing_order_is_not_sent_to_the_warehouse(shop: Shop) -
 
 
 def test_a_late_replica_neither_stops_nor_repeats_a_dispatch_or_a_delivery(
-    shop: Shop, wire: WireTap, engine: Engine
+    shop: ShopContext, wire: WireTap, engine: Engine
 ) -> None:
     order = advance_to_status(shop, place(shop), "PAID")
     with late_replica(wire.client, shop.table.name, engine.dynamodb()):
@@ -112,7 +114,7 @@ def test_a_late_replica_neither_stops_nor_repeats_a_dispatch_or_a_delivery(
 
 
 def test_a_dispatch_that_reads_only_the_order_outdated_is_decided_again(
-    shop: Shop, wire: WireTap, dynamodb: Any
+    shop: ShopContext, wire: WireTap, dynamodb: Any
 ) -> None:
     order = advance_to_status(shop, place(shop, mug=3), "FULFILLING")
     key: Any = ORDER.key(order_id=order.order_id)
@@ -132,7 +134,9 @@ def test_a_dispatch_that_reads_only_the_order_outdated_is_decided_again(
     ]
 
 
-def test_a_dispatch_reads_eventually_and_nothing_else_than_what_its_write_guards(shop: Shop, wire: WireTap) -> None:
+def test_a_dispatch_reads_eventually_and_nothing_else_than_what_its_write_guards(
+    shop: ShopContext, wire: WireTap
+) -> None:
     order = advance_to_status(shop, place(shop), "FULFILLING")
     wire.clear()
     dispatch(shop, order)
@@ -143,7 +147,7 @@ def test_a_dispatch_reads_eventually_and_nothing_else_than_what_its_write_guards
     assert values == {":pk": its_order["PK"], ":low": its_order["SK"], ":high": shipment["SK"]}
 
 
-def test_two_requests_at_once_are_one_shipment(shop: Shop, rival: Shop, wire: WireTap) -> None:
+def test_two_requests_at_once_are_one_shipment(shop: ShopContext, rival: ShopContext, wire: WireTap) -> None:
     order = advance_to_status(shop, place(shop), "PAID")
     wire.reply_next("TransactWriteItems", run_before_sending(lambda: fulfil_order(rival, order.order_id)))
     assert fulfil_order(shop, order.order_id) is None
@@ -152,7 +156,7 @@ def test_two_requests_at_once_are_one_shipment(shop: Shop, rival: Shop, wire: Wi
 
 
 def test_a_parcel_is_dispatched_with_its_order_and_found_by_its_number(
-    shop: Shop, wire: WireTap, clock: ManualClock
+    shop: ShopContext, wire: WireTap, clock: ManualClock
 ) -> None:
     order = advance_to_status(shop, place(shop), "FULFILLING")
     before = parcel_of(shop, order.order_id)
@@ -173,7 +177,7 @@ def test_a_parcel_is_dispatched_with_its_order_and_found_by_its_number(
             shipments.list_shipments_by_tracking(shop, caller, carrier, number)
 
 
-def test_a_number_that_a_carrier_gave_twice_finds_each_customer_their_own(shop: Shop) -> None:
+def test_a_number_that_a_carrier_gave_twice_finds_each_customer_their_own(shop: ShopContext) -> None:
     mine = dispatch(shop, advance_to_status(shop, place(shop, "one"), "FULFILLING"))
     other = place_order_as(shop, BOB, "two", mug=1).order
     assert isinstance(other, Order)
@@ -189,7 +193,7 @@ def test_a_number_that_a_carrier_gave_twice_finds_each_customer_their_own(shop: 
 
 
 @pytest.mark.parametrize("asked", ["dhl", "DHL", "Dhl "])
-def test_a_carrier_is_the_same_however_it_is_typed(shop: Shop, asked: str) -> None:
+def test_a_carrier_is_the_same_however_it_is_typed(shop: ShopContext, asked: str) -> None:
     order = advance_to_status(shop, place(shop), "FULFILLING")
     parcel = f"{order.order_id}-1"
     sent = shipments.dispatch_shipment(shop, WAREHOUSE, order.order_id, parcel, " DHL", "42")
@@ -199,7 +203,7 @@ def test_a_carrier_is_the_same_however_it_is_typed(shop: Shop, asked: str) -> No
 
 
 def test_a_delivered_order_says_when_it_expires_and_leaves_its_queue(
-    shop: Shop, wire: WireTap, clock: ManualClock
+    shop: ShopContext, wire: WireTap, clock: ManualClock
 ) -> None:
     order = advance_to_status(shop, place(shop), "SHIPPED")
     clock.sleep(60)
@@ -220,7 +224,7 @@ def test_a_delivered_order_says_when_it_expires_and_leaves_its_queue(
     assert [it.order_id for it in shipments.list_unconfirmed_orders(shop, clock.now + timedelta(days=99))] == []
 
 
-def test_a_repeated_warehouse_report_changes_nothing(shop: Shop, wire: WireTap) -> None:
+def test_a_repeated_warehouse_report_changes_nothing(shop: ShopContext, wire: WireTap) -> None:
     order = advance_to_status(shop, place(shop), "FULFILLING")
     sent = dispatch(shop, order)
     assert dispatch(shop, order) == sent
@@ -233,7 +237,9 @@ def test_a_repeated_warehouse_report_changes_nothing(shop: Shop, wire: WireTap) 
 
 @pytest.mark.parametrize("status", ["SHIPPED", "DELIVERED"])
 @pytest.mark.parametrize(("carrier", "number"), [("ups", "42"), ("dhl", "43")])
-def test_f8_a_parcel_is_not_sent_a_second_time_another_way(shop: Shop, status: str, carrier: str, number: str) -> None:
+def test_f8_a_parcel_is_not_sent_a_second_time_another_way(
+    shop: ShopContext, status: str, carrier: str, number: str
+) -> None:
     order = advance_to_status(shop, place(shop), "FULFILLING")
     dispatch(shop, order)
     if status == "DELIVERED":
@@ -244,7 +250,7 @@ def test_f8_a_parcel_is_not_sent_a_second_time_another_way(shop: Shop, status: s
     assert parcel_of(shop, order.order_id).tracking_number == "42"
 
 
-def test_f8_a_parcel_is_not_delivered_before_it_is_sent(shop: Shop) -> None:
+def test_f8_a_parcel_is_not_delivered_before_it_is_sent(shop: ShopContext) -> None:
     order = advance_to_status(shop, place(shop), "FULFILLING")
     with pytest.raises(WrongState) as refusal:
         shipments.deliver_shipment(shop, WAREHOUSE, order.order_id, f"{order.order_id}-1")
@@ -252,7 +258,7 @@ def test_f8_a_parcel_is_not_delivered_before_it_is_sent(shop: Shop) -> None:
     assert get_order(shop, order.order_id) == order
 
 
-def test_a_missing_shipment_is_not_found(shop: Shop) -> None:
+def test_a_missing_shipment_is_not_found(shop: ShopContext) -> None:
     order = advance_to_status(shop, place(shop), "FULFILLING")
     for order_id, shipment_id in ((order.order_id, "other"), ("none", f"{order.order_id}-1")):
         with pytest.raises(NotFound):
@@ -264,7 +270,7 @@ def test_a_missing_shipment_is_not_found(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize("caller", [ANN, BOB, Caller("eve", frozenset({"customers"}))], ids=lambda caller: caller.id)
-def test_only_warehouse_and_staff_move_parcels(shop: Shop, caller: Caller) -> None:
+def test_only_warehouse_and_staff_move_parcels(shop: ShopContext, caller: Caller) -> None:
     order = advance_to_status(shop, place(shop), "FULFILLING")
     acts: list[Any] = [
         lambda: shipments.dispatch_shipment(shop, caller, order.order_id, f"{order.order_id}-1", "dhl", "42"),
@@ -277,7 +283,7 @@ def test_only_warehouse_and_staff_move_parcels(shop: Shop, caller: Caller) -> No
     assert get_order(shop, order.order_id) == order
 
 
-def test_parcels_are_shown_to_their_customer_staff_and_the_warehouse(shop: Shop) -> None:
+def test_parcels_are_shown_to_their_customer_staff_and_the_warehouse(shop: ShopContext) -> None:
     order = advance_to_status(shop, place(shop), "FULFILLING")
     for caller in (ANN, STAFF, WAREHOUSE):
         assert len(shipments.list_shipments_of_order(shop, caller, order.order_id)) == 1
@@ -285,7 +291,7 @@ def test_parcels_are_shown_to_their_customer_staff_and_the_warehouse(shop: Shop)
         shipments.list_shipments_of_order(shop, BOB, order.order_id)
 
 
-def test_the_warehouse_reads_where_to_send_an_order_until_it_is_archived(shop: Shop) -> None:
+def test_the_warehouse_reads_where_to_send_an_order_until_it_is_archived(shop: ShopContext) -> None:
     order = advance_to_status(shop, place(shop), "DELIVERED")
     assert shipments.get_order_for_packing(shop, WAREHOUSE, order.order_id).address == order.address
     archive_order(shop, order.order_id, to_stub=True)
@@ -294,7 +300,7 @@ def test_the_warehouse_reads_where_to_send_an_order_until_it_is_archived(shop: S
 
 
 # assumed ----------------------------------------------------------------------------------------------------------
-def test_an_unconfirmed_order_is_marked_as_delivered(shop: Shop, clock: ManualClock) -> None:
+def test_an_unconfirmed_order_is_marked_as_delivered(shop: ShopContext, clock: ManualClock) -> None:
     early = advance_to_status(shop, place(shop, "early"), "SHIPPED")
     clock.sleep(60)
     late = advance_to_status(shop, place(shop, "late"), "FULFILLING")
@@ -320,14 +326,16 @@ def test_an_unconfirmed_order_is_marked_as_delivered(shop: Shop, clock: ManualCl
         "CANCELLED",
     ],
 )  # fmt: skip
-def test_an_order_that_is_not_shipped_is_not_marked_as_delivered(shop: Shop, status: str) -> None:
+def test_an_order_that_is_not_shipped_is_not_marked_as_delivered(shop: ShopContext, status: str) -> None:
     before = advance_to_status(shop, place(shop), status)
     assert not shipments.assume_delivered(shop, before.order_id)
     assert get_order(shop, before.order_id) == before
     assert not shipments.assume_delivered(shop, "none")
 
 
-def test_an_order_that_is_confirmed_just_then_is_delivered_once(shop: Shop, rival: Shop, wire: WireTap) -> None:
+def test_an_order_that_is_confirmed_just_then_is_delivered_once(
+    shop: ShopContext, rival: ShopContext, wire: WireTap
+) -> None:
     order = advance_to_status(shop, place(shop), "SHIPPED")
     parcel = f"{order.order_id}-1"
     wire.reply_next(
@@ -338,7 +346,9 @@ def test_an_order_that_is_confirmed_just_then_is_delivered_once(shop: Shop, riva
     assert get_order(shop, order.order_id).version == 5
 
 
-def test_a_late_payment_while_a_parcel_is_sent_loses_neither(shop: Shop, rival: Shop, wire: WireTap) -> None:
+def test_a_late_payment_while_a_parcel_is_sent_loses_neither(
+    shop: ShopContext, rival: ShopContext, wire: WireTap
+) -> None:
     order = advance_to_status(shop, place(shop), "FULFILLING")
     wire.reply_next(
         "TransactWriteItems",

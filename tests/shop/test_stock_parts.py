@@ -15,7 +15,7 @@ from functions.model.errors import InvalidInput, NotFound, OutOfStock
 from functions.model.table import stock_key, stock_row
 from functions.shop import cancellation, products
 from functions.shop.placing import derive_order_id
-from functions.shop.shop import Shop
+from functions.shop.shop import ShopContext
 from functions.shop.stock_parts import MOVE_SECONDS, plan_moves
 from tests.support.actors import (
     ANN,
@@ -34,23 +34,23 @@ from tests.support.tapped_client import ManualClock
 from tests.support.wire_tap import WireTap, run_before_sending
 
 
-def resize(shop: Shop, parts: int, product_id: str = "vase") -> None:
+def resize(shop: ShopContext, parts: int, product_id: str = "vase") -> None:
     products.update_product(shop, STAFF, product_id, parts=parts)
 
 
-def filled(shop: Shop, product_id: str = "vase") -> dict[int, int]:
+def filled(shop: ShopContext, product_id: str = "vase") -> dict[int, int]:
     """Return the available pieces of the stock parts that are not empty, by the number of the part."""
     return {part.part: part.available for part in get_stock(shop, product_id) if part.available}
 
 
-def total(shop: Shop) -> int:
+def total(shop: ShopContext) -> int:
     parts = get_stock(shop, "vase")
     assert not sum(part.moved or 0 for part in parts)
     assert min(part.available for part in parts) >= 0
     return sum(part.available for part in parts)
 
 
-def set_available(shop: Shop, part: int, change: int) -> None:
+def set_available(shop: ShopContext, part: int, change: int) -> None:
     """Add pieces to a stock part, as an order that gives them back."""
     row: Any = stock_row(part)
     shop.table.write(
@@ -65,7 +65,7 @@ def set_available(shop: Shop, part: int, change: int) -> None:
 
 
 # raise and lower ------------------------------------------------------------------------------------------------------
-def test_parts_beyond_the_first_are_in_partitions_of_their_own(shop: Shop) -> None:
+def test_parts_beyond_the_first_are_in_partitions_of_their_own(shop: ShopContext) -> None:
     create_stocked_product(shop, "vase", 6, parts=3)
     first, *others = get_stock(shop, "vase")
     assert t.STOCK.key_of(first) == {"PK": {"S": "PRODUCT#vase"}, "SK": {"S": "STOCK#000"}}
@@ -75,7 +75,7 @@ def test_parts_beyond_the_first_are_in_partitions_of_their_own(shop: Shop) -> No
     ]
 
 
-def test_a_raised_number_spreads_the_goods_and_a_lowered_one_collects_them(shop: Shop) -> None:
+def test_a_raised_number_spreads_the_goods_and_a_lowered_one_collects_them(shop: ShopContext) -> None:
     create_stocked_product(shop, "vase", 41)
     resize(shop, 20)
     assert sorted(available_by_part(shop, "vase")) == [2] * 19 + [3]
@@ -90,7 +90,7 @@ def test_a_raised_number_spreads_the_goods_and_a_lowered_one_collects_them(shop:
     assert products.get_product(shop, "vase").separate_parts_created == 19
 
 
-def test_the_same_number_again_writes_nothing(shop: Shop, wire: WireTap) -> None:
+def test_the_same_number_again_writes_nothing(shop: ShopContext, wire: WireTap) -> None:
     create_stocked_product(shop, "vase", 40)
     resize(shop, 4)
     wire.clear()
@@ -98,7 +98,7 @@ def test_the_same_number_again_writes_nothing(shop: Shop, wire: WireTap) -> None
     assert set(wire.operations) == {"GetItem", "BatchGetItem"}
 
 
-def test_one_part_stays_as_it_was(shop: Shop, wire: WireTap) -> None:
+def test_one_part_stays_as_it_was(shop: ShopContext, wire: WireTap) -> None:
     wire.clear()
     resize(shop, 1, "mug")
     assert set(wire.operations) == {"GetItem", "BatchGetItem"}
@@ -107,7 +107,7 @@ def test_one_part_stays_as_it_was(shop: Shop, wire: WireTap) -> None:
     assert "moved" not in t.STOCK.encode(get_stock(shop, "mug")[0])
 
 
-def test_the_parts_of_an_older_product_are_moved_to_partitions_of_their_own(shop: Shop) -> None:
+def test_the_parts_of_an_older_product_are_moved_to_partitions_of_their_own(shop: ShopContext) -> None:
     create_older_product(shop, "vase", 40, parts=4)
     resize(shop, 4)
     assert filled(shop) == {0: 10, 100: 10, 101: 10, 102: 10}
@@ -115,7 +115,9 @@ def test_the_parts_of_an_older_product_are_moved_to_partitions_of_their_own(shop
     assert filled(shop) == {0: 40}
 
 
-def test_the_largest_number_of_parts_is_made_and_drained_within_the_time_limit(shop: Shop, wire: WireTap) -> None:
+def test_the_largest_number_of_parts_is_made_and_drained_within_the_time_limit(
+    shop: ShopContext, wire: WireTap
+) -> None:
     create_older_product(shop, "vase", 400, parts=20)
     resize(shop, 90)
     assert (len(get_stock(shop, "vase")), total(shop)) == (109, 400)
@@ -127,7 +129,7 @@ def test_the_largest_number_of_parts_is_made_and_drained_within_the_time_limit(s
 
 
 def test_a_resize_that_takes_too_long_ends_as_busy_and_is_completed_by_the_next(
-    shop: Shop, wire: WireTap, clock: ManualClock
+    shop: ShopContext, wire: WireTap, clock: ManualClock
 ) -> None:
     create_stocked_product(shop, "vase", 40)
     wire.reply_next(
@@ -167,7 +169,7 @@ def test_moves_make_the_active_parts_equal_and_take_nothing_that_is_not_there(
 # buyers meanwhile -----------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(("before", "after"), [(1, 3), (3, 1)])
 def test_two_buyers_of_the_last_piece_while_it_is_moved_and_one_has_it(
-    shop: Shop, rival: Shop, wire: WireTap, before: int, after: int
+    shop: ShopContext, rival: ShopContext, wire: WireTap, before: int, after: int
 ) -> None:
     create_stocked_product(shop, "vase", 1, parts=before)
     set_available(shop, 0, -1)
@@ -186,7 +188,9 @@ def test_two_buyers_of_the_last_piece_while_it_is_moved_and_one_has_it(
     assert total(shop) == 0 if before > after else total(shop) <= 1
 
 
-def test_a_piece_that_is_moved_between_two_reads_is_not_out_of_stock(shop: Shop, rival: Shop, wire: WireTap) -> None:
+def test_a_piece_that_is_moved_between_two_reads_is_not_out_of_stock(
+    shop: ShopContext, rival: ShopContext, wire: WireTap
+) -> None:
     """One read of the stock sees the source of a move after it and the target before it."""
     create_stocked_product(shop, "vase", 0, parts=3)
     set_available(shop, 101, 1)
@@ -212,7 +216,7 @@ def test_a_piece_that_is_moved_between_two_reads_is_not_out_of_stock(shop: Shop,
 
 @pytest.mark.parametrize(("before", "after"), [(1, 4), (4, 1), (4, 2), (2, 4)])
 def test_a_resize_killed_at_each_write_loses_no_piece_and_is_completed_by_the_next(
-    shop: Shop, wire: WireTap, before: int, after: int
+    shop: ShopContext, wire: WireTap, before: int, after: int
 ) -> None:
     create_stocked_product(shop, "vase", 40, parts=before)
     order = place(shop, vase=7)
@@ -240,7 +244,7 @@ def _die(request: Any) -> Any:
 
 
 # goods that come back -------------------------------------------------------------------------------------------------
-def test_goods_given_back_to_a_part_that_is_not_active_any_more_are_shown_and_sold_again(shop: Shop) -> None:
+def test_goods_given_back_to_a_part_that_is_not_active_any_more_are_shown_and_sold_again(shop: ShopContext) -> None:
     create_stocked_product(shop, "vase", 20, parts=20)
     orders = [place(shop, f"k{n}", vase=1) for n in range(20)]
     assert filled(shop) == {}
@@ -257,7 +261,7 @@ def test_goods_given_back_to_a_part_that_is_not_active_any_more_are_shown_and_so
     assert total(shop) == 0
 
 
-def test_backorders_need_one_active_part_and_count_goods_that_came_back_to_others(shop: Shop) -> None:
+def test_backorders_need_one_active_part_and_count_goods_that_came_back_to_others(shop: ShopContext) -> None:
     create_stocked_product(shop, "vase", 20, parts=2)
     order = place(shop, vase=20)
     with pytest.raises(InvalidInput):
@@ -274,7 +278,7 @@ def test_backorders_need_one_active_part_and_count_goods_that_came_back_to_other
     assert get_order(shop, late.order_id) == late
 
 
-def test_pieces_in_a_part_that_is_not_active_are_not_sold_while_more_are_owed(shop: Shop) -> None:
+def test_pieces_in_a_part_that_is_not_active_are_not_sold_while_more_are_owed(shop: ShopContext) -> None:
     create_stocked_product(shop, "vase", 2, parts=2)
     order = place(shop, vase=2)
     products.update_product(shop, STAFF, "vase", backorder=True, parts=1)
@@ -286,7 +290,7 @@ def test_pieces_in_a_part_that_is_not_active_are_not_sold_while_more_are_owed(sh
 
 
 # many at once ---------------------------------------------------------------------------------------------------------
-def test_threads_buy_all_there_is_while_the_number_changes(shop: Shop, rival: Shop) -> None:
+def test_threads_buy_all_there_is_while_the_number_changes(shop: ShopContext, rival: ShopContext) -> None:
     create_stocked_product(shop, "vase", 60, parts=4)
     sizes = cycle((1, 12, 5, 2))
 
@@ -309,7 +313,7 @@ def test_threads_buy_all_there_is_while_the_number_changes(shop: Shop, rival: Sh
     assert (sum(sold), total(shop)) == (60, 0)
 
 
-def test_lost_pieces_are_written_off_from_the_parts_that_have_them(shop: Shop) -> None:
+def test_lost_pieces_are_written_off_from_the_parts_that_have_them(shop: ShopContext) -> None:
     create_stocked_product(shop, "cup", 7, parts=3)
     products.write_off_stock(shop, STAFF, "k", "cup", 6, "LOST")
     assert sorted(available_by_part(shop, "cup")) == [0, 0, 1]
@@ -317,7 +321,7 @@ def test_lost_pieces_are_written_off_from_the_parts_that_have_them(shop: Shop) -
 
 
 def test_a_piece_that_is_sold_while_it_is_written_off_is_not_removed_twice(
-    shop: Shop, rival: Shop, wire: WireTap
+    shop: ShopContext, rival: ShopContext, wire: WireTap
 ) -> None:
     create_stocked_product(shop, "cup", 2, parts=1)
 

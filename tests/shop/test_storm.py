@@ -22,7 +22,7 @@ from functions.model.patterns import ORDERS_BY_STATUS_OLDEST_FIRST, REDEMPTION_P
 from functions.model.table import CUSTOMER, ROWS_BY_TYPE
 from functions.shop import discounts, products
 from functions.shop.placing import RequestedLine, place_order
-from functions.shop.shop import Caller, Shop
+from functions.shop.shop import Caller, ShopContext
 from local.dynamodb_engine import Engine
 from tests.support.actors import (
     HOME_ADDRESS,
@@ -94,7 +94,7 @@ class Buyer:
     order: Order | None = None
     short: dict[str, int] | None = None
 
-    def buy(self, shop: Shop) -> None:
+    def buy(self, shop: ShopContext) -> None:
         code = self.code
         while not self.order and self.short is None:
             body = {"lines": {"mug": 1}, "discount_code": code}
@@ -113,7 +113,7 @@ class Buyer:
                 self.short = dict(refusal.short)
 
 
-def welcome(shop: Shop, buyers: list[Buyer]) -> None:
+def welcome(shop: ShopContext, buyers: list[Buyer]) -> None:
     """All of them are customers."""
     images = [
         CUSTOMER.encode(
@@ -139,7 +139,7 @@ def test_a_tenth_of_the_buyers_get_a_unit_and_half_of_them_at_a_discount(
 ) -> None:
     client = engine.dynamodb(Config(retries={"total_max_attempts": 1}, max_pool_connections=AT_ONCE))
     table = Table(client, new_table(), ROWS_BY_TYPE, retry_budget_seconds=0.3)
-    shop = Shop(table=table, new_id=str, pepper=lambda: b"pepper")
+    shop = ShopContext(table=table, new_id=str, pepper=lambda: b"pepper")
     create_stocked_product(shop, "mug", UNITS, parts=4)
     discounts.create_discount(shop, STAFF, "FIRST50", 20, limit=REDEMPTIONS, parts=5)
     buyers = [Buyer(number, None if number % 5 == 4 else "FIRST50") for number in range(BUYERS)]
@@ -175,7 +175,7 @@ def test_a_tenth_of_the_buyers_get_a_unit_of_20_parts_while_their_number_is_rais
 ) -> None:
     client = engine.dynamodb(Config(retries={"total_max_attempts": 1}, max_pool_connections=AT_ONCE + 1))
     table = Table(client, new_table(), ROWS_BY_TYPE, retry_budget_seconds=0.3)
-    shop = Shop(table=table, new_id=str, pepper=lambda: b"pepper")
+    shop = ShopContext(table=table, new_id=str, pepper=lambda: b"pepper")
     create_stocked_product(shop, "mug", UNITS, parts=20)
     buyers = [Buyer(number, None) for number in range(BUYERS)]
     welcome(shop, buyers)

@@ -8,7 +8,7 @@ from functions.model.patterns import ORDER_ITEM_COLLECTION
 from functions.model.timelines import KEPT_ENTRIES, MAX_ENTRIES, merge_timeline
 from functions.shop import orders
 from functions.shop.placing import MAX_PRODUCTS, RequestedLine, place_order
-from functions.shop.shop import Shop
+from functions.shop.shop import ShopContext
 from tests.shop.test_discounts import offer
 from tests.support.actors import ANN, create_stocked_product, place_order_as
 from tests.support.order_money import deliver_order, pay_in_parts, return_pieces
@@ -17,18 +17,18 @@ from tests.support.tapped_client import ManualClock
 from tests.support.wire_tap import WireTap
 
 
-def change_address(shop: Shop, clock: ManualClock, order_id: str, times: int) -> None:
+def change_address(shop: ShopContext, clock: ManualClock, order_id: str, times: int) -> None:
     for number in range(times):
         clock.sleep(60)
         orders.change_address(shop, ANN, order_id, replace(HOME_ADDRESS, street=f"{clock.now} Elm Row {number}"))
 
 
-def owned(shop: Shop, order_id: str) -> list[Any]:
+def owned(shop: ShopContext, order_id: str) -> list[Any]:
     return list(shop.table.query_all(ORDER_ITEM_COLLECTION, order_id=order_id))
 
 
 def test_an_order_with_many_changes_keeps_the_latest_and_moves_the_earlier_entries(
-    shop: Shop, clock: ManualClock, wire: WireTap
+    shop: ShopContext, clock: ManualClock, wire: WireTap
 ) -> None:
     order_id = place_order_as(shop, ANN, "k", mug=1).order.order_id
     change_address(shop, clock, order_id, MAX_ENTRIES)
@@ -48,7 +48,7 @@ def test_an_order_with_many_changes_keeps_the_latest_and_moves_the_earlier_entri
 
 
 def test_the_largest_return_of_an_order_with_many_changes_is_one_transaction(
-    shop: Shop, clock: ManualClock, wire: WireTap
+    shop: ShopContext, clock: ManualClock, wire: WireTap
 ) -> None:
     offer(shop, percent=1, limit=1)
     ids = [f"p{number}" for number in range(MAX_PRODUCTS)]

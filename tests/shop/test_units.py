@@ -16,7 +16,7 @@ from functions.model.entities import Order, hash_to_bucket
 from functions.shop import cancellation, categories, customers, discounts, follows, products, reviews, shipments
 from functions.shop.fulfilment import fulfil_order
 from functions.shop.placing import PlacedOrder, RequestedLine, derive_order_id, place_order
-from functions.shop.shop import Caller, Shop
+from functions.shop.shop import Caller, ShopContext
 from tests.support.actors import (
     ANN,
     BOB,
@@ -42,7 +42,7 @@ def spent(wire: WireTap, act: Callable[[], Any]) -> tuple[list[str], dict[str, f
 
 @pytest.mark.parametrize("products_ordered", [1, 2, 5])
 def test_placing_is_one_batch_get_and_one_transaction_of_3_units_and_2_for_each_product(
-    shop: Shop, wire: WireTap, products_ordered: int
+    shop: ShopContext, wire: WireTap, products_ordered: int
 ) -> None:
     ids = [f"p{number}" for number in range(products_ordered)]
     for id in ids:
@@ -52,7 +52,7 @@ def test_placing_is_one_batch_get_and_one_transaction_of_3_units_and_2_for_each_
     assert units == {"BatchGetItem": (2 + products_ordered) / 2, "TransactWriteItems": 3 + 2 * products_ordered}
 
 
-def test_an_order_over_a_kilobyte_costs_two_units_more_for_each_further_one(shop: Shop, wire: WireTap) -> None:
+def test_an_order_over_a_kilobyte_costs_two_units_more_for_each_further_one(shop: ShopContext, wire: WireTap) -> None:
     ids = [f"product-{number:03}" for number in range(20)]
     for id in ids:
         create_stocked_product(shop, id, 10)
@@ -60,12 +60,12 @@ def test_an_order_over_a_kilobyte_costs_two_units_more_for_each_further_one(shop
     assert units["TransactWriteItems"] == 2 * 2 + 1 + 2 * 20
 
 
-def place_with(shop: Shop, code: str) -> PlacedOrder:
+def place_with(shop: ShopContext, code: str) -> PlacedOrder:
     return place_order(shop, ANN, "k", {"mug": RequestedLine(1)}, HOME_ADDRESS, {}, code)
 
 
 READ, WRITE = "BatchGetItem", "TransactWriteItems"
-MORE: dict[str, tuple[Callable[[Shop], Any], list[str], dict[str, float]]] = {
+MORE: dict[str, tuple[Callable[[ShopContext], Any], list[str], dict[str, float]]] = {
     # the extras beyond a plain order of one product: the order, its requests, and their further cost
     "an unlimited discount code": (lambda shop: place_with(shop, "SPRING"), [READ, WRITE], {READ: 0.5}),
     "a limited discount code": (lambda shop: place_with(shop, "FIRST40"), [READ, WRITE], {READ: 0.5, WRITE: 2}),
@@ -92,7 +92,7 @@ MORE: dict[str, tuple[Callable[[Shop], Any], list[str], dict[str, float]]] = {
 }
 
 
-def furnish(shop: Shop) -> None:
+def furnish(shop: ShopContext) -> None:
     """Create the products and codes of these orders, in an open shop."""
     create_stocked_product(shop, "vase", 10, parts=2)
     create_stocked_product(shop, "jug", 5, backorder=True)
@@ -105,7 +105,7 @@ def furnish(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize("name", MORE)
-def test_the_extras_of_an_order_cost_the_recorded_units(shop: Shop, wire: WireTap, name: str) -> None:
+def test_the_extras_of_an_order_cost_the_recorded_units(shop: ShopContext, wire: WireTap, name: str) -> None:
     order, requests, more = MORE[name]
     furnish(shop)
     plain = {READ: 1.5, WRITE: 5}
@@ -113,11 +113,11 @@ def test_the_extras_of_an_order_cost_the_recorded_units(shop: Shop, wire: WireTa
     assert spent(wire, lambda: order(shop)) == (requests, expected)
 
 
-def placed(shop: Shop) -> Order:
+def placed(shop: ShopContext) -> Order:
     return place(shop, "k", mug=1, pot=1)
 
 
-COSTS: dict[str, tuple[str, Callable[[Shop, Order], Any], dict[str, float]]] = {
+COSTS: dict[str, tuple[str, Callable[[ShopContext, Order], Any], dict[str, float]]] = {
     # name: the former status, the command, units by request
     "cancel, of two products": (
         "PENDING",
@@ -161,19 +161,21 @@ COSTS: dict[str, tuple[str, Callable[[Shop, Order], Any], dict[str, float]]] = {
 
 
 @pytest.mark.parametrize("name", COSTS)
-def test_a_command_costs_the_units_of_its_items_and_their_indexes(shop: Shop, wire: WireTap, name: str) -> None:
+def test_a_command_costs_the_units_of_its_items_and_their_indexes(shop: ShopContext, wire: WireTap, name: str) -> None:
     status, command, expected = COSTS[name]
     order = advance_to_status(shop, placed(shop), status)
     _, units = spent(wire, lambda: command(shop, order))
     assert units == expected
 
 
-def test_a_customer_costs_two_items_and_a_place_in_the_list_of_customers(shop: Shop, wire: WireTap) -> None:
+def test_a_customer_costs_two_items_and_a_place_in_the_list_of_customers(shop: ShopContext, wire: WireTap) -> None:
     requests, units = spent(wire, lambda: customers.register_customer(shop, Caller("eve"), "eve@example.com", "Eve"))
     assert (requests, units) == (["TransactWriteItems"], {"TransactWriteItems": 5})
 
 
-def test_the_first_choice_also_checks_its_customer_and_a_later_one_costs_one_write(shop: Shop, wire: WireTap) -> None:
+def test_the_first_choice_also_checks_its_customer_and_a_later_one_costs_one_write(
+    shop: ShopContext, wire: WireTap
+) -> None:
     def choose(email: bool) -> Any:
         return customers.update_settings(shop, ANN, "ann", "notifications", {"email": email})
 
@@ -184,14 +186,14 @@ def test_the_first_choice_also_checks_its_customer_and_a_later_one_costs_one_wri
 
 @pytest.mark.parametrize(("quantity", "parts"), [(8, 4), (3, 3), (1, 1)])
 def test_a_receipt_costs_its_memory_and_the_parts_it_fills(
-    shop: Shop, wire: WireTap, quantity: int, parts: int
+    shop: ShopContext, wire: WireTap, quantity: int, parts: int
 ) -> None:
     create_stocked_product(shop, "vase", 0, parts=4)
     _, units = spent(wire, lambda: products.receive_stock(shop, STAFF, "r", "vase", quantity))
     assert units == {"GetItem": 2, "TransactWriteItems": 2 + 2 * parts}
 
 
-def test_stock_in_one_partition_is_one_query_and_other_parts_cost_a_unit_each(shop: Shop, wire: WireTap) -> None:
+def test_stock_in_one_partition_is_one_query_and_other_parts_cost_a_unit_each(shop: ShopContext, wire: WireTap) -> None:
     create_stocked_product(shop, "vase", 20, parts=20)
     assert spent(wire, lambda: products.get_product_with_stock(shop, "mug")) == (
         ["GetItem", "Query"],
@@ -204,7 +206,7 @@ def test_stock_in_one_partition_is_one_query_and_other_parts_cost_a_unit_each(sh
 
 
 def test_a_larger_number_of_parts_costs_two_units_for_each_new_one_and_four_for_each_move(
-    shop: Shop, wire: WireTap
+    shop: ShopContext, wire: WireTap
 ) -> None:
     create_stocked_product(shop, "vase", 40)
     _, units = spent(wire, lambda: products.update_product(shop, STAFF, "vase", parts=20))
@@ -213,14 +215,14 @@ def test_a_larger_number_of_parts_costs_two_units_for_each_new_one_and_four_for_
     assert units == {"GetItem": 2, "BatchGetItem": 20}
 
 
-def test_an_order_of_a_product_with_20_parts_costs_as_much_as_with_one(shop: Shop, wire: WireTap) -> None:
+def test_an_order_of_a_product_with_20_parts_costs_as_much_as_with_one(shop: ShopContext, wire: WireTap) -> None:
     create_stocked_product(shop, "vase", 40, parts=20)
     one, many = (spent(wire, partial(place, shop, f"key {id}", **{id: 1})) for id in ("mug", "vase"))
     assert one == many
 
 
 def test_a_page_of_a_category_costs_its_products_and_half_a_unit_for_each_part_of_their_stock(
-    shop: Shop, wire: WireTap
+    shop: ShopContext, wire: WireTap
 ) -> None:
     for number in range(7):
         create_stocked_product(shop, f"jug-{number}", 1, parts=3, category="/jugs/")
@@ -229,7 +231,7 @@ def test_a_page_of_a_category_costs_its_products_and_half_a_unit_for_each_part_o
 
 
 def test_a_product_costs_its_stock_and_its_place_in_a_category_and_a_move_costs_two_places(
-    shop: Shop, wire: WireTap
+    shop: ShopContext, wire: WireTap
 ) -> None:
     assert spent(wire, lambda: create_stocked_product(shop, "jug", 0, parts=3))[1] == {
         "TransactWriteItems": 2 + 1 + 2 * 3
@@ -241,7 +243,9 @@ def test_a_product_costs_its_stock_and_its_place_in_a_category_and_a_move_costs_
     assert moved == {"GetItem": 1 + 1, "UpdateItem": 1 + 2}, "and a look whether the category is there"
 
 
-def test_a_category_costs_its_place_below_another_and_a_look_whether_that_is_there(shop: Shop, wire: WireTap) -> None:
+def test_a_category_costs_its_place_below_another_and_a_look_whether_that_is_there(
+    shop: ShopContext, wire: WireTap
+) -> None:
     def make(path: str) -> Any:
         return categories.create_category(shop, STAFF, path, "Name")
 
@@ -251,7 +255,9 @@ def test_a_category_costs_its_place_below_another_and_a_look_whether_that_is_the
     assert renamed == {"GetItem": 1, "UpdateItem": 1 + 1}
 
 
-def test_a_review_costs_itself_and_its_places_with_the_product_and_the_customer(shop: Shop, wire: WireTap) -> None:
+def test_a_review_costs_itself_and_its_places_with_the_product_and_the_customer(
+    shop: ShopContext, wire: WireTap
+) -> None:
     order = advance_to_status(shop, placed(shop), "DELIVERED")
 
     def write(stars: int) -> Any:
@@ -265,7 +271,7 @@ def test_a_review_costs_itself_and_its_places_with_the_product_and_the_customer(
     assert spent(wire, lambda: write(5))[1] == {"BatchGetItem": 3, "PutItem": 1 + 1 + 1}
 
 
-def test_a_follow_costs_itself_and_its_place_with_the_product(shop: Shop, wire: WireTap) -> None:
+def test_a_follow_costs_itself_and_its_place_with_the_product(shop: ShopContext, wire: WireTap) -> None:
     assert spent(wire, lambda: follows.follow_product(shop, ANN, "mug"))[1] == {"BatchGetItem": 3, "PutItem": 1 + 1}
     assert spent(wire, lambda: follows.follow_product(shop, ANN, "mug"))[1] == {"BatchGetItem": 3}
     assert spent(wire, lambda: follows.unfollow_product(shop, ANN, "mug"))[1] == {
@@ -274,7 +280,7 @@ def test_a_follow_costs_itself_and_its_place_with_the_product(shop: Shop, wire: 
     }
 
 
-def test_repeating_a_finished_command_costs_only_reads(shop: Shop, wire: WireTap) -> None:
+def test_repeating_a_finished_command_costs_only_reads(shop: ShopContext, wire: WireTap) -> None:
     order = advance_to_status(shop, placed(shop), "SHIPPED")
     again: list[tuple[Callable[[], Any], dict[str, float]]] = [
         (lambda: place_order_as(shop, ANN, "k", mug=1, pot=1), {"BatchGetItem": 4 / 2 + 4}),

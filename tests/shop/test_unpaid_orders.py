@@ -8,7 +8,7 @@ from functions.dynamodb.writes import put_if_absent
 from functions.model.entities import OrderSummary
 from functions.model.errors import TooManyUnpaidOrders
 from functions.model.table import ORDER_SUMMARY
-from functions.shop.shop import Shop
+from functions.shop.shop import ShopContext
 from tests.support.actors import ANN, BOB, place_order_as
 from tests.support.harness import ShopHarness
 from tests.support.samples import moment
@@ -16,7 +16,7 @@ from tests.support.samples import moment
 MOST = 3
 
 
-def add_summaries(shop: Shop, *statuses: str) -> None:
+def add_summaries(shop: ShopContext, *statuses: str) -> None:
     """Write summaries of Ann's orders, oldest first."""
     for number, status in enumerate(statuses):
         summary = OrderSummary(
@@ -33,7 +33,7 @@ def add_summaries(shop: Shop, *statuses: str) -> None:
 
 
 @pytest.fixture
-def limited(shop: Shop) -> Shop:
+def limited(shop: ShopContext) -> ShopContext:
     return replace(shop, unpaid_orders_per_customer=MOST)
 
 
@@ -50,7 +50,7 @@ def test_a_customer_with_too_many_unpaid_orders_must_pay_or_cancel_one(harness: 
     place_order_as(shop, ANN, "one more", mug=1)
 
 
-def test_a_repeated_key_gets_its_order_even_above_the_limit(limited: Shop) -> None:
+def test_a_repeated_key_gets_its_order_even_above_the_limit(limited: ShopContext) -> None:
     placed = place_order_as(limited, ANN, "key", mug=1)
     add_summaries(limited, *["PENDING"] * MOST)
     again = place_order_as(limited, ANN, "key", mug=1)
@@ -67,7 +67,7 @@ def test_a_repeated_key_gets_its_order_even_above_the_limit(limited: Shop) -> No
         (["CANCELLED", "EXPIRED", "PAID", "DELIVERED"], True),
     ],
 )
-def test_only_unpaid_orders_among_the_newest_count(limited: Shop, statuses: list[str], accepted: bool) -> None:
+def test_only_unpaid_orders_among_the_newest_count(limited: ShopContext, statuses: list[str], accepted: bool) -> None:
     add_summaries(limited, *statuses)
     if accepted:
         place_order_as(limited, ANN, "key", mug=1)
@@ -76,6 +76,6 @@ def test_only_unpaid_orders_among_the_newest_count(limited: Shop, statuses: list
             place_order_as(limited, ANN, "key", mug=1)
 
 
-def test_orders_of_other_customers_do_not_count(limited: Shop) -> None:
+def test_orders_of_other_customers_do_not_count(limited: ShopContext) -> None:
     add_summaries(limited, *["PENDING"] * MOST)
     place_order_as(limited, BOB, "key", mug=1)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from functions.model.errors import TooManyWrites
 from functions.model.table import WRITE_LIMIT
-from functions.shop.shop import Shop
+from functions.shop.shop import ShopContext
 from functions.shop.write_limit import CLOCK_TOLERANCE_MS, UNCOUNTED_WRITES, WriteLimiter
 from tests.support.wire_tap import WireTap, lose_response
 
@@ -25,7 +25,7 @@ SECONDS_PER_WRITE = 60 / PER_MINUTE
 class Process:
     """A process of the API with its own limiter and clock. `ahead`: by how many seconds its clock is ahead."""
 
-    shop: Shop
+    shop: ShopContext
     limiter: WriteLimiter
     ahead: float = 0.0
     at: float = 0.0
@@ -44,7 +44,9 @@ class Process:
         return AT + timedelta(seconds=self.at + self.ahead)
 
 
-def start_processes(shop: Shop, *ahead: float, per_minute: int = PER_MINUTE, burst: int = BURST) -> list[Process]:
+def start_processes(
+    shop: ShopContext, *ahead: float, per_minute: int = PER_MINUTE, burst: int = BURST
+) -> list[Process]:
     """Delete the item of the customer, and start processes whose clocks are ahead by these seconds."""
     shop.table.batch_delete([WRITE_LIMIT.key(customer_id="ann")])
     return [Process(shop, WriteLimiter(per_minute, burst), seconds) for seconds in ahead]
@@ -59,7 +61,7 @@ def most_accepted(processes: int, seconds: float) -> float:
 @given(
     gaps=st.lists(st.tuples(st.integers(0, 2), st.sampled_from((0, 0, 0, 0.05, 0.4, 1, 5, 30))), max_size=120),
 )
-def test_no_sequence_of_writes_exceeds_burst_and_rate(shop: Shop, gaps: list[tuple[int, float]]) -> None:
+def test_no_sequence_of_writes_exceeds_burst_and_rate(shop: ShopContext, gaps: list[tuple[int, float]]) -> None:
     processes, at, accepted = start_processes(shop, 0, 0, 0), 0.0, []
     for number, gap in gaps:
         at += gap
@@ -70,7 +72,7 @@ def test_no_sequence_of_writes_exceeds_burst_and_rate(shop: Shop, gaps: list[tup
             assert last - first + 1 <= most_accepted(3, accepted[last] - begin)
 
 
-def test_writes_at_the_same_time_do_not_exceed_the_burst(shop: Shop) -> None:
+def test_writes_at_the_same_time_do_not_exceed_the_burst(shop: ShopContext) -> None:
     processes = start_processes(shop, 0, 0, 0, 0)
     together = threading.Barrier(len(processes))
 
@@ -84,7 +86,7 @@ def test_writes_at_the_same_time_do_not_exceed_the_burst(shop: Shop) -> None:
 
 
 @given(waits=st.lists(st.tuples(st.integers(0, 1), st.integers(0, 3)), max_size=40))
-def test_after_retry_after_a_write_is_always_accepted(shop: Shop, waits: list[tuple[int, int]]) -> None:
+def test_after_retry_after_a_write_is_always_accepted(shop: ShopContext, waits: list[tuple[int, int]]) -> None:
     processes, at = start_processes(shop, 0, 0), 0.0
     for number, wait in waits:
         at += wait
@@ -95,19 +97,21 @@ def test_after_retry_after_a_write_is_always_accepted(shop: Shop, waits: list[tu
         assert processes[number].write(at) == 0
 
 
-def test_a_customer_who_writes_at_the_allowed_rate_is_never_refused(shop: Shop) -> None:
+def test_a_customer_who_writes_at_the_allowed_rate_is_never_refused(shop: ShopContext) -> None:
     processes = start_processes(shop, 0, 0)
     assert not any(processes[number % 2].write(number * SECONDS_PER_WRITE) for number in range(200))
 
 
 @pytest.mark.parametrize("seconds", [-9.0, -2.0, 2.0, 9.0])
-def test_a_customer_who_writes_at_the_allowed_rate_is_not_refused_if_clocks_differ(shop: Shop, seconds: float) -> None:
+def test_a_customer_who_writes_at_the_allowed_rate_is_not_refused_if_clocks_differ(
+    shop: ShopContext, seconds: float
+) -> None:
     processes = start_processes(shop, 0, seconds)
     chance = random.Random(1)  # noqa: S311  which process gets a write
     assert not any(chance.choice(processes).write(number * SECONDS_PER_WRITE) for number in range(200))
 
 
-def test_a_clock_that_is_minutes_ahead_blocks_no_customer(shop: Shop) -> None:
+def test_a_clock_that_is_minutes_ahead_blocks_no_customer(shop: ShopContext) -> None:
     right, wrong = start_processes(shop, 0, 300)
     for _ in range(2 * BURST):
         wrong.write(0)
@@ -116,7 +120,7 @@ def test_a_clock_that_is_minutes_ahead_blocks_no_customer(shop: Shop) -> None:
     assert all(right.write(number * SECONDS_PER_WRITE) <= longest for number in range(30))
 
 
-def test_a_process_that_starts_anew_counts_on(shop: Shop) -> None:
+def test_a_process_that_starts_anew_counts_on(shop: ShopContext) -> None:
     (first,) = start_processes(shop, 0)
     while not first.write(0):
         pass
@@ -124,7 +128,7 @@ def test_a_process_that_starts_anew_counts_on(shop: Shop) -> None:
     assert [again.write(0) for _ in range(UNCOUNTED_WRITES + 2)][-1] > 0
 
 
-def test_the_item_expires_after_it_means_nothing(shop: Shop) -> None:
+def test_the_item_expires_after_it_means_nothing(shop: ShopContext) -> None:
     (process,) = start_processes(shop, 0)
     while not process.write(0):
         pass
@@ -134,7 +138,7 @@ def test_the_item_expires_after_it_means_nothing(shop: Shop) -> None:
     assert process.write(item.ttl - AT.timestamp()) == 0
 
 
-def test_a_lost_answer_counts_writes_twice_at_most(shop: Shop, patient_wire: WireTap) -> None:
+def test_a_lost_answer_counts_writes_twice_at_most(shop: ShopContext, patient_wire: WireTap) -> None:
     wire = patient_wire
     (process,) = start_processes(replace(shop, table=replace(shop.table, client=wire.client)), 0)
     wire.reply_next("PutItem", lose_response)
@@ -147,7 +151,7 @@ def test_a_lost_answer_counts_writes_twice_at_most(shop: Shop, patient_wire: Wir
     assert process.write(0) == 0
 
 
-def test_a_process_remembers_only_the_latest_customers(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_remembers_only_the_latest_customers(shop: ShopContext, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("functions.shop.write_limit.MAX_REMEMBERED", 3)
     limiter = WriteLimiter(PER_MINUTE, BURST)
     for number in range(10):

@@ -15,7 +15,7 @@ from functions.dynamodb.table import Table
 from functions.model import totals
 from functions.model.table import BEST_SELLER, ORDER, ROWS_BY_TYPE
 from functions.runtime import clients
-from functions.shop.shop import Shop
+from functions.shop.shop import ShopContext
 from ops.commands.drift import DriftCheck
 from ops.commands.migrate import PlannedMigration, run_migration
 from ops.commands.restore import SETTLE_TIME, NotRestorable, restore_order
@@ -51,7 +51,7 @@ def run_drift_check(world: "Simulation") -> DriftCheck:
     """Run a drift check, which compares all copies in the table with their source items. Return the finished check."""
     client: Any = ReliableClient(world.table)
     table = Table(client, world.table.name, ROWS_BY_TYPE, clock=world.tasks.clock, run_concurrently=run_sequentially)
-    drift = DriftCheck(Shop(table=table, new_id=str), pause_seconds=0)
+    drift = DriftCheck(ShopContext(table=table, new_id=str), pause_seconds=0)
     drift.check_all()
     return drift
 
@@ -417,7 +417,7 @@ class Operator:
     def _should_redrive(self, entry: FailureEntry) -> bool:
         return not entry.redriven and entry.key not in self._refused
 
-    def _publish(self, shop: Shop) -> PublishEvents:
+    def _publish(self, shop: ShopContext) -> PublishEvents:
         bus = self._world.template.environment(self._world.table.name)["BUS_NAME"]
         publish = make_publisher(shop, clients.client("events"), bus)
 

@@ -34,7 +34,7 @@ from functions.model.table import ROWS_BY_TYPE
 from functions.runtime import clients, secrets
 from functions.runtime.log import LOGGER_NAME, JsonFormatter, log_unreadable, metrics_logger
 from functions.shop import imports
-from functions.shop.shop import Shop
+from functions.shop.shop import ShopContext
 from local.dynamodb_engine import Engine
 from ops.commands import restore
 from ops.scan import sweep
@@ -370,7 +370,7 @@ class Simulation:
         """In a `with` block, replace environment variables, AWS clients, sleeping and randomness by simulated ones."""
         ids = itertools.count(1)
 
-        def shop(table_name: str, **settings: Any) -> Shop:
+        def shop(table_name: str, **settings: Any) -> ShopContext:
             table = Table(
                 self.wire.client("dynamodb"),
                 table_name,
@@ -382,7 +382,7 @@ class Simulation:
                 on_decode_error=log_unreadable,
                 run_concurrently=run_sequentially,
             )
-            return Shop(table=table, new_id=lambda: f"id-{next(ids)}", **settings)
+            return ShopContext(table=table, new_id=lambda: f"id-{next(ids)}", **settings)
 
         def provider(_url: str, secret_name: str) -> ProviderClient:
             key = secrets.get_secret(secret_name, int(self.tasks.now // secrets.SECRET_CACHE_SECONDS))

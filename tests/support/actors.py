@@ -41,7 +41,7 @@ from functions.shop import (
 from functions.shop.fulfilment import fulfil_order
 from functions.shop.idempotency import IdempotentResult
 from functions.shop.placing import PlacedOrder, RequestedLine
-from functions.shop.shop import Caller, Shop
+from functions.shop.shop import Caller, ShopContext
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -53,7 +53,7 @@ HOME_ADDRESS = Address(name="Ann Ash", street="1 Elm Row", postcode="1010", city
 PRICE = 1250
 
 
-def ensure_category(shop: Shop, path: str, catalog: str = DEFAULT_CATALOG) -> None:
+def ensure_category(shop: ShopContext, path: str, catalog: str = DEFAULT_CATALOG) -> None:
     """Create the category with all its parents, as far as they do not exist."""
     for each in (*ancestor_paths(path), path)[1:]:  # the root always exists
         with suppress(AlreadyExists):
@@ -61,7 +61,7 @@ def ensure_category(shop: Shop, path: str, catalog: str = DEFAULT_CATALOG) -> No
 
 
 def create_stocked_product(
-    shop: Shop,
+    shop: ShopContext,
     product_id: str,
     available: int,
     *,
@@ -81,7 +81,7 @@ def create_stocked_product(
         products.receive_stock(shop, STAFF, f"first {product_id}", product_id, available)
 
 
-def create_older_product(shop: Shop, product_id: str, available: int, parts: int) -> None:
+def create_older_product(shop: ShopContext, product_id: str, available: int, parts: int) -> None:
     """Create a product as older code did: all its stock parts are in the product's partition."""
     now = shop.now_instant()
     product = Product(
@@ -98,7 +98,7 @@ def create_older_product(shop: Shop, product_id: str, available: int, parts: int
         products.receive_stock(shop, STAFF, f"first {product_id}", product_id, available)
 
 
-def open_shop(shop: Shop, available: int = 10) -> None:
+def open_shop(shop: ShopContext, available: int = 10) -> None:
     """Register the customers Ann and Bob, and create two products with stock: a mug and a pot."""
     customers.register_customer(shop, ANN, "ann@example.com", "Ann Ash")
     customers.register_customer(shop, BOB, "bob@example.com", "Bob Birch")
@@ -106,13 +106,13 @@ def open_shop(shop: Shop, available: int = 10) -> None:
         create_stocked_product(shop, product_id, available)
 
 
-def place_order_as(shop: Shop, caller: Caller, key: str, **quantities: int) -> PlacedOrder:
+def place_order_as(shop: ShopContext, caller: Caller, key: str, **quantities: int) -> PlacedOrder:
     """Place an order as this caller. `key`: the idempotency key. `quantities`: the ordered pieces by product id."""
     wanted = {id: RequestedLine(quantity) for id, quantity in quantities.items()}
     return placing.place_order(shop, caller, key, wanted, HOME_ADDRESS, {"lines": quantities})
 
 
-def place(shop: Shop, key: str = "key-1", **quantities: int) -> Order:
+def place(shop: ShopContext, key: str = "key-1", **quantities: int) -> Order:
     """Place a new order as Ann, two mugs by default."""
     placed = place_order_as(shop, ANN, key, **(quantities or {"mug": 2}))
     assert isinstance(placed.order, Order)
@@ -130,7 +130,7 @@ def payment_update(order: Order, **changed: Any) -> payments.ProviderPaymentEven
     return payments.ProviderPaymentEvent(**values | changed)
 
 
-def report_payment(shop: Shop, order: Order, **changed: Any) -> dict[str, Any]:
+def report_payment(shop: ShopContext, order: Order, **changed: Any) -> dict[str, Any]:
     """Record a payment of the order, as the webhook of the payment provider does. Return the result of the command.
 
     `changed`: values for fields of the provider's event, in place of the default values.
@@ -139,7 +139,9 @@ def report_payment(shop: Shop, order: Order, **changed: Any) -> dict[str, Any]:
     return payments.record_payment(shop, event, {"id": event.event_id, "amount": event.amount}).result
 
 
-def report_dispute(shop: Shop, payment_id: str, outcome: disputes.DisputeOutcome, **changed: Any) -> dict[str, Any]:
+def report_dispute(
+    shop: ShopContext, payment_id: str, outcome: disputes.DisputeOutcome, **changed: Any
+) -> dict[str, Any]:
     """Record a dispute of a payment, as the webhook of the payment provider does. Return the result of the command.
 
     `changed`: values for fields of the provider's event. By default, the whole payment is disputed, and the event
@@ -161,7 +163,7 @@ def report_dispute(shop: Shop, payment_id: str, outcome: disputes.DisputeOutcome
     return disputes.record_dispute(shop, replace(event, **changed)).result
 
 
-def report_external_refund(shop: Shop, payment_id: str, amount: int, **changed: Any) -> dict[str, Any]:
+def report_external_refund(shop: ShopContext, payment_id: str, amount: int, **changed: Any) -> dict[str, Any]:
     """Record a refund that was made at the payment provider. Return the result of the command.
 
     `changed`: values for fields of the provider's event, which by default reports that the refund succeeded.
@@ -178,13 +180,13 @@ def report_external_refund(shop: Shop, payment_id: str, amount: int, **changed: 
     return external_refunds.record_external_refund(shop, replace(event, **changed)).result
 
 
-def pay(shop: Shop, order: Order) -> None:
+def pay(shop: ShopContext, order: Order) -> None:
     """Pay an order in full. The ids of the provider's event and of the payment are different for each order."""
     result = report_payment(shop, order, event_id=f"evt_{order.order_id}", payment_id=f"pi_{order.order_id}")
     assert result["status"] == "CAPTURED"
 
 
-def advance_to_status(shop: Shop, order: Order, status: str) -> Order:
+def advance_to_status(shop: ShopContext, order: Order, status: str) -> Order:
     """Run the commands that lead an order from PENDING to this status. Return the order.
 
     A partial shipment or a partial return contains one piece of the order's first product.
@@ -222,7 +224,7 @@ def advance_to_status(shop: Shop, order: Order, status: str) -> Order:
     return found
 
 
-def ship_part_then_cancel(shop: Shop, order_id: str, sent: Mapping[str, int]) -> None:
+def ship_part_then_cancel(shop: ShopContext, order_id: str, sent: Mapping[str, int]) -> None:
     """Dispatch a part of an order, then cancel the rest of the order as the customer Ann.
 
     `sent`: the dispatched quantity by product id.
@@ -231,7 +233,7 @@ def ship_part_then_cancel(shop: Shop, order_id: str, sent: Mapping[str, int]) ->
     cancellation.cancel_order(shop, ANN, order_id)
 
 
-def return_items(shop: Shop, order_id: str, key: str = "back", /, **quantities: int) -> IdempotentResult:
+def return_items(shop: ShopContext, order_id: str, key: str = "back", /, **quantities: int) -> IdempotentResult:
     """Enter a return of goods: put the goods back into stock, and refund the original payment.
 
     `key`: the idempotency key. `quantities`: the returned pieces by product id.
@@ -282,7 +284,7 @@ def run_concurrently(*acts: Callable[[], Any]) -> list[Any]:
         return list(pool.map(run, acts))
 
 
-def archive_order(shop: Shop, order_id: str, *, to_stub: bool = False) -> None:
+def archive_order(shop: ShopContext, order_id: str, *, to_stub: bool = False) -> None:
     """Set a closed order to the status ARCHIVING.
 
     `to_stub`: also replace the order with a small ArchivedOrder item (the stub), as at the end of the archiving.
@@ -296,17 +298,17 @@ def archive_order(shop: Shop, order_id: str, *, to_stub: bool = False) -> None:
         shop.table.write(replace_with(ORDER, after, ARCHIVED_ORDER, stub))
 
 
-def get_order(shop: Shop, order_id: str) -> Order:
+def get_order(shop: ShopContext, order_id: str) -> Order:
     found = orders.get_order(shop, STAFF, order_id)
     assert isinstance(found, Order)
     return found
 
 
-def get_stock(shop: Shop, product_id: str) -> tuple[Stock, ...]:
+def get_stock(shop: ShopContext, product_id: str) -> tuple[Stock, ...]:
     """Return all Stock items of a product, by the number of the part."""
     return products.get_stock_parts(shop, products.get_product(shop, product_id))
 
 
-def available_by_part(shop: Shop, product_id: str = "mug") -> list[int]:
+def available_by_part(shop: ShopContext, product_id: str = "mug") -> list[int]:
     """Return the number of available pieces in each Stock item. Several Stock items share the stock of a product."""
     return [part.available for part in get_stock(shop, product_id)]

@@ -33,7 +33,7 @@ from functions.model.events import EVENT_SOURCE
 from functions.model.reactions import REACTIONS
 from functions.runtime import clients, environment, secrets
 from functions.shop import customers, orders, payments, placing, products, shipments
-from functions.shop.shop import Caller, Shop
+from functions.shop.shop import Caller, ShopContext
 from local.dynamodb_engine import REGION, Engine
 from local.event_source_mappings.records import is_unchanged, to_lambda_record
 from local.expiry import expire_until
@@ -95,7 +95,7 @@ class ShopHarness:
     """
 
     engine: Engine
-    shop: Shop
+    shop: ShopContext
     queues: dict[str, str]
     provider: FakeProvider = field(default_factory=FakeProvider)
     all_records: list[dict[str, Any]] = field(default_factory=list)
@@ -285,7 +285,7 @@ def run_shop(
     harness = ShopHarness(engine, clients.create_shop(table_name, pepper=lambda: PEPPER), queues)
     wired = clients.create_shop
 
-    def shop(table_name: str, **settings: Any) -> Shop:
+    def shop(table_name: str, **settings: Any) -> ShopContext:
         made = wired(table_name, **settings)
         made.table.clock = harness.now
         made.table.sleep = harness.sleep

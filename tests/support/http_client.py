@@ -15,7 +15,7 @@ import boto3
 
 from functions.handlers.api import handler
 from functions.shop import customers
-from functions.shop.shop import Caller, Shop
+from functions.shop.shop import Caller, ShopContext
 from local.dynamodb_engine import REGION
 
 JSON = {"content-type": "application/json"}
@@ -152,7 +152,7 @@ def invoke_api(raw: Mapping[str, Any]) -> HandlerResponse:
 class ApiHarness:
     """Sends requests to the API of a shop that has its own DynamoDB table."""
 
-    shop: Shop
+    shop: ShopContext
 
     def call(
         self,

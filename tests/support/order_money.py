@@ -7,12 +7,12 @@ from functions.model.patterns import ORDER_ITEM_COLLECTION, PAYMENTS_OF_ORDER, R
 from functions.shop import accounts, credit_payments, returns, shipments
 from functions.shop.fulfilment import fulfil_order
 from functions.shop.idempotency import IdempotentResult
-from functions.shop.shop import Shop
+from functions.shop.shop import ShopContext
 from tests.support.actors import ANN, WAREHOUSE, advance_to_status, get_order
 from tests.support.credit_actions import new_gift_card
 
 
-def pay_in_parts(shop: Shop, order: Order, *amounts: int) -> Order:
+def pay_in_parts(shop: ShopContext, order: Order, *amounts: int) -> Order:
     """Make a payment for each of these amounts, each with a new gift card. Return the order after the payments."""
     for amount in amounts:
         source = accounts.gift_card_source(shop, new_gift_card(shop, amount))
@@ -20,7 +20,7 @@ def pay_in_parts(shop: Shop, order: Order, *amounts: int) -> Order:
     return get_order(shop, order.order_id)
 
 
-def deliver_order(shop: Shop, order: Order) -> Order:
+def deliver_order(shop: ShopContext, order: Order) -> Order:
     """Ship and deliver an order. If it is PENDING, pay it first. Return the order."""
     if get_order(shop, order.order_id).status == "PENDING":
         return advance_to_status(shop, order, "DELIVERED")
@@ -30,7 +30,7 @@ def deliver_order(shop: Shop, order: Order) -> Order:
     return get_order(shop, order.order_id)
 
 
-def return_pieces(shop: Shop, order: Order, key: str = "back", /, **more: Any) -> IdempotentResult:
+def return_pieces(shop: ShopContext, order: Order, key: str = "back", /, **more: Any) -> IdempotentResult:
     """Return goods of an order, for example `return_pieces(shop, order, mug=2)`.
 
     `restock`, `refund_shipping` and `to` are options of the return. All other keywords are quantities by product id.
@@ -41,11 +41,11 @@ def return_pieces(shop: Shop, order: Order, key: str = "back", /, **more: Any) -
     return returns.return_goods(shop, WAREHOUSE, key, order.order_id, lines, **how)
 
 
-def refunds(shop: Shop, order_id: str) -> list[Refund]:
+def refunds(shop: ShopContext, order_id: str) -> list[Refund]:
     return list(shop.table.query_all(REFUNDS_OF_ORDER, order_id=order_id))
 
 
-def refunded_total(shop: Shop, order_id: str) -> int:
+def refunded_total(shop: ShopContext, order_id: str) -> int:
     """Return an order's refunded amount. Assert that it is the sum of the order's refunds.
 
     Refunds of money that was never included in the order's paid amount do not count. Also assert that the refunds of
@@ -60,7 +60,7 @@ def refunded_total(shop: Shop, order_id: str) -> int:
     return total
 
 
-def expiry_markers(shop: Shop, order_id: str) -> list[ExpiryMarker]:
+def expiry_markers(shop: ShopContext, order_id: str) -> list[ExpiryMarker]:
     """Return the order's ExpiryMarker item as a list, which is empty if there is none.
 
     When DynamoDB deletes this item by TTL, the order is archived.

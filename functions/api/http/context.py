@@ -23,7 +23,7 @@ from functions.model.money import parse_amounts
 from functions.model.patterns import CUSTOMER_OR_ERASED_BY_ID, ORDER_OWNER, PRODUCT_BY_ID
 from functions.model.public_routes import ORIGIN_SECRET_HEADER
 from functions.runtime import clients, environment, secrets
-from functions.shop.shop import Caller, Shop
+from functions.shop.shop import Caller, ShopContext
 from functions.shop.write_limit import WriteLimiter
 
 PUBLIC_ROUTES = frozenset(public_routes.PUBLIC_ROUTES)
@@ -35,7 +35,7 @@ ANONYMOUS = Caller("")
 
 
 @cache
-def shop() -> Shop:
+def shop() -> ShopContext:
     """Return the Shop object (table and settings). The first call creates it, later calls return the same object."""
     settings = environment.load_environment(environment.ApiEnvironment)
     return clients.create_shop(
