@@ -75,7 +75,7 @@ curl -H "Authorization: Bearer $TOKEN" "$API/customers/me/export?limit=100"
 
 An answer is `{"items": [{"type": "Review", "data": {...}}], "cursor": "..."}`. Send `cursor` until it is null. A page
 ends after `limit` items or about a megabyte. No read is a scan ([access patterns](access-patterns.md) A26, A12b and
-A22e).
+A27d).
 
 `DELETE /customers/{customer_id}` starts an erasure. The profile is deleted at once; an hourly job erases the rest, and
 finishes 14 days after it found the last personal data

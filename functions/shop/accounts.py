@@ -305,7 +305,7 @@ def transfer_credit(
 
 # reading --------------------------------------------------------------------------------------------------------------
 def get_account(shop: ShopContext, caller: Caller, account_id: str) -> Account:
-    """Return an account (access pattern A22b). Only its owner and staff may see it.
+    """Return an account (access pattern A27). Only its owner and staff may see it.
 
     Raises NotFound if the account does not exist or belongs to another customer.
     """
@@ -314,7 +314,7 @@ def get_account(shop: ShopContext, caller: Caller, account_id: str) -> Account:
 
 
 def get_gift_card(shop: ShopContext, code: str) -> Account:
-    """Return the gift card with this code (access pattern A22b). Raises NotFound if no card has this code.
+    """Return the gift card with this code (access pattern A27). Raises NotFound if no card has this code.
 
     Anyone who knows the code may read the card, without being a customer.
     """
@@ -324,7 +324,7 @@ def get_gift_card(shop: ShopContext, code: str) -> Account:
 def list_accounts_of_customer(
     shop: ShopContext, caller: Caller, customer_id: str, limit: int, after: str | None
 ) -> QueryPage[Account]:
-    """Return a customer's store credit accounts, one per currency (access pattern A22d).
+    """Return a customer's store credit accounts, one per currency (access pattern A27c).
 
     The read is eventually consistent, so a new account may be missing for a moment. Raises NotFound if the caller may
     not see the customer.
@@ -336,7 +336,7 @@ def list_accounts_of_customer(
 def list_entries_of_account(
     shop: ShopContext, caller: Caller, account_id: str, limit: int, after: str | None
 ) -> QueryPage[Entry]:
-    """Return the ledger entries of an account, newest first (access pattern A22c).
+    """Return the ledger entries of an account, newest first (access pattern A27b).
 
     Only the account's owner and staff may see the entries. Raises NotFound if the account does not exist or belongs to
     another customer.

@@ -4,7 +4,7 @@ What belongs to a customer follows from the rows of model/table.py (`Row.owner`)
 1. the customer's own partition (access pattern A26), and the items that the profile leads to;
 2. the items in an index of the customer, such as reviews;
 3. the partition of each order (A12b), and the archive object of an archived order;
-4. the partition of each credit account (A22e).
+4. the partition of each credit account (A27d).
 
 No step is a scan. Each page ends after some items or some bytes, so that it stays below the 6 MB of a Lambda's answer.
 """

@@ -127,7 +127,7 @@ def end_discount(shop: ShopContext, caller: Caller, code: str) -> DiscountUsage:
 
 
 def list_discounts(shop: ShopContext, caller: Caller, limit: int, after: str | None) -> QueryPage[Discount]:
-    """Return all discount codes, sorted by code (access pattern A22f). Only staff may call it. Raises NotAllowed."""
+    """Return all discount codes, sorted by code (access pattern A22b). Only staff may call it. Raises NotAllowed."""
     caller.require_group("staff")
     return shop.table.query(DISCOUNTS, limit=limit, after=after)
 
