@@ -150,7 +150,7 @@ def test_a_transfer_is_made_once_for_each_key(api: ApiHarness) -> None:
         ({"currency": "CHF"}, 409, "wrong-currency", {"wanted": "EUR", "got": "CHF"}),
     ],
 )
-def test_f19_each_impossible_transfer_has_its_own_problem(
+def test_each_impossible_transfer_has_its_own_problem(
     api: ApiHarness, changed: dict[str, Any], status: int, problem: str, says: dict[str, Any]
 ) -> None:
     api.register_customer(BOB)
@@ -169,7 +169,7 @@ def test_f19_each_impossible_transfer_has_its_own_problem(
 
 
 @pytest.mark.parametrize("amount", [0, -1, MAX_MINOR_UNITS + 1, 1.5, "1", None])
-def test_f19_an_invalid_amount_is_malformed(api: ApiHarness, amount: Any) -> None:
+def test_an_invalid_amount_is_malformed(api: ApiHarness, amount: Any) -> None:
     assert list(transfer(api, account_id="a", to="b", amount=amount).field_errors) == ["amount"]
 
 

@@ -53,7 +53,7 @@ def test_a_customer_sees_the_activity_of_their_orders(api: ApiHarness) -> None:
     }
 
 
-def test_f27_the_activity_of_a_day_is_one_query_per_shard_merged_newest_first(api: ApiHarness) -> None:
+def test_the_activity_of_a_day_is_one_query_per_shard_merged_newest_first(api: ApiHarness) -> None:
     entries = [happened(n, f"{DAY}T09:{n:02}:00.000Z") for n in range(60)]
     assert {ACTIVITY_SHARDS.of(entry.change_id) for entry in entries} == {
         str(shard) for shard in range(ACTIVITY_SHARDS.read)
@@ -75,7 +75,7 @@ def test_page_after_page_everything_of_the_day_comes_once(api: ApiHarness, limit
     assert max(map(len, found)) <= limit
 
 
-def test_f10_beyond_a_megabyte_in_every_shard_everything_of_the_day_comes_once(api: ApiHarness) -> None:
+def test_beyond_a_megabyte_in_every_shard_everything_of_the_day_comes_once(api: ApiHarness) -> None:
     put(api, *(happened(n, f"{DAY}T{n // 60:02}:{n % 60:02}:00.000Z", event=FAT) for n in range(100)))
     found = list(pages(api, limit=100))
     assert [id for page in found for id in page] == [f"o{n:05}" for n in reversed(range(100))]

@@ -48,7 +48,7 @@ def test_a_new_category_is_shown_to_all_users_with_its_ancestors(bare: ApiHarnes
     )  # fmt: skip
 
 
-def test_f21_children_and_descendants_of_a_path_and_of_the_root(bare: ApiHarness) -> None:
+def test_children_and_descendants_of_a_path_and_of_the_root(bare: ApiHarness) -> None:
     grow(bare, *TREE)
     assert pages(bare, "children") == pages(bare, "children", path_="/") == [["/garden/", "/kitchen/"]]
     assert pages(bare, "children", path_="/kitchen/") == [["/kitchen/cups/", "/kitchen/mugs/"]]
@@ -57,7 +57,7 @@ def test_f21_children_and_descendants_of_a_path_and_of_the_root(bare: ApiHarness
     assert pages(bare, "descendants", path_="/kitchen/", catalog="b2b") == [[]]
 
 
-def test_f21_a_category_three_hundred_levels_deep_is_shown_with_all_its_ancestors_and_its_lists_are_paged(
+def test_a_category_three_hundred_levels_deep_is_shown_with_all_its_ancestors_and_its_lists_are_paged(
     bare: ApiHarness,
 ) -> None:
     deep = list(accumulate(("a/" for _ in range(300)), initial="/"))[1:]
@@ -78,7 +78,7 @@ def test_a_list_continues_after_the_longest_possible_path(bare: ApiHarness) -> N
         assert pages(bare, route, path_=above[-1], limit=1) == [[longest[0]], [longest[1]], []]
 
 
-def test_f10_beyond_a_megabyte_every_category_comes_once(bare: ApiHarness) -> None:
+def test_beyond_a_megabyte_every_category_comes_once(bare: ApiHarness) -> None:
     wanted = [f"/fat/{number:03}/" for number in range(30)]
     for path in wanted:
         fat = replace(SAMPLES[CATEGORY], path=path, name="x" * 100_000)

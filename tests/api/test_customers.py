@@ -76,7 +76,7 @@ def test_a_second_registration_does_not_change_the_customer(bare: ApiHarness) ->
     assert bare.call("GET", "/customers/me", carol).body["name"] == "Carol"
 
 
-def test_f9_an_address_is_one_customers_alone_however_it_is_spelled(api: ApiHarness) -> None:
+def test_an_address_is_one_customers_alone_however_it_is_spelled(api: ApiHarness) -> None:
     carol = create_cognito_user("ANN@example.COM", verified=True)
     before = api.table_images()
     refused = api.call("POST", "/customers", carol, {"name": "Carol"})
@@ -170,7 +170,7 @@ def test_a_customer_changes_to_their_currently_verified_address(bare: ApiHarness
     assert bare.table_images() == before, "again, and nothing is written"
 
 
-def test_f9_an_address_that_another_customer_has_is_not_taken(bare: ApiHarness, carol: Token) -> None:
+def test_an_address_that_another_customer_has_is_not_taken(bare: ApiHarness, carol: Token) -> None:
     bare.register_customer(ANN)
     change_cognito_email(carol, "ANN@example.com")
     before = bare.table_images()

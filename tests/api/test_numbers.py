@@ -13,7 +13,7 @@ from tests.support.samples import SAMPLES
 SHOPKEEPER = Caller(STAFF.sub, frozenset(STAFF.groups))
 
 
-def test_f25_a_ledger_is_shown_in_the_order_of_its_movements_beyond_the_ninth_and_the_ninety_ninth(
+def test_a_ledger_is_shown_in_the_order_of_its_movements_beyond_the_ninth_and_the_ninety_ninth(
     api: ApiHarness,
 ) -> None:
     entry = SAMPLES[t.ENTRY]
@@ -29,7 +29,7 @@ def test_f25_a_ledger_is_shown_in_the_order_of_its_movements_beyond_the_ninth_an
     assert seen == list(range(101, 0, -1))
 
 
-def test_f25_a_ledger_grows_beyond_its_ninth_movement(api: ApiHarness) -> None:
+def test_a_ledger_grows_beyond_its_ninth_movement(api: ApiHarness) -> None:
     for number in range(12):
         accounts.issue_store_credit(api.shop, SHOPKEEPER, f"k{number}", ANN.sub, 10 + number, "EUR")
     (account,) = api.call("GET", "/customers/me/accounts", ANN).body["items"]
@@ -39,7 +39,7 @@ def test_f25_a_ledger_grows_beyond_its_ninth_movement(api: ApiHarness) -> None:
     assert account["balance"] == entries[0]["balance"]
 
 
-def test_f25_the_parts_of_a_stock_and_of_a_discount_come_in_their_order_beyond_the_ninth(api: ApiHarness) -> None:
+def test_the_parts_of_a_stock_and_of_a_discount_come_in_their_order_beyond_the_ninth(api: ApiHarness) -> None:
     products.create_product(api.shop, SHOPKEEPER, "cup", "Cup", 100, "EUR", 12)
     products.receive_stock(api.shop, SHOPKEEPER, "first", "cup", 24)
     assert [part.part for part in get_stock(api.shop, "cup")] == [0, *range(100, 111)]
@@ -48,7 +48,7 @@ def test_f25_the_parts_of_a_stock_and_of_a_discount_come_in_their_order_beyond_t
     assert lying == [str(part) for part in range(12)]
 
 
-def test_f25_invoices_of_one_instant_come_by_their_numbers_beyond_the_ninth(api: ApiHarness) -> None:
+def test_invoices_of_one_instant_come_by_their_numbers_beyond_the_ninth(api: ApiHarness) -> None:
     for number in range(12):
         invoice = replace(SAMPLES[t.INVOICE], order_id=f"o{number}", invoice_id=f"2026-{number:08}")
         api.shop.table.client.put_item(TableName=api.shop.table.name, Item=t.INVOICE.encode(invoice))

@@ -41,25 +41,25 @@ def test_an_answer_shows_nothing_of_how_the_order_is_kept(api: ApiHarness) -> No
     }  # fmt: skip
 
 
-def test_f1_a_refused_order_leaves_nothing_behind(api: ApiHarness) -> None:
+def test_a_refused_order_leaves_nothing_behind(api: ApiHarness) -> None:
     before = api.table_images()
     assert api.place_order(mug=2, pot=11).problem_type == "out-of-stock"
     assert api.table_images() == before
 
 
-def test_f1_an_order_is_one_read_and_one_transaction(api: ApiHarness) -> None:
+def test_an_order_is_one_read_and_one_transaction(api: ApiHarness) -> None:
     with api.record_requests() as sent:
         assert api.place_order(mug=2, pot=3).status == 201
     assert sent == ["BatchGetItem", "TransactWriteItems"]
 
 
 @pytest.mark.parametrize("forged", ["total", "currency", "status", "customer_id"])
-def test_f2_a_client_cannot_set_fields_that_the_shop_computes(api: ApiHarness, forged: str) -> None:
+def test_a_client_cannot_set_fields_that_the_shop_computes(api: ApiHarness, forged: str) -> None:
     refused = api.call("POST", "/orders", ANN, {**order_body(), forged: 1}, key="k")
     assert refused.field_errors == {forged: "is not a known field"}
 
 
-def test_f2_the_price_comes_from_the_product_and_not_from_the_client(api: ApiHarness) -> None:
+def test_the_price_comes_from_the_product_and_not_from_the_client(api: ApiHarness) -> None:
     body = order_body()
     body["lines"][0]["price"] = 1
     refused = api.call("POST", "/orders", ANN, body, key="k")
@@ -70,13 +70,13 @@ def test_f2_the_price_comes_from_the_product_and_not_from_the_client(api: ApiHar
 
 
 @pytest.mark.parametrize("price", [12.5, 1250.0, "1250", -1, 10**9 + 1, True])
-def test_f2_money_is_never_a_float_or_a_text(api: ApiHarness, price: Any) -> None:
+def test_money_is_never_a_float_or_a_text(api: ApiHarness, price: Any) -> None:
     body = order_body()
     body["lines"][0]["price"] = price
     assert list(api.call("POST", "/orders", ANN, body, key="k").field_errors) == ["lines.0.price"]
 
 
-def test_f3_two_lines_of_one_product_are_refused_with_a_clear_error(api: ApiHarness) -> None:
+def test_two_lines_of_one_product_are_refused_with_a_clear_error(api: ApiHarness) -> None:
     body = order_body()
     body["lines"] *= 2
     refused = api.call("POST", "/orders", ANN, body, key="k")
@@ -84,7 +84,7 @@ def test_f3_two_lines_of_one_product_are_refused_with_a_clear_error(api: ApiHarn
     assert left(api) == 10
 
 
-def test_f4_a_retry_with_the_same_key_answers_with_the_same_order(api: ApiHarness) -> None:
+def test_a_retry_with_the_same_key_answers_with_the_same_order(api: ApiHarness) -> None:
     first, second = api.place_order("key-1"), api.place_order("key-1")
     assert (first.status, second.status) == (201, 200)
     assert second.headers["idempotent-replayed"] == "true"
@@ -153,7 +153,7 @@ def test_a_key_may_be_any_word(api: ApiHarness, key: str) -> None:
     assert [api.place_order(key).status, api.place_order(key).status] == [201, 200]
 
 
-def test_f5_two_orders_at_one_instant_are_two_orders(api: ApiHarness) -> None:
+def test_two_orders_at_one_instant_are_two_orders(api: ApiHarness) -> None:
     now = api.shop.now()
     api.shop.table.clock = lambda: now
     one, two = api.place_order("key-1").body, api.place_order("key-2").body
@@ -162,7 +162,7 @@ def test_f5_two_orders_at_one_instant_are_two_orders(api: ApiHarness) -> None:
     assert {order["order_id"] for order in listed} == {one["order_id"], two["order_id"]}
 
 
-def test_f6_a_new_order_is_in_its_states_list_at_once(api: ApiHarness) -> None:
+def test_a_new_order_is_in_its_states_list_at_once(api: ApiHarness) -> None:
     placed = api.place_order().body
     (listed,) = api.call("GET", "/orders", STAFF, status="PENDING").body["items"]
     assert (listed["order_id"], listed["total"]) == (placed["order_id"], 2500)

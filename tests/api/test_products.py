@@ -286,7 +286,7 @@ def test_products_are_listed_once_each_by_id_at_every_page_size(bare: ApiHarness
         assert all(len(page) <= limit for page in found)
 
 
-def test_f10_beyond_a_megabyte_every_product_of_a_category_comes_once(bare: ApiHarness) -> None:
+def test_beyond_a_megabyte_every_product_of_a_category_comes_once(bare: ApiHarness) -> None:
     ids, fat = [f"p{number:03}" for number in range(60)], "x" * 60_000
     for number, id in enumerate(ids):
         product = replace(SAMPLES[PRODUCT], product_id=id, name=fat, category="/fat/")

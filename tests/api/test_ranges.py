@@ -189,7 +189,7 @@ RANGES = {  # requested range; the first and the last moment in it
 
 
 @pytest.mark.parametrize(("since", "until", "first", "last"), RANGES.values(), ids=RANGES)
-def test_f23_a_range_holds_its_first_millisecond_and_its_last_and_none_beside(
+def test_a_range_holds_its_first_millisecond_and_its_last_and_none_beside(
     api: ApiHarness, dated: Dated, since: str, until: str, first: str, last: str
 ) -> None:
     dated.put(api, just(first, -1), first, last, just(last, 1))
@@ -203,7 +203,7 @@ def just(moment: str, milliseconds: int) -> str:
     return to_instant(datetime.fromisoformat(moment) + timedelta(milliseconds=milliseconds))
 
 
-def test_f23_days_that_follow_each_other_hold_everything_once(api: ApiHarness, dated: Dated) -> None:
+def test_days_that_follow_each_other_hold_everything_once(api: ApiHarness, dated: Dated) -> None:
     moments = [
         "2028-02-28T23:59:59.999Z", "2028-02-29T00:00:00.000Z", "2028-02-29T12:00:00.000Z",
         "2028-02-29T23:59:59.999Z", "2028-03-01T00:00:00.000Z", "2028-03-01T23:59:59.999Z",
@@ -214,7 +214,7 @@ def test_f23_days_that_follow_each_other_hold_everything_once(api: ApiHarness, d
 
 
 @pytest.mark.parametrize("at", ["2026-11-21", "2026-11-21T09:30:00Z"])
-def test_f23_a_range_that_begins_where_it_ends_is_malformed(api: ApiHarness, dated: Dated, at: str) -> None:
+def test_a_range_that_begins_where_it_ends_is_malformed(api: ApiHarness, dated: Dated, at: str) -> None:
     assert list(dated.ask(api, from_=at, to=at).field_errors) == ["from"]
 
 
@@ -236,7 +236,7 @@ def test_the_list_of_ones_own_orders_takes_a_range_too(api: ApiHarness) -> None:
 
 # many -----------------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", FAT_LISTS)
-def test_f10_beyond_a_megabyte_every_item_of_a_range_comes_once(api: ApiHarness, name: str) -> None:
+def test_beyond_a_megabyte_every_item_of_a_range_comes_once(api: ApiHarness, name: str) -> None:
     dated = FAT_LISTS[name]
     minutes = [f"2028-02-29T23:{minute:02}:59.999Z" for minute in range(60)]
     dated.put(api, "2028-02-28T23:59:59.999Z", *minutes, "2028-03-01T00:00:00.000Z", **{dated.fat: dated.fat_value})

@@ -224,7 +224,7 @@ def test_the_mails_of_a_customer_are_listed_for_the_customer_and_the_order(api: 
     assert api.call("GET", f"/orders/{order_id}/notifications", ANN).body["items"] == [shown]
 
 
-def test_f26_an_expired_item_is_hidden_before_it_is_deleted(api: ApiHarness) -> None:
+def test_an_expired_item_is_hidden_before_it_is_deleted(api: ApiHarness) -> None:
     order_id = api.place_order().body["order_id"]
     told(api, order_id, "e1", timedelta(days=1))
     told(api, order_id, "e2", timedelta(seconds=-1))

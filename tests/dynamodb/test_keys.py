@@ -89,14 +89,14 @@ def test_a_value_that_could_forge_or_hide_in_a_key_is_refused(value: str) -> Non
 
 
 @given(st.lists(st.integers(0, 999), min_size=1))
-def test_f25_keys_of_padded_numbers_sort_as_the_numbers(numbers: list[int]) -> None:
+def test_keys_of_padded_numbers_sort_as_the_numbers(numbers: list[int]) -> None:
     half = KeyTemplate("UNITS#{units:03}")
     keys = {half.render({"units": number}): number for number in numbers}
     assert [keys[key] for key in sorted(keys)] == sorted(set(numbers))
 
 
 @pytest.mark.parametrize("number", [1000, -1, -10])
-def test_f25_a_number_that_its_padding_does_not_hold_is_refused(number: int) -> None:
+def test_a_number_that_its_padding_does_not_hold_is_refused(number: int) -> None:
     with pytest.raises(InvalidKeyValue):
         KeyTemplate("UNITS#{units:03}").render({"units": number})
 
@@ -108,14 +108,14 @@ MOMENTS = st.datetimes(
 
 
 @given(st.lists(MOMENTS, min_size=2, max_size=6))
-def test_f5_instants_sort_as_the_moments_they_are_in_any_time_zone(moments: list[datetime]) -> None:
+def test_instants_sort_as_the_moments_they_are_in_any_time_zone(moments: list[datetime]) -> None:
     texts = [to_instant(moment) for moment in moments]
     assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", text) for text in texts)
     cut = [moment - timedelta(microseconds=moment.microsecond % 1000) for moment in moments]
     assert [datetime.fromisoformat(text) for text in sorted(texts)] == sorted(cut)
 
 
-def test_f5_a_moment_without_a_time_zone_is_refused() -> None:
+def test_a_moment_without_a_time_zone_is_refused() -> None:
     with pytest.raises(ValueError, match="time zone"):
         to_instant(datetime(2026, 11, 21, 9, 30))  # noqa: DTZ001  the test is about this
 
@@ -208,7 +208,7 @@ def test_a_primary_without_version_or_created_at_is_rejected(missing: str) -> No
     Row(declared(**fields), "ODD#{odd_id} / ODD", kind="log", owner=NOBODY).check()
 
 
-def test_f24_a_row_has_one_key_per_index_by_the_form_of_its_declaration() -> None:
+def test_a_row_has_one_key_per_index_by_the_form_of_its_declaration() -> None:
     with pytest.raises(TypeError, match="unexpected keyword argument"):
         Row(Parcel, GOOD, gsi1="A#{place} / {parcel_id}", gsi1_too="B#{place} / {parcel_id}")  # type: ignore[call-arg]
     item = parcel()

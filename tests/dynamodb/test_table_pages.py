@@ -67,7 +67,7 @@ SPREAD = st.lists(
 
 @given(SPREAD, st.integers(1, 7), st.sampled_from([(0, 5), (1, 3), (2, 2), (0, 1)]))
 @settings(max_examples=many(120, 10))
-def test_f10_pages_over_shards_show_each_item_once_in_order_both_ways(
+def test_pages_over_shards_show_each_item_once_in_order_both_ways(
     loans: Table, spread: list[tuple[int, int, bool]], limit: int, seconds: tuple[int, int]
 ) -> None:
     desk = f"d{next(DESKS)}"
@@ -93,7 +93,7 @@ def test_f10_pages_over_shards_show_each_item_once_in_order_both_ways(
 
 
 @pytest.mark.parametrize("pattern", [AT_DESK, AT_DESK_OLDEST, LOANS, LOANS_OLDEST], ids=lambda pattern: pattern.id)
-def test_f10_an_answer_over_a_megabyte_goes_on_in_further_pages(loans: Table, pattern: Query[Loan]) -> None:
+def test_an_answer_over_a_megabyte_goes_on_in_further_pages(loans: Table, pattern: Query[Loan]) -> None:
     desk = f"d{next(DESKS)}"
     items = [
         loan(f"l{number:02}", book_id=desk, desk=desk, shard=str(number % 2), at=moment(number), note="x" * 150_000)
@@ -110,7 +110,7 @@ def test_f10_an_answer_over_a_megabyte_goes_on_in_further_pages(loans: Table, pa
     assert list(loans.query_all(pattern, **known)) == seen
 
 
-def test_f10_a_whole_partition_over_a_megabyte_is_read_to_its_end(loans: Table) -> None:
+def test_a_whole_partition_over_a_megabyte_is_read_to_its_end(loans: Table) -> None:
     items = [loan(f"l{number:02}", book_id="huge", at=moment(number), note="x" * 150_000) for number in range(16)]
     for each in items:
         loans.write(put_if_absent(LOAN, each))

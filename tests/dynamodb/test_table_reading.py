@@ -198,7 +198,7 @@ NOW = int(START.timestamp())
 
 
 @pytest.mark.parametrize(("ttl", "is_shown"), [(NOW - 1, False), (NOW, False), (NOW + 1, True)])
-def test_f26_an_expired_item_is_hidden_from_every_read(library: Table, ttl: int, is_shown: bool) -> None:
+def test_an_expired_item_is_hidden_from_every_read(library: Table, ttl: int, is_shown: bool) -> None:
     library.write(put_if_absent(BOOK, book()))
     library.write(put_if_absent(LOAN, loan(ttl=ttl)))
     shown = [loan(ttl=ttl)] if is_shown else []
@@ -213,7 +213,7 @@ def test_f26_an_expired_item_is_hidden_from_every_read(library: Table, ttl: int,
     assert library.decode(LOAN.encode(loan(ttl=ttl))) == one
 
 
-def test_f26_an_item_that_expires_while_the_shop_runs_disappears(library: Table, clock: ManualClock) -> None:
+def test_an_item_that_expires_while_the_shop_runs_disappears(library: Table, clock: ManualClock) -> None:
     library.write(put_if_absent(LOAN, loan(ttl=NOW + 60)))
     clock.now += timedelta(seconds=59.999)
     assert library.query(LOANS, book_id="b1").items

@@ -202,7 +202,7 @@ def test_an_order_that_is_not_closed_is_never_archived(harness: ShopHarness) -> 
     assert (order_partition(harness, order_id), archived_objects(harness, "orders/")) == (before, {})
 
 
-def test_f14_an_expired_item_is_archived_but_an_item_deleted_by_a_user_is_not(harness: ShopHarness) -> None:
+def test_an_expired_item_is_archived_but_an_item_deleted_by_a_user_is_not(harness: ShopHarness) -> None:
     harness.open_shop()
     by_hand, by_time = harness.place_order("one", mug=1), harness.place_order("two", mug=1)
     for order_id in (by_hand, by_time):
@@ -509,7 +509,7 @@ def lying(harness: ShopHarness) -> list[dict[str, Any]]:
 
 
 @pytest.mark.thorough
-def test_f18_of_thirty_orders_that_end_together_every_one_is_archived(harness: ShopHarness) -> None:
+def test_of_thirty_orders_that_end_together_every_one_is_archived(harness: ShopHarness) -> None:
     harness.open_shop(available=30)
     ids = [
         harness.place_order(f"key-{number}", mug=1) for number in range(many(30, 12))
@@ -524,7 +524,7 @@ def test_f18_of_thirty_orders_that_end_together_every_one_is_archived(harness: S
     assert held == set(ids)
 
 
-def test_f18_an_order_of_more_than_a_page_is_archived_with_all_of_it(harness: ShopHarness, order_id: str) -> None:
+def test_an_order_of_more_than_a_page_is_archived_with_all_of_it(harness: ShopHarness, order_id: str) -> None:
     """DynamoDB returns one megabyte per page; additional large attributes make an order larger than that."""
     payment = next(image for image in order_partition(harness, order_id) if image["type"]["S"] == "Payment")
     for number in range(5):
@@ -551,7 +551,7 @@ def whole(harness: ShopHarness, order_id: str) -> list[dict[str, Any]]:
     return [image for page in pages for image in page["Items"]]
 
 
-def test_f18_repeated_archive_runs_do_not_postpone_an_expiry(harness: ShopHarness, order_id: str) -> None:
+def test_repeated_archive_runs_do_not_postpone_an_expiry(harness: ShopHarness, order_id: str) -> None:
     messages = expire_everything(harness)
     for _ in range(3):
         with fail_calls("s3", "PutObject", "SlowDown"):
@@ -562,7 +562,7 @@ def test_f18_repeated_archive_runs_do_not_postpone_an_expiry(harness: ShopHarnes
     assert isinstance(orders.get_order(harness.shop, STAFF, order_id), ArchivedOrder)
 
 
-def test_f18_redelivered_records_do_not_restore_archived_items(harness: ShopHarness, order_id: str) -> None:
+def test_redelivered_records_do_not_restore_archived_items(harness: ShopHarness, order_id: str) -> None:
     begins = len(harness.all_records)
     messages = expire_everything(harness)
     assert run_archive(*messages) == []

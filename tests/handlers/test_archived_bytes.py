@@ -71,7 +71,7 @@ ORDER = Order(
 
 
 @given(some.lists(some.dictionaries(some.text(), VALUES, max_size=6), max_size=4))
-def test_f18_all_ten_types_come_back_from_the_archive_as_they_were(images: list[Image]) -> None:
+def test_all_ten_types_come_back_from_the_archive_as_they_were(images: list[Image]) -> None:
     assert parse_archive(serialize_archive(ORDER, images)) == images
 
 

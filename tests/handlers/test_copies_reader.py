@@ -111,7 +111,7 @@ def copies_made_by(
 
 
 # writes for one record ------------------------------------------------------------------------------------------------
-def test_f13_the_header_carries_its_lines_so_one_record_makes_every_copy(harness: ShopHarness) -> None:
+def test_the_header_carries_its_lines_so_one_record_makes_every_copy(harness: ShopHarness) -> None:
     harness.open_shop()
     order_id = harness.place_order(mug=2, pot=1)
     harness.pay_order(order_id)
@@ -165,7 +165,7 @@ def sold(harness: ShopHarness) -> list[tuple[str, int, int]]:
     return [(sale.order_id, sale.quantity, sale.returned) for sale in found]
 
 
-def test_f7_product_sales_follow_their_orders_from_payment_on(harness: ShopHarness) -> None:
+def test_product_sales_follow_their_orders_from_payment_on(harness: ShopHarness) -> None:
     harness.open_shop()
     kept, cancelled = harness.place_order("one", mug=3), harness.place_order("two", mug=1)
     harness.process_all()
@@ -185,7 +185,7 @@ def test_f7_product_sales_follow_their_orders_from_payment_on(harness: ShopHarne
     assert sold(harness) == [(kept, 3, 2)]
 
 
-def test_f7_dropped_pieces_of_an_order_are_not_sold(harness: ShopHarness) -> None:
+def test_dropped_pieces_of_an_order_are_not_sold(harness: ShopHarness) -> None:
     harness.open_shop()
     order_id = harness.place_order("one", mug=3, pot=1)
     harness.pay_order(order_id)
@@ -199,7 +199,7 @@ def test_f7_dropped_pieces_of_an_order_are_not_sold(harness: ShopHarness) -> Non
     assert sold(harness) == [(order_id, 1, 0)]
 
 
-def test_f7_an_order_that_only_the_warehouse_could_stop_takes_its_sales_back(harness: ShopHarness) -> None:
+def test_an_order_that_only_the_warehouse_could_stop_takes_its_sales_back(harness: ShopHarness) -> None:
     harness.open_shop()
     order_id = harness.place_order(mug=1)
     harness.pay_order(order_id)
@@ -226,7 +226,7 @@ def test_a_copy_that_a_change_leaves_as_it_was_is_not_written_again(harness: Sho
     assert sorted(put["Item"]["type"]["S"] for put in puts) == ["Activity", "OrderSummary"]
 
 
-def test_f15_records_of_copies_cause_no_write(harness: ShopHarness, told: list[Record]) -> None:
+def test_records_of_copies_cause_no_write(harness: ShopHarness, told: list[Record]) -> None:
     derived = [record for record in told if type_of(record) in DERIVED]
     assert {type_of(record) for record in derived} == DERIVED
     with ExitStack() as watching:
@@ -237,7 +237,7 @@ def test_f15_records_of_copies_cause_no_write(harness: ShopHarness, told: list[R
 
 
 # order and failure ----------------------------------------------------------------------------------------------------
-def test_f11_a_failed_record_holds_back_later_records_of_its_item_and_no_other(
+def test_a_failed_record_holds_back_later_records_of_its_item_and_no_other(
     harness: ShopHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(copies_reader, "ITEMS_AT_ONCE", 1)  # so that the first write is one of the first record
@@ -258,7 +258,7 @@ def test_f11_a_failed_record_holds_back_later_records_of_its_item_and_no_other(
     assert [image["event"]["S"] for image in copied(harness, ill)["Activity"]] == ["OrderPlaced", "OrderCancelled"]
 
 
-def test_f8_the_summary_follows_every_status(harness: ShopHarness) -> None:
+def test_the_summary_follows_every_status(harness: ShopHarness) -> None:
     harness.open_shop()
     order_id = harness.place_order(mug=1)
     harness.process_all()
@@ -274,7 +274,7 @@ def test_f8_the_summary_follows_every_status(harness: ShopHarness) -> None:
     assert seen == [("PENDING", 1), ("FULFILLING", 3), ("SHIPPED", 4), ("DELIVERED", 5)]
 
 
-def test_f8_an_older_version_never_overwrites_a_newer_one(harness: ShopHarness) -> None:
+def test_an_older_version_never_overwrites_a_newer_one(harness: ShopHarness) -> None:
     harness.open_shop()
     order_id = harness.place_order(mug=1)
     harness.pay_order(order_id)

@@ -175,7 +175,7 @@ def test_a_record_that_comes_again_has_the_same_event_with_the_same_id(
     assert bus.taken == first + first
 
 
-def test_f15_records_of_copies_cause_no_event(harness: ShopHarness, onto: Callable[[Bus], Bus]) -> None:
+def test_records_of_copies_cause_no_event(harness: ShopHarness, onto: Callable[[Bus], Bus]) -> None:
     harness.open_shop()
     order_id = harness.place_order(mug=1)
     harness.pay_order(order_id)
@@ -192,7 +192,7 @@ def test_f15_records_of_copies_cause_no_event(harness: ShopHarness, onto: Callab
     assert bus.calls == []
 
 
-def test_f14_only_an_expiry_by_dynamodb_is_an_orders_expiry(harness: ShopHarness, onto: Callable[[Bus], Bus]) -> None:
+def test_only_an_expiry_by_dynamodb_is_an_orders_expiry(harness: ShopHarness, onto: Callable[[Bus], Bus]) -> None:
     harness.open_shop()
     by_hand, by_time = harness.place_order("one", mug=1), harness.place_order("two", mug=1)
     for order_id in (by_hand, by_time):
@@ -259,7 +259,7 @@ def test_joined_events_of_full_size_fit_into_one_call() -> None:
 
 
 # rejected entries -----------------------------------------------------------------------------------------------------
-def test_f28_only_rejected_entries_and_later_entries_of_their_items_are_sent_again(
+def test_only_rejected_entries_and_later_entries_of_their_items_are_sent_again(
     busy: list[Record], onto: Callable[[Bus], Bus]
 ) -> None:
     records = ids(busy)
@@ -280,7 +280,7 @@ def test_f28_only_rejected_entries_and_later_entries_of_their_items_are_sent_aga
 
 
 @pytest.mark.thorough
-def test_f28_rejections_by_the_bus_lose_no_event_and_keep_the_order_per_item(
+def test_rejections_by_the_bus_lose_no_event_and_keep_the_order_per_item(
     busy: list[Record], onto: Callable[[Bus], Bus]
 ) -> None:
     records = ids(busy)
@@ -308,7 +308,7 @@ def test_f28_rejections_by_the_bus_lose_no_event_and_keep_the_order_per_item(
     any_refusals()
 
 
-def test_f28_an_entry_that_is_rejected_permanently_is_parked_and_blocks_no_other(
+def test_an_entry_that_is_rejected_permanently_is_parked_and_blocks_no_other(
     harness: ShopHarness, busy: list[Record], onto: Callable[[Bus], Bus]
 ) -> None:
     records = ids(busy)

@@ -202,7 +202,7 @@ def test_a_free_order_is_fulfilled_when_it_is_placed(harness: ShopHarness) -> No
     assert shipment["status"] == {"S": "REQUESTED"}
 
 
-def test_f12_invoice_and_mail_are_separate_reactions_and_neither_waits_for_the_other(
+def test_invoice_and_mail_are_separate_reactions_and_neither_waits_for_the_other(
     harness: ShopHarness, paid: str
 ) -> None:
     bills, mails = harness.take_messages("fulfilment"), harness.take_messages("order_notification")
@@ -216,7 +216,7 @@ def test_f12_invoice_and_mail_are_separate_reactions_and_neither_waits_for_the_o
     is_fulfilled_once(harness, paid)
 
 
-def test_f12_each_effect_happens_once_though_every_record_and_every_message_is_delivered_twice(
+def test_each_effect_happens_once_though_every_record_and_every_message_is_delivered_twice(
     harness: ShopHarness,
 ) -> None:
     harness.open_shop()

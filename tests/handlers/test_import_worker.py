@@ -287,7 +287,7 @@ def test_a_product_that_is_created_concurrently_is_updated(harness: ShopHarness)
 
 
 # throttled ------------------------------------------------------------------------------------------------------------
-def test_f20_throttled_writes_are_retried_by_one_loop_with_jitter_and_unwritten_lines_are_counted_exactly(
+def test_throttled_writes_are_retried_by_one_loop_with_jitter_and_unwritten_lines_are_counted_exactly(
     harness: ShopHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lines = jugs(5)

@@ -45,7 +45,7 @@ WAYS = (
 
 @pytest.mark.parametrize("how", WAYS)
 @pytest.mark.parametrize("reader", READERS)
-def test_f11_a_record_that_cannot_be_processed_is_parked_completely_and_blocks_no_other(
+def test_a_record_that_cannot_be_processed_is_parked_completely_and_blocks_no_other(
     harness: ShopHarness, reader: str, how: str
 ) -> None:
     harness.open_shop()

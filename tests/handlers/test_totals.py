@@ -358,7 +358,7 @@ def test_a_record_that_comes_before_an_earlier_one_is_counted_as_the_later(opene
     assert is_what_the_primaries_add_up_to(opened)
 
 
-def test_f16_more_shards_keep_the_totals_of_fewer_shards(opened: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_shards_keep_the_totals_of_fewer_shards(opened: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> None:
     orders = [paid(opened, f"order {number}", mug=1) for number in range(6)]
     opened.process_all(("copies_reader",))
     monkeypatch.setattr(entities, "SALES_MINUTE_SHARDS", entities.Shards(64, 64))

@@ -283,9 +283,7 @@ def test_markers_and_totals_have_no_subscribers(engine: Engine, table: Table, ro
 
 # TTL and people -------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("row", [t.EXPIRY_MARKER, t.ACTIVITY], ids=lambda row: row.type)
-def test_f14_an_expiry_and_a_deletion_by_a_user_have_different_names(
-    engine: Engine, table: Table, row: Row[Any]
-) -> None:
+def test_an_expiry_and_a_deletion_by_a_user_have_different_names(engine: Engine, table: Table, row: Row[Any]) -> None:
     item = replace(SAMPLES[row], ttl=LONG_AGO)
     table.write(put_if_absent(row, item))
     table.client.delete_item(TableName=table.name, Key=row.key_of(item))
@@ -310,7 +308,7 @@ def test_f14_an_expiry_and_a_deletion_by_a_user_have_different_names(
     ],
     ids=str,
 )
-def test_f14_only_dynamodbs_own_identity_is_an_expiry(identity: dict[str, str] | None) -> None:
+def test_only_dynamodbs_own_identity_is_an_expiry(identity: dict[str, str] | None) -> None:
     record = removed(t.EXPIRY_MARKER) | ({"userIdentity": identity} if identity is not None else {})
     found = parse_change(record)
     assert found is not None

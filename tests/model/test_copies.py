@@ -107,7 +107,7 @@ WALKS = st.lists(st.integers(0, 10), max_size=12).map(walk)
 
 @given(WALKS, st.data())
 @settings(max_examples=many(150, 20))
-def test_f8_following_every_change_ends_where_the_last_state_says_however_often_records_come_again(
+def test_following_every_change_ends_where_the_last_state_says_however_often_records_come_again(
     states: list[e.Order], data: st.DataObject
 ) -> None:
     changes = [change(old, new) for old, new in zip([None, *states], states, strict=False)]
@@ -166,7 +166,7 @@ def test_a_summary_with_its_lines_as_maps_is_read_and_becomes_smaller() -> None:
 
 @given(WALKS, st.data())
 @settings(max_examples=many(150, 20))
-def test_f8_a_late_write_restores_no_copy(states: list[e.Order], data: st.DataObject) -> None:
+def test_a_late_write_restores_no_copy(states: list[e.Order], data: st.DataObject) -> None:
     """A batch that is delivered twice is worked by two at once, and each write of either may be the last to arrive."""
     states = [state for state in states if state.status != "ARCHIVING"]
     changes = [change(old, new) for old, new in zip([None, *states], states, strict=False)]
@@ -212,13 +212,13 @@ def test_an_order_that_a_person_deleted_leaves_no_copies(states: list[e.Order]) 
     assert snapshots(table) == {}
 
 
-def test_f7_a_paid_order_has_one_sale_for_each_product() -> None:
+def test_a_paid_order_has_one_sale_for_each_product() -> None:
     paid = order(status="PAID", version=2, paid_at=moment())
     sales = [copy for row, copy in copies_of(t.ORDER, paid).values() if row is t.SALE]
     assert [(sale.product_id, sale.quantity, sale.price) for sale in sales] == [("mug", 2, 1250), ("pot", 1, 990)]
 
 
-def test_f7_a_sale_shows_how_many_came_back() -> None:
+def test_a_sale_shows_how_many_came_back() -> None:
     before = order(status="DELIVERED", version=5, paid_at=moment())
     lines = {**LINES, "mug": replace(LINES["mug"], returned=1)}
     todo = plan_copy_changes(change(before, replace(before, status="PARTIALLY_RETURNED", lines=lines, version=6)))
@@ -226,14 +226,14 @@ def test_f7_a_sale_shows_how_many_came_back() -> None:
 
 
 @pytest.mark.parametrize("status", e.SOLD_STATUSES)
-def test_f7_a_sale_lasts_as_long_as_its_order_counts_as_paid(status: e.OrderStatus) -> None:
+def test_a_sale_lasts_as_long_as_its_order_counts_as_paid(status: e.OrderStatus) -> None:
     paid = order(status=status, paid_at=moment())
     sales = [copy for row, copy in copies_of(t.ORDER, paid).values() if row is t.SALE]
     assert [sale.quantity for sale in sales] == [line.quantity for line in LINES.values()]
 
 
 @pytest.mark.parametrize(("status", "command"), [("PAID", "cancel"), ("CANCEL_REQUESTED", "agree_cancel")])
-def test_f7_an_order_that_is_cancelled_after_it_was_paid_sells_nothing(status: Any, command: Any) -> None:
+def test_an_order_that_is_cancelled_after_it_was_paid_sells_nothing(status: Any, command: Any) -> None:
     before = order(status=status, version=3, paid_at=moment())
     todo = plan_copy_changes(change(before, apply_order_command(before, command, moment(1))))
     sales = [(sale.product_id, sale.quantity) for row, sale in todo.put if row is t.SALE]
@@ -307,7 +307,7 @@ def test_an_activity_ends_90_days_after_it_happened() -> None:
     assert activity.ttl == 1795253400 + 90 * 86400  # 2026-11-21T09:30Z
 
 
-def test_f15_records_of_copies_have_no_copies() -> None:
+def test_records_of_copies_have_no_copies() -> None:
     copies = {snapshot.target_row for snapshot in SNAPSHOTS} | {log.target_row for log in LOGS}
     assert not copies & set(SOURCE_ROWS)
     assert all(row.kind == "primary" for row in SOURCE_ROWS)

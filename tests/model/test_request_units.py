@@ -237,7 +237,7 @@ def test_a_pattern_is_one_request_per_shard_and_costs_the_same_among_other_items
 
 
 @pytest.mark.parametrize("size", [10, 10_000])
-def test_f21_the_ancestors_of_a_category_are_one_batch_get_of_their_keys_alone_at_half_a_unit_each(
+def test_the_ancestors_of_a_category_are_one_batch_get_of_their_keys_alone_at_half_a_unit_each(
     worlds: dict[int, Table], wire: WireTap, size: int
 ) -> None:
     shop = ShopContext(table=replace(worlds[size], client=wire.client), new_id=str)
@@ -292,7 +292,7 @@ def test_every_order_of_a_queue_is_seen_once_page_after_page(worlds: dict[int, T
         assert times == sorted(times, reverse=pattern.newest_first)
 
 
-def test_f26_hiding_expired_items_costs_only_their_reading(wire: WireTap, new_table: Callable[[], str]) -> None:
+def test_hiding_expired_items_costs_only_their_reading(wire: WireTap, new_table: Callable[[], str]) -> None:
     table = Table(wire.client, new_table(), t.ROWS_BY_TYPE, clock=lambda: START)
     ended = [replace(NOTIFICATION, effect_id=f"e{n}", at=moment(n), ttl=int(START.timestamp())) for n in range(3)]
     load(table, [(t.NOTIFICATION, each) for each in (*ended, NOTIFICATION)])
@@ -304,9 +304,7 @@ def test_f26_hiding_expired_items_costs_only_their_reading(wire: WireTap, new_ta
 @pytest.mark.parametrize(
     "pattern", [pattern for pattern in p.PATTERNS if isinstance(pattern, Query)], ids=lambda pattern: pattern.id
 )
-def test_f10_every_list_goes_on_page_after_page_with_each_item_once(
-    worlds: dict[int, Table], pattern: Query[Any]
-) -> None:
+def test_every_list_goes_on_page_after_page_with_each_item_once(worlds: dict[int, Table], pattern: Query[Any]) -> None:
     """Two at a time, and all at once: the same, in the same order. Past a megabyte each list is asked in tests/api."""
     call = call_of(pattern)
     known: dict[str, Any] = call.known | {name: value for name, value in call.asked.items() if name != "limit"}

@@ -168,7 +168,7 @@ PAIRS = [
     PAIRS,
     ids=[f"{command} {machine.of} {status}" for machine, status, command in PAIRS],
 )
-def test_f8_nothing_moves_but_as_its_table_says(machine: Machine, status: str, command: str) -> None:
+def test_nothing_moves_but_as_its_table_says(machine: Machine, status: str, command: str) -> None:
     before = machine.made(status=status, version=4)
     expected = machine.allowed.get((status, command))
     if expected is None:

@@ -76,14 +76,14 @@ WAITING = {"PENDING", "PAID", "FULFILLING", "CANCEL_REQUESTED", "PARTIALLY_SHIPP
 
 
 @pytest.mark.parametrize("status", get_args(OrderStatus))
-def test_f6_an_order_is_in_its_work_queue_from_its_first_write_until_nothing_is_left_to_do(status: OrderStatus) -> None:
+def test_an_order_is_in_its_work_queue_from_its_first_write_until_nothing_is_left_to_do(status: OrderStatus) -> None:
     image = t.ORDER.encode(order(status=status))
     queue = f"STATUS#{status}#{e.STATUS_SHARDS.of('o1')}" if status in WAITING else None
     assert image.get("GSI2PK", {}).get("S") == queue
     assert ("GSI2SK" in image) == (queue is not None)
 
 
-def test_f5_two_orders_of_one_customer_at_one_instant_are_two_summaries() -> None:
+def test_two_orders_of_one_customer_at_one_instant_are_two_summaries() -> None:
     one, two = (t.ORDER_SUMMARY.key(customer_id="ann", placed_at=AT, order_id=id) for id in ("o1", "o2"))
     assert one != two
 
@@ -128,16 +128,14 @@ SHARDED: list[tuple[Row[Any], Callable[[str], Any]]] = [
 
 
 @pytest.mark.parametrize(("row", "item"), SHARDED, ids=lambda given: getattr(given, "type", ""))
-def test_f27_a_key_with_few_values_is_spread_evenly_over_all_its_shards(
-    row: Row[Any], item: Callable[[str], Any]
-) -> None:
+def test_a_key_with_few_values_is_spread_evenly_over_all_its_shards(row: Row[Any], item: Callable[[str], Any]) -> None:
     ids = [hashlib.sha256(str(number).encode()).hexdigest()[:26] for number in range(2000)]
     spread = Counter(row.encode(item(id))["GSI2PK"]["S"] for id in ids)
     assert len(spread) == e.STATUS_SHARDS.written
     assert min(spread.values()) > 0.8 * 2000 / e.STATUS_SHARDS.written
 
 
-def test_f27_every_key_of_a_queue_or_feed_is_sharded_and_read_from_all_shards() -> None:
+def test_every_key_of_a_queue_or_feed_is_sharded_and_read_from_all_shards() -> None:
     queues = [row for row in t.ROWS if "gsi2" in row.indexes]
     assert {row for row, _ in SHARDED} == set(queues), "each is shown to spread"
     assert all("shard" in row.templates("gsi2")[0].field_names for row in queues)

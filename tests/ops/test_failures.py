@@ -109,7 +109,7 @@ def told(harness: ShopHarness, queue: str) -> list[tuple[str, int]]:
 
 
 # stream records -------------------------------------------------------------------------------------------------------
-def test_f11_a_record_parked_by_both_readers_is_redriven_once_newer_code_can_read_it(
+def test_a_record_parked_by_both_readers_is_redriven_once_newer_code_can_read_it(
     harness: ShopHarness, store: FailureRepository
 ) -> None:
     harness.open_shop()
@@ -151,7 +151,7 @@ def test_a_record_that_was_parked_under_a_former_name_of_its_reader_is_listed_an
     assert told(harness, "order_notification") == [("OrderPlaced", 1)]
 
 
-def test_f11_parts_of_a_bisected_batch_are_redriven_in_the_order_of_their_items(
+def test_parts_of_a_bisected_batch_are_redriven_in_the_order_of_their_items(
     harness: ShopHarness, store: FailureRepository
 ) -> None:
     delivered_in_part_returned(harness)
@@ -327,7 +327,7 @@ def test_an_erasure_rewrites_redriven_documents_and_ignores_their_marks(
 
 
 # messages -------------------------------------------------------------------------------------------------------------
-def test_f12_dead_letters_go_back_to_their_own_queues_and_each_effect_happens_once(
+def test_dead_letters_go_back_to_their_own_queues_and_each_effect_happens_once(
     harness: ShopHarness, store: FailureRepository
 ) -> None:
     harness.open_shop()
@@ -347,7 +347,7 @@ def test_f12_dead_letters_go_back_to_their_own_queues_and_each_effect_happens_on
 
 @pytest.mark.parametrize("operation", ["SendMessage", "DeleteMessage"])
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_f12_a_crash_during_a_redrive_of_dead_letters_loses_none_and_repeats_no_effect(
+def test_a_crash_during_a_redrive_of_dead_letters_loses_none_and_repeats_no_effect(
     harness: ShopHarness, store: FailureRepository, operation: str, when: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tool, "VISIBILITY_SECONDS", 0)  # a second run does not wait here

@@ -63,7 +63,7 @@ def test_the_command_can_be_tried_without_a_table_on_aws(capsys: pytest.CaptureF
     assert "1402  PRODUCT#mug" in said
 
 
-def test_f17_rejected_requests_of_a_faulty_client_are_no_hot_key(cloudwatch: Any, put: Put) -> None:
+def test_rejected_requests_of_a_faulty_client_are_no_hot_key(cloudwatch: Any, put: Put) -> None:
     put("UserErrors", 50_000)
     put("UserErrors", 50_000, Operation="PutItem")
     put("ConditionalCheckFailedRequests", 9_000)
@@ -75,7 +75,7 @@ def test_f17_rejected_requests_of_a_faulty_client_are_no_hot_key(cloudwatch: Any
     assert not hot_keys.has_hot_partition(found)
 
 
-def test_f17_a_hot_partition_is_reported_by_its_metric_with_the_index_and_the_worst_minute(
+def test_a_hot_partition_is_reported_by_its_metric_with_the_index_and_the_worst_minute(
     cloudwatch: Any, put: Put
 ) -> None:
     for metric in ("WriteThrottleEvents", "WriteKeyRangeThroughputThrottleEvents"):
@@ -95,7 +95,7 @@ def test_f17_a_hot_partition_is_reported_by_its_metric_with_the_index_and_the_wo
 
 
 @pytest.mark.parametrize("cause", ["ProvisionedThroughput", "MaxOnDemandThroughput", "AccountLimit"])
-def test_f17_a_table_that_is_too_small_is_throttled_and_has_no_hot_key(cloudwatch: Any, put: Put, cause: str) -> None:
+def test_a_table_that_is_too_small_is_throttled_and_has_no_hot_key(cloudwatch: Any, put: Put, cause: str) -> None:
     put("ReadThrottleEvents", 12)
     put(f"Read{cause}ThrottleEvents", 12)
     found = look(cloudwatch)
@@ -111,7 +111,7 @@ def test_throttling_without_a_known_cause_is_reported_as_that(cloudwatch: Any, p
     assert list(hot_keys.format_report(look(cloudwatch)))[1:] == ["table: 3 reads throttled; CloudWatch has no cause"]
 
 
-def test_f17_the_keys_are_those_that_contributor_insights_saw_throttled(
+def test_the_keys_are_those_that_contributor_insights_saw_throttled(
     cloudwatch: Any, put: Put, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put("ReadKeyRangeThroughputThrottleEvents", 500)

@@ -100,7 +100,7 @@ def test_a_rollback_of_fulfilment_sends_only_the_orders_that_are_not_fulfilled_a
     assert [(detail["type"], detail["data"]["order_id"]) for detail in sent] == [("OrderPaid", waiting)]
 
 
-def test_f12_reactions_to_all_twice_and_killed_half_way_have_each_effect_once(here: ShopHarness) -> None:
+def test_reactions_to_all_twice_and_killed_half_way_have_each_effect_once(here: ShopHarness) -> None:
     here.open_shop()
     orders = [here.place_order(key, mug=1) for key in ("one", "two")]
     for order_id in orders:

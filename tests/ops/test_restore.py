@@ -161,7 +161,7 @@ def test_an_order_is_restored_byte_for_byte_and_its_copies_are_corrected(harness
     assert log(harness, order_id)[-1][1] == "OrderRestored"
 
 
-def test_f12_a_restored_order_causes_no_effect_under_every_redelivery(harness: ShopHarness) -> None:
+def test_a_restored_order_causes_no_effect_under_every_redelivery(harness: ShopHarness) -> None:
     order_id, _ = archived_order(harness)
     before, seen = outside(harness), len(harness.all_records)
     bring_back(harness, order_id)

@@ -220,7 +220,7 @@ def test_a_transfer_is_made_once_for_each_key(shop: ShopContext) -> None:
         ({"currency": "USD"}, WrongCurrency, {"wanted": "EUR", "got": "USD"}),
     ],
 )
-def test_f19_each_impossible_transfer_is_rejected_with_its_reason_and_moves_nothing(
+def test_each_impossible_transfer_is_rejected_with_its_reason_and_moves_nothing(
     shop: ShopContext, changed: dict[str, Any], error: type[Exception], says: dict[str, Any]
 ) -> None:
     ids = {
@@ -260,7 +260,7 @@ def test_a_customer_who_is_erased_at_the_same_time_receives_no_money(
     assert (balance(shop, mine), balance(shop, bobs)) == (500, 10)
 
 
-def test_f19_a_transfer_whose_answer_is_lost_is_not_made_twice(shop: ShopContext, patient_wire: WireTap) -> None:
+def test_a_transfer_whose_answer_is_lost_is_not_made_twice(shop: ShopContext, patient_wire: WireTap) -> None:
     mine, bobs = new_store_credit(shop, 500), new_store_credit(shop, 10, customer_id=BOB.id)
     shop.table.client = patient_wire.client
     patient_wire.reply_next("TransactWriteItems", lose_response)

@@ -132,7 +132,7 @@ def test_cancelling_a_cancelled_order_changes_nothing(shop: ShopContext, wire: W
 
 
 @pytest.mark.parametrize("status", ENDED_OR_SENT)
-def test_f8_a_shipped_or_closed_order_is_not_cancelled(shop: ShopContext, status: str) -> None:
+def test_a_shipped_or_closed_order_is_not_cancelled(shop: ShopContext, status: str) -> None:
     before = advance_to_status(shop, place(shop), status)
     stock, money = available_by_part(shop), refunded_total(shop, before.order_id)
     with pytest.raises(WrongState) as refusal:
@@ -243,7 +243,7 @@ def test_a_parcel_sent_before_the_warehouse_read_the_stop_request_stays_sent(
 
 
 @pytest.mark.parametrize("status", ["PENDING", "PAID", "FULFILLING", "PARTIALLY_SHIPPED", *ENDED_OR_SENT])
-def test_f8_a_shipment_without_a_stop_request_cannot_be_stopped(shop: ShopContext, status: str) -> None:
+def test_a_shipment_without_a_stop_request_cannot_be_stopped(shop: ShopContext, status: str) -> None:
     before = advance_to_status(shop, place(shop), status)
     with pytest.raises(WrongState) as refusal:
         cancellation.agree_cancel(shop, WAREHOUSE, before.order_id)

@@ -41,7 +41,7 @@ def descendants(shop: ShopContext, path: str, catalog: str = "main") -> list[str
 
 
 # up and down ----------------------------------------------------------------------------------------------------------
-def test_f21_children_of_the_root_are_found_without_a_root_item(shop: ShopContext) -> None:
+def test_children_of_the_root_are_found_without_a_root_item(shop: ShopContext) -> None:
     grow(shop, *TREE)
     assert children(shop, "/") == ["/garden/", "/kitchen-sinks/", "/kitchen/"]
     with pytest.raises(NotFound):
@@ -62,7 +62,7 @@ def test_descendants_are_all_below_and_never_the_category_itself_or_one_of_a_lon
     assert descendants(shop, "/kitchen/mugs/blue/") == descendants(shop, "/nothing/") == []
 
 
-def test_f21_of_a_catalogue_of_hundreds_only_the_subtree_is_read(shop: ShopContext, wire: WireTap) -> None:
+def test_of_a_catalogue_of_hundreds_only_the_subtree_is_read(shop: ShopContext, wire: WireTap) -> None:
     grow(shop, "/few/", *(f"/few/{number}/" for number in range(3)))
     for number in range(300):
         made = categories.get_category(shop, "/few/")
@@ -108,7 +108,7 @@ def deep(shop: ShopContext, wire: WireTap) -> str:
     return DEEP[-1]
 
 
-def test_f21_more_than_a_hundred_ancestors_are_read_by_their_keys_a_hundred_at_a_time(
+def test_more_than_a_hundred_ancestors_are_read_by_their_keys_a_hundred_at_a_time(
     shop: ShopContext, wire: WireTap, deep: str
 ) -> None:
     found = categories.list_ancestors(shop, deep)
@@ -119,7 +119,7 @@ def test_f21_more_than_a_hundred_ancestors_are_read_by_their_keys_a_hundred_at_a
     assert wire.units == 0.5 * 240
 
 
-def test_f21_ancestors_that_are_left_unprocessed_are_asked_for_again(
+def test_ancestors_that_are_left_unprocessed_are_asked_for_again(
     shop: ShopContext, wire: WireTap, clock: ManualClock, deep: str
 ) -> None:
     keys = [CATEGORY.key(catalog="main", path=path) for path in ancestor_paths(deep)]

@@ -52,7 +52,7 @@ SPELLINGS = ["ann@example.com", " ANN@example.com\t", "Ann@Example.COM", "\uff41
 
 
 @pytest.mark.parametrize("spelling", SPELLINGS, ids=ascii)
-def test_f9_an_address_in_any_spelling_is_one_customers_alone(shop: ShopContext, spelling: str) -> None:
+def test_an_address_in_any_spelling_is_one_customers_alone(shop: ShopContext, spelling: str) -> None:
     with pytest.raises(EmailTaken):
         customers.register_customer(shop, EVE, spelling, "Eve Elder")
     with pytest.raises(NotFound):
@@ -60,7 +60,7 @@ def test_f9_an_address_in_any_spelling_is_one_customers_alone(shop: ShopContext,
     assert customers.get_customer_by_email(shop, STAFF, spelling).customer_id == "ann"
 
 
-def test_f9_of_two_concurrent_registrations_with_one_address_only_one_succeeds(
+def test_of_two_concurrent_registrations_with_one_address_only_one_succeeds(
     shop: ShopContext, rival: ShopContext, wire: WireTap
 ) -> None:
     other = Caller("eva")
@@ -73,7 +73,7 @@ def test_f9_of_two_concurrent_registrations_with_one_address_only_one_succeeds(
     assert customers.get_customer_by_email(shop, STAFF, "eve@example.com").customer_id == "eva"
 
 
-def test_f9_an_address_is_looked_up_consistently(shop: ShopContext, wire: WireTap) -> None:
+def test_an_address_is_looked_up_consistently(shop: ShopContext, wire: WireTap) -> None:
     customers.get_customer_by_email(shop, STAFF, "ann@example.com")
     assert [(r.operation, r.body["ConsistentRead"]) for r in wire.requests] == [("GetItem", True)] * 2
 

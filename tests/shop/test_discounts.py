@@ -257,7 +257,7 @@ def test_shipping_is_to_be_paid_though_the_goods_are_free(shop: ShopContext) -> 
     assert (order.status, order.total) == ("PENDING", 490)
 
 
-def test_f4_the_idempotency_key_covers_the_discount_code(shop: ShopContext, clock: ManualClock) -> None:
+def test_the_idempotency_key_covers_the_discount_code(shop: ShopContext, clock: ManualClock) -> None:
     offer(shop, limit=1)
     order = bought(shop, "SPRING")
     discounts.end_discount(shop, STAFF, "SPRING")

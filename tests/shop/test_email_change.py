@@ -97,7 +97,7 @@ def test_another_spelling_of_the_same_address_is_stored_without_a_new_claim(
 
 
 @pytest.mark.parametrize("spelling", ["bob@example.com", " BOB@example.com", "Bob@Example.COM"])
-def test_f9_an_address_that_another_has_in_any_spelling_stays_theirs(shop: ShopContext, spelling: str) -> None:
+def test_an_address_that_another_has_in_any_spelling_stays_theirs(shop: ShopContext, spelling: str) -> None:
     before = customers.get_customer(shop, ANN, "ann"), claims(shop)
     with pytest.raises(EmailTaken):
         change(shop, ANN, spelling)
@@ -128,7 +128,7 @@ def test_a_user_without_registration_cannot_change_an_address(shop: ShopContext)
 
 
 # two at once ----------------------------------------------------------------------------------------------------------
-def test_f9_of_two_concurrent_changes_to_one_address_only_one_succeeds(
+def test_of_two_concurrent_changes_to_one_address_only_one_succeeds(
     shop: ShopContext, rival: ShopContext, wire: WireTap
 ) -> None:
     wire.reply_next("TransactWriteItems", run_before_sending(lambda: change(rival, BOB, NEW)))
@@ -138,7 +138,7 @@ def test_f9_of_two_concurrent_changes_to_one_address_only_one_succeeds(
     assert customers.get_customer(shop, ANN, "ann").email == OLD
 
 
-def test_f9_of_a_registration_and_a_change_to_one_address_only_one_succeeds(
+def test_of_a_registration_and_a_change_to_one_address_only_one_succeeds(
     shop: ShopContext, rival: ShopContext, wire: WireTap
 ) -> None:
     wire.reply_next(

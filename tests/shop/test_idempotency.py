@@ -93,9 +93,7 @@ def test_items_that_always_conflict_end_as_busy(shop: ShopContext, clock: Manual
     assert 0 < sum(clock.pauses) <= shop.table.retry_budget_seconds
 
 
-def test_f26_an_expired_command_marker_that_still_exists_prevents_a_repeat(
-    shop: ShopContext, clock: ManualClock
-) -> None:
+def test_an_expired_command_marker_that_still_exists_prevents_a_repeat(shop: ShopContext, clock: ManualClock) -> None:
     def record() -> IdempotentResult:
         return run_idempotently(shop, "payment-provider", "evt_1", "record_payment", {}, nothing)
 

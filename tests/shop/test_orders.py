@@ -110,7 +110,7 @@ def test_an_order_can_be_sent_elsewhere_until_the_warehouse_has_it(
         "PARTIALLY_RETURNED", "RETURNED", "CANCELLED", "LAPSED", "ARCHIVING",
     ],
 )  # fmt: skip
-def test_f8_the_address_of_a_packed_or_closed_order_cannot_change(shop: ShopContext, status: str) -> None:
+def test_the_address_of_a_packed_or_closed_order_cannot_change(shop: ShopContext, status: str) -> None:
     before = advance_to_status(shop, place(shop), status)
     with pytest.raises(WrongState) as refusal:
         orders.change_address(shop, ANN, before.order_id, ELSEWHERE)

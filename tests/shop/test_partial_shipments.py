@@ -204,7 +204,7 @@ def test_a_repeated_warehouse_report_changes_nothing_and_has_the_same_answer(
 
 
 @pytest.mark.parametrize("quantities", [{"mug": 1}, {"mug": 3}, {"mug": 2, "pot": 1}, {"pot": 2}])
-def test_f8_a_parcel_that_is_sent_is_not_sent_again_with_something_else(
+def test_a_parcel_that_is_sent_is_not_sent_again_with_something_else(
     shop: ShopContext, order: Order, quantities: dict[str, int]
 ) -> None:
     send(shop, order, 1, mug=2)

@@ -212,7 +212,7 @@ def test_many_concurrent_payments_pay_exactly_the_due_amount(shop: ShopContext) 
         "SHIPPED", "DELIVERED", "PARTIALLY_RETURNED", "RETURNED",
     ],
 )  # fmt: skip
-def test_f8_money_for_an_order_that_does_not_wait_for_it_is_given_back(shop: ShopContext, status: str) -> None:
+def test_money_for_an_order_that_does_not_wait_for_it_is_given_back(shop: ShopContext, status: str) -> None:
     before = advance_to_status(shop, place(shop), status)
     refunds_before = refunds_of(shop, before.order_id)
     assert report_payment(shop, before) == {"payment_id": "pi_1", "status": "CAPTURED", "reason": None}

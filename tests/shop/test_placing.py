@@ -105,7 +105,7 @@ def test_an_order_may_have_a_price_that_was_replaced_a_moment_ago(
     assert placed.order.total == 1250
 
 
-def test_f1_an_order_is_written_whole_or_not_at_all(shop: ShopContext) -> None:
+def test_an_order_is_written_whole_or_not_at_all(shop: ShopContext) -> None:
     create_stocked_product(shop, "jug", 1)
     with pytest.raises(OutOfStock):
         place_order_as(shop, ANN, "key-1", mug=2, jug=2)
@@ -114,7 +114,7 @@ def test_f1_an_order_is_written_whole_or_not_at_all(shop: ShopContext) -> None:
         get_order(shop, derive_order_id(shop, "ann", "key-1"))
 
 
-def test_f13_the_header_carries_its_lines_into_the_stream(shop: ShopContext, engine: Engine) -> None:
+def test_the_header_carries_its_lines_into_the_stream(shop: ShopContext, engine: Engine) -> None:
     order = place(shop, mug=2, pot=1)
     found = [parse_change(record) for record in read_stream_records(engine, shop.table.name)]
     (placed,) = [change for change in found if change is not None and change.name == "OrderPlaced"]
@@ -122,7 +122,7 @@ def test_f13_the_header_carries_its_lines_into_the_stream(shop: ShopContext, eng
     assert placed.after.lines.keys() == {"mug", "pot"}
 
 
-def test_f6_a_new_order_is_in_its_queue_at_once(shop: ShopContext) -> None:
+def test_a_new_order_is_in_its_queue_at_once(shop: ShopContext) -> None:
     order = place(shop)
     for oldest_first in (True, False):
         page = orders.list_orders_by_status(
@@ -132,14 +132,14 @@ def test_f6_a_new_order_is_in_its_queue_at_once(shop: ShopContext) -> None:
 
 
 # money --------------------------------------------------------------------------------------------------------
-def test_f2_the_price_is_the_products_own_and_a_whole_number(shop: ShopContext) -> None:
+def test_the_price_is_the_products_own_and_a_whole_number(shop: ShopContext) -> None:
     products.update_product(shop, STAFF, "mug", None, 333)
     order = place(shop, mug=3)
     assert (order.total, order.lines["mug"].price, order.currency) == (999, 333, "EUR")
     assert type(order.total) is int
 
 
-def test_f2_the_price_shown_to_the_client_must_be_the_current_price(shop: ShopContext) -> None:
+def test_the_price_shown_to_the_client_must_be_the_current_price(shop: ShopContext) -> None:
     products.update_product(shop, STAFF, "mug", None, 1300)
     with pytest.raises(PriceChanged) as refusal:
         place_order(shop, ANN, "k", {"mug": RequestedLine(1, 1250), "pot": RequestedLine(1, 1250)}, HOME_ADDRESS, {})
@@ -233,7 +233,7 @@ def test_90_products_and_a_discount_fit_into_one_order(shop: ShopContext, wire: 
 
 
 # idempotency --------------------------------------------------------------------------------------------------
-def test_f4_the_same_key_is_the_same_order_for_ever(shop: ShopContext, wire: WireTap, clock: ManualClock) -> None:
+def test_the_same_key_is_the_same_order_for_ever(shop: ShopContext, wire: WireTap, clock: ManualClock) -> None:
     order = place(shop, mug=10)
     products.update_product(shop, STAFF, "mug", "Red mug", 1)
     clock.sleep(400 * 86400)
@@ -245,14 +245,14 @@ def test_f4_the_same_key_is_the_same_order_for_ever(shop: ShopContext, wire: Wir
     assert place_order_as(shop, ANN, "key-1", mug=10).order == paid, "it is shown in its current state"
 
 
-def test_f4_a_key_with_another_body_is_refused(shop: ShopContext) -> None:
+def test_a_key_with_another_body_is_refused(shop: ShopContext) -> None:
     place(shop, mug=2)
     with pytest.raises(IdempotencyKeyReused):
         place_order_as(shop, ANN, "key-1", mug=3)
     assert available_by_part(shop) == [8]
 
 
-def test_f4_the_order_of_fields_in_a_repeated_request_does_not_matter(shop: ShopContext) -> None:
+def test_the_order_of_fields_in_a_repeated_request_does_not_matter(shop: ShopContext) -> None:
     lines = {"mug": RequestedLine(1)}
     first = place_order(shop, ANN, "k", lines, HOME_ADDRESS, {"lines": {"mug": 1, "pot": 2}, "note": "é"})
     again = place_order(shop, ANN, "k", lines, HOME_ADDRESS, {"note": "é", "lines": {"pot": 2, "mug": 1}})
@@ -262,14 +262,14 @@ def test_f4_the_order_of_fields_in_a_repeated_request_does_not_matter(shop: Shop
             place_order(shop, ANN, "k", lines, HOME_ADDRESS, body)
 
 
-def test_f4_the_same_key_of_another_customer_is_another_order(shop: ShopContext) -> None:
+def test_the_same_key_of_another_customer_is_another_order(shop: ShopContext) -> None:
     one, two = place(shop), place_order_as(shop, BOB, "key-1", mug=2)
     assert not two.replayed
     assert one.order_id != two.order.order_id
     assert available_by_part(shop) == [6]
 
 
-def test_f4_a_refused_placement_does_not_burn_its_key(shop: ShopContext) -> None:
+def test_a_refused_placement_does_not_burn_its_key(shop: ShopContext) -> None:
     with pytest.raises(OutOfStock):
         place_order_as(shop, ANN, "k", mug=11)
     products.receive_stock(shop, STAFF, "more", "mug", 1)
@@ -277,13 +277,13 @@ def test_f4_a_refused_placement_does_not_burn_its_key(shop: ShopContext) -> None
 
 
 @pytest.mark.parametrize("status", ["PAID", "CANCELLED", "LAPSED", "DELIVERED", "ARCHIVING"])
-def test_f4_the_key_of_an_order_that_has_moved_on_answers_with_it(shop: ShopContext, status: str) -> None:
+def test_the_key_of_an_order_that_has_moved_on_answers_with_it(shop: ShopContext, status: str) -> None:
     moved_on = advance_to_status(shop, place(shop), status)
     assert place_order_as(shop, ANN, "key-1", mug=2).order == moved_on
     assert available_by_part(shop) == [10 if status in ("CANCELLED", "LAPSED") else 8]
 
 
-def test_f4_the_key_of_an_archived_order_answers_with_its_stub(shop: ShopContext) -> None:
+def test_the_key_of_an_archived_order_answers_with_its_stub(shop: ShopContext) -> None:
     order = advance_to_status(shop, place(shop), "CANCELLED")
     archive_order(shop, order.order_id, to_stub=True)
     again = place_order_as(shop, ANN, "key-1", mug=2)

@@ -76,7 +76,7 @@ def test_staff_gives_some_back_in_one_transaction_with_the_order(shop: ShopConte
 
 
 @pytest.mark.parametrize("status", ["PENDING", "ARCHIVING"])
-def test_f8_nothing_is_given_back_in_another_state(shop: ShopContext, status: str) -> None:
+def test_nothing_is_given_back_in_another_state(shop: ShopContext, status: str) -> None:
     order = advance_to_status(shop, place(shop), status)
     with pytest.raises(WrongState) as refusal:
         give(shop, order.order_id, 1)

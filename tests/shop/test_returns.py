@@ -159,7 +159,7 @@ def test_a_new_expiry_replaces_an_expired_one_that_still_exists(
     ["PENDING", "PAID", "FULFILLING", "CANCEL_REQUESTED", "PARTIALLY_SHIPPED", "CUT_REQUESTED", "SHIPPED", "CANCELLED",
      "LAPSED", "RETURNED", "ARCHIVING"],
 )  # fmt: skip
-def test_f8_only_delivered_goods_can_be_returned(shop: ShopContext, status: str) -> None:
+def test_only_delivered_goods_can_be_returned(shop: ShopContext, status: str) -> None:
     before = advance_to_status(shop, place(shop, mug=2), status)
     contents = everything(shop)
     with pytest.raises(WrongState) as refusal:

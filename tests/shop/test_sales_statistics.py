@@ -52,7 +52,7 @@ def test_best_sellers_come_best_first_from_all_shards_page_after_page(shop: Shop
     assert found == [(f"p{units:02}", units * 5) for units in range(30, 0, -1)]
 
 
-def test_f25_ten_sell_better_than_nine(shop: ShopContext) -> None:
+def test_ten_sell_better_than_nine(shop: ShopContext) -> None:
     for product_id, units in (("nine", 9), ("ten", 10), ("hundred", 100)):
         shop.table.write(put_if_absent(BEST_SELLER, replace(SAMPLES[BEST_SELLER], product_id=product_id, units=units)))
     best = sales_statistics.list_best_sellers(shop, SEASON, 3, None).items
@@ -89,7 +89,7 @@ def test_the_parts_of_a_minute_are_one_point_wherever_a_page_ends(shop: ShopCont
     assert found[1] == MetricPoint(moment(1), "EUR", orders=shards, units=units, revenue=100 * units)
 
 
-def test_f22_two_orders_of_one_minute_are_both_counted_and_f23_a_range_takes_its_first_minute_only(
+def test_two_orders_of_one_minute_are_both_counted_and_f23_a_range_takes_its_first_minute_only(
     shop: ShopContext,
 ) -> None:
     for minute in range(4):
@@ -99,7 +99,7 @@ def test_f22_two_orders_of_one_minute_are_both_counted_and_f23_a_range_takes_its
 
 
 @pytest.mark.parametrize("limit", [1, 2, 5])
-def test_f26_expired_points_that_still_exist_are_ignored(shop: ShopContext, limit: int) -> None:
+def test_expired_points_that_still_exist_are_ignored(shop: ShopContext, limit: int) -> None:
     for minute in range(40):
         for shard in range(SALES_MINUTE_SHARDS.read):
             # Those of one shard end later: the pages of the others are empty, and end elsewhere.

@@ -81,7 +81,7 @@ def test_a_paid_order_goes_to_the_warehouse_with_all_its_lines(
         "PARTIALLY_RETURNED", "RETURNED", "ARCHIVING",
     ],
 )  # fmt: skip
-def test_f8_nothing_but_a_paid_order_goes_to_the_warehouse(shop: ShopContext, status: str) -> None:
+def test_nothing_but_a_paid_order_goes_to_the_warehouse(shop: ShopContext, status: str) -> None:
     before = advance_to_status(shop, place(shop), status)
     sent = shipments.list_shipments_of_order(shop, STAFF, before.order_id)
     assert fulfil_order(shop, before.order_id) is None
@@ -237,7 +237,7 @@ def test_a_repeated_warehouse_report_changes_nothing(shop: ShopContext, wire: Wi
 
 @pytest.mark.parametrize("status", ["SHIPPED", "DELIVERED"])
 @pytest.mark.parametrize(("carrier", "number"), [("ups", "42"), ("dhl", "43")])
-def test_f8_a_parcel_is_not_sent_a_second_time_another_way(
+def test_a_parcel_is_not_sent_a_second_time_another_way(
     shop: ShopContext, status: str, carrier: str, number: str
 ) -> None:
     order = advance_to_status(shop, place(shop), "FULFILLING")
@@ -250,7 +250,7 @@ def test_f8_a_parcel_is_not_sent_a_second_time_another_way(
     assert parcel_of(shop, order.order_id).tracking_number == "42"
 
 
-def test_f8_a_parcel_is_not_delivered_before_it_is_sent(shop: ShopContext) -> None:
+def test_a_parcel_is_not_delivered_before_it_is_sent(shop: ShopContext) -> None:
     order = advance_to_status(shop, place(shop), "FULFILLING")
     with pytest.raises(WrongState) as refusal:
         shipments.deliver_shipment(shop, WAREHOUSE, order.order_id, f"{order.order_id}-1")

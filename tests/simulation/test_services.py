@@ -229,7 +229,7 @@ def test_the_token_of_a_transaction_that_is_executed_late_is_refused_until_then(
 
 
 # conditional writes of objects ----------------------------------------------------------------------------------------
-def test_s3_refuses_a_conditional_write_while_another_one_is_under_way(
+def test_refuses_a_conditional_write_while_another_one_is_under_way(
     world: Simulation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put: dict[str, Any] = {"Bucket": "b", "Key": "k", "IfNoneMatch": "*"}

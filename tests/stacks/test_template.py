@@ -92,7 +92,7 @@ def test_every_mapping_counts_the_events_that_it_filters_and_drops(dev: Synthesi
 
 
 # the stream's readers -------------------------------------------------------------------------------------------------
-def test_f29_two_functions_read_the_stream_and_no_more(dev: SynthesizedTemplate) -> None:
+def test_two_functions_read_the_stream_and_no_more(dev: SynthesizedTemplate) -> None:
     mappings = dev.properties("AWS::Lambda::EventSourceMapping").values()
     readers = [it["FunctionName"]["Ref"] for it in mappings if "StreamArn" in it["EventSourceArn"]["Fn::GetAtt"]]
     assert sorted(readers) == sorted([dev.function("copies_reader"), dev.function("event_publisher")])
