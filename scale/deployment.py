@@ -64,7 +64,8 @@ SHARDS: Mapping[str, int] = {
 
 
 def list_of(partition: str) -> str:
-    """Return the template of a partition key as SHARDS has it: STATUS#PAID#{shard} is one of STATUS#{open_status}#{shard}."""
+    """Return the template of a partition key as SHARDS has it: STATUS#PAID#{shard} is one of
+    STATUS#{open_status}#{shard}."""
     return re.sub(r"^STATUS#\w+#", "STATUS#{open_status}#", partition)
 
 

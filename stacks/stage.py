@@ -163,8 +163,8 @@ class Stage:
     (docs/first-deploy.md).
     `feature_plan`: The plan of the Cognito user pool, which bills each user who signs in in a month: lite (0.0055 US
     dollars, less above 100,000 users), essentials (0.015) or plus (0.02, with protection against stolen passwords). The
-    sign-in pages of `sign_in_prefix` need essentials or plus. auto: lite, or essentials with `sign_in_prefix`. `make cost` uses these
-    prices, which are not verified (ops/prices.json).
+    sign-in pages of `sign_in_prefix` need essentials or plus. auto: lite, or essentials with `sign_in_prefix`. `make
+    cost` uses these prices, which are not verified (ops/prices.json).
     `shipping`: The shipping price of an order for each currency, in minor units (EUR:490 means 4.90 euros). For other
     currencies shipping is free.
     `tax_rate`: The tax rate that is included in all prices, in hundredths of a percent (2000 means 20 %).
@@ -253,18 +253,18 @@ class Stage:
     (docs/runbooks/restore-table.md). Configure billing, class and indexes on that table itself.
     `snap_start`: Lambda starts the API function from a snapshot of its loaded code. Each published version costs money.
     `trim_bundle`: Files of packages that no Lambda needs are left out of the bundle, so that it starts sooner.
-    `gradual_release`: How a new version of the API function takes over: all requests at once, or ten percent more each minute,
-    with a rollback if its alarms are raised (docs/upgrades.md).
+    `gradual_release`: How a new version of the API function takes over: all requests at once, or ten percent more each
+    minute, with a rollback if its alarms are raised (docs/upgrades.md).
     `replica_regions`: Regions for table replicas. Always rejected (docs/global-table.md).
     `firewall`: Creates a second stack in us-east-1 with a web ACL for CloudFront. Its output is the value for
     `web_acl`.
     `web_acl`: The ARN of a CloudFront web ACL. It puts CloudFront and the firewall in front of the API.
-    `require_cloudfront`: With `web_acl`, the API's own address answers 403, so clients need CloudFront's address. Set it to
-    false while clients still use the API's own address.
-    `rate_limit_exempt_networks`: Networks, such as 203.0.113.0/24, that are exempt from the firewall's rate limit, for example
-    the warehouse's systems. Webhooks of the payment provider and unsubscribe links are always exempt.
-    `sign_in_prefix`: The prefix of Cognito's sign-in domain, which must be unique in the region. CloudFront then serves the
-    shop's web page at /page/. Empty: no web page.
+    `require_cloudfront`: With `web_acl`, the API's own address answers 403, so clients need CloudFront's address. Set
+    it to false while clients still use the API's own address.
+    `rate_limit_exempt_networks`: Networks, such as 203.0.113.0/24, that are exempt from the firewall's rate limit, for
+    example the warehouse's systems. Webhooks of the payment provider and unsubscribe links are always exempt.
+    `sign_in_prefix`: The prefix of Cognito's sign-in domain, which must be unique in the region. CloudFront then serves
+    the shop's web page at /page/. Empty: no web page.
     `analytics`: Operators can query the archive with Athena (docs/analytics.md).
     `analytics_limit_mb`: Athena stops a query of the archive that reads more megabytes. A terabyte costs 5 dollars.
     `origin_secret_version`: The version id of the secret that CloudFront sends to the API
@@ -451,10 +451,10 @@ class Stage:
         """Raise InvalidSetting if a setting of capacity, backups or replicas is wrong."""
         for which in ("read_units", "write_units"):
             self._check_units(which)
-            most = getattr(self, f"most_{which}")
+            most = getattr(self, f"max_{which}")
             if most and self.billing == "provisioned":
                 raise InvalidSetting(
-                    f"most_{which} is {most}: it limits a table with on-demand billing; with provisioned billing, "
+                    f"max_{which} is {most}: it limits a table with on-demand billing; with provisioned billing, "
                     f"the maximum is in {which}"
                 )
         kept = self.daily_backup_days, self.monthly_backup_days
@@ -595,8 +595,8 @@ class Stage:
             or any(word in self.sign_in_prefix for word in RESERVED_DOMAIN_WORDS)
         ):
             raise InvalidSetting(
-                f"sign_in_prefix is {self.sign_in_prefix!r}: use a Cognito domain prefix, such as my-shop: up to 63 lower-case "
-                f"letters, digits and hyphens, no hyphen first or last, and without {', '.join(RESERVED_DOMAIN_WORDS)}"
+                f"sign_in_prefix is {self.sign_in_prefix!r}: use a Cognito domain prefix, such as my-shop: up to 63 "
+                f"lower-case letters, digits and hyphens, no hyphen first or last, and without {', '.join(RESERVED_DOMAIN_WORDS)}"
             )
 
     def _check_account(self) -> None:
@@ -753,7 +753,8 @@ EXAMPLE_HOST = r"(.*\.)?example(\.(com|net|org))?(:\d+)?"
 class StageFile:
     """The settings of a stage's file. `shown_path`: the path for messages. `values`: the settings, checked in type.
 
-    `defaults_of`: the stage of STAGES that gives the settings that the file does not have, and decides about protection.
+    `defaults_of`: the stage of STAGES that gives the settings that the file does not have, and decides about
+    protection.
     """
 
     name: str

@@ -63,8 +63,8 @@ shipping is `shipping = ["EUR:0"]`, and no tax is `tax_rate = 0`. It is not depl
 of `sender` ([how](first-deploy.md)). [docs/stages/prod.toml](stages/prod.toml) is an example. The tests and the
 generated pages use it instead of your files (`-c stages=docs/stages`).
 
-For another stage, add a file, such as `stages/staging.toml`, with `defaults_of = "prod"` or `defaults_of = "dev"`: that stage gives
-all other settings, and `protect`. `make deploy STAGE=staging` creates its stack, `orderstream-staging`.
+For another stage, add a file, such as `stages/staging.toml`, with `defaults_of = "prod"` or `defaults_of = "dev"`: that
+stage gives all other settings, and `protect`. `make deploy STAGE=staging` creates its stack, `orderstream-staging`.
 """
     told = setting_descriptions()
     yield markdown.render_table(
@@ -83,10 +83,11 @@ all other settings, and `protect`. `make deploy STAGE=staging` creates its stack
     yield "`protect` follows from the stage, or from the stage that it is like. You cannot switch it off."
     yield "## Fixed values, and their reasons"
     yield f"""
-- **Shards** of queues and feeds ({STATUS_SHARDS.written}), of the sales of a minute ({SALES_MINUTE_SHARDS.written}) and of a
-  product's sales ({SALE_SHARDS.written}), in functions/model/entities/sharding.py. An item's shard is calculated from
-  its id and is part of its key, and a query costs one request for each shard that is read. To raise them without a gap,
-  raise `read` and deploy, then raise `written` and deploy. All functions need the same numbers, so they are constants.
+- **Shards** of queues and feeds ({STATUS_SHARDS.written}), of the sales of a minute ({SALES_MINUTE_SHARDS.written}) and
+  of a product's sales ({SALE_SHARDS.written}), in functions/model/entities/sharding.py. An item's shard is calculated
+  from its id and is part of its key, and a query costs one request for each shard that is read. To raise them without a
+  gap, raise `read` and deploy, then raise `written` and deploy. All functions need the same numbers, so they are
+  constants.
 - **Stock parts** of a product, and parts of a discount code. Each product and code has its own `parts`, because hot
   items depend on the product, not on the deployment ([how to set it](operations.md#a-product-that-sells-too-fast)).
 - **Retention** of queues, failures and effect markers (functions/model/retention.py). A marker must be kept longer than
@@ -116,8 +117,8 @@ all errors of the function, have `Cache-Control: private, no-store`; only the AP
 minutes ([reasons, and what it saves](decisions/0076-only-public-answers-are-cached.md)). CloudFront keeps no errors,
 not even those of API Gateway, such as 429.
 
-- CloudFront (with `sign_in_prefix` or `web_acl`) answers from its cache for that time, and may show the last answer longer while
-  the API fails.
+- CloudFront (with `sign_in_prefix` or `web_acl`) answers from its cache for that time, and may show the last answer
+  longer while the API fails.
 - Each answer to a read has an `ETag`. A program that polls a list sends it as `If-None-Match`, and gets 304 without a
   body if nothing changed.
 - An order never uses a cached price. A client that sends the `price` that it showed gets 409 if the price has changed.
@@ -130,21 +131,22 @@ the web ACL in front of the API. CloudFront sends a secret with each request, an
 
 1. `make deploy STAGE=prod ARGS="-c firewall=true"` also creates the stack `orderstream-prod-firewall`. Its output is
    `WebAclArn`.
-2. `make deploy STAGE=prod ARGS="-c firewall=true -c web_acl=ARN -c require_cloudfront=false"` puts CloudFront in front of the
-   API. Its output is `CloudFrontUrl`. The API's own address still works. Give the new address to all clients, first to
-   the payment provider and the warehouse.
-3. When no client uses the old address any more, deploy the same without `require_cloudfront`. The old address then answers 403.
-   If the shop is not open yet, start with this step after step 1.
+2. `make deploy STAGE=prod ARGS="-c firewall=true -c web_acl=ARN -c require_cloudfront=false"` puts CloudFront in front
+   of the API. Its output is `CloudFrontUrl`. The API's own address still works. Give the new address to all clients,
+   first to the payment provider and the warehouse.
+3. When no client uses the old address any more, deploy the same without `require_cloudfront`. The old address then
+   answers 403. If the shop is not open yet, start with this step after step 1.
 
 Step 1 needs `cdk bootstrap` for us-east-1. If the account already has a firewall, skip step 1. Our firewall allows
 2,000 requests from an address in five minutes, without the provider's webhooks, which are signed and throttled. If a
-warehouse sends more than two requests a second from one address, add its network to `rate_limit_exempt_networks`. To rotate the
-secret, see [its runbook](runbooks/rotate-secrets.md#the-fronts-secret).
+warehouse sends more than two requests a second from one address, add its network to `rate_limit_exempt_networks`. To
+rotate the secret, see [its runbook](runbooks/rotate-secrets.md#the-fronts-secret).
 """
     yield "## The page"
     yield """
-With the setting `sign_in_prefix`, CloudFront serves the page of `make up` without its internals, at `/page/` beside the API, and
-users sign in with Cognito ([reasons](decisions/0040-the-page-on-aws-is-the-local-page-without-its-internals.md)):
+With the setting `sign_in_prefix`, CloudFront serves the page of `make up` without its internals, at `/page/` beside the
+API, and users sign in with Cognito
+([reasons](decisions/0040-the-page-on-aws-is-the-local-page-without-its-internals.md)):
 
 1. Set `sign_in_prefix = "my-shop"` and deploy. The output is `PageUrl`. The prefix must be unique in the region.
    If it is taken, the deploy fails and is rolled back. The first deploy takes some minutes longer, because of
@@ -157,8 +159,8 @@ users sign in with Cognito ([reasons](decisions/0040-the-page-on-aws-is-the-loca
    in `stacks/page_policy.py`. Browsers block all others.
 
 With `web_acl`, the page's files count towards the 2,000 requests in five minutes: there are some forty, and a browser
-checks each for changes. If you remove `sign_in_prefix`, the next deploy deletes the page, its sign-in, and its bucket, which
-contains only the page.
+checks each for changes. If you remove `sign_in_prefix`, the next deploy deletes the page, its sign-in, and its bucket,
+which contains only the page.
 
 The page was not tested on AWS. [A test](../tests/browser/test_page_on_aws.py) uses it in a browser, with substitutes
 for CloudFront and Cognito that reject the same requests.
@@ -170,10 +172,10 @@ What a stage sets in its account:
 - **Costs.** All resources have the tag `orderstream-stage` with the name of the stage. Activate it once as a cost
   allocation tag in the billing console. `monthly_budget` counts all costs of the account, because a budget for a tag
   counts nothing before that.
-- **A domain.** Request a certificate in AWS Certificate Manager (with `sign_in_prefix` or `web_acl` in us-east-1, else in the
-  region of the stack), and confirm it. Set `domain` and `certificate`, and deploy. Then point the DNS record (CNAME, or
-  an alias in Route 53) to the output `DomainTarget`, and give the new address to the payment provider. The addresses of
-  AWS still work, but the page's sign-in works only at the new one.
+- **A domain.** Request a certificate in AWS Certificate Manager (with `sign_in_prefix` or `web_acl` in us-east-1, else
+  in the region of the stack), and confirm it. Set `domain` and `certificate`, and deploy. Then point the DNS record
+  (CNAME, or an alias in Route 53) to the output `DomainTarget`, and give the new address to the payment provider. The
+  addresses of AWS still work, but the page's sign-in works only at the new one.
 - **A permissions boundary.** With `permissions_boundary`, no role of the stack can do more than this policy allows. It
   must allow the actions of [permissions](permissions.md). If the account requires a boundary for new roles, bootstrap
   the CDK with it, too: `cdk bootstrap --custom-permissions-boundary NAME`

@@ -194,7 +194,8 @@ class Row(Generic[T]):
     Items that older code wrote may have other names until they are migrated. `former_types`: earlier names of the item
     type. `former_names`: the earlier name of an attribute, by its name. `former_values`: by attribute, the present text
     of each earlier text. `current_form` replaces them, and so does every decoder. A conditional update by attribute
-    name (`add_with_minimum`, `copy_attributes`) does not find an attribute under its earlier name, so do not rename such a one.
+    name (`add_with_minimum`, `copy_attributes`) does not find an attribute under its earlier name, so do not rename
+    such a one.
     """
 
     entity: type[T]

@@ -411,8 +411,8 @@ class Table:
         backoff = self.new_backoff()
         # A single put, update or delete is sent without a transaction, because a transaction costs twice as many write
         # units. Two kinds of writes always need a transaction. A ConditionCheck exists only in transactions. And an
-        # addition (`add_with_minimum`) needs the ClientRequestToken of a transaction, unless it may be repeated. If the response
-        # is lost, a retry with the same token does not add the amount a second time.
+        # addition (`add_with_minimum`) needs the ClientRequestToken of a transaction, unless it may be repeated. If the
+        # response is lost, a retry with the same token does not add the amount a second time.
         is_single = len(writes) == 1 and (
             writes[0].kind == "Delete" or writes[0].resulting_attributes is not None or writes[0].may_repeat
         )
@@ -469,8 +469,8 @@ class Table:
     def _may_be_sent_again(self, writes: Sequence[Write[Any]], cancelled: ClientError) -> bool:
         """Return whether a cancelled transaction may succeed if it is sent again.
 
-        Raises the `condition_error` of the first write whose condition failed, WriteImpossible if DynamoDB will never accept
-        a write, or the `busy_error` of a write whose item is busy.
+        Raises the `condition_error` of the first write whose condition failed, WriteImpossible if DynamoDB will never
+        accept a write, or the `busy_error` of a write whose item is busy.
         """
         reasons = cast(Any, cancelled.response)["CancellationReasons"]
         for write, reason in zip(writes, reasons, strict=True):

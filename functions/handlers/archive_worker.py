@@ -85,7 +85,8 @@ def archive_order(shop: ShopContext, bucket: str, order_id: str, expired_at: Ins
     The function sets the order's state to ARCHIVING and writes the object to S3. Then it deletes the order's items from
     the table, except invoices, and replaces the order with a stub (a small item that points to the object).
 
-    `expired_at`: when the order's ExpiryMarker item (its ttl starts the archiving) expired. Returns None in these cases:
+    `expired_at`: when the order's ExpiryMarker item (its ttl starts the archiving) expired. Returns None in these
+    cases:
     - The order does not exist, or is archived already.
     - Another delivery of the same event archives the order first.
     - `start_archiving` postpones the archiving, for example because a refund is in progress. The order then has a new

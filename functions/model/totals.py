@@ -168,8 +168,8 @@ class ContributionChange:
     def matches(self, stored: Mapping[str, Mapping[str, int]]) -> bool:
         """Return whether a `Contribution` item with these amounts is correct.
 
-        The sales of a minute may be in another shard, if queries read it: when SALES_MINUTE_SHARDS is raised, the amounts of
-        items that do not change stay in the shards of before.
+        The sales of a minute may be in another shard, if queries read it: when SALES_MINUTE_SHARDS is raised, the
+        amounts of items that do not change stay in the shards of before.
         """
         return {_without_shard(where): one for where, one in stored.items()} == {
             _without_shard(where): one for where, one in self.amounts.items()

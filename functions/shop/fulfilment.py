@@ -54,8 +54,8 @@ def fulfil_order(shop: ShopContext, order_id: str) -> Fulfilment | None:
 def fulfil_orders(shop: ShopContext, order_ids: Sequence[str], lanes: int = 1) -> dict[str, Fulfilment]:
     """Fulfil several paid orders with one transaction: all or none. Return what was done, by order id. Safe to repeat.
 
-    An order that does not exist or is not PAID is left out. Raises WriteImpossible if DynamoDB accepts no such transaction,
-    because an order is too large. At most 24 orders fit into one transaction.
+    An order that does not exist or is not PAID is left out. Raises WriteImpossible if DynamoDB accepts no such
+    transaction, because an order is too large. At most 24 orders fit into one transaction.
 
     `lanes`: how many series of invoice numbers a year has. All numbers are from one series: the first order's id
     selects it. After a conflict, the next attempt takes the next series.

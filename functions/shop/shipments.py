@@ -129,8 +129,8 @@ def deliver_shipment(shop: ShopContext, caller: Caller, order_id: str, shipment_
     """Record that the customer has the shipment. If the whole order has arrived, the order becomes DELIVERED.
 
     Then a return window of `return_window_days` begins, in which the customer can return goods. The order is archived
-    `closed_order_days` after the end of this window. Later events, such as a return, can postpone the archiving. Only the
-    warehouse and staff may call this command. Safe to repeat. Raises NotAllowed, NotFound, WrongState.
+    `closed_order_days` after the end of this window. Later events, such as a return, can postpone the archiving. Only
+    the warehouse and staff may call this command. Safe to repeat. Raises NotAllowed, NotFound, WrongState.
     """
     caller.require_group("warehouse", "staff")
 

@@ -36,11 +36,11 @@ class ShopContext:
     """The context of every command: the table, the generator of ids, and the shop's settings.
 
     `pepper`: a function that returns the secret key for `digest` and `derive_id`; it is called on each use.
-    `closed_order_days`: for how many days a closed order stays in the table before it is archived. `return_window_days`:
-    for how many days delivered goods can be returned. `shipping`: the shipping costs of an order in the currency's
-    smallest unit (cents), by currency; orders in any other currency ship free. `tax_rate`: in hundredths of a percent;
-    every price includes the tax. `unpaid_orders_per_customer`: how many unpaid orders a customer may have; 0 means no
-    limit.
+    `closed_order_days`: for how many days a closed order stays in the table before it is archived.
+    `return_window_days`: for how many days delivered goods can be returned. `shipping`: the shipping costs of an order
+    in the currency's smallest unit (cents), by currency; orders in any other currency ship free. `tax_rate`: in
+    hundredths of a percent; every price includes the tax. `unpaid_orders_per_customer`: how many unpaid orders a
+    customer may have; 0 means no limit.
     """
 
     table: Table

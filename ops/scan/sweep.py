@@ -175,8 +175,8 @@ def rewrite_item(table: Table, before: Image, after: Image) -> None:
     """Update an item from the state `before` to the state `after`, both in DynamoDB JSON.
 
     The update is conditional: the stored version and the attributes to change must still be as in `before`. Raises
-    WriteConflict if one of them has changed. Raises WriteImpossible if DynamoDB rejects the update and a retry cannot help.
-    Raises TableBusy. Safe to repeat, also if a response was lost.
+    WriteConflict if one of them has changed. Raises WriteImpossible if DynamoDB rejects the update and a retry cannot
+    help. Raises TableBusy. Safe to repeat, also if a response was lost.
     """
     request = _update_request(table, before, after)
     backoff = table.new_backoff()

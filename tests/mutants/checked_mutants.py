@@ -140,7 +140,8 @@ DROP_UNCHANGED_SUMMARY = """
 """
 STORE_POSITION = """
             last = page.get("LastEvaluatedKey")
-            self.segments[number] = SweepSegment(pk=last["PK"]["S"], sk=last["SK"]["S"]) if last else SweepSegment(done=True)
+            end = SweepSegment(done=True)
+            self.segments[number] = SweepSegment(pk=last["PK"]["S"], sk=last["SK"]["S"]) if last else end
             for tell in self.after_page:
                 tell(self.result, tuple(self.segments))
 """

@@ -220,7 +220,7 @@ def test_a_pattern_alone_shows_its_code_if_asked(table: Table, run: Run) -> None
         ([*MUG, "--filter", "GSI3SK = x"], "GSI3SK is a key of this query, and DynamoDB filters only by"),
         ([*MUG, "--project", "a..b"], "a..b is no attribute path, such as address.city"),
         (["A12", "--arg", "order_id=o1", "--filter", "total = 1"], "A12 is a GetItem, which has no filter"),
-        (["A16", "--arg", "open_status=PAID", "--project", "address"], "GSI2 does not contain address, so its queries can"),
+        (["A16", "--arg", "open_status=PAID", "--project", "address"], "GSI2 does not contain address, so its"),
         (["A22b", "--filter", "active = maybe"], "the items of A22b have no attribute active"),
         (["--key", "PK > x"], "--key needs a partition key with =, and may have a condition on its sort key; "),
         (["--key", "SK = x"], "--key needs a partition key with ="),

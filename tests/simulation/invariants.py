@@ -862,9 +862,9 @@ def the_archive_holds_what_ended(world: Simulation, ledger: Ledger) -> Iterator[
     objects = Counter(key.split("/")[-2] for key in ledger.objects if key.startswith("orders/"))
     back = {id: _count_restores(world, id) for id in ledger.orders}
     for id, images in _deleted_images(world).items():
-        # An order's ExpiryMarker item starts the archiving when DynamoDB deletes it by TTL. If an archived order is restored,
-        # the restore writes a new ExpiryMarker item with another TTL. So an ExpiryMarker item that was deleted earlier may differ
-        # from the one in the table or in the archive. Therefore do not compare the ExpiryMarker items of restored orders.
+        # An order's expiry marker starts the archiving when DynamoDB deletes it by TTL. If an archived order is
+        # restored, the restore writes a new marker with another TTL. So a marker that was deleted earlier may differ
+        # from the one in the table or in the archive. Therefore do not compare the markers of restored orders.
         ours = {
             place: image for place, image in images.items() if image["type"]["S"] != "ExpiryMarker" or not back.get(id)
         }

@@ -70,7 +70,9 @@ def _entry_bytes(entry: Mapping[str, str]) -> int:
 
 INVALID, TOO_MANY_MESSAGES = "ValidationException", "AWS.SimpleQueueService.TooManyEntriesInBatchRequest"
 LIMITS = (
-    ServiceLimit("dynamodb", "PutItem", "bytes of the item", lambda asked: item_bytes(asked["Item"]), 400 * KB, INVALID),
+    ServiceLimit(
+        "dynamodb", "PutItem", "bytes of the item", lambda asked: item_bytes(asked["Item"]), 400 * KB, INVALID
+    ),
     ServiceLimit("dynamodb", "TransactWriteItems", "items", lambda asked: len(asked["TransactItems"]), 100, INVALID),
     ServiceLimit(
         "dynamodb", "TransactWriteItems", "bytes of an item",
@@ -84,7 +86,9 @@ LIMITS = (
     ServiceLimit("dynamodb", "BatchGetItem", "keys", lambda asked: len(_batch(asked, "Keys")), 100, INVALID),
     ServiceLimit("events", "PutEvents", "entries", lambda asked: len(asked["Entries"]), 10, INVALID),
     ServiceLimit("events", "PutEvents", "bytes", lambda asked: sum(map(_entry_bytes, asked["Entries"])), MB, INVALID),
-    ServiceLimit("sqs", "SendMessage", "bytes", lambda asked: len(asked["MessageBody"].encode()), MB, "InvalidParameterValue"),
+    ServiceLimit(
+        "sqs", "SendMessage", "bytes", lambda asked: len(asked["MessageBody"].encode()), MB, "InvalidParameterValue"
+    ),
     ServiceLimit(
         "sqs", "ReceiveMessage", "messages",
         lambda asked: int(asked.get("MaxNumberOfMessages", 1)), 10, "InvalidParameterValue",

@@ -41,8 +41,8 @@ from tests.simulation.world import OPENS_AT, Simulation
 ITEMS, DELIVERED, CANCELLED = 10_000, 200, 100
 """The number of expiring items, of delivered orders and of cancelled orders.
 
-`ITEMS` includes activity entries, orders and their items. It excludes the ExpiryMarker items, because they are not archived:
-an order's ExpiryMarker item starts the archiving when DynamoDB deletes it by TTL.
+`ITEMS` includes activity entries, orders and their items. It excludes the expiry markers, because they are not
+archived: an order's marker starts the archiving when DynamoDB deletes it by TTL.
 """
 BEGINS = OPENS_AT + 400 * DAY
 LASTS_SECONDS, ALL_END_WITHIN_SECONDS = 48 * HOUR, 12 * HOUR
