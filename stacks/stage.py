@@ -596,7 +596,8 @@ class Stage:
         ):
             raise InvalidSetting(
                 f"sign_in_prefix is {self.sign_in_prefix!r}: use a Cognito domain prefix, such as my-shop: up to 63 "
-                f"lower-case letters, digits and hyphens, no hyphen first or last, and without {', '.join(RESERVED_DOMAIN_WORDS)}"
+                "lower-case letters, digits and hyphens, no hyphen first or last, and "
+                f"without {', '.join(RESERVED_DOMAIN_WORDS)}"
             )
 
     def _check_account(self) -> None:
