@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from botocore.exceptions import BotoCoreError, ClientError
 
 from local import processes
-from local.activity_log import ActivityLog
+from local.journal import Journal
 from local.state_checks import find_full_disk
 from ops.targets import ConsumerLag
 
@@ -43,7 +43,7 @@ class BacklogMonitor(threading.Thread):
         self,
         readers: Callable[[], Sequence[StreamPoller]],
         waiting: Callable[[], Mapping[str, Unfinished]],
-        journal: ActivityLog,
+        journal: Journal,
         file: Path,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -73,7 +73,7 @@ class BacklogMonitor(threading.Thread):
         A consumer is a stream poller or a queue. The lag of a poller is the age of its oldest unfinished record. The
         lag of a queue is the age of its oldest message that was not received yet. A consumer is behind if records or
         messages wait and its lag is at least LAG_THRESHOLD_SECONDS (ops/targets.py). While it is behind, it gets a new
-        entry in the activity log every REPORT_INTERVAL_SECONDS.
+        entry in the journal every REPORT_INTERVAL_SECONDS.
         """
         now = self._clock()
         self._check_disk()

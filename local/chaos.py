@@ -21,9 +21,9 @@ from functions.model.reactions import REACTIONS
 from functions.model.table import ORDER, ROWS_BY_TYPE
 from functions.model.timelines import append_entry
 from local import demo, expiry
-from local.activity_log import ActivityLog
 from local.aws_process import MAIL_FAULTS, REFUSED_MAILS
 from local.http_server import InvalidField
+from local.journal import Journal
 from local.payment_provider import MAX_DELAY_SECONDS, SLOW_FILE, read_delay
 from local.poller import StreamPoller
 from local.queues import StackQueue, StackQueues
@@ -50,9 +50,7 @@ class Chaos:
     `repeat_next`: how many of the next messages of a queue will be delivered twice, by queue name.
     """
 
-    def __init__(
-        self, running: RunningShop, keeper: ProcessSupervisor, queues: StackQueues, journal: ActivityLog
-    ) -> None:
+    def __init__(self, running: RunningShop, keeper: ProcessSupervisor, queues: StackQueues, journal: Journal) -> None:
         self._running, self._keeper, self._queues, self._journal = running, keeper, queues, journal
         self._lambda = boto3.client("lambda", **running.aws.client_options)
         self._stopping = threading.Event()

@@ -276,4 +276,4 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.flush()
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  http.server's name
-        """Print nothing for a request. The activity log already shows the API requests that change something."""
+        """Print nothing for a request. The journal already shows the API requests that change something."""

@@ -1,4 +1,4 @@
-"""Builds activity log entries from the measured invocations and AWS requests of the functions.
+"""Builds journal entries from the measured invocations and AWS requests of the functions.
 
 One file has both: the lines of local/measured_invocations.py, and those of local/measured_requests.py. A worker process
 runs one invocation at a time. So the requests of a process before the line of an invocation belong to this invocation.
@@ -19,7 +19,7 @@ Span = dict[str, Any]
 
 
 class SpanReader:
-    """Turns the lines of measured requests and invocations into activity log entries."""
+    """Turns the lines of measured requests and invocations into journal entries."""
 
     def __init__(self) -> None:
         self._requests: dict[int, list[dict[str, Any]]] = {}

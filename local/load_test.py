@@ -30,7 +30,7 @@ from functools import partial
 from http import HTTPStatus
 from typing import Any
 
-from local import activity_log, processes
+from local import journal, processes
 from local.aws_process import LocalAws
 from local.backlog import CHECK_INTERVAL_SECONDS
 from local.demo import DemoClients
@@ -241,15 +241,15 @@ def _retry_and_time(request: Callable[[], Any], measured: LoadResult) -> Any:
 def _track_effects(shop: RunningShop, measured: LoadResult, orders: int) -> Iterator[threading.Thread]:
     """Yield a thread that records in `measured` when each order had its last side effect, such as a mail.
 
-    The thread reads the activity log. It ends when the last mail of each order was sent, or when no side effect occurs
+    The thread reads the journal. It ends when the last mail of each order was sent, or when no side effect occurs
     for STALL_TIMEOUT_SECONDS.
     """
     done = measured.complete
 
     def follow() -> None:
-        last, heard = activity_log.read_last_id(shop.activity_log_file), time.monotonic()
+        last, heard = journal.read_last_id(shop.journal_file), time.monotonic()
         while len(done) < orders and time.monotonic() < heard + STALL_TIMEOUT_SECONDS:
-            for entry in activity_log.read_entries_after(shop.activity_log_file, last):
+            for entry in journal.read_entries_after(shop.journal_file, last):
                 last = entry["id"]
                 if entry["kind"] in EFFECT_KINDS and entry["order_id"] in measured.started_at:
                     heard = time.monotonic()

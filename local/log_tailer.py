@@ -1,4 +1,4 @@
-"""Adds activity log entries for log lines of the Lambda functions."""
+"""Adds journal entries for log lines of the Lambda functions."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from local.activity_log import ActivityLog
 from local.invocation_spans import SpanReader
+from local.journal import Journal
 from local.log_files import LogLines
 
 POLL_INTERVAL_SECONDS = 0.1
@@ -174,7 +174,7 @@ def _order_id_of(line: LogLine) -> str | None:
 
 
 def parse_log_line(text: bytes | str) -> list[NewEntry]:
-    """Return the activity log entries for a line of the functions' log.
+    """Return the journal entries for a line of the functions' log.
 
     Returns [] if the line is not JSON, has an unknown message, or lacks a field.
     """
@@ -187,13 +187,13 @@ def parse_log_line(text: bytes | str) -> list[NewEntry]:
 
 
 class LogTailer(threading.Thread):
-    """A thread that reads new lines of the functions' log and of their spans, and adds entries to the activity log.
+    """A thread that reads new lines of the functions' log and of their spans, and adds entries to the journal.
 
     `spans`: the file of measured invocations (local/invocation_spans.py). Lines that are already in a file at the start
     are skipped.
     """
 
-    def __init__(self, log: Path, spans: Path, journal: ActivityLog) -> None:
+    def __init__(self, log: Path, spans: Path, journal: Journal) -> None:
         super().__init__(name="narrator", daemon=True)
         self._log, self._span_lines, self._journal = LogLines(log), LogLines(spans), journal
         self._spans = SpanReader()

@@ -1,4 +1,4 @@
-"""Builds the trace of an order from the activity log: what happened, in which order, and what caused it.
+"""Builds the trace of an order from the journal: what happened, in which order, and what caused it.
 
 A trace consists of chapters. A chapter begins with a cause from outside, such as a request to the API, and contains all
 spans that follow from it. Each span names its parent, which caused it. The parents are found by identifiers:
@@ -24,8 +24,8 @@ from typing import Any
 
 from functions.model.reactions import REACTIONS
 from functions.model.table import EXPIRY_MARKER, ROWS_BY_TYPE
-from local.activity_log import ActivityLogEntry
 from local.invocation_spans import WRITES, sum_units
+from local.journal import JournalEntry
 
 READERS = ("copies_reader", "event_publisher")
 ROOT_RECORDS_APART_SECONDS = 2.0
@@ -60,7 +60,7 @@ class Span:
     """A step of a trace, with its measured times in epoch seconds.
 
     `id`: stays the same while the trace grows, so it can be part of an address. `segments`: dicts with `state`
-    ("working", "waiting" or "failed"), `began_at` and `ms`, in the order of time. `entries`: the activity log entries
+    ("working", "waiting" or "failed"), `began_at` and `ms`, in the order of time. `entries`: the journal entries
     of the span. `fold`: "copy" or "marker" if a timeline may fold the span with others of the kind.
     """
 
@@ -73,7 +73,7 @@ class Span:
     detail: str | None = None
     problem: str | None = None
     fold: str | None = None
-    entries: list[ActivityLogEntry] = field(default_factory=list)
+    entries: list[JournalEntry] = field(default_factory=list)
     request: Mapping[str, Any] | None = None
 
     @property
@@ -139,8 +139,8 @@ class _Write:
         return float(self.request["began_at"]) + float(self.request["ms"]) / 1000
 
 
-def build_trace(entries: Sequence[ActivityLogEntry], now: float | None = None) -> dict[str, Any]:
-    """Return the trace of an order: {"chapters": [...]}, oldest first. `entries`: the order's activity log entries.
+def build_trace(entries: Sequence[JournalEntry], now: float | None = None) -> dict[str, Any]:
+    """Return the trace of an order: {"chapters": [...]}, oldest first. `entries`: the order's journal entries.
 
     Each chapter has its `title`, its `spans` (causes before effects), and sums: see `_chapter_to_json`. `now`: epoch
     seconds, by default the current time.
@@ -149,10 +149,10 @@ def build_trace(entries: Sequence[ActivityLogEntry], now: float | None = None) -
     return {"chapters": [_chapter_to_json(number, root, spans) for number, (root, spans) in enumerate(chapters)]}
 
 
-def describe_span(entries: Sequence[ActivityLogEntry], id: str) -> dict[str, Any] | None:
+def describe_span(entries: Sequence[JournalEntry], id: str) -> dict[str, Any] | None:
     """Return a span with all that is known about it, or None if there is no such span.
 
-    `entries` of the result: the activity log entries of the span, with images and AWS requests. `reaction`: for a
+    `entries` of the result: the journal entries of the span, with images and AWS requests. `reaction`: for a
     reaction, its declared effect, and why a second delivery does not repeat the effect (its guard).
     """
     span = next((one for one in _Builder(entries).spans if one.id == id), None)
@@ -171,7 +171,7 @@ def describe_span(entries: Sequence[ActivityLogEntry], id: str) -> dict[str, Any
 class _Builder:
     """Groups entries to spans, and finds the parent of each span."""
 
-    def __init__(self, entries: Sequence[ActivityLogEntry]) -> None:
+    def __init__(self, entries: Sequence[JournalEntry]) -> None:
         self.spans: list[Span] = []
         self._writes: dict[tuple[Any, Any], list[_Write]] = {}
         self._by_invocation: dict[str, Span] = {}
@@ -180,7 +180,7 @@ class _Builder:
         self._events: dict[str, Span] = {}
         self._reactions: dict[tuple[str, str], Span] = {}
         self._readers: dict[tuple[str, str], Span] = {}
-        kinds: dict[str, list[ActivityLogEntry]] = {}
+        kinds: dict[str, list[JournalEntry]] = {}
         for entry in entries:
             kinds.setdefault(entry["kind"], []).append(entry)
         self._errors = {
@@ -189,7 +189,7 @@ class _Builder:
         self._add_causes(kinds)
         self._add_consequences(kinds)
 
-    def _add_causes(self, kinds: Mapping[str, list[ActivityLogEntry]]) -> None:
+    def _add_causes(self, kinds: Mapping[str, list[JournalEntry]]) -> None:
         """Add the spans of requests and invocations, which cause records and events."""
         invocations = kinds.get("invocation", [])
         self._add_requests(kinds.get("request", []), [one for one in invocations if "method" in one])
@@ -199,7 +199,7 @@ class _Builder:
                 self._add_scheduled(entry)
         self._add_readers(kinds.get("delivery", []), [one for one in invocations if one.get("records")])
 
-    def _add_consequences(self, kinds: Mapping[str, list[ActivityLogEntry]]) -> None:
+    def _add_consequences(self, kinds: Mapping[str, list[JournalEntry]]) -> None:
         """Add the spans of records, events and effects, and link all spans to their causes."""
         for entry in sorted(kinds.get("record", []), key=lambda one: int(one["sequence"])):
             self._add_record(entry)
@@ -218,7 +218,7 @@ class _Builder:
                 self._add_note(entry)
 
     # Causes from outside, and the invocations of functions ----------------------------------------------------------
-    def _add_requests(self, requests: list[ActivityLogEntry], invocations: list[ActivityLogEntry]) -> None:
+    def _add_requests(self, requests: list[JournalEntry], invocations: list[JournalEntry]) -> None:
         """Add a span for each request to the API: from its measured invocation, its log line, or both."""
         logged = {entry.get("invocation", str(entry["id"])): entry for entry in requests}
         measured = {entry["invocation"]: entry for entry in invocations}
@@ -236,12 +236,12 @@ class _Builder:
             for entry in entries:
                 self._add_owner(span, entry)
 
-    def _add_scheduled(self, entry: ActivityLogEntry) -> None:
+    def _add_scheduled(self, entry: JournalEntry) -> None:
         span = Span(f"run-{entry['id']}", "schedule", entry["function"], units=entry.get("units"), entries=[entry])
         span.add_attempt(entry["began_at"], entry["ms"], failed="error" in entry, waits_since=None)
         self._add_owner(span, entry)
 
-    def _add_owner(self, span: Span, entry: ActivityLogEntry) -> None:
+    def _add_owner(self, span: Span, entry: JournalEntry) -> None:
         """Add a span that sends AWS requests. `entry`: its requests."""
         if not any(one is span for one in self.spans):
             self.spans.append(span)
@@ -256,9 +256,9 @@ class _Builder:
                     write = _Write(request, span, key)
                     self._writes.setdefault((key.get("PK"), key.get("SK")), []).append(write)
 
-    def _add_reactions(self, invocations: list[ActivityLogEntry], failures: list[ActivityLogEntry]) -> None:
+    def _add_reactions(self, invocations: list[JournalEntry], failures: list[JournalEntry]) -> None:
         """Add a span for each reaction to each event. Its attempts are invocations, or deliveries failed on purpose."""
-        attempts: list[tuple[float, ActivityLogEntry, Mapping[str, Any]]] = []
+        attempts: list[tuple[float, JournalEntry, Mapping[str, Any]]] = []
         for entry in invocations:
             attempts += [(entry["began_at"], entry, message) for message in entry["messages"]]
         for entry in failures:
@@ -277,10 +277,10 @@ class _Builder:
             span.entries.append(entry)
             self._add_owner(span, entry)
 
-    def _add_readers(self, deliveries: list[ActivityLogEntry], invocations: list[ActivityLogEntry]) -> None:
+    def _add_readers(self, deliveries: list[JournalEntry], invocations: list[JournalEntry]) -> None:
         """Add a span for each batch of records of each reader. Deliveries of the same records are its attempts."""
         used: set[int] = set()
-        attempts: list[tuple[float, float, str, list[str], bool, list[ActivityLogEntry]]] = []
+        attempts: list[tuple[float, float, str, list[str], bool, list[JournalEntry]]] = []
         for entry in deliveries:
             if "sequences" not in entry:
                 continue
@@ -317,7 +317,7 @@ class _Builder:
                 self._add_owner(known, entry)
 
     # What follows from them -----------------------------------------------------------------------------------------
-    def _add_record(self, entry: ActivityLogEntry) -> None:
+    def _add_record(self, entry: JournalEntry) -> None:
         row = ROWS_BY_TYPE.get(entry["type"])
         name = f"{entry['event']} {entry['type']}"
         span = Span(f"record-{entry['sequence']}", "record", name, entries=[entry])
@@ -334,7 +334,7 @@ class _Builder:
         if "event_id" in entry:
             self._by_change[entry["event_id"]] = span
 
-    def _find_write(self, entry: ActivityLogEntry) -> _Write | None:
+    def _find_write(self, entry: JournalEntry) -> _Write | None:
         """Return the request that caused a stream record: the first write of the item that fits and has no record."""
         if entry.get("by") == "expiry":
             return None
@@ -392,14 +392,14 @@ class _Builder:
         self.spans.append(span)
         return span
 
-    def _add_measured_events(self, entry: ActivityLogEntry) -> None:
+    def _add_measured_events(self, entry: JournalEntry) -> None:
         """Add the events of this order that an invocation published."""
         for request in entry.get("requests", ()):
             for event in request.get("events", ()):
                 if event["order_id"] == entry["order_id"]:
                     self._add_event(event, entry, request)
 
-    def _add_event(self, event: Mapping[str, Any], entry: ActivityLogEntry, request: Mapping[str, Any] | None) -> None:
+    def _add_event(self, event: Mapping[str, Any], entry: JournalEntry, request: Mapping[str, Any] | None) -> None:
         """Add a span for a published event. `request`: the measured request, or None if only a log line is known."""
         if event["event_id"] in self._events:  # the log line, or after a crash, a reader that published it again
             return
@@ -417,7 +417,7 @@ class _Builder:
         for (_, event), span in self._reactions.items():
             span.parent = self._events.get(event) or self._by_change.get(event)
 
-    def _add_mails(self, entry: ActivityLogEntry) -> None:
+    def _add_mails(self, entry: JournalEntry) -> None:
         """Add the mails that an invocation sent for events of this order. A mail has the id of its event."""
         names = {message.get("event_id"): message.get("event") for message in entry.get("messages", ())}
         for request in entry.get("requests", ()):
@@ -431,7 +431,7 @@ class _Builder:
             mail.add_attempt(request["began_at"], request["ms"], failed=False, waits_since=None)
             self.spans.append(mail)
 
-    def _add_outcome(self, entry: ActivityLogEntry) -> None:
+    def _add_outcome(self, entry: JournalEntry) -> None:
         """Add the effect of a reaction or of copies to the span of the invocation. A measured mail has its own span."""
         span = self._by_invocation.get(entry.get("invocation", ""))
         if entry["kind"] == "effect":
@@ -445,7 +445,7 @@ class _Builder:
         if "message_id" not in entry or not is_measured:
             span.detail = f"{entry['text']} ({span.detail})" if span.detail else entry["text"]
 
-    def _add_note(self, entry: ActivityLogEntry) -> None:
+    def _add_note(self, entry: JournalEntry) -> None:
         span = Span(f"{entry['kind']}-{entry['id']}", entry["kind"], entry["text"], entries=[entry])
         span.segments.append(_segment("failed" if entry["kind"] == "parked" else "working", _epoch(entry), 0))
         span.parent = self._by_invocation.get(entry.get("invocation", ""))
@@ -562,7 +562,7 @@ def _title(root: Span, spans: list[Span]) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", first).capitalize()
 
 
-def _describe_changes(entry: ActivityLogEntry) -> str | None:
+def _describe_changes(entry: JournalEntry) -> str | None:
     """Return what a stream record changed, in short: the status, if it has one."""
     old, new = entry.get("old") or {}, entry.get("new") or {}
     if entry["event"] == "INSERT":
@@ -575,7 +575,7 @@ def _describe_changes(entry: ActivityLogEntry) -> str | None:
     return f"{changed} {'attribute' if changed == 1 else 'attributes'} changed"
 
 
-def _describe_batch(entry: ActivityLogEntry) -> str | None:
+def _describe_batch(entry: JournalEntry) -> str | None:
     """Return a note if an invocation worked for several orders: then its times and units are those of all of them."""
     orders = entry.get("orders", 1)
     return f"batch of {orders} orders" if orders > 1 else None
@@ -588,5 +588,5 @@ def _add_units(one: Mapping[str, float] | None, other: Mapping[str, float] | Non
     return {name: one.get(name, 0) + other.get(name, 0) for name in ("read", "write")}
 
 
-def _epoch(entry: ActivityLogEntry) -> float:
+def _epoch(entry: JournalEntry) -> float:
     return datetime.fromisoformat(entry["at"]).timestamp()

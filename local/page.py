@@ -23,7 +23,6 @@ from botocore.exceptions import BotoCoreError, ClientError
 from functions.dynamodb.errors import Unreadable
 from functions.dynamodb.keys import InvalidKeyValue
 from local import payment_provider, users
-from local.activity_log import ActivityLog
 from local.backlog import BacklogMonitor
 from local.chaos import Chaos
 from local.flow_monitor import FlowMonitor
@@ -39,6 +38,7 @@ from local.http_server import (
     serve_docs_file,
     serve_page_file,
 )
+from local.journal import Journal
 from local.page_items import open_item
 from local.page_patterns import PatternExplorer
 from local.page_queries import PageQueries
@@ -76,7 +76,7 @@ class PageServer:
         self,
         running: RunningShop,
         keeper: ProcessSupervisor,
-        journal: ActivityLog,
+        journal: Journal,
         queues: StackQueues,
         backlog: BacklogMonitor,
         port: int,
@@ -343,7 +343,7 @@ class PageServer:
         return HttpResponse(outcome)
 
     def _stream_events(self, asked: PageRequest) -> HttpResponse:
-        """Send entries of the activity log as server-sent events.
+        """Send entries of the journal as server-sent events.
 
         The query parameter `after` or the header Last-Event-ID contains an entry id. The response has all entries after
         this id, and then each new entry. Without an id, the response has only new entries. The query parameter `order`
@@ -358,7 +358,7 @@ class PageServer:
     def _follow(self, after: int, order_id: str | None, write: WriteBytes) -> None:
         """Write the entries after the id `after`, and then each new entry. Raises OSError if the browser disconnects.
 
-        Returns when the activity log is closed. If `order_id` is None, writes the entries of all orders.
+        Returns when the journal is closed. If `order_id` is None, writes the entries of all orders.
         """
         while not self._journal.is_closed:
             entries = self._journal.entries_after(after, order_id=order_id)

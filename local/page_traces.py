@@ -4,27 +4,27 @@ from __future__ import annotations
 
 from typing import Any
 
-from local.activity_log import ActivityLog, ActivityLogEntry
 from local.http_server import NoSuchResource, PageRequest
+from local.journal import Journal, JournalEntry
 from local.order_traces import build_trace, describe_span
 
 MAX_TRACE_ENTRIES = 5_000
-"""The number of activity log entries from which a trace is built: the newest ones of the order."""
+"""The number of journal entries from which a trace is built: the newest ones of the order."""
 
 
-def get_trace(journal: ActivityLog, asked: PageRequest) -> dict[str, Any]:
-    """Return the trace of an order. `last`: the id of the last activity log entry in it, or 0 if there is none."""
+def get_trace(journal: Journal, asked: PageRequest) -> dict[str, Any]:
+    """Return the trace of an order. `last`: the id of the last journal entry in it, or 0 if there is none."""
     entries = _entries(journal, asked)
     return {**build_trace(entries), "last": entries[-1]["id"] if entries else 0}
 
 
-def get_span(journal: ActivityLog, asked: PageRequest) -> dict[str, Any]:
+def get_span(journal: Journal, asked: PageRequest) -> dict[str, Any]:
     """Return all that is known about a span of a trace. Raises NoSuchResource if there is no such span."""
     found = describe_span(_entries(journal, asked), asked.path_parameters["span"])
     if found is None:
-        raise NoSuchResource("This span does not exist. The activity log keeps only the newest entries.")
+        raise NoSuchResource("This span does not exist. The journal keeps only the newest entries.")
     return found
 
 
-def _entries(journal: ActivityLog, asked: PageRequest) -> list[ActivityLogEntry]:
+def _entries(journal: Journal, asked: PageRequest) -> list[JournalEntry]:
     return journal.entries_after(0, order_id=asked.path_parameters["id"], limit=-1)[-MAX_TRACE_ENTRIES:]

@@ -26,7 +26,6 @@ from functions.dynamodb.codec import Image
 from functions.model.changes import make_change_id
 from functions.model.lambdas import lambda_name_of_handler
 from functions.model.table import ORDER, ROWS_BY_TYPE
-from local.activity_log import ActivityLog
 from local.aws_process import ACCOUNT, LocalAws
 from local.deploy import DeployedStack
 from local.dynamodb_engine import REGION, Engine
@@ -47,6 +46,7 @@ from local.event_source_mappings import (
     to_lambda_record,
 )
 from local.event_source_mappings.settings import INFINITE
+from local.journal import Journal
 
 POLL_SECONDS = 0.05
 PARALLELIZATION_FACTOR = 2
@@ -62,7 +62,7 @@ A laptop may sleep for days. Records that were not processed before the sleep mu
 
 
 MAX_IMAGE_CHARACTERS = 8192
-"""In the activity log, an image of a stream record with more characters keeps only the beginning of long values."""
+"""In the journal, an image of a stream record with more characters keeps only the beginning of long values."""
 MAX_VALUE_CHARACTERS = 200
 
 
@@ -124,7 +124,7 @@ class StreamPoller(threading.Thread):
         stack: DeployedStack,
         logical_id: str,
         checkpoints: CheckpointStore,
-        journal: ActivityLog,
+        journal: Journal,
     ) -> None:
         super().__init__(name=f"poller {logical_id}", daemon=True)
         resources = stack.template["Resources"]
@@ -309,7 +309,7 @@ class StreamPoller(threading.Thread):
     def _log_delivery(
         self, action: Invoke, outcome: Outcome, began_at: float, milliseconds: float, *, is_repeated: bool = False
     ) -> None:
-        """Add an activity log entry for each order in the batch, with the outcome of the order's records.
+        """Add an journal entry for each order in the batch, with the outcome of the order's records.
 
         `began_at`, `milliseconds`: the start of the invocation in epoch seconds, and its duration. `is_repeated`:
         whether a chaos switch delivers the batch for a second time. Records that belong to no order share one entry.
@@ -359,7 +359,7 @@ def mapping_id(logical_id: str) -> str:
 
 
 def start_pollers(
-    engine: Engine, aws: LocalAws, stack: DeployedStack, checkpoints: CheckpointStore, journal: ActivityLog
+    engine: Engine, aws: LocalAws, stack: DeployedStack, checkpoints: CheckpointStore, journal: Journal
 ) -> list[StreamPoller]:
     """Start and return the pollers: one for each event source mapping of the table's stream in the template."""
     resources = stack.template["Resources"]
@@ -375,7 +375,7 @@ def start_pollers(
 
 
 def _stream_record_entry(event: Mapping[str, Any]) -> dict[str, Any]:
-    """Build the activity log entry for a stream record.
+    """Build the journal entry for a stream record.
 
     Each poller reads every stream record and builds an entry for it. The field `once` prevents duplicates: the activity
     log ignores an entry if it already has an entry with the same `once`. So each stream record has one entry in the
@@ -422,7 +422,7 @@ def _change_id(event: Mapping[str, Any], image: Image) -> str | None:
 def _shorten_image(image: Mapping[str, Any] | None) -> dict[str, Any] | None:
     """Return an image of a stream record with plain values. In a large image, long values are cut.
 
-    Only orders' images are stored, in the activity log of this laptop. They may contain personal data.
+    Only orders' images are stored, in the journal of this laptop. They may contain personal data.
     """
     if image is None:
         return None
@@ -490,7 +490,7 @@ def _retried_sequence_numbers(action: Invoke, outcome: Outcome) -> set[str]:
 
 
 def _describe_delivery(reader: str, records: int, failed: int) -> str:
-    """Return the text of an activity log entry about records that were delivered to a Lambda function.
+    """Return the text of an journal entry about records that were delivered to a Lambda function.
 
     `reader`: the name of the function. `records`: the number of records. `failed`: how many of them will be retried.
     """

@@ -13,8 +13,8 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from local import activity_log, backlog, processes, users
 from local import aws_process as local_aws
+from local import backlog, journal, processes, users
 from local import deploy as local_deploy
 from local import dynamodb_engine as local_engine
 from local.aws_process import LocalAws
@@ -57,8 +57,8 @@ class RunningShop:
         return self.engine.directory.parent
 
     @property
-    def activity_log_file(self) -> Path:
-        return self.state / activity_log.FILE
+    def journal_file(self) -> Path:
+        return self.state / journal.FILE
 
     @property
     def api_url(self) -> str:
@@ -68,9 +68,9 @@ class RunningShop:
     def table_name(self) -> str:
         return self.stack.resource_name("AWS::DynamoDB::GlobalTable")
 
-    def order_activity(self, order_id: str) -> list[activity_log.ActivityLogEntry]:
-        """Return all entries of an order in the activity log, oldest first, without its measured invocations."""
-        entries = activity_log.read_order_entries(self.activity_log_file, order_id)
+    def order_activity(self, order_id: str) -> list[journal.JournalEntry]:
+        """Return all entries of an order in the journal, oldest first, without its measured invocations."""
+        entries = journal.read_order_entries(self.journal_file, order_id)
         return [entry for entry in entries if entry["kind"] != "invocation"]
 
     def consumer_lags(self) -> list[ConsumerLag]:

@@ -27,7 +27,7 @@ def find_local_target(state: Path | None = None) -> ShopTarget:
 def local_target(shop: RunningShop) -> ShopTarget:
     """Return the object with which the operator tools access a running local shop.
 
-    It contains the boto3 clients and the stack outputs. It also reads the activity log and the lags of the consumers.
+    It contains the boto3 clients and the stack outputs. It also reads the journal and the lags of the consumers.
     """
 
     def client(service: str) -> Any:

@@ -16,9 +16,9 @@ from pathlib import Path
 from local import aws_process as local_aws
 from local import dynamodb_engine as local_engine
 from local import processes
-from local.activity_log import ActivityLog
 from local.aws_process import LocalAws
 from local.dynamodb_engine import Engine
+from local.journal import Journal
 from local.log_files import limit_output
 from local.poller import StreamPoller
 
@@ -38,7 +38,7 @@ class ProcessSupervisor(threading.Thread):
     """
 
     def __init__(
-        self, engine: Engine, aws: LocalAws, start_readers: Callable[[], list[StreamPoller]], journal: ActivityLog
+        self, engine: Engine, aws: LocalAws, start_readers: Callable[[], list[StreamPoller]], journal: Journal
     ) -> None:
         super().__init__(name="keeper", daemon=True)
         self._engine, self._aws, self._start_readers, self._journal = engine, aws, start_readers, journal

@@ -1,4 +1,4 @@
-"""What `make up` prints: the steps of the start with a spinner, and the entries of the activity log in colour.
+"""What `make up` prints: the steps of the start with a spinner, and the entries of the journal in colour.
 
 Colours, the spinner and the repeated address of the page are only for terminals. If stdout is a file or a pipe, it gets
 plain lines. The environment variable NO_COLOR switches colours off (https://no-color.org).
@@ -15,7 +15,7 @@ from contextlib import suppress
 from datetime import datetime
 from typing import TypeVar
 
-from local.activity_log import ActivityLogEntry
+from local.journal import JournalEntry
 
 T = TypeVar("T")
 HIDDEN_KINDS = {"record", "invocation"}
@@ -94,7 +94,7 @@ Failure = tuple[str, str | None]
 
 
 class TerminalPrinter:
-    """Prints entries of the activity log. An entry with the same text as the last printed entry is skipped.
+    """Prints entries of the journal. An entry with the same text as the last printed entry is skipped.
 
     After a failure, the printer also prints when the same reader or reaction has succeeded for the same order.
 
@@ -109,7 +109,7 @@ class TerminalPrinter:
         self.is_muted = True
         self.page_url = ""
 
-    def print_entry(self, entry: ActivityLogEntry) -> None:
+    def print_entry(self, entry: JournalEntry) -> None:
         recovery = self._recovery_of(entry)
         done = entry["kind"] == "delivery" and entry.get("outcome") == "done"
         if not (self.is_muted or done or entry["kind"] in HIDDEN_KINDS):
@@ -117,7 +117,7 @@ class TerminalPrinter:
         if recovery and not self.is_muted:
             self._print(entry, "recovered", recovery)
 
-    def _recovery_of(self, entry: ActivityLogEntry) -> str:
+    def _recovery_of(self, entry: JournalEntry) -> str:
         """Remember a failure. Return the text about a recovery if this entry is the success after it."""
         what = str(entry.get("reaction") or entry.get("reader") or "")
         if not what:
@@ -131,7 +131,7 @@ class TerminalPrinter:
             return f"{what} recovered: attempt {entry.get('attempt', 2)}, after {(at - began).total_seconds():.1f} s"
         return ""
 
-    def _describe(self, entry: ActivityLogEntry) -> str:
+    def _describe(self, entry: JournalEntry) -> str:
         reason = entry.get("error") or entry.get("reason")
         is_named = not reason or str(reason) in entry["text"]
         more = ["" if is_named else f": {reason}"]
@@ -139,7 +139,7 @@ class TerminalPrinter:
             more.append(f", attempt {entry['attempt']}")
         return str(entry["text"]) + "".join(more)
 
-    def _print(self, entry: ActivityLogEntry, kind: str, described: str) -> None:
+    def _print(self, entry: JournalEntry, kind: str, described: str) -> None:
         order = f" ({entry['order_id'][:8]})" if entry["order_id"] else ""
         text = f"{kind:<10}{described}{order}"
         if text == self._last_printed:

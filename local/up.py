@@ -24,14 +24,14 @@ from local import aws_process as local_aws
 from local import deploy as local_deploy
 from local import dynamodb_engine as local_engine
 from local import processes, users
-from local.activity_log import FILE as JOURNAL
-from local.activity_log import ActivityLog
 from local.aws_process import LocalAws
 from local.backlog import FILE as BACKLOG
 from local.backlog import BacklogMonitor, waiting_message_counter
 from local.deploy import DeployedStack
 from local.dynamodb_engine import BLOCKED_PORTS, Engine
 from local.expiry import run_expiry_loop
+from local.journal import FILE as JOURNAL
+from local.journal import Journal
 from local.log_files import rotate_log
 from local.log_tailer import LogTailer
 from local.page import PageServer
@@ -96,7 +96,7 @@ def run_shop(
         _check_ports(state, api_port, provider_port, page_port)
         (state / READY_FILE).unlink(missing_ok=True)
         terminal = TerminalPrinter()
-        journal = ActivityLog(state / JOURNAL, terminal.print_entry)
+        journal = Journal(state / JOURNAL, terminal.print_entry)
         exit_stack.callback(journal.close)
         if journal.was_damaged:
             print(f"{state / JOURNAL} was damaged: the activity before this start is lost")
@@ -155,7 +155,7 @@ def _start_parts(
     state: Path,
     settings: Mapping[str, str],
     ports: tuple[int, int, int],
-    journal: ActivityLog,
+    journal: Journal,
     exit_stack: ExitStack,
 ) -> tuple[RunningShop, ProcessSupervisor]:
     """Start the basic parts of the shop, from DynamoDB to the payment provider. Return the shop and the supervisor.

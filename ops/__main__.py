@@ -27,6 +27,7 @@ from ops.commands import (
     indexes,
     ledger,
     migrate,
+    model,
     order,
     preflight,
     query,
@@ -34,7 +35,6 @@ from ops.commands import (
     restore,
     review,
     smoke,
-    workbench,
 )
 from ops.targets import Subparsers
 
@@ -45,7 +45,7 @@ COMMAND_GROUPS: Mapping[str, Sequence[tuple[ModuleType, str]]] = {
         (order, "order K7QD4XN2"),
         (query, "query A12b --arg order_id=puew472mvqwwyp7umsfzvnbsye"),
         (archive_query, 'archive-query "SELECT count(*) FROM orders"'),
-        (workbench, "model --diagram"),
+        (model, "model --diagram"),
     ),
     "Check a running shop": (
         (health, "health"),
@@ -56,7 +56,7 @@ COMMAND_GROUPS: Mapping[str, Sequence[tuple[ModuleType, str]]] = {
     ),
     "Repair": (
         (failures, "failures list"),
-        (replay, "replay --from-archive --since 3d --to-all"),
+        (replay, "replay --from-event-archive --since 3d --to-all"),
         (restore, "restore --from 2026-10-01 --to 2026-11-01"),
     ),
     "Deploy and upgrade": (

@@ -84,11 +84,11 @@ def make_rule_publisher(target: ShopTarget, rule: EventRule) -> PublishEvents:
     conditions that this module cannot evaluate, or if a target of the rule is not an SQS queue.
     """
     if more := rule.pattern.keys() - SUPPORTED_PATTERN_KEYS:
-        raise UsageError(f"{rule.name} also filters by {', '.join(sorted(more))}: use --from-archive")
+        raise UsageError(f"{rule.name} also filters by {', '.join(sorted(more))}: use --from-event-archive")
     if any(not isinstance(wanted, str) for values in rule.pattern.values() for wanted in values):
-        raise UsageError(f"{rule.name} does not only compare whole values: use --from-archive")
+        raise UsageError(f"{rule.name} does not only compare whole values: use --from-event-archive")
     if others := [arn for arn in rule.targets if arn.split(":")[2] != "sqs"]:
-        raise UsageError(f"{rule.name} has the target {others[0]}, which is not an SQS queue: use --from-archive")
+        raise UsageError(f"{rule.name} has the target {others[0]}, which is not an SQS queue: use --from-event-archive")
     sqs = target.client("sqs")
     urls = [sqs.get_queue_url(QueueName=arn.rpartition(":")[2])["QueueUrl"] for arn in rule.targets]
 
@@ -207,7 +207,7 @@ def command(commands: targets.Subparsers) -> None:
         "whose time it would have to estimate.",
     )
     source = parser.add_mutually_exclusive_group(required=True)
-    source.add_argument("--from-archive", action="store_true", help="replay published events of the last 30 days")
+    source.add_argument("--from-event-archive", action="store_true", help="replay published events of the last 30 days")
     source.add_argument("--from-table", action="store_true", help="replay the current state of the items")
     what = parser.add_mutually_exclusive_group()
     what.add_argument(
@@ -236,18 +236,18 @@ def run_replay(args: argparse.Namespace) -> None:
         raise UsageError("--copies sends no events: leave out --to and --to-all.")
     if not args.copies and not (args.to or args.to_all):
         raise UsageError("Choose the receivers: --to RULE or --to-all.")
-    if args.from_archive and (args.copies or args.reactions or not args.since):
-        raise UsageError("--from-archive needs --since WHEN, and accepts neither --copies nor --reactions.")
-    if args.from_archive and args.to and not args.stack:
+    if args.from_event_archive and (args.copies or args.reactions or not args.since):
+        raise UsageError("--from-event-archive needs --since WHEN, and accepts neither --copies nor --reactions.")
+    if args.from_event_archive and args.to and not args.stack:
         raise UsageError("The local bus replays to every rule. Use --to-all, or --from-table --to RULE.")
     resolved = targets.resolve_target(args)
-    if args.from_archive:
-        _replay_from_archive(args, resolved)
+    if args.from_event_archive:
+        _replay_from_event_archive(args, resolved)
     else:
         _replay_from_table(args, resolved)
 
 
-def _replay_from_archive(args: argparse.Namespace, target: ShopTarget) -> None:
+def _replay_from_event_archive(args: argparse.Namespace, target: ShopTarget) -> None:
     now = target.shop.now()
     time_range = TimeRange(parse_time(args.since, now), parse_time(args.until, now))
     time_range.validate(now)
@@ -278,7 +278,7 @@ def _resume_command(args: argparse.Namespace, target: ShopTarget, time_range: Ti
     The command line has absolute times, because a duration such as "3d" means another time range when the command runs
     later.
     """
-    words = ["--from-archive", "--since", to_instant(time_range.since), "--until", to_instant(time_range.until)]
+    words = ["--from-event-archive", "--since", to_instant(time_range.since), "--until", to_instant(time_range.until)]
     words += ["--to", args.to] if args.to else ["--to-all"]
     return target.ops_command(shlex.join(["replay", *words]))
 

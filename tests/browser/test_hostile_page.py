@@ -25,7 +25,7 @@ import boto3
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page
 
-from local import activity_log, processes
+from local import journal, processes
 from local.demo import DemoClients
 from local.dynamodb_engine import REGION
 from ops.api_client import ApiClient
@@ -158,7 +158,7 @@ class Target:
         queue = self.client("sqs").get_queue_attributes(QueueUrl=self.queue_url, AttributeNames=["All"])
         functions = self.client("lambda").get_paginator("list_functions").paginate()
         payments = self.shop.state / "provider" / "events.jsonl"
-        with closing(sqlite3.connect(self.shop.state / activity_log.FILE)) as database:
+        with closing(sqlite3.connect(self.shop.state / journal.FILE)) as database:
             [switches] = database.execute('SELECT count(*) FROM entries WHERE entry LIKE \'%"kind": "chaos"%\'')
         return {
             "order": {self.people.alice.get(f"/orders/{order_id}")["status"]},

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from local import backlog
-from local.activity_log import ActivityLog
 from local.backlog import BacklogMonitor
+from local.journal import Journal
 from local.queues import Unfinished
 from ops.targets import ConsumerLag
 
@@ -20,7 +20,7 @@ class ShopContext:
     def __init__(self, folder: Path) -> None:
         self.now, self.records, self.age_ms, self.messages = 1000.0, 0, 0, 0
         self.oldest, self.returning = 0.0, (0, 0.0)
-        self.journal, self.file = ActivityLog(folder / "journal.sqlite"), folder / "backlog.json"
+        self.journal, self.file = Journal(folder / "journal.sqlite"), folder / "backlog.json"
         self.backlog = BacklogMonitor(self.readers, self.queues, self.journal, self.file, clock=lambda: self.now)
 
     def readers(self) -> list[Any]:

@@ -12,9 +12,9 @@ import pytest
 from functions.model.changes import UnknownSchema, parse_change
 from functions.model.table import ORDER
 from local import chaos as module
-from local.activity_log import ActivityLog
 from local.chaos import Chaos, mend_image, mend_record, poison_image
 from local.http_server import InvalidField
+from local.journal import Journal
 from local.payment_provider import read_delay
 from local.queues import StackQueue
 from tests.support.samples import SAMPLES
@@ -63,7 +63,7 @@ class ShopContext:
         )
         self.queues = Queues()
         queues: Any = self.queues
-        self.journal = ActivityLog(folder / "journal.sqlite")
+        self.journal = Journal(folder / "journal.sqlite")
         self.chaos = Chaos(running, keeper, queues, self.journal)
 
     def entries(self) -> list[dict[str, Any]]:

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from local.activity_log import ActivityLog
 from local.aws_process import LocalAws, LocalAwsAddress
 from local.aws_server import LocalAwsServer
 from local.backlog import BacklogMonitor
+from local.journal import Journal
 from local.state_checks import MIN_FREE_BYTES_WHILE_RUNNING, find_full_disk
 from ops.commands import health
 from ops.targets import ShopTarget
@@ -49,7 +49,7 @@ def test_an_order_is_answered_with_503_and_the_reason(tmp_path: Path, set_free: 
 
 def test_the_activity_log_names_a_full_disk_once_and_its_end(tmp_path: Path, set_free: SetFree) -> None:
     printed: list[str] = []
-    journal = ActivityLog(tmp_path / "journal.sqlite", lambda entry: printed.append(entry["text"]))
+    journal = Journal(tmp_path / "journal.sqlite", lambda entry: printed.append(entry["text"]))
     monitor = BacklogMonitor(list, dict, journal, tmp_path / "backlog.json")
     set_free(0)
     reason = find_full_disk(tmp_path)

@@ -1,4 +1,4 @@
-"""The functions' log lines as entries of the activity log: from the real lines of an order's life."""
+"""The functions' log lines as entries of the journal: from the real lines of an order's life."""
 
 import io
 import json

@@ -18,8 +18,8 @@ from functions.handlers import order_deadlines
 from functions.model.table import ROWS_BY_TYPE
 from functions.runtime import clients
 from functions.runtime.log import log as function_log
-from local.activity_log import ActivityLog, ActivityLogEntry
 from local.invocation_spans import MAX_REQUESTS, SpanReader
+from local.journal import Journal, JournalEntry
 from local.log_tailer import parse_log_line
 from local.measured_invocations import describe_event
 from local.measured_requests import MAX_KEYS, request_handlers
@@ -40,7 +40,7 @@ class MeasuredShop:
     harness: ShopHarness
     log: io.StringIO
     spans: Path
-    journal: ActivityLog
+    journal: Journal
     reader: SpanReader = field(default_factory=SpanReader)
     invocations: int = 0
 
@@ -120,7 +120,7 @@ class MeasuredShop:
             sequences = [one["dynamodb"]["SequenceNumber"] for one in records]
             self.journal.append("delivery", name, order_id=order_id, reader=name, sequences=sequences, **about, **took)
 
-    def entries(self, order_id: str) -> list[ActivityLogEntry]:
+    def entries(self, order_id: str) -> list[JournalEntry]:
         """Return the entries of an order, after reading all lines, as the laptop's LogTailer does."""
         lines = self.spans.read_text().splitlines()
         self.spans.write_text("")
@@ -160,7 +160,7 @@ def measured(harness: ShopHarness, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     (tmp_path / "spans.log").write_text("")
     log.truncate(0)
     log.seek(0)
-    yield MeasuredShop(harness, log, tmp_path / "spans.log", ActivityLog(tmp_path / "journal.sqlite"))
+    yield MeasuredShop(harness, log, tmp_path / "spans.log", Journal(tmp_path / "journal.sqlite"))
     for service in SERVICES:
         for event, handler in handlers:
             clients.client(service).meta.events.unregister(event, handler)

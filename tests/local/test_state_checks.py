@@ -14,8 +14,8 @@ import pytest
 
 from local import __main__ as command_line
 from local import aws_process as local_aws
-from local.activity_log import ActivityLog
 from local.dynamodb_engine import DATABASE_FILE, Engine, TableDiffers
+from local.journal import Journal
 from local.payment_provider import PaymentProviderServer
 from local.poller import CheckpointStore
 from local.processes import ProcessFailed
@@ -157,14 +157,14 @@ def another_table(file: Path) -> None:
 def test_a_damaged_journal_is_begun_again(tmp_path: Path) -> None:
     file = tmp_path / "journal.sqlite"
     for damage in (truncate, lambda file: file.write_bytes(b"no database" * 100), another_table):
-        journal = ActivityLog(file)
+        journal = Journal(file)
         assert not journal.was_damaged
         for _ in range(200):
             journal.append("request", "x" * 500)
         journal.close()
         damage(file)
 
-        journal = ActivityLog(file)
+        journal = Journal(file)
         assert journal.was_damaged
         journal.append("request", "after")
         assert [entry["text"] for entry in journal.entries_after(0)] == ["after"]
@@ -173,7 +173,7 @@ def test_a_damaged_journal_is_begun_again(tmp_path: Path) -> None:
 
 def test_an_entry_that_cannot_be_kept_is_shown_and_stops_nothing(tmp_path: Path) -> None:
     shown: list[str] = []
-    journal = ActivityLog(tmp_path / "journal.sqlite", lambda entry: shown.append(entry["text"]))
+    journal = Journal(tmp_path / "journal.sqlite", lambda entry: shown.append(entry["text"]))
     journal._database.execute("PRAGMA max_page_count = 8")  # as small as the disk of this test
     for number in range(100):
         journal.append("request", f"{number} " + "x" * 500)

@@ -11,7 +11,7 @@ import pytest
 from botocore.exceptions import EndpointConnectionError
 
 from local import processes
-from local.activity_log import ActivityLog
+from local.journal import Journal
 from local.supervisor import ProcessSupervisor
 
 PATIENCE_SECONDS = 10
@@ -51,7 +51,7 @@ def test_readers_that_cannot_start_yet_are_started_again(
     monkeypatch.setattr("local.dynamodb_engine.restart", lambda *_: parts.update(dynamodb=True))
     engine: Any = SimpleNamespace(directory=tmp_path / "dynamodb")
     aws: Any = SimpleNamespace(directory=tmp_path / "aws")
-    keeper = ProcessSupervisor(engine, aws, start_readers, ActivityLog(tmp_path / "journal.sqlite"))
+    keeper = ProcessSupervisor(engine, aws, start_readers, Journal(tmp_path / "journal.sqlite"))
     keeper.readers[0].disabled, keeper.readers[0].fail_next = True, 3
     keeper.start()
     try:
@@ -81,7 +81,7 @@ def test_a_process_that_does_not_start_is_tried_again(
     engine: Any = SimpleNamespace(directory=tmp_path / "dynamodb")
     aws: Any = SimpleNamespace(directory=tmp_path / "aws")
     poller: Any = SimpleNamespace(reader="copies_reader", stop=lambda: None, disabled=False, fail_next=0)
-    keeper = ProcessSupervisor(engine, aws, lambda: [poller], ActivityLog(tmp_path / "journal.sqlite"))
+    keeper = ProcessSupervisor(engine, aws, lambda: [poller], Journal(tmp_path / "journal.sqlite"))
     parts["dynamodb"] = False
     keeper.start()
     try:
@@ -100,7 +100,7 @@ def test_readers_are_started_again_after_a_deploy_to_the_running_shop(tmp_path: 
 
     engine: Any = SimpleNamespace(directory=tmp_path / "dynamodb")
     aws: Any = SimpleNamespace(directory=tmp_path / "aws")
-    keeper = ProcessSupervisor(engine, aws, start_readers, ActivityLog(tmp_path / "journal.sqlite"))
+    keeper = ProcessSupervisor(engine, aws, start_readers, Journal(tmp_path / "journal.sqlite"))
     assert all(parts.values())
     keeper.start()
     try:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from local import terminal
-from local.activity_log import ActivityLogEntry
+from local.journal import JournalEntry
 from local.terminal import ADDRESS_EVERY_LINES, TerminalPrinter, run_step
 
 ORDER = "abcdefgh2345"
@@ -28,7 +28,7 @@ def screen(monkeypatch: pytest.MonkeyPatch) -> FakeTerminal:
     return FakeTerminal()
 
 
-def entry(kind: str, text: str, second: float = 0, **more: Any) -> ActivityLogEntry:
+def entry(kind: str, text: str, second: float = 0, **more: Any) -> JournalEntry:
     at = f"2026-03-01T12:00:{second:06.3f}Z"
     return {"at": at, "kind": kind, "order_id": None, "text": text, **more}
 

@@ -20,7 +20,7 @@ from functions.model import table as t
 from functions.model.table import INDEX_PROJECTIONS, ROWS, create_table_request, key_schema
 from ops.__main__ import main
 from ops.attribute_types import attribute_types
-from ops.commands import workbench
+from ops.commands.model import build_data_model
 from tests.docs.json_schema import schema_violations
 
 # As NoSQL Workbench exports a model, and as AWS's sample models are written. (A table without facets has TableData.)
@@ -209,7 +209,7 @@ def test_a_name_that_means_two_types_of_value_is_refused(monkeypatch: pytest.Mon
 
 def test_it_is_written_to_a_file_if_one_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main(["model", "--workbench", str(tmp_path / "orderstream.json")])
-    assert json.loads((tmp_path / "orderstream.json").read_text()) == workbench.build_data_model()
+    assert json.loads((tmp_path / "orderstream.json").read_text()) == build_data_model()
     assert capsys.readouterr().out == ""
     with pytest.raises(SystemExit, match=r"Cannot write the file: .*no/such"):
         main(["model", "--workbench", str(tmp_path / "no/such")])

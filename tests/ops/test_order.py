@@ -15,7 +15,7 @@ from functions.model.timelines import merge_timeline
 from functions.runtime import clients
 from functions.shop import orders, refunds, returns
 from local import shop_client
-from local.activity_log import ActivityLog, read_order_entries
+from local.journal import Journal, read_order_entries
 from ops.__main__ import main
 from ops.cli_errors import RecordNotFound
 from ops.commands.order import compare_copies, describe_archived
@@ -116,7 +116,7 @@ def test_the_local_activity_log_is_merged_into_the_timeline(
     file = tmp_path / "journal.sqlite"
     (_, paid, *_) = merge_timeline([orders.get_order(harness.shop, STAFF, order_id)])
     since = datetime.fromisoformat(paid.at).timestamp()
-    journal = ActivityLog(file)
+    journal = Journal(file)
     journal.append("delivery", "copies_reader took 3 records", at=since, order_id=order_id)
     journal.append("request", "of another", at=since, order_id="another")
     here = fake_shop_with_buckets(harness)

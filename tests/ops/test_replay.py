@@ -182,7 +182,7 @@ def test_a_rule_that_chooses_by_more_or_goes_elsewhere_is_not_guessed_at(
 def test_the_archive_plays_to_the_named_rule_and_the_same_again_is_the_same_replay(
     here: ShopHarness, archive: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    arguments = ["replay", "--from-archive", "--stack", "any", "--to", "fulfilment"]
+    arguments = ["replay", "--from-event-archive", "--stack", "any", "--to", "fulfilment"]
     span = ["--since", here.shop.now_instant(), "--until", "2099-01-01T00:00Z"]
     main([*arguments, *span, "--dry-run"])
     assert capsys.readouterr().out.startswith("Would replay: ")
@@ -201,7 +201,8 @@ def test_the_archive_plays_to_the_named_rule_and_the_same_again_is_the_same_repl
 def test_each_archive_replay_gets_a_new_name(
     here: ShopHarness, archive: str, state: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    arguments = ["replay", "--from-archive", "--to-all", "--since", here.shop.now_instant(), "--until", "2099-01-01"]
+    since = here.shop.now_instant()
+    arguments = ["replay", "--from-event-archive", "--to-all", "--since", since, "--until", "2099-01-01"]
     names: list[str] = []
     for _ in range(3):
         main(arguments)
@@ -215,7 +216,7 @@ def test_each_archive_replay_gets_a_new_name(
 def test_the_printed_command_resumes_the_same_replay_at_any_time(
     here: ShopHarness, archive: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    main(["replay", "--from-archive", "--stack", "any", "--to", "fulfilment", "--since", "1h"])
+    main(["replay", "--from-event-archive", "--stack", "any", "--to", "fulfilment", "--since", "1h"])
     again = next(line for line in capsys.readouterr().out.splitlines() if " -m ops replay " in line)
     here.clock_offset += timedelta(minutes=10)
     main(shlex.split(again)[3:])
@@ -229,14 +230,14 @@ def test_a_range_outside_the_archive_is_rejected(here: ShopHarness, archive: str
         ("0m", "--since must be before --until"),
     ):
         with pytest.raises(SystemExit) as ended:
-            main(["replay", "--from-archive", "--to-all", "--since", since])
+            main(["replay", "--from-event-archive", "--to-all", "--since", since])
         assert ended.value.code == 2
         assert why in capsys.readouterr().err
 
 
 def test_a_bus_without_an_archive_says_so(here: ShopHarness, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
-        main(["replay", "--from-archive", "--to-all", "--since", "1d"])
+        main(["replay", "--from-event-archive", "--to-all", "--since", "1d"])
     assert ended.value.code == 2
     assert "has no archive" in capsys.readouterr().err
 
@@ -247,9 +248,9 @@ def test_a_bus_without_an_archive_says_so(here: ShopHarness, capsys: pytest.Capt
         (["--from-table"], "--copies or --reactions."),
         (["--from-table", "--copies", "--to-all"], "sends no events"),
         (["--from-table", "--reactions"], "Choose the receivers"),
-        (["--from-archive", "--to-all"], "--since WHEN"),
-        (["--from-archive", "--to", "x", "--since", "1d"], "replays to every rule"),
-        (["--from-archive", "--to-all", "--since", "soon"], "is not a time"),
+        (["--from-event-archive", "--to-all"], "--since WHEN"),
+        (["--from-event-archive", "--to", "x", "--since", "1d"], "replays to every rule"),
+        (["--from-event-archive", "--to-all", "--since", "soon"], "is not a time"),
         ([], "is required"),
     ],
 )

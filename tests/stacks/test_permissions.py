@@ -157,7 +157,7 @@ def test_operators_have_the_permissions_of_their_tools(
     harness.new_records()  # lost
     for command in (
         "drift --all --repair --pause 0.001", "drift --pause 0.001", "replay --from-table --copies", "failures list",
-        "replay --from-table --reactions --to fulfilment", "replay --from-archive --since 1h --to-all",
+        "replay --from-table --reactions --to fulfilment", "replay --from-event-archive --since 1h --to-all",
         f"restore {archived}", f"order {archived}", "ledger",
     ):  # fmt: skip
         ops(command.split())

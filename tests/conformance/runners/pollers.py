@@ -23,9 +23,9 @@ from unittest import mock
 from botocore.exceptions import ClientError
 
 from local import poller
-from local.activity_log import ActivityLog
 from local.deploy import DeployedStack
 from local.dynamodb_engine import Engine
+from local.journal import Journal
 from tests.conformance.probes.kinds import MappingProbe, Write
 from tests.conformance.runners.deployment import TWO_KEYS
 from tests.conformance.runners.function import decide, record_number
@@ -102,7 +102,7 @@ class _Running:
         stack = DeployedStack(
             {"Resources": self._resources()}, {}, {"Function": "probe", "Table": self.table, "Bucket": "failures"}
         )
-        log, store = ActivityLog(folder / f"{self.table}.log"), poller.CheckpointStore(folder / f"{self.table}.json")
+        log, store = Journal(folder / f"{self.table}.log"), poller.CheckpointStore(folder / f"{self.table}.json")
         aws: Any = SimpleNamespace(client_options={})
         self.started = time.time()
         with mock.patch.object(poller, "boto3", SimpleNamespace(client=lambda *_, **__: client)):

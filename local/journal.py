@@ -1,4 +1,4 @@
-"""Stores the activity log of the local shop: its requests, events, mails and failures.
+"""Stores the journal of the local shop: its requests, events, mails and failures.
 
 The log is one SQLite file, which survives a restart. Most entries are made from the log lines of the Lambda functions.
 Local programs, such as the simulated warehouse, add the other entries. The terminal and the shop's web page show the
@@ -32,15 +32,15 @@ BASE_FIELDS = {"at", "kind", "order_id", "text", "once"}
 `_build_entry` copies every other input field to the entry unchanged, if the value is not None.
 """
 
-ActivityLogEntry = dict[str, Any]
-"""An entry of the activity log: {"id", "at" (UTC), "kind", "order_id" (or null), "text"}, and further fields.
+JournalEntry = dict[str, Any]
+"""An entry of the journal: {"id", "at" (UTC), "kind", "order_id" (or null), "text"}, and further fields.
 
 The `kind` of the entry, such as "request" or "delivery", determines the further fields.
 """
 
 
-class ActivityLog:
-    """The activity log, open for reading and writing. Thread-safe.
+class Journal:
+    """The journal, open for reading and writing. Thread-safe.
 
     `on_entry`: is called with each new entry.
     `was_damaged`: whether the file was damaged and was replaced by an empty file.
@@ -48,7 +48,7 @@ class ActivityLog:
     Raises sqlite3.OperationalError if the file cannot be opened or written.
     """
 
-    def __init__(self, file: Path, on_entry: Callable[[ActivityLogEntry], None] = lambda entry: None) -> None:
+    def __init__(self, file: Path, on_entry: Callable[[JournalEntry], None] = lambda entry: None) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
         self.was_damaged = _is_damaged(file)
         if self.was_damaged:
@@ -90,7 +90,7 @@ class ActivityLog:
                 self._on_entry(entry)
             self._new.notify_all()
 
-    def _insert(self, entries: list[tuple[str | None, ActivityLogEntry]]) -> list[ActivityLogEntry]:
+    def _insert(self, entries: list[tuple[str | None, JournalEntry]]) -> list[JournalEntry]:
         """Insert entries, and return the inserted entries.
 
         `entries`: pairs of a text `once` (or None) and an entry. If the log already has an entry with the same text
@@ -111,7 +111,7 @@ class ActivityLog:
         self._database.execute("COMMIT")
         return new
 
-    def entries_after(self, id: int, *, order_id: str | None = None, limit: int = 500) -> list[ActivityLogEntry]:
+    def entries_after(self, id: int, *, order_id: str | None = None, limit: int = 500) -> list[JournalEntry]:
         """Return at most `limit` entries after this id, oldest first. With `order_id`, only entries of this order."""
         with self._new:
             return [] if self._closed else _select_entries(self._database, id, order_id, limit)
@@ -138,7 +138,7 @@ class ActivityLog:
             self._new.notify_all()
 
 
-def _build_entry(note: Mapping[str, Any]) -> ActivityLogEntry:
+def _build_entry(note: Mapping[str, Any]) -> JournalEntry:
     moment = datetime.fromtimestamp(note.get("at") or time.time(), UTC)
     return {
         "at": moment.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
@@ -150,7 +150,7 @@ def _build_entry(note: Mapping[str, Any]) -> ActivityLogEntry:
 
 
 def _is_damaged(file: Path) -> bool:
-    """Return whether the file is damaged: SQLite cannot read it as an activity log, or it has damaged pages.
+    """Return whether the file is damaged: SQLite cannot read it as an journal, or it has damaged pages.
 
     Returns False if the file does not exist. Other errors, such as a locked file, do not count as damage.
     """
@@ -164,13 +164,13 @@ def _is_damaged(file: Path) -> bool:
         return error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT)
 
 
-def read_order_entries(file: Path, order_id: str) -> list[ActivityLogEntry]:
+def read_order_entries(file: Path, order_id: str) -> list[JournalEntry]:
     """Return all entries of an order, oldest first. Opens the file read-only, so any process may call this."""
     with _open_read_only(file) as database:
         return _select_entries(database, 0, order_id, -1)
 
 
-def read_entries_after(file: Path, id: int) -> list[ActivityLogEntry]:
+def read_entries_after(file: Path, id: int) -> list[JournalEntry]:
     """Return the entries after this id, oldest first. Opens the file read-only, so any process may call this."""
     with _open_read_only(file) as database:
         return _select_entries(database, id, None, -1)
@@ -186,7 +186,7 @@ def _open_read_only(file: Path) -> closing[sqlite3.Connection]:
     return closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True))
 
 
-def _select_entries(database: sqlite3.Connection, id: int, order_id: str | None, limit: int) -> list[ActivityLogEntry]:
+def _select_entries(database: sqlite3.Connection, id: int, order_id: str | None, limit: int) -> list[JournalEntry]:
     of_order = "order_id = ? AND" if order_id else ""
     rows = database.execute(
         f"SELECT id, entry FROM entries WHERE {of_order} id > ? ORDER BY id LIMIT ?",
