@@ -154,12 +154,12 @@ def group_by_kind(view: KeyView, images: Sequence[Mapping[str, Any]]) -> dict[st
 def metric_totals(shop: BenchShop, order_id: str) -> Counter[str]:
     """Return the totals of all minutes that contain this order."""
     if isinstance(shop, UsualShop):
-        key, pieces = shop.modules["items"].queue("metric", order_id), "pieces"
+        key = shop.modules["items"].queue("metric", order_id)
     else:
-        key, pieces = f"SALES_MINUTE#{SALES_MINUTE_SHARDS.of(order_id)}", "units"
+        key = f"SALES_MINUTE#{SALES_MINUTE_SHARDS.of(order_id)}"
     sums: Counter[str] = Counter()
     for item in map(deserialize, shop.harness.partition(key)):
-        sums.update(orders=item["orders"], pieces=item[pieces], revenue=item["revenue"])
+        sums.update(orders=item["orders"], pieces=item["pieces"], revenue=item["revenue"])
     return sums
 
 
@@ -195,6 +195,7 @@ def outcome_before_archive(shop: BenchShop, order_id: str, customer_id: str, ids
     theirs = group_by_kind(view, harness.partition(view.customer.format(customer_id)))
     goods = {id: group_by_kind(view, harness.partition(view.product.format(id))) for id in ids}
     indexed = list(_indexed(shop, order_id, ids))
+    sold = "units" if isinstance(shop, UsualShop) else "pieces"
     return OrderOutcome(
         # Only one of the shops finds the order itself by its customer. `listed` has the orders that both find. Ours
         # finds the mails of an order among those of its customer, which `notifications` has, and what was sold without
@@ -205,7 +206,7 @@ def outcome_before_archive(shop: BenchShop, order_id: str, customer_id: str, ids
         notifications=[(mail["event"], mail["status"]) for mail in theirs["notification"]],
         sales=_pieces(_sales(shop, indexed, ids)),
         purchases=_pieces(_purchases(indexed, theirs)),
-        best_sellers={id: found["best seller"][0]["units"] for id, found in goods.items()},
+        best_sellers={id: found["best seller"][0][sold] for id, found in goods.items()},
         metric=metric_totals(shop, order_id),
         mails=sum([f"{customer_id}@example.com"] in mail.destinations.values() for mail in harness.sent_mails()),
     )

@@ -48,9 +48,9 @@ async function learnName(id, signal) {
 
 function drawn(items, month, signal) {
   const label = ({ product_id: id }) => el("button", { type: "button", class: "link", "aria-label": `${names.get(id)}, month by month`, onclick: () => openMonths(id, signal) }, names.get(id));
-  const rows = items.map(({ product_id: id, units }) => row(names.get(id), el("code", { class: "id" }, id), { number: number(units) }));
+  const rows = items.map(({ product_id: id, pieces: sold }) => row(names.get(id), el("code", { class: "id" }, id), { number: number(sold) }));
   return [
-    barList(items.map((one) => ({ label: label(one), value: one.units })), pieces, { "aria-label": `Best sellers of ${monthName(month)}` }),
+    barList(items.map((one) => ({ label: label(one), value: one.pieces })), pieces, { "aria-label": `Best sellers of ${monthName(month)}` }),
     el("details", null, el("summary", null, "Show as a table"), table(`Best sellers of ${monthName(month)}`, ["Product", "Product id", { text: "Pieces", number: true }], rows)),
   ];
 }
@@ -75,7 +75,7 @@ function openMonths(id, signal) {
 async function months(id, signal) {
   const { items } = await get(`/api/insight/products/${encodeURIComponent(id)}?limit=${MONTHS}`, { as: staffMember(), signal });
   if (!items.length) return empty("Never sold", "The product appears here after its first payment.");
-  const lines = items.map(({ season, units }) => ({ label: monthName(season), value: units }));
+  const lines = items.map(({ season, pieces: sold }) => ({ label: monthName(season), value: sold }));
   const rows = lines.map(({ label, value }) => row(label, { number: number(value) }));
   return [
     barList(lines, pieces, { "aria-label": "Pieces sold, newest month first" }),

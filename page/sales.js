@@ -49,7 +49,7 @@ function measures(sum) {
   const currencies = Object.keys(sum.revenue).sort();
   return [
     { title: "Orders", of: (one) => one.orders, sum: sum.orders, write: number, short: compactNumber },
-    { title: "Pieces", of: (one) => one.units, sum: sum.units, write: number, short: compactNumber },
+    { title: "Pieces", of: (one) => one.pieces, sum: sum.pieces, write: number, short: compactNumber },
     ...currencies.map((currency) => ({
       title: `Revenue in ${currency}`, of: (one) => one.revenue[currency] ?? 0, sum: sum.revenue[currency], write: (value) => money(value, currency), short: (value) => compactMoney(value, currency),
     })),

@@ -30,7 +30,7 @@ function next(at, step) {
   return date.setDate(date.getDate() + step / DAY);
 }
 
-/** Sums the points of minutes, oldest first, into buckets: [{from, to, orders, units, revenue: {EUR: …}}]. */
+/** Sums the points of minutes, oldest first, into buckets: [{from, to, orders, pieces, revenue: {EUR: …}}]. */
 export function sumByBucket(points, edges) {
   const buckets = edges.slice(0, -1).map((from, at) => ({ from, to: edges[at + 1], ...nothing() }));
   let at = 0;
@@ -42,11 +42,11 @@ export function sumByBucket(points, edges) {
   return buckets;
 }
 
-const nothing = () => ({ orders: 0, units: 0, revenue: {} });
+const nothing = () => ({ orders: 0, pieces: 0, revenue: {} });
 
-function add(sum, { orders, units, currency, revenue }) {
+function add(sum, { orders, pieces, currency, revenue }) {
   sum.orders += orders;
-  sum.units += units;
+  sum.pieces += pieces;
   sum.revenue[currency] = (sum.revenue[currency] ?? 0) + revenue;
 }
 

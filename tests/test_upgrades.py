@@ -19,7 +19,7 @@ from functions.model import events as model_events
 from functions.model import table as t
 from functions.model.changes import NotReadable
 from functions.model.events import EVENTS_BY_NAME, EventContract, parse_event_detail
-from functions.model.patterns import UNITS_OF_PRODUCT_AND_SEASON
+from functions.model.patterns import PIECES_OF_PRODUCT_AND_SEASON
 from functions.shop.shop import ShopContext
 from local.dynamodb_engine import Engine
 from ops.commands.migrate import PlannedMigration
@@ -422,4 +422,4 @@ def test_an_index_is_created_filled_and_then_queried_while_the_shop_is_open(engi
         new.product_id,
         image["product_id"]["S"],
     }
-    assert table.query(UNITS_OF_PRODUCT_AND_SEASON, product_id=new.product_id).items == (new,)
+    assert table.query(PIECES_OF_PRODUCT_AND_SEASON, product_id=new.product_id).items == (new,)

@@ -65,7 +65,7 @@ ENTRIES_OF_ACCOUNT = Query[e.Entry](       id="A27b", description="ledger entrie
 ACCOUNTS_OF_CUSTOMER = Query[e.Account](     id="A27c", description="accounts of a customer",                                     rows=(t.ACCOUNT,), index="gsi1")
 ACCOUNT_ITEM_COLLECTION = Query[Any](         id="A27d", description="account with all its items",                                 rows=t.rows_beside(t.ACCOUNT), whole_partition=True, newest_first=False, consistent=True)
 BEST_SELLERS_BY_SEASON  = Query[e.BestSeller](  id="A23",  description="best sellers of a month, best first",                        rows=(t.BEST_SELLER,), index="gsi3", shards=e.SEASON_SHARDS.read)
-UNITS_OF_PRODUCT_AND_SEASON = Query[e.BestSeller](  id="A23b", description="units sold of a product, by month",                          rows=(t.BEST_SELLER,))
+PIECES_OF_PRODUCT_AND_SEASON = Query[e.BestSeller](  id="A23b", description="pieces sold of a product, by month",                          rows=(t.BEST_SELLER,))
 SALES_BY_MINUTE  = Query[e.SalesMinute](      id="A24",  description="sales totals, minute by minute",                             rows=(t.SALES_MINUTE,), shards=e.SALES_MINUTE_SHARDS.read, newest_first=False)
 NOTIFICATIONS_OF_CUSTOMER  = Query[e.Notification](id="A25",  description="notifications sent to a customer",                           rows=(t.NOTIFICATION,))
 NOTIFICATIONS_OF_ORDER = Query[e.Notification](id="A25b", description="notifications for an order",                                 rows=(t.NOTIFICATION,), filter_by="order_id")

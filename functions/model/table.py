@@ -348,7 +348,7 @@ RATING = Row(
 BEST_SELLER = Row(
     e.BestSeller,
     "PRODUCT#{product_id} / SEASON#{season}",
-    gsi3="SEASON#{season}#{shard} / UNITS#{rank:010}#{product_id}",
+    gsi3="SEASON#{season}#{shard} / PIECES#{rank:010}#{product_id}",
     kind="counter",
     written_by="copies_reader",
     owner=NOBODY,

@@ -33,8 +33,8 @@ PlannedWrite = tuple[Row[Any], Any, Any]
 
 TOTAL_FIELDS: Mapping[Row[Any], tuple[str, ...]] = {
     t.RATING: ("reviews", "stars"),
-    t.BEST_SELLER: ("units",),
-    t.SALES_MINUTE: ("orders", "units", "revenue"),
+    t.BEST_SELLER: ("pieces",),
+    t.SALES_MINUTE: ("orders", "pieces", "revenue"),
 }
 """The names of the fields that contain sums, for each type of total item."""
 
@@ -97,12 +97,12 @@ def _sales_contributions(
         minute=minute,
         currency=currency,
         orders=orders,
-        units=sum(pieces.values()),
+        pieces=sum(pieces.values()),
         revenue=revenue,
         ttl=minute_ttl(minute),
     )
-    for product_id, units in pieces.items():
-        yield e.BestSeller(product_id=product_id, season=season_of(at), units=units)
+    for product_id, sold in pieces.items():
+        yield e.BestSeller(product_id=product_id, season=season_of(at), pieces=sold)
 
 
 def minute_ttl(minute: Instant) -> int:

@@ -9,26 +9,26 @@ from itertools import groupby
 from functions.dynamodb.keys import Instant
 from functions.dynamodb.table import QueryPage
 from functions.model.entities import SALES_MINUTE_SHARDS, BestSeller, SalesMinute
-from functions.model.patterns import BEST_SELLERS_BY_SEASON, SALES_BY_MINUTE, UNITS_OF_PRODUCT_AND_SEASON
+from functions.model.patterns import BEST_SELLERS_BY_SEASON, PIECES_OF_PRODUCT_AND_SEASON, SALES_BY_MINUTE
 from functions.model.table import SALES_MINUTE
 from functions.shop.shop import Caller, ShopContext
 
 
 @dataclass(frozen=True)
-class MetricPoint:
+class MinuteSales:
     """The sales in one minute and one currency, minus the goods that were returned in that minute.
 
     An order is a sale of the minute in which it was paid. If the order or some of its pieces are cancelled later, they
     are removed from that minute again.
 
-    `orders`: the number of orders. `units`: the number of pieces sold minus the number of pieces returned. `revenue`:
+    `orders`: the number of orders. `pieces`: the number of pieces sold minus the number of pieces returned. `revenue`:
     the total of the orders minus the refunds for returned goods, in the currency's smallest unit, for example cents.
     """
 
     minute: Instant
     currency: str
     orders: int
-    units: int
+    pieces: int
     revenue: int
 
 
@@ -43,7 +43,7 @@ def list_best_sellers(shop: ShopContext, season: str, limit: int, after: str | N
 def list_best_sellers_with_units(
     shop: ShopContext, caller: Caller, season: str, limit: int, after: str | None
 ) -> QueryPage[BestSeller]:
-    """Return the best-selling products of a month with the units sold, best first (access pattern A23).
+    """Return the best-selling products of a month with the pieces sold, best first (access pattern A23).
 
     `season`: the month, for example 2026-11. Raises NotAllowed if the caller is not staff.
     """
@@ -51,20 +51,20 @@ def list_best_sellers_with_units(
     return list_best_sellers(shop, season, limit, after)
 
 
-def list_units_of_product(
+def list_pieces_of_product(
     shop: ShopContext, caller: Caller, product_id: str, limit: int, after: str | None
 ) -> QueryPage[BestSeller]:
-    """Return how many units of a product were sold in each month, newest month first (access pattern A23b).
+    """Return how many pieces of a product were sold in each month, newest month first (access pattern A23b).
 
     Raises NotAllowed if the caller is not staff.
     """
     caller.require_group("staff")
-    return shop.table.query(UNITS_OF_PRODUCT_AND_SEASON, product_id=product_id, limit=limit, after=after)
+    return shop.table.query(PIECES_OF_PRODUCT_AND_SEASON, product_id=product_id, limit=limit, after=after)
 
 
 def list_metric_points(
     shop: ShopContext, caller: Caller, since: str, until: str, limit: int, after: str | None
-) -> QueryPage[MetricPoint]:
+) -> QueryPage[MinuteSales]:
     """Return the sales per minute and currency, oldest first (access pattern A24).
 
     The list contains the minutes from `since` until just before `until`. `limit`: the maximum number of points. To
@@ -91,11 +91,11 @@ def _position_before(part: SalesMinute) -> str:
     return SALES_MINUTE.templates("main")[1].render_prefix({"minute": part.minute, "currency": part.currency})[0]
 
 
-def _merge_shards(parts: list[SalesMinute]) -> MetricPoint:
-    return MetricPoint(
+def _merge_shards(parts: list[SalesMinute]) -> MinuteSales:
+    return MinuteSales(
         minute=parts[0].minute,
         currency=parts[0].currency,
         orders=sum(part.orders for part in parts),
-        units=sum(part.units for part in parts),
+        pieces=sum(part.pieces for part in parts),
         revenue=sum(part.revenue for part in parts),
     )

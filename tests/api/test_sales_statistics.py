@@ -17,11 +17,11 @@ def sold(bare: ApiHarness) -> ApiHarness:
     """Three products sold this month, one the month before; three minutes."""
     season = season_of(bare.shop.now_instant())
     for number, product_id in enumerate(("pot", "mug", "cup"), 1):
-        seller = replace(SAMPLES[BEST_SELLER], product_id=product_id, season=season, units=number)
+        seller = replace(SAMPLES[BEST_SELLER], product_id=product_id, season=season, pieces=number)
         bare.shop.table.write(put_if_absent(BEST_SELLER, seller))
-        minute = replace(SAMPLES[SALES_MINUTE], shard=str(number), minute=moment(number), units=number)
+        minute = replace(SAMPLES[SALES_MINUTE], shard=str(number), minute=moment(number), pieces=number)
         bare.shop.table.write(put_if_absent(SALES_MINUTE, minute))
-    bare.shop.table.write(put_if_absent(BEST_SELLER, replace(SAMPLES[BEST_SELLER], season="2020-02", units=9)))
+    bare.shop.table.write(put_if_absent(BEST_SELLER, replace(SAMPLES[BEST_SELLER], season="2020-02", pieces=9)))
     return bare
 
 
@@ -35,9 +35,9 @@ def test_all_users_see_the_best_sellers_but_not_the_units(sold: ApiHarness) -> N
 
 def test_staff_sees_how_much_of_it_was_sold(sold: ApiHarness) -> None:
     found = sold.call("GET", "/insight/best-sellers", STAFF, limit=1).body
-    assert found["items"] == [{"product_id": "cup", "season": season_of(sold.shop.now_instant()), "units": 3}]
+    assert found["items"] == [{"product_id": "cup", "season": season_of(sold.shop.now_instant()), "pieces": 3}]
     found = sold.call("GET", "/insight/products/mug", STAFF).body
-    assert [(one["season"], one["units"]) for one in found["items"]] == [
+    assert [(one["season"], one["pieces"]) for one in found["items"]] == [
         (season_of(sold.shop.now_instant()), 2),
         ("2020-02", 9),
     ]
@@ -46,10 +46,10 @@ def test_staff_sees_how_much_of_it_was_sold(sold: ApiHarness) -> None:
 def test_metrics_are_points_in_a_range_page_by_page(sold: ApiHarness) -> None:
     asked: dict[str, Any] = {"from_": moment(1), "to": moment(3), "limit": 1}
     first = sold.call("GET", "/insight/sales-by-minute", STAFF, **asked).body
-    point = {"minute": moment(1), "currency": "EUR", "orders": 1, "units": 1, "revenue": 3490}
+    point = {"minute": moment(1), "currency": "EUR", "orders": 1, "pieces": 1, "revenue": 3490}
     assert first["items"] == [point]
     rest = sold.call("GET", "/insight/sales-by-minute", STAFF, **asked, cursor=first["cursor"]).body
-    assert (rest["items"], rest["cursor"]) == ([{**point, "minute": moment(2), "units": 2}], None)
+    assert (rest["items"], rest["cursor"]) == ([{**point, "minute": moment(2), "pieces": 2}], None)
 
 
 @pytest.mark.parametrize(

@@ -97,7 +97,7 @@ def test_days_and_hours_are_the_viewers_and_charts_have_round_numbers(shop: Lapt
         { minute: '2026-11-21T09:31:00.000Z', orders: 1, units: 1, currency: 'USD', revenue: 300 },
         { minute: '2026-11-21T10:00:00.000Z', orders: 0, units: -1, currency: 'EUR', revenue: -250 },
     ], ['09:00', '10:00', '11:00'].map((time) => Date.parse(`2026-11-21T${time}Z`))))"""
-    hours = [(one["orders"], one["units"], one["revenue"]) for one in page.evaluate(summed)]
+    hours = [(one["orders"], one["pieces"], one["revenue"]) for one in page.evaluate(summed)]
     assert hours == [(2, 3, {"EUR": 500, "USD": 300}), (0, -1, {"EUR": -250})]
     for values, ticks in (
         ([], [0, 1]),

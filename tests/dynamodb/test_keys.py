@@ -90,15 +90,15 @@ def test_a_value_that_could_forge_or_hide_in_a_key_is_refused(value: str) -> Non
 
 @given(st.lists(st.integers(0, 999), min_size=1))
 def test_keys_of_padded_numbers_sort_as_the_numbers(numbers: list[int]) -> None:
-    half = KeyTemplate("UNITS#{units:03}")
-    keys = {half.render({"units": number}): number for number in numbers}
+    half = KeyTemplate("PIECES#{pieces:03}")
+    keys = {half.render({"pieces": number}): number for number in numbers}
     assert [keys[key] for key in sorted(keys)] == sorted(set(numbers))
 
 
 @pytest.mark.parametrize("number", [1000, -1, -10])
 def test_a_number_that_its_padding_does_not_hold_is_refused(number: int) -> None:
     with pytest.raises(InvalidKeyValue):
-        KeyTemplate("UNITS#{units:03}").render({"units": number})
+        KeyTemplate("PIECES#{pieces:03}").render({"pieces": number})
 
 
 MOMENTS = st.datetimes(

@@ -35,14 +35,14 @@ def items(harness: ShopHarness) -> list[Any]:
     return [ROWS_BY_TYPE[image["type"]["S"]].decode(image) for image in images]
 
 
-def units(harness: ShopHarness) -> dict[str, int]:
-    return {item.product_id: item.units for item in items(harness) if isinstance(item, BestSeller)}
+def pieces_sold(harness: ShopHarness) -> dict[str, int]:
+    return {item.product_id: item.pieces for item in items(harness) if isinstance(item, BestSeller)}
 
 
 def metric(harness: ShopHarness) -> tuple[int, int, int]:
     """Orders, pieces and revenue, of all minutes and shards."""
     points = [item for item in items(harness) if isinstance(item, SalesMinute)]
-    return sum(p.orders for p in points), sum(p.units for p in points), sum(p.revenue for p in points)
+    return sum(p.orders for p in points), sum(p.pieces for p in points), sum(p.revenue for p in points)
 
 
 def recompute_totals(items: Mapping[Row[Any], list[Any]]) -> dict[str, dict[str, int]]:
@@ -93,10 +93,10 @@ def opened(harness: ShopHarness) -> ShopHarness:
 def test_an_order_counts_once_it_is_paid(opened: ShopHarness) -> None:
     order_id = opened.place_order(mug=2, pot=1)
     opened.process_all(("copies_reader",))
-    assert (units(opened), metric(opened)) == ({}, (0, 0, 0))
+    assert (pieces_sold(opened), metric(opened)) == ({}, (0, 0, 0))
     opened.pay_order(order_id)
     opened.process_all(("copies_reader",))
-    assert (units(opened), metric(opened)) == ({"mug": 2, "pot": 1}, (1, 3, 3750))
+    assert (pieces_sold(opened), metric(opened)) == ({"mug": 2, "pot": 1}, (1, 3, 3750))
     assert is_what_the_primaries_add_up_to(opened)
 
 
@@ -104,10 +104,10 @@ def test_an_order_cancelled_after_payment_no_longer_counts(opened: ShopHarness) 
     paid(opened, "one", mug=3)
     cancelled = paid(opened, "two", mug=1, pot=2)
     opened.process_all(("copies_reader",))
-    assert units(opened) == {"mug": 4, "pot": 2}
+    assert pieces_sold(opened) == {"mug": 4, "pot": 2}
     cancellation.cancel_order(opened.shop, ANN, cancelled)
     opened.process_all(("copies_reader",))
-    assert (units(opened), metric(opened)) == ({"mug": 3, "pot": 0}, (1, 3, 3750))
+    assert (pieces_sold(opened), metric(opened)) == ({"mug": 3, "pot": 0}, (1, 3, 3750))
     assert is_what_the_primaries_add_up_to(opened)
 
 
@@ -119,7 +119,7 @@ def test_a_shortened_order_counts_with_its_shipped_pieces(opened: ShopHarness) -
     cancellation.cancel_order(opened.shop, ANN, order_id)
     cancellation.agree_cancel(opened.shop, WAREHOUSE, order_id)
     opened.process_all(("copies_reader",))
-    assert (units(opened), metric(opened)) == ({"mug": 1, "pot": 1}, (1, 2, 2500))
+    assert (pieces_sold(opened), metric(opened)) == ({"mug": 1, "pot": 1}, (1, 2, 2500))
     assert is_what_the_primaries_add_up_to(opened)
 
 
@@ -130,7 +130,7 @@ def test_a_return_is_subtracted_when_it_happens(opened: ShopHarness) -> None:
     opened.deliver_order(order_id)
     returns.return_goods(opened.shop, STAFF, "back", order_id, {"mug": returns.ReturnedGoods(2, restock=True)})
     opened.process_all()
-    assert (units(opened), metric(opened)) == ({"mug": 1}, (1, 1, 1250))
+    assert (pieces_sold(opened), metric(opened)) == ({"mug": 1}, (1, 1, 1250))
     assert is_what_the_primaries_add_up_to(opened)
 
 
@@ -140,7 +140,7 @@ def test_an_order_that_costs_nothing_counts_too(opened: ShopHarness) -> None:
         opened.shop, ANN, "free", {"mug": placing.RequestedLine(2)}, HOME_ADDRESS, {"key": "free"}, "FREE"
     )
     opened.process_all(("copies_reader",))
-    assert (units(opened), metric(opened)) == ({"mug": 2}, (1, 2, 0))
+    assert (pieces_sold(opened), metric(opened)) == ({"mug": 2}, (1, 2, 0))
     assert is_what_the_primaries_add_up_to(opened)
 
 
@@ -150,11 +150,11 @@ def test_archiving_an_order_changes_no_sales(opened: ShopHarness) -> None:
     opened.dispatch_order(order_id)
     opened.deliver_order(order_id)
     opened.process_all()
-    before = units(opened)
+    before = pieces_sold(opened)
     opened.advance_days(400)
     opened.process_all(times=2)
     assert "ArchivedOrder" in {image["type"]["S"] for image in opened.partition(f"ORDER#{order_id}")}
-    assert units(opened) == before == {"mug": 3}
+    assert pieces_sold(opened) == before == {"mug": 3}
 
 
 def test_minutes_end_after_thirty_days_and_months_stay(opened: ShopHarness) -> None:
@@ -165,7 +165,7 @@ def test_minutes_end_after_thirty_days_and_months_stay(opened: ShopHarness) -> N
     cancellation.cancel_order(opened.shop, ANN, order_id)
     cancellation.agree_cancel(opened.shop, WAREHOUSE, order_id)
     opened.process_all(("copies_reader",))
-    assert units(opened) == {"mug": 0}
+    assert pieces_sold(opened) == {"mug": 0}
     assert not [item for item in items(opened) if isinstance(item, SalesMinute)], (
         "a minute that has ended does not come back"
     )
@@ -178,7 +178,7 @@ def test_a_month_is_final_sixty_days_after_its_end(opened: ShopHarness) -> None:
     cancellation.cancel_order(opened.shop, ANN, order_id)
     cancellation.agree_cancel(opened.shop, WAREHOUSE, order_id)
     opened.process_all(("copies_reader",))
-    assert units(opened) == {"mug": 3}
+    assert pieces_sold(opened) == {"mug": 3}
 
 
 # ratings --------------------------------------------------------------------------------------------------------------
@@ -270,7 +270,7 @@ def test_orders_whose_payment_record_was_lost_are_counted_by_their_state(opened:
     opened.process_all(("copies_reader",))
     rebuild_copies(opened.shop)
     rebuild_copies(opened.shop)
-    assert units(opened) == {"mug": 3}
+    assert pieces_sold(opened) == {"mug": 3}
     assert is_what_the_primaries_add_up_to(opened)
 
 
@@ -284,13 +284,13 @@ def test_records_that_come_again_in_any_batches_count_nothing_twice(opened: Shop
     opened.deliver_order(kept)
     returns.return_goods(opened.shop, STAFF, "back", kept, {"mug": returns.ReturnedGoods(1, restock=True)})
     opened.process_all(times=3)
-    before = units(opened), metric(opened)
+    before = pieces_sold(opened), metric(opened)
     assert before == ({"mug": 1, "pot": 1}, (1, 2, 2500))
     dice = random.Random(7)  # noqa: S311  no secret is made of it
     for _ in range(5):
         start = dice.randrange(len(opened.all_records))
         handle(*opened.all_records[start:])
-    assert (units(opened), metric(opened)) == before
+    assert (pieces_sold(opened), metric(opened)) == before
     assert is_what_the_primaries_add_up_to(opened)
 
 
@@ -302,7 +302,7 @@ def test_totals_add_up_though_all_their_eventual_reads_are_outdated(opened: Shop
         opened.process_all(("copies_reader",), times=2)
         cancellation.cancel_order(opened.shop, ANN, changed[0])
         opened.process_all(("copies_reader",), times=2)
-    assert (units(opened), metric(opened)[:2]) == ({"mug": 5, "pot": 1}, (2, 6))
+    assert (pieces_sold(opened), metric(opened)[:2]) == ({"mug": 5, "pot": 1}, (2, 6))
     assert is_what_the_primaries_add_up_to(opened)
 
 
@@ -313,7 +313,7 @@ def test_a_count_whose_answer_was_lost_is_counted_once(opened: ShopHarness) -> N
         answer = handle(*records)
     if answer["batchItemFailures"]:
         handle(*records)
-    assert (units(opened), metric(opened)) == ({"mug": 2}, (1, 2, 2500))
+    assert (pieces_sold(opened), metric(opened)) == ({"mug": 2}, (1, 2, 2500))
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
@@ -323,7 +323,7 @@ def test_a_reader_that_dies_while_it_counts_counts_once_when_it_comes_again(open
     with crash_at("dynamodb", "TransactWriteItems", when):
         handle(*records)
     assert handle(*records) == {"batchItemFailures": []}
-    assert (units(opened), metric(opened)) == ({"mug": 2}, (1, 2, 2500))
+    assert (pieces_sold(opened), metric(opened)) == ({"mug": 2}, (1, 2, 2500))
 
 
 def test_an_order_counted_meanwhile_in_the_same_totals_is_not_lost(opened: ShopHarness) -> None:
@@ -333,7 +333,7 @@ def test_an_order_counted_meanwhile_in_the_same_totals_is_not_lost(opened: ShopH
     second = opened.new_records()
     with run_before_call("dynamodb", "TransactWriteItems", lambda: handle(*second)):
         assert handle(*first) == {"batchItemFailures": []}
-    assert units(opened) == {"mug": 7}
+    assert pieces_sold(opened) == {"mug": 7}
     assert is_what_the_primaries_add_up_to(opened)
 
 
@@ -342,9 +342,9 @@ def test_a_count_that_fails_is_made_when_it_comes_again(opened: ShopHarness) -> 
     records = opened.new_records()
     with fail_calls("dynamodb", "TransactWriteItems", "AccessDeniedException"):
         assert handle(*records)["batchItemFailures"]
-    assert units(opened) == {}
+    assert pieces_sold(opened) == {}
     assert handle(*records) == {"batchItemFailures": []}
-    assert units(opened) == {"mug": 2}
+    assert pieces_sold(opened) == {"mug": 2}
 
 
 def test_a_record_that_comes_before_an_earlier_one_is_counted_as_the_later(opened: ShopHarness) -> None:
@@ -369,7 +369,7 @@ def test_more_shards_keep_the_totals_of_fewer_shards(opened: ShopHarness, monkey
     opened.process_all(("copies_reader",))
     points = [item for item in items(opened) if isinstance(item, SalesMinute)]
     assert max(int(point.shard) for point in points) > 3
-    assert (units(opened), metric(opened)) == ({"mug": 8}, (8, 8, 10_000))
+    assert (pieces_sold(opened), metric(opened)) == ({"mug": 8}, (8, 8, 10_000))
 
 
 # cost -----------------------------------------------------------------------------------------------------------------
@@ -403,7 +403,7 @@ def test_the_orders_of_a_batch_are_counted_in_one_transaction(opened: ShopHarnes
     changed = len(write["TransactItems"])
     assert len(read["RequestItems"][opened.shop.table.name]["Keys"]) == changed
     assert 8 + 2 < changed <= 8 + 2 + 8, "the marks, the products' totals and those of a minute"
-    assert (units(opened), metric(opened)) == ({"mug": 37, "pot": 8}, (9, 45, 45 * 1250))
+    assert (pieces_sold(opened), metric(opened)) == ({"mug": 37, "pot": 8}, (9, 45, 45 * 1250))
     handle(*records)
     assert metric(opened) == (9, 45, 45 * 1250)
 
@@ -412,7 +412,7 @@ def test_a_batch_counts_the_latest_of_several_changes_of_an_order(opened: ShopHa
     kept, cancelled = paid(opened, "key-1", mug=2), paid(opened, "key-2", mug=3)
     cancellation.cancel_order(opened.shop, ANN, cancelled)
     opened.process_all(("copies_reader",))
-    assert (units(opened), metric(opened)) == ({"mug": 2}, (1, 2, 2500))
+    assert (pieces_sold(opened), metric(opened)) == ({"mug": 2}, (1, 2, 2500))
     cancellation.cancel_order(opened.shop, ANN, kept)
     opened.process_all(("copies_reader",))
     assert is_what_the_primaries_add_up_to(opened)
@@ -440,7 +440,7 @@ def test_a_contribution_that_fails_holds_back_neither_others_nor_copies(opened: 
     assert metric(opened)[:2] == (2, 5)
     again = [record for record in records if int(record["dynamodb"]["SequenceNumber"]) >= int(failed["itemIdentifier"])]
     assert handle(*again) == {"batchItemFailures": []}
-    assert (units(opened), metric(opened)[:2]) == ({"mug": 6}, (3, 6))
+    assert (pieces_sold(opened), metric(opened)[:2]) == ({"mug": 6}, (3, 6))
 
 
 def test_the_largest_order_is_counted_in_one_transaction(opened: ShopHarness) -> None:
@@ -449,7 +449,7 @@ def test_the_largest_order_is_counted_in_one_transaction(opened: ShopHarness) ->
         products.receive_stock(opened.shop, STAFF, f"first p{number}", f"p{number}", 5)
     paid(opened, "all", **{f"p{number}": 1 for number in range(MAX_PRODUCTS)})
     opened.process_all(("copies_reader",))
-    assert len(units(opened)) == MAX_PRODUCTS
+    assert len(pieces_sold(opened)) == MAX_PRODUCTS
     assert metric(opened) == (1, MAX_PRODUCTS, 100 * MAX_PRODUCTS)
 
 

@@ -79,7 +79,7 @@ def asked_for() -> Iterator[tuple[Row[Any], Any]]:
         for n, id in enumerate(ids):
             yield t.ORDER, order(order_id=id, placed_at=moment(n))
             yield t.ERASED_CUSTOMER, replace(ERASED, customer_id=id, erased_at=moment(n))
-            yield t.BEST_SELLER, replace(BEST_SELLER, product_id=id, units=10_000_000 + n)
+            yield t.BEST_SELLER, replace(BEST_SELLER, product_id=id, pieces=10_000_000 + n)
             yield t.ACTIVITY, replace(ACTIVITY, customer_id="bob", change_id=id, at=moment(n))
 
 
@@ -116,7 +116,7 @@ def around() -> Iterator[tuple[Row[Any], Any]]:
         yield t.IMPORT_PART, replace(SAMPLES[t.IMPORT_PART], import_id=id)
         yield t.IMPORT_LINES, replace(SAMPLES[t.IMPORT_LINES], import_id=id)
         yield t.EARLIER_TIMELINE, replace(EARLIER, first_version=n)
-        yield t.BEST_SELLER, replace(BEST_SELLER, product_id=id, units=n + 1)
+        yield t.BEST_SELLER, replace(BEST_SELLER, product_id=id, pieces=n + 1)
         yield (
             t.SALES_MINUTE,
             replace(SALES_MINUTE, shard=str(n % e.STATUS_SHARDS.read), minute=behind if n % 2 else before),

@@ -319,5 +319,5 @@ def test_an_order_leaves_the_total_of_a_former_shard_although_a_replica_does_not
 
     with mock.patch.object(entities, "SALES_MINUTE_SHARDS", shards), answers_of("BatchGetItem", leave_out_minutes):
         copies_reader.handler({"Records": harness.new_records()}, None)
-    sums = [sum(number(total, name) for total in stored_items(harness, "SalesMinute")) for name in ("orders", "units")]
+    sums = [sum(number(total, name) for total in stored_items(harness, "SalesMinute")) for name in ("orders", "pieces")]
     assert sums == [0, 0]

@@ -31,7 +31,7 @@ def test_the_units_that_older_code_counted_are_subtracted_when_the_order_is_canc
         cancellation.agree_cancel(harness.shop, WAREHOUSE, order_id)
         harness.process_all()
     (total,) = stored_items(harness, "BestSeller")
-    assert number(total, "units") == 0
+    assert number(total, "pieces") == 0
 
 
 def test_a_rename_keeps_what_was_written_since_it_read_the_item(harness: ShopHarness) -> None:

@@ -150,7 +150,7 @@ def test_an_order_stays_in_the_table_until_the_totals_include_it(harness: ShopHa
     READERS["copies_reader"].handler({"Records": harness.all_records}, None)
     assert run_archive(*messages) == []
     assert text(stored_order(harness, order_id), "type") == "ArchivedOrder"
-    sold = {text(total, "product_id"): number(total, "units") for total in stored_items(harness, "BestSeller")}
+    sold = {text(total, "product_id"): number(total, "pieces") for total in stored_items(harness, "BestSeller")}
     assert sold == {"mug": 2, "pot": 1}
 
 

@@ -14,7 +14,7 @@ def set_clock(harness: ShopHarness, *day: int) -> None:
 
 def units_in_january(harness: ShopHarness) -> dict[str, int]:
     totals = [one for one in stored_items(harness, "BestSeller") if text(one, "season") == "2027-01"]
-    return {text(total, "product_id"): number(total, "units") for total in totals}
+    return {text(total, "product_id"): number(total, "pieces") for total in totals}
 
 
 def cancel_in_warehouse(harness: ShopHarness, order_id: str) -> None:

@@ -22,13 +22,13 @@ def pay_order(harness: ShopHarness, key: str, **quantities: int) -> str:
 
 
 def units(harness: ShopHarness) -> dict[str, int]:
-    return {text(total, "product_id"): number(total, "units") for total in stored_items(harness, "BestSeller")}
+    return {text(total, "product_id"): number(total, "pieces") for total in stored_items(harness, "BestSeller")}
 
 
 def sales(harness: ShopHarness) -> tuple[int, int, int]:
     """Return orders, pieces and revenue, added up from all minutes."""
     minutes = stored_items(harness, "SalesMinute")
-    orders, pieces, revenue = (sum(number(one, name) for one in minutes) for name in ("orders", "units", "revenue"))
+    orders, pieces, revenue = (sum(number(one, name) for one in minutes) for name in ("orders", "pieces", "revenue"))
     return orders, pieces, revenue
 
 

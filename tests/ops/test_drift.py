@@ -170,7 +170,7 @@ def corruptions(images: dict[ItemKey, Image], chance: random.Random) -> Iterator
 
 def is_zero(image: Image) -> bool:
     """Whether all amounts of a total are zero. Other items have no amounts, and are not zero."""
-    amounts = [int(image[name]["N"]) for name in ("orders", "units", "revenue", "reviews", "stars") if name in image]
+    amounts = [int(image[name]["N"]) for name in ("orders", "pieces", "revenue", "reviews", "stars") if name in image]
     return bool(amounts) and not any(amounts)
 
 
@@ -463,7 +463,7 @@ def test_a_final_total_is_not_changed(harness: ShopHarness) -> None:
     harness.process_all(("copies_reader",))
     key = next(place for place, image in everything(harness.shop.table).items() if image["type"]["S"] == "BestSeller")
     table = harness.shop.table
-    false = {**everything(table)[key], "units": {"N": "77"}}
+    false = {**everything(table)[key], "pieces": {"N": "77"}}
     table.client.put_item(TableName=table.name, Item=false)
     assert key in looked(harness).discrepancies
     harness.clock_offset += timedelta(days=93)
@@ -503,10 +503,9 @@ def test_an_unverifiable_total_does_not_prevent_other_repairs(harness: ShopHarne
     assert "contribution missing" in {fault.kind for fault in drift.discrepancies.values()}
     assert drift.unrepaired == 0
     assert looked(harness).discrepancies == {}
-    units = {
-        place[0]: image["units"]["N"] for place, image in everything(harness.shop.table).items() if "SEASON" in place[1]
-    }
-    assert units["PRODUCT#mug"] == "2"
+    stored = everything(harness.shop.table)
+    pieces = {place[0]: image["pieces"]["N"] for place, image in stored.items() if "SEASON" in place[1]}
+    assert pieces["PRODUCT#mug"] == "2"
 
 
 def test_an_old_archived_order_that_changed_in_this_month_makes_none_of_its_totals_unverifiable(
@@ -529,7 +528,7 @@ def test_an_old_archived_order_that_changed_in_this_month_makes_none_of_its_tota
     harness.new_records()  # lost: neither the order's contribution nor its sales were written
     drift = looked(harness, repair=True)
     assert (drift.unverifiable, drift.unrepaired) == ([], 0)
-    units = everything(harness.shop.table)["PRODUCT#mug", f"SEASON#{harness.now():%Y-%m}"]["units"]["N"]
+    units = everything(harness.shop.table)["PRODUCT#mug", f"SEASON#{harness.now():%Y-%m}"]["pieces"]["N"]
     assert units == "3"
 
 
@@ -558,7 +557,7 @@ def test_a_missing_contribution_is_written_together_with_its_totals(harness: Sho
     harness.new_records()  # lost
     kinds = {fault.kind for fault in looked(harness, repair=True).discrepancies.values()}
     assert kinds >= {"contribution missing", "total missing", "snapshot missing", "snapshot wrong", "log missing"}
-    units = [image["units"]["N"] for image in everything(harness.shop.table).values() if "units" in image]
+    units = [image["pieces"]["N"] for image in everything(harness.shop.table).values() if "pieces" in image]
     assert units == ["2", "2"]
 
 

@@ -136,4 +136,4 @@ def test_an_older_reader_retries_a_change_whose_contribution_has_its_new_name_un
         assert READERS["copies_reader"].handler({"Records": records}, None) == {"batchItemFailures": []}
     assert drift(harness) == []
     (total,) = [image for image in harness.partition("PRODUCT#mug") if image["type"]["S"] == "BestSeller"]
-    assert total["units"] == {"N": "0"}
+    assert total["pieces"] == {"N": "0"}

@@ -258,7 +258,7 @@ def spoil_a_minute(harness: ShopHarness) -> Any:
     """A total is off by five; it as it was."""
     table = harness.shop.table
     metric = min((one for one in everything(table).values() if one["type"]["S"] == SALES_MINUTE.type), key=str)
-    wrong = {**metric, "units": {"N": str(int(metric["units"]["N"]) + 5)}}
+    wrong = {**metric, "pieces": {"N": str(int(metric["pieces"]["N"]) + 5)}}
     table.client.put_item(TableName=table.name, Item=wrong)
     return metric
 

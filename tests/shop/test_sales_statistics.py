@@ -10,7 +10,7 @@ from functions.model.entities import SALES_MINUTE_SHARDS, SEASON_SHARDS, SalesMi
 from functions.model.errors import NotAllowed
 from functions.model.table import BEST_SELLER, SALES_MINUTE
 from functions.shop import sales_statistics
-from functions.shop.sales_statistics import MetricPoint
+from functions.shop.sales_statistics import MinuteSales
 from functions.shop.shop import ShopContext
 from tests.support.actors import ANN, STAFF, WAREHOUSE
 from tests.support.samples import SAMPLES, TTL, moment
@@ -18,8 +18,8 @@ from tests.support.samples import SAMPLES, TTL, moment
 SEASON = SAMPLES[BEST_SELLER].season
 
 
-def all_points(shop: ShopContext, limit: int, since: str = "", until: str = "") -> list[MetricPoint]:
-    found: list[MetricPoint] = []
+def all_points(shop: ShopContext, limit: int, since: str = "", until: str = "") -> list[MinuteSales]:
+    found: list[MinuteSales] = []
     after = None
     while True:
         page = sales_statistics.list_metric_points(shop, STAFF, since, until, limit, after)
@@ -30,13 +30,13 @@ def all_points(shop: ShopContext, limit: int, since: str = "", until: str = "") 
 
 
 def part(shard: int, minute: int, currency: str = "EUR", **changed: Any) -> SalesMinute:
-    numbers = {"orders": 1, "units": shard + 1, "revenue": 100 * (shard + 1)}
+    numbers = {"orders": 1, "pieces": shard + 1, "revenue": 100 * (shard + 1)}
     return SalesMinute(shard=str(shard), minute=moment(minute), currency=currency, **{**numbers, "ttl": TTL, **changed})
 
 
 def test_best_sellers_come_best_first_from_all_shards_page_after_page(shop: ShopContext) -> None:
-    for units in range(1, 31):
-        one = replace(SAMPLES[BEST_SELLER], product_id=f"p{units:02}", units=units * 5)
+    for pieces in range(1, 31):
+        one = replace(SAMPLES[BEST_SELLER], product_id=f"p{pieces:02}", pieces=pieces * 5)
         shop.table.write(put_if_absent(BEST_SELLER, one))
     shop.table.write(
         put_if_absent(BEST_SELLER, replace(SAMPLES[BEST_SELLER], product_id="other month", season="2020-01"))
@@ -46,30 +46,32 @@ def test_best_sellers_come_best_first_from_all_shards_page_after_page(shop: Shop
     after = None
     while True:
         page = sales_statistics.list_best_sellers_with_units(shop, STAFF, SEASON, 7, after)
-        found += [(one.product_id, one.units) for one in page.items]
+        found += [(one.product_id, one.pieces) for one in page.items]
         if (after := page.after) is None:
             break
-    assert found == [(f"p{units:02}", units * 5) for units in range(30, 0, -1)]
+    assert found == [(f"p{pieces:02}", pieces * 5) for pieces in range(30, 0, -1)]
 
 
 def test_ten_sell_better_than_nine(shop: ShopContext) -> None:
-    for product_id, units in (("nine", 9), ("ten", 10), ("hundred", 100)):
-        shop.table.write(put_if_absent(BEST_SELLER, replace(SAMPLES[BEST_SELLER], product_id=product_id, units=units)))
+    for product_id, pieces in (("nine", 9), ("ten", 10), ("hundred", 100)):
+        seller = replace(SAMPLES[BEST_SELLER], product_id=product_id, pieces=pieces)
+        shop.table.write(put_if_absent(BEST_SELLER, seller))
     best = sales_statistics.list_best_sellers(shop, SEASON, 3, None).items
     assert [one.product_id for one in best] == ["hundred", "ten", "nine"]
 
 
 def test_a_product_with_more_returns_than_sales_is_not_listed(shop: ShopContext) -> None:
-    for product_id, units in (("sold", 1), ("evens out", 0), ("came back", -2)):
-        shop.table.write(put_if_absent(BEST_SELLER, replace(SAMPLES[BEST_SELLER], product_id=product_id, units=units)))
+    for product_id, pieces in (("sold", 1), ("evens out", 0), ("came back", -2)):
+        seller = replace(SAMPLES[BEST_SELLER], product_id=product_id, pieces=pieces)
+        shop.table.write(put_if_absent(BEST_SELLER, seller))
     assert [one.product_id for one in sales_statistics.list_best_sellers(shop, SEASON, 10, None).items] == ["sold"]
-    assert sales_statistics.list_units_of_product(shop, STAFF, "came back", 10, None).items[0].units == -2
+    assert sales_statistics.list_pieces_of_product(shop, STAFF, "came back", 10, None).items[0].pieces == -2
 
 
 def test_a_product_shows_its_months_newest_first(shop: ShopContext) -> None:
     for season in ("2025-12", "2026-02", "2026-01"):
         shop.table.write(put_if_absent(BEST_SELLER, replace(SAMPLES[BEST_SELLER], season=season)))
-    found = sales_statistics.list_units_of_product(shop, STAFF, "mug", 10, None).items
+    found = sales_statistics.list_pieces_of_product(shop, STAFF, "mug", 10, None).items
     assert [one.season for one in found] == ["2026-02", "2026-01", "2025-12"]
 
 
@@ -85,8 +87,8 @@ def test_the_parts_of_a_minute_are_one_point_wherever_a_page_ends(shop: ShopCont
         [*((moment(minute), "EUR") for minute in range(9)), (moment(4), "USD")]
     )
     shards = SALES_MINUTE_SHARDS.read
-    units = shards * (shards + 1) // 2  # one in the first shard, two in the second
-    assert found[1] == MetricPoint(moment(1), "EUR", orders=shards, units=units, revenue=100 * units)
+    pieces = shards * (shards + 1) // 2  # one in the first shard, two in the second
+    assert found[1] == MinuteSales(moment(1), "EUR", orders=shards, pieces=pieces, revenue=100 * pieces)
 
 
 def test_two_orders_of_one_minute_are_both_counted_and_f23_a_range_takes_its_first_minute_only(
@@ -116,6 +118,6 @@ def test_figures_are_for_staff(shop: ShopContext) -> None:
         with pytest.raises(NotAllowed):
             sales_statistics.list_best_sellers_with_units(shop, caller, SEASON, 10, None)
         with pytest.raises(NotAllowed):
-            sales_statistics.list_units_of_product(shop, caller, "mug", 10, None)
+            sales_statistics.list_pieces_of_product(shop, caller, "mug", 10, None)
         with pytest.raises(NotAllowed):
             sales_statistics.list_metric_points(shop, caller, "", "", 10, None)

@@ -103,7 +103,7 @@ def is_final(image: Mapping[str, Any], now: datetime) -> bool:
 
 
 CORRUPTED_ATTRIBUTES = {"OrderSummary": "total", "Sale": "quantity", "Rating": "stars",
-             "BestSeller": "units", "SalesMinute": "units"}  # fmt: skip
+             "BestSeller": "pieces", "SalesMinute": "pieces"}  # fmt: skip
 """By item type: the attribute that `corrupt_copies` changes in items of this type."""
 MAX_CORRUPTED = 6
 ALARM_RESPONSE_SECONDS = 3 * DAY

@@ -270,13 +270,13 @@ _SAMPLES: dict[Row[Any], Any] = {
         customer_id="ann", at=AT, change_id="c1", event="OrderPlaced", order_id="o1", ttl=TTL, version=1
     ),
     t.RATING: e.Rating(product_id="mug", reviews=2, stars=9),
-    t.BEST_SELLER: e.BestSeller(product_id="mug", season=AT[:7], units=3),
-    t.SALES_MINUTE: e.SalesMinute(shard="0", minute=AT, currency="EUR", orders=1, units=3, revenue=3490, ttl=TTL),
+    t.BEST_SELLER: e.BestSeller(product_id="mug", season=AT[:7], pieces=3),
+    t.SALES_MINUTE: e.SalesMinute(shard="0", minute=AT, currency="EUR", orders=1, pieces=3, revenue=3490, ttl=TTL),
     t.CONTRIBUTION: e.Contribution(
         source="o1",
         source_type="Order",
         as_of=f"{AT}#0000000002",
-        amounts={"PRODUCT#mug / SEASON#2026-11": {"units": 2}},
+        amounts={"PRODUCT#mug / SEASON#2026-11": {"pieces": 2}},
         created_at=AT,
         ttl=TTL,
     ),

@@ -10,7 +10,7 @@ from functions.api.http.paging import Cursor, Limit, ListRequest, Since, Until, 
 from functions.api.http.problems import problem_responses
 from functions.api.http.router import Router
 from functions.model.errors import NotAllowed
-from functions.model.patterns import BEST_SELLERS_BY_SEASON, SALES_BY_MINUTE, UNITS_OF_PRODUCT_AND_SEASON
+from functions.model.patterns import BEST_SELLERS_BY_SEASON, PIECES_OF_PRODUCT_AND_SEASON, SALES_BY_MINUTE
 from functions.model.totals import season_of
 from functions.shop import sales_statistics
 
@@ -27,7 +27,7 @@ class BestSellerAnswer(ResponseModel):
     product_id: str
 
 
-class UnitsAnswer(ResponseModel):
+class PiecesAnswer(ResponseModel):
     """How many pieces of a product were sold in a month, minus the pieces returned in that month.
 
     An order counts in the month in which it is paid. `season`: the month, such as 2026-11.
@@ -35,7 +35,7 @@ class UnitsAnswer(ResponseModel):
 
     product_id: str
     season: str
-    units: int
+    pieces: int
 
 
 class PointAnswer(ResponseModel):
@@ -44,7 +44,7 @@ class PointAnswer(ResponseModel):
     minute: str
     currency: str
     orders: int
-    units: int
+    pieces: int
     revenue: int
 
 
@@ -62,23 +62,25 @@ def best_sellers(season: Season = None, limit: Limit = 10, cursor: Cursor = None
 @router.get("/insight/best-sellers", openapi_extensions=problem_responses(NotAllowed))
 def best_sellers_with_units(
     caller: SignedIn, season: Season = None, limit: Limit = 10, cursor: Cursor = None
-) -> Listed[UnitsAnswer]:
+) -> Listed[PiecesAnswer]:
     """List the best sellers of a month with the number of pieces sold, best first. For staff."""
     month = season or season_of(shop().now_instant())
     return paginate(
         ListRequest(caller, BEST_SELLERS_BY_SEASON, (month,), cursor),
         lambda after: sales_statistics.list_best_sellers_with_units(shop(), caller, month, limit, after),
-        UnitsAnswer.of,
+        PiecesAnswer.of,
     )
 
 
 @router.get("/insight/products/<product_id>", openapi_extensions=problem_responses(NotAllowed))
-def units_of_product(caller: SignedIn, product_id: Id, limit: Limit = 12, cursor: Cursor = None) -> Listed[UnitsAnswer]:
+def pieces_of_product(
+    caller: SignedIn, product_id: Id, limit: Limit = 12, cursor: Cursor = None
+) -> Listed[PiecesAnswer]:
     """List how many pieces of a product were sold in each month, newest first. For staff."""
     return paginate(
-        ListRequest(caller, UNITS_OF_PRODUCT_AND_SEASON, (product_id,), cursor),
-        lambda after: sales_statistics.list_units_of_product(shop(), caller, product_id, limit, after),
-        UnitsAnswer.of,
+        ListRequest(caller, PIECES_OF_PRODUCT_AND_SEASON, (product_id,), cursor),
+        lambda after: sales_statistics.list_pieces_of_product(shop(), caller, product_id, limit, after),
+        PiecesAnswer.of,
     )
 
 

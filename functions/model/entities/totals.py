@@ -19,23 +19,23 @@ class Rating:
 
 @entity
 class BestSeller:
-    """The number of units of a product sold in one month. Units returned in that month are subtracted.
+    """The number of pieces of a product sold in one month. Pieces returned in that month are subtracted.
 
     `season`: the month, such as 2026-11. A sale is included in the month in which the order was paid.
     """
 
     product_id: str
     season: str
-    units: int
+    pieces: int
     version: int = 1
 
     @property
     def rank(self) -> int | None:
-        """The number of units by which the product is ranked in the index of best sellers.
+        """The number of pieces by which the product is ranked in the index of best sellers.
 
         None if the number is 0 or negative. The item is then not in the index.
         """
-        return self.units if self.units > 0 else None
+        return self.pieces if self.pieces > 0 else None
 
     @property
     def shard(self) -> str:
@@ -53,7 +53,7 @@ class SalesMinute:
     minute: Instant
     currency: str
     orders: int
-    units: int
+    pieces: int
     revenue: int
     ttl: int
     version: int = 1

@@ -28,7 +28,7 @@ def best_sellers_are_the_pieces_sold(books: Books) -> Iterator[str]:
         for item in order.of_type("Return"):
             for product, pieces in item["quantities"].items():
                 sold[product, _month(item["created_at"])] -= pieces
-    found = {(item["product_id"], item["season"]): item["units"] for item in books.of_type("BestSeller")}
+    found = {(item["product_id"], item["season"]): item["pieces"] for item in books.of_type("BestSeller")}
     for place in sold.keys() | found.keys():
         if _is_open(books, _month_ends(place[1]) + timedelta(days=MONTH_IS_OPEN_DAYS)):
             books.count_premise(f"the sales of a product in {place[1]} were counted")
@@ -65,7 +65,7 @@ def minutes_are_the_sales_of_that_minute(books: Books) -> Iterator[str]:
             _add(expected, order.item, item["created_at"], 0, -pieces, -item["amount"] - item["owed"])
     found: Counter[tuple[str, str, str]] = Counter()
     for item in books.of_type("SalesMinute"):
-        _add(found, item, item["minute"], item["orders"], item["units"], item["revenue"])
+        _add(found, item, item["minute"], item["orders"], item["pieces"], item["revenue"])
     for minute, currency, name in expected.keys() | found.keys():
         if _is_open(books, datetime.fromisoformat(f"{minute}:00Z") + timedelta(days=MINUTE_IS_KEPT_DAYS)):
             books.count_premise(f"the {name} of a minute were counted")
