@@ -1,7 +1,7 @@
 # Everything is installed into this folder: .venv, node_modules, build/ (output of tools), .local/ (the local shop).
 # Needs Python 3.11 or newer and make. Node comes with a Python package, and npm is always run by that Node.
 .DEFAULT_GOAL := help
-.PHONY: help setup installed up test record thorough laptop rehearse browser picture screenshots simulate mutants outage hostile extending bench scale cost sbom release audit check synth preflight predeploy review mail deploy smoke prove import diff demo docs site load seed reset locks clean
+.PHONY: help setup installed up test record all-examples laptop rehearse-upgrade browser picture screenshots simulate mutants outage hostile extending bench scale cost sbom release audit check synth check-deploy $(addprefix check-deploy-,account template diff changes) mail-domain deploy smoke prove adopt demo docs site load fill reset locks clean
 
 STAGE ?= dev
 ARGS ?=
@@ -23,7 +23,7 @@ export JSII_NODE := $(CURDIR)/$(node)
 unexport VIRTUAL_ENV PYTHONHOME PYTHONDONTWRITEBYTECODE
 
 help: ## list all targets
-	@awk -F ':.*## ' '/^##@ / { printf "\n%s\n", substr($$0, 5) } /^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^##@ / { printf "\n%s\n", substr($$0, 5) } /^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 ##@ Run the shop on this machine
 setup: installed ## install everything into this folder (other targets do it when needed)
@@ -40,8 +40,8 @@ demo: installed ## run typical orders from request to archive, in a shop of thei
 load: installed ## place many orders in the running shop and measure; ARGS="--orders 600 --clients 16 --rate 40"
 	$(python) -m local load $(ARGS)
 
-seed: installed ## fill the running, empty shop with the orders of three years; ORDERS=10000, SEED=1
-	$(python) -m local seed --orders $(ORDERS) --seed $(or $(SEED),1) $(ARGS)
+fill: installed ## fill the running, empty shop with the orders of three years; ORDERS=10000, SEED=1
+	$(python) -m local fill --orders $(ORDERS) --seed $(or $(SEED),1) $(ARGS)
 
 reset: installed ## delete the state of the shop on this machine
 	$(python) -m local reset $(ARGS)
@@ -57,14 +57,14 @@ record: installed ## record the routes, keys, units, probes and retained resourc
 	$(python) -m tests.conformance --laptop --new --record
 	@echo "Review the output of git diff: these figures are promises from now on."
 
-thorough: installed ## run with all examples the tests that `make test` runs with a few
+all-examples: installed ## run with all examples the tests that `make test` runs with a few
 	$(python) -m pytest -m "thorough or hypothesis" --hypothesis-profile thorough --numprocesses auto --maxprocesses 4 --dist loadfile $(ARGS)
 
 # The file that takes longest is first, so that no process waits for it at the end.
 laptop: installed ## run the laptop tests: the whole shop in its own processes (prove, demo, load, kill -9)
 	$(python) -m pytest -m laptop --numprocesses 3 --dist loadfile -o faulthandler_timeout=400 tests/laptop/test_prove.py tests/laptop $(ARGS)
 
-rehearse: installed ## rehearse the upgrade to a version with a migration and its rollback, in a shop that takes orders
+rehearse-upgrade: installed ## rehearse the upgrade to a version with a migration and its rollback, in a shop that takes orders
 	$(python) -m pytest -m rehearsal -s -o faulthandler_timeout=0 tests/laptop/test_upgrade.py $(ARGS)
 
 browser: installed build/site/index.html ## run the browser tests of the page, in the Chromium of this machine
@@ -108,22 +108,29 @@ synth: installed ## synthesize the templates of STAGE (dev) into build/cdk.out; 
 	$(cdk) synth --quiet --context stage=$(STAGE) $(ARGS)
 	@echo "The templates are in build/cdk.out. Next, with AWS credentials: make deploy STAGE=$(STAGE)"
 
-preflight: installed ## check what the account lacks for STAGE (dev) and its orders, before a deploy; ARGS="--orders 50"
-	$(cdk) synth --quiet --context stage=$(STAGE)
-	$(python) -m ops preflight --stack orderstream-$(STAGE) --template build/cdk.out/orderstream-$(STAGE).template.json $(ARGS)
+# May I deploy? Each part answers a part of the question, and works alone. DEPLOYED: a folder with the deployed
+# template.json, and the table.json of `aws dynamodb describe-table`. Without it, AWS is asked.
+PARTS ?= account template diff
+check-deploy: installed ## check the account, what a deploy replaces, and what it changes; PARTS=changes lets CloudFormation plan it, PREFLIGHT="--orders 50" asks for more
+	@for part in $(PARTS); do $(MAKE) --no-print-directory check-deploy-$$part || exit 1; done
 
-# DEPLOYED: a folder with the deployed template.json, and the table.json of `aws dynamodb describe-table`. Without it, AWS
-# is asked.
-predeploy: installed ## check that a deploy replaces nothing that is retained, and changes at most one index; ALLOW="ID ID"
+check-deploy-account: installed
+	$(cdk) synth --quiet --context stage=$(STAGE)
+	$(python) -m ops preflight --stack orderstream-$(STAGE) --template build/cdk.out/orderstream-$(STAGE).template.json $(PREFLIGHT)
+
+check-deploy-template: installed
 	$(cdk) synth --quiet --context stage=$(STAGE) $(ARGS)
 	$(python) -m ops indexes --stack orderstream-$(STAGE) --template build/cdk.out/orderstream-$(STAGE).template.json $(DEPLOYED:%=--against %/table.json)
 	$(python) -m ops review --stack orderstream-$(STAGE) --template build/cdk.out/orderstream-$(STAGE).template.json $(DEPLOYED:%=--against %/template.json) $(ALLOW:%=--allow %)
 
-review: predeploy ## let CloudFormation plan the deploy of STAGE (dev) as a change set, and check that; deploys nothing
+check-deploy-diff: installed
+	$(cdk) diff --all --method template --context stage=$(STAGE) $(ARGS)
+
+check-deploy-changes: check-deploy-template
 	$(cdk) deploy --all --method prepare-change-set --change-set-name orderstream-review --context stage=$(STAGE) $(ARGS)
 	$(python) -m ops review --stack orderstream-$(STAGE) --change-set orderstream-review $(ALLOW:%=--allow %)
 
-deploy: predeploy ## deploy STAGE (dev) with your AWS credentials; repeat it if it fails
+deploy: check-deploy-template ## deploy STAGE (dev) with your AWS credentials; repeat it if it fails
 	@first=$$($(python) -m ops first-deploy --stack orderstream-$(STAGE)) || exit 1; \
 	if [ -n "$$first" ]; then \
 	  echo "This is the first deploy of $(STAGE). Protections against deletion follow when everything exists."; \
@@ -140,14 +147,11 @@ prove: installed ## prove each promise in a throw-away STAGE, for at most 2 USD;
 
 # Cognito accepts a sender only after SES has verified its domain, so this stack comes before the others. `make deploy`
 # switches on its protection.
-mail: installed ## create the domain of mails of STAGE (dev) in SES, and print the DNS records to set (setting mail_domain)
+mail-domain: installed ## create the domain of mails of STAGE (dev) in SES, and print the DNS records to set (setting mail_domain)
 	$(cdk) deploy orderstream-$(STAGE)-mail --context stage=$(STAGE) --context first_deploy=true $(ARGS)
 
-import: installed ## make retained resources of a deleted stack part of a new one (docs/runbooks/orphaned-stack.md)
+adopt: installed ## make retained resources of a deleted stack part of a new one (docs/runbooks/orphaned-stack.md)
 	$(cdk) import orderstream-$(STAGE) --context stage=$(STAGE) --context first_deploy=true $(ARGS)
-
-diff: installed ## show the changes that a deploy of STAGE (dev) would make; creates no change set
-	$(cdk) diff --all --method template --context stage=$(STAGE) $(ARGS)
 
 ##@ Document, calculate and measure
 docs: installed ## regenerate the generated pages of docs/

@@ -79,7 +79,7 @@ def main() -> None:
     speed.add_argument(
         "--find-rate", action="store_true", help="find the orders per second with which the shop keeps up"
     )
-    seeding = commands.add_parser("seed", help="fill the running, empty shop with the orders of three years")
+    seeding = commands.add_parser("fill", help="fill the running, empty shop with the orders of three years")
     seeding.add_argument("--orders", type=parse_positive_int, default=10_000, help="default: %(default)s")
     seeding.add_argument("--seed", type=parse_positive_int, default=1, help="another number makes another shop")
     commands.add_parser("token", help="print an access token").add_argument(
@@ -139,7 +139,7 @@ def use_running_shop(shop: RunningShop, arguments: argparse.Namespace) -> None:
                 load_test.find_rate(shop, arguments.clients)
             else:
                 load_test.run_load_test(shop, arguments.orders, arguments.clients, arguments.rate)
-        case "seed":
+        case "fill":
             fill.seed_shop(shop, arguments.orders, arguments.seed)
         case "token":
             print(users.get_access_token(shop.aws, shop.stack, arguments.name))

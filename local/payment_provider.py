@@ -292,7 +292,7 @@ def read_delay(file: Path) -> float:
 
 
 def _seeded_payment(payment_id: str) -> StripeObject | None:
-    """Return a payment of the years that `make seed` made up. Its id contains its amount and currency."""
+    """Return a payment of the years that `make fill` made up. Its id contains its amount and currency."""
     found = re.fullmatch("pi_seed_([0-9]{1,12})_([a-z]{3})_[0-9a-f]+", payment_id)
     if found is None:
         return None

@@ -101,7 +101,8 @@ def burst(target: LocalTarget) -> Outcome:
 
 
 def rehearse_upgrade(_: LocalTarget) -> Outcome:
-    """Run `make rehearse`: the upgrade to a version with a migration and its rollback, while customers order."""
+    """Run `make rehearse-upgrade`: the upgrade to a version with a migration and its rollback, while customers
+    order."""
     done = subprocess.run([sys.executable, *REHEARSAL], cwd=PROJECT, check=False, stdout=subprocess.PIPE, text=True)
     print(done.stdout)
     if done.returncode:

@@ -469,7 +469,7 @@ To raise a quota, follow its code to the Service Quotas console, or run `aws ser
 request-service-quota-increase --service-code dynamodb --quota-code L-AB614373 --desired-value 200000`. AWS answers
 within days, SES only after [production access]({limits.SES}/request-production-access.html).
 
-A new account has less: {NEW_ACCOUNT["lambda-concurrency"]:g} concurrent invocations, and {NEW_ACCOUNT["ses-day"]:g} mails a day. `make preflight STAGE=prod
+A new account has less: {NEW_ACCOUNT["lambda-concurrency"]:g} concurrent invocations, and {NEW_ACCOUNT["ses-day"]:g} mails a day. `make check-deploy PARTS=account STAGE=prod
 ARGS="--orders 50"` compares the quotas of an account with the need of so many orders a second ([how](first-deploy.md)).
 """
     yield "## Limits"

@@ -158,8 +158,8 @@ class Stage:
     `shop_name`: The name of the shop in mails and on invoices.
     `sender`: The sender address of mails. SES must have verified this address or, with `protect` or `mail_domain`, its
     domain: SES then also sends the mails of Cognito, which sends 50 a day without SES.
-    `mail_domain`: The domain of `sender`. `make mail` creates its identity in SES, with DKIM and a MAIL FROM domain,
-    and prints the DNS records to set. Empty: SES knows the sender already, or you verify it by hand
+    `mail_domain`: The domain of `sender`. `make mail-domain` creates its identity in SES, with DKIM and a MAIL FROM
+    domain, and prints the DNS records to set. Empty: SES knows the sender already, or you verify it by hand
     (docs/first-deploy.md).
     `feature_plan`: The plan of the Cognito user pool, which bills each user who signs in in a month: lite (0.0055 US
     dollars, less above 100,000 users), essentials (0.015) or plus (0.02, with protection against stolen passwords). The
@@ -238,7 +238,7 @@ class Stage:
     `warm_read_units`, `warm_write_units`: The units per second that the table and each index serve without time to
     adapt, as `table:40000,GSI2:20000`; `*` names all others. 0 or no entry: not set. A new table with on-demand billing
     serves 12000 reads and 4000 writes. Values above the table's quota (40000 by default) need a higher quota. AWS bills
-    an increase once. A value can never be lowered: `make predeploy` rejects it.
+    an increase once. A value can never be lowered: `make check-deploy PARTS=template` rejects it.
     `contributor_insights`: CloudWatch reports the throttled keys of the table and each index; `python -m ops hot-keys
     --stack NAME` prints them. CloudWatch bills two rules for the table and each index, and the matching events.
     `table_class`: STANDARD_INFREQUENT_ACCESS has cheaper storage and more expensive reads and writes. `python -m ops

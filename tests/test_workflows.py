@@ -138,7 +138,7 @@ def test_a_deploy_is_tested_and_reviewed_before_it() -> None:
     jobs = read("deploy")["jobs"]
     assert jobs["prepare"]["needs"] == "read"
     ran = [step["run"].partition(" STAGE=")[0] for step in jobs["prepare"]["steps"] if "run" in step]
-    assert ran == ["make setup", "make check", "make test", "make predeploy"]
+    assert ran == ["make setup", "make check", "make test", "make check-deploy PARTS=template"]
     assert "prepare" in jobs["deploy"]["needs"]
 
 

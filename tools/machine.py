@@ -27,7 +27,7 @@ def missing_parts() -> list[str]:
     if not any(map(shutil.which, CHROMIUM)):
         found.append("Chromium (all but `make browser` works)")
     if not shutil.which("git"):
-        found.append("Git (all but `make release` and `make rehearse` works)")
+        found.append("Git (all but `make release` and `make rehearse-upgrade` works)")
     version = ".".join(platform.python_version_tuple()[:2])
     if version not in TESTED_PYTHONS:
         found.append(f"a tested Python (this is {version}; the tests ran with {', '.join(TESTED_PYTHONS)})")

@@ -55,8 +55,8 @@ shipping = ["EUR:490", "CHF:590"]
 ```
 
 `-c NAME=VALUE` overrides a setting for one command (`synth`, `predeploy`, `diff`, `deploy`, `cost`), with commas in a
-list: `make diff STAGE=prod ARGS="-c closed_order_days=730"`. An invalid value or an unknown setting is rejected with a
-sentence that names the file and the setting.
+list: `make check-deploy PARTS=diff STAGE=prod ARGS="-c closed_order_days=730"`. An invalid value or an unknown setting
+is rejected with a sentence that names the file and the setting.
 
 **prod is not synthesized before it has** `shipping`, `tax_rate`, `sender`, `product_url` and `alarm_address`. Free
 shipping is `shipping = ["EUR:0"]`, and no tax is `tax_rate = 0`. It is not deployed before SES has verified the domain

@@ -1,4 +1,4 @@
-"""What the shop of `make seed` is like: how many orders, customers and products it has, and what happens to them.
+"""What the shop of `make fill` is like: how many orders, customers and products it has, and what happens to them.
 
 The order of a decision is fixed, and each takes its random numbers from one generator. So a seed number always gives
 the same shop. tests/local/test_seed.py counts what a seed made, and compares it with this file.

@@ -1,4 +1,4 @@
-"""A DynamoDB table in the memory of this process, for `make seed`. It is about thirty times as fast as a real one.
+"""A DynamoDB table in the memory of this process, for `make fill`. It is about thirty times as fast as a real one.
 
 It answers the requests that functions/dynamodb/table.py sends, and only these: their operations, and the parts of the
 expression language that they contain. An expression that it does not know raises ValueError. A test runs the same

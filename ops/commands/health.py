@@ -330,7 +330,7 @@ def check_indexes(target: ShopTarget, now: datetime) -> Iterator[CheckResult]:
         if not sum(units):
             unused.append(index)
     says = f"not read in {UNUSED_DAYS} days: {', '.join(unused) or 'none'}"
-    yield CheckResult("indexes", says, "use or delete it (make predeploy), unless the table is new" if unused else "")
+    yield CheckResult("indexes", says, "use it, or delete it with a deploy, unless the table is new" if unused else "")
 
 
 LOCAL_CHECKS: tuple[HealthCheck, ...] = (

@@ -468,7 +468,7 @@ def run(args: argparse.Namespace) -> None:
     try:
         template = json.loads(args.template.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        sys.exit(f"Cannot read the template: {error}. Run make preflight, which writes it.")
+        sys.exit(f"Cannot read the template: {error}. Run make check-deploy PARTS=account, which writes it.")
     of_aws = partial(boto3.client, region_name=args.region)
     client = args.find_local_target(args.state).client if args.local or args.state else of_aws
     stage = Preflight(args.stack, template, args.orders, client)

@@ -105,7 +105,11 @@ def command(commands: targets.Subparsers) -> None:
     )
     compared = parser.add_mutually_exclusive_group(required=True)
     compared.add_argument("--template", type=Path, metavar="FILE", help="the template to deploy")
-    compared.add_argument("--change-set", metavar="NAME", help="a change set of the stack, as `make review` creates it")
+    compared.add_argument(
+        "--change-set",
+        metavar="NAME",
+        help="a change set of the stack, as `make check-deploy PARTS=changes` creates it",
+    )
     parser.add_argument(
         "--allow", action="append", default=[], metavar="ID", help="a logical id that may be replaced or removed"
     )

@@ -25,7 +25,7 @@ MOST_PAGES_OF_SALES = 30
 
 @dataclass(frozen=True)
 class SeededShop:
-    """A shop that `make seed` filled. `order_id`, `customer_id`: an order that is open, and its customer."""
+    """A shop that `make fill` filled. `order_id`, `customer_id`: an order that is open, and its customer."""
 
     url: str
     order_id: str
@@ -38,7 +38,7 @@ def seeded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SeededShop]:
     shop = LaptopShop(state, *EXAMPLE, "--no-warehouse")
     try:
         shop.start()
-        command = (*START, "--state", str(state), "seed", "--orders", str(ORDERS), "--seed", "1")
+        command = (*START, "--state", str(state), "fill", "--orders", str(ORDERS), "--seed", "1")
         subprocess.run(command, cwd=PROJECT, check=True, stdout=subprocess.DEVNULL)
         order: dict[str, Any] = shop.shop().api_client("staff").get("/orders?status=SHIPPED&limit=1")["items"][0]
         yield SeededShop(shop.page_url, order["order_id"], order["customer_id"])

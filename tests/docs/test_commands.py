@@ -36,13 +36,13 @@ PAGES = (*FOR_HELPERS, ROOT / "README.md", ROOT / "SECURITY.md", *sorted(DOCS.rg
 CODE = re.compile(r"^ *```(\w*)\n(.*?)^ *```$|`([^`\n]+)`", re.DOTALL | re.MULTILINE)
 NO_COMMANDS = ("diff", "mermaid", "json", "python", "ini", "sql")
 """Languages of blocks of code that are no commands."""
-MAKE = re.compile(r"(?<![\w-])make ([a-z]+(?: [a-z]+)*)(?![\w=.-])")
+MAKE = re.compile(r"(?<![\w-])make ([a-z-]+(?: [a-z-]+)*)(?![\w=.-])")
 VARIABLES = re.compile(r"(?<![\w-])make [^\n`#]*?\b([A-Z]+)=")
 MODULE = re.compile(r"""python3? -m ([a-z][\w.]*)((?: +(?:"[^"\n]*"|'[^'\n]*'|[^\s`|;)"']+))*)""")
 VARIABLE = re.compile(r"\$\w+")
 REDIRECTION = re.compile(r"\d*>\s*\S+")
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
-TARGETS = {name for line in re.findall(r"^([a-z][a-z ]*):", MAKEFILE, re.MULTILINE) for name in line.split()}
+TARGETS = {name for line in re.findall(r"^([a-z][a-z -]*):", MAKEFILE, re.MULTILINE) for name in line.split()}
 OURS = {file.name for file in ROOT.iterdir() if (file / "__init__.py").exists()} | {"pytest"}
 
 

@@ -50,7 +50,7 @@ def assert_page_says(sentence: str) -> None:
 
 @pytest.fixture(scope="module")
 def seeded() -> list[Item]:
-    """The items of the shop that `make seed ORDERS=500` fills."""
+    """The items of the shop that `make fill ORDERS=500` fills."""
     assert ORDERS == 500
     return list(play(ORDERS)[0].table.items.values())
 

@@ -1,6 +1,6 @@
 """`make prove` on this machine: one shop of its own for smoke, poison, burst, archive and drift, and every probe.
 
-The upgrade is left out: `make rehearse` runs it each night.
+The upgrade is left out: `make rehearse-upgrade` runs it each night.
 """
 
 import json

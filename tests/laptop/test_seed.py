@@ -1,4 +1,4 @@
-"""`make seed` on the running shop: what it wrote is whole, and the shop goes on with it."""
+"""`make fill` on the running shop: what it wrote is whole, and the shop goes on with it."""
 
 import subprocess
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.laptop
 
 
 def seed(laptop: LaptopShop) -> subprocess.CompletedProcess[str]:
-    command = [*START, "--state", str(laptop.state), "seed", "--orders", "200"]
+    command = [*START, "--state", str(laptop.state), "fill", "--orders", "200"]
     return subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
 
 

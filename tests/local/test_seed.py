@@ -1,4 +1,4 @@
-"""The shop of `make seed`: its table in memory answers as the real engine, and it is what its distributions say."""
+"""The shop of `make fill`: its table in memory answers as the real engine, and it is what its distributions say."""
 
 import random
 from collections import Counter

@@ -346,5 +346,5 @@ def test_the_settings_of_the_stage_must_let_the_orders_through(account: Account,
 
 
 def test_a_template_that_cannot_be_read_is_reported_in_one_sentence(tmp_path: Path) -> None:
-    with pytest.raises(SystemExit, match=r"^Cannot read the template: .* Run make preflight"):
+    with pytest.raises(SystemExit, match=r"^Cannot read the template: .* Run make check-deploy PARTS=account"):
         main(["preflight", "--stack", STACK, "--template", str(tmp_path / "none.json")])

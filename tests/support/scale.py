@@ -1,4 +1,4 @@
-"""Chooses how much work a test does: little in `make test`, much in the slow tests of `make thorough`."""
+"""Chooses how much work a test does: little in `make test`, much in the slow tests of `make all-examples`."""
 
 from hypothesis import settings
 

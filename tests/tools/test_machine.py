@@ -63,7 +63,7 @@ def test_all_missing_parts_are_one_sentence(
     monkeypatch.setattr(platform, "python_version_tuple", lambda: ("3", "15", "0"))
     text = said(capsys)
     assert text.startswith(f"Missing on darwin-arm64: {ENGINE}, and Chromium (")
-    assert "Git (all but `make release` and `make rehearse` works), and a tested Python (this is 3.15;" in text
+    assert "Git (all but `make release` and `make rehearse-upgrade` works), and a tested Python (this is 3.15;" in text
     assert (text.count("\n"), text.endswith(").\n")) == (1, True)
 
 
