@@ -108,7 +108,7 @@ def command(commands: targets.Subparsers) -> None:
     compared.add_argument(
         "--change-set",
         metavar="NAME",
-        help="a change set of the stack, as `make check-deploy PARTS=changes` creates it",
+        help="a change set of the stack: see `make check-deploy`",
     )
     parser.add_argument(
         "--allow", action="append", default=[], metavar="ID", help="a logical id that may be replaced or removed"
