@@ -223,12 +223,12 @@ class OrdersStack(Stack):
         )
         copies.grant("dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem", on=self.table.arn)
         copies.grant("dynamodb:Query", "dynamodb:GetItem", "dynamodb:BatchGetItem", on=self.table.arn)
-        self.read_stream(copies, patterns=filters.build_copies_patterns(), batch_size=50)
+        self.read_stream(copies, patterns=filters.build_copies_patterns())
 
         environment = env.EventPublisherEnvironment(bus_name=self.bus.name, failures_bucket=self.failures.name)
         publisher = self.create_function("event_publisher", environment, no_dead_letters=NO_DLQ_STREAM)
         publisher.grant("events:PutEvents", on=self.bus.arn)
-        self.read_stream(publisher, patterns=filters.build_publisher_patterns(), batch_size=100)
+        self.read_stream(publisher, patterns=filters.build_publisher_patterns())
         return copies, publisher
 
     def read_stream(self, reader: ShopFunction, **settings: Any) -> None:

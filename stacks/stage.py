@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from functions.model import retention
 from functions.model.lambdas import lambda_name
 from functions.model.money import parse_amounts
-from functions.model.reactions import HANDLERS, REACTIONS, Reaction
+from functions.model.reactions import HANDLERS, REACTIONS, READERS, Reaction, Reader
 from functions.model.table import INDEX_PROJECTIONS
 from stacks import PROJECT
 
@@ -103,7 +103,7 @@ MAILS_PER_MINUTE_OF_AN_INVOCATION = 300
 """How many mails one invocation can send per minute. It sends one after the other, with four requests of 50 ms each."""
 QUEUES = tuple(reaction for reaction in REACTIONS if reaction.function)
 """The reactions whose queues Lambdas process."""
-BATCHED = ("copies_reader", "event_publisher", *(reaction.name for reaction in QUEUES))
+BATCHED = (*(reader.name for reader in READERS), *(reaction.name for reaction in QUEUES))
 """The Lambdas that get records or messages in batches."""
 MAX_BATCH_WITHOUT_WINDOW = 10
 
@@ -512,21 +512,25 @@ class Stage:
 
     def _check_batches(self) -> None:
         """Raise InvalidSetting if Lambda does not accept the batch of a queue, or its function cannot process it."""
+        for reader in READERS:
+            self._check_batch(reader, self.number_for("batch_size", reader.name, reader.batch_size))
         for reaction in map(self.tuned, QUEUES):
-            if reaction.batch_size > reaction.largest_batch:
-                raise InvalidSetting(
-                    f"batch_size of {reaction.name} is {reaction.batch_size}: use at most {reaction.largest_batch}"
-                )
+            self._check_batch(reaction, reaction.batch_size)
             if reaction.batch_size > MAX_BATCH_WITHOUT_WINDOW and not reaction.batch_window_seconds:
                 raise InvalidSetting(
                     f"batch_size of {reaction.name} is {reaction.batch_size}: a batch of more than "
                     f"{MAX_BATCH_WITHOUT_WINDOW} messages needs batch_window_seconds of at least 1"
                 )
 
+    @staticmethod
+    def _check_batch(batched: Reader | Reaction, size: int) -> None:
+        if size > batched.largest_batch:
+            raise InvalidSetting(f"batch_size of {batched.name} is {size}: use at most {batched.largest_batch}")
+
     def _check_reservations(self) -> None:
         """Raise InvalidSetting if a Lambda has less reserved concurrency than its mapping uses."""
         needed = {reaction.name: ("concurrency", self.tuned(reaction).concurrency) for reaction in QUEUES}
-        needed |= dict.fromkeys(("copies_reader", "event_publisher"), ("parallelization", self.parallelization))
+        needed |= dict.fromkeys((one.name for one in READERS), ("parallelization", self.parallelization))
         for name, (setting, number) in needed.items():
             if 0 < (reserved := self.number_for("reserved_concurrency", name)) < number:
                 raise InvalidSetting(
