@@ -593,7 +593,7 @@ class Stage:
             )
 
         if self.sign_in_prefix and self.feature_plan == "lite":
-            raise InvalidSetting("feature_plan is lite: the sign-in pages of page need essentials or plus")
+            raise InvalidSetting("feature_plan is lite: the sign-in pages of sign_in_prefix need essentials or plus")
         if self.sign_in_prefix and (
             not re.fullmatch(DOMAIN_PREFIX_PATTERN, self.sign_in_prefix)
             or any(word in self.sign_in_prefix for word in RESERVED_DOMAIN_WORDS)

@@ -48,7 +48,7 @@ def test_the_file_of_a_stage_changes_its_settings_and_the_command_line_changes_b
 
 
 def test_a_stage_of_any_name_is_like_dev_or_prod(tmp_path: Path) -> None:
-    stage = read_settings(write_file(tmp_path, "staging", 'defaults_of = "prod"\nretention_days = 30\n'))
+    stage = read_settings(write_file(tmp_path, "staging", 'defaults_of = "prod"\nclosed_order_days = 30\n'))
     assert stage == replace(STAGES["prod"], name="staging", closed_order_days=30)
     assert stage.protect
     assert not read_settings(write_file(tmp_path, "mine", 'defaults_of = "dev"\n')).protect
@@ -64,17 +64,17 @@ def test_a_stage_of_any_name_is_like_dev_or_prod(tmp_path: Path) -> None:
         ("prod", "sender = 1", "sender is 1: it must be a text in quotes"),
         ("prod", "shipping = 'EUR:490'", "shipping is 'EUR:490': it must be a list of texts, such as"),
         ("prod", "shipping = [490]", "shipping is \\[490\\]: it must be a list of texts"),
-        ("prod", "page = {a = 1}", "page is {'a': 1}: it must be a text in quotes"),
+        ("prod", "sign_in_prefix = {a = 1}", "sign_in_prefix is {'a': 1}: it must be a text in quotes"),
         ("prod", "biling = 'provisioned'", "biling is not a setting: did you mean billing"),
         ("prod", "protect = false", "protect is not a setting"),
         ("prod", "first_deploy = true", "first_deploy is not a setting"),
         ("mine", 'defaults_of = "dev"\nfail_deploy = true', "fail_deploy is not a setting"),
         ("prod", "throw_away = true", "throw_away is set, but prod is protected"),
-        ("prod", "page = ", "Invalid value"),
-        ("prod", "like = 'dev'", "remove like: prod cannot be like another stage"),
-        ("staging", "", 'set like to "dev" or "prod"'),
-        ("staging", "like = 'mine'", 'set like to "dev" or "prod"'),
-        ("staging", "like = ['dev']", 'set like to "dev" or "prod"'),
+        ("prod", "sign_in_prefix = ", "Invalid value"),
+        ("prod", "defaults_of = 'dev'", "remove defaults_of: prod cannot be like another stage"),
+        ("staging", "", 'set defaults_of to "dev" or "prod"'),
+        ("staging", "defaults_of = 'mine'", 'set defaults_of to "dev" or "prod"'),
+        ("staging", "defaults_of = ['dev']", 'set defaults_of to "dev" or "prod"'),
     ],
 )
 def test_a_wrong_file_is_refused_with_a_sentence_that_names_it(
@@ -181,7 +181,7 @@ def test_context_of_the_cdk_itself_is_ignored() -> None:
             {"mail_domain": "other.test", "sender": "a@shop.test"},
             "mail_domain is 'other.test': it must be the domain of sender, which is a@shop.test",
         ),
-        ({"feature_plan": "lite", "sign_in_prefix": "my-shop"}, "feature_plan is lite: the sign-in pages of page need"),
+        ({"feature_plan": "lite", "sign_in_prefix": "my-shop"}, "feature_plan is lite: the sign-in pages of sign_in_prefix need"),
         ({"feature_plan": "free"}, "feature_plan is 'free': it must be one of auto, lite, essentials, plus"),
         ({"shop_name": "a\nb"}, "shop_name is 'a\\\\nb': use printable characters only"),
         (
@@ -212,7 +212,7 @@ def test_context_of_the_cdk_itself_is_ignored() -> None:
             {"table_class": "GLACIER"},
             "table_class is 'GLACIER': it must be one of STANDARD, STANDARD_INFREQUENT_ACCESS",
         ),
-        ({"gradual_release": "canary"}, "shift is 'canary': it must be one of all-at-once, linear"),
+        ({"gradual_release": "canary"}, "gradual_release is 'canary': it must be one of all-at-once, linear"),
         ({"snap_start": "yes"}, "snap_start is 'yes': it must be true or false"),
         ({"utilization": "95"}, "utilization is 95: it must be from 20 to 90"),
         ({"read_units": "5-100"}, "read_units has '5-100': use the form table:5-400, with table, GSI1, GSI2"),
@@ -278,7 +278,7 @@ def test_context_of_the_cdk_itself_is_ignored() -> None:
         ({"certificate": CERTIFICATE}, "certificate is set, but domain is not: set both or none"),
         ({"domain": "shop.test", "certificate": "mine"}, "certificate is 'mine': .* in the region of the stack"),
         (
-            {"domain": "shop.test", "certificate": CERTIFICATE, "page": "shop"},
+            {"domain": "shop.test", "certificate": CERTIFICATE, "sign_in_prefix": "shop"},
             "certificate is '.*': it must be the ARN of a certificate in us-east-1, for CloudFront",
         ),
         ({"backup_lock_days": "7"}, "backup_lock_days is 7: all backups must be kept at least this long"),
@@ -326,12 +326,12 @@ def test_context_of_the_cdk_itself_is_ignored() -> None:
             {"origin_secret_version": "2f6b5c0e-9f0e-4a54-8f0a-5d1c1f3f7b11"},
             "origin_secret_version is set, but the API has no firewall: set web_acl, too",
         ),
-        ({"page": "My-Shop"}, "page is 'My-Shop': use a Cognito domain prefix, such as my-shop"),
-        ({"page": "-shop"}, "page is '-shop': use a Cognito domain prefix"),
-        ({"page": "shop-"}, "page is 'shop-': use a Cognito domain prefix"),
-        ({"page": "my.shop"}, "page is 'my.shop': use a Cognito domain prefix"),
-        ({"page": "s" * 64}, "page is 's{64}': use a Cognito domain prefix"),
-        ({"page": "my-aws-shop"}, "page is 'my-aws-shop': .* and without aws, amazon, cognito"),
+        ({"sign_in_prefix": "My-Shop"}, "sign_in_prefix is 'My-Shop': use a Cognito domain prefix, such as my-shop"),
+        ({"sign_in_prefix": "-shop"}, "sign_in_prefix is '-shop': use a Cognito domain prefix"),
+        ({"sign_in_prefix": "shop-"}, "sign_in_prefix is 'shop-': use a Cognito domain prefix"),
+        ({"sign_in_prefix": "my.shop"}, "sign_in_prefix is 'my.shop': use a Cognito domain prefix"),
+        ({"sign_in_prefix": "s" * 64}, "sign_in_prefix is 's{64}': use a Cognito domain prefix"),
+        ({"sign_in_prefix": "my-aws-shop"}, "sign_in_prefix is 'my-aws-shop': .* and without aws, amazon, cognito"),
         (
             {"requests_per_second": "9000", "webhooks_per_second": "1001"},
             "requests_per_second and webhooks_per_second are 10001 together: an account has a default quota of 10000",
