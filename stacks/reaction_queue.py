@@ -46,7 +46,9 @@ class ReactionQueue(Construct):
         visible_again_seconds = (
             6 * function.timeout_seconds + reaction.batch_window_seconds if function else EXTERNAL_WORKER_SECONDS
         )
-        receives = retries.max_receive_count(visible_again_seconds) if function else EXTERNAL_MAX_RECEIVE_COUNT
+        receives = (
+            retries.max_receive_count(visible_again_seconds, reaction.waits) if function else EXTERNAL_MAX_RECEIVE_COUNT
+        )
         self.dead_letter_queue = DeadLetterQueue(self, "DeadLetters", stage=stage)
         self.queue = sqs.Queue(
             self,

@@ -12,6 +12,7 @@ from pathlib import Path
 from functions.model.events import EVENTS_BY_NAME
 from functions.model.lambdas import lambda_name
 from functions.model.mail_kinds import MAIL_KINDS, ORDER_MAIL_KINDS, PRODUCT_ALERTS
+from functions.model.retries import DEFAULT_WAITS, RetryWaits
 
 HANDLERS = Path(__file__).parents[1] / "handlers"
 UNLIMITED_RETRIES = -1
@@ -54,6 +55,7 @@ class Reaction:
     `largest_batch`: the largest batch that the Lambda can process at once.
     `concurrency`: how many invocations for the queue may run at the same time. Without a limit, a full queue would use
     up the concurrency of the account, which the API and the stream readers need, too.
+    `waits`: how long a message waits before its retries, if the effect needs other times than most.
     `continues_itself`: whether the Lambda may send messages to its own queue, to continue a long task.
     """
 
@@ -66,6 +68,7 @@ class Reaction:
     batch_window_seconds: int = 0
     largest_batch: int = 10_000
     concurrency: int = 10
+    waits: RetryWaits = DEFAULT_WAITS
     continues_itself: bool = False
 
     def check(self) -> None:

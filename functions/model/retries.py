@@ -1,10 +1,18 @@
 """When SQS delivers a failed message again, and after how many deliveries it becomes a dead letter."""
 
+from dataclasses import dataclass
 from itertools import accumulate, count
 
-FIRST_RETRY_SECONDS = 5
-MAX_RETRY_SECONDS = 600
-"""The longest wait before a retry. The waits double from FIRST_RETRY_SECONDS up to this time."""
+
+@dataclass(frozen=True)
+class RetryWaits:
+    """The waits before the retries of a message. They double from `first_seconds` up to `max_seconds`."""
+
+    first_seconds: int = 5
+    max_seconds: int = 600
+
+
+DEFAULT_WAITS = RetryWaits()
 DEFERRAL_SECONDS = (60, 300, 900)
 """How long a mail that SES refuses is deferred: the first time, the second time, and each further time.
 
@@ -15,10 +23,10 @@ MIN_TIMEOUTS_RETRIED = 5
 """A message is retried for at least this many times the visibility timeout of its queue."""
 
 
-def retry_delay_seconds(attempt: int) -> int:
+def retry_delay_seconds(attempt: int, waits: RetryWaits = DEFAULT_WAITS) -> int:
     """Return how long a message waits after its failed delivery number `attempt`, in seconds. The first is number 1."""
-    doublings = min(attempt - 1, (MAX_RETRY_SECONDS // FIRST_RETRY_SECONDS).bit_length())
-    return min(FIRST_RETRY_SECONDS << doublings, MAX_RETRY_SECONDS)
+    doublings = min(attempt - 1, (waits.max_seconds // waits.first_seconds).bit_length())
+    return min(waits.first_seconds << doublings, waits.max_seconds)
 
 
 def deferral_delay_seconds(age_seconds: float, *, is_daily_quota: bool) -> int:
@@ -32,14 +40,14 @@ def deferral_delay_seconds(age_seconds: float, *, is_daily_quota: bool) -> int:
     return second if age_seconds >= first else first
 
 
-def max_receive_count(visibility_seconds: int) -> int:
+def max_receive_count(visibility_seconds: int, waits: RetryWaits = DEFAULT_WAITS) -> int:
     """Return after how many failed deliveries a message becomes a dead letter.
 
     Each receive counts, and a changed visibility timeout gives none back. So a message with short waits needs more
     receives to be retried for as long. `visibility_seconds`: the visibility timeout of the queue.
     """
-    waits = accumulate(retry_delay_seconds(attempt) for attempt in count(1))
-    return next(n for n, waited in enumerate(waits, 1) if waited >= MIN_TIMEOUTS_RETRIED * visibility_seconds)
+    waited_so_far = accumulate(retry_delay_seconds(attempt, waits) for attempt in count(1))
+    return next(n for n, waited in enumerate(waited_so_far, 1) if waited >= MIN_TIMEOUTS_RETRIED * visibility_seconds)
 
 
 class ClaimHeld(Exception):

@@ -19,7 +19,8 @@ from functions.dynamodb.errors import Permanent
 from functions.dynamodb.record_batch import Record, RecordBatch
 from functions.model.events import ReceivedEvent, delivery_attempt, parse_event_detail
 from functions.model.lambdas import lambda_name_of_module
-from functions.model.retries import ClaimHeld, retry_delay_seconds
+from functions.model.reactions import REACTIONS
+from functions.model.retries import DEFAULT_WAITS, ClaimHeld, RetryWaits, retry_delay_seconds
 from functions.runtime import clients, dead_letters
 from functions.runtime.environment import load_environment
 from functions.runtime.log import log
@@ -48,6 +49,7 @@ def queue_handler(
 
     def decorate(process: QueueHandler[E]) -> Callable[[dict[str, Any], Any], dict[str, Any]]:
         name = lambda_name_of_module(process.__module__)
+        waits = next((reaction.waits for reaction in REACTIONS if reaction.name == name), DEFAULT_WAITS)
 
         @instrument_handler
         @functools.wraps(process)
@@ -61,7 +63,9 @@ def queue_handler(
             batch = MessageBatch(event["Records"], park, failure_logger(name), limit.is_reached)
             shop = clients.create_shop(environment.table_name)
             process(batch, shop, environment)
-            batch.change_message_visibility(shop.now())  # last: from then on, SQS may deliver a failed message again
+            batch.change_message_visibility(
+                shop.now(), waits
+            )  # last: from then on, SQS may deliver a failed message again
             return batch.response()
 
         return handler
@@ -120,7 +124,7 @@ class MessageBatch(RecordBatch):
         super().postpone_record(record)
         self._retries.append((record, until))
 
-    def change_message_visibility(self, now: datetime) -> None:
+    def change_message_visibility(self, now: datetime, waits: RetryWaits = DEFAULT_WAITS) -> None:
         """Change the visibility timeout of each message that is marked for retry. Call this after all other work.
 
         A message waits longer after each delivery, and at least until a claim on its effect has ended: an earlier
@@ -137,7 +141,7 @@ class MessageBatch(RecordBatch):
                     "Id": str(number),
                     "ReceiptHandle": message["receiptHandle"],
                     "VisibilityTimeout": max(
-                        retry_delay_seconds(delivery_attempt(message)), math.ceil(until - now.timestamp()) + 1
+                        retry_delay_seconds(delivery_attempt(message), waits), math.ceil(until - now.timestamp()) + 1
                     ),
                 }
                 for number, (message, until) in enumerate(self._retries)

@@ -13,8 +13,9 @@ from moto import mock_aws
 from functions.handlers import event_publisher, order_notification_worker
 from functions.model.retention import MAIL_CLAIM_SECONDS
 from functions.model.retries import (
-    MAX_RETRY_SECONDS,
+    DEFAULT_WAITS,
     ClaimHeld,
+    RetryWaits,
     deferral_delay_seconds,
     max_receive_count,
     retry_delay_seconds,
@@ -30,8 +31,9 @@ NOW = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)
 def test_waits_begin_with_seconds_and_double_up_to_ten_minutes() -> None:
     waits = [retry_delay_seconds(attempt) for attempt in range(1, 20)]
     assert waits[:4] == [5, 10, 20, 40]
-    assert all(before <= after <= MAX_RETRY_SECONDS for before, after in pairwise(waits))
-    assert retry_delay_seconds(10_000) == MAX_RETRY_SECONDS
+    assert all(before <= after <= DEFAULT_WAITS.max_seconds for before, after in pairwise(waits))
+    assert retry_delay_seconds(10_000) == 600
+    assert [retry_delay_seconds(attempt, RetryWaits(1, 3)) for attempt in range(1, 5)] == [1, 2, 3, 3]
 
 
 @pytest.mark.parametrize("timeout", [1, 90, 360, 1080])
