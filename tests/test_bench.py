@@ -120,7 +120,7 @@ def test_the_usual_way_keeps_the_promises_of_ours_if_it_is_told_to(engine: Engin
 def test_both_shops_keep_their_items_equally_long(engine: Engine, queues: dict[str, str]) -> None:
     with pair.open_usual_shop(engine, queues) as shop:
         copies, notifications, items = (shop.modules[name] for name in ("copies", "notifications", "items"))
-    days = [copies.ACTIVITY, copies.SALES_MINUTE, notifications.NOTIFICATION]
+    days = [copies.ACTIVITY, copies.METRIC, notifications.NOTIFICATION]
     assert [it.days for it in days] == [retention.ACTIVITY_DAYS, retention.METRIC_DAYS, retention.NOTIFICATION_DAYS]
     assert items.RETENTION.days == int(VARIABLES["CLOSED_ORDER_DAYS"]) + int(VARIABLES["RETURN_WINDOW_DAYS"])
     assert timedelta(days=retention.SALE_DAYS) <= items.OWNED

@@ -49,25 +49,28 @@ MODULES = {
     "copies_reader": """dynamodb.stream_batch model.copies model.patterns model.pricing model.totals
         runtime.dead_letters runtime.time_limit shop.customer_names""",
     "event_publisher": "dynamodb.stream_batch runtime.dead_letters runtime.time_limit",
-    "fulfilment_worker": """model.patterns model.pricing model.retries runtime.dead_letters runtime.queue_batch
-        runtime.time_limit shop.accounts shop.cancellation shop.discounts shop.fulfilment shop.idempotency
-        shop.invoices shop.order_money shop.orders shop.refunds shop.shipments shop.stock""",
+    "fulfilment_worker": """model.mail_kinds model.patterns model.pricing model.reactions model.retries
+        runtime.dead_letters runtime.queue_batch runtime.time_limit shop.accounts shop.cancellation shop.discounts
+        shop.fulfilment shop.idempotency shop.invoices shop.order_money shop.orders shop.refunds shop.shipments
+        shop.stock""",
     "order_notification_worker": """adapters adapters.mail_pace adapters.mailer adapters.templates mails
-        mails.order_notifications model.mail_kinds model.patterns model.pricing model.retries runtime.dead_letters
-        runtime.mail_deferral runtime.queue_batch runtime.rate_limiter runtime.time_limit shop.customers
-        shop.order_notifications shop.orders""",
-    "product_alert_worker": """adapters adapters.mail_pace adapters.mailer adapters.templates dynamodb.sealed_text mails
-        mails.product_alerts model.mail_kinds model.patterns model.public_routes model.retries runtime.dead_letters
-        runtime.mail_deferral runtime.queue_batch runtime.rate_limiter runtime.secrets runtime.time_limit shop.customers
-        shop.order_notifications shop.orders shop.product_alerts shop.stock shop.unsubscribe""",
-    "refund_worker": """adapters adapters.payment_provider model.patterns model.retries runtime.dead_letters
-        runtime.queue_batch runtime.secrets runtime.time_limit shop.accounts shop.idempotency shop.order_money
-        shop.orders shop.refund_processing shop.refunds""",
-    "customer_name_worker": """model.copies model.patterns model.pricing model.retries model.totals runtime.dead_letters
-        runtime.queue_batch runtime.time_limit shop.customer_names""",
-    "archive_worker": """adapters adapters.object_store model.patterns model.pricing model.retries model.totals
-        runtime.dead_letters runtime.queue_batch runtime.time_limit shop.accounts shop.archive shop.cancellation
-        shop.discounts shop.idempotency shop.order_money shop.orders shop.refunds shop.stock""",
+        mails.order_notifications model.mail_kinds model.patterns model.pricing model.reactions model.retries
+        runtime.dead_letters runtime.mail_deferral runtime.queue_batch runtime.rate_limiter runtime.time_limit
+        shop.customers shop.order_notifications shop.orders""",
+    "product_alert_worker": """adapters adapters.mail_pace adapters.mailer adapters.templates dynamodb.sealed_text
+        mails mails.product_alerts model.mail_kinds model.patterns model.public_routes model.reactions model.retries
+        runtime.dead_letters runtime.mail_deferral runtime.queue_batch runtime.rate_limiter runtime.secrets
+        runtime.time_limit shop.customers shop.order_notifications shop.orders shop.product_alerts shop.stock
+        shop.unsubscribe""",
+    "refund_worker": """adapters adapters.payment_provider model.mail_kinds model.patterns model.reactions
+        model.retries runtime.dead_letters runtime.queue_batch runtime.secrets runtime.time_limit shop.accounts
+        shop.idempotency shop.order_money shop.orders shop.refund_processing shop.refunds""",
+    "customer_name_worker": """model.copies model.mail_kinds model.patterns model.pricing model.reactions
+        model.retries model.totals runtime.dead_letters runtime.queue_batch runtime.time_limit shop.customer_names""",
+    "archive_worker": """adapters adapters.object_store model.mail_kinds model.patterns model.pricing
+        model.reactions model.retries model.totals runtime.dead_letters runtime.queue_batch runtime.time_limit
+        shop.accounts shop.archive shop.cancellation shop.discounts shop.idempotency shop.order_money shop.orders
+        shop.refunds shop.stock""",
     "import_worker": """model.mail_kinds model.patterns model.reactions model.retries runtime.dead_letters
         runtime.queue_batch runtime.rate_limiter runtime.time_limit shop.idempotency shop.imports shop.products
         shop.stock shop.stock_parts""",

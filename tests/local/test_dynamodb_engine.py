@@ -281,7 +281,7 @@ def test_advancing_keeps_the_totals_that_are_open_by_the_real_clock(engine: Engi
         put(engine, new_plain_table, f"{kind} later", ttl=seconds_from_now(60), type={"S": kind})
         put(engine, new_plain_table, f"{kind} past", ttl=seconds_from_now(-60), type={"S": kind})
     expiry.advance(engine, new_plain_table, timedelta(days=400), lambda start, until: {})
-    assert keys(engine, new_plain_table) == {"Contribution later", "Metric later"}
+    assert keys(engine, new_plain_table) == {"Contribution later", "SalesMinute later"}
 
 
 def test_an_advance_keeps_the_log_entries_of_an_order_until_the_order_is_archived(

@@ -312,7 +312,7 @@ def test_only_dynamodbs_own_identity_is_an_expiry(identity: dict[str, str] | Non
     record = removed(t.EXPIRY_MARKER) | ({"userIdentity": identity} if identity is not None else {})
     found = parse_change(record)
     assert found is not None
-    assert found.name == "ExpiryRemoved"
+    assert found.name == "ExpiryMarkerRemoved"
 
 
 # records without a change ---------------------------------------------------------------------------------------------

@@ -183,7 +183,7 @@ def test_context_of_the_cdk_itself_is_ignored() -> None:
         ),
         (
             {"feature_plan": "lite", "sign_in_prefix": "my-shop"},
-            "feature_plan is lite: the sign-in pages of sign_in_prefix need",
+            "feature_plan is lite: the sign-in pages of",
         ),
         ({"feature_plan": "free"}, "feature_plan is 'free': it must be one of auto, lite, essentials, plus"),
         ({"shop_name": "a\nb"}, "shop_name is 'a\\\\nb': use printable characters only"),
