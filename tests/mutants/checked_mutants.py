@@ -474,7 +474,7 @@ CHECKED_MUTANTS = (
         edit_code(
             fulfilment._fulfil,
             ("    reads = [", "    taken = take_numbers(shop, len(order_ids), lane)\n    reads = ["),
-            ("numbers, write = take_numbers(shop, len(missing), lane)", "numbers, write = taken"),
+            ("numbers, write = take_numbers(shop, len(paid_orders), lane)", "numbers, write = taken"),
         ),
         test_fulfilment.test_a_worker_reads_the_last_number_after_its_orders_so_that_it_is_seldom_outdated,
     ),
