@@ -1,4 +1,7 @@
-"""How long data is kept, and a check that no event can be delivered again after its idempotency record expired."""
+"""How long data is kept, and a check that no event can be delivered again after its idempotency record expired.
+
+How long a closed order stays in the table is a setting of the stage, `closed_order_days`.
+"""
 
 from collections.abc import Mapping
 
