@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from functions.dynamodb.codec import build_decoder, build_encoder, build_lazy_decoder, entity
 from functions.dynamodb.errors import Unreadable, UnreadableWithin
 from local.dynamodb_engine import Engine
-from tests.support.scale import many
+from tests.support.examples import many
 from tests.support.stream_records import read_stream_records
 
 Colour = NewType("Colour", str)

@@ -11,6 +11,7 @@ from functions.dynamodb.patterns import Query
 from functions.dynamodb.table import Table
 from functions.dynamodb.writes import put_if_absent
 from local.dynamodb_engine import Engine
+from tests.support.examples import many
 from tests.support.library_table import (
     AT_DESK,
     AT_DESK_OLDEST,
@@ -24,7 +25,6 @@ from tests.support.library_table import (
     loan,
     moment,
 )
-from tests.support.scale import many
 from tests.support.tapped_client import START
 
 EXPIRED = int(START.timestamp()) - 1

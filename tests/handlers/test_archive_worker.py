@@ -35,9 +35,9 @@ from tests.support.archiving import (
     run_archive,
 )
 from tests.support.client_faults import crash_at, fail_calls, lose_response, run_before_call
+from tests.support.examples import many
 from tests.support.harness import ANN, HOME_ADDRESS, STAFF, WAREHOUSE, ShopHarness
 from tests.support.saved import reused
-from tests.support.scale import many
 
 delivered_order = reused(create_delivered_order)
 

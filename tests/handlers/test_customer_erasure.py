@@ -30,10 +30,10 @@ from functions.shop.erasure import SETTLE_PERIOD, erase_customer
 from functions.shop.shop import Caller, ShopContext
 from local.expiry import expire_until
 from tests.support.client_faults import crash_at
+from tests.support.examples import many
 from tests.support.harness import READERS, STAFF, WAREHOUSE, ShopHarness
 from tests.support.lambda_context import FakeContext
 from tests.support.saved import reused
-from tests.support.scale import many
 
 PEOPLE = [Caller(f"5f0c-{number}") for number in range(many(10, 4))]  # more than a page of three
 FEW = PEOPLE[:2]

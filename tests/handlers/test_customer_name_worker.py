@@ -18,8 +18,8 @@ from functions.shop import cancellation, customers, orders
 from functions.shop.erasure import erase_customer
 from ops.repair.rebuild import rebuild_copies, redrive_record, republish_events
 from tests.support.client_faults import crash_at, record_calls, run_before_call
+from tests.support.examples import many
 from tests.support.harness import ANN, STAFF, ShopHarness
-from tests.support.scale import many
 
 Message = dict[str, Any]
 

@@ -18,8 +18,8 @@ from functions.runtime import clients
 from functions.shop import cancellation, orders, payments
 from local.expiry import expire_until
 from tests.support.client_faults import crash_at
+from tests.support.examples import many
 from tests.support.harness import ANN, ShopHarness
-from tests.support.scale import many
 
 Record = dict[str, Any]
 Entry = dict[str, Any]

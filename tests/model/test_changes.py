@@ -33,8 +33,8 @@ from functions.model.states import (
 )
 from functions.model.totals import TOTAL_FIELDS
 from local.dynamodb_engine import Engine
+from tests.support.examples import many
 from tests.support.samples import AT, LINES, SAMPLES, moment, order, payment, refund, shipment
-from tests.support.scale import many
 from tests.support.stream_records import read_stream_records
 
 LONG_AGO = 1_700_000_000

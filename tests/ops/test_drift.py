@@ -46,10 +46,10 @@ from ops.repair.copy_checks import Discrepancy
 from ops.scan.checkpoint import Checkpoint
 from tests.support.archiving import create_delivered_order
 from tests.support.client_faults import ProcessKilled
+from tests.support.examples import many
 from tests.support.harness import ANN, HOME_ADDRESS, STAFF, ShopHarness
 from tests.support.operator_shop import fake_running_shop
 from tests.support.saved import reused
-from tests.support.scale import many
 
 CORRUPTIONS = many(1000, 200)
 ORDERS = many(50, 18)

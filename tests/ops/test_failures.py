@@ -29,8 +29,8 @@ from ops.repair.rebuild import make_publisher
 from ops.targets import ShopTarget
 from tests.ops.test_rebuild import delivered_in_part_returned, derived, shown
 from tests.support.client_faults import crash_at, fail_calls, record_calls
+from tests.support.examples import many
 from tests.support.harness import READERS, ShopHarness
-from tests.support.scale import many
 
 WITH_DEAD_LETTERS = ("fulfilment", "order_notification")
 

@@ -55,7 +55,7 @@ from tests.support.credit_actions import (
     parse_source,
     transfer,
 )
-from tests.support.scale import many
+from tests.support.examples import many
 from tests.support.tapped_client import ManualClock
 from tests.support.wire_tap import WireTap, run_before_sending
 

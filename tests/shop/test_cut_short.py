@@ -33,9 +33,9 @@ from tests.support.actors import (
     place,
     run_concurrently,
 )
+from tests.support.examples import many
 from tests.support.order_money import expiry_markers, pay_in_parts, refunded_total, return_pieces
 from tests.support.samples import moment
-from tests.support.scale import many
 from tests.support.tapped_client import ManualClock
 from tests.support.wire_tap import WireTap, run_before_sending
 

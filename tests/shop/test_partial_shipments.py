@@ -28,9 +28,9 @@ from tests.support.actors import (
     run_concurrently,
     run_in_threads,
 )
+from tests.support.examples import many
 from tests.support.order_money import expiry_markers
 from tests.support.samples import moment
-from tests.support.scale import many
 from tests.support.tapped_client import ManualClock
 from tests.support.wire_tap import WireTap, run_before_sending
 

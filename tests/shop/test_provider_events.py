@@ -33,8 +33,8 @@ from tests.support.actors import (
     report_external_refund,
     report_payment,
 )
+from tests.support.examples import many
 from tests.support.payment_provider import REFUSED, FakeProvider
-from tests.support.scale import many
 
 AMOUNTS = (300, 1000, 2500, 4000)
 LIVES = (

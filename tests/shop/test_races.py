@@ -39,7 +39,7 @@ from tests.support.actors import (
     return_items,
     run_in_threads,
 )
-from tests.support.scale import many
+from tests.support.examples import many
 from tests.support.tapped_client import ManualClock
 from tests.support.wire_tap import WireTap, run_before_sending
 

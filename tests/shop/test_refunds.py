@@ -29,9 +29,9 @@ from tests.support.actors import (
     run_concurrently,
 )
 from tests.support.credit_actions import new_store_credit
+from tests.support.examples import many
 from tests.support.payment_provider import REFUSED, FakeProvider, provider_behaving
 from tests.support.samples import moment
-from tests.support.scale import many
 from tests.support.wire_tap import WireTap, run_before_sending
 
 STATES = (

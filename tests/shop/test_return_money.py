@@ -19,8 +19,8 @@ from functions.shop.refunds import refund_order
 from functions.shop.shop import ShopContext
 from tests.shop.test_discounts import bought, offer
 from tests.support.actors import ANN, HOME_ADDRESS, STAFF, available_by_part, create_stocked_product, get_order, place
+from tests.support.examples import many
 from tests.support.order_money import deliver_order, pay_in_parts, refunded_total, refunds, return_pieces
-from tests.support.scale import many
 from tests.support.tapped_client import ManualClock
 
 

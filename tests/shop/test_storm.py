@@ -33,8 +33,8 @@ from tests.support.actors import (
     get_order,
     get_stock,
 )
+from tests.support.examples import many
 from tests.support.samples import moment
-from tests.support.scale import many
 from tests.support.wire_tap import transaction_cancelled_reply
 
 if TYPE_CHECKING:

@@ -460,7 +460,7 @@ MUTANTS = (
     Mutant(
         "claims nothing",
         "a mail is sent by whoever comes",
-        patch_attribute(mailing, "claim_order_notification", s.claim_nothing),
+        patch_attribute(mailing, "claim_order_notification", s.ignore_existing_claim),
     ),
     Mutant(
         "address before",

@@ -357,7 +357,7 @@ _REACHED = rebuild._change_to_current_status
 
 
 # Bugs in mails --------------------------------------------------------------------------------------------------------
-def claim_nothing(
+def ignore_existing_claim(
     shop: Any, event: str, effect_id: str, at: Any, order: entities.Order, **_: Any
 ) -> entities.Notification:
     """Store the claim of a mail, even if another sender has claimed or sent the mail."""

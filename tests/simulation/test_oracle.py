@@ -11,7 +11,7 @@ from tests.simulation.mutants import BEFORE_MONTH_END
 from tests.simulation.oracle import RULES, arithmetic
 from tests.simulation.runner import run_seed
 from tests.simulation.world import Judge
-from tests.support.scale import many
+from tests.support.examples import many
 
 ORACLE: tuple[Judge, ...] = ("oracle",)
 

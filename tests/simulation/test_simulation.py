@@ -26,7 +26,7 @@ from tests.simulation.services import SimulatedDynamoDB
 from tests.simulation.situations import SITUATIONS
 from tests.simulation.wire import WireResponse
 from tests.simulation.world import Simulation
-from tests.support.scale import many
+from tests.support.examples import many
 
 QUICK = (1,)
 FOUND = (111, 295, 1357, 5065, 5070, 6274, 6329)

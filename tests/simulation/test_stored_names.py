@@ -9,7 +9,7 @@ from local.dynamodb_engine import Engine
 from tests.simulation.stored_names import stored_names
 from tests.simulation.world import Simulation
 from tests.support.example_migrations import reading_former_names
-from tests.support.scale import many
+from tests.support.examples import many
 
 RECORDED = Path(__file__).with_name("stored_names.json")
 SEEDS = range(1, 1 + many(40, 2))

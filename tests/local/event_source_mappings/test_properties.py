@@ -31,7 +31,7 @@ from tests.local.event_source_mappings.stream import (
     report_failures,
     sequence_numbers_of,
 )
-from tests.support.scale import many
+from tests.support.examples import many
 
 CHILD = "shardId-2"
 ORDERS_ONLY = FilterCriteria(('{"dynamodb": {"NewImage": {"type": {"S": ["Order"]}}}}',))
