@@ -48,6 +48,7 @@ class KeyView:
     order: str
     customer: str
     product: str
+    stock: str
     indexes: Mapping[str, str]
     access_paths: Mapping[str, str]
     kinds: Mapping[str, str]
@@ -58,6 +59,7 @@ OURS = KeyView(
     "ORDER#{}",
     "CUSTOMER#{}",
     "PRODUCT#{}",
+    "STOCK#{}#000",
     {"GSI1": "GSI1PK", "GSI2": "GSI2PK", "GSI3": "GSI3PK"},
     {
         "STATUS#": "queue",
@@ -88,6 +90,7 @@ USUAL = KeyView(
     "entity",
     "o#{}",
     "c#{}",
+    "p#{}",
     "p#{}",
     {"GSI1": "GSI1PK", "GSI2": "GSI2PK", "GSI3": "season"},
     {
@@ -242,7 +245,7 @@ def add_archive_outcome(
     state.listed = (listed["status"], listed["total"])
     state.remaining = sorted(group_by_kind(view, harness.partition(view.order.format(order_id))))
     state.stock_taken = {
-        id: PLENTY - group_by_kind(view, harness.partition(view.product.format(id)))["stock"][0]["available"]
+        id: PLENTY - group_by_kind(view, harness.partition(view.stock.format(id)))["stock"][0]["available"]
         for id in ids
     }
     objects = harness.objects("archive")

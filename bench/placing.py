@@ -116,7 +116,7 @@ class MinimalHandler:
             {
                 "Update": {
                     "TableName": self.table_name,
-                    "Key": _key(f"PRODUCT#{id}", "STOCK#000"),
+                    "Key": _key(f"STOCK#{id}#000", "STOCK"),
                     "UpdateExpression": "ADD available :less",
                     "ConditionExpression": "available >= :wanted",
                     "ExpressionAttributeValues": {":less": {"N": str(-many)}, ":wanted": {"N": str(many)}},

@@ -25,7 +25,7 @@ NOUNS = {
     "EmailClaim": "Customer", "Entry": "Account", "ErasedCustomer": "Customer", "ImportLines": "Import",
     "ImportPart": "Import", "InvoiceSeries": "Invoice", "SalesMinute": "Sale", "OrderNumber": "Order",
     "OrderSummary": "Order", "PaymentClaim": "Payment", "Rating": "Review", "RedemptionPool": "Discount",
-    "SeparateStock": "Stock", "Settings": "Customer",
+    "Settings": "Customer",
 }  # fmt: skip
 """What a person calls the items of a type, if it is not the name of the type."""
 

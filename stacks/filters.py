@@ -41,19 +41,18 @@ def build_publisher_patterns() -> list[str]:
     """
     published = {event.name for event in EVENTS}
     types: dict[tuple[str, bool], list[str]] = {}
-    narrow: dict[str, dict[str, Any]] = {}
+    narrow: list[dict[str, Any]] = []
     for kind in CHANGE_TYPES:
         if kind.name not in published:
             continue
         if kind.old_image_filter:
-            names = [name for other in CHANGE_TYPES if other.name == kind.name for name in other.row.types]
-            pattern = _build_pattern([kind.event_name], names)
+            pattern = _build_pattern([kind.event_name], kind.row.types)
             pattern["dynamodb"]["OldImage"] = {name: {"N": [*values]} for name, values in kind.old_image_filter.items()}
-            narrow[kind.name] = pattern
+            narrow.append(pattern)
         else:
             types.setdefault((kind.event_name, kind.only_ttl_deletion), []).extend(kind.row.types)
     return _check_limits(
-        [*(_build_pattern([on], names, expired=expired) for (on, expired), names in types.items()), *narrow.values()]
+        [*(_build_pattern([on], names, expired=expired) for (on, expired), names in types.items()), *narrow]
     )
 
 

@@ -155,15 +155,12 @@ CHANGE_TYPES = (
     *_transition_change_types(t.SHIPMENT, states.SHIPMENT_TRANSITIONS),
     ChangeType("ImportPartQueued", t.IMPORT_PART, "INSERT", new_status="QUEUED"),
     ChangeType("ActivityExpired", t.ACTIVITY, "REMOVE", only_ttl_deletion=True),
-    *(
-        ChangeType(
-            "StockReplenished",
-            row,
-            "MODIFY",
-            condition=_is_replenished,
-            old_image_filter={"available": ZERO_OR_NEGATIVE},
-        )
-        for row in (t.STOCK, t.SEPARATE_STOCK)
+    ChangeType(
+        "StockReplenished",
+        t.STOCK,
+        "MODIFY",
+        condition=_is_replenished,
+        old_image_filter={"available": ZERO_OR_NEGATIVE},
     ),
     ChangeType("PriceDropped", t.PRODUCT, "MODIFY", condition=_is_price_drop),
 )

@@ -79,14 +79,9 @@ CATEGORY = Row(
     gsi1="PARENT#{catalog}#{parent} / CHILD#{path}",
     owner=NOBODY,
 )
+# Each part has its own partition, because a partition takes 1,000 writes a second.
 STOCK = Row(
     e.Stock,
-    "PRODUCT#{product_id} / STOCK#{part:03}",
-    owner=NOBODY,
-)
-# Not in the product's partition: a partition takes 1,000 writes a second.
-SEPARATE_STOCK = Row(
-    e.SeparateStock,
     "STOCK#{product_id}#{part:03} / STOCK",
     owner=NOBODY,
 )
@@ -377,16 +372,6 @@ SWEEP = Row(
 
 ROWS: tuple[Row[Any], ...] = tuple(row for row in list(globals().values()) if isinstance(row, Row))
 ROWS_BY_TYPE: Mapping[str, Row[Any]] = {name: row for row in ROWS for name in row.types}
-
-
-def stock_row(part: int) -> Row[Any]:
-    """Return the row of a stock part (one of the items that share a product's stock) by the number of the part."""
-    return SEPARATE_STOCK if part >= e.FIRST_SEPARATE_PART else STOCK
-
-
-def stock_key(product_id: str, part: int) -> dict[str, Any]:
-    """Return the primary key of a stock part. The number of the part tells in which partition it is."""
-    return stock_row(part).key(product_id=product_id, part=part)
 
 
 def rows_beside(row: Row[Any], index: IndexName = "main") -> tuple[Row[Any], ...]:

@@ -267,7 +267,7 @@ def _plan_change(shop: ShopContext, before: Product, line: ParsedLine) -> LinePl
     if wanted != before:
         writes.append(update(PRODUCT, before, replace(wanted, updated_at=now, version=before.version + 1)))
     writes += add_stock(wanted, line.quantity, now, before)
-    return LinePlan(writes, "written" if writes else "unchanged", wanted.active_parts != before.active_parts)
+    return LinePlan(writes, "written" if writes else "unchanged", wanted.parts != before.parts)
 
 
 # read the progress of an import ---------------------------------------------------------------------------------------

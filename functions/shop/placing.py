@@ -187,7 +187,7 @@ def _write_order(
     resize moved stock while it was read. Raises BackorderUnconfirmed if pieces would be backordered, but `products` was
     not read consistently.
     """
-    split = {id for id, product in products.items() if product.active_part_count > 1}
+    split = {id for id, product in products.items() if product.parts > 1}
     for attempt in range(MAX_PLAN_ATTEMPTS):
         try:
             shop.table.write(

@@ -203,11 +203,16 @@ def _was_in_stock_before(event: ReceivedEvent, parts: Sequence[Stock]) -> bool:
     empty part. The product was sold out before if all parts together had none. `parts`: the parts as they are now.
     """
     before: int = event.data.available_before
-    return before + sum(_available_before(event, part) for part in parts if part.part != event.data.part) > 0
+    filled_again = next((part.added_at for part in parts if part.part == event.data.part), None)
+    others = (part for part in parts if part.part != event.data.part)
+    return before + sum(_available_before(event, part, filled_again) for part in others) > 0
 
 
-def _available_before(event: ReceivedEvent, part: Stock) -> int:
+def _available_before(event: ReceivedEvent, part: Stock, filled_again: str | None) -> int:
     """Return how many pieces another stock part had before the event, as far as the part shows it now.
+
+    `filled_again`: when pieces were last added to the event's part. If it is another time than the event's, the write
+    came after the event, although its clock may be slow.
 
     If the same write added pieces to both parts, the part has kept this number. If pieces were added to the part only
     before the event, it had at least the pieces that it has now: since then, it only sold some.
@@ -217,7 +222,8 @@ def _available_before(event: ReceivedEvent, part: Stock) -> int:
     """
     if part.added_at == event.data.added_at:
         return part.available_before
-    return part.available if part.added_at < event.data.added_at else min(0, part.available_before)
+    is_earlier = part.added_at < event.data.added_at and part.added_at != filled_again
+    return part.available if is_earlier else min(0, part.available_before)
 
 
 # campaigns: sending the mails about one event to all followers --------------------------------------------------------

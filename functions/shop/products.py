@@ -14,11 +14,11 @@ from functions.dynamodb.writes import Write, put_if_absent, update
 from functions.model.entities import DEFAULT_CATALOG, ROOT_CATEGORY, Product, Stock
 from functions.model.errors import AlreadyExists, InvalidInput, NotFound, UnknownCategory
 from functions.model.money import Currency
-from functions.model.patterns import CATEGORY_BY_PATH, PRODUCT_BY_ID, PRODUCTS_OF_CATEGORY, STOCK_OF_PRODUCT
-from functions.model.table import PRODUCT, stock_key
+from functions.model.patterns import CATEGORY_BY_PATH, PRODUCT_BY_ID, PRODUCTS_OF_CATEGORY
+from functions.model.table import PRODUCT
 from functions.shop.idempotency import IdempotentResult, run_idempotently
 from functions.shop.shop import Caller, ShopContext, retry_on_conflict
-from functions.shop.stock import StockLevels, add_to_part, get_stock_levels, write_off
+from functions.shop.stock import add_to_part, get_stock_levels, write_off
 from functions.shop.stock_parts import create_parts, spread_stock, with_part_count
 
 
@@ -80,7 +80,7 @@ def check_backorder_parts(product: Product) -> None:
     (backorders) while another part has pieces. The customers with backorders wait for these pieces, but new orders
     could take them.
     """
-    if product.backorder and product.active_part_count > 1:
+    if product.backorder and product.parts > 1:
         raise InvalidInput("backorder", "is possible only for products with one stock part")
 
 
@@ -111,17 +111,17 @@ def add_stock(product: Product, quantity: int, at: Instant, before: Product | No
     `at`: the time of the change. `before`: the stored product, if the same transaction changes the number of its stock
     items. New items are created.
     """
-    existing = (before or product).all_parts
+    existing = (before or product).parts_created
     shares = _split_evenly(product, quantity)
     yield from create_parts(product, before or product, shares, at)
     for part, share in shares.items():
-        if share and part in existing:
+        if share and part < existing:
             yield add_to_part(product.product_id, part, share, at, "received")
 
 
 def _split_evenly(product: Product, quantity: int) -> Mapping[int, int]:
-    share, rest = divmod(quantity, product.active_part_count)
-    return {part: share + (number < rest) for number, part in enumerate(product.active_parts)}
+    share, rest = divmod(quantity, product.parts)
+    return {part: share + (part < rest) for part in range(product.parts)}
 
 
 def update_product(
@@ -239,16 +239,5 @@ def list_products_in_category(
 def get_product_with_stock(shop: ShopContext, product_id: str) -> ProductWithStock:
     """Return a product with its stock. Anyone may call it. Raises NotFound if the product does not exist."""
     product = get_product(shop, product_id)
-    return ProductWithStock(product, StockLevels(get_stock_parts(shop, product)).available)
-
-
-def get_stock_parts(shop: ShopContext, product: Product) -> tuple[Stock, ...]:
-    """Return all stock parts of a product (the items that share its stock), by number (access pattern A11).
-
-    Sends one Query if all parts are in the product's partition. Otherwise sends one BatchGetItem for each 100 parts,
-    which costs one unit for each part.
-    """
-    if not product.separate_parts_created:
-        return shop.table.query(STOCK_OF_PRODUCT, product_id=product.product_id, limit=100).items
-    keys = [stock_key(product.product_id, part) for part in product.all_parts]
-    return tuple(sorted(shop.table.batch_get(keys, consistent=True), key=lambda part: part.part))
+    levels = get_stock_levels(shop, {product_id: product}, consistent=True)
+    return ProductWithStock(product, levels[product_id].available)

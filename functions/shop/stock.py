@@ -19,7 +19,7 @@ from functions.dynamodb.keys import Instant
 from functions.dynamodb.writes import Write, WriteConflict, add_with_minimum
 from functions.model.entities import Line, Order, Product, Stock, hash_to_bucket
 from functions.model.errors import NotFound, OutOfStock
-from functions.model.table import STOCK, stock_key, stock_row
+from functions.model.table import STOCK
 from functions.shop.shop import ShopContext
 
 MAX_STOCK_WRITES = 90
@@ -95,9 +95,8 @@ def leave_busy_part(order: Order, product: Product) -> Order:
     """
     line = order.lines[product.product_id]
     (busy,) = map(int, line.quantity_by_stock_part)
-    step = 1 + hash_to_bucket(order.order_id, product.active_part_count - 1)
-    number = (product.active_parts.index(busy) + step) % product.active_part_count
-    shares = {product.active_parts[number]: line.quantity}
+    step = 1 + hash_to_bucket(order.order_id, product.parts - 1)
+    shares = {(busy + step) % product.parts: line.quantity}
     return replace(order, lines={**order.lines, product.product_id: _with_shares(line, shares)})
 
 
@@ -137,7 +136,7 @@ def _first_part(order: Order, product: Product) -> int:
     Stock parts are the items that share a product's stock. The number comes from a hash of the order's id. So an order
     always gets the same part, and the orders are spread evenly over the active parts.
     """
-    return product.active_parts[hash_to_bucket(order.order_id, product.active_part_count)]
+    return hash_to_bucket(order.order_id, product.parts)
 
 
 def get_stock_levels(shop: ShopContext, products: Mapping[str, Product], *, consistent: bool) -> dict[str, StockLevels]:
@@ -146,7 +145,7 @@ def get_stock_levels(shop: ShopContext, products: Mapping[str, Product], *, cons
     All parts are read, also those that are not active any more: they may contain goods that were given back. One
     BatchGetItem is sent for each 100 stock parts.
     """
-    keys = [stock_key(id, part) for id, product in products.items() for part in product.all_parts]
+    keys = [STOCK.key(product_id=id, part=n) for id, product in products.items() for n in range(product.parts_created)]
     parts: dict[str, list[Stock]] = defaultdict(list)
     for part in shop.table.batch_get(keys, consistent=consistent):
         parts[part.product_id].append(part)
@@ -193,8 +192,8 @@ def reserve(order: Order, can_leave: Collection[str] = ()) -> Iterator[Write[Sto
         for part, quantity in line.quantity_by_stock_part.items():
             there = quantity - (line.backordered if part == "0" else 0)
             write = add_with_minimum(
-                stock_row(int(part)),
-                stock_key(id, int(part)),
+                STOCK,
+                STOCK.key(product_id=id, part=int(part)),
                 add={"available": -quantity},
                 at_least={"available": there} if there else {},
                 condition_error=lambda found: PartOutOfStock(),
@@ -242,8 +241,8 @@ def write_off(product_id: str, levels: StockLevels, quantity: int) -> Iterator[W
         raise WriteConflict(STOCK.type)
     for part, share in shares.items():
         yield add_with_minimum(
-            stock_row(part),
-            stock_key(product_id, part),
+            STOCK,
+            STOCK.key(product_id=product_id, part=part),
             add={"available": -share, "received": -share},
             at_least={"available": share},
             condition_error=lambda found: WriteConflict(STOCK.type),
@@ -260,8 +259,8 @@ def add_to_part(
     sold out (product_alerts.py).
     """
     return add_with_minimum(
-        stock_row(part),
-        stock_key(product_id, part),
+        STOCK,
+        STOCK.key(product_id=product_id, part=part),
         add=dict.fromkeys(["available", *([counter] if counter else [])], quantity),
         at_least={},
         condition_error=lambda found: NotFound("product"),

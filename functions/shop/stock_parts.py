@@ -8,17 +8,17 @@ Each transaction takes pieces from a part only if they are still there. So a res
 sold twice or lost, and the pieces in every part can be ordered. The same command again completes it.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from functions.dynamodb.errors import TableBusy
 from functions.dynamodb.keys import Instant
 from functions.dynamodb.writes import Write, add_with_minimum, put_if_absent
-from functions.model.entities import FIRST_SEPARATE_PART, Product, SeparateStock, Stock
+from functions.model.entities import Product, Stock
 from functions.model.errors import NotFound
 from functions.model.patterns import PRODUCT_BY_ID
-from functions.model.table import stock_key, stock_row
+from functions.model.table import STOCK
 from functions.shop.shop import ShopContext
 from functions.shop.stock import PartOutOfStock, add_to_part, get_stock_levels
 
@@ -41,15 +41,8 @@ class Move:
 
 
 def with_part_count(product: Product, count: int) -> Product:
-    """Return the product with `count` active stock parts. Nothing is written.
-
-    Part 0 and separate parts (stock parts in partitions of their own) become active. So parts that older code created
-    in the product's partition become inactive, and their goods are moved.
-    """
-    if count == 1 and product.active_parts == (0,):
-        return product
-    created = max(product.separate_parts_created or 0, count - 1)
-    return replace(product, separate_parts=count - 1, separate_parts_created=created)
+    """Return the product with `count` active stock parts. Nothing is written."""
+    return replace(product, parts=count, parts_created=max(count, product.parts_created))
 
 
 def create_parts(
@@ -60,20 +53,17 @@ def create_parts(
     `before`: the stored product, or None for a new product. `shares`: the received pieces by the number of the part.
     `at`: the time of the change.
     """
-    existing = before.all_parts if before else ()
-    for part in product.all_parts:
-        if part not in existing:
-            entity = SeparateStock if part >= FIRST_SEPARATE_PART else Stock
-            share = shares.get(part, 0)
-            made = entity(
-                product_id=product.product_id,
-                part=part,
-                available=share,
-                received=share,
-                created_at=at,
-                added_at=at,
-            )
-            yield put_if_absent(stock_row(part), made)
+    for part in range(before.parts_created if before else 0, product.parts_created):
+        share = shares.get(part, 0)
+        made = Stock(
+            product_id=product.product_id,
+            part=part,
+            available=share,
+            received=share,
+            created_at=at,
+            added_at=at,
+        )
+        yield put_if_absent(STOCK, made)
 
 
 def spread_stock(shop: ShopContext, product_id: str, wait: Callable[[], None] = lambda: None) -> None:
@@ -91,7 +81,7 @@ def spread_stock(shop: ShopContext, product_id: str, wait: Callable[[], None] = 
             raise NotFound("product")
         levels = get_stock_levels(shop, {product_id: product}, consistent=True)[product_id]
         missed = 0
-        for move in plan_moves(levels.by_part, product.active_parts):
+        for move in plan_moves(levels.by_part, product.parts):
             if shop.now() > end:
                 raise TableBusy
             wait()
@@ -103,17 +93,18 @@ def spread_stock(shop: ShopContext, product_id: str, wait: Callable[[], None] = 
             return
 
 
-def plan_moves(by_part: Mapping[int, int], active: Sequence[int]) -> list[Move]:
+def plan_moves(by_part: Mapping[int, int], active: int) -> list[Move]:
     """Return the moves after which the active stock parts have equal quantities, or differ by one, and all others none.
 
-    `by_part`: the available pieces in each part, below zero if pieces are owed (backorders). If all parts together owe
-    pieces, the first active part owes them after the moves. There are fewer moves than parts.
+    `by_part`: the available pieces in each part, below zero if pieces are owed (backorders). `active`: how many parts
+    are active, the first ones. If all parts together owe pieces, part 0 owes them after the moves. There are fewer
+    moves than parts.
     """
     total = sum(by_part.values())
-    fullest_first = sorted(active, key=lambda part: -by_part[part])
-    wanted = {part: total // len(active) + (n < total % len(active)) for n, part in enumerate(fullest_first)}
+    fullest_first = sorted(range(active), key=lambda part: -by_part[part])
+    wanted = {part: total // active + (n < total % active) for n, part in enumerate(fullest_first)}
     if total < 0:
-        wanted = {active[0]: total}
+        wanted = {0: total}
     surplus = {part: min(has, has - wanted.get(part, 0)) for part, has in by_part.items()}
     sources = [[part, extra] for part, extra in surplus.items() if extra > 0]
     moves = []
@@ -133,8 +124,8 @@ def plan_moves(by_part: Mapping[int, int], active: Sequence[int]) -> list[Move]:
 def _move_pieces(product_id: str, move: Move, at: Instant) -> Iterator[Write[Stock]]:
     """Yield the writes of one move. The first raises PartOutOfStock if the part has not enough pieces any more."""
     yield add_with_minimum(
-        stock_row(move.source),
-        stock_key(product_id, move.source),
+        STOCK,
+        STOCK.key(product_id=product_id, part=move.source),
         add={"available": -move.quantity, "moved": -move.quantity},
         at_least={"available": move.quantity},
         condition_error=lambda found: PartOutOfStock(),

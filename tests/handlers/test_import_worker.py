@@ -99,7 +99,7 @@ def test_an_import_creates_new_products_updates_existing_ones_and_adds_received_
     assert handle(*queued(harness)) == []
     assert counts(harness, import_id) == ("DONE", 2, 1, 0, 0)
     jug, mug = products.get_product(harness.shop, "jug"), products.get_product(harness.shop, "mug")
-    assert (jug.name, jug.price, jug.category, jug.active_part_count, jug.version) == ("JUG", 100, "/jugs/", 3, 1)
+    assert (jug.name, jug.price, jug.category, jug.parts, jug.version) == ("JUG", 100, "/jugs/", 3, 1)
     assert held(harness, "jug") == [(3, 3), (2, 2), (2, 2)]
     assert (mug.price, mug.backorder, mug.category, mug.version) == (1390, True, "/", 2)
     assert held(harness, "mug") == [(15, 15)]
@@ -118,7 +118,7 @@ def test_an_import_raises_and_lowers_the_number_of_stock_parts_and_spreads_the_s
     send(harness, line(1, "mug", 4, parts=1, name="Blue mug", price=1250))
     assert handle(*queued(harness)) == []
     assert sorted(available for available, _ in held(harness, "mug")) == [0, 0, 19]
-    assert products.get_product(harness.shop, "mug").active_part_count == 1
+    assert products.get_product(harness.shop, "mug").parts == 1
 
 
 def test_a_line_in_a_category_that_does_not_exist_is_rejected_with_its_field(harness: ShopHarness) -> None:

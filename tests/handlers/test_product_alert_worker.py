@@ -163,13 +163,19 @@ def buy_pots(harness: ShopHarness, key: str, pieces: int) -> str:
     return placing.place_order(harness.shop, PEOPLE[1], key, lines, HOME_ADDRESS, {}).order.order_id
 
 
-@pytest.mark.parametrize("later", ["nothing", "a receipt", "a sale", "a resize to more parts", "a resize to one part"])
+@pytest.mark.parametrize(
+    "later",
+    ["nothing", "a receipt", "a receipt by a slow clock", "a sale", "a resize to more parts", "a resize to one part"],
+)
 def test_a_receipt_of_a_sold_out_product_with_several_stock_parts_mails_its_followers(
     pot: ShopHarness, later: str
 ) -> None:
     receive(pot, "first", 9, "pot")
-    if later == "a receipt":
+    slow = timedelta(seconds=2 if "slow clock" in later else 0)
+    if "a receipt" in later:
+        pot.clock_offset -= slow
         receive(pot, "second", 12, "pot")
+        pot.clock_offset += slow
     elif later == "a sale":
         buy_pots(pot, "sale", 8)
     elif "resize" in later:

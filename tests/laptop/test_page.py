@@ -422,7 +422,7 @@ MUG = {"product_id": "mug"}
         ("A9", {"arguments": MUG, "limit": "5"}, "limit"),
         ("A9", {"arguments": MUG, "limit": 1.5}, "limit"),
         ("A9", {"arguments": MUG, "cursor": ""}, "cursor"),
-        ("A9", {"arguments": MUG, "cursor": "STOCK#000"}, "cursor"),
+        ("A9", {"arguments": MUG, "cursor": "RATING"}, "cursor"),
         ("A9", {"arguments": MUG, "cursor": "REVIEW#\u0000"}, "cursor"),
         ("A9", {"arguments": MUG, "cursor": "REVIEW#\ud800"}, "cursor"),
         ("A12b", {"arguments": {"order_id": "o1"}, "cursor": "\u0000"}, "cursor"),

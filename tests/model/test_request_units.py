@@ -64,7 +64,6 @@ def asked_for() -> Iterator[tuple[Row[Any], Any]]:
         yield t.FOLLOW, replace(FOLLOW, customer_id=f"c{n}")
         yield t.FOLLOW, replace(FOLLOW, product_id=f"mug-{n}")
         yield t.IMPORT_PART, replace(SAMPLES[t.IMPORT_PART], part=n)
-        yield t.STOCK, replace(SAMPLES[t.STOCK], part=n)
         yield t.REDEMPTION_POOL, replace(SAMPLES[t.REDEMPTION_POOL], part=10 + n)
         yield t.ENTRY, replace(ENTRY, version=50_000 + n)
         yield t.ACCOUNT, replace(ACCOUNT, account_id=f"z{n}")
@@ -166,7 +165,6 @@ CALLS: dict[Get[Any] | Query[Any], Call] = {
     p.REVIEWS_OF_CUSTOMER: Call(asked={"limit": 20, **RANGE}),
     p.FOLLOWS_OF_CUSTOMER: Call(asked={"limit": 7}),
     p.FOLLOWERS_OF_PRODUCT: Call(asked={"limit": 7}),
-    p.STOCK_OF_PRODUCT: Call(asked={}),
     p.ORDER_ITEM_COLLECTION: Call(asked={"limit": 8}),
     p.ORDERS_BY_STATUS_NEWEST_FIRST: Call(asked={"limit": 5, **RANGE}),
     p.ORDERS_BY_STATUS_OLDEST_FIRST: Call(asked={"limit": 5, **RANGE}),

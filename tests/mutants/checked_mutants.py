@@ -48,7 +48,6 @@ from functions.shop import (
     payments,
     placing,
     product_alerts,
-    products,
     refund_processing,
     refunds,
     reviews,
@@ -256,12 +255,7 @@ CHECKED_MUTANTS = (
     ),
     CheckedMutant(
         "a sum reads only the active parts",
-        edit_code(stock.get_stock_levels, ("in product.all_parts", "in product.active_parts")),
-        test_stock_parts.test_pieces_that_come_back_to_a_part_that_is_not_active_any_more_are_shown_and_sold,
-    ),
-    CheckedMutant(
-        "the stock of a product is that of its active parts",
-        edit_code(products.get_stock_parts, ("in product.all_parts", "in product.active_parts")),
+        edit_code(stock.get_stock_levels, ("product.parts_created", "product.parts")),
         test_stock_parts.test_pieces_that_come_back_to_a_part_that_is_not_active_any_more_are_shown_and_sold,
     ),
     CheckedMutant(

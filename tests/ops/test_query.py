@@ -259,9 +259,9 @@ def test_the_path_of_a_category_may_lack_its_last_slash(run: Run, pattern: str) 
 
 def test_known_sort_key_fields_narrow_the_query(table: Table, run: Run) -> None:
     for part in (0, 1):
-        put(table, t.STOCK, replace(SAMPLES[t.STOCK], product_id="mug", part=part))
-    lines = run("A11", "--arg", "product_id=mug", "--arg", "part=1")
-    assert "   :low                    'STOCK#001'" in lines
+        put(table, t.REDEMPTION_POOL, replace(SAMPLES[t.REDEMPTION_POOL], code="SPRING", part=part))
+    lines = run("C4", "--arg", "code=SPRING", "--arg", "part=1")
+    assert "   :low                    'REDEMPTIONS#001'" in lines
     assert lines[-2] == "1 read, 1 shown"
 
 
@@ -348,7 +348,7 @@ def test_without_a_pattern_all_are_listed_with_their_questions_and_arguments(
             "the cursor does not belong to this query: reviews of a product, newest first",
         ),
         (
-            "A9 --arg product_id=mug --cursor STOCK#000",
+            "A9 --arg product_id=mug --cursor RATING",
             "the cursor does not belong to this query: reviews of a product, newest first",
         ),
         ("A12b --arg order_id=o1 --cursor=", "the cursor does not belong to this query: order with all its items"),

@@ -1,7 +1,4 @@
-"""Stock that older code split into parts in the product's partition.
-
-Where an order takes its goods from, and that each part has its own back.
-"""
+"""From which stock parts of a product an order takes its goods, and that each part has its own back."""
 
 from dataclasses import replace
 
@@ -18,7 +15,6 @@ from functions.shop.shop import ShopContext
 from tests.support.actors import (
     ANN,
     available_by_part,
-    create_older_product,
     create_stocked_product,
     get_order,
     get_stock,
@@ -35,7 +31,7 @@ def taken(order: Order, product_id: str = "vase") -> dict[str, int]:
 def test_an_order_starts_at_the_same_part_every_time_and_takes_all_from_it_if_it_can(
     shop: ShopContext, wire: WireTap
 ) -> None:
-    create_older_product(shop, "vase", 40, parts=4)
+    create_stocked_product(shop, "vase", 40, parts=4)
     wire.clear()
     order = place(shop, vase=10)
     assert wire.operations == ["BatchGetItem", "TransactWriteItems"]
@@ -45,13 +41,13 @@ def test_an_order_starts_at_the_same_part_every_time_and_takes_all_from_it_if_it
 
 
 def test_orders_spread_over_the_parts(shop: ShopContext) -> None:
-    create_older_product(shop, "vase", 400, parts=4)
+    create_stocked_product(shop, "vase", 400, parts=4)
     started = {next(iter(taken(place(shop, f"k{n}", vase=1)))) for n in range(20)}
     assert started == {"0", "1", "2", "3"}
 
 
 def test_an_order_spans_parts_when_one_does_not_hold_enough(shop: ShopContext, wire: WireTap) -> None:
-    create_older_product(shop, "vase", 40, parts=4)
+    create_stocked_product(shop, "vase", 40, parts=4)
     wire.clear()
     order = place(shop, vase=25)
     assert wire.operations == ["BatchGetItem", "TransactWriteItems", "BatchGetItem", "TransactWriteItems"]
@@ -75,7 +71,7 @@ def test_an_order_spans_parts_when_one_does_not_hold_enough(shop: ShopContext, w
 def test_an_order_takes_from_as_few_parts_as_it_can(
     shop: ShopContext, held: list[int], wanted: int, expected: dict[str, int]
 ) -> None:
-    create_older_product(shop, "vase", 0, parts=4)
+    create_stocked_product(shop, "vase", 0, parts=4)
     for part, available_now in zip(get_stock(shop, "vase"), held, strict=True):
         shop.table.write(update(t.STOCK, part, replace(part, available=available_now, version=2)))
     key = next(f"k{n}" for n in range(99) if hash_to_bucket(derive_order_id(shop, "ann", f"k{n}"), 4) == 0)
@@ -93,7 +89,7 @@ def test_goods_in_more_parts_than_one_transaction_takes_are_not_ordered_at_once(
 
 
 def test_every_last_one_of_all_parts_can_be_ordered_and_no_more(shop: ShopContext) -> None:
-    create_older_product(shop, "vase", 10, parts=4)
+    create_stocked_product(shop, "vase", 10, parts=4)
     quantities = [place(shop, f"k{number}", vase=3).lines["vase"].quantity for number in range(3)]
     assert sum(quantities) == 9
     with pytest.raises(OutOfStock) as refusal:
@@ -109,7 +105,7 @@ def test_every_last_one_of_all_parts_can_be_ordered_and_no_more(shop: ShopContex
 def test_returned_stock_goes_to_the_part_with_the_most_taken_pieces(
     shop: ShopContext, taken_from: dict[str, int], back_to: int
 ) -> None:
-    create_older_product(shop, "vase", 0, parts=4)
+    create_stocked_product(shop, "vase", 0, parts=4)
     order = place(shop, mug=2)
     line = Line(name="Vase", price=1, quantity=9, taken=taken_from)
     order = replace(order, lines={**order.lines, "vase": line})

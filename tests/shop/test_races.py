@@ -27,7 +27,6 @@ from tests.support.actors import (
     STAFF,
     advance_to_status,
     available_by_part,
-    create_older_product,
     create_stocked_product,
     get_order,
     get_stock,
@@ -103,7 +102,7 @@ def test_an_order_whose_goods_leave_a_part_meanwhile_takes_them_from_another(
 def test_pieces_that_change_parts_faster_than_the_retries_end_as_busy(
     shop: ShopContext, rival: ShopContext, wire: WireTap
 ) -> None:
-    create_older_product(shop, "vase", 10, parts=2)
+    create_stocked_product(shop, "vase", 10, parts=2)
     first = hash_to_bucket(derive_order_id(shop, ANN.id, "k"), 2)
 
     def move_all_to(part: int) -> None:

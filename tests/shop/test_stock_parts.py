@@ -10,9 +10,8 @@ import pytest
 from functions.dynamodb.errors import TableBusy
 from functions.dynamodb.writes import add_with_minimum
 from functions.model import table as t
-from functions.model.entities import Order, SeparateStock, Stock, hash_to_bucket
+from functions.model.entities import Order, Stock, hash_to_bucket
 from functions.model.errors import InvalidInput, NotFound, OutOfStock
-from functions.model.table import stock_key, stock_row
 from functions.shop import cancellation, products
 from functions.shop.placing import derive_order_id
 from functions.shop.shop import ShopContext
@@ -22,7 +21,6 @@ from tests.support.actors import (
     BOB,
     STAFF,
     available_by_part,
-    create_older_product,
     create_stocked_product,
     get_order,
     get_stock,
@@ -52,11 +50,10 @@ def total(shop: ShopContext) -> int:
 
 def set_available(shop: ShopContext, part: int, change: int) -> None:
     """Add pieces to a stock part, as an order that gives them back."""
-    row: Any = stock_row(part)
     shop.table.write(
         add_with_minimum(
-            row,
-            stock_key("vase", part),
+            t.STOCK,
+            t.STOCK.key(product_id="vase", part=part),
             add={"available": change},
             at_least={},
             condition_error=lambda found: NotFound("product"),
@@ -65,13 +62,12 @@ def set_available(shop: ShopContext, part: int, change: int) -> None:
 
 
 # raise and lower ------------------------------------------------------------------------------------------------------
-def test_parts_beyond_the_first_are_in_partitions_of_their_own(shop: ShopContext) -> None:
+def test_each_part_is_in_a_partition_of_its_own(shop: ShopContext) -> None:
     create_stocked_product(shop, "vase", 6, parts=3)
-    first, *others = get_stock(shop, "vase")
-    assert t.STOCK.key_of(first) == {"PK": {"S": "PRODUCT#vase"}, "SK": {"S": "STOCK#000"}}
-    assert [t.SEPARATE_STOCK.key_of(part)["PK"]["S"] for part in others if isinstance(part, SeparateStock)] == [
-        "STOCK#vase#100",
-        "STOCK#vase#101",
+    assert [t.STOCK.key_of(part)["PK"]["S"] for part in get_stock(shop, "vase")] == [
+        "STOCK#vase#000",
+        "STOCK#vase#001",
+        "STOCK#vase#002",
     ]
 
 
@@ -80,14 +76,14 @@ def test_a_raised_number_spreads_the_goods_and_a_lowered_one_collects_them(shop:
     resize(shop, 20)
     assert sorted(available_by_part(shop, "vase")) == [2] * 19 + [3]
     resize(shop, 3)
-    assert set(filled(shop)) == {0, 100, 101}
+    assert set(filled(shop)) == {0, 1, 2}
     assert sorted(filled(shop).values()) == [13, 14, 14]
     resize(shop, 1)
     assert filled(shop) == {0: 41}
     assert len(get_stock(shop, "vase")) == 20, "a part is never deleted"
     resize(shop, 4)
-    assert set(filled(shop)) == {0, 100, 101, 102}
-    assert products.get_product(shop, "vase").separate_parts_created == 19
+    assert set(filled(shop)) == {0, 1, 2, 3}
+    assert products.get_product(shop, "vase").parts_created == 20
 
 
 def test_the_same_number_again_writes_nothing(shop: ShopContext, wire: WireTap) -> None:
@@ -102,25 +98,15 @@ def test_one_part_stays_as_it_was(shop: ShopContext, wire: WireTap) -> None:
     wire.clear()
     resize(shop, 1, "mug")
     assert set(wire.operations) == {"GetItem", "BatchGetItem"}
-    image = t.PRODUCT.encode(products.get_product(shop, "mug"))
-    assert not {"separate_parts", "separate_parts_created"} & image.keys()
     assert "moved" not in t.STOCK.encode(get_stock(shop, "mug")[0])
-
-
-def test_the_parts_of_an_older_product_are_moved_to_partitions_of_their_own(shop: ShopContext) -> None:
-    create_older_product(shop, "vase", 40, parts=4)
-    resize(shop, 4)
-    assert filled(shop) == {0: 10, 100: 10, 101: 10, 102: 10}
-    resize(shop, 1)
-    assert filled(shop) == {0: 40}
 
 
 def test_the_largest_number_of_parts_is_made_and_drained_within_the_time_limit(
     shop: ShopContext, wire: WireTap
 ) -> None:
-    create_older_product(shop, "vase", 400, parts=20)
+    create_stocked_product(shop, "vase", 400)
     resize(shop, 90)
-    assert (len(get_stock(shop, "vase")), total(shop)) == (109, 400)
+    assert (len(get_stock(shop, "vase")), total(shop)) == (90, 400)
     products.receive_stock(shop, STAFF, "more", "vase", 500)
     wire.clear()
     resize(shop, 1)
@@ -145,18 +131,18 @@ def test_a_resize_that_takes_too_long_ends_as_busy_and_is_completed_by_the_next(
 @pytest.mark.parametrize(
     ("held", "active", "after"),
     [
-        ({0: 9, 100: 0, 101: 0}, [0, 100, 101], {0: 3, 100: 3, 101: 3}),
-        ({0: 3, 100: 4, 101: 3}, [0, 100, 101], {0: 3, 100: 4, 101: 3}),
-        ({0: 0, 1: 5, 2: 5}, [0], {0: 10, 1: 0, 2: 0}),
-        ({0: -5, 100: 3}, [0], {0: -2, 100: 0}),
-        ({0: -5, 100: 9, 101: 2}, [0, 100], {0: 3, 100: 3, 101: 0}),
-        ({0: -5, 100: 0}, [0, 100], {0: -5, 100: 0}),
-        ({0: 0, 100: 0}, [0, 100], {0: 0, 100: 0}),
+        ({0: 9, 1: 0, 2: 0}, 3, {0: 3, 1: 3, 2: 3}),
+        ({0: 3, 1: 4, 2: 3}, 3, {0: 3, 1: 4, 2: 3}),
+        ({0: 0, 1: 5, 2: 5}, 1, {0: 10, 1: 0, 2: 0}),
+        ({0: -5, 1: 3}, 1, {0: -2, 1: 0}),
+        ({0: -5, 1: 9, 2: 2}, 2, {0: 3, 1: 3, 2: 0}),
+        ({0: -5, 1: 0}, 2, {0: -5, 1: 0}),
+        ({0: 0, 1: 0}, 2, {0: 0, 1: 0}),
     ],
     ids=str,
 )
 def test_moves_make_the_active_parts_equal_and_take_nothing_that_is_not_there(
-    held: dict[int, int], active: list[int], after: dict[int, int]
+    held: dict[int, int], active: int, after: dict[int, int]
 ) -> None:
     result = dict(held)
     for move in plan_moves(held, active):
@@ -173,7 +159,7 @@ def test_two_buyers_of_the_last_piece_while_it_is_moved_and_one_has_it(
 ) -> None:
     create_stocked_product(shop, "vase", 1, parts=before)
     set_available(shop, 0, -1)
-    set_available(shop, 101 if before > 1 else 0, 1)  # so that the only piece has to be moved when it is lowered
+    set_available(shop, 2 if before > 1 else 0, 1)  # so that the only piece has to be moved when it is lowered
 
     def buy() -> None:
         place_order_as(rival, ANN, "one", vase=1)
@@ -193,7 +179,7 @@ def test_a_piece_that_is_moved_between_two_reads_is_not_out_of_stock(
 ) -> None:
     """One read of the stock sees the source of a move after it and the target before it."""
     create_stocked_product(shop, "vase", 0, parts=3)
-    set_available(shop, 101, 1)
+    set_available(shop, 2, 1)
     seen: list[Any] = []
 
     def torn(keys: Any, *, consistent: bool = False) -> list[Any]:
@@ -271,9 +257,9 @@ def test_backorders_need_one_active_part_and_count_goods_that_came_back_to_other
         resize(shop, 2)
     assert place(shop, "owed", vase=4).lines["vase"].backordered == 4
     cancellation.cancel_order(shop, ANN, order.order_id)
-    assert {part.part: part.available for part in get_stock(shop, "vase")} == {0: 6, 100: 10}
+    assert {part.part: part.available for part in get_stock(shop, "vase")} == {0: 6, 1: 10}
     late = place(shop, "late", vase=18)
-    assert (late.lines["vase"].backordered, dict(late.lines["vase"].quantity_by_stock_part)) == (2, {"100": 10, "0": 8})
+    assert (late.lines["vase"].backordered, dict(late.lines["vase"].quantity_by_stock_part)) == (2, {"1": 10, "0": 8})
     assert sum(available_by_part(shop, "vase")) == -2
     assert get_order(shop, late.order_id) == late
 

@@ -177,7 +177,7 @@ def stock_adds_up(world: Simulation, ledger: Ledger) -> Iterator[str]:
                 taken.subtract(one.restocked)
     told = world.traffic.known
     for product in PRODUCTS:
-        parts = [p for p in world.table.of_type("Stock", "SeparateStock") if p["product_id"]["S"] == product]
+        parts = [p for p in world.table.of_type("Stock") if p["product_id"]["S"] == product]
         available = sum(int(part["available"]["N"]) for part in parts)
         received = sum(int(part["received"]["N"]) for part in parts)
         ledger.count_premise(taken[product])
@@ -211,7 +211,7 @@ def imports_add_up(world: Simulation, ledger: Ledger) -> Iterator[str]:
         if now < since + IMPORT_DAYS * DAY and reports.get(import_id) != (right, wrong):
             yield f"import {import_id} has {right} right and {wrong} wrong lines, and reports {reports.get(import_id)}"
     for product in IMPORTED:
-        stock = [p for p in world.table.of_type("Stock", "SeparateStock") if p["product_id"]["S"] == product]
+        stock = [p for p in world.table.of_type("Stock") if p["product_id"]["S"] == product]
         received = sum(int(part["received"]["N"]) for part in stock)
         if not told.received[product] <= received <= told.received[product] + told.maybe_received[product]:
             yield f"{product}: {told.received[product]} came with files, and {received} are in the books"
@@ -822,12 +822,8 @@ def _stock_around(world: Simulation, change: Change) -> tuple[int, Mapping[float
     Stock parts are the items that share a product's stock. The second value has the pieces after each change of a part,
     by its time in epoch seconds. The first of these changes is the given one.
     """
-    partition = f"PRODUCT#{change.item.product_id}"
-    parts = {
-        key: versions
-        for key, versions in world.table.history.items()
-        if key[0].startswith(f"STOCK#{change.item.product_id}#") or (key[0] == partition and key[1][:6] == "STOCK#")
-    }
+    prefix = f"STOCK#{change.item.product_id}#"
+    parts = {key: versions for key, versions in world.table.history.items() if key[0].startswith(prefix)}
     pieces: dict[Any, int] = {}
     totals: dict[float, int] = {}
     written = [(at, key, image) for key, versions in parts.items() for at, image in versions if image is not None]
@@ -1182,7 +1178,7 @@ class WriteChecks:
         if new is None:
             return
         kind, place = new["type"]["S"], f"{new['PK']['S']}/{new['SK']['S']}"
-        is_stock = kind in ("Stock", "SeparateStock")
+        is_stock = kind == "Stock"
         self.checked["stock"] += is_stock or kind in ("Account", REDEMPTION_POOL.type)
         if is_stock and int(new["available"]["N"]) < 0 and new["product_id"]["S"] != BACKORDERED:
             self.violations["stock"].append(f"{place} has {new['available']['N']}")

@@ -505,7 +505,7 @@ MUTANTS = (
         patch_attribute(product_alerts, "_was_in_stock_before", s.compare_stock_now),
         1,
         "followers_told_once",
-        first_seed=7,
+        first_seed=2,
     ),
     # The next bugs concern the S3 archive of closed orders, and the restore from the archive.
     Mutant(

@@ -8,14 +8,13 @@ from threading import Barrier
 from typing import Any, TypeVar
 
 from functions.dynamodb.errors import TableBusy
-from functions.dynamodb.writes import put_if_absent, replace_with, update
+from functions.dynamodb.writes import replace_with, update
 from functions.model import changes
 from functions.model.entities import (
     DEFAULT_CATALOG,
     Address,
     ArchivedOrder,
     Order,
-    Product,
     Stock,
     TimelineEntry,
     ancestor_paths,
@@ -23,7 +22,7 @@ from functions.model.entities import (
 from functions.model.errors import AlreadyExists, CommandRejected
 from functions.model.patterns import PAYMENT_BY_ID, PAYMENT_CLAIM_BY_ID
 from functions.model.states import apply_order_command
-from functions.model.table import ARCHIVED_ORDER, ORDER, PRODUCT, STOCK
+from functions.model.table import ARCHIVED_ORDER, ORDER
 from functions.model.timelines import append_entry
 from functions.shop import (
     cancellation,
@@ -42,6 +41,7 @@ from functions.shop.fulfilment import fulfil_order
 from functions.shop.idempotency import IdempotentResult
 from functions.shop.placing import PlacedOrder, RequestedLine
 from functions.shop.shop import Caller, ShopContext
+from functions.shop.stock import get_stock_levels
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -77,23 +77,6 @@ def create_stocked_product(
     if "category" in more:
         ensure_category(shop, more["category"], more.get("catalog", DEFAULT_CATALOG))
     products.create_product(shop, STAFF, product_id, f"Blue {product_id}", price, currency, parts, **more)
-    if available:
-        products.receive_stock(shop, STAFF, f"first {product_id}", product_id, available)
-
-
-def create_older_product(shop: ShopContext, product_id: str, available: int, parts: int) -> None:
-    """Create a product as older code did: all its stock parts are in the product's partition."""
-    now = shop.now_instant()
-    product = Product(
-        product_id=product_id, name="Vase", price=PRICE, currency="EUR", parts=parts, created_at=now, updated_at=now
-    )
-    shop.table.write(
-        put_if_absent(PRODUCT, product),
-        *(
-            put_if_absent(STOCK, Stock(product_id=product_id, part=part, available=0, received=0, created_at=now))
-            for part in range(parts)
-        ),
-    )
     if available:
         products.receive_stock(shop, STAFF, f"first {product_id}", product_id, available)
 
@@ -306,7 +289,8 @@ def get_order(shop: ShopContext, order_id: str) -> Order:
 
 def get_stock(shop: ShopContext, product_id: str) -> tuple[Stock, ...]:
     """Return all Stock items of a product, by the number of the part."""
-    return products.get_stock_parts(shop, products.get_product(shop, product_id))
+    levels = get_stock_levels(shop, {product_id: products.get_product(shop, product_id)}, consistent=True)
+    return tuple(sorted(levels[product_id].parts, key=lambda part: part.part))
 
 
 def available_by_part(shop: ShopContext, product_id: str = "mug") -> list[int]:

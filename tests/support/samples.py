@@ -111,8 +111,7 @@ _SAMPLES: dict[Row[Any], Any] = {
         product_id="mug", name="Mug", price=1250, currency="EUR", category="/kitchen/", created_at=AT, updated_at=AT
     ),
     t.CATEGORY: e.Category(catalog="main", path="/kitchen/mugs/", name="Mugs", created_at=AT, updated_at=AT),
-    t.STOCK: e.Stock(product_id="mug", part=7, available=5, received=9, created_at=AT),
-    t.SEPARATE_STOCK: e.SeparateStock(product_id="mug", part=107, available=5, received=9, moved=3, created_at=AT),
+    t.STOCK: e.Stock(product_id="mug", part=7, available=5, received=9, moved=3, created_at=AT),
     t.IMPORT: e.Import(import_id="i1", count=3, parts=1, created_at=AT, ttl=TTL),
     t.IMPORT_PART: e.ImportPart(
         import_id="i1",

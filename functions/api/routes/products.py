@@ -4,7 +4,7 @@ from typing import Annotated, Self
 
 from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.openapi.params import Query
-from pydantic import AliasChoices, ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from functions.api.http.context import ANONYMOUS, SignedIn, shop
 from functions.api.http.fields import (
@@ -120,7 +120,7 @@ class ProductAnswer(ResponseModel):
     discontinued: bool
     category: str
     catalog: str
-    parts: Annotated[int, Field(validation_alias=AliasChoices("active_part_count", "parts"))]
+    parts: int
     created_at: str
     updated_at: str
     version: int

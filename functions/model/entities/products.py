@@ -6,11 +6,6 @@ from functions.model.money import Currency
 
 ROOT_CATEGORY = "/"
 """The path of the top category. The path of a category starts and ends with a slash, for example /kitchen/mugs/."""
-FIRST_SEPARATE_PART = 100
-"""The number of the first stock part that is in a partition of its own. Lower numbers are in the product's partition.
-
-Stock parts are the items that share a product's stock.
-"""
 DEFAULT_CATALOG = "main"
 """The catalogue that is used if a product or category names none. Each catalogue has its own tree of categories."""
 
@@ -30,13 +25,9 @@ class Product:
     """A product for sale, in one category of one catalogue.
 
     A product's stock is split over one or more items, the stock parts. A product that sells very fast has more than
-    one, so that no item is written too often. Part 0 is in the product's partition. Parts that older code created are
-    there, too. All other parts are in partitions of their own: they are separate parts.
-
-    New orders and receipts use the active parts. Goods that are given back go to the part from which they were taken,
-    even if it is not active any more. `parts`: how many parts are in the product's partition. `separate_parts`: how
-    many separate parts are active beside part 0; None if all `parts` in the product's partition are active, and no
-    others. `separate_parts_created`: how many separate parts were ever created; they are never deleted.
+    one, so that no item is written too often. `parts`: how many are active, the first ones. New orders and receipts use
+    the active parts. Goods that are given back go to the part from which they were taken, even if it is not active any
+    more. `parts_created`: how many parts were ever created; they are never deleted.
 
     `backorder`: whether the product can be ordered when out of stock. If so, only part 0 is active, and its available
     quantity may be negative until more stock arrives. `discontinued`: whether the product is not sold any more. It is
@@ -50,11 +41,10 @@ class Product:
     created_at: Instant
     updated_at: Instant
     parts: int = 1
+    parts_created: int = 1
     backorder: bool = False
     category: str = ROOT_CATEGORY
     catalog: str = DEFAULT_CATALOG
-    separate_parts: int | None = None
-    separate_parts_created: int | None = None
     discontinued: bool = False
     version: int = 1
 
@@ -65,23 +55,6 @@ class Product:
         None if the product is discontinued. The product is then not in the index.
         """
         return None if self.discontinued else self.category
-
-    @property
-    def active_parts(self) -> tuple[int, ...]:
-        """The numbers of the stock parts from which new orders take goods first, and which receipts fill."""
-        if self.separate_parts is None:
-            return tuple(range(self.parts))
-        return (0, *range(FIRST_SEPARATE_PART, FIRST_SEPARATE_PART + self.separate_parts))
-
-    @property
-    def active_part_count(self) -> int:
-        return len(self.active_parts)
-
-    @property
-    def all_parts(self) -> tuple[int, ...]:
-        """The numbers of all stock parts that were ever created. Each may contain goods."""
-        end = FIRST_SEPARATE_PART + (self.separate_parts_created or 0)
-        return (*range(self.parts), *range(FIRST_SEPARATE_PART, end))
 
 
 @entity
@@ -125,11 +98,6 @@ class Stock:
     available_before: int = 0
     moved: int | None = None
     version: int = 1
-
-
-@entity
-class SeparateStock(Stock):
-    """A stock part in a partition of its own. Its number is FIRST_SEPARATE_PART or higher."""
 
 
 @entity

@@ -5,7 +5,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 
 from tests.simulation.oracle.arithmetic import BACKORDERED
-from tests.simulation.oracle.books import Books, Item
+from tests.simulation.oracle.books import Books
 from tests.simulation.oracle.observations import ObservedRequest
 
 
@@ -38,10 +38,10 @@ def each_stock_item_adds_up(books: Books) -> Iterator[str]:
             line = order.item["lines"][product]
             taken = line["taken"] or {"0": line["quantity"]}
             held.update({(product, int(part)): pieces for part, pieces in taken.items()})
-            books.count_premise("an order took pieces from a stock item of its own partition", max(map(int, taken)) > 0)
+            books.count_premise("an order took pieces from another stock item than part 0", max(map(int, taken)) > 0)
             held[product, int(max(taken, key=lambda part: taken[part]))] -= back[product]
     moved: Counter[str] = Counter()
-    for item in _stock_items(books):
+    for item in books.of_type("Stock"):
         moved[item["product_id"]] += item["moved"]
         books.count_premise("pieces were moved from one stock item to another", item["moved"] > 0)
         has = item["received"] + item["moved"] - held[item["product_id"], item["part"]]
@@ -83,7 +83,7 @@ def _imported(books: Books) -> Iterator[tuple[tuple[str, int], ObservedRequest]]
 
 def nothing_is_sold_that_is_not_there(books: Books) -> Iterator[str]:
     """Check that the available pieces were never below 0, except of the product that can be ordered without stock."""
-    for versions in [*books.versions_of("Stock"), *books.versions_of("SeparateStock")]:
+    for versions in books.versions_of("Stock"):
         product, lowest = versions[0][1]["product_id"], min(item["available"] for _, item in versions)
         if product == BACKORDERED:
             books.count_premise("a product was ordered without stock", lowest < 0)
@@ -93,12 +93,8 @@ def nothing_is_sold_that_is_not_there(books: Books) -> Iterator[str]:
             books.count_premise("a stock item was sold out")
 
 
-def _stock_items(books: Books) -> list[Item]:
-    return books.of_type("Stock", "SeparateStock")
-
-
 def _sum_stock(books: Books, name: str) -> Mapping[str, int]:
     found: dict[str, int] = defaultdict(int)
-    for item in _stock_items(books):
+    for item in books.of_type("Stock"):
         found[item["product_id"]] += item[name]
     return found
