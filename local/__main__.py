@@ -140,7 +140,7 @@ def use_running_shop(shop: RunningShop, arguments: argparse.Namespace) -> None:
             else:
                 load_test.run_load_test(shop, arguments.orders, arguments.clients, arguments.rate)
         case "fill":
-            fill.seed_shop(shop, arguments.orders, arguments.seed)
+            fill.fill_shop(shop, arguments.orders, arguments.seed)
         case "token":
             print(users.get_access_token(shop.aws, shop.stack, arguments.name))
         case "advance":

@@ -1,4 +1,4 @@
-// One entry of the activity log, for the timeline and for the live log of the stream.
+// One entry of the journal, for the timeline and for the live log of the stream.
 
 import { bytes, duration, fineTime, units } from "./format.js";
 import { chip, el, facts, orderLink, timeOf } from "./ui.js";

@@ -215,7 +215,7 @@ function activityCard() {
   const state = el("span", null, chip("Connecting …", "waiting"));
   const nothing = empty("No activity yet", "Place a sample order above, or break something.");
   const head = el("div", { class: "card-head" }, el("h2", null, "Activity"), state);
-  const region = el("div", { class: "scroll tall", tabindex: "0", role: "region", "aria-label": "The newest 50 entries of the activity log" }, nothing, list);
+  const region = el("div", { class: "scroll tall", tabindex: "0", role: "region", "aria-label": "The newest 50 entries of the journal" }, nothing, list);
   return {
     element: el("section", { class: "card", "aria-label": "Activity" }, head, region),
     onState: (open) => state.replaceChildren(open ? chip("Live", "good") : chip("Reconnecting …", "waiting")),

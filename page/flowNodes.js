@@ -1,4 +1,4 @@
-// What the nodes of the flow are doing: their states, what the activity log says about them, and the panel of a node.
+// What the nodes of the flow are doing: their states, what the journal says about them, and the panel of a node.
 
 import { get } from "./api.js";
 import { entryItem } from "./entries.js";
@@ -14,7 +14,7 @@ const PROCESS_NODES = { dynamodb: "table", aws: "api" };
 const BREAKING = new Set(["fail", "twice", "kill"]);
 const ENTRIES_SHOWN = 8;
 
-/** The node of an entry of the activity log. */
+/** The node of an entry of the journal. */
 export function nodeOf({ kind, reader, reaction, node, process }) {
   if (reader ?? reaction ?? node) return reader ?? reaction ?? node;
   if (process) return PROCESS_NODES[process];
@@ -22,7 +22,7 @@ export function nodeOf({ kind, reader, reaction, node, process }) {
 }
 
 /**
- * Follows the entries of the activity log: the newest of each node, failures that are not over, and recoveries. A
+ * Follows the entries of the journal: the newest of each node, failures that are not over, and recoveries. A
  * recovery is measured from the first failure of a record or message until its success.
  */
 export class Activity {

@@ -1,4 +1,4 @@
-// The timeline of an order without an activity log: from the order's own log, at each refresh.
+// The timeline of an order without a journal: from the order's own log, at each refresh.
 
 import { button, el, empty, stateChip, timeOf } from "./ui.js";
 

@@ -1,4 +1,4 @@
-// New entries of the activity log, live: a stream that reconnects, passed on in small batches.
+// New entries of the journal, live: a stream that reconnects, passed on in small batches.
 // A hidden tab holds no stream: a browser allows six connections to an address, for all its tabs together.
 
 const BATCH_MS = 120;

@@ -12,7 +12,7 @@ import { button, chip, copyable, el, facts, failure, loading, row, stateChip, ta
 
 const MOST_PAGES = 5;
 
-/** What happened to the order: on a laptop from the activity log, live; elsewhere from the order's own log, at each refresh. */
+/** What happened to the order: on a laptop from the journal, live; elsewhere from the order's own log, at each refresh. */
 const COURSES = [
   { laptop: true, title: "Trace", open: trace },
   { laptop: false, title: "Timeline", open: history },

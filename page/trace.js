@@ -174,7 +174,7 @@ class Trace {
 
   #draw() {
     if (!this.#chapters.length) {
-      this.body.replaceChildren(empty("No activity yet", "New activity of this order appears here automatically. The activity log keeps only the newest entries."));
+      this.body.replaceChildren(empty("No activity yet", "New activity of this order appears here automatically. The journal keeps only the newest entries."));
     } else if (this.#view === "JSON") {
       this.body.replaceChildren(el("pre", { class: "card", tabindex: "0", "aria-label": "The trace as JSON" }, JSON.stringify(this.#chapters, null, 2)));
     } else if (this.#view === "List") {

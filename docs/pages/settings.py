@@ -140,7 +140,7 @@ the web ACL in front of the API. CloudFront sends a secret with each request, an
 Step 1 needs `cdk bootstrap` for us-east-1. If the account already has a firewall, skip step 1. Our firewall allows
 2,000 requests from an address in five minutes, without the provider's webhooks, which are signed and throttled. If a
 warehouse sends more than two requests a second from one address, add its network to `rate_limit_exempt_networks`. To
-rotate the secret, see [its runbook](runbooks/rotate-secrets.md#the-fronts-secret).
+rotate the secret, see [its runbook](runbooks/rotate-secrets.md#the-origin-secret).
 """
     yield "## The page"
     yield """

@@ -40,7 +40,7 @@ def list_best_sellers(shop: ShopContext, season: str, limit: int, after: str | N
     return shop.table.query(BEST_SELLERS_BY_SEASON, season=season, limit=limit, after=after)
 
 
-def list_best_sellers_with_units(
+def list_best_sellers_with_pieces(
     shop: ShopContext, caller: Caller, season: str, limit: int, after: str | None
 ) -> QueryPage[BestSeller]:
     """Return the best-selling products of a month with the pieces sold, best first (access pattern A23).
@@ -62,7 +62,7 @@ def list_pieces_of_product(
     return shop.table.query(PIECES_OF_PRODUCT_AND_SEASON, product_id=product_id, limit=limit, after=after)
 
 
-def list_metric_points(
+def list_sales_minutes(
     shop: ShopContext, caller: Caller, since: str, until: str, limit: int, after: str | None
 ) -> QueryPage[MinuteSales]:
     """Return the sales per minute and currency, oldest first (access pattern A24).

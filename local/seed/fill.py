@@ -48,7 +48,7 @@ class ShopNotEmpty(Exception):
         super().__init__("The shop is not empty: stop it with Ctrl-C")
 
 
-def seed_shop(shop: RunningShop, orders: int, seed: int) -> Counter[str]:
+def fill_shop(shop: RunningShop, orders: int, seed: int) -> Counter[str]:
     """Fill the shop with `orders` orders of the last years, print what it has, and return it.
 
     The same seed makes the same items in the same shop on the same day, because all times are counted back from the

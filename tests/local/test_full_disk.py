@@ -47,7 +47,7 @@ def test_an_order_is_answered_with_503_and_the_reason(tmp_path: Path, set_free: 
     assert json.loads(body["body"])["detail"] == find_full_disk(tmp_path)
 
 
-def test_the_activity_log_names_a_full_disk_once_and_its_end(tmp_path: Path, set_free: SetFree) -> None:
+def test_the_journal_names_a_full_disk_once_and_its_end(tmp_path: Path, set_free: SetFree) -> None:
     printed: list[str] = []
     journal = Journal(tmp_path / "journal.sqlite", lambda entry: printed.append(entry["text"]))
     monitor = BacklogMonitor(list, dict, journal, tmp_path / "backlog.json")

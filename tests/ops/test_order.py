@@ -106,7 +106,7 @@ def test_the_timeline_has_changes_writes_and_effects_of_every_kind_in_order(
         assert any(part in line for line in lines), (part, lines)
 
 
-def test_the_local_activity_log_is_merged_into_the_timeline(
+def test_the_journal_is_merged_into_the_timeline(
     harness: ShopHarness,
     order_id: str,
     tmp_path: Path,

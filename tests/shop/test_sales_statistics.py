@@ -22,7 +22,7 @@ def all_points(shop: ShopContext, limit: int, since: str = "", until: str = "") 
     found: list[MinuteSales] = []
     after = None
     while True:
-        page = sales_statistics.list_metric_points(shop, STAFF, since, until, limit, after)
+        page = sales_statistics.list_sales_minutes(shop, STAFF, since, until, limit, after)
         assert len(page.items) <= limit
         found += page.items
         if (after := page.after) is None:
@@ -45,7 +45,7 @@ def test_best_sellers_come_best_first_from_all_shards_page_after_page(shop: Shop
     found: list[tuple[str, int]] = []
     after = None
     while True:
-        page = sales_statistics.list_best_sellers_with_units(shop, STAFF, SEASON, 7, after)
+        page = sales_statistics.list_best_sellers_with_pieces(shop, STAFF, SEASON, 7, after)
         found += [(one.product_id, one.pieces) for one in page.items]
         if (after := page.after) is None:
             break
@@ -116,8 +116,8 @@ def test_expired_points_that_still_exist_are_ignored(shop: ShopContext, limit: i
 def test_figures_are_for_staff(shop: ShopContext) -> None:
     for caller in (ANN, WAREHOUSE):
         with pytest.raises(NotAllowed):
-            sales_statistics.list_best_sellers_with_units(shop, caller, SEASON, 10, None)
+            sales_statistics.list_best_sellers_with_pieces(shop, caller, SEASON, 10, None)
         with pytest.raises(NotAllowed):
             sales_statistics.list_pieces_of_product(shop, caller, "mug", 10, None)
         with pytest.raises(NotAllowed):
-            sales_statistics.list_metric_points(shop, caller, "", "", 10, None)
+            sales_statistics.list_sales_minutes(shop, caller, "", "", 10, None)

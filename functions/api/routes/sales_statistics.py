@@ -60,14 +60,14 @@ def best_sellers(season: Season = None, limit: Limit = 10, cursor: Cursor = None
 
 
 @router.get("/insight/best-sellers", openapi_extensions=problem_responses(NotAllowed))
-def best_sellers_with_units(
+def best_sellers_with_pieces(
     caller: SignedIn, season: Season = None, limit: Limit = 10, cursor: Cursor = None
 ) -> Listed[PiecesAnswer]:
     """List the best sellers of a month with the number of pieces sold, best first. For staff."""
     month = season or season_of(shop().now_instant())
     return paginate(
         ListRequest(caller, BEST_SELLERS_BY_SEASON, (month,), cursor),
-        lambda after: sales_statistics.list_best_sellers_with_units(shop(), caller, month, limit, after),
+        lambda after: sales_statistics.list_best_sellers_with_pieces(shop(), caller, month, limit, after),
         PiecesAnswer.of,
     )
 
@@ -95,6 +95,6 @@ def metrics(
     low, high = check_time_range(since, until)
     return paginate(
         ListRequest(caller, SALES_BY_MINUTE, (low, high), cursor),
-        lambda after: sales_statistics.list_metric_points(shop(), caller, low, high, limit, after),
+        lambda after: sales_statistics.list_sales_minutes(shop(), caller, low, high, limit, after),
         PointAnswer.of,
     )
