@@ -94,12 +94,13 @@ extending: installed ## run all checks and tests after each extension of docs/ex
 bench: installed build/bench/.installed ## benchmark against a conventional implementation and a lower bound; ARGS="--only decode", ARGS=--write
 	$(python) -m bench $(ARGS)
 
-check: installed ## run the checks: lint, format, types, import contracts, and forgotten declarations
+check: installed ## run the checks: lint, format, types, import contracts, words, and forgotten declarations
 	$(python) -m ruff check .
 	$(python) -m ruff format --check .
 	$(python) -m mypy
 	$(python) .venv/bin/lint-imports --no-cache
 	$(python) -m functions.model.declarations
+	$(python) -m docs.glossary_check
 	$(python) -m tests.support.omissions
 	@$(if $(findstring i,$(firstword -$(MAKEFLAGS))),,echo "All checks passed.")
 

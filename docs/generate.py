@@ -8,7 +8,19 @@ import sys
 from pathlib import Path
 
 from docs import promises
-from docs.pages import commands, cost, events, model, patterns, permissions, personal_data, settings, states, table
+from docs.pages import (
+    commands,
+    cost,
+    events,
+    glossary,
+    model,
+    patterns,
+    permissions,
+    personal_data,
+    settings,
+    states,
+    table,
+)
 from local.up import synthesize_template
 
 DOCS = Path(__file__).parent
@@ -24,6 +36,7 @@ def render_pages() -> dict[str, str]:
         "access-patterns.md": patterns.render_page(),
         "personal-data.md": personal_data.render_page(),
         "events.md": events.render_page(),
+        "glossary.md": glossary.render_page(),
         "settings.md": settings.render_page(),
         "states.md": states.render_page(),
         "items.json": promises.render_items(),

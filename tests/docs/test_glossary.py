@@ -1,0 +1,81 @@
+"""Names and sentences use the words of docs/glossary.toml; a planted name that it does not use is reported."""
+
+from pathlib import Path
+
+import pytest
+
+from docs.glossary_check import PROJECT, SCOPES, find_misuses, list_names, load, normalize
+
+GLOSSARY = load()
+PLANTED = [
+    ("identifier", "functions/shop/orders.py", "def put_if_outside() -> None: ..."),
+    ("identifier", "functions/model/orders.py", "class ShopMetricShards: ..."),
+    ("setting", "stacks/stage.py", "class Stage:\n    shift: str"),
+    ("setting", "stages/prod.toml", "\npage = 'shop'"),
+    ("metric", "functions/model/metrics.py", '\nMetricDefinition("LapseLag")'),
+    ("metric", "stacks/alarm_definitions.py", "\nAlarm(name=f'lapse-backlog-{level}')"),
+    ("command", "Makefile", "\nimport: installed"),
+    ("command", "ops/commands/replay.py", "\nparser.add_argument('--from-archive')"),
+    ("command", "local/__main__.py", "\ncommands.add_parser('seed')"),
+    ("HTTP", "functions/api/routes/orders.py", "class OrderAnswer:\n    queue: str"),
+    ("HTTP", "functions/api/routes/sales.py", "router.get('/insight/metrics')"),
+    ("heading", "docs/runbooks/parking.md", "\n## The fronts' secrets"),
+    ("message", "ops/sweep.py", "\nraise UsageError(f'{x} given-up batch')"),
+    ("message", "local/journal.py", "\nlog.warning('activity_log')"),
+]
+"""For each place of a scope: a file whose last line has a name that is not used."""
+ORDINARY = [
+    ("functions/shop/orders.py", "class {}_: ..."),
+    ("stacks/stage.py", "class Stage:\n    {}_seconds: int"),
+    ("functions/model/metrics.py", 'MetricDefinition("{}")'),
+    ("Makefile", "show-{}: installed"),
+    ("functions/api/routes/orders.py", 'router.get("/{}")'),
+    ("docs/{}.md", "# The {}"),
+    ("ops/sweep.py", 'log.info("{}")'),
+]
+
+
+def misuses(folder: Path, path: str, text: str) -> list[str]:
+    (folder / path).parent.mkdir(parents=True, exist_ok=True)
+    (folder / path).write_text(text, encoding="utf-8")
+    return list(find_misuses(list_names(folder), GLOSSARY))
+
+
+@pytest.mark.parametrize(("scope", "path", "text"), PLANTED)
+def test_a_name_that_is_not_used_is_reported_with_file_and_line(
+    tmp_path: Path, scope: str, path: str, text: str
+) -> None:
+    (found,) = misuses(tmp_path, path, text)
+    assert found.startswith(f"{path}:{len(text.splitlines())}: the {scope} ")
+
+
+@pytest.mark.parametrize(("path", "text"), ORDINARY)
+def test_an_ordinary_word_alone_is_not_reported(tmp_path: Path, path: str, text: str) -> None:
+    assert [found for word in GLOSSARY.ordinary for found in misuses(tmp_path, path, text.format(word))] == []
+
+
+def test_the_glossary_contradicts_nothing() -> None:
+    words = [word.word for word in GLOSSARY.words]
+    assert len(words) == len(set(words))
+    for word in GLOSSARY.words:
+        assert word.meaning.endswith((".", ".)"))
+        assert word.not_used.keys() <= set(SCOPES)
+        for scope, names in word.not_used.items():
+            forbidden = [normalize(scope, name) for name in names]
+            own = [normalize(scope, text) for each in GLOSSARY.words for text in (each.word, each.meaning)]
+            assert [name for name in forbidden for text in own if name in text] == []
+            assert not {name.strip() for name in forbidden} & {normalize("", it).strip() for it in GLOSSARY.ordinary}
+
+
+def test_every_folder_and_every_lambda_of_the_glossary_is_there() -> None:
+    assert [folder for folder in GLOSSARY.folders if not (PROJECT / folder).is_dir()] == []
+    assert set(GLOSSARY.lambdas) == {path.stem for path in (PROJECT / "functions/handlers").glob("[a-z]*.py")}
+
+
+def test_each_exception_has_a_reason_and_is_needed() -> None:
+    assert len(GLOSSARY.exceptions) <= 10
+    assert list(find_misuses(list_names(), GLOSSARY)) == []
+    for one in GLOSSARY.exceptions:
+        assert one["reason"]
+        others = [each for each in GLOSSARY.exceptions if each != one]
+        assert list(find_misuses(list_names(), GLOSSARY._replace(exceptions=others)))
