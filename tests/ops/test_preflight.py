@@ -31,7 +31,7 @@ ABSENT = ("ValidationError", f"Stack with id {STACK} does not exist")
 
 @pytest.fixture(scope="module")
 def prod() -> SynthesizedTemplate:
-    settings = {"stage": "prod", "alarm_address": ON_CALL, "sender": SENDER, "page": "mug-shop"}
+    settings = {"stage": "prod", "alarm_address": ON_CALL, "sender": SENDER, "sign_in_prefix": "mug-shop"}
     return synthesize(STACK, **settings)
 
 
