@@ -102,7 +102,7 @@ ORDER_STORAGE: Mapping[str, Stored] = {
     "Notification": Stored(1_580, days=retention.NOTIFICATION_DAYS),
     "Activity": Stored(1_730, 2_230, days=retention.ACTIVITY_DAYS),
     "Contribution": Stored(390, days=30 + retention.SEASON_OPEN_DAYS),
-    "SalesMinute": Stored(160, days=retention.METRIC_DAYS),
+    "SalesMinute": Stored(170, days=retention.METRIC_DAYS),
 }
 """The items of a delivered order, by type. Without items that many orders share: totals of products, invoice series."""
 # fmt: on
