@@ -1,6 +1,6 @@
-"""Benchmarks against a conventional implementation and a lower bound: `make bench`."""
+"""Benchmarks against a conventional implementation ("the usual shop", bench/usual) and a lower bound: `make bench`."""
 
 from pathlib import Path
 
 COMPARED = Path(__file__).parents[1] / "build" / "bench"
-"""Where the packages are that are only compared with."""
+"""The folder with the packages of bench/requirements.txt. Only the benchmarks import them."""

@@ -1,6 +1,6 @@
-"""Measure ours beside the usual way and the floor, in one run: `make bench`.
+"""Measure our shop, the usual shop and the lower bound in one run: `make bench`.
 
-Nothing else should run on the machine meanwhile. Sections take their turns on one local engine.
+Run nothing else on the machine during the measurement. All sections use one local engine, one after the other.
 """
 
 import argparse
@@ -23,16 +23,15 @@ SECTIONS = {
     "growth": "growth",
     "size": "what is deployed",
 }
-"""The titles of the measurements, by the module that makes them."""
+"""The titles of the sections, by the module of bench that measures each."""
 
 
 def main() -> None:
-    """Print each section when it is finished, and then each aim. `--write` also writes docs/performance.md, with all
-    sections only."""
+    """Measure and print each section, then each aim. With `--write`, also write docs/performance.md."""
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
     parser.add_argument("--only", nargs="+", choices=SECTIONS, default=list(SECTIONS), help="measure only these")
-    parser.add_argument("--write", action="store_true", help="write docs/performance.md, too; needs all of them")
-    parser.add_argument("--million", action="store_true", help="let the table grow to a million items; takes minutes")
+    parser.add_argument("--write", action="store_true", help="also write docs/performance.md; needs all sections")
+    parser.add_argument("--million", action="store_true", help="measure growth up to a million items; takes minutes")
     wanted = parser.parse_args()
     if wanted.million:
         growth.SIZES.append(growth.MILLION)
@@ -49,7 +48,7 @@ def main() -> None:
             print(report.render_text(measured[-1], time.monotonic() - began), flush=True)
     if wanted.write:
         report.PAGE.write_text(report.render_page(measured), encoding="utf-8")
-        print(f"Written: {report.PAGE.name}. Next: look at the difference.")
+        print(f"Written: {report.PAGE.name}. Next: review it with git diff.")
     print(f"\n{report.render_aims(measured)}\nAll took {time.monotonic() - started:.0f} s.")
 
 

@@ -1,19 +1,20 @@
-"""Cold start: the time from the start of a process to its first answer from DynamoDB, as Lambda starts one.
+"""Measure cold starts: the time from the start of a process to its first answer from DynamoDB.
 
-A bare interpreter runs Lambda's runtime client on our bundle, trimmed and compiled as deployed, but for this machine.
-The time ends with the first answer of DynamoDB (`event_publisher`: of the bus). The usual way starts from its
-installed, compiled packages, with one module for each function. AWS's samples also use Powertools' Tracer: it has rows
-of its own.
+Python runs Lambda's runtime interface client on our bundle, which is trimmed and compiled as for Lambda, but for this
+machine. The time ends with the first answer of DynamoDB (`event_publisher`: of the bus). The usual shop starts from
+installed and compiled packages, with one module for each function. AWS's samples also use Powertools' Tracer, which has
+rows of its own.
 
-- Our API imports a module of routes at its first request, so each kind of request has its own start. The row `api` is
-  the slowest of those that take longest to import (`python -m bench.route_imports`). The usual way imports all routes,
-  so each row shows its POST /orders.
+- Our API imports a module of routes when the first request needs it, so the start depends on the route. We measure a
+  route of each of the slowest modules (`python -m bench.route_imports`). The row `api` is the slowest of them. The
+  usual shop imports all routes at once, so each row compares with its POST /orders.
 - "Processor" is the processor time until the answer.
 - "At ... MB" simulates the share of a processor that Lambda gives a function: 58 % at 1,024 MB (the API), 29 % at 512
-  MB (the readers), all of it at 1,769 MB. The process is stopped (SIGSTOP) after its share of each 20 ms. "From its
-  event on" stops it only after the first event: Lambda may give more during the import, but AWS does not promise it.
-- The floor reads one item with http.client. "boto3 alone" reads it with boto3's client from our bundle: the bound for
-  our stream functions. The bound for the API is pydantic and Powertools' resolver, which both ways use.
+  MB (the readers), all of it at 1,769 MB. The bench stops the process (SIGSTOP) after its share of each 20 ms. In rows
+  "from its event on" it does so only after the first event. Lambda may give a function more processor time during the
+  import, but AWS does not promise it.
+- The floor reads one item with http.client. "boto3 alone" reads it with boto3's client from our bundle: a lower bound
+  for our stream functions. The API cannot start faster than pydantic and Powertools' resolver, which both shops use.
 """
 
 import compileall
@@ -53,11 +54,11 @@ from tests.support.http_client import Token
 ROUNDS, THROTTLED_ROUNDS = 9, 5
 PATIENCE_SECONDS = 30
 MAX_SECONDS = 900
-"""The longest timeout of a Lambda. Functions start no work near the end of their time, which is not to happen here."""
+"""Lambda's maximum timeout. Functions stop before their deadline, so a shorter one could change the measurement."""
 
 
 def accept_all_entries(body: bytes) -> Any:
-    """The bus's answer that takes all entries of a request."""
+    """Return the answer of the bus that accepts all entries of a request."""
     return {"FailedEntryCount": 0, "Entries": [{"EventId": "1"} for _ in json.loads(body)["Entries"]]}
 
 
@@ -76,10 +77,10 @@ CANNED: Mapping[str, Callable[[bytes], Any]] = {
         "UserAttributes": [{"Name": name, "Value": value} for name, value in COGNITO_USER.items()],
     },
 }
-"""The responses of services other than DynamoDB; {} for all else."""
+"""The answers of the other services, by X-Amz-Target. All other targets get {}."""
 MAX_RATIOS = {"api": 0.75, "copies_reader": 0.60, "event_publisher": 0.60}
 MEMORY_MB = {"api": 1024, "copies_reader": 512, "event_publisher": 512}
-"""The functions that are throttled, too, with the memory they are deployed with."""
+"""The functions that are also measured with a share of a processor, with their deployed memory in MB."""
 WHOLE_PROCESSOR_MB = 1769
 PERIOD_SECONDS, LOOK_SECONDS = 0.02, 0.0005
 NOUNS = (
@@ -89,10 +90,10 @@ NOUNS = (
     "POST /orders/{order_id}/refunds",
     "POST /orders/{order_id}/returns",
 )
-"""A request to each of the modules of routes that take longest to import (`python -m bench.route_imports`)."""
+"""A route of each module of routes that is slow to import (`python -m bench.route_imports`)."""
 REGISTERING = "POST /customers"
 MODULES = {lambda_name(path.stem): path.stem for path in HANDLERS.glob("*.py")}
-"""The module with a function's handler, by the function's name."""
+"""The handler module of each of our functions, by the function's name."""
 USUAL = {
     "api": "api",
     "copies_reader": "copies",
@@ -101,7 +102,7 @@ USUAL = {
     "order_notification": "notifications",
     "archive": "archive",
 }
-"""The usual way's functions, by ours that do the same."""
+"""The module of bench.usual with the same task, by the name of our function."""
 TRACED = {"api": "traced_api", "copies_reader": "traced"}
 SCHEDULED = ("order_deadlines", "customer_erasure", "backlog_metrics")
 Event = Mapping[str, Any]
@@ -109,7 +110,7 @@ Event = Mapping[str, Any]
 
 @dataclass
 class StartAttempt:
-    """The state of one start: the event that waits for it, the time of its first answer, and its failure."""
+    """The state of one cold start: its event, the time of its first answer, and its failure."""
 
     pending_event: dict[str, Any] | None
     handed: threading.Event = field(default_factory=threading.Event)
@@ -118,21 +119,22 @@ class StartAttempt:
     failure: str = ""
 
     def record_answer(self) -> None:
-        """It has an answer by now, its first or another."""
+        """Record the time of the first answer. Later answers change nothing."""
         if not self.answered.is_set():
             self.answered_at = time.perf_counter()
             self.answered.set()
 
     def record_failure(self, why: bytes) -> None:
-        """Record a failed start. A start that has its measurement already is valid: the idempotency of the conventional
-        implementation rejects work that an earlier start has done."""
+        """Record that the start failed, unless it had an answer before.
+
+        After its answer the usual shop may fail, because its idempotency rejects work of an earlier start."""
         if not self.answered.is_set():
             self.failure = why.decode(errors="replace")
             self.answered.set()
 
 
 class FakeAwsHandler(BaseHTTPRequestHandler):
-    """Lambda's runtime API, and AWS behind one address: DynamoDB is the engine, the rest is canned."""
+    """Lambda's runtime API and AWS at one address. The engine answers requests to DynamoDB, CANNED all others."""
 
     protocol_version = "HTTP/1.1"
     engine: ClassVar[tuple[str, int]]
@@ -140,14 +142,14 @@ class FakeAwsHandler(BaseHTTPRequestHandler):
 
     def setup(self) -> None:
         super().setup()
-        self.started = FakeAwsHandler.current  # who is killed meanwhile says nothing of the next one
+        self.started = FakeAwsHandler.current  # requests of a killed process must not count for the next start
 
     def do_GET(self) -> None:
         if "/runtime/invocation/next" not in self.path:
             return self._answer(b"<ListBucketResult></ListBucketResult>")
         given, self.started.pending_event = self.started.pending_event, None
         self.started.handed.set()
-        if given is None:  # one event is all there is: it is killed meanwhile
+        if given is None:  # there is only one event; the process is killed while it waits for the next
             time.sleep(PATIENCE_SECONDS)
             return None
         deadline = str(int((time.time() + MAX_SECONDS) * 1000))
@@ -177,8 +179,8 @@ class FakeAwsHandler(BaseHTTPRequestHandler):
         return None
 
     def _forward(self, body: bytes, headers: dict[str, str]) -> None:
-        """Forward the request to the engine. A rejection by the engine fails the start, unless an earlier start has
-        done the work already."""
+        """Forward the request to the engine, and return its answer. An error fails the start, except for a failed
+        condition: an earlier start has done the same work."""
         forwarded = http.client.HTTPConnection(*FakeAwsHandler.engine)
         forwarded.request("POST", "/", body, headers)
         answer = forwarded.getresponse()
@@ -190,7 +192,7 @@ class FakeAwsHandler(BaseHTTPRequestHandler):
             self.started.record_answer()
         self._answer(content, status=answer.status)
 
-    do_PUT = do_POST  # noqa: N815  as the server calls it
+    do_PUT = do_POST  # noqa: N815  http.server requires this name
 
     def _answer(self, body: bytes, headers: Mapping[str, str] | None = None, status: int = HTTPStatus.OK) -> None:
         self.send_response(status)
@@ -204,21 +206,21 @@ class FakeAwsHandler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_: Any) -> None:
-        """Says nothing."""
+        """Log nothing."""
 
 
 class RuntimeApiServer(ThreadingHTTPServer):
-    """Answers the processes that still live."""
+    """Serves FakeAwsHandler, and ignores connections that a killed process closed."""
 
     daemon_threads = True
 
     def handle_error(self, *_: Any) -> None:
-        """A process that was killed in the meantime takes no answer."""
+        """Ignore the error: the process was killed before it read the answer."""
 
 
 @dataclass
 class MeasuredFunction:
-    """A function to start: its name, its handler as Lambda gets it, the place of its packages, and its events."""
+    """A function whose cold start is measured. `handler`: as in Lambda. `path`: folders of its packages."""
 
     name: str
     handler: str
@@ -229,9 +231,9 @@ class MeasuredFunction:
     processor_seconds: list[float] = field(default_factory=list)
 
     def start(self, port: int, share: float = 1, since_event: bool = False) -> None:
-        """Start it once, and note how long it took until it had its answer. Raises RuntimeError where it had none.
+        """Start the function once in a new process, and record its times. Raises RuntimeError if it gets no answer.
 
-        `share`: the share of a processor that it gets; if `since_event`, only when it has its event.
+        `port`: of the fake AWS. `share`: of a processor; with `since_event`, only after the function got its event.
         """
         started = FakeAwsHandler.current = StartAttempt(dict(self.event))
         address = f"127.0.0.1:{port}"
@@ -265,25 +267,25 @@ class MeasuredFunction:
 
     @property
     def took(self) -> Spread:
-        """Milliseconds of all starts but the first, which may have found nothing in the machine's memory."""
+        """The milliseconds of all starts but the first, which may read files that are not cached in memory yet."""
         return spread(self.seconds[1:]).scaled(1000)
 
     @property
     def ran(self) -> Spread:
-        """The milliseconds of the processor, of the same starts."""
+        """The processor time of the same starts in milliseconds."""
         return spread(self.processor_seconds[1:]).scaled(1000)
 
 
 def processor_seconds(process: "subprocess.Popen[bytes]") -> float:
-    """How long another process has run, by its processor's clock as clock_getcpuclockid(3) makes it on Linux."""
+    """Return the processor time of another process. Linux has a clock for each: see clock_getcpuclockid(3)."""
     return time.clock_gettime((~process.pid << 3) | 2)
 
 
 def throttle(process: "subprocess.Popen[bytes]", share: float, done: threading.Event) -> None:
-    """Let a process have this share of a processor until something is done, as the kernel's quota does for Lambda.
+    """Limit a process to a share of a processor until `done`, as the kernel does in Lambda.
 
-    When it has used its quota of a period it is stopped until it has a whole quota again. What it did not use by then
-    is lost; what it used too much is taken off.
+    The process has a quota for each PERIOD_SECONDS. When the quota is used up, the process is stopped until it has a
+    whole quota again. An unused quota expires, and time beyond the quota counts for the next period.
     """
     quota, began = share * PERIOD_SECONDS, time.perf_counter()
     left, at, used, stopped = quota, began, processor_seconds(process), False
@@ -298,7 +300,7 @@ def throttle(process: "subprocess.Popen[bytes]", share: float, done: threading.E
 
 @contextmanager
 def runtime(engine: Engine) -> Iterator[int]:
-    """A runtime API and AWS in front of the engine; its port."""
+    """Serve the runtime API and AWS, with the engine as DynamoDB. Yields the port."""
     FakeAwsHandler.engine = ("127.0.0.1", engine.port)
     server = RuntimeApiServer(("127.0.0.1", 0), FakeAwsHandler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -307,7 +309,7 @@ def runtime(engine: Engine) -> Iterator[int]:
 
 
 def figures(engine: Engine) -> list[Figure]:
-    """Milliseconds to the first answer, per function."""
+    """Return the milliseconds to the first answer of each function."""
     with ExitStack() as stack:
         _, queues = stack.enter_context(pair.open_surroundings(engine))
         usual = stack.enter_context(pair.open_usual_shop(engine, queues))
@@ -344,12 +346,12 @@ def figures(engine: Engine) -> list[Figure]:
     rows += [row(f"`{name}`", name, way) for name, way in sorted(mine.items()) if name != "api"]
     rows += [Figure(f"`{name}`: processor", "ms", mine[name].ran, theirs[name].ran, bare.ran) for name in MEMORY_MB]
     rows += throttled
-    rows += [Figure(f"`{name}`, the usual way with Tracer", "ms", usual=took(way)) for name, way in traced.items()]
+    rows += [Figure(f"`{name}`, the usual shop with Tracer", "ms", usual=took(way)) for name, way in traced.items()]
     return [*rows, Figure("boto3 alone", "ms", floor=took(alone))]
 
 
 def _throttled(port: int, mine: Mapping[str, MeasuredFunction], theirs: Mapping[str, MeasuredFunction]) -> list[Figure]:
-    """The starts of some functions with their share of a processor: from the start, and from the event on."""
+    """Return the starts with a share of a processor: of the whole start, and of the time after the event."""
     ways = {
         (name, since_event): tuple(replace(way, seconds=[], processor_seconds=[]) for way in (mine[name], theirs[name]))
         for since_event in (False, True)
@@ -385,7 +387,7 @@ def _usual_function(name: str, handed: Event) -> MeasuredFunction:
 
 
 def _usual_events(shop: UsualShop) -> dict[str, Event]:
-    """Return the events for the conventional functions: an order's whole life. The API places another order."""
+    """Return an event for each function of the usual shop, from the life of an order; for the API, a new order."""
     handed: dict[str, Event] = {}
     shop.open("ann", ["mug"])
     order_id = shop.place("ann", "key-1", {"mug": 1})
@@ -402,8 +404,8 @@ def _usual_events(shop: UsualShop) -> dict[str, Event]:
 
 
 def _our_events(shop: OurShop) -> dict[str, Event]:
-    """Return the events for our functions: two orders, one of them cancelled, a followed product that is back in stock,
-    an import, and a renamed customer; and the time, for functions that read it."""
+    """Return an event for each of our functions. Two orders (one is cancelled), a followed product that is back in
+    stock, an import and a renamed customer cause them. Scheduled functions get the time."""
     harness, handed = shop.harness, dict[str, Event]()
     harness.open_shop(available=pair.PLENTY)
     order_id, other = harness.place_order("one", mug=2), harness.place_order("two", pot=1)
@@ -429,7 +431,7 @@ def _our_events(shop: OurShop) -> dict[str, Event]:
 
 
 def _requests(shop: OurShop) -> dict[str, Event]:
-    """Return a valid request of each of NOUNS, about an order that is delivered."""
+    """Return a valid request to each measured route, for a delivered order."""
     order_id = shop.harness.place_order("three", mug=1)
     shop.harness.pay_order(order_id, "evt_3", "pi_3")
     pair.deliver_all(shop)
@@ -447,7 +449,7 @@ def _requests(shop: OurShop) -> dict[str, Event]:
 
 
 def _keep_first_event(handed: dict[str, Event], name: str, batch: list[Any]) -> None:
-    """The first that each function is handed; of the archive, the order that has ended."""
+    """Store the first batch of each function; for the archive, the first with an expired order."""
     records = [it for it in batch if "OrderExpired" in it["body"]] if name == "archive" else batch
     if records:
         handed.setdefault(name, {"Records": records})

@@ -1,12 +1,12 @@
-"""Decoding: images and records of the stream, per image and per record.
+"""Measure how long it takes to decode an image and a record of the stream.
 
-The item is an order of five lines as Lambda delivers it; a MODIFY has it before and after its payment. The usual way
-applies boto3's TypeDeserializer to every attribute of every image. Ours compares the encoded images first: it decodes
-the lines of a MODIFY only when code reads them, and equal lines once. `event_publisher` never reads them,
-`copies_reader` always does ("and its lines"). A change also has an id, a name and a time, which the usual way does not
-compute.
+The item is an order of five lines as Lambda delivers it. A MODIFY record has it before and after its payment. The usual
+shop applies boto3's TypeDeserializer to every attribute of every image. Our shop compares the encoded images first: it
+decodes the lines of a MODIFY only when code reads them, and equal lines only once. `event_publisher` never reads the
+lines, `copies_reader` always does (the rows "and its lines"). Our shop also computes the id, name and time of the
+change; the usual shop does not.
 
-The rows "from its text" are bounded by `json.loads`, which both ways use. Their floor parses the text with orjson.
+In the rows "from its text", both shops need most of the time for `json.loads`. Their floor parses the text with orjson.
 """
 
 import importlib
@@ -33,8 +33,8 @@ Way = Callable[[], object]
 _deserialize = TypeDeserializer().deserialize
 
 
-def figures(engine: Engine) -> list[Figure]:  # noqa: ARG001  the same for all sections
-    """Microseconds per image, per change and per record."""
+def figures(engine: Engine) -> list[Figure]:  # noqa: ARG001  every section gets it
+    """Return the microseconds to decode an image, a change and a record."""
     loads = _orjson_loads()
     placed, paid = images()
     inserted, modified = record("INSERT", None, placed), record("MODIFY", placed, paid)
@@ -81,13 +81,13 @@ def figures(engine: Engine) -> list[Figure]:  # noqa: ARG001  the same for all s
 
 
 def _microseconds(ways: Mapping[str, Way]) -> dict[str, Spread]:
-    """Of the processor: nothing here waits."""
+    """Return the processor time of a call in microseconds. Decoding waits for nothing, so this is the elapsed time."""
     took = side_by_side(ways, rounds=ROUNDS, times=TIMES, clock=time.process_time)
     return {name: it.scaled(1e6) for name, it in took.items()}
 
 
 def deserialize(*images: Any) -> list[dict[str, Any]]:
-    """The usual way's: every attribute of each."""
+    """Decode every attribute of images, as the usual shop does."""
     return [{name: _deserialize(value) for name, value in image.items()} for image in images]
 
 
@@ -97,7 +97,7 @@ def deserialize_record(record: Any) -> list[dict[str, Any]]:
 
 
 def read_lazily(before: Any, after: Any) -> tuple[Order, Order]:
-    """Ours, of an order that changed."""
+    """Decode the images of a changed order as our shop does: lines only when they are read."""
     is_now = ORDER.decode_lazy(after, None)
     return ORDER.decode_lazy(before, is_now), is_now
 
@@ -122,7 +122,7 @@ def _orjson_loads() -> Callable[[str], object]:
 
 
 def images() -> tuple[Any, Any]:
-    """Return the images of an order of five lines as it was placed and as it is paid; two separate texts, parsed."""
+    """Return the images of an order of five lines, placed and then paid. They share no objects, as if from Lambda."""
     lines = {f"product-{n}": Line(name=f"Blue product {n}", price=1250 + n, quantity=1 + n % 2) for n in range(5)}
     placed = order(
         lines=lines, order_id="g4xouvh65duoz5hu2sws4jhtyq", customer_id="6c84fb90-12c4-11e1-840d-7b25c5ee775a"
@@ -133,7 +133,7 @@ def images() -> tuple[Any, Any]:
 
 
 def record(name: str, before: Any, after: Any) -> dict[str, Any]:
-    """A record as Lambda hands it over."""
+    """Return a stream record as Lambda delivers it. `name`: "INSERT" or "MODIFY"."""
     images = {"NewImage": after} | ({"OldImage": before} if before else {})
     about = {
         "Keys": {key: after[key] for key in ("PK", "SK")},

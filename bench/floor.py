@@ -1,6 +1,6 @@
-"""Functions that ask for one item of the table, without any SDK and with boto3's: nothing that asks starts sooner.
+"""The lower bound of a cold start: functions that only read one item, without an SDK or with boto3.
 
-This floor of a start is frozen, like that of an order's life: it does not change with our code.
+The floor is frozen: it does not change with our code (tests/test_bench.py compares its digest).
 """
 
 import hashlib
@@ -19,7 +19,7 @@ SIGNED = "host;x-amz-date;x-amz-target"
 
 
 def handler(_event: dict[str, Any], _context: Any) -> dict[str, Any]:
-    """Lambda entry point: the item over http, as DynamoDB has it."""
+    """Lambda entry point: read the item with http.client, and return DynamoDB's answer."""
     host = urlsplit(os.environ["AWS_ENDPOINT_URL"]).netloc
     target, at = "DynamoDB_20120810.GetItem", time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
     body = json.dumps({"TableName": os.environ["TABLE_NAME"], "Key": KEY})
@@ -36,7 +36,7 @@ def handler(_event: dict[str, Any], _context: Any) -> dict[str, Any]:
 
 
 def _signed(headers: str, body: str, at: str) -> str:
-    """Signature version 4 (IAM user guide, "Create a signed AWS API request")."""
+    """Return the Authorization header: signature version 4 (IAM user guide, "Create a signed AWS API request")."""
     scope = (at[:8], REGION, SERVICE, TERMINATOR)
     request = "\n".join(["POST", "/", "", headers, SIGNED, hashlib.sha256(body.encode()).hexdigest()])
     hashed = hashlib.sha256(request.encode()).hexdigest()
@@ -51,7 +51,7 @@ def _hmac(key: bytes, text: str) -> bytes:
 
 
 def with_boto3(_event: dict[str, Any], _context: Any) -> Any:
-    """Lambda entry point: the same by boto3's client."""
-    import boto3  # noqa: PLC0415  the other does without
+    """Lambda entry point: read the item with boto3's client."""
+    import boto3  # noqa: PLC0415  `handler` must start without it
 
     return boto3.client("dynamodb").get_item(TableName=os.environ["TABLE_NAME"], Key=KEY).get("Item")

@@ -1,12 +1,11 @@
-"""Growth: the units and requests of every access pattern, and its time, among 1,000, 10,000 and 100,000 other items;
-three patterns among a million, too, with `--million`.
+"""Measure whether access patterns get slower or dearer as the table grows to 1,000, 10,000 and 100,000 other items.
 
 The other items are in the same partitions and indexes, before and after the items that the pattern reads. The bench
-fails if a pattern uses other units or requests than recorded (tests/model/recorded_units.json) at any size.
+fails if, at any size, a pattern uses other units or requests than recorded (tests/model/recorded_units.json).
 
-Milliseconds are those of the local engine without a stream, one query after the other, after one warm-up. The times on
-AWS differ, but also do not depend on the size. "The pattern in the middle" is of all patterns. `make bench ARGS="--only
-growth --million"` continues after 100,000.
+The local engine runs one query after the other, without a stream, after one warm-up. Times on AWS differ, but do not
+depend on the size either. "The pattern in the middle" is the median of all patterns. `make bench ARGS="--only growth
+--million"` also measures three patterns among a million items.
 """
 
 import itertools
@@ -40,7 +39,7 @@ CHUNK = 5_000
 
 
 def figures(engine: Engine) -> list[Figure]:
-    """Units, requests and milliseconds by size. Raises AssertionError where a pattern asks for anything but its own."""
+    """Return units, requests and milliseconds by size. Raises AssertionError if a pattern costs more than recorded."""
     request = create_table_request("bench-growth")
     wire = WireTap(engine.dynamodb())
     wire.client.create_table(**{name: value for name, value in request.items() if name != "StreamSpecification"})

@@ -1,9 +1,9 @@
-"""The whole shop on this machine, each part a process: from a request to the last of its effects, and orders a
-second.
+"""Measure the shop of `make up`: the time from a request to its last effect, and the orders a second.
 
-`make up`, with a warehouse that sends at once. Every half second an order is placed and paid. Each time is from the
-request to the last effect in the logs: the copies, the mail, the invoice and the shipment. Then 8 clients order as fast
-as they can, until the last effect of all orders. A check of the effects runs, too. Each figure is of one run.
+The bench starts the shop of `make up`, with a warehouse that sends parcels at once, and places and pays an order every
+half second. The time of a request ends with its last effect in the logs: the copies, the mail, the invoice and the
+shipment. Then 8 clients order as fast as they can, until all orders have all their effects. A check of the effects runs
+at the same time. Each figure is of one run.
 """
 
 import json
@@ -28,11 +28,11 @@ PACED, PACE_SECONDS = 100, 0.5
 BURST, CLIENTS = 250, 8
 WARM_UP_ORDERS = 12
 ENDS = {"placed": ("POST /orders", "OrderPlaced"), "paid": ("POST /payments/events", "OrderPaid")}
-"""The request, and the change that its last effects follow."""
+"""By measured step: the route of its request, and the change that causes its effects."""
 
 
-def figures(engine: Engine) -> list[Figure]:  # noqa: ARG001  it has an engine of its own
-    """Milliseconds from a request to its last effect, and orders a second."""
+def figures(engine: Engine) -> list[Figure]:  # noqa: ARG001  this shop starts its own engine
+    """Return the milliseconds from a request to its last effect, and the orders a second."""
     with tempfile.TemporaryDirectory() as folder:
         laptop = LaptopShop(Path(folder) / "state")
         laptop.start()
@@ -55,8 +55,7 @@ def figures(engine: Engine) -> list[Figure]:  # noqa: ARG001  it has an engine o
 
 
 def place_orders(people: DemoClients, orders: int, every_seconds: float = 0) -> list[str]:
-    """Place orders of a new product, at this pace or as fast as the clients can, and wait until each order has all its
-    effects."""
+    """Place orders of a new product, and wait for all their effects. `every_seconds`: 0 is as fast as possible."""
     product_id, began = people.create_stocked_product(orders), time.monotonic()
 
     def order(number: int) -> str:
@@ -70,13 +69,13 @@ def place_orders(people: DemoClients, orders: int, every_seconds: float = 0) -> 
 
 
 def effect_latencies(journal: Path, orders: list[str]) -> Iterator[dict[str, float]]:
-    """Of each order, the milliseconds from each request to its last effect."""
+    """Yield the milliseconds from each request of an order to its last effect, by step, for each order."""
     for entries in _entries(journal, orders):
         yield {what: _latency_ms(entries, *ends) for what, ends in ENDS.items()}
 
 
 def total_seconds(journal: Path, orders: list[str]) -> float:
-    """The seconds from the first request for these orders to the last effect of them all."""
+    """Return the seconds from the first request for these orders to the last effect."""
     every = [entry for entries in _entries(journal, orders) for entry in entries]
     began = min(_began(entry) for entry in every if entry["kind"] == "request")
     return (max(_at(entry) for entry in every if entry["kind"] in ("copied", "effect")) - began).total_seconds()
@@ -94,7 +93,7 @@ def _at(entry: dict[str, Any]) -> datetime:
 
 
 def _began(request: dict[str, Any]) -> datetime:
-    """Requests are logged when they are answered."""
+    """Return when a request began. Its log entry has the time of the answer."""
     return _at(request) - timedelta(milliseconds=float(request["ms"]))
 
 

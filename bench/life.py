@@ -1,27 +1,26 @@
-"""Units and requests of an order's whole life: placed, paid, invoiced, sent, delivered and archived, with all copies,
-totals and mails; ours and the usual way (bench.usual), step by step for five lines.
+"""Measure the units and requests of an order from its placement to its archive, with all copies, totals and mails.
 
-Real stream records go through the real readers and workers of each way. Another order of the same products was paid
-before. At the end all ways must have the same lists, indexes, totals, mails, remaining items and archive
-(bench/outcome.py).
+The order is placed, paid, invoiced, sent, delivered and archived in each shop. Real stream records go through the real
+readers and workers of the shop. Another order of the same products was paid before. At the end all shops must have the
+same lists, indexes, totals, mails, remaining items and archive (bench/outcome.py).
 
-The usual way with the same promises needs no idempotency around its copies, but pays for the deletion of archived
+The usual shop with the same promises needs no idempotency around its copies, but it pays for the deletion of archived
 items: each line, with its entries in two indexes, and each entry of the timeline.
 
-The floor writes each copy, index entry and mail of this key table once, and reads nothing to detect a repetition
-(`minimum_units`). Two other designs have lower floors, the second one on top of the first:
+The floor writes each copy, index entry and mail of our key table once, and reads nothing to detect a repetition
+(`minimum_units`). Two changes of the design would lower the floor. The second row includes the first change:
 
-- DynamoDB deletes for free at a `ttl`, as in the usual way. An item that it deletes before the archive has it is lost,
-  so our archive deletes an order's items itself.
-- Payment and shipment are part of the order's item. Many parcels, payments and refunds outgrow it, and each change
-  writes all of them again.
+- DynamoDB deletes an order's items for free at their `ttl`, as in the usual shop. If it deletes an item before the
+  archive has a copy, the item is lost. So our archive deletes the items itself.
+- The order's item contains its payment and shipment. With many parcels, payments and refunds it exceeds the maximum
+  size of an item, and each change writes all of them again.
 
 Ours is 26.5 units above that floor at five lines. 18 of them are written, and 8.5 are read: [decision
-69](decisions/0069-what-an-orders-life-costs-line-by-line.md) says what each pays for.
+69](decisions/0069-what-an-orders-life-costs-line-by-line.md) lists what each unit is for.
 
-The last rows are a change that is delivered again. To know that its copies were made costs nothing if their version
-guards them, and a mark for totals. Ours sends each copy and is rejected; the usual way is rejected once. AWS bills a
-rejected write like an accepted one, by its own size.
+In the last rows the same change is delivered again. Copies whose condition is a version need no unit to detect that;
+totals need a mark. Our shop sends each copy again, and DynamoDB rejects it. The usual shop sends one write, which is
+rejected. AWS bills a rejected write like an accepted one, by its own size.
 """
 
 import json
@@ -47,13 +46,12 @@ LINES = (1, 5, 20)
 QUANTITY = 2
 PLAIN_LINES = (1, 5)
 DAYS, LATER = 396, 30
-"""The time after which an order is archived, and then the time after which its items that expire by themselves are
-gone."""
+"""Days until a closed order is archived, and then days until the `ttl` of its other items has passed."""
 STEPS = ("placed", "paid", "dispatched", "delivered", "archived")
 DETAILED_LINES = 5
-"""The lines of the order that is looked at more closely."""
+"""The lines of the order whose figures are also shown for each step."""
 MAX_RATIOS = {1: 0.88, 5: 0.80, 20: 0.75}
-"""What was aimed at, by the number of lines. Decision 69 says what bounds the rest."""
+"""The aims by number of lines: our share of the usual shop's units. Decision 69 explains what bounds them."""
 UNITS = ("read", "written")
 COPIES = {row.type for row in ROWS_BY_TYPE.values() if row.kind in ("snapshot", "log")}
 Used = Mapping[tuple[str, str], Counter[str]]
@@ -71,22 +69,23 @@ def figures(engine: Engine) -> list[Figure]:
 # a life ---------------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Life:
-    """The requests of an order's life, by step and function, and its final state. `order`: the order as it was placed;
-    in our shop one item contains all of it."""
+    """The result of `run_life`: requests and units by step and function, and the final state.
+
+    `order`: the order's item after placement, without items beside it."""
 
     used: Used
     state: OrderOutcome
     order: dict[str, Any]
 
     def units(self, *kinds: str, step: str | None = None) -> float:
-        """Of one step, or of all."""
+        """Return the sum of these kinds, by default of read and written units. `step`: None for all steps."""
         steps = [used for (name, _), used in self.used.items() if step in (None, name)]
         return sum(used[kind] for used in steps for kind in kinds or UNITS)
 
 
 @dataclass(frozen=True)
 class Lives:
-    """`promising`: of the usual way with the same promises."""
+    """The life of the same order in each shop. `promising`: in the usual shop with the same promises."""
 
     ours: Life
     usual: Life
@@ -98,8 +97,8 @@ class Lives:
 
 
 def lives(engine: Engine, queues: dict[str, str], lines: int) -> Lives:
-    """The same life three times. Raises AssertionError where not the same has come of it."""
-    customer_id = "ann-1"  # of the same length in each run, because units depend on sizes
+    """Run the same life in each shop. Raises AssertionError if the final states differ."""
+    customer_id = "ann-1"  # fixed, because units depend on the length of the id
     with pair.open_our_shop(engine, queues) as shop:
         ours = live(shop, customer_id, lines)
     with pair.open_usual_shop(engine, queues) as usual:
@@ -111,7 +110,7 @@ def lives(engine: Engine, queues: dict[str, str], lines: int) -> Lives:
 
 
 def live(shop: BenchShop, customer_id: str, lines: int) -> Life:
-    """An order of so many products, from its placement to the archive; another of the same has been paid before."""
+    """Place, pay, send, deliver and archive an order of `lines` products, and measure each step."""
     ids = [f"p{number:02}-{customer_id}" for number in range(lines)]
     quantities = dict.fromkeys(ids, QUANTITY)
     shop.open(customer_id, ids)
@@ -148,12 +147,12 @@ def live(shop: BenchShop, customer_id: str, lines: int) -> Life:
 
 
 BURST = 23
-"""The orders of a burst."""
+"""The number of orders that are placed at the same time."""
 BURST_RATIO = 0.65
 
 
 def burst_figures(engine: Engine, queues: dict[str, str]) -> Iterator[Figure]:
-    """Of one order of a burst, on average."""
+    """Yield the units and requests of an order of a burst, on average, for each shop."""
     with pair.open_our_shop(engine, queues) as shop:
         bursts = [live_together(shop)]
     for same_promises in (False, True):
@@ -166,13 +165,14 @@ def burst_figures(engine: Engine, queues: dict[str, str]) -> Iterator[Figure]:
 
 
 def of_one_order(burst: Used, kinds: Sequence[str]) -> float:
-    """On average."""
+    """Return the sum of these kinds for one order of a burst, on average."""
     return round(sum(used[kind] for used in burst.values() for kind in kinds) / BURST, 2)
 
 
 def live_together(shop: BenchShop) -> Used:
-    """The lives of a burst of orders of the same products, each of another customer. Each step is one for all of them:
-    its records are one batch. Raises AssertionError if an order is not archived at the end."""
+    """Run the life of BURST orders of the same products, each of another customer, and measure each step.
+
+    The records of a step are one batch. Raises AssertionError if an order is not archived at the end."""
     view, meter, name = outcome.view_of(shop), shop.meter, "ann-1"
     ids = [f"p{number:02}-{name}" for number in range(DETAILED_LINES)]
     quantities, amount = dict.fromkeys(ids, QUANTITY), PRICE * QUANTITY * DETAILED_LINES
@@ -207,7 +207,7 @@ def live_together(shop: BenchShop) -> Used:
 
 
 def _figure(what: str, unit: str, columns: Sequence[Spread], **aims: float | None) -> Figure:
-    """`columns`: of each of WAYS, in their order; the floor only if there is one."""
+    """Return a figure. `columns`: a value for each of WAYS, in this order. The last ones may be missing."""
     return Figure.of(what, unit, dict(zip(WAYS, columns, strict=False)), **aims)
 
 
@@ -232,7 +232,7 @@ def _of_life(lines: int, lived: Lives) -> Iterator[Figure]:
 
 
 def _priced(life: Life) -> float:
-    """A unit written costs five times as much as one read."""
+    """Return the price in USD of the units of a million such lives."""
     table = load_prices()["table_classes"]["STANDARD"]
     read, written = life.units("read") * table["read_million"], life.units("written") * table["write_million"]
     return round(float(read + written), 2)
@@ -249,9 +249,9 @@ def minimum_units(lines: int) -> dict[str, float]:
     An order is one item with its lines in it; the changes of one step are one transaction. Each copy is one put, each
     total one update, each mail is stored once.
 
-    The rule is frozen: it was set before the code that it is compared with. It depends on the number of lines, and on
-    nothing that our code stores or sends: the order whose size counts is `least_order`. A test compares the digest of
-    this text, so nobody changes the rule by the way.
+    The rule is frozen: it was written before the code that it is compared with. It depends on the number of lines, and
+    not on what our code stores or sends: the size of the order is that of `least_order`. A test compares the digest of
+    this function, so that no change of the rule goes unnoticed.
     """
     whole = kilobytes(least_order(lines))
     return {
@@ -275,7 +275,7 @@ def minimum_units(lines: int) -> dict[str, float]:
 
 
 def least_order(lines: int) -> dict[str, Any]:
-    """Return an order as it is placed, with its keys, and what both shops show of it."""
+    """Return the smallest item of a placed order: its keys, and the attributes that both shops show."""
     at, order_id = "2026-11-24T12:00:00.000Z", "g4xouvh65duoz5hu2sws4jhtyq"
     line = {"name": "Blue p00-ann-1", "price": PRICE, "quantity": QUANTITY}
     return {
@@ -297,8 +297,8 @@ def least_order(lines: int) -> dict[str, Any]:
 
 
 def further_designs() -> dict[str, float]:
-    """Return the units that other designs would save, each together with the designs before it. The module's docstring
-    names their disadvantages."""
+    """Return the units that each change of the design would save. A row of the page includes the rows before it. The
+    docstring of this module names the disadvantages."""
     return {
         "the same, deleted at ttl": 1 + 2,
         "and payment and shipment within the order": 2 + 2 + 2 + 2,
@@ -306,7 +306,7 @@ def further_designs() -> dict[str, float]:
 
 
 def kilobytes(item: Mapping[str, Any]) -> int:
-    """Begun KB of an item (developer guide, "DynamoDB item sizes and formats")."""
+    """Return the size of an item in KB, rounded up (developer guide, "DynamoDB item sizes and formats")."""
     return ceil(sum(len(name) + _size(value) for name, value in item.items()) / 1024)
 
 
@@ -321,7 +321,7 @@ def _size(value: Any) -> int:
 
 
 def unit_breakdown(engine: Engine, lines: int = 5) -> str:
-    """Return a table of the units of a life, and one of the minimum, for readers who look for savings."""
+    """Return two tables as text: the units of a life by step and function, and the minimum units of each part."""
     with pair.open_surroundings(engine) as (_, queues):
         both = lives(engine, queues, lines)
     parts = minimum_units(lines)
@@ -330,7 +330,7 @@ def unit_breakdown(engine: Engine, lines: int = 5) -> str:
 
 
 def units_by_function(both: Lives) -> str:
-    """By step and function: units read + written."""
+    """Return a table as text: the read and written units of each shop, by step and function."""
     rows = dict.fromkeys([*both.ours.used, *both.usual.used, *both.promising.used])
     lines = [f"{'step':<11} {'function':<14} {'ours':>13} {'usual':>13} {'same promises':>13}"]
     for row in rows:
@@ -343,7 +343,7 @@ def units_by_function(both: Lives) -> str:
 
 # placing --------------------------------------------------------------------------------------------------------------
 def _of_placing(lines: int, both: Lives) -> Iterator[Figure]:
-    """An order under 1 KB, with nothing to be looked at but the customer and the products."""
+    """Yield the units and requests of the step "placed". The floor reads only customer and products."""
     called = f"placing an order, {lines} line{'s' * (lines > 1)}"
     least = {"written": 3 + 2 * lines, "read": (1 + lines) / 2, "requests": 2}
     for kind, floor in least.items():
@@ -354,7 +354,7 @@ def _of_placing(lines: int, both: Lives) -> Iterator[Figure]:
 
 
 def _of_checks(engine: Engine, queues: dict[str, str]) -> Iterator[Figure]:
-    """Yield the cost of an order's extras, only of ours, because the conventional implementation has none."""
+    """Yield what each extra of an order costs, such as a discount code. The usual shop has no extras."""
     for name, (order, _, _) in MORE.items():
         with pair.open_our_shop(engine, queues) as shop:
             open_shop(shop.harness.shop)
@@ -373,11 +373,12 @@ def _measure_step(shop: BenchShop, step: str, act: Callable[[], object]) -> Coun
     return shop.meter.used[step, "api"]
 
 
-# doing it once --------------------------------------------------------------------------------------------------------
+# deduplication --------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class DeduplicationCost:
-    """How often and for how many units it was asked whether a change's copies had been made; and the begun KB of each
-    write that is sent, and rejected, when the change comes again."""
+    """The requests and units that only detect whether a change was processed before.
+
+    `rejected_kilobytes`: the size in KB of each write that is rejected when the change is delivered again."""
 
     requests: int
     units: float
@@ -385,7 +386,7 @@ class DeduplicationCost:
 
 
 def deduplication_figures(engine: Engine, queues: dict[str, str]) -> Iterator[Figure]:
-    """Of an order that was dispatched: its copies are guarded by its version. And of one that was paid: totals."""
+    """Yield the costs of a dispatched order, whose copies have a version, and of a paid order, which has totals too."""
     with pair.open_our_shop(engine, queues) as shop:
         ours = _measure_deduplication(shop)
     with pair.open_usual_shop(engine, queues) as other:
@@ -407,8 +408,9 @@ def deduplication_figures(engine: Engine, queues: dict[str, str]) -> Iterator[Fi
 
 
 def _measure_deduplication(shop: BenchShop) -> dict[str, DeduplicationCost]:
-    """Of each change of an order. Raises AssertionError where it leaves other copies when it comes again: at once, or
-    when the order has gone on."""
+    """Return the cost for each change of an order, and deliver each change again: at once, and after later changes.
+
+    Raises AssertionError if a redelivery changes a copy."""
     customer_id = f"ann-{next(pair.numbers)}"
     shop.open(customer_id, [customer_id])
     order_id = shop.place(customer_id, "key-1", {customer_id: 1})
@@ -423,7 +425,7 @@ def _measure_deduplication(shop: BenchShop) -> dict[str, DeduplicationCost]:
             pair.deliver_all(
                 shop, lambda *called, calls=calls: calls.append((called[0], len(shop.meter.sent), called[1]))
             )
-        # The first call of `copies_reader` is about the change itself; later calls may be about further changes.
+        # The first call of `copies_reader` processes this change. Later calls may process changes that follow from it.
         at = next(n for n, (function, _, _) in enumerate(calls) if function == "copies_reader")
         batch, until = calls[at][2], calls[at + 1][1]
         asked = [_deduplication_share(sent) for sent in shop.meter.sent[calls[at][1] : until]]
@@ -437,7 +439,7 @@ def _measure_deduplication(shop: BenchShop) -> dict[str, DeduplicationCost]:
 
 
 def _repeated(shop: BenchShop, records: list[Any]) -> list[int]:
-    """Return the written KB, rounded up, of the puts of `copies_reader` for a redelivered batch. It changes no item."""
+    """Deliver a batch to `copies_reader` again. Return the size in KB of each write, which changes no item."""
     reader, _ = shop.readers["copies_reader"]
     before = outcome.copies_of(shop)
     shop.meter.sent.clear()
@@ -448,8 +450,8 @@ def _repeated(shop: BenchShop, records: list[Any]) -> list[int]:
 
 
 def _deduplication_share(sent: Sent) -> tuple[int, float]:
-    """The requests and units of a request of `copies_reader` that are for nothing but doing it once."""
-    if sent.operation == "TransactWriteItems":  # totals; ours together with their contribution
+    """Return how much of a request of `copies_reader` only detects a repetition: requests and units."""
+    if sent.operation == "TransactWriteItems":  # our totals are in one transaction with their contribution
         marks = [write for write in sent.body["TransactItems"] if '"COUNTED#' in json.dumps(write).upper()]
         return 0, 2.0 * len(marks)
     reads_lines = sent.operation == "Query" and sent.body["TableName"] in pair.USUAL.values()
@@ -457,7 +459,7 @@ def _deduplication_share(sent: Sent) -> tuple[int, float]:
 
 
 def _writes_a_copy(sent: Sent) -> bool:
-    """Whether a request puts copies there, and does nothing else."""
+    """Return whether a request only writes copies."""
     if sent.operation == "BatchWriteItem":
         return set(sent.body["RequestItems"]) <= set(pair.USUAL.values())
     if sent.body.get("TableName") == pair.USUAL[True]:

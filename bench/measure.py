@@ -1,4 +1,4 @@
-"""Measures the same work in several ways, in turns, so that a slow machine slows all of them."""
+"""Measure the same work of several shops in turns, so that a slow machine slows all of them."""
 
 import gc
 import statistics
@@ -9,14 +9,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Spread:
-    """The result of several rounds: the median, and the quartiles around it."""
+    """The median of several rounds, with the lower and upper quartile."""
 
     median: float
     low: float
     high: float
 
     def scaled(self, factor: float) -> "Spread":
-        """The same in another unit."""
+        """Return the spread in another unit: all values multiplied by the factor."""
         return Spread(self.median * factor, self.low * factor, self.high * factor)
 
 
@@ -25,10 +25,10 @@ WAYS = ("ours", "usual", "promising", "floor")
 
 @dataclass(frozen=True)
 class Figure:
-    """One measured thing in four columns; None where there is no such way. `unit`: of all four.
+    """One row of docs/performance.md: a measured value of each shop in the same unit. None: that shop has no such work.
 
-    `usual`: as the published designs do it. `floor`: the least that is known of. `max_ratio`: which part of the usual
-    way's ours may be; `max_value`: what ours itself may be. `promising`: the usual way with the same promises.
+    `usual`: of the usual shop. `promising`: of the usual shop with the same promises. `floor`: the lower bound.
+    `max_ratio`: the aim for ours as a share of the usual shop's. `max_value`: the aim for ours in the unit.
     """
 
     what: str
@@ -42,36 +42,36 @@ class Figure:
 
     @classmethod
     def of(cls, what: str, unit: str, ways: Mapping[str, Spread], **aims: float | None) -> "Figure":
-        """`ways`: "ours", "usual", "promising" and "floor", as far as they were measured."""
+        """Return a figure from its values by name. `ways`: those of WAYS that were measured."""
         ours, usual, promising, floor = map(ways.get, WAYS)
         return cls(what, unit, ours, usual, floor, promising=promising, **aims)
 
     @property
     def ratio(self) -> float | None:
-        """Ours, as a part of the usual way's."""
+        """Our value as a share of the usual shop's."""
         return self.ours.median / self.usual.median if self.ours and self.usual else None
 
     @property
     def promising_ratio(self) -> float | None:
-        """Ours, as a part of the usual way's with the same promises."""
+        """Our value as a share of that of the usual shop with the same promises."""
         other = self.promising
         return self.ours.median / other.median if self.ours and other and other.median else None
 
     @property
     def is_reached(self) -> bool | None:
-        """Whether ours is as small as it should be; None: nothing is said of that."""
+        """Whether our value reaches its aim; None if the figure has no aim."""
         if self.max_ratio is not None and self.ratio is not None:
             return self.ratio <= self.max_ratio
         return self.ours.median <= self.max_value if self.max_value is not None and self.ours else None
 
 
 def exact(value: float) -> Spread:
-    """A figure that is the same every time: units, requests, bytes."""
+    """Return a value that is the same in every run, such as units, requests or bytes."""
     return Spread(value, value, value)
 
 
 def spread(values: Iterable[float]) -> Spread:
-    """The result of at least two rounds."""
+    """Return the median and the quartiles of at least two values."""
     low, median, high = statistics.quantiles(values, n=4, method="inclusive")
     return Spread(median, low, high)
 
@@ -83,12 +83,13 @@ def side_by_side(
     times: int = 1,
     clock: Callable[[], float] = time.perf_counter,
 ) -> dict[str, Spread]:
-    """Return the duration of one call of each way, in the clock's unit. The ways take turns with `times` calls each, in
-    this number of rounds after a first one that does not count. `clock`: a clock of the processor leaves out the work
-    of other processes."""
+    """Return the duration of one call of each function, in the clock's unit.
+
+    In each round, every function runs `times` times. A first round warms up and does not count. `clock`: with
+    time.process_time the work of other processes does not count."""
     taken: dict[str, list[float]] = {name: [] for name in ways}
     gc.collect()
-    gc.freeze()  # or each collection below would look at all that this process has loaded, which takes longer than work
+    gc.freeze()  # otherwise each collection below visits every loaded module, and takes longer than the measured work
     for number in range(rounds + 1):
         for name, work in ways.items():
             gc.collect()

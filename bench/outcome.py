@@ -1,5 +1,4 @@
-"""The state of an order and of everything derived from it, read from the tables and the archive by meaning, so that it
-can be compared between both shops."""
+"""Read the final state of an order from the table and the archive of a shop, in a form that is equal for both shops."""
 
 import base64
 import gzip
@@ -18,9 +17,11 @@ from functions.model.entities import SALES_MINUTE_SHARDS, PurchasedLine, Timelin
 
 @dataclass
 class OrderOutcome:
-    """The whole state. `queues`: the queue of the order after each step; `found`: the number of items of each type that
-    an index finds, by key; `taken`: from the stock; `left`: the types of the remaining items; `archived`: the contents
-    of the object."""
+    """The state of an order and of all items derived from it.
+
+    `queues`: the statuses in whose lists of open orders the order is, after each step. `indexed`: the number of index
+    entries by kind and key. `listed`: status and total in the customer's orders. `stock_taken`: pieces by product.
+    `remaining`: the kinds of the items after the archiving. `archived`: the contents of the archive object."""
 
     queues: list[list[str]] = field(default_factory=list)
     indexed: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -41,8 +42,10 @@ class OrderOutcome:
 
 @dataclass(frozen=True)
 class KeyView:
-    """How one of the shops stores the common data. `type`: the attribute with an item's kind. `indexes`: each index's
-    partition key; `by`: the kind of key, from its beginning."""
+    """How a shop names the data that both shops have. `type`: the attribute with the type of an item.
+
+    `order`, `customer`, `product`: templates of partition keys. `indexes`: the partition key attribute of each index.
+    `access_paths`: what an index entry is found by, from the prefix of its key. `kinds`: common names of item types."""
 
     type: str
     order: str
@@ -123,7 +126,7 @@ _deserializer = TypeDeserializer()
 
 
 def deserialize(image: Mapping[str, Any]) -> dict[str, Any]:
-    """An image in Python's types; whole numbers as int."""
+    """Convert an image to Python types, with whole numbers as int."""
     return {name: _whole(_deserializer.deserialize(value)) for name, value in image.items()}
 
 
@@ -140,14 +143,14 @@ def view_of(shop: BenchShop) -> KeyView:
 
 
 def order_of(shop: BenchShop, order_id: str) -> dict[str, Any]:
-    """Return an order in its stored form."""
+    """Return the item of an order as it is stored."""
     view = view_of(shop)
     (order,) = group_by_kind(view, shop.harness.partition(view.order.format(order_id)))["order"]
     return order
 
 
 def group_by_kind(view: KeyView, images: Sequence[Mapping[str, Any]]) -> dict[str, list[dict[str, Any]]]:
-    """Return items by their kind."""
+    """Return the decoded items by kind."""
     found: dict[str, list[dict[str, Any]]] = {}
     for item in map(deserialize, images):
         found.setdefault(view.kinds.get(item.get(view.type, ""), "other"), []).append(item)
@@ -155,7 +158,7 @@ def group_by_kind(view: KeyView, images: Sequence[Mapping[str, Any]]) -> dict[st
 
 
 def metric_totals(shop: BenchShop, order_id: str) -> Counter[str]:
-    """Return the totals of all minutes that contain this order."""
+    """Return the sums of all minutes in the shard of sales metrics that counts this order."""
     if isinstance(shop, UsualShop):
         key = shop.modules["items"].queue("metric", order_id)
     else:
@@ -167,13 +170,14 @@ def metric_totals(shop: BenchShop, order_id: str) -> Counter[str]:
 
 
 def queues_of(shop: BenchShop, order_id: str) -> list[str]:
-    """The statuses in whose queues an order stands."""
+    """Return the statuses in whose lists of open orders the order is."""
     return [key.split("#")[1] for kind, by, key, _ in _indexed(shop, order_id, ()) if (kind, by) == ("order", "queue")]
 
 
 def _indexed(shop: BenchShop, order_id: str, ids: Sequence[str]) -> Iterator[tuple[str, str, str, dict[str, Any]]]:
-    """Yield all index entries of an order and of its products among the best sellers: the item's kind, its key, the
-    index's partition, and the item."""
+    """Yield the index entries of an order and of its best-seller items.
+
+    Each is the kind of item, what it is found by, its partition key in the index, and the item."""
     view, table = view_of(shop), shop.harness.shop.table
     for index, partition in view.indexes.items():
         images = table.client.scan(TableName=table.name, IndexName=index)["Items"]
@@ -185,14 +189,14 @@ def _indexed(shop: BenchShop, order_id: str, ids: Sequence[str]) -> Iterator[tup
 
 
 def copies_of(shop: BenchShop) -> dict[str, list[dict[str, Any]]]:
-    """All copies and totals, by kind, as they lie there."""
+    """Return all stored copies and totals by kind."""
     view, table = view_of(shop), shop.harness.shop.table
     found = group_by_kind(view, table.client.scan(TableName=table.name, ConsistentRead=True)["Items"])
     return {kind: found.get(kind, []) for kind in ("summary", "activity", "sale", "best seller", "metric")}
 
 
 def outcome_before_archive(shop: BenchShop, order_id: str, customer_id: str, ids: Sequence[str]) -> OrderOutcome:
-    """Return the state before the archiving, when all items still exist."""
+    """Return the state before the archiving, while all items exist."""
     view, harness = view_of(shop), shop.harness
     owned = group_by_kind(view, harness.partition(view.order.format(order_id)))
     theirs = group_by_kind(view, harness.partition(view.customer.format(customer_id)))
@@ -200,9 +204,8 @@ def outcome_before_archive(shop: BenchShop, order_id: str, customer_id: str, ids
     indexed = list(_indexed(shop, order_id, ids))
     sold = "units" if isinstance(shop, UsualShop) else "pieces"
     return OrderOutcome(
-        # Only one of the shops finds the order itself by its customer. `listed` has the orders that both find. Ours
-        # finds the mails of an order among those of its customer, which `notifications` has, and what was sold without
-        # an index, which `sales` and `purchases` have.
+        # These kinds are left out, because only the usual shop has them in an index. The state has them in other
+        # fields: orders in `listed`, mails in `notifications`, sold lines in `sales` and `purchases`.
         indexed=Counter((kind, by) for kind, by, _, _ in indexed if kind not in ("order", "notification", "sale")),
         timeline=_timeline(owned),
         activity=[entry["event"] for entry in theirs["activity"]],
@@ -216,7 +219,7 @@ def outcome_before_archive(shop: BenchShop, order_id: str, customer_id: str, ids
 
 
 def _sales(shop: BenchShop, indexed: Sequence[Any], ids: Sequence[str]) -> Iterator[tuple[str, int]]:
-    """Yield each product and its pieces, from the lists of the products' sales."""
+    """Yield each product and its sold pieces, read by product."""
     if isinstance(shop, UsualShop):
         yield from ((it["product_id"], it["quantity"]) for kind, by, _, it in indexed if (kind, by) == SALE_OF_PRODUCT)
     else:
@@ -226,7 +229,7 @@ def _sales(shop: BenchShop, indexed: Sequence[Any], ids: Sequence[str]) -> Itera
 
 
 def _purchases(indexed: Sequence[Any], of_customer: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
-    """Yield each product and its pieces, from the list of what the customer bought."""
+    """Yield each product and its sold pieces, read by customer."""
     yield from ((it["product_id"], it["quantity"]) for kind, by, _, it in indexed if (kind, by) == SALE_OF_CUSTOMER)
     for summary in of_customer.get("summary", ()):
         yield from ((id, PurchasedLine.from_text(line).quantity) for id, line in summary.get("lines", {}).items())
@@ -239,7 +242,7 @@ def _pieces(found: Iterator[tuple[str, int]]) -> dict[str, int]:
 def add_archive_outcome(
     shop: BenchShop, state: OrderOutcome, order_id: str, customer_id: str, ids: Sequence[str]
 ) -> None:
-    """Return the remaining items, and the contents of the archive."""
+    """Add what the archiving left: the remaining items, the stock, and the contents of the archive."""
     view, harness = view_of(shop), shop.harness
     (listed,) = _listed(shop, view, customer_id)
     state.listed = (listed["status"], listed["total"])
@@ -264,7 +267,7 @@ def add_archive_outcome(
 
 
 def _listed(shop: BenchShop, view: KeyView, customer_id: str) -> list[dict[str, Any]]:
-    """The customer's orders, as they see them."""
+    """Return the archived orders in the customer's list of orders."""
     key = view.customer.format(customer_id)
     if isinstance(shop, UsualShop):
         found = shop.modules["table"].table.query(
@@ -294,7 +297,7 @@ def _archived(found: Mapping[str, list[dict[str, Any]]]) -> dict[str, Any]:
 
 
 def _timeline(found: Mapping[str, list[dict[str, Any]]]) -> list[str]:
-    """Return the events of an order: ours are in the order, without the first; the usual way's beside it."""
+    """Return the event names of an order. Our order contains all but the first; the usual shop has items."""
     for order in found["order"]:
         if entries := order.get("timeline"):
             later = [TimelineEntry.from_text(entries[version]).event for version in sorted(entries, key=int)]
@@ -303,17 +306,17 @@ def _timeline(found: Mapping[str, list[dict[str, Any]]]) -> list[str]:
 
 
 def _lines_of(found: Mapping[str, list[dict[str, Any]]]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the lines of an order with their products: ours lie in the order, the usual way's beside it."""
+    """Yield the lines of an order by product. Our order contains them; the usual shop has an item for each."""
     for order in found["order"]:
         yield from order.get("lines", {}).items()
     yield from ((line["product_id"], line) for line in found.get("sale", ()))
 
 
 def _lines(name: str, content: bytes) -> Iterator[Any]:
-    """The images of an object of activity."""
+    """Yield the images in an archive object of activity."""
     yield from map(json.loads, (gzip.decompress(content) if name.endswith(".gz") else content).splitlines())
 
 
 def _decode_binary_values(image: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an image as it was in the table: binary values are base64 in JSON."""
+    """Return an image as the table had it. In JSON, its binary values are base64 text."""
     return {name: {"B": base64.b64decode(value["B"])} if "B" in value else dict(value) for name, value in image.items()}

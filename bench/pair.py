@@ -1,8 +1,7 @@
-"""Two shops beside each other on one engine, ours and the conventional one, each with its real handlers and its real
-stream.
+"""Open our shop and the usual shop on one local engine, each with its real handlers and its real stream.
 
-Both get the same commands from the same users. Both share one bus, queues, buckets and mails, in this process. Nothing
-is delivered by itself: `settle` delivers as Lambda would, and only records that a reader's filters accept.
+Both shops get the same commands. In this process they share one fake bus, and fake queues, buckets and mails.
+`deliver_all` delivers records and messages as Lambda does: only records that the filters of a reader accept.
 """
 
 import contextlib
@@ -47,7 +46,7 @@ HOME = {"name": "Ann Ash", "street": "1 Elm Row", "postcode": "1010", "city": "W
 PRICE = 1250
 PLENTY = 1_000_000
 QUEUE_BATCH = 10
-"""The messages that Lambda takes from a queue at once, in both shops."""
+"""The batch size of queues, in both shops."""
 SURROUNDED_BY = {
     "AWS_CONFIG_FILE": os.devnull,
     "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
@@ -58,13 +57,13 @@ SURROUNDED_BY = {
     "WEBHOOK_SECRET": "provider-webhook",
 }
 USUAL = {False: "usual", True: "promising"}
-"""The tables of the usual way, and of the usual way with the same promises."""
+"""The table names of the usual shop, without and with the same promises."""
 IDEMPOTENCY = "{}-idempotency"
 LOGGERS = ("orderstream", "orderstream.counts", "usual")
 READER_MODULES = {"copies_reader": "copies", "event_publisher": "publish", "activity_archive": "activity_archive"}
 WORKER_MODULES = {"fulfilment": "fulfilment", "order_notification": "notifications", "archive": "archive"}
 MODULES = ("api", *READER_MODULES.values(), *WORKER_MODULES.values(), "items", "once", "table")
-"""The modules of bench.usual. They make their clients when they are imported."""
+"""The modules of bench.usual that are imported again for each table, because they create their clients at import."""
 numbers = count(1)
 Handler = Callable[[dict[str, Any], Any], Any]
 Quantities = Mapping[str, int]
@@ -72,7 +71,7 @@ Quantities = Mapping[str, int]
 
 @dataclass(frozen=True)
 class LambdaContextStub:
-    """The context that Lambda passes to a function beside the event."""
+    """The context object that a handler gets from Lambda."""
 
     function_name: str = "bench"
     memory_limit_in_mb: int = 512
@@ -89,7 +88,7 @@ LAMBDA_CONTEXT = LambdaContextStub()
 # measuring ------------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Sent:
-    """One request, and its consumed units."""
+    """One request to DynamoDB, with its consumed units."""
 
     function: str
     operation: str
@@ -99,7 +98,9 @@ class Sent:
 
 @dataclass
 class CapacityMeter:
-    """The requests to DynamoDB, by step and calling function: {"requests", "read", "written"}."""
+    """Counts the requests to DynamoDB and their units.
+
+    `used`: the numbers "requests", "read" and "written", by step and function."""
 
     used: dict[tuple[str, str], Counter[str]] = field(default_factory=dict)
     sent: list[Sent] = field(default_factory=list)
@@ -140,7 +141,7 @@ def _measured(params: dict[str, Any], model: Any, **_: Any) -> None:
 
 
 class NullStream(io.TextIOBase):
-    """Takes all that is written, and is never closed: a logger that was made meanwhile keeps it."""
+    """Discards what is written. Unlike os.devnull it is never closed, because new loggers keep a reference to it."""
 
     def write(self, text: str) -> int:
         return len(text)
@@ -148,7 +149,7 @@ class NullStream(io.TextIOBase):
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Logs and metrics are written, as in Lambda, but to nowhere."""
+    """Discard logs and metrics in the `with` block. They are still rendered, so their time counts."""
     nowhere = NullStream()
     with contextlib.redirect_stdout(nowhere):
         handlers = [
@@ -164,8 +165,9 @@ def quiet() -> Iterator[None]:
 
 @contextmanager
 def without_interference() -> Iterator[None]:
-    """Prepare a measurement of time: existing objects are excluded from garbage collection, and requests are not
-    checked for the buckets and queues in this process. So no request to these may be made in the `with` block."""
+    """Exclude garbage collection of existing objects, and moto's hooks, from times measured in the `with` block.
+
+    Without the hooks, the block must not send requests to the fake bus, queues and buckets."""
     gc.collect()
     gc.freeze()
     botocore_stubber.enabled = False
@@ -178,7 +180,7 @@ def without_interference() -> Iterator[None]:
 
 # the shops ------------------------------------------------------------------------------------------------------------
 class BenchShop(Protocol):
-    """The common interface of both shops. `meter`: its requests since it was opened."""
+    """The common interface of both shops. `meter`: counts the requests of the shop."""
 
     harness: ShopHarness
     meter: CapacityMeter
@@ -209,7 +211,7 @@ class BenchShop(Protocol):
 
 @dataclass
 class OurShop:
-    """Ours: its commands as the API calls them, its readers and workers."""
+    """Our shop. Commands are called as the API calls them."""
 
     harness: ShopHarness
     meter: CapacityMeter = field(default_factory=CapacityMeter)
@@ -261,7 +263,7 @@ class OurShop:
 
 @dataclass
 class UsualShop:
-    """The usual one: everything through its API's handler. `modules`: those of bench.usual, by name."""
+    """The usual shop. Commands are requests to the handler of its API. `modules`: those of bench.usual, by name."""
 
     harness: ShopHarness
     modules: Mapping[str, ModuleType]
@@ -321,28 +323,28 @@ class UsualShop:
 
 
 def new_order(quantities: Quantities) -> dict[str, Any]:
-    """The body of an order, as both take it."""
+    """Return the body of POST /orders, which is the same in both shops."""
     return {"lines": [{"product_id": id, "quantity": many} for id, many in quantities.items()], "address": HOME}
 
 
 def request(
     method: str, path: str, body: Any = None, *, token: Token | None = None, key: str | None = None
 ) -> dict[str, Any]:
-    """The event of a request of an HTTP API."""
+    """Return the event that Lambda gets for a request to an HTTP API."""
     text = None if body is None else json.dumps(body)
     headers = {**(JSON if body is not None else {}), **({"idempotency-key": key} if key is not None else {})}
     return http_event(method, path, token=token, body=text, headers=headers)
 
 
 def send_request(handler: Handler, of: dict[str, Any]) -> Any:
-    """Return the answer of an API's handler to a valid request."""
+    """Send a valid request to the handler of an API, and return the body of the answer. `of`: the event."""
     answer = handler(of, LAMBDA_CONTEXT)
     assert answer["statusCode"] in (200, 201), answer
     return json.loads(answer["body"])
 
 
 def deliver_all(shop: BenchShop, batches: Callable[[str, list[Any]], object] = lambda name, batch: None) -> None:
-    """Deliver every record and message until nothing is left. `batches`: is called with the events of each function."""
+    """Deliver all records and messages. `batches`: is called with the function's name and the batch before each."""
     harness, meter = shop.harness, shop.meter
     while True:
         records = harness.new_records()
@@ -362,14 +364,14 @@ def deliver_all(shop: BenchShop, batches: Callable[[str, list[Any]], object] = l
 
 
 def to_sqs_record(message: Mapping[str, Any]) -> dict[str, Any]:
-    """A queue's message with all that Lambda hands over with it."""
+    """Return a message of a queue as a record of Lambda's event."""
     return {"receiptHandle": "r", "attributes": {}, "messageAttributes": {}, "eventSource": "aws:sqs", **message}
 
 
-# opening them ---------------------------------------------------------------------------------------------------------
+# opening a shop -------------------------------------------------------------------------------------------------------
 @contextmanager
 def open_surroundings(engine: Engine) -> Iterator[tuple[pytest.MonkeyPatch, dict[str, str]]]:
-    """Set the environment of both shops, without this machine's AWS accounts."""
+    """Set the environment of both shops, without AWS credentials. Yields the patch and the URLs of queues."""
     with pytest.MonkeyPatch.context() as patch:
         for name, value in SURROUNDED_BY.items():
             patch.setenv(name, value)
@@ -380,7 +382,7 @@ def open_surroundings(engine: Engine) -> Iterator[tuple[pytest.MonkeyPatch, dict
 
 @contextmanager
 def open_our_shop(engine: Engine, queues: dict[str, str]) -> Iterator[OurShop]:
-    """Ours, empty, on a table of its own."""
+    """Open our shop, empty, with a new table."""
     name = f"bench-{os.getpid()}-{next(numbers)}"
     engine.create_table(name, create_table_request(name))
     with pytest.MonkeyPatch.context() as patch, run_shop(engine, queues, name, patch) as harness:
@@ -389,7 +391,7 @@ def open_our_shop(engine: Engine, queues: dict[str, str]) -> Iterator[OurShop]:
 
 @contextmanager
 def open_usual_shop(engine: Engine, queues: dict[str, str], same_promises: bool = False) -> Iterator[UsualShop]:
-    """Open an empty conventional shop. Its modules are bound to one table, so the table is created again."""
+    """Open the usual shop, empty. Its modules know one table by name, so the table is deleted and created again."""
     table = USUAL[same_promises]
     idempotency = IDEMPOTENCY.format(table)
     with pytest.MonkeyPatch.context() as patch:
@@ -407,12 +409,12 @@ def open_usual_shop(engine: Engine, queues: dict[str, str], same_promises: bool 
                     engine.dynamodb().delete_table(TableName=name)
                 engine.create_table(name, asked_for)
             harness.new_records()
-            with quiet():  # its modules may have just been imported
+            with quiet():  # importing its modules may have added loggers
                 yield shop
 
 
 def create_outside() -> None:
-    """Create what the usual way needs beside the tables, the queues and the buckets: a secret, and its Firehose."""
+    """Create the webhook secret and the Firehose stream of the usual shop."""
     boto3.client("secretsmanager").create_secret(
         Name=SURROUNDED_BY["WEBHOOK_SECRET"], SecretString=WEBHOOK_SECRETS["current"]
     )
@@ -426,8 +428,8 @@ def create_outside() -> None:
 
 @cache
 def modules(same_promises: bool) -> dict[str, ModuleType]:
-    """The usual way's: imported where its environment is there, as Lambda does it. Those of the usual way with the same
-    promises are modules of their own."""
+    """Import the modules of the usual shop, once without and once with the same promises. The environment must be set,
+    because they read it at import."""
     for name in [name for name in sys.modules if name.startswith("bench.usual.")]:
         del sys.modules[name]
     found = {name: importlib.import_module(f"bench.usual.{name}") for name in MODULES}
@@ -437,7 +439,7 @@ def modules(same_promises: bool) -> dict[str, ModuleType]:
 
 @contextmanager
 def our_api() -> Iterator[Handler]:
-    """Return our API's handler, on the table of our open shop."""
+    """Yield the handler of our API, for the table of our open shop."""
     with pytest.MonkeyPatch.context() as patch:
         for name, value in API_VARIABLES.items():
             patch.setenv(name, value)

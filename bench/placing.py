@@ -1,8 +1,8 @@
-"""POST /orders for 1, 5 and 50 lines: the processor time of a call, and its requests.
+"""Measure POST /orders with 1, 5 and 50 lines: the processor time of a call, and its requests to DynamoDB.
 
-An event of an HTTP API goes through the API's real handler, until the answer. The floor parses the body as JSON and
-sends one BatchGetItem and one TransactWriteItems with a bare boto3 client; the order is one item, and nothing is
-checked. The engine is another process, so its work is not counted.
+The real handler of the API gets the event of an HTTP API and returns its answer. The floor parses the body as JSON,
+checks nothing, and sends one BatchGetItem and one TransactWriteItems with a plain boto3 client; it writes the order as
+one item. The processor time is that of the handler's process, without the local engine.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ from tests.support.http_client import Token
 LINES = (1, 5, 50)
 ROUNDS = 15
 CALLS = {1: 8, 5: 8, 50: 2}
-"""Calls of each way in a round: a long one needs no more."""
+"""The calls in a round, by the number of lines. Long calls need fewer, because the clock is exact enough for them."""
 
 
 def figures(engine: Engine) -> list[Figure]:
@@ -68,7 +68,7 @@ def _requests(shop: BenchShop, place: Callable[[], object]) -> int:
 
 
 class Placing:
-    """Places another order of the same products at each call, of which there are so many at most."""
+    """Places a new order of the same products at each call. `calls`: how many orders it can place."""
 
     def __init__(self, handler: Handler, customer_id: str, ids: Sequence[str], calls: int) -> None:
         token, body = Token(customer_id), pair.new_order(dict.fromkeys(ids, 2))

@@ -1,16 +1,15 @@
-"""1,000 mixed records of a real stream through `copies_reader` and `event_publisher`, in batches of 100: the
-processor time and the elapsed time of a record, and its requests.
+"""Measure `copies_reader` and `event_publisher` with 1,000 stream records: processor time, elapsed time and requests.
 
-The orders and their changes are the same in each way: most orders are paid, sent and delivered, some are cancelled,
-twenty-three at a time. The real commands make them while no reader runs. Then each reader gets, batch by batch, the
-records of its own stream that its filters accept. The first batch does not count.
+Each shop gets the same orders and the same changes, in groups of 23 orders: 18 are paid, sent and delivered, 5 are
+cancelled. The real commands write them while no reader runs. Then each reader gets the records of its own stream that
+its filters accept, in batches of 100. The first batch warms up and does not count.
 
-- `copies_reader` writes an order's summary, its customer's activity and sales, and totals. Each copy is one request
-  with its own condition. The floor sends the same requests with a bare boto3 client to an empty table, and does nothing
-  else: they are at least three quarters of our time. The usual way writes logs with one BatchWriteItem without
+- `copies_reader` writes the summary of an order, the activity and sales of its customer, and totals. It writes each
+  copy with one conditional request. The floor only sends the same requests with a plain boto3 client to an empty table:
+  they take at least three quarters of our time. The usual shop writes its logs with one BatchWriteItem, which has no
   conditions, between the two requests of its idempotency.
-- 300 more records are copied with requests that take 5 ms longer, as to a table on AWS.
-- `event_publisher` publishes the events of all changes to a real client, whose requests are answered before they are
+- The rows "if requests take 5 ms longer" copy 300 more records. The delay stands for the network to a table on AWS.
+- `event_publisher` publishes the events of all changes with a real client. A hook answers its requests, so none is
   sent.
 """
 
@@ -37,9 +36,9 @@ from tests.support.wire_tap import reply_with
 
 RECORDS, BATCH = 1000, 100
 SLOW_RECORDS, SLOW_SECONDS = 300, 0.005
-"""How many more records are copied with slow requests, and how much longer each request then takes."""
+"""The number of records for the rows with slow requests, and the delay that is added to each request."""
 WHOLE, CANCELLED = 18, 5
-"""Orders of a group that go all the way, of five changes each, and that are cancelled, of two: a batch together."""
+"""The delivered orders of a group, with five changes each, and the cancelled ones, with two: together a batch."""
 PRODUCTS = 6
 MAX_RATIOS = {
     ("copies_reader", "processor"): 0.70,
@@ -47,7 +46,7 @@ MAX_RATIOS = {
     ("event_publisher", "processor"): 0.30,
     ("event_publisher", "time"): 0.30,
 }
-"""What is aimed at, by reader and clock."""
+"""The aims: our share of the usual shop's time, by reader and clock."""
 Shops = Mapping[str, BenchShop]
 MICRO = 1_000_000
 WRITES = {
@@ -72,7 +71,7 @@ def figures(engine: Engine) -> list[Figure]:
 
 
 def _generate_records(shop: BenchShop, count: int) -> list[dict[str, Any]]:
-    """Return the stream records that users and the warehouse cause with all groups' orders, before any reader ran."""
+    """Write orders in groups, and return their stream records, which no reader has read yet. `count`: of records."""
     customer_id = f"ann-{next(pair.numbers)}"
     ids = [f"product-{number}-{customer_id}" for number in range(PRODUCTS)]
     shop.open(customer_id, ids)
@@ -93,16 +92,16 @@ def _generate_records(shop: BenchShop, count: int) -> list[dict[str, Any]]:
     return shop.harness.new_records()
 
 
-# in turns -------------------------------------------------------------------------------------------------------------
+# measuring ------------------------------------------------------------------------------------------------------------
 class BatchWork(Protocol):
-    """The work on one batch after the other. `ready`: prepares everything that is not measured."""
+    """A way to process batches. `prepare`: does the work that is not measured, and returns the work that is."""
 
     def ready(self, number: int) -> Callable[[], object]: ...
 
 
 @dataclass
 class ReaderWork:
-    """A reader of the stream, called with the records that pass its filters."""
+    """Calls a stream reader with batches of the records that its filters accept."""
 
     handler: Handler
     batches: Sequence[list[dict[str, Any]]]
@@ -127,7 +126,7 @@ class ReaderWork:
 
 @dataclass
 class OneItemAtATime:
-    """The work of our `copies_reader` if it does not process several items of a batch at the same time."""
+    """Calls our `copies_reader` so that it processes the items of a batch one after the other."""
 
     work: ReaderWork
 
@@ -143,7 +142,7 @@ class OneItemAtATime:
 
 @dataclass
 class ReplayedWrites:
-    """Send the requests that another reader has just sent, to another table."""
+    """The floor: sends the write requests that `copies_reader` has just sent again, to another table."""
 
     client: Any
     table_name: str
@@ -153,7 +152,7 @@ class ReplayedWrites:
         if model.name in WRITES:
             self.written.append((WRITES[model.name], params))
 
-    def ready(self, number: int) -> Callable[[], object]:  # noqa: ARG002  it has no batches of its own
+    def ready(self, number: int) -> Callable[[], object]:  # noqa: ARG002  it replays the batch of the other reader
         calls = [(getattr(self.client, operation), self._here(params)) for operation, params in self.written]
         self.written.clear()
 
@@ -177,7 +176,7 @@ Timings = dict[str, list[float]]
 
 
 def _measure_in_turns(ways: Mapping[str, BatchWork], count: int = RECORDS) -> tuple[Timings, Timings]:
-    """Microseconds of the processor and of the clock that a record took of each way, by batch."""
+    """Return the processor time and the elapsed time of a record in microseconds, by way and batch."""
     processor: Timings = defaultdict(list)
     clock: Timings = defaultdict(list)
     for number in range(count // BATCH):
@@ -197,7 +196,7 @@ def _measure_in_turns(ways: Mapping[str, BatchWork], count: int = RECORDS) -> tu
 
 @contextmanager
 def _counted(measured: Mapping[str, Sequence[Any]], service: str) -> Iterator[dict[str, int]]:
-    """The requests that each one's clients send meanwhile."""
+    """Count the requests of these clients in the `with` block, by name. `service`: "dynamodb" or "eventbridge"."""
     sent = dict.fromkeys(measured, 0)
 
     def counting(name: str) -> Callable[..., None]:
@@ -244,7 +243,7 @@ def _copies_figures(engine: Engine, shops: Shops, happened: Mapping[str, list[di
 
 
 def _slow_figures(shops: Shops, happened: Mapping[str, list[dict[str, Any]]]) -> Iterator[Figure]:
-    """The time of the copies if requests are slow, with several items at the same time and with one."""
+    """Yield the elapsed time of copies if requests are slow, with several items at a time and with one."""
 
     def work(name: str, first: int) -> ReaderWork:
         return ReaderWork.of(shops[name], "copies_reader", happened[name], first, SLOW_RECORDS)
@@ -284,6 +283,6 @@ def _publisher_figures(shops: Shops, happened: Mapping[str, list[dict[str, Any]]
 
 
 def _accept_all_entries(request: Any, **_: Any) -> Any:
-    """The bus takes all entries of a request, which is not sent."""
+    """Answer a PutEvents request without sending it. All entries are accepted."""
     entries = json.loads(request.body)["Entries"]
     return reply_with({"FailedEntryCount": 0, "Entries": [{"EventId": str(n)} for n, _ in enumerate(entries)]})(request)

@@ -1,4 +1,4 @@
-"""Renders the measurements as lines for a terminal and as docs/performance.md."""
+"""Render the measurements for the terminal and as docs/performance.md."""
 
 import os
 import platform
@@ -29,17 +29,17 @@ SUMMARY = {
     "Copying a change to all the places that show it": "copies_reader, a record: time",
     "Placing an order of 5 lines, computing time": "POST /orders, 5 lines: processor",
 }
-"""The figures that the page begins with, by what they are in plain words: the first whose name begins like this."""
+"""The first table of the page: a plain description, and the beginning of its figure's name. The first match counts."""
 INTRODUCTION = """
-We wrote the usual way for this comparison (bench/usual): boto3's resource, TypeDeserializer, Powertools' resolver,
-batch processor and idempotency, an item for each order line, batch_writer. bench/usual/promises.py names the published
-part for each promise. The **floor** is the least known cost of the work. It does not change with our code, except for
-`copies_reader`. Items stay equally long in each way: an order 395 days after its end, activity 90 days, mails 180,
-totals of a minute 30.
+We wrote the usual shop for this comparison (bench/usual). It uses boto3's resource and batch_writer, TypeDeserializer,
+Powertools' resolver, batch processor and idempotency, and one item for each order line. bench/usual/promises.py names
+the published part for each promise. The **floor** is a lower bound: the least cost that we know for the same work. It
+does not change with our code, except for `copies_reader`. All shops keep items equally long: an order 395 days after
+its end, activity 90 days, mails 180 days, totals of a minute 30 days.
 
-Times are medians with their quartiles. The ways take turns, so a slow machine slows all of them: a ratio is valid on
-another machine, a time is not. Units, requests and bytes are the same in every run. An aim is a share of the usual way,
-or a value in its own unit. An empty cell: this way has no such work.
+Times are medians with their quartiles. The shops take turns, so a slow machine slows all of them: a ratio is valid on
+another machine, a time is not. Units, requests and bytes are the same in every run. An aim is a share of the usual
+shop's figure, or a value in its own unit. A cell is empty if that shop has no such work.
 
 `make bench` measures and prints everything, `make bench ARGS="--only decode"` one section. `make bench ARGS=--write`
 writes this page.
@@ -48,7 +48,7 @@ writes this page.
 
 @dataclass(frozen=True)
 class Section:
-    """The measurements of a module: its title, its docstring, and the figures."""
+    """A section of the page: the title, docstring and figures of one module of bench."""
 
     title: str
     description: str
@@ -56,7 +56,7 @@ class Section:
 
 
 def render_text(section: Section, seconds: float) -> str:
-    """A section for the terminal."""
+    """Return a section as lines for the terminal. `seconds`: how long its measurement took."""
     rows = [HEAD, *map(_cells, section.figures)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
@@ -64,7 +64,7 @@ def render_text(section: Section, seconds: float) -> str:
 
 
 def render_page(sections: Sequence[Section]) -> str:
-    """docs/performance.md."""
+    """Return the text of docs/performance.md."""
     written = "<!-- Written by `make bench ARGS=--write`. -->"
     parts = [f"# Performance\n\n{written}\n{LEAD}", render_summary(sections), f"{INTRODUCTION}\n{_where()}"]
     for section in sections:
@@ -75,7 +75,7 @@ def render_page(sections: Sequence[Section]) -> str:
 
 
 def describe(docstring: str) -> str:
-    """Return the words of a section on the page: a module's docstring without its first paragraph."""
+    """Return the text of a section on the page: its docstring without the first paragraph."""
     return docstring.strip().partition("\n\n")[2].strip() or docstring.strip()
 
 
@@ -87,7 +87,7 @@ def _drop_empty_columns(rows: Sequence[Sequence[str]]) -> tuple[Sequence[str], S
 
 
 def render_summary(sections: Sequence[Section]) -> str:
-    """The table for readers who do not know the parts. It leaves out what was not measured."""
+    """Return the first table of the page, in plain words, without figures that were not measured."""
     figures = [figure for section in sections for figure in section.figures]
     found = {words: [it for it in figures if it.what.startswith(what)] for words, what in SUMMARY.items()}
     rows = [[words, *_summary_cells(matching[0])] for words, matching in found.items() if matching]
@@ -95,7 +95,7 @@ def render_summary(sections: Sequence[Section]) -> str:
 
 
 def _summary_cells(figure: Figure) -> tuple[str, ...]:
-    """Medians alone; measured times with three digits."""
+    """Return the medians, without quartiles. Measured times have three digits."""
     unit = figure.unit.partition(" per ")[0]
     ways = (figure.ours, figure.usual, figure.promising)
     medians = (each and (each if each.low == each.high else exact(float(f"{each.median:.3g}"))) for each in ways)
@@ -103,7 +103,7 @@ def _summary_cells(figure: Figure) -> tuple[str, ...]:
 
 
 def render_aims(sections: Sequence[Section]) -> str:
-    """Each aim, and whether it is reached."""
+    """Return a line for each aim: "reached" or "missed", the figure and the aim."""
     figures = [figure for section in sections for figure in section.figures if figure.is_reached is not None]
     rows = [(cells[7].rpartition(" ")[2], cells[0], cells[5] or cells[1], cells[7]) for cells in map(_cells, figures)]
     return "\n".join(f"{word:<8} {what}: {value} ({aim.rpartition(' ')[0]})" for word, what, value, aim in rows)

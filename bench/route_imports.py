@@ -1,7 +1,7 @@
-"""Print how long the import of each module of routes takes after that of the API's handler.
+"""Measure how long the import of each module of routes takes: `python -m bench.route_imports`.
 
-`python -m bench.route_imports` prints milliseconds of the processor, in processes of their own, from the bundle.
-bench/cold.py starts the API with a request to each of the slowest.
+Each import runs in a new process, from the bundle, after the import of the API's handler. The result is the processor
+time in milliseconds. bench/cold.py measures a cold start with a route of each of the slowest modules.
 """
 
 import os
@@ -28,7 +28,7 @@ print((time.process_time() - began) * 1000)
 
 
 def import_milliseconds(module: str, path: str) -> float:
-    """The median of several imports of a module of routes."""
+    """Return the median of TIMES imports of a module of routes. `path`: folders of packages, joined by ":"."""
     environment = {**FAKE_AWS_ENVIRONMENT, **VARIABLES, **API_VARIABLES, "PATH": os.environ["PATH"]}
     environment |= {"TABLE_NAME": "none", "AWS_LAMBDA_FUNCTION_NAME": "api"}
     command = [sys.executable, "-I", "-S", "-B", "-c", CODE, module, path]

@@ -1,8 +1,9 @@
-"""What is deployed, and how soon: the bundle of all functions, and the templates.
+"""Measure the deployment: the size of the bundle with all functions, and the time to build it and to run `make synth`.
 
-The bundle is made with a warm cache of packages, and a synth uses an existing bundle. The zip is uploaded with compiled
-files if Lambda's Python is installed. The usual way's bundle is the result of `pip install --target`, as its samples
-deploy it, without Tracer and the packages that only the bench needs. Each figure is of one run.
+The bundle is built with a warm cache of packages, and `make synth` uses an existing bundle. The uploaded zip contains
+compiled files if Lambda's version of Python is installed. The bundle of the usual shop is the result of `pip install
+--target`, as AWS's samples deploy it, without Tracer and the packages that only the bench needs. Each figure is of one
+run.
 """
 
 import os
@@ -21,12 +22,12 @@ from stacks.bundle import BUNDLES, LAMBDA_TARGET, build_bundle, find_python
 
 RUNTIME = ("awslambdaric", "runtime_client", "simplejson", "snapshot_restore_py")
 NOT_DEPLOYED = (".", "aws_xray_sdk", "bin", "orjson", "wrapt", *RUNTIME)
-"""The prefixes of packages that only the bench needs (Tracer's), and of those that Lambda already has."""
+"""Prefixes of packages that are not deployed: those of Tracer and of the bench, and those that Lambda provides."""
 MOST_MEGABYTES, MOST_SECONDS = 15, 10
 
 
-def figures(engine: Engine) -> list[Figure]:  # noqa: ARG001  nothing is asked of it
-    """Megabytes and seconds."""
+def figures(engine: Engine) -> list[Figure]:  # noqa: ARG001  every section gets it
+    """Return the sizes in MB and the times in seconds."""
     folder, _ = build_bundle()
     assert folder.parent == BUNDLES
     shutil.rmtree(folder)
@@ -34,7 +35,7 @@ def figures(engine: Engine) -> list[Figure]:  # noqa: ARG001  nothing is asked o
     build_bundle()
     made = time.monotonic() - began
     began = time.monotonic()
-    # The arguments of this make (ARGS=...) are not for that one.
+    # Without these variables, the inner make does not get the arguments (ARGS=...) of the outer one.
     alone = {name: value for name, value in os.environ.items() if not name.startswith("MAKE") and name != "ARGS"}
     subprocess.run(["make", "synth"], cwd=PROJECT, env=alone, check=True, capture_output=True)
     synthesized = time.monotonic() - began
@@ -53,7 +54,7 @@ def figures(engine: Engine) -> list[Figure]:  # noqa: ARG001  nothing is asked o
 
 
 def zipped(paths: list[Path], compiled: bool) -> Spread:
-    """Megabytes of these, zipped, with their compiled files or without."""
+    """Zip the paths and return the size in MB. `compiled`: with .pyc files."""
     with tempfile.TemporaryFile() as file:
         with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
             for path in paths:

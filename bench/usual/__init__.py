@@ -1,39 +1,37 @@
-"""An order service built the usual way: what ours is measured beside. It is no part of the shop, and nothing imports it
-but the bench.
+"""The usual shop: an order service built as AWS's guides and samples build one. Only the benchmarks import it.
 
-It does the same work as ours for an order that is placed, paid, invoiced, sent, delivered and archived, and it is built
-of what AWS publishes, each choice with the page that it is from:
+It does the same work as our shop for an order that is placed, paid, invoiced, sent, delivered and archived. Each choice
+names the page of AWS that it follows:
 
-- One table in the manner of "Using DynamoDB as a data store for an online shop" (DynamoDB developer guide,
-  data-modeling-online-shop): an order's item collection holds its header, one orderItem for each product, its payment,
-  its invoice and its shipment; two overloaded indexes that hold all attributes find orders and what was bought by
-  customer, sales by product, invoices and shipments by their number. (The guide has one shipmentItem for each product,
-  too, so that a warehouse finds its own: there is one warehouse here, and a shipment holds its quantities.)
-- A line is in the indexes of sales from when it is paid: a sparse index (bp-indexes-general-sparse-indexes). The queue
-  of open orders is one, too, its partitions sharded (bp-indexes-gsi-sharding).
-- Best sellers are a materialized aggregation with an index whose sort key is the count (bp-gsi-aggregation), kept by a
-  Lambda on the stream.
-- An order, its lines and its stock are one TransactWriteItems (transaction-example.html: "Process an order").
-- Handlers are Powertools': a resolver with validation, Logger, Metrics; `process_partial_response` for the stream and
-  for SQS; its idempotency, in a table of its own, around whatever must not happen twice ("Idempotency": a payment;
-  "Batch processing", "Idempotent record handler").
-- Items are read and written through boto3's resource, copies and deletions through its `batch_writer`
-  (boto3 guide, "Amazon DynamoDB", "Batch writing").
-- Every item of an order but its invoice has a `ttl`, at which DynamoDB deletes it for nothing; the stream tells what is
-  to be archived (AWS database blog, "Archive data from Amazon DynamoDB to Amazon S3 using TTL and Amazon Kinesis
-  integration"). What that loses: what an order owns ends at times of its own, in any order. Of an order that is on its
-  way for more than a month, and where DynamoDB is late with the header, some of it is gone before it is archived.
-- Expired entries of activity go to Firehose, many in one object (AWS database blog, "Automatically archive items to S3
+- The table follows "Using DynamoDB as a data store for an online shop" (DynamoDB developer guide,
+  data-modeling-online-shop). The item collection of an order has its header, one orderItem for each product, its
+  payment, invoice and shipment. Two overloaded indexes with all attributes find orders and purchases by customer,
+  sales by product, and invoices and shipments by number. The guide also has one shipmentItem for each product, for
+  several warehouses; this shop has one warehouse, so the shipment contains the quantities.
+- A line enters the indexes of sales when it is paid: a sparse index (bp-indexes-general-sparse-indexes). The list of
+  open orders is also a sparse index, with sharded partitions (bp-indexes-gsi-sharding).
+- Best sellers are a materialized aggregation with an index whose sort key is the count (bp-gsi-aggregation). A Lambda
+  on the stream updates them.
+- One TransactWriteItems writes an order, its lines and its stock (transaction-example.html: "Process an order").
+- Handlers use Powertools: a resolver with validation, Logger, Metrics, `process_partial_response` for the stream and
+  SQS, and idempotency with its own table for all effects that must happen once ("Idempotency": a payment; "Batch
+  processing", "Idempotent record handler").
+- boto3's resource reads and writes items, its `batch_writer` writes copies and deletes items (boto3 guide, "Amazon
+  DynamoDB", "Batch writing").
+- Every item of an order except its invoice has a `ttl`, at which DynamoDB deletes it for free. The stream record of the
+  deletion starts the archiving (AWS database blog, "Archive data from Amazon DynamoDB to Amazon S3 using TTL and Amazon
+  Kinesis integration"). The disadvantage: DynamoDB deletes the items of an order in any order. If the delivery of an
+  order takes more than a month, and DynamoDB deletes the header late, other items are lost before the archiving.
+- Firehose writes many expired activity entries into one object (AWS database blog, "Automatically archive items to S3
   using DynamoDB Time to Live (TTL) with AWS Lambda and Amazon Kinesis Firehose").
-- Items stay as long as in ours: an order 395 days after its end, activity 90 days, mails 180, totals of a minute 30.
-- Each function is a module with the clients it uses, made as it is imported (Lambda developer guide, "Best practices":
-  clients are made outside of the handler). Tracer, which the samples have, too, is left out, as in ours; what it adds
-  has rows of its own.
+- Items stay as long as in our shop: orders 395 days after their end, activity 90, mails 180, totals of a minute 30.
+- Each function is a module that creates its clients at import (Lambda developer guide, "Best practices"). As in our
+  shop, Tracer is left out, although the samples use it; the page has rows of its own for it.
 
-`PROMISES=same` in its environment adds what keeps the promises of ours (bench/usual/promises.py).
+`PROMISES=same` in the environment adds the parts that keep the promises of our shop (bench/usual/promises.py).
 
-Where these leave a choice it is the cheaper one: reads are eventually consistent, a state is changed under a condition
-without being read first, what is written at one time goes in one request. Idempotency is around a whole handler, as the
-documentation has it, where something in it must not be done twice: an order, a payment, what adds up, a mail, an
-invoice. Who only tells the bus, or keeps an object under its own name, has none.
+Where the guides leave a choice, this shop takes the cheaper one: eventually consistent reads, a conditional change of a
+state without a read before it, and one request for all writes of a moment. As in the documentation, idempotency wraps a
+whole handler if part of it must happen once: an order, a payment, sums, a mail, an invoice. A handler that only
+publishes events, or stores an object under its own name, has no idempotency.
 """

@@ -1,6 +1,6 @@
-"""The reader of the conventional shop that archives the entries of activity that DynamoDB deleted at their `ttl`.
+"""The stream reader of the usual shop that archives the entries of activity that DynamoDB deleted at their `ttl`.
 
-It hands them to Firehose, which puts many of them into one object (AWS database blog, "Automatically archive items to
+It sends them to Firehose, which writes many of them into one object (AWS database blog, "Automatically archive items to
 S3 using DynamoDB Time to Live (TTL) with AWS Lambda and Amazon Kinesis Firehose").
 """
 
@@ -21,15 +21,15 @@ FILTERS = [
         "userIdentity": {"type": ["Service"], "principalId": ["dynamodb.amazonaws.com"]},
     }
 ]
-"""Which records it is called for."""
+"""The event filter: only records of entries that DynamoDB deleted at their `ttl`."""
 
 firehose: Any = boto3.client("firehose")
 
 
 @logger.inject_lambda_context
 @metrics.log_metrics
-def handler(event: dict[str, Any], context: LambdaContext) -> Any:  # noqa: ARG001  Lambda gives it
-    """Lambda entry point: a batch of stream records. It comes again as a whole if Firehose does not take all of it."""
+def handler(event: dict[str, Any], context: LambdaContext) -> Any:  # noqa: ARG001  Lambda passes it
+    """Lambda entry point: archive a batch of records. If Firehose rejects one, Lambda delivers the batch again."""
     metrics.add_metric(name="Records", unit=MetricUnit.Count, value=len(event["Records"]))
     lines = [{"Data": json.dumps(record["dynamodb"]["OldImage"]) + "\n"} for record in event["Records"]]
     answer = firehose.put_record_batch(DeliveryStreamName=os.environ["DELIVERY_STREAM"], Records=lines)

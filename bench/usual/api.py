@@ -1,7 +1,7 @@
-"""The API of the conventional shop: a Powertools resolver that validates, one function for each route.
+"""The API of the usual shop: a Powertools resolver with validation, and one function for each route.
 
-Powertools' idempotency makes sure that an order and its payment are created once, as its documentation does it with a
-payment. A change of an order's state has a condition, and is in one transaction with the items that belong to it.
+Powertools' idempotency makes sure that an order and its payment are created once, like the payment in its
+documentation. One transaction changes the state of an order under a condition, together with its other items.
 """
 
 import hashlib
@@ -28,10 +28,10 @@ from bench.usual.promises import SAME, fetch_webhook_secret
 from bench.usual.table import client, dynamodb, put, table, update
 
 MOST_WRITES = 100
-"""TransactWriteItems takes no more; an order of 50 products would have 101."""
+"""The maximum of TransactWriteItems. An order of 50 products needs 101: a header, 50 lines and 50 stock items."""
 
 KEYS = uuid.UUID("6f1cf8f4-5a0e-4b06-9a3c-3a4a3f0b5f43")
-"""The namespace of ids that are made of idempotency keys."""
+"""The UUID namespace of order ids that are derived from idempotency keys."""
 TOLERANCE_SECONDS = 300
 
 app = APIGatewayHttpResolver(enable_validation=True)
@@ -70,7 +70,7 @@ class EventDataModel(BaseModel):
 
 
 class PaymentEvent(BaseModel):
-    """A payment event of the provider."""
+    """A webhook of the payment provider."""
 
     id: str
     type: str
@@ -95,14 +95,14 @@ def post_order(
 
 @idempotent_function(data_keyword_argument="request", config=placing, persistence_store=persistence())
 def place(request: dict[str, Any]) -> dict[str, Any]:
-    """Read the customer and the products, write header, lines and stock. The answer is stored for all repeats."""
+    """Place an order: read customer and products, write header, lines and stock. A repeat gets the stored answer."""
     wanted = {line["product_id"]: line["quantity"] for line in request["body"]["lines"]}
     customer_id = request["customer_id"]
     keys = [key(f"c#{customer_id}"), *(key(f"p#{id}") for id in wanted)]
     found = dynamodb.batch_get_item(RequestItems={table.name: {"Keys": keys}})["Responses"][table.name]
     products = {item["product_id"]: item for item in found if item["entity"] == "product"}
     if len(products) < len(wanted) or len(found) == len(products):
-        raise BadRequestError("there is no such product, or nobody has registered")
+        raise BadRequestError("a product does not exist, or the customer is not registered")
     order_id, at = (uuid.uuid5(KEYS, f"{customer_id} {request['key']}") if SAME else uuid.uuid4()).hex, now()
     priced = {id: {"name": products[id]["name"], "price": int(products[id]["price"])} for id in wanted}
     header = {
@@ -143,8 +143,8 @@ def place(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _write(header: Mapping[str, Any], lines: list[dict[str, Any]]) -> None:
-    """Write the order in one transaction. Lines beyond its limit are written before: without their header, no reader
-    sees them."""
+    """Write the order in one transaction. Lines beyond MAX_WRITES are written before; no reader finds them without a
+    header."""
     stock = [
         update(
             key(f"p#{line['product_id']}", "w#1"),
@@ -172,16 +172,18 @@ def post_payment(event: PaymentEvent) -> dict[str, Any]:
 
 
 def check_signature(header: str, body: str) -> None:
-    """Raise BadRequestError if the provider has not signed this body in the last minutes."""
+    """Raise BadRequestError if the header is no signature of the body, or is older than TOLERANCE_SECONDS."""
     given = dict(part.partition("=")[::2] for part in header.split(","))
     signed = hmac.new(secret.encode(), f"{given.get('t')}.{body}".encode(), hashlib.sha256).hexdigest()
     if not hmac.compare_digest(signed, given.get("v1", "")) or abs(time.time() - int(given["t"])) > TOLERANCE_SECONDS:
-        raise BadRequestError("the signature is wrong or old")
+        raise BadRequestError("the signature is invalid or too old")
 
 
 @idempotent_function(data_keyword_argument="event", config=paying, persistence_store=persistence())
 def take_payment(event: dict[str, Any]) -> dict[str, Any]:
-    """Write the payment and the order's state in one transaction, if the order waits for this payment."""
+    """Write the payment and mark the order as paid in one transaction, if amount and currency match.
+
+    With the same promises, a payment that does not match is stored as UNMATCHED."""
     paid = event["paid"]
     order_id, at = paid["metadata"]["order_id"], now()
     payment = {
@@ -257,7 +259,7 @@ def post_delivery(
 
 @app.post("/orders/<order_id>/cancel")
 def post_cancel(order_id: Annotated[str, Path(max_length=64)]) -> dict[str, Any]:
-    """Of an order that is not paid: its goods are free again."""
+    """Cancel an unpaid order, and return its goods to stock."""
     lines = table.query(
         KeyConditionExpression="PK = :order AND begins_with(SK, :lines)",
         ExpressionAttributeValues={":order": f"o#{order_id}", ":lines": "p#"},
@@ -274,14 +276,14 @@ def post_cancel(order_id: Annotated[str, Path(max_length=64)]) -> dict[str, Any]
 def _moved(
     order_id: str, before: str, after: str, at: str, also: str = "", expected: str = "#status = :before", **more: Any
 ) -> dict[str, Any]:
-    """Of a transaction: the order comes to another state, and into its queue."""
+    """Return the transaction's write that changes the status of an order and moves it to the list of that status."""
     there = queue(after, order_id)
     expression = f"SET #status = :after, updated_at = :at, GSI2PK = :queue{also}"
     return update(key(f"o#{order_id}"), expression, expected, before=before, after=after, at=at, queue=there, **more)
 
 
 def _closed(order_id: str, before: str, after: str, at: str) -> list[dict[str, Any]]:
-    """Of a transaction: the order leaves its queue, and its end is set: its own `ttl`, or that of an item beside it."""
+    """Return the writes that close an order: it leaves its list, and it or an expiry item gets a `ttl`."""
     ends = {"ttl": ttl_after(RETENTION)}
     expression = f"SET #status = :after, updated_at = :at{'' if SAME else ', #ttl = :ttl'} REMOVE GSI2PK, GSI2SK"
     values = {"before": before, "after": after, "at": at, **({} if SAME else ends)}
@@ -291,10 +293,10 @@ def _closed(order_id: str, before: str, after: str, at: str) -> list[dict[str, A
 
 
 class CancelledError(ServiceError):
-    """A transaction was cancelled, with a code for each of its writes."""
+    """DynamoDB cancelled a transaction. `codes`: the reason for each of its writes."""
 
     def __init__(self, codes: list[str]) -> None:
-        super().__init__(409, f"not as it is now: {json.dumps(codes)}")
+        super().__init__(409, f"the transaction was cancelled: {json.dumps(codes)}")
         self.codes = codes
 
 
@@ -308,7 +310,7 @@ def _transact(writes: list[dict[str, Any]]) -> None:
 @logger.inject_lambda_context(correlation_id_path=correlation_paths.API_GATEWAY_HTTP)
 @metrics.log_metrics(capture_cold_start_metric=True)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
-    """Lambda entry point: one request of an HTTP API (payload format 2.0)."""
+    """Lambda entry point: answer a request of an HTTP API (payload format 2.0)."""
     placing.register_lambda_context(context)
     paying.register_lambda_context(context)
     return app.resolve(event, context)

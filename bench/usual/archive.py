@@ -1,9 +1,8 @@
-"""The worker of the conventional shop that archives the orders that DynamoDB deleted at their `ttl`. It deletes nothing
-itself.
+"""The worker of the usual shop that archives an order after DynamoDB deleted it at its `ttl`.
 
-It reads an order's items after the order itself has gone. DynamoDB may have deleted some of them before, in any order,
-and these are missing in the object. Our shop loses none: it deletes an order's items after they are archived. So does
-this one with the same promises.
+The worker reads the other items of the order, and writes all of them into one object. DynamoDB may have deleted some of
+the items before, and these are missing in the object. Our shop loses none, because it deletes an order's items after it
+archived them. With the same promises, this worker does so, too.
 """
 
 import json
@@ -32,7 +31,7 @@ _serializer = TypeSerializer()
 
 
 def archive_record(record: SQSRecord) -> None:
-    """Archive an order with its items."""
+    """Archive the order of an event."""
     told = json.loads(record.body)["detail"]
     if SAME:
         move_order(told["data"]["order_id"])
@@ -41,7 +40,7 @@ def archive_record(record: SQSRecord) -> None:
 
 
 def keep_order(image: dict[str, Any], order: dict[str, Any]) -> None:
-    """One object; then a stub takes the order's place. A second time changes neither."""
+    """Archive a deleted order: write the object, then a stub with the key of the order. Safe to repeat."""
     order_id = order["order_id"]
     owned = table.query(KeyConditionExpression=Key("PK").eq(f"o#{order_id}"))["Items"]
     object_key = f"orders/{order_id}.json"
@@ -50,16 +49,16 @@ def keep_order(image: dict[str, Any], order: dict[str, Any]) -> None:
 
 
 def move_order(order_id: str) -> None:
-    """One object; then a stub replaces the order, if it is as it was read; then the items in the object are deleted.
+    """Archive an expired order: write the object, replace the order by a stub, and delete the archived items.
 
-    Every command changes an item of an order together with the order, so none is changed after the stub. Money that
-    fits no order stays in its queue. Raises RuntimeError if the copies of the order's last change are not there yet.
+    The stub replaces the order only if it is unchanged. Every command also changes the order, so no item changes later.
+    Unmatched payments stay. Raises RuntimeError if the timeline does not have the last change of the order yet.
     """
     found = table.query(KeyConditionExpression=Key("PK").eq(f"o#{order_id}"), ConsistentRead=True)["Items"]
     order = next(item for item in found if item["PK"] == item["SK"])
     if order["entity"] == "order":
         if not any(item["entity"] == "timeline" and item["at"] == order["updated_at"] for item in found):
-            raise RuntimeError("the copies of the order are behind")
+            raise RuntimeError("the timeline of the order is not up to date")
         object_key = f"orders/{order_id}/{order['updated_at']}.json"
         _object(object_key, list(map(_image, found)))
         table.put_item(
@@ -74,7 +73,7 @@ def move_order(order_id: str) -> None:
 
 
 def _stub(order: dict[str, Any], object_key: str) -> dict[str, Any]:
-    """What remains of an archived order."""
+    """Return the stub that replaces an archived order."""
     shown = ("order_id", "customer_id", "status", "placed_at", "updated_at", "currency", "total", "GSI1PK", "GSI1SK")
     stub = {**key(order["PK"]), "entity": "stub", "object_key": object_key, "archived_at": now()}
     return {**{name: order[name] for name in shown}, **stub}
@@ -85,7 +84,7 @@ def _image(item: dict[str, Any]) -> dict[str, Any]:
 
 
 def _object(name: str, images: list[Any]) -> None:
-    """As it was kept first."""
+    """Write an object, unless it exists already."""
     body = json.dumps({"items": images}).encode()
     try:
         s3.put_object(Bucket=ARCHIVE_BUCKET, Key=name, Body=body, IfNoneMatch="*")
@@ -97,6 +96,6 @@ def _object(name: str, images: list[Any]) -> None:
 @logger.inject_lambda_context
 @metrics.log_metrics
 def handler(event: dict[str, Any], context: LambdaContext) -> Any:
-    """Lambda entry point: a batch of a queue's messages."""
+    """Lambda entry point: archive the orders of a batch of messages."""
     metrics.add_metric(name="Records", unit=MetricUnit.Count, value=len(event["Records"]))
     return process_partial_response(event=event, record_handler=archive_record, processor=queued, context=context)

@@ -1,4 +1,4 @@
-"""The usual way's reader that keeps an order's timeline, its customer's activity, the sales of its products, totals."""
+"""The stream reader of the usual shop that writes timelines, activity, sales and totals when an order changes."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -19,7 +19,7 @@ from bench.usual.table import client, put, table, update
 
 ACTIVITY, METRIC = timedelta(days=90), timedelta(days=30)
 FILTERS = [{"eventName": ["INSERT", "MODIFY"], "dynamodb": {"NewImage": {"entity": {"S": ["order"]}}}}]
-"""Which records it is called for (Lambda developer guide, "Using event filtering with a DynamoDB event source")."""
+"""The event filter (Lambda developer guide, "Using event filtering with a DynamoDB event source")."""
 
 stream = BatchProcessor(event_type=EventType.DynamoDBStreams)
 once_a_record = config(event_key_jmespath="eventID")
@@ -27,7 +27,7 @@ once_a_record = config(event_key_jmespath="eventID")
 
 @idempotent_function(data_keyword_argument="record", config=once_a_record, persistence_store=persistence())
 def copy(record: DynamoDBRecord) -> None:
-    """Write the copies of a changed order. Sums are added in one transaction, so that they are added once."""
+    """Write the copies of a changed order. If it was paid, one transaction adds it to all totals."""
     order = deserialize(record.raw_event["dynamodb"]["NewImage"])
     lines = lines_of(order["order_id"]) if order["status"] == "PAID" else []
     with table.batch_writer() as batch:
@@ -38,7 +38,7 @@ def copy(record: DynamoDBRecord) -> None:
 
 
 def copy_guarded(record: DynamoDBRecord) -> None:
-    """Write the copies of a changed order, each under its own condition. The totals have a mark that they are added."""
+    """Write the copies of a changed order with a condition each. A mark item prevents that totals are added again."""
     order = deserialize(record.raw_event["dynamodb"]["NewImage"])
     order_id = order["order_id"]
     for item in logs(order):
@@ -60,7 +60,7 @@ def copy_guarded(record: DynamoDBRecord) -> None:
 
 
 def unless_done(write: Callable[..., Any], **request: Any) -> None:
-    """Send a conditional write. If its condition fails, an earlier delivery of the record has sent it."""
+    """Send a conditional write. A failed condition means that an earlier delivery of the record wrote it."""
     try:
         write(**request)
     except client.exceptions.ConditionalCheckFailedException:
@@ -71,7 +71,7 @@ def unless_done(write: Callable[..., Any], **request: Any) -> None:
 
 
 def logs(order: dict[str, Any]) -> list[dict[str, Any]]:
-    """The change in the order's timeline and in its customer's activity."""
+    """Return the entries of a change in the order's timeline and in the customer's activity."""
     order_id, at, event = order["order_id"], order["updated_at"], event_name_of(order)
     told = {"order_id": order_id, "customer_id": order["customer_id"], "at": at, "event": event}
     day = at[:10]
@@ -100,7 +100,7 @@ def lines_of(order_id: str) -> list[dict[str, Any]]:
 
 
 def sale(line: dict[str, Any]) -> dict[str, Any]:
-    """A line that is paid for is found by its product and by its customer."""
+    """Return a paid line with its index keys, by which it is found by product and by customer."""
     at, order_id, product_id = line["placed_at"], line["order_id"], line["product_id"]
     return {
         **line,
@@ -112,7 +112,7 @@ def sale(line: dict[str, Any]) -> dict[str, Any]:
 
 
 def totals(order: dict[str, Any], lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the amounts that a paid order adds to the best sellers of the month and to the metrics of the minute."""
+    """Return the updates that add a paid order to the best sellers of its month and the metrics of its minute."""
     minute, season = order["paid_at"][:16], order["paid_at"][:7]
     sold = [
         update(
@@ -143,7 +143,7 @@ def totals(order: dict[str, Any], lines: list[dict[str, Any]]) -> list[dict[str,
 @logger.inject_lambda_context
 @metrics.log_metrics
 def handler(event: dict[str, Any], context: LambdaContext) -> Any:
-    """Lambda entry point: a batch of stream records."""
+    """Lambda entry point: write the copies of a batch of stream records."""
     metrics.add_metric(name="Records", unit=MetricUnit.Count, value=len(event["Records"]))
     once_a_record.register_lambda_context(context)
     written = copy_guarded if SAME else copy

@@ -1,4 +1,4 @@
-"""The worker of the usual way that writes the invoice of a paid order and asks for its shipment."""
+"""The worker of the usual shop that issues the invoice of a paid order and requests its shipment."""
 
 import json
 from typing import Any
@@ -21,8 +21,7 @@ once_an_event = config(event_key_jmespath="powertools_json(body).detail.id")
 
 @idempotent_function(data_keyword_argument="record", config=once_an_event, persistence_store=persistence())
 def invoice(record: SQSRecord) -> None:
-    """The invoice with the next number, the shipment with an item for each product, and the order's state: one
-    transaction."""
+    """Write the invoice with the next number, the shipment, and the new status of the order in one transaction."""
     order_id = json.loads(record.body)["detail"]["data"]["order_id"]
     found = table.query(KeyConditionExpression=Key("PK").eq(f"o#{order_id}"))["Items"]
     order = next(item for item in found if item["entity"] == "order")
@@ -90,7 +89,7 @@ def invoice(record: SQSRecord) -> None:
 @logger.inject_lambda_context
 @metrics.log_metrics
 def handler(event: dict[str, Any], context: LambdaContext) -> Any:
-    """Lambda entry point: a batch of a queue's messages."""
+    """Lambda entry point: fulfil the orders of a batch of messages."""
     metrics.add_metric(name="Records", unit=MetricUnit.Count, value=len(event["Records"]))
     once_an_event.register_lambda_context(context)
     return process_partial_response(event=event, record_handler=invoice, processor=queued, context=context)

@@ -1,4 +1,4 @@
-"""The items of the conventional shop: their keys, their `ttl`, and the decoding of an image."""
+"""The keys and `ttl` of the usual shop's items, and the decoding of images."""
 
 import zlib
 from datetime import UTC, datetime, timedelta
@@ -10,11 +10,10 @@ from bench.usual.promises import SAME
 
 SHARDS = 10
 RETENTION = timedelta(days=395)
-"""How long an order stays after it has ended."""
+"""How long a closed order stays."""
 OWNED = RETENTION + timedelta(days=30)
-"""How long an order's items stay after they were written. The `ttl` is set at the first write, because a later write
-would cost as much as a deletion. An order may take this time to be delivered; if it takes longer, some items expire
-before the order."""
+"""How long the other items of an order stay. Their `ttl` is set at their first write, because a later write would cost
+as much as a deletion. If an order is open for more than 30 days, some items expire before the order."""
 NAMES = {"PENDING": "OrderPlaced", "ARCHIVED": "OrderArchived"}
 
 _deserializer = TypeDeserializer()
@@ -29,25 +28,25 @@ def ttl_after(after: timedelta) -> int:
 
 
 def owned() -> dict[str, int]:
-    """Return the attributes with which an order's items expire: none, if the archive deletes them."""
+    """Return the `ttl` attribute of an order's other items. With the same promises the archive deletes them instead."""
     return {} if SAME else {"ttl": ttl_after(OWNED)}
 
 
 def key(partition: str, sort: str | None = None) -> dict[str, str]:
-    """The key of an item; an entity's own has the same twice."""
+    """Return the key of an item. The main item of an entity has its partition key as sort key."""
     return {"PK": partition, "SK": sort or partition}
 
 
 def queue(status: str, order_id: str) -> str:
-    """The partition of the queue in which orders of a status stand."""
+    """Return the index partition that lists the order among all orders of a status: one of SHARDS."""
     return f"s#{status}#{zlib.crc32(order_id.encode()) % SHARDS}"
 
 
 def event_name_of(order: dict[str, Any]) -> str:
-    """Return the event of an order that now has this state."""
+    """Return the name of the event that led to the order's status."""
     return NAMES.get(order["status"], f"Order{order['status'].capitalize()}")
 
 
 def deserialize(image: dict[str, Any]) -> dict[str, Any]:
-    """An image's attributes as Python's types."""
+    """Convert an image to Python types."""
     return {name: _deserializer.deserialize(value) for name, value in image.items()}

@@ -1,4 +1,4 @@
-"""The usual way's log and metrics."""
+"""The logger and the metrics of the usual shop."""
 
 from aws_lambda_powertools import Logger, Metrics
 

@@ -1,4 +1,4 @@
-"""The worker of the usual way that writes to customers."""
+"""The worker of the usual shop that sends mails to customers."""
 
 import json
 import os
@@ -34,7 +34,7 @@ once_an_event = config(event_key_jmespath="powertools_json(body).detail.id")
 
 @idempotent_function(data_keyword_argument="record", config=once_an_event, persistence_store=persistence())
 def mail(record: SQSRecord) -> None:
-    """Write to the customer, unless they do not want it, and keep that it was sent."""
+    """Send the mail about an event, unless the customer declined mails, and store a notification."""
     told = json.loads(record.body)["detail"]
     order_id, customer_id = told["data"]["order_id"], told["data"]["customer_id"]
     keys = [key(f"c#{customer_id}"), key(f"c#{customer_id}", "settings#notifications")]
@@ -73,7 +73,7 @@ def mail(record: SQSRecord) -> None:
 @logger.inject_lambda_context
 @metrics.log_metrics
 def handler(event: dict[str, Any], context: LambdaContext) -> Any:
-    """Lambda entry point: a batch of a queue's messages."""
+    """Lambda entry point: send the mails of a batch of messages."""
     metrics.add_metric(name="Records", unit=MetricUnit.Count, value=len(event["Records"]))
     once_an_event.register_lambda_context(context)
     return process_partial_response(event=event, record_handler=mail, processor=queued, context=context)

@@ -1,4 +1,4 @@
-"""The table of the usual way's idempotency, which the environment names (IDEMPOTENCY_TABLE), and its client."""
+"""Powertools' idempotency as the usual shop configures it. Its table is IDEMPOTENCY_TABLE in the environment."""
 
 import os
 from typing import Any
@@ -12,17 +12,17 @@ client = boto3.client("dynamodb")
 
 
 def persistence() -> DynamoDBPersistenceLayer:
-    """Where the idempotency stores results: one for each configuration, because Powertools binds it at first use."""
+    """Return a new store of results. Each configuration needs one, because Powertools binds it at first use."""
     return DynamoDBPersistenceLayer(table_name=os.environ["IDEMPOTENCY_TABLE"], boto3_client=client)
 
 
 def config(**settings: Any) -> IdempotencyConfig:
-    """The configuration of an idempotent function."""
+    """Return the configuration of an idempotent function."""
     return IdempotencyConfig(expires_after_seconds=int(REMEMBERED.total_seconds()), **settings)
 
 
 def create_table_request(name: str) -> dict[str, Any]:
-    """As Powertools' documentation has it: one key, `id`."""
+    """Return the CreateTable request, as in Powertools' documentation: the only key is `id`."""
     return {
         "TableName": name,
         "AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "S"}],

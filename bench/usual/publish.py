@@ -1,4 +1,4 @@
-"""The reader of the conventional shop that publishes events to the bus."""
+"""The stream reader of the usual shop that publishes events to the bus."""
 
 import json
 import os
@@ -28,14 +28,14 @@ FILTERS = [
         "userIdentity": EXPIRED,
     },
 ]
-"""Which records it is called for; of items that DynamoDB deleted, those with which an order ends."""
+"""The event filter: changed items, and expired items that start the archiving of an order."""
 
 events: Any = boto3.client("events")
 stream = BatchProcessor(event_type=EventType.DynamoDBStreams)
 
 
 def publish_record(record: DynamoDBRecord) -> None:
-    """One event for one record: a batch of entries could fail in part, and a record handler has one record."""
+    """Publish one event for one record. A batch of events could fail in part, and a record handler gets one record."""
     change = record.raw_event["dynamodb"]
     gone = record.raw_event["eventName"] == "REMOVE"
     image = change["OldImage" if gone else "NewImage"]
@@ -66,6 +66,6 @@ def event_of(item: dict[str, Any], gone: bool) -> str:
 @logger.inject_lambda_context
 @metrics.log_metrics
 def handler(event: dict[str, Any], context: LambdaContext) -> Any:
-    """Lambda entry point: a batch of stream records."""
+    """Lambda entry point: publish the events of a batch of stream records."""
     metrics.add_metric(name="Records", unit=MetricUnit.Count, value=len(event["Records"]))
     return process_partial_response(event=event, record_handler=publish_record, processor=stream, context=context)

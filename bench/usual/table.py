@@ -1,6 +1,6 @@
-"""The usual way's table, and its client: made at import, as AWS's samples make them.
+"""The table of the usual shop and its client, created at import as in AWS's samples.
 
-The environment names it (TABLE_NAME) and, with AWS_ENDPOINT_URL_DYNAMODB, where it is.
+The table is TABLE_NAME in the environment. AWS_ENDPOINT_URL_DYNAMODB is the address of the local engine.
 """
 
 import os
@@ -11,7 +11,7 @@ import boto3
 dynamodb: Any = boto3.resource("dynamodb")
 table = dynamodb.Table(os.environ["TABLE_NAME"])
 client = table.meta.client
-"""The resource's own: it takes and gives Python's types."""
+"""The client of the resource. Unlike boto3.client it converts Python types."""
 
 INDEXES = {"GSI1": ("GSI1PK", "GSI1SK"), "GSI2": ("GSI2PK", "GSI2SK"), "GSI3": ("season", "units")}
 NUMBERS = {"units"}
@@ -19,12 +19,12 @@ RESERVED = ("status", "ttl", "last", "total")
 
 
 def put(item: dict[str, Any]) -> dict[str, Any]:
-    """Of a transaction: an item that must not be there."""
+    """Return the transaction's write of a new item. It fails if the item exists."""
     return {"Put": {"TableName": table.name, "Item": item, "ConditionExpression": "attribute_not_exists(PK)"}}
 
 
 def update(where: dict[str, str], expression: str, condition: str | None, **values: Any) -> dict[str, Any]:
-    """Of a transaction: attributes are called #name where their name is a reserved word, values :name."""
+    """Return the transaction's update of an item. `expression` writes values as :name, and reserved words as #name."""
     named = {f"#{name}": name for name in RESERVED if f"#{name}" in f"{expression} {condition}"}
     request: dict[str, Any] = {
         "TableName": table.name,
@@ -37,7 +37,7 @@ def update(where: dict[str, str], expression: str, condition: str | None, **valu
 
 
 def create_table_request(name: str) -> dict[str, Any]:
-    """Its CreateTable request."""
+    """Return the CreateTable request of the table."""
     keys = [("PK", "SK"), *INDEXES.values()]
     return {
         "TableName": name,

@@ -1,4 +1,4 @@
-"""`copies` of the conventional shop with Powertools' Tracer, which imports aws_xray_sdk even if it does not trace."""
+"""`copies` of the usual shop with Powertools' Tracer, which imports aws_xray_sdk even if it does not trace."""
 
 from aws_lambda_powertools import Tracer
 

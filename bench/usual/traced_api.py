@@ -1,5 +1,4 @@
-"""The API of the conventional shop with Powertools' Tracer. It is a separate module, so that a start of `copies`
-imports no resolver."""
+"""`api` of the usual shop with Powertools' Tracer, in its own module, so that `copies` starts without a resolver."""
 
 from aws_lambda_powertools import Tracer
 
