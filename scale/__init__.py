@@ -1,1 +1,1 @@
-"""A model of the deployed shop under load: which limit is met first, and at how many orders a second."""
+"""A simulation of the deployed shop under load: at how many orders a second it reaches which limit of AWS."""

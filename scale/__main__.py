@@ -1,7 +1,8 @@
 """Compute how many orders a second the deployed shop takes: `make scale`.
 
-`record`: record the requests of an order's life again, into scale/traces.json.
-`laptop`: compare the model's prediction for this machine with the running shop.
+`compute` (the default): run the model, store the figures in scale/results.json, and render the pages.
+`record`: record the requests of an order again, in scale/traces.json.
+`laptop`: compare the model's prediction for this machine with a running shop.
 `page`: only render docs/scale.md, docs/quotas.md and ops/order_needs.json from the stored figures.
 """
 
@@ -17,7 +18,7 @@ from tests.conftest import FAKE_AWS_ENVIRONMENT
 
 
 def main() -> None:
-    """Run the command, compute without one, and print a line for each profile."""
+    """Run the command. `compute` prints a line for each profile."""
     parser = argparse.ArgumentParser(prog="python -m scale", description=__doc__)
     parser.add_argument("command", nargs="?", choices=("record", "compute", "laptop", "page"), default="compute")
     command, began = parser.parse_args().command, time.monotonic()

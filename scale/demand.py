@@ -1,4 +1,4 @@
-"""What one order of the steady mix needs of each limit, on average, and what a number of orders a second needs."""
+"""Compute what an average order of the steady mix uses of each limit: units, requests, events, mails, Lambda time."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -12,9 +12,10 @@ from scale.recorder import Call, load_traces
 
 @cache
 def per_order() -> Mapping[str, float]:
-    """Return the needs of an order's whole life. `lambda-seconds`: with one full processor, one record at a time.
+    """Return what an average order needs from its placement to its archive, by name.
 
-    `written GSI2` and so on: units of an index. `records of copies_reader`: its stream records.
+    "lambda-seconds": if functions have a full processor and get one record at a time. "written GSI2" and so on: the
+    write units of an index. "key KEY": the write units of a sharded partition key.
     """
     needs: Counter[str] = Counter()
     for lines, share in LINES_MIX.items():

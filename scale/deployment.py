@@ -1,4 +1,4 @@
-"""The facts of the deployed shop that bound its throughput, read from the synthesized template and from the code."""
+"""Read the settings that limit the throughput of the deployed shop, from the synthesized template and the code."""
 
 import re
 from collections.abc import Mapping
@@ -12,14 +12,14 @@ from stacks.synth_cache import load_template
 
 STAGE = "prod"
 MAILS_PER_SECOND = "2000"
-"""The setting `mails_per_second`, for four mails of each of 300 orders a second. SES's quotas are modelled apart."""
+"""The setting `mails_per_second`: four mails for each of 300 orders a second. SES's quotas are limits of their own."""
 MAIL_SHARE = MAIL_PERCENT["order_notification"] / 100
-"""The share of SES's rate that order mails get."""
+"""The share of SES's sending rate that mails about orders may use."""
 
 
 @dataclass(frozen=True)
 class StreamMapping:
-    """How Lambda reads the stream for a function."""
+    """The event source mapping of the stream for a function."""
 
     batch_size: int
     window_seconds: float
@@ -28,7 +28,7 @@ class StreamMapping:
 
 @dataclass(frozen=True)
 class QueueMapping:
-    """How Lambda reads a queue for a function. `max_concurrency`: None if only Lambda's own maximum applies."""
+    """The event source mapping of a queue for a function. `max_concurrency`: None if it has Lambda's maximum."""
 
     batch_size: int
     window_seconds: float
@@ -37,10 +37,10 @@ class QueueMapping:
 
 @dataclass(frozen=True)
 class Deployment:
-    """`memory_mb`: by function. `shards`: over how many partitions a key is spread, by the template of the key.
+    """The settings of a deployed shop. `readers`, `queues` and `memory_mb` are by function.
 
-    `requests_per_second`: the throttle of the stage, without the webhooks. `invoice_series`: how many series of invoice
-    numbers a year has. `stock_parts`: of each product.
+    `shards`: the number of shards of a partition key, by its template. `requests_per_second`: the throttle of the API
+    without webhooks. `invoice_series`: the number of series of invoice numbers. `stock_parts`: of each product.
     """
 
     readers: Mapping[str, StreamMapping]
@@ -64,19 +64,18 @@ SHARDS: Mapping[str, int] = {
 
 
 def list_of(partition: str) -> str:
-    """Return the template of a partition key as SHARDS has it: STATUS#PAID#{shard} is one of
-    STATUS#{open_status}#{shard}."""
+    """Return the key of SHARDS for a partition key: for STATUS#PAID#{shard} it is STATUS#{open_status}#{shard}."""
     return re.sub(r"^STATUS#\w+#", "STATUS#{open_status}#", partition)
 
 
 def load_deployment() -> Deployment:
-    """Read the template of STAGE, which is synthesized unless it is in the cache."""
+    """Return the settings of STAGE. Its template is synthesized unless it is in the cache."""
     context = {"laptop": "true", "stage": STAGE, "stages": EXAMPLE_STAGES, "mails_per_second": MAILS_PER_SECOND}
     return read_deployment(load_template(f"orderstream-{STAGE}", context))
 
 
 def read_deployment(template: Mapping[str, Any]) -> Deployment:
-    """Return the facts of a synthesized template."""
+    """Return the settings in a synthesized template."""
     of_type: dict[str, dict[str, Any]] = {}
     for name, resource in template["Resources"].items():
         of_type.setdefault(resource["Type"], {})[name] = resource["Properties"]

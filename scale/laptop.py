@@ -1,10 +1,10 @@
-"""Predict the laptop's throughput with the same model, and compare it with the running shop.
+"""Compare the model with a shop that runs on this machine: `python -m scale laptop`.
 
-The laptop has no limit of AWS: all functions share its processors. The model gets one figure from a measurement: the
-processor seconds of all the shop's processes for an order, when orders come one at a time. From it follows the time of
+A laptop has no limits of AWS. Its only limit are the processors, which all functions share. The model gets one measured
+value: the processor seconds of all processes for an order, when orders come one at a time. This value sets the time of
 each request and invocation. Then the model and the shop take the same orders from the same number of clients, as fast
-as they can. `python -m scale laptop` reports the median of some runs; nothing depends on the result. Nothing else
-should run on the machine: the model assumes all of its processors.
+as they can. The result is the median of RUNS runs, and only for information. Run nothing else on the machine: the model
+assumes that all processors are free.
 """
 
 import os
@@ -31,20 +31,20 @@ TICKS = os.sysconf("SC_CLK_TCK")
 NO_WAITS = ServiceTimes(
     read=0, write=0, transaction=0.001, put_events=0, send_mail=0, put_object=0, bus=0.005, receive=0.02, http=0
 )
-"""On a laptop a request waits for no network, only for the processors."""
+"""The service times on a laptop: a request waits only for a processor, not for a network."""
 UNLIMITED: Mapping[str, float] = {
     limit.id: limit.value if limit.id.startswith("queue") else 1e6 for limit in limits.LIMITS
 } | {"partition-write": 1e9, "partition-read": 1e9, "lambda-memory": 1}
 
 
 def processor_seconds(state: Path) -> float:
-    """Return the processor time that the shop's processes and their children have used."""
+    """Return the processor seconds that the shop's processes have used. `state`: the shop's state folder."""
     roots = {id for part in ("engine", "aws") if (id := processes.running_process_id(state / part))} | {os.getpid()}
     found: dict[int, tuple[int, float]] = {}
     for file in Path("/proc").glob("[0-9]*/stat"):
         try:
             fields = file.read_text().rpartition(")")[2].split()
-        except OSError:  # the process has just ended
+        except OSError:  # the process ended after the listing
             continue
         found[int(file.parent.name)] = int(fields[1]), sum(map(int, fields[11:15])) / TICKS
     wanted = roots & found.keys()
@@ -54,7 +54,7 @@ def processor_seconds(state: Path) -> float:
 
 
 def predict(deployment: Deployment, seconds_per_order: float, orders: int, processors: int) -> float:
-    """Return the orders a second that the model predicts. `seconds_per_order`: of a processor, one order at a time."""
+    """Return the predicted orders a second. `seconds_per_order`: measured processor seconds, one order at a time."""
     setup = Setup(deployment, UNLIMITED, NO_WAITS, processors=processors)
     alone = _run(setup, 1, 1)
     factor = seconds_per_order / alone.processor_used
@@ -68,7 +68,7 @@ def predict(deployment: Deployment, seconds_per_order: float, orders: int, proce
 
 
 def _run(setup: Setup, clients: int, orders: int) -> Model:
-    """Let clients order one after the other until all orders are delivered, with all effects."""
+    """Simulate clients that order one after the other. The run ends after the last effect of the last order."""
     model = Model(setup)
     numbers = iter(range(orders))
     buyer = Buyer(load_traces()["1"], (0,))
@@ -92,7 +92,7 @@ def _run(setup: Setup, clients: int, orders: int) -> Model:
 
 
 def compare() -> str:
-    """Measure the laptop, predict it, and return a line with the median of both."""
+    """Measure and predict the orders a second of this machine. Return a line of text with both medians."""
     deployment = read_deployment(synthesize_template())
     measured, predicted = [], []
     for _ in range(RUNS):

@@ -1,13 +1,13 @@
-"""The limits of AWS that the model knows, as data. docs/quotas.md is generated from this list.
+"""The limits of AWS that the model applies, as data. docs/quotas.md is generated from this list.
 
 `kind`: a "hard" limit cannot be raised, a "quota" is raised by a request to AWS, and a "setting" belongs to the shop.
-`value`: the default in REGION. `raised`: the value that docs/quotas.md asks for, or the changed setting; None if the
-default is enough for the aims, or cannot be raised. `lifted_by`: what to do when the limit is met. `quota`: the service
-and the code of the quota in Service Quotas, for a quota that orders use.
+`value`: the default in REGION. `raised`: the value to request from AWS (docs/quotas.md), or the changed setting; None
+if the default is enough for the aims, or cannot be raised. `lifted_by`: what to change when the shop reaches the limit.
+`quota`: the service and the code in Service Quotas, for a quota that each order uses.
 
-On SEEN, these values were compared with AWS's pages: the quotas of API Gateway, of EventBridge in REGION and of a table,
-a new table's throughput and its growth, and how Lambda scales with requests and queues. The others are widely known and
-were not compared. Values change: the Service Quotas console shows those of your account, and what a new account has less.
+On SEEN, we compared these values with AWS's pages: the quotas of API Gateway, of EventBridge in REGION and of a table,
+the throughput and growth of a new table, and how Lambda scales with requests and queues. We did not compare the others,
+which are well known. AWS changes values, and a new account has lower ones: see yours in the Service Quotas console.
 """
 
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ SES = "https://docs.aws.amazon.com/ses/latest/dg"
 
 @dataclass(frozen=True)
 class Limit:
-    """One limit. The module describes its fields. `service`, `unit`: for the pages."""
+    """One limit of AWS. The docstring of this module describes the fields."""
 
     id: str
     service: str
@@ -53,7 +53,7 @@ LIMITS: tuple[Limit, ...] = (
     Limit(
         "item-transaction", "DynamoDB", "transactions on one item at a time", 1, "transaction", "hard",
         f"{DYNAMODB}/transaction-apis.html#transaction-conflict-handling",
-        "more items: stock parts, invoice lanes, shards of totals. A refused attempt is billed",
+        "more items: stock parts, invoice series, shards of totals. AWS also bills a refused attempt",
     ),
     Limit(
         "transaction-items", "DynamoDB", "items of a transaction", 100, "items", "hard",
@@ -160,7 +160,7 @@ LIMITS: tuple[Limit, ...] = (
 )  # fmt: skip
 BY_ID: Mapping[str, Limit] = {limit.id: limit for limit in LIMITS}
 NEW_ACCOUNT: Mapping[str, float] = {"lambda-concurrency": 10, "ses-rate": 1, "ses-day": 200}
-"""What a new account has instead: SES is in its sandbox, and Lambda starts with few concurrent invocations.
+"""The lower values of a new account: SES is in its sandbox, and Lambda allows few concurrent invocations.
 
 https://docs.aws.amazon.com/ses/latest/dg/request-production-access.html
 https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html

@@ -1,14 +1,15 @@
-"""The discrete-event model: orders pass through the recorded requests, and each request meets the limits of AWS.
+"""The simulation: each order sends the recorded requests, and the limits of AWS delay or refuse them.
 
-The model invents no request. It takes the invocations of scale/traces.json, follows their causes (a command writes an
-item, its stream record invokes the readers, an event on the bus invokes a worker), and adds what a single order does
-not show: batches, lanes, transactions on the same item, partitions, pollers and quotas.
+It is a discrete-event simulation with simpy. All requests are recorded ones: the model takes the invocations of
+scale/traces.json and follows their causes (a command writes an item, its stream record invokes the readers, an event on
+the bus invokes a worker). It adds what the trace of a single order does not have: batches, lanes (parallel batches of a
+stream shard), transactions on the same item, partitions, pollers and quotas.
 
-- The key of an order's own item is on a partition that few others share, so it counts only for the table's throughput.
-  A key that orders share (a product, a shard of a list, a customer who orders often) has the units of one partition.
-- The copies of several records are written at the same time. Then one transaction adds their totals, as copies_reader
-  does; and the orders of a fulfilment batch share one transaction. Requests of several orders are joined by their
-  items: the shared ones are written once. A test compares this with the recorded burst.
+- Few orders share the partition of an order's own items, so these count only for the table's throughput. A key that
+  many orders share (a product, a shard of a list, a customer who orders often) also has the limit of a partition.
+- As in copies_reader, the copies of several records are written at the same time, and then one transaction adds all
+  their totals. The orders of a fulfilment batch also share one transaction. A joint transaction writes each shared item
+  once. A test compares this with the recorded burst.
 """
 
 import random
@@ -31,9 +32,9 @@ from scale.resources import ExecutionEnvironments, HotKeys, ItemLocks, Pollers, 
 
 Process = Generator[Any, Any, Any]
 PATIENCE_SECONDS = 2.5
-"""How long functions/dynamodb/table.py repeats a request that is refused."""
+"""How long functions/dynamodb/table.py retries a refused request."""
 RETRY_SECONDS = 1.0
-"""After so long a stream or queue delivers a failed batch again."""
+"""The seconds until a stream or queue delivers a failed batch again."""
 MAX_ENTRIES = 10
 FULFILMENT, COPIES, PUBLISHER = "fulfilment", "copies_reader", "event_publisher"
 EFFECTS = {
@@ -42,20 +43,20 @@ EFFECTS = {
     "order_notification": "mail",
     "archive": "archive",
 }
-"""The effects whose delay is measured, by function."""
+"""The name of the measured effect of each function."""
 INCREASING = (
     "SALES#{product_id}#{shard}",
     "ACTIVITY#{day}#{shard}",
     "CUSTOMER#{customer_id}",
     "STATUS#{open_status}#{shard}",
 )
-"""The partition keys whose newest sort key is always the last, so that a split does not help."""
+"""The partition keys whose sort keys increase with time, so that a split of the partition does not help."""
 SHARED_FIELDS = ("product_id", "customer_id", "shard", "series")
 PRODUCT_TYPES = ("BestSeller", "Sale", "Product")
 JOINT = (COPIES, FULFILMENT)
-"""The functions whose batches share a transaction."""
+"""The functions that write the items of a batch in a joint transaction."""
 VERSIONED = ("BestSeller", "SalesMinute", "InvoiceSeries")
-"""The shared items whose writes require the version that was read before."""
+"""The types of shared items whose writes have the read version as their condition."""
 TARGETS: Mapping[str, tuple[str, ...]] = {
     name: tuple(reaction.name for reaction in REACTIONS if name in reaction.event_names)
     for name in {name for reaction in REACTIONS for name in reaction.event_names}
@@ -64,9 +65,9 @@ TARGETS: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class ServiceTimes:
-    """Seconds, before the variation. `processor_request`, `processor_call`: of one full processor.
+    """The average seconds of each kind of request. `processor_request`, `processor_call`: with a full processor.
 
-    The defaults are assumptions: AWS publishes no service times (docs/scale.md names them).
+    The defaults are assumptions, because AWS publishes no service times (docs/scale.md lists them).
     """
 
     read: float = 0.005
@@ -95,12 +96,11 @@ class ServiceTimes:
 
 @dataclass(frozen=True)
 class Setup:
-    """What a run assumes. `limits`: the value of each limit by id (scale/limits.py).
+    """The assumptions of a run. `limits`: the value of each limit by id (scale/limits.py).
 
-    `mails`: whether SES's quotas apply; if not, no mail waits.
-    `fresh_table`: the table takes only its initial throughput. `grown`: Lambda has pollers and environments enough.
-    `outage`: from when to when the bus refuses all events. `processors`: of the laptop, which all functions share; None
-    on AWS.
+    `mails`: whether SES's quotas apply. `fresh_table`: the table has only its initial throughput. `grown`: Lambda has
+    enough pollers and warm environments from the start. `outage`: the start and the end of an outage of the bus in
+    seconds. `processors`: the number of processors that all functions share on a laptop; None on AWS.
     """
 
     deployment: Deployment
@@ -113,13 +113,13 @@ class Setup:
     processors: int | None = None
 
     def throughput(self, kind: str) -> float:
-        """The units of the table, or of an index, that the table takes in a second. `kind`: "write" or "read"."""
+        """Return the maximum units a second of the table, and of each index. `kind`: "write" or "read"."""
         quota = self.limits[f"table-{kind}"]
         return min(quota, self.limits[f"initial-{kind}"]) if self.fresh_table else quota
 
     @property
     def stream_shards(self) -> int:
-        """One for each partition. The table has the partitions that its throughput needs."""
+        """The number of stream shards: one for each partition that the table's throughput needs."""
         written = self.throughput("write") / self.limits["partition-write"]
         read = self.throughput("read") / self.limits["partition-read"]
         return ceil(max(written, read))
@@ -127,10 +127,9 @@ class Setup:
 
 @dataclass(frozen=True)
 class Buyer:
-    """An order before it is placed: its customer, its products, and the trace of its life.
+    """The input of an order. `trace`: its recorded requests. `products`: the numbers of its products.
 
-    `customer`: None if the customer orders only once.
-    """
+    `customer`: None if the customer orders only once."""
 
     trace: Trace
     products: tuple[int, ...]
@@ -139,7 +138,7 @@ class Buyer:
 
 @dataclass
 class OrderRun:
-    """An order in the model. `began`: when each step was requested."""
+    """An order in the run. `began`: the time of the request for each step."""
 
     number: int
     buyer: Buyer
@@ -148,12 +147,12 @@ class OrderRun:
 
 @dataclass(eq=False)
 class PreparedCall:
-    """An invocation of a trace, prepared for many orders.
+    """An invocation of a trace, with sums that are computed once for all orders.
 
-    `transaction`: its transaction with items that a batch shares (totals, or the series of invoice numbers); `reads`:
-    the reads before it. All other requests are `plain`: `written` and `read` are their units in the table and each
-    index, `shared` their uses of shared keys, `seconds` their time, and `stock` their transaction with stock items.
-    `events`: the events that it publishes. `used`: whether the run sent it.
+    `transaction`: its transaction with items that a batch shares (totals, or the series of invoice numbers). `reads`:
+    the reads before this transaction. `plain`: all other requests. `written`, `read`: units of the plain requests, by
+    table and index. `shared`: their uses of shared keys. `seconds`: how long they wait for answers. `stock`: their
+    transaction with stock items. `events`: the names of published events. `used`: whether the run sent the requests.
     """
 
     call: Call
@@ -187,7 +186,7 @@ def prepare(call: Call, times: ServiceTimes, *, customer: bool) -> PreparedCall:
     transaction: RecordedRequest | None = None
     reads: tuple[RecordedRequest, ...] = ()
     if at is not None:
-        # totals are read by the request before the transaction; fulfilment reads the orders, then the series
+        # copies_reader reads the totals with the request before; fulfilment reads orders and series with all before
         transaction, reads = requests[at], requests[at - 1 : at] if call.function == COPIES else requests[:at]
     plain = tuple(one for one in requests if one is not transaction and one not in reads)
     written: Counter[str] = Counter()
@@ -212,7 +211,7 @@ def prepare(call: Call, times: ServiceTimes, *, customer: bool) -> PreparedCall:
 
 
 def waiting_seconds(function: str, requests: Sequence[RecordedRequest], times: ServiceTimes) -> float:
-    """Return how long requests wait. Copies are sent at the same time, and the last one after them."""
+    """Return how long a function waits for answers. It sends copies at the same time, and the last one after them."""
     seconds = [times.of(one) * (1 if function == COPIES else one.times) for one in requests]
     writes = sum(one.operation == "PutItem" for one in requests)
     if function == COPIES and writes > 2:
@@ -240,7 +239,7 @@ def item_type(trigger: str) -> str:
 
 
 class Failed(Exception):
-    """A request was refused for longer than the shop repeats it. `what`: the limit."""
+    """AWS refused a request for longer than the shop retries it. `what`: the limit."""
 
     def __init__(self, what: str) -> None:
         super().__init__(what)
@@ -248,7 +247,7 @@ class Failed(Exception):
 
 
 class Model:
-    """One run."""
+    """The state of a simulation run: its limits, lanes, queues and measured effects. `seed`: of random numbers."""
 
     def __init__(self, setup: Setup, seed: int = 1) -> None:
         self.setup, self.random = setup, random.Random(seed)
@@ -288,7 +287,7 @@ class Model:
         self._prepared: dict[tuple[int, bool], dict[str, list[PreparedCall]]] = {}
 
     def rate_limits(self) -> Iterator[RateLimit]:
-        """Yield every rate limit of the run so far."""
+        """Yield all rate limits that the run has used."""
         for hot in (self.hot_writes, self.hot_reads, self.hot_index_writes):
             yield from hot.buckets.values()
         yield from (
@@ -302,7 +301,7 @@ class Model:
 
     # traces -----------------------------------------------------------------------------------------------------------
     def calls_after(self, order: OrderRun, cause: str) -> list[PreparedCall]:
-        """Return the invocations that an invocation causes, or a route or step begins."""
+        """Return the invocations with this cause: "FUNCTION TRIGGER", a route, or "ttl"."""
         key = (id(order.buyer.trace), order.buyer.customer is not None)
         if key not in self._prepared:
             found: dict[str, list[PreparedCall]] = defaultdict(list)
@@ -316,10 +315,9 @@ class Model:
 
     # the table --------------------------------------------------------------------------------------------------------
     def items_of(self, order: OrderRun, use: KeyUse, attempt: int = 0) -> list[Hashable]:
-        """Return the shared items of a use: one for each product, or the shard, invoice lane or customer of the order.
+        """Return the shared items of a use: one for each product, or a shard, an invoice series or the customer.
 
-        `attempt`: how often a stock part or a series of invoice numbers was busy, so that the next attempt takes
-        another one (shop/stock.py, shop/invoices.py).
+        `attempt`: 0, 1 and so on. A retry takes another stock part or invoice series (shop/stock.py, shop/invoices.py).
         """
         if use.type == "Stock":
             parts = self.deployment.stock_parts
@@ -343,7 +341,7 @@ class Model:
         return use.partition, *item[1:]
 
     def take_units(self, written: Mapping[str, float], read: Mapping[str, float]) -> float:
-        """Take units of the table and its indexes. Return how long the request is refused. Raises Failed."""
+        """Take units of the table and its indexes. Return how long the request waits for them. Raises Failed."""
         wait = 0.0
         now = self.env.now
         for kind, units in (("write", written), ("read", read)):
@@ -355,9 +353,9 @@ class Model:
         return wait
 
     def take_shared(self, order: OrderRun, use: KeyUse, items: Sequence[Hashable] | None = None) -> float:
-        """Take units of the partitions of shared items. Return how long the request is refused. Raises Failed.
+        """Take units of the partitions of shared items. Return how long the request waits for them. Raises Failed.
 
-        `items`: the items, if they are not all that the order uses.
+        `items`: None for all items of the use.
         """
         if use.action == "Read" and use.where != "table":
             return 0.0
@@ -385,7 +383,7 @@ class Model:
         return (times.processor_call + requests * times.processor_request) / share
 
     def work(self, function: str, requests: int, waits: float) -> Process:
-        """Spend the time of some requests: their answers and the processor. On the laptop, all share the processors."""
+        """Spend the time of an invocation: processor time for `requests` requests, and `waits` seconds for answers."""
         processor = self.processor_seconds(function, requests)
         self.processor_used += processor
         if self.processors is None:
@@ -397,7 +395,7 @@ class Model:
         yield self.env.timeout(self.varied(waits))
 
     def run_plain(self, order: OrderRun, prepared: PreparedCall) -> Process:
-        """Run the requests of an invocation that share no transaction with other orders."""
+        """Send the plain requests of an invocation."""
         prepared.used = True
         wait = self.take_units(prepared.written, prepared.read)
         if prepared.shared:
@@ -415,7 +413,7 @@ class Model:
 
     @property
     def used_requests(self) -> set[tuple[str, str, RecordedRequest]]:
-        """Every request that the run sent, with its function and trigger."""
+        """All requests that the run sent, with function and trigger."""
         return {
             (prepared.call.function, prepared.call.trigger, one)
             for calls in self._prepared.values()
@@ -440,15 +438,15 @@ class Model:
         read: Mapping[str, float],
         read_items: Callable[[], Process] | None,
     ) -> Process:
-        """Run a transaction on shared items until it is accepted.
+        """Retry a transaction on shared items until DynamoDB accepts it. Raises Failed after PATIENCE_SECONDS.
 
-        `items`: the items of an attempt. `written`, `read`: the units of an attempt. A refused attempt is billed, too.
-        `read_items`: reads the items before each attempt, and returns when. Raises Failed after PATIENCE_SECONDS.
+        `items`: returns the items, by attempt. `written`, `read`: the units of an attempt; AWS also bills refused ones.
+        `read_items`: reads the items before each attempt, and returns the time of the read.
         """
         began, attempt = self.env.now, 0
         while True:
             read_at = (yield from read_items()) if read_items else None
-            if attempt:  # the first attempt is billed with its invocation
+            if attempt:  # the caller has taken the units of the first attempt
                 self.take_units(written, read)
             hold = self.varied(self.setup.times.transaction)
             if self.locks.begin(items(attempt), self.env.now, hold, read_at):
@@ -461,7 +459,7 @@ class Model:
             yield self.env.timeout(pause)
 
     def run_joint(self, function: str, members: Sequence[tuple[OrderRun, PreparedCall]]) -> Process:
-        """Run the transaction that the orders of a batch share, after the reads for it."""
+        """Send the reads and the joint transaction of the orders of a batch."""
         if not members:
             return
         shared: dict[tuple[str, Hashable], tuple[OrderRun, KeyUse]] = {}
@@ -472,10 +470,10 @@ class Model:
             assert prepared.transaction is not None
             prepared.used = True
             for use in prepared.transaction.keys:
-                owner = members[0][0] if use.type == "InvoiceSeries" else order  # a batch has one series
+                owner = members[0][0] if use.type == "InvoiceSeries" else order  # all orders of a batch use one series
                 every: list[Hashable] = [None]
                 new = every
-                if use.type in VERSIONED:  # written once for all orders
+                if use.type in VERSIONED:  # the transaction writes it once for all orders
                     every = self.items_of(owner, use)
                     new = [item for item in every if (use.where, item) not in shared]
                     shared |= {(use.where, item): (owner, use) for item in new}
@@ -489,7 +487,7 @@ class Model:
         times = self.setup.times
 
         def read_items() -> Process:
-            if function == FULFILMENT:  # the orders at the same time, before the series
+            if function == FULFILMENT:  # it reads all orders at the same time, and then the series
                 yield from self.work(function, len(members), times.read)
             read_at = self.env.now
             yield from self.work(function, 2, times.read)
@@ -506,7 +504,7 @@ class Model:
         yield from self.transact(items, written, read, read_items)
 
     def invoke(self, function: str, run: Callable[[], Process]) -> Process:
-        """Run an invocation. Returns False if Lambda refuses it, or if it fails and must be delivered again."""
+        """Run an invocation. Returns False if Lambda refuses it, or if it fails. Then its event is delivered again."""
         start = self.lambdas.begin(function, self.env.now)
         if start is None:
             return False
@@ -523,7 +521,7 @@ class Model:
 
     # an order's life --------------------------------------------------------------------------------------------------
     def request(self, order: OrderRun, route: str) -> Process:
-        """Send a request to the API. Returns whether it was accepted."""
+        """Send a request to the API. Returns whether the API accepted it."""
         (prepared,) = self.calls_after(order, route)
         order.began.setdefault(prepared.call.step, self.env.now)
         webhook = "/payments/events" in route
@@ -570,7 +568,7 @@ class Model:
         return self.queues[reaction]
 
     def done(self, order: OrderRun, prepared: PreparedCall) -> None:
-        """Note the effect of an invocation, and put its own stream records into the lanes."""
+        """Record the effect of an invocation, and put the stream records of its writes into the lanes."""
         call = prepared.call
         began = order.began.get("placed" if call.function == FULFILMENT else call.step)
         name = EFFECTS.get("archive" if call.step == "archived" else call.function)
@@ -580,7 +578,7 @@ class Model:
         self.publish_records(order, f"{call.function} {call.trigger}")
 
     def deliver_event(self, order: OrderRun, name: str) -> None:
-        """Bring an event from the bus to the queues of its reactions. Above the quota of targets it is delayed."""
+        """Deliver an event from the bus to the queues of its reactions. The quota of targets may delay it."""
         for reaction in TARGETS.get(name, ()):
             delay = self.targets.take(1, self.env.now)
             assert delay is not None
@@ -588,7 +586,7 @@ class Model:
             arrived.callbacks.append(partial(self._receive_event, order, name, reaction))
 
     def _receive_event(self, order: OrderRun, name: str, reaction: str, _: object) -> None:
-        if reaction not in self.deployment.queues:  # the shop's own warehouse reads this queue
+        if reaction not in self.deployment.queues:  # the warehouse reads this queue, not a Lambda
             self.effects["warehouse"].append((order.began["placed"], self.env.now))
         for prepared in self.calls_after(order, f"{PUBLISHER} {name}"):
             call = prepared.call
@@ -599,7 +597,7 @@ class Model:
                 self.queue(reaction).put(order, prepared)
 
     def publish(self, members: Sequence[tuple[OrderRun, PreparedCall]]) -> Process:
-        """Publish the events of a batch, at most ten with a request. Raises Failed while the bus refuses them."""
+        """Publish the events of a batch, up to MAX_ENTRIES with a request. Raises Failed if the bus refuses them."""
         events = []
         for order, prepared in members:
             prepared.used = True
@@ -617,7 +615,7 @@ class Model:
 
 
 class Lane:
-    """One of the parallel batches of a stream shard, for one reader. Records of an item are always in the same lane."""
+    """One of the parallel batches of a stream shard, for one reader. An item's records are always in the same lane."""
 
     def __init__(self, model: Model, reader: str) -> None:
         self.model, self.reader = model, reader
@@ -651,7 +649,7 @@ class Lane:
         self.running = False
 
     def _copy(self, batch: Sequence[tuple[OrderRun, PreparedCall]]) -> Process:
-        """Apply the records, then add their totals with joint transactions, or one by one if these fail."""
+        """Write the copies, then add totals with joint transactions. If one fails, add its records one by one."""
         model = self.model
         for start in range(0, len(batch), ITEMS_AT_ONCE):
             yield from self._copy_together(batch[start : start + ITEMS_AT_ONCE])
@@ -666,7 +664,7 @@ class Lane:
                     yield from model.run_joint(COPIES, [one])
 
     def _copy_together(self, some: Sequence[tuple[OrderRun, PreparedCall]]) -> Process:
-        """Write the copies of several items at the same time. The processor still does one after the other."""
+        """Write the copies of several items at the same time. Their processor times still add up."""
         model, wait, requests = self.model, 0.0, 0
         for order, prepared in some:
             prepared.used = True
@@ -705,12 +703,12 @@ def fold(
 
 
 def busiest(keys: Iterable[Any], uses: Mapping[Any, int]) -> tuple[int, str]:
-    """Return the sort key of a record: its total that most records of the batch change comes first."""
+    """Return the sort key of a record. Records that change the same popular total become neighbours."""
     return min((-uses[key], str(key)) for key in keys)
 
 
 class Queue:
-    """The queue of a reaction, and Lambda's pollers."""
+    """The messages of a reaction's queue, and Lambda's pollers of the queue."""
 
     def __init__(self, model: Model, reaction: str) -> None:
         self.model, self.reaction = model, reaction
@@ -727,7 +725,7 @@ class Queue:
         self._start()
 
     def _start(self) -> None:
-        """Start a poller for each batch of messages that no poller is receiving yet."""
+        """Start pollers for the waiting messages, as many as Lambda allows."""
         allowed = self.pollers.allowed(self.model.env.now, backlog=bool(self.waiting))
         while self.pollers.busy < allowed and self.receiving * self.mapping.batch_size < len(self.waiting):
             self.pollers.busy += 1

@@ -1,4 +1,4 @@
-"""The profiles: who orders what, and how often."""
+"""The load profiles, such as a steady mix or a flash sale: which products customers order, and at which rate."""
 
 import random
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from scale.model import Buyer, Model, OrderRun, Process, Setup
 from scale.recorder import load_traces
 
 LINES_MIX = {"1": 0.70, "5": 0.25, "20": 0.05}
-"""The share of orders with so many lines: three lines on average."""
+"""The share of orders, by number of lines. The average is three lines."""
 PRODUCTS, POPULARITY = 10_000, 0.8
 """The number of products. The product of rank n is ordered n ** -POPULARITY times as often as the first."""
 _WEIGHTS = list(accumulate((rank + 1) ** -POPULARITY for rank in range(PRODUCTS)))
@@ -18,9 +18,9 @@ VIEWS = "GET /orders/{order_id}"
 DISPATCHED = "POST /orders/{order_id}/shipments/{shipment_id}/dispatched"
 DELIVERED = "POST /orders/{order_id}/shipments/{shipment_id}/delivered"
 SALE_PARTS, BEST_SELLER_PARTS = 40, 4
-"""The stock parts of a product that staff made ready for a sale, and of the products that sell best all year."""
+"""The stock parts of a product that staff prepared for a sale, and of products that always sell well."""
 OUTAGE = (5.0, 65.0)
-"""From when to when the bus refuses all events, in seconds."""
+"""The start and the end of the outage of the bus, in seconds of the run."""
 
 
 def steady_buyer(source: random.Random) -> Buyer:
@@ -29,7 +29,7 @@ def steady_buyer(source: random.Random) -> Buyer:
     return Buyer(load_traces()[lines], products)
 
 
-def flash_buyer(source: random.Random) -> Buyer:  # noqa: ARG001  all buy the same
+def flash_buyer(source: random.Random) -> Buyer:  # noqa: ARG001  all customers order the same product
     return Buyer(load_traces()["1"], (0,))
 
 
@@ -42,16 +42,16 @@ def constant(seconds: float) -> float:  # noqa: ARG001
 
 
 def day(seconds: float) -> float:
-    """Return the share of the peak: a day in 60 simulated seconds, from a third to the peak and back."""
+    """Return the load as a share of the peak: a day in 60 simulated seconds, from a third to the peak and back."""
     return 2 / 3 + sin(tau * (seconds / 60 - 0.25)) / 3
 
 
 @dataclass(frozen=True)
 class Profile:
-    """`whole_life`: whether each order is also dispatched, delivered and archived; in a sale, that follows later.
+    """A load on the shop. `whole_life`: whether orders are also dispatched, delivered and archived in the run.
 
-    `rate`: the share of the orders a second, by the time. `even`: a program orders, at even times. `prepare`: changes
-    the setup.
+    `buyer`: returns a random order. `rate`: the share of the peak rate, by the time in seconds. `even`: orders come at
+    even intervals instead of random times. `prepare`: adapts the setup to the profile.
     """
 
     name: str
@@ -64,7 +64,7 @@ class Profile:
 
 
 def with_parts(setup: Setup, parts: int) -> Setup:
-    """Return the setup with at least so many stock parts of each product. Only products that sell fast need them."""
+    """Return the setup with at least `parts` stock parts of each product. Only fast-selling products need them."""
     return replace(setup, deployment=replace(setup.deployment, stock_parts=max(parts, setup.deployment.stock_parts)))
 
 
@@ -73,12 +73,12 @@ def prepare_mix(setup: Setup) -> Setup:
 
 
 def prepare_day(setup: Setup) -> Setup:
-    """Return the setup of a morning: Lambda is cold."""
+    """Return the setup of a morning, when Lambda has no warm environments."""
     return replace(prepare_mix(setup), grown=False)
 
 
 def prepare_sale(setup: Setup) -> Setup:
-    """Return the setup with a product that staff made ready for the sale. Lambda is cold."""
+    """Return the setup of a sale: its product has SALE_PARTS, and Lambda has no warm environments."""
     return replace(with_parts(setup, SALE_PARTS), grown=False)
 
 
@@ -108,7 +108,7 @@ PROFILES = (
 
 
 def arrivals(model: Model, profile: Profile, rate: float, seconds: float) -> Process:
-    """Let orders arrive for so many seconds, at random times (Poisson) unless they come evenly."""
+    """Start orders for `seconds`, at random times (Poisson) or evenly. `rate`: orders a second at the peak."""
     while model.env.now < seconds:
         now_rate = rate * profile.rate(model.env.now)
         yield model.env.timeout(1 / now_rate if profile.even else model.random.expovariate(now_rate))
@@ -117,7 +117,7 @@ def arrivals(model: Model, profile: Profile, rate: float, seconds: float) -> Pro
 
 
 def life(model: Model, order: OrderRun, profile: Profile) -> Process:
-    """Place and pay an order. Its later steps stand for those of earlier orders, so they happen at the same time."""
+    """Place, pay and view an order. Its later steps run at the same time, in place of those of earlier orders."""
     accepted = yield from model.request(order, "POST /orders")
     if not accepted:
         return

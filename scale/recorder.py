@@ -1,8 +1,8 @@
-"""Record every request of an order's life: its keys, its units, and whether it is a transaction.
+"""Record every request of an order from its placement to its archive: keys, units, and whether it is a transaction.
 
-The real handlers run on the local DynamoDB engine, and get its real stream records. A hook of botocore sees each
-request of every AWS client. The units are computed from the items before and after the request (scale/units.py), so
-they are known for each key and index; the engine reports only their sum.
+The real handlers run on the local DynamoDB engine, and get its real stream records. Hooks of botocore record each
+request of every AWS client. The engine reports only the sum of a request's units, so the recorder computes the units of
+each key and index from the items before and after the request (scale/units.py).
 
 `python -m scale record` writes scale/traces.json. A test compares the file with a new recording.
 """
@@ -52,22 +52,22 @@ TRACES = Path(__file__).with_name("traces.json")
 STAGE = STAGES["prod"]
 SERVICES = ("dynamodb", "events", "s3", "sesv2", "sqs")
 FIRST = "first"
-"""The customer whose order creates the totals. Their records are delivered, but not recorded."""
+"""The customer whose order creates the totals before the recording. Their requests are not recorded."""
 BURST_NAME = "burst"
 BURST_ORDERS = 12
-"""More than a batch of the fulfilment queue."""
+"""The orders of the recorded burst: more than a batch of messages, so the burst contains several batches."""
 MAX_BATCH = 50
-"""The records of a batch in a burst; those of a queue are its batch size."""
+"""The maximum number of stream records of a batch in a burst. Queues have their own batch size."""
 READS = ("GetItem", "BatchGetItem", "Query")
 
 
 @dataclass(frozen=True)
 class KeyUse:
-    """What one request does with items of the same kind.
+    """The use of items of the same type by one request.
 
-    `where`: "table" or the name of an index. `partition`: the template of the partition key; it has the name of the
-    queue in a list of open orders, such as STATUS#PAID#{shard}. `action`: "Put", "Update",
-    "Delete", "ConditionCheck" or "Read". `units`: of one item. `items`: how many items.
+    `where`: "table" or the name of an index. `partition`: the template of the partition key; in lists of open orders
+    with the status, such as STATUS#PAID#{shard}. `action`: "Put", "Update", "Delete", "ConditionCheck" or "Read".
+    `units`: of one item. `items`: the number of items.
     """
 
     where: str
@@ -80,9 +80,9 @@ class KeyUse:
 
 @dataclass(frozen=True)
 class RecordedRequest:
-    """One request to an AWS service. `entries`: the names of the events of a PutEvents request.
+    """One request to an AWS service, or several equal ones. `entries`: the event names of a PutEvents request.
 
-    `times`: how many such requests follow each other.
+    `times`: the number of equal requests, one after the other.
     """
 
     service: str
@@ -93,17 +93,17 @@ class RecordedRequest:
     times: int = 1
 
     def units(self, *, read: bool) -> float:
-        """Return all read units, or all write units, of the table and its indexes."""
+        """Return the sum of the read units, or of the write units, of the table and its indexes."""
         return self.times * sum(use.units * use.items for use in self.keys if (use.action == "Read") is read)
 
 
 @dataclass(frozen=True)
 class Call:
-    """One invocation of a Lambda. `trigger`: the route, the change of a stream record, or the event of a message.
+    """One invocation of a Lambda. `trigger`: its route, or the name of its record's change or of its message's event.
 
-    `batch`: the number of records or messages. `cause`: the function and the trigger of the invocation that wrote the
-    item of the record, or published the event of the message; "ttl" if DynamoDB deleted the item. In a burst, trigger
-    and cause are "", because the records and messages of a batch have several.
+    `batch`: the number of records or messages. `cause`: "FUNCTION TRIGGER" of the invocation that wrote the record's
+    item or published the message's event; "ttl" if DynamoDB deleted the item. In a burst, trigger and cause are "",
+    because a batch has several.
     """
 
     step: str
@@ -116,7 +116,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Trace:
-    """All invocations of an order's life. `engine_units`: the sums of the engine's own ConsumedCapacity."""
+    """All invocations for an order, or for a burst. `engine_units`: the sums of the engine's ConsumedCapacity."""
 
     lines: int
     orders: int
@@ -127,7 +127,7 @@ class Trace:
 # keys -----------------------------------------------------------------------------------------------------------------
 @cache
 def _templates() -> Sequence[tuple[str, re.Pattern[str], re.Pattern[str], Row[Any], str]]:
-    """Every key template: the index, the patterns of both halves, the row, and the template of the partition key."""
+    """Return each key of each row: index, patterns of partition and sort key, row, and partition template."""
     found = []
     for row in ROWS:
         for index in (index for index in INDEXES if getattr(row, index)):
@@ -143,10 +143,10 @@ def _pattern(template: str) -> re.Pattern[str]:
 
 
 def _describe_key(where: str, partition: str, sort: str | None = None) -> tuple[str, str]:
-    """Return the type of an item (of a Query: "") and the template of its partition key."""
+    """Return an item's type, and the template of its partition key. `sort`: None for a Query, whose type is ""."""
     for index, first, second, row, template in _templates():
         if index == where and first.match(partition) and (sort is None or second.match(sort)):
-            if "{open_status}" in template:  # each queue of orders, payments or erasures has partitions of its own
+            if "{open_status}" in template:  # the lists of different statuses are different partitions
                 queue = partition.split("#")[1]
                 return row.type if sort is not None else "", template.replace("{open_status}", queue)
             return row.type if sort is not None else "", template
@@ -160,7 +160,7 @@ def _use(where: str, item: Item, action: str, units: float) -> KeyUse:
 
 
 def merge_uses(uses: Sequence[KeyUse]) -> tuple[KeyUse, ...]:
-    """Join the uses of items of the same kind, with their number."""
+    """Merge equal uses into one, with the number of their items."""
     counted: Counter[KeyUse] = Counter()
     for use in uses:
         counted[KeyUse(use.where, use.type, use.partition, use.action, use.units)] += use.items
@@ -170,9 +170,9 @@ def merge_uses(uses: Sequence[KeyUse]) -> tuple[KeyUse, ...]:
 # the hook -------------------------------------------------------------------------------------------------------------
 @dataclass
 class Recorder:
-    """Records the requests of the AWS clients of this process, from botocore's events.
+    """Records the requests of the AWS clients of this process with hooks of botocore.
 
-    `reader`: a client of the engine without the hook. It reads the items before and after each write.
+    `reader`: a client without the hooks. It reads the items before and after each write.
     """
 
     reader: Any
@@ -197,7 +197,7 @@ class Recorder:
                 events.unregister(f"after-call.{name}", self._after)
 
     def take(self) -> tuple[RecordedRequest, ...]:
-        """Return the requests since the last call."""
+        """Return the requests since the last call. Equal neighbours are one request with `times`."""
         taken, self.requests = self.requests, []
         self.written_keys = set()
         return tuple(replace(same, times=len(list(group))) for same, group in groupby(taken))
@@ -220,7 +220,7 @@ class Recorder:
             elif http_response.status_code < 300:
                 uses = [use for key in self._pending.written for use in self._written_uses(key, body, transaction)]
             else:
-                raise ValueError(f"the recorder has no rule for a rejected {model.name}: {parsed.get('Error')}")
+                raise ValueError(f"the recorder cannot record a rejected {model.name}: {parsed.get('Error')}")
             consumed = parsed.get("ConsumedCapacity") or []
             each = consumed if isinstance(consumed, list) else [consumed]
             kind = "read" if model.name in READS else "written"
@@ -255,7 +255,7 @@ def _table_of(body: Item) -> str:
 
 
 def _written_keys(operation: str, body: Item) -> Iterator[tuple[tuple[str, str], str]]:
-    """Yield the primary key of each written item of a request, and the action."""
+    """Yield the primary key of each item that a request writes, and the action."""
     if operation == "TransactWriteItems":
         parts = [pair for one in body["TransactItems"] for pair in one.items()]
     elif operation == "BatchWriteItem":
@@ -308,9 +308,10 @@ class RecordedOrder:
 
 @dataclass
 class RecordedShop:
-    """A shop whose invocations are recorded, each with its requests.
+    """A shop whose invocations are recorded with their requests.
 
-    `writers`: the function and the trigger of the invocation that last wrote an item, by its key.
+    `writers`: the last invocation that wrote an item, as "FUNCTION TRIGGER", by the item's key. `step`: of the order's
+    life; nothing is recorded before the first one.
     """
 
     shop: pair.OurShop
@@ -324,7 +325,7 @@ class RecordedShop:
         return ApiHarness(self.shop.harness.shop)
 
     def invoke(self, function: str, trigger: str, act: Callable[[], Any], batch: int = 1, cause: str = "") -> Any:
-        """Run one invocation and record its requests, unless no step has begun yet."""
+        """Run one invocation, and record its requests if a step has begun."""
         self.recorder.take()
         result = act()
         self.writers |= dict.fromkeys(self.recorder.written_keys, f"{function} {trigger}")
@@ -354,7 +355,7 @@ class RecordedShop:
             self.pay(order)
 
     def deliver_all(self, batch: int = 1) -> None:
-        """Deliver all stream records and messages. `batch`: how many at once, if the reader or queue takes as many."""
+        """Deliver all stream records and messages. `batch`: the maximum number in a batch."""
         sizes = {reaction.name: min(batch, reaction.batch_size) for reaction in REACTIONS}
         while True:
             records = [one for one in self.shop.harness.new_records() if not self.step or not _is_of(one, FIRST)]
@@ -394,7 +395,7 @@ def _batches(waiting: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
 
 
 def _trigger_of(record: Mapping[str, Any]) -> str:
-    """Return the change that a stream record reports, such as "OrderPaid"; else its item type and kind of write."""
+    """Return the name of a record's change, such as "OrderPaid"; if it has none, the item type and event name."""
     change = changes.parse_change(record)
     if change and change.name:
         return change.name
@@ -405,7 +406,7 @@ def _trigger_of(record: Mapping[str, Any]) -> str:
 
 @contextmanager
 def open_recorded_shop(engine: Engine) -> Iterator[RecordedShop]:
-    """Open an empty shop with the settings of prod, whose invocations are recorded."""
+    """Open an empty shop with the settings of prod, and record its invocations."""
     settings = {
         "CUSTOMER_WRITES_PER_MINUTE": STAGE.customer_writes_per_minute,
         "CUSTOMER_WRITE_BURST": STAGE.customer_write_burst,
@@ -418,7 +419,7 @@ def open_recorded_shop(engine: Engine) -> Iterator[RecordedShop]:
         shop = stack.enter_context(pair.open_our_shop(engine, queues))
         _send_in_turns(patch, shop.harness.shop)
         stack.enter_context(pair.our_api())
-        context.write_limiter.cache_clear()  # it remembers the customers of an earlier recording
+        context.write_limiter.cache_clear()  # the cached limiter counts writes of an earlier recording
         stack.callback(context.write_limiter.cache_clear)
         boto3.client("secretsmanager", region_name=REGION).create_secret(
             Name=API_VARIABLES["WEBHOOK_SECRET"], SecretString=json.dumps(WEBHOOK_SECRETS)
@@ -429,7 +430,7 @@ def open_recorded_shop(engine: Engine) -> Iterator[RecordedShop]:
 
 
 def _send_in_turns(patch: pytest.MonkeyPatch, opened: ShopContext) -> None:
-    """Let shops send concurrent requests one after the other, so that each recording has the same order."""
+    """Make shops send concurrent requests one after the other, so that all recordings have the same order."""
     create_shop = clients.create_shop
 
     def create(table_name: str, **settings: Any) -> ShopContext:
@@ -446,13 +447,13 @@ def _run_in_turns(calls: Sequence[Callable[[], Any]]) -> list[Any]:
 
 
 def record_life(engine: Engine, lines: int, orders: int = 1) -> Trace:
-    """Record the life of an order, each record and message alone; or of a burst of orders, in batches.
+    """Record the life of an order, with one record or message in each batch, or of a burst of orders.
 
-    Another order of the same products was paid before, so the totals of the products exist.
+    `lines`: of each order. Another order of the same products is paid before, so the totals of the products exist.
     """
     batch = 1 if orders == 1 else MAX_BATCH
     with open_recorded_shop(engine) as live:
-        # The totals of a minute are items of their own, so the life begins with a minute.
+        # Each minute has its own totals, so the recording starts at the beginning of a minute.
         live.shop.harness.clock_offset = timedelta(seconds=60 - live.shop.harness.now().timestamp() % 60)
         ids = [f"product-{number:02}" for number in range(lines)]
         customers = [f"customer-{number:02}" for number in range(orders)]
@@ -490,7 +491,7 @@ def record_life(engine: Engine, lines: int, orders: int = 1) -> Trace:
 
 
 def record_all(engine: Engine) -> dict[str, Trace]:
-    """Record a life for each number of lines, and a burst."""
+    """Record the life of an order for each number of lines, and a burst. Return the traces by name."""
     lives = {str(lines): record_life(engine, lines) for lines in LINES}
     return {**lives, BURST_NAME: record_life(engine, DETAILED_LINES, BURST_ORDERS)}
 

@@ -1,7 +1,7 @@
-"""Run every profile in every setup, store the figures, and render docs/scale.md and docs/quotas.md.
+"""Run every profile in every setup, and render docs/scale.md and docs/quotas.md from the stored figures.
 
-The pages are rendered from the stored figures (scale/results.json). The file also has a digest of all that the figures depend on: a test
-fails if the traces, the deployed numbers, the limits or the model changed since.
+The figures are in scale/results.json, with a digest of all that they depend on. A test fails if the traces, the deployed
+settings, the limits or the code of the model have changed since.
 """
 
 import hashlib
@@ -27,7 +27,7 @@ FOLDER = Path(__file__).parent
 RESULTS = FOLDER / "results.json"
 DOCS = FOLDER.parent / "docs"
 ORDER_NEEDS = FOLDER.parent / "ops" / "order_needs.json"
-"""What an order needs of each quota, for `python -m ops preflight`, which cannot import the model."""
+"""How much of each quota an order uses. `make check-deploy` reads this file, because ops cannot import scale."""
 QUOTAS_CONSOLE = "https://console.aws.amazon.com/servicequotas/home/services"
 SEARCHED = ("steady", "flash", "company")
 AIMS = {
@@ -37,12 +37,12 @@ AIMS = {
     ("flash", "raised"): 1_000,
 }
 STARTS = {"deployed": 200.0, "raised": 1_300.0}
-"""The first rate that a search tries."""
+"""The first rate of a search in orders a second, by setup."""
 LARGE = 10_000
-"""The orders a second of the last section."""
+"""The rate of the section about very large shops, in orders a second."""
 SOURCES = ("demand", "deployment", "model", "profiles", "recorder", "resources", "runs", "setups")
 EVENTS_PER_REQUEST = 4
-"""Of a PutEvents request, on average, in the model's runs at 2,000 orders a second."""
+"""The average number of events of a PutEvents request in runs with 2,000 orders a second."""
 Results = dict[str, Any]
 PROFILE_BY_NAME: Mapping[str, Profile] = {profile.name: profile for profile in PROFILES}
 
@@ -60,7 +60,7 @@ def digest(deployment: Deployment) -> str:
 
 # computing ------------------------------------------------------------------------------------------------------------
 def compute(deployment: Deployment, progress: Callable[[str], None] = lambda text: None) -> Results:
-    """Return all figures. Takes some minutes. `progress`: is called with a line for each finished profile."""
+    """Run all profiles, and return their figures. Takes minutes. `progress`: is called with a line for each result."""
     rows: list[Results] = []
     every = setups.setups(deployment)
     tasks = [(deployment, column, name) for column in every for name in SEARCHED]
@@ -113,7 +113,7 @@ def _delays(run: Run) -> Results:
 
 
 def describe_row(row: Results) -> str:
-    """Return one line about a row: the ceiling, what bounds it, the delays at 80 % of it, and what lifts it."""
+    """Return a line about a row: its maximum rate, the first limit, the delays at 80 %, and how to lift the limit."""
     delays = ", ".join(f"{name} {p50:g}/{p99:g} s" for name, (p50, p99) in row["at_80"].items())
     return (
         f"{row['column']}, {PROFILE_BY_NAME[row['profile']].title}, {row['effect']}: {row['rate']:g} orders a second, "
@@ -163,9 +163,9 @@ def render_quotas(deployment: Deployment) -> str:
 
 
 def render_order_needs() -> str:
-    """Return ops/order_needs.json: what one order a second needs of each quota that orders use.
+    """Return the text of ops/order_needs.json: how much of each quota one order a second needs.
 
-    `api_seconds`: how long the requests of one order occupy the API's function, with one full processor.
+    `api_seconds`: the time of one order's requests in the API's function, with a full processor.
     """
     per, times = needs(1), ServiceTimes()
     api_seconds = sum(
@@ -200,23 +200,23 @@ def _delay(row: Results, effect: str) -> str:
 
 def _scale_sections(results: Results, deployment: Deployment) -> Iterator[str]:
     yield f"""
-How many orders a second the deployed shop takes, and which limit it reaches first. **These are figures of a model:
-nothing was measured on AWS.** The [model](../scale/model.py) sends orders through the requests that the real handlers sent
-to the local engine, with AWS's limits in {REGION} ([quotas.md](quotas.md)), under [assumptions](#assumptions)
-([what it leaves out](decisions/0077-scale-is-a-model-of-recorded-requests.md)). `make scale` computes the same result again,
-in 10 to 25 minutes.
+How many orders a second the deployed shop can process, and which limit it reaches first. **A model computes these
+figures. Nothing was measured on AWS.** The [model](../scale/model.py) replays the requests that the real handlers sent to
+the local engine, with AWS's limits in {REGION} ([quotas.md](quotas.md)) and with [assumptions](#assumptions)
+([what it leaves out](decisions/0077-scale-is-a-model-of-recorded-requests.md)). `make scale` computes the same figures
+again, in 10 to 25 minutes.
 """
     yield "## Aims"
-    yield "Orders a second, from the order to its invoice and shipment. p99: seconds at 80 % of that rate."
+    yield "Orders a second that get their invoice and shipment in time. p99: the delay in seconds at 80 % of that rate."
     yield markdown.render_table(("", *(setups.TITLES[column] for column in setups.TITLES)), list(_aim_rows(results)))
     yield """
-The columns differ in numbers and quotas, not in code.
+The columns have different settings and quotas, and the same code.
 """
     yield "## The first limit of each profile"
     yield """
-The rate is the highest at which the effect follows the orders: its delay does not grow, p99 is at most 10 seconds, and
-of 1,000 orders at most two are refused. Copies and totals (the order in the customer's list, its sales, and the totals of
-product and minute) have rates of their own, because their lag does not delay the parcel.
+At this rate, the effect keeps up with the orders: its delay does not grow, p99 is at most 10 seconds, and the API
+refuses at most two of 1,000 orders. At a higher rate, it does not. Copies and totals (the order in the customer's list,
+its sales, and the totals of product and minute) have their own rate, because their delay does not delay the parcel.
 """
     for column, title in setups.TITLES.items():
         yield f"### {title[0].upper()}{title[1:]}"
@@ -235,13 +235,13 @@ product and minute) have rates of their own, because their lag does not delay th
         )  # fmt: skip
     outage = find_row(results, "deployed", "outage")
     yield f"""
-**A day with its peak** is the steady mix in a minute, from a third to 80 % of the steady rate and back, with Lambda cold
-in the morning.
+**A day with its peak** is a day of the steady mix in one minute: its rate rises from a third to 80 % of the steady rate
+and falls again. In the morning, Lambda has no warm environments.
 
-**A minute without the bus** loses no event. At its end, {0.8 * outage["rate"] * 60:,.0f} orders waited for their invoice, {outage["left"]:,} a
-minute later: 80 % of the rate leaves little room to catch up.
+**A minute without the bus** loses no event. At its end, {0.8 * outage["rate"] * 60:,.0f} orders waited for their invoice. A minute later it
+was {outage["left"]:,}: at 80 % of the maximum rate, the backlog shrinks slowly.
 
-The first limits are lifted by:
+To lift the first limits:
 """
     yield markdown.render_table(
         ("limit", "lifted by"),
@@ -250,10 +250,10 @@ The first limits are lifted by:
     yield "## Mails, and new accounts"
     yield from _mail_sections(results)
     yield "## Numbers of prod"
-    yield "The model chose these numbers. A smaller shop may lower them: each batch waits for its window."
+    yield "We chose these settings with the model. A smaller shop may lower them, because each batch waits for its window."
     yield markdown.render_table(("where", "what", "value", "why"), list(_numbers(deployment)))
     yield f"""
-The column with raised quotas also has `invoice_series` ({setups.INVOICE_LANES}) with a `concurrency` of {FULFILMENT} of
+In the column with raised quotas, prod also has `invoice_series` ({setups.INVOICE_LANES}) with a `concurrency` of {FULFILMENT} of
 {setups.LANE_CONCURRENCY}, `warm_write_units`, more shards ({", ".join(f"`{key}`: {number}" for key, number in setups.MORE_SHARDS.items())}),
 `requests_per_second` and `webhooks_per_second` above today's quota (a constant of stacks/stage.py), and
 `customer_writes_per_minute` for the company ([how to raise shards](settings.md#fixed-values-and-their-reasons)).
@@ -265,11 +265,11 @@ The column with raised quotas also has `invoice_series` ({setups.INVOICE_LANES})
 
 
 def _numbers(deployment: Deployment) -> Iterator[tuple[str, ...]]:
-    """Yield the numbers that decide how many orders prod takes: where each is, what it is, its value, and why."""
+    """Yield the settings that decide the maximum rate of prod: where each is, what it is for, its value, and why."""
     copies, fulfilment = deployment.readers[COPIES], deployment.queues[FULFILMENT]
     yield (
         "the setting `memory_mb`", f"{FULFILMENT}, {COPIES}", f"{deployment.memory_mb[FULFILMENT]:,}",
-        "a function with 512 MB has 29 % of a processor, so a request takes as long as its answer",
+        "with 512 MB a function has 29 % of a processor, so its own work takes as long as waiting for the answers",
     )  # fmt: skip
     yield (
         "the settings `batch_size`, `batch_window_seconds`", FULFILMENT,
@@ -333,9 +333,9 @@ def _limit_link(limit: str) -> str:
 def _mail_sections(results: Results) -> Iterator[str]:
     per, default, new = mails_per_order(), limits.defaults(), NEW_ACCOUNT
     yield f"""
-An order causes {per:g} mails. Order mails get {MAIL_SHARE:.0%} of the setting `mails_per_second`, here SES's rate. More mails
-wait in their queue and delay no parcel; but a queue keeps a message for four days, and a mail that SES refuses is
-deferred for three. The backlog is that of one hour at 100 orders a second.
+An order causes {per:g} mails. Order mails get {MAIL_SHARE:.0%} of the setting `mails_per_second`, here SES's rate. Mails
+above the rate wait in their queue and delay no parcel. But a queue keeps a message for only four days, and a mail that
+SES refuses is retried for only three. The backlog is that of one hour at 100 orders a second.
 """
     rows = []
     for title, rate, daily in (
@@ -358,15 +358,14 @@ deferred for three. The backlog is that of one hour at 100 orders a second.
     found, concurrency = results["new_account"], NEW_ACCOUNT["lambda-concurrency"]
     yield f"""
 A new account may have {concurrency:g} concurrent invocations
-([AWS]({limits.BY_ID["lambda-concurrency"].link})). An order needs {per_order()["lambda-seconds"]:.1f} seconds of them, so at most
-{concurrency / per_order()["lambda-seconds"]:.1f} orders a second. Already at one order a second, Lambda refused {found["refused"]:,} invocations for
-{found["orders"]} orders, {found["lost"]} of them requests to the API (503). The others are delivered again: p99 from the order to its
-invoice was {found["p99"]:g} s.
+([AWS]({limits.BY_ID["lambda-concurrency"].link})). An order needs {per_order()["lambda-seconds"]:.1f} seconds of invocations, so the account
+can process at most {concurrency / per_order()["lambda-seconds"]:.1f} orders a second. At one order a second, Lambda refused {found["refused"]:,} invocations for {found["orders"]} orders. Of
+these, {found["lost"]} were requests to the API (503). The others are retried: p99 from the order to its invoice was {found["p99"]:g} s.
 """
 
 
 def needs(orders: float) -> Mapping[str, float]:
-    """Return what so many orders a second of the steady mix need of each quota."""
+    """Return how much of each quota the steady mix needs at `orders` orders a second."""
     per = per_order()
     busiest = max(per[f"written {where}"] for where in ("table", "GSI1", "GSI2", "GSI3"))
     return {
@@ -388,16 +387,16 @@ def _large_sections(results: Results) -> Iterator[str]:
     per = per_order()
     hottest = {key.removeprefix("key "): units for key, units in per.items() if key.startswith("key ")}
     yield f"""
-These need {found["table-write"]:,.0f} write units, {found["bus-targets"]:,.0f} events to targets and a rate of {found["ses-rate"]:,.0f} mails a second, and
-{found["lambda-concurrency"]:,.0f} concurrent invocations. One table with raised quotas takes {cell:,.0f} orders a second, so they take:
+{LARGE:,} orders a second need {found["table-write"]:,.0f} write units, {found["bus-targets"]:,.0f} events to targets, an SES rate of {found["ses-rate"]:,.0f} mails a second, and
+{found["lambda-concurrency"]:,.0f} concurrent invocations. One table with raised quotas can process {cell:,.0f} orders a second. So the shop needs:
 
-- **{cells} tables**, one for each region or tenant, each with its stream, bus, queues and invoice lanes. An order belongs to
-  one table by its customer, and the stock is divided among the tables, so no order uses two.
-- **{2 * cells} mappings** for {ceil(found["table-write"] / 1_000):,} shards: each stream has two readers, and no shard can have a third.
-- **{cells} accounts**, because the quotas of EventBridge and Lambda are those of an account in a region. Each account then
-  needs less than the values to request in [quotas](quotas.md).
+- **{cells} tables**, one for each region or tenant, each with its stream, bus, queues and invoice series. The customer
+  decides the table of an order, and the stock is divided among the tables, so no order needs two tables.
+- **{2 * cells} event source mappings** for {ceil(found["table-write"] / 1_000):,} shards: each stream has two readers, and a shard cannot have a third.
+- **{cells} accounts**, because the quotas of EventBridge and Lambda are for an account in a region. Each account then needs
+  less than the values to request in [quotas](quotas.md).
 
-In one table, the busiest shared keys would need so many shards:
+In a single table, the busiest shared keys would need this many shards:
 """
     yield markdown.render_table(
         ("key", "write units of an order", f"shards at {LARGE:,} orders a second"),
@@ -409,14 +408,14 @@ def _assumption_sections(deployment: Deployment) -> Iterator[str]:
     times = ServiceTimes()
     mix = ", ".join(f"{share:.0%} have {lines} line{'s' * (lines != '1')}" for lines, share in LINES_MIX.items())
     yield f"""
-- Of the orders of the steady mix, {mix}. Of {PRODUCTS:,} products, the one of rank n is
+- Of the orders of the steady mix, {mix}. There are {PRODUCTS:,} products. The product of rank n is
   ordered n<sup>-{POPULARITY}</sup> times as often as the first. Each order has another customer, except in the company's profile.
-- Each order is placed, paid at once, viewed, dispatched, delivered and archived; in a sale, the last three come later.
-- A transaction occupies its items for its whole time. An item counts as full above {FULL_ITEM:.0%} of the time; a total or a
-  series of invoice numbers above {FULL_VERSIONED:.0%}, because a change after its version was read fails the transaction.
+- Each order is placed, paid at once, viewed, dispatched, delivered and archived. In a sale, the last three steps come later.
+- While a transaction runs, no other transaction can use its items. An item counts as full if transactions use it for {FULL_ITEM:.0%}
+  of the time; a total or a series of invoice numbers at {FULL_VERSIONED:.0%}, because a change after the read also fails the transaction.
 - A table has a stream shard for each partition: {Setup(deployment, limits.defaults()).stream_shards} at the default quota.
-- AWS publishes no service times. These are assumed averages: three quarters are fixed, the rest is exponential.
-  Processor times were [measured on a laptop](performance.md).
+- AWS publishes no service times. The table has assumed averages: three quarters of a time are fixed, the rest is random
+  (exponential). Processor times were [measured on a laptop](performance.md).
 """
     yield markdown.render_table(
         ("what", "milliseconds"),
@@ -429,12 +428,12 @@ def _assumption_sections(deployment: Deployment) -> Iterator[str]:
                 ("PutEvents", times.put_events),
                 ("a mail", times.send_mail),
                 ("an event from the bus to a queue", times.bus),
-                ("a request: of a full processor", times.processor_request),
-                ("an invocation: of a full processor", times.processor_call),
+                ("processor time of a request, with a full processor", times.processor_request),
+                ("processor time of an invocation, with a full processor", times.processor_call),
             )
         ],
     )
-    yield "`make scale ARGS=laptop` compares the model with the local shop, without limits of AWS."
+    yield "`make scale ARGS=laptop` compares the model with the local shop, which has no limits of AWS."
 
 
 def _orders(number: float) -> str:
@@ -444,8 +443,8 @@ def _orders(number: float) -> str:
 def _quota_sections(deployment: Deployment) -> Iterator[str]:
     one_order, two_thousand = needs(1), needs(AIMS["steady", "raised"])
     yield f"""
-The quotas to raise before the shop takes {AIMS["steady", "raised"]:,} orders a second in {REGION}, and every limit that
-[the model](scale.md) knows. AWS changes them: compare the values, of {SEEN}, with the linked pages and your account.
+The quotas to raise before the shop processes {AIMS["steady", "raised"]:,} orders a second in {REGION}, and every limit that
+[the model](scale.md) applies. AWS changes the values: compare these, of {SEEN}, with the linked pages and your account.
 """
     yield "## Quotas to raise"
     yield markdown.render_table(
@@ -462,15 +461,16 @@ The quotas to raise before the shop takes {AIMS["steady", "raised"]:,} orders a 
         ],
     )  # fmt: skip
     yield f"""
-The orders a second assume that nothing else uses the quota; other limits may come first ([scale.md](scale.md)). The
-value to request is above the need, for uneven load. The mails of a day assume a mean of a third of the peak.
+The orders a second assume that only this shop uses the quota. The shop may reach other limits first
+([scale.md](scale.md)). The value to request is higher than the need, because load is uneven. The mails a day assume an
+average rate of a third of the peak.
 
 To raise a quota, follow its code to the Service Quotas console, or run `aws service-quotas
 request-service-quota-increase --service-code dynamodb --quota-code L-AB614373 --desired-value 200000`. AWS answers
 within days, SES only after [production access]({limits.SES}/request-production-access.html).
 
-A new account has less: {NEW_ACCOUNT["lambda-concurrency"]:g} concurrent invocations, and {NEW_ACCOUNT["ses-day"]:g} mails a day. `make check-deploy PARTS=account STAGE=prod
-ARGS="--orders 50"` compares the quotas of an account with the need of so many orders a second ([how](first-deploy.md)).
+A new account has lower quotas: {NEW_ACCOUNT["lambda-concurrency"]:g} concurrent invocations, and {NEW_ACCOUNT["ses-day"]:g} mails a day. `make check-deploy PARTS=account STAGE=prod
+ARGS="--orders 50"` compares the quotas of your account with the need of that rate ([how](first-deploy.md)).
 """
     yield "## Limits"
     yield markdown.render_table(
@@ -482,7 +482,7 @@ ARGS="--orders 50"` compares the quotas of an account with the need of so many o
         ],
     )  # fmt: skip
     yield f"""
-Settings of the shop limit it, too ([settings.md](settings.md)): `requests_per_second`
+Settings of the shop are limits, too ([settings.md](settings.md)): `requests_per_second`
 ({deployment.requests_per_second:,g} in prod), `webhooks_per_second` ({deployment.webhooks_per_second:,g}),
 `customer_writes_per_minute` ({deployment.customer_writes_per_minute:g}), `parallelization`, and the `concurrency` of
 {FULFILMENT} ({deployment.queues[FULFILMENT].max_concurrency}).

@@ -1,6 +1,6 @@
-"""The parts of AWS that can refuse or delay a request, each with its limit, as small classes that tests use alone.
+"""The parts of AWS that refuse or delay requests, one class for each kind of limit. Tests use them without the model.
 
-Times are simulated seconds. Each class counts what it did, so that the model can name the limit that is met first.
+Times are simulated seconds. Each class counts its use and its refusals, so that the model finds the first limit.
 """
 
 import random
@@ -10,20 +10,20 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 Split = Literal["any", "never", "increasing"]
-"""Whether DynamoDB can split a hot partition key: "any" sort key is written, it is one item ("never"), or each new sort
-key is the last one ("increasing"), so the newest half stays hot after a split."""
+"""Whether it helps that DynamoDB splits a hot partition key. "any": yes, writes go to many sort keys. "never": the key
+has one item. "increasing": each new sort key is the last, so one half gets all writes."""
 
 
 BURST_SECONDS = 0.25
-"""How much a bucket holds. DynamoDB keeps up to five minutes of unused units: that helps once, so it is left out."""
+"""The default burst, in seconds of the rate. DynamoDB's burst capacity of five minutes is left out: it helps once."""
 
 
 @dataclass
 class RateLimit:
-    """A token bucket: `rate` a second, and a burst. It delays what is above it; the caller decides how long it waits.
+    """A token bucket that delays requests above `rate` units a second, after a burst of `burst` units.
 
-    DynamoDB and the API refuse instead of delaying, and the client tries again with backoff. A client that tries until
-    it succeeds waits as long as in a queue, so both are the same here, except for `refused`, which counts the waits.
+    DynamoDB and the API refuse a request instead, and the client retries with backoff. The model treats both alike,
+    because the client waits equally long. `refused` counts the requests that had to wait.
     """
 
     rate: float
@@ -38,7 +38,7 @@ class RateLimit:
         self._level = self.burst
 
     def take(self, units: float, now: float, patience: float = float("inf")) -> float | None:
-        """Take units, and return how long to wait for them; None, and take nothing, if it is longer than `patience`."""
+        """Take units, and return the seconds to wait. If these exceed `patience`, take nothing and return None."""
         self._level = min(self.burst, self._level + (now - self._at) * self.rate)
         self._at = now
         wait = max(0.0, units - self._level) / self.rate
@@ -53,9 +53,9 @@ class RateLimit:
 
 @dataclass
 class HotKeys:
-    """The partition keys that many orders share: each has at most the units of a partition.
+    """A rate limit for each partition key that many orders share. `rate`: the units a second of a partition.
 
-    `split_seconds`: after so long above its limit, a key that DynamoDB can split gets two partitions, then four. AWS
+    `split_seconds`: the time above the limit after which DynamoDB splits a key into two partitions, then into four. AWS
     does not publish this time.
     """
 
@@ -82,10 +82,10 @@ class HotKeys:
 
 @dataclass
 class ItemLocks:
-    """One transaction at a time on an item. A second one is refused, and billed.
+    """Allows one transaction at a time on an item. DynamoDB refuses a second one, and bills it.
 
-    `changed_at`: when an item was changed last. A transaction that read the item before must fail, if its condition is
-    the item's version.
+    `busy_until`: the end of an item's transaction. `changed_at`: its last change. A transaction whose condition is the
+    item's version fails if it read the item before this change. `held`: the seconds of all transactions.
     """
 
     busy_until: dict[Hashable, float] = field(default_factory=dict)
@@ -97,7 +97,7 @@ class ItemLocks:
     def begin(self, items: Collection[Hashable], now: float, hold: float, read_at: float | None = None) -> bool:
         """Begin a transaction that takes `hold` seconds. Return False if it is refused.
 
-        `read_at`: when it read the items; None if it does not depend on what it read.
+        `read_at`: when the transaction's condition was read; None if it has no version as condition.
         """
         self.attempts += 1
         for item in items:
@@ -112,9 +112,9 @@ class ItemLocks:
 
 @dataclass
 class ExecutionEnvironments:
-    """Lambda's invocations: at most `concurrency` at a time, and `started` new environments of a function in 10 s.
+    """Lambda's limits: `concurrency` invocations at a time, and `started` new environments of a function in 10 s.
 
-    `grown`: the environments exist already, so no invocation waits for its start.
+    `grown`: enough environments exist, so there are no cold starts. `most`: the peak of concurrent invocations.
     """
 
     concurrency: float
@@ -130,7 +130,7 @@ class ExecutionEnvironments:
     _starts: dict[str, RateLimit] = field(default_factory=dict)
 
     def begin(self, function: str, now: float) -> float | None:
-        """Begin an invocation. Return the seconds of its start; None if Lambda refuses it."""
+        """Begin an invocation. Return the seconds of its cold start, or 0; None if Lambda refuses it."""
         if self.in_use >= self.concurrency:
             self.refused += 1
             return None
@@ -155,7 +155,7 @@ class ExecutionEnvironments:
 
 @dataclass
 class Pollers:
-    """How many batches of a queue Lambda processes at the same time: few at first, more each minute of a backlog."""
+    """Lambda's pollers of a queue: `start` batches at a time, and more in each minute of a backlog, up to `maximum`."""
 
     start: float
     growth_per_minute: float
@@ -169,9 +169,9 @@ class Pollers:
         self._limit = self.start
 
     def allowed(self, now: float, *, backlog: bool) -> int:
-        """Return how many batches may run now. `backlog`: whether messages wait, so that Lambda adds pollers.
+        """Return how many batches may run now. `backlog`: whether messages wait. If so, Lambda adds pollers.
 
-        Lambda also removes pollers after a backlog. The model leaves that out: no profile is long enough.
+        The model does not remove pollers after a backlog as Lambda does, because all profiles are too short for that.
         """
         if backlog and self._at is not None:
             self._limit = min(self.maximum, self._limit + (now - self._at) / 60 * self.growth_per_minute)
@@ -180,10 +180,10 @@ class Pollers:
 
 
 def jitter(random_source: random.Random, attempt: int) -> float:
-    """Return the wait before the next attempt, as functions/dynamodb/retry.py waits."""
+    """Return the seconds before the next attempt, as in functions/dynamodb/retry.py."""
     return random_source.random() * 0.01 * (1 << min(attempt, 6))
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """Return a percentile of sorted values, such as 0.99; 0 if there are none."""
+    """Return a percentile of sorted values, or 0 if there are none. `share`: such as 0.99."""
     return values[min(len(values) - 1, int(share * len(values)))] if values else 0.0

@@ -1,4 +1,4 @@
-"""Run profiles, and find the orders a second at which each effect meets its first limit."""
+"""Run profiles, and find the highest rate at which each effect keeps up, with the limit that ends it."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,31 +12,30 @@ from scale.resources import RateLimit, percentile
 ORDER, COPIED, MAILED = EFFECTS[FULFILMENT], EFFECTS[COPIES], EFFECTS["order_notification"]
 MEASURED = (ORDER, COPIED, MAILED)
 FULL_ITEM = 0.6
-"""An item whose transactions take this share of the time is full: with random arrivals, most others are refused."""
+"""An item counts as full if transactions use it for this share of the time. Then most others are refused."""
 FULL_VERSIONED = 0.3
-"""The same for a total or a series of invoice numbers: it is read before, and if it changes in between, the transaction
-fails, too."""
+"""The same for a total or an invoice series: a change between its read and its transaction fails this, too."""
 VERSIONED_ITEMS = tuple(f"('{name}'" for name in VERSIONED)
 MAX_GROWTH = 0.05
-"""If more than this share of the effects is left over, orders come faster than the effect follows."""
+"""The effect falls behind if the number of waiting effects grows by more than this share of the requested ones."""
 MAX_LOST = 0.002
 COUNTS, COUNTED_SECONDS = 16, 2.0
-"""How often, and over how many seconds, the waiting effects are counted. A batch of copies is collected for as long."""
+"""How often the waiting effects are counted, and in how many seconds: those of a batch window of copies_reader."""
 FULL, NOT_FULL = 1.02, 0.5
-"""A rate up to the first is not exceeded, because orders come by chance. Invocations that are not refused count at most
-as the second, because the most at one moment says little."""
+"""The share of a rate limit up to which the run keeps it: random arrivals may slightly exceed it. And the maximum share
+that counts for concurrent invocations if Lambda refuses none, because the peak of a moment says little."""
 MAX_SECONDS = 10.0
 ORDERS, MOST_ORDERS = 1_000, 15_000
 SHORTEST, LONGEST = 12.0, 200.0
-"""A run has at least ORDERS, and lasts at least SHORTEST simulated seconds unless these are more than MOST_ORDERS. So
-batches of copies, which are collected for two seconds, come in several waves."""
+"""The simulated seconds of a run. It has at least ORDERS orders, and lasts at least SHORTEST seconds unless it then has
+more than MOST_ORDERS. So it contains several batch windows of copies_reader."""
 
 
 @dataclass(frozen=True)
 class Load:
-    """How full a key, lane or quota is: 1 if it takes no more. `limit`: its id in scale/limits.py.
+    """The used share of a limit: 1 if it is full. `limit`: its id in scale/limits.py. `what`: the key, lane or quota.
 
-    `is_rate`: whether it takes so much a second, and the share is that of the last third of the run.
+    `effects`: those that need it. `is_rate`: a limit a second, whose share is measured in the last third of the run.
     """
 
     limit: str
@@ -50,8 +49,8 @@ class Load:
 class Run:
     """A finished run. `rate`: orders a second.
 
-    `waiting`: how many effects waited after two thirds of it, and at its end, on average of some moments before.
-    `before`: what each rate limit had given after two thirds.
+    `waiting`: the number of waiting effects after two thirds of the run, and at its end. `before`: the used units of
+    each rate limit after two thirds of the run, by id().
     """
 
     model: Model
@@ -61,7 +60,7 @@ class Run:
     before: Mapping[int, float]
 
     def _all(self, effect: str) -> Iterator[tuple[float, float]]:
-        """Yield when each effect was requested, and its delay so far, without the first third of the run."""
+        """Yield the request time and the delay of each effect, without the first third of the run."""
         model = self.model
         waiting = ((began, model.env.now) for began in model.pending[effect].values())
         for began, done in (*model.effects[effect], *waiting):
@@ -69,7 +68,7 @@ class Run:
                 yield began, done - began
 
     def delays(self, effect: str) -> list[float]:
-        """Return the sorted delays of an effect. An effect that has not happened counts with its delay so far."""
+        """Return the sorted delays of an effect in seconds. Waiting effects count with their delay so far."""
         return sorted(delay for _, delay in self._all(effect))
 
     def percentiles(self, effect: str) -> tuple[float, float]:
@@ -77,20 +76,20 @@ class Run:
         return percentile(delays, 0.50), percentile(delays, 0.99)
 
     def is_left_behind(self, effect: str) -> bool:
-        """Return whether effects are requested faster than they happen, beyond what chance explains."""
+        """Return whether more effects wait at the end than before, and chance does not explain the difference."""
         asked = sum(began > self.seconds * 2 / 3 for began, _ in self._all(effect))
         before, now = self.waiting[effect]
         return now - before > MAX_GROWTH * asked + 3 * sqrt(before)
 
     def holds(self, effect: str) -> bool:
-        """Return whether the effect follows: no order is lost, and the delay neither grows nor is too long."""
+        """Return whether the effect keeps up: few orders are lost, and the delay neither grows nor is too long."""
         kept = sum(self.model.lost.values()) <= MAX_LOST * self.model.orders
         within = all(load.share <= FULL for load in self.loads if load.is_rate and effect in load.effects)
         return kept and within and not self.is_left_behind(effect) and self.percentiles(effect)[1] <= MAX_SECONDS
 
     @cached_property
     def loads(self) -> Sequence[Load]:
-        """Every key, lane and quota of the run, the fullest first."""
+        """The loads of all keys, lanes and quotas of the run, the fullest first."""
         return sorted(self._loads(), key=lambda load: -load.share)
 
     def first_limit(self, effect: str) -> Load:
@@ -131,7 +130,7 @@ class Run:
         yield from self._lane_loads(seconds)
 
     def _lane_loads(self, seconds: float) -> Iterator[Load]:
-        """Yield the loads of the lanes of stream shards, and of the pollers of queues."""
+        """Yield the loads of the lanes of readers, and of the pollers of queues."""
         model = self.model
         for reader, effects in ((COPIES, (COPIED,)), (PUBLISHER, (ORDER, MAILED))):
             number = model.setup.stream_shards * model.deployment.readers[reader].parallelization
@@ -146,7 +145,7 @@ class Run:
 
 
 def key_effects(key: str) -> tuple[str, ...]:
-    """Return the effects that need a shared key."""
+    """Return the effects that have to wait for a shared key. `key`: its text."""
     if any(
         name in key for name in ("SalesMinute", "SALES_MINUTE", "BestSeller", "SEASON", "SALES", "ACTIVITY", "PRODUCT#")
     ):
@@ -163,7 +162,7 @@ def describe_key(key: object) -> str:
 
 
 def run_profile(setup: Setup, profile: Profile, rate: float, seconds: float = 0, seed: int = 1) -> Run:
-    """Run a profile at this rate. `seconds`: of simulated time; 0 if the number of orders decides."""
+    """Run a profile with `rate` orders a second. `seconds`: simulated; 0 to derive them from the number of orders."""
     seconds = seconds or min(LONGEST, max(min(SHORTEST, MOST_ORDERS / rate), ORDERS / rate))
     model = Model(profile.prepare(setup), seed)
     model.env.process(arrivals(model, profile, rate, seconds))
@@ -175,7 +174,7 @@ def run_profile(setup: Setup, profile: Profile, rate: float, seconds: float = 0,
 
 
 def run_and_count(model: Model, until: float) -> Mapping[str, float]:
-    """Run until a time. Return how many effects waited on average of the last seconds: batches come in waves."""
+    """Run until a time. Return how many effects wait: an average of seconds, because batches come in waves."""
     counts: dict[str, list[int]] = {effect: [] for effect in MEASURED}
     for step in range(COUNTS):
         at = until - COUNTED_SECONDS * (COUNTS - 1 - step) / COUNTS
@@ -188,7 +187,7 @@ def run_and_count(model: Model, until: float) -> Mapping[str, float]:
 
 @dataclass(frozen=True)
 class Ceiling:
-    """The most orders a second at which an effect follows, and the limit above it. `at_80`: a run at 80 % of it."""
+    """The highest rate at which an effect keeps up, and the limit that ends it. `at_80`: a run at 80 % of the rate."""
 
     effect: str
     rate: float
@@ -197,7 +196,7 @@ class Ceiling:
 
 
 class Search:
-    """Finds ceilings of one profile. Runs are kept, because several effects need the same ones."""
+    """Finds the ceilings of a profile. It caches runs, because several effects need the same ones."""
 
     def __init__(self, setup: Setup, profile: Profile) -> None:
         self.setup, self.profile = setup, profile
@@ -210,7 +209,7 @@ class Search:
         return self._runs[rate]
 
     def ceiling(self, effect: str, start: float = 50.0) -> Ceiling:
-        """Raise the rate until the effect does not follow, then halve the interval between both."""
+        """Raise the rate until the effect does not keep up, then halve the interval. `start`: the first rate to try."""
         low, high = 0.0, start
         while (tried := self.run(high)).holds(effect) and high < 100_000:
             low = tried.rate

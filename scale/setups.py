@@ -1,4 +1,4 @@
-"""What the model is asked about: the shop as prod is deployed, and with raised quotas."""
+"""The two setups that the model computes: prod as deployed, and prod with raised quotas."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -10,20 +10,20 @@ from scale.profiles import BEST_SELLER_PARTS, SALE_PARTS
 
 MAILS = "order_notification"
 INVOICE_LANES, LANE_CONCURRENCY = 8, 16
-"""The series of invoice numbers with raised quotas, and how many workers use them."""
+"""With raised quotas: the number of series of invoice numbers, and of concurrent fulfilment workers."""
 MAIL_CONCURRENCY = 1_000
-"""How many workers send order mails with raised quotas: Lambda's maximum, which `mails_per_second` gives from 8,400 on."""
+"""With raised quotas: the concurrent workers that send order mails. From `mails_per_second` 8,400 on it is Lambda's maximum."""
 MORE_SHARDS: Mapping[str, int] = {
     "SALES_MINUTE#{shard}": 128,
     "ACTIVITY#{day}#{shard}": 16,
     "STATUS#{open_status}#{shard}": 8,
     "SALES#{product_id}#{shard}": 4,
 }
-"""The shards that the raised quotas need. An index list with time as sort key takes 1,000 writes a second a shard."""
+"""With raised quotas: the shards of lists. An index with a time as sort key takes 1,000 writes a second for each shard."""
 
 
 def enlarge(deployment: Deployment) -> Deployment:
-    """Return the deployment with INVOICE_LANES, more shards and stock parts, and a higher throttle of the API."""
+    """Return the deployment with more invoice series, shards and stock parts, and a higher throttle of the API."""
     fulfilment = replace(deployment.queues[FULFILMENT], max_concurrency=LANE_CONCURRENCY)
     mails = replace(deployment.queues[MAILS], max_concurrency=MAIL_CONCURRENCY)
     return replace(
@@ -39,7 +39,7 @@ def enlarge(deployment: Deployment) -> Deployment:
 
 
 def setups(deployment: Deployment) -> Mapping[str, Setup]:
-    """Return the columns of docs/scale.md."""
+    """Return the setups by name: the columns of docs/scale.md."""
     return {
         "deployed": Setup(deployment, limits.defaults()),
         "raised": Setup(enlarge(deployment), limits.raised()),
@@ -48,5 +48,5 @@ def setups(deployment: Deployment) -> Mapping[str, Setup]:
 
 TITLES: Mapping[str, str] = {
     "deployed": f"prod as deployed, default quotas, {BEST_SELLER_PARTS} stock parts of a best seller, {SALE_PARTS} of the sale's product",
-    "raised": f"raised quotas, {INVOICE_LANES} invoice lanes, {SALE_PARTS} stock parts",
+    "raised": f"raised quotas, {INVOICE_LANES} series of invoice numbers, {SALE_PARTS} stock parts",
 }

@@ -1,4 +1,4 @@
-"""The capacity units of a request, by DynamoDB's published rules, for the table and each index.
+"""Compute the capacity units of a request in the table and in each index, by DynamoDB's published rules.
 
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/read-write-operations.html
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/CapacityUnitCalculations.html
@@ -17,20 +17,20 @@ WRITE_UNIT_BYTES, READ_UNIT_BYTES = 1024, 4096
 
 
 def read_units(size: int, *, consistent: bool) -> float:
-    """Return the units of a read of this many bytes: one for each 4 KB that begins, half if it is eventual."""
+    """Return the units of a read of `size` bytes: one for each 4 KB, rounded up; half if it is not consistent."""
     return max(1, ceil(size / READ_UNIT_BYTES)) * (1 if consistent else 0.5)
 
 
 def written_units(before: Item | None, after: Item | None, *, transaction: bool) -> float:
-    """Return the units of a write in the table: of the larger image, twice in a transaction."""
+    """Return the units of a write: one for each KB of the larger image, rounded up; double in a transaction."""
     size = max(item_bytes(image) for image in (before or {}, after or {}))
     return max(1, ceil(size / WRITE_UNIT_BYTES)) * (2 if transaction else 1)
 
 
 def index_writes(before: Item | None, after: Item | None) -> Iterator[tuple[str, Item, float]]:
-    """Yield the writes in the indexes that follow a write: the index, the item with the index key, and the units.
+    """Yield the writes in the indexes that a write of an item causes: index, item with the index key, and units.
 
-    An item that enters, leaves or changes costs one write. If its key changes, it costs two: a deletion and a put.
+    An index entry that is added, deleted or changed costs one write. If its key changes, it costs two: delete and put.
     """
     for index in INDEX_PROJECTIONS:
         was, now = (_projected(index, image) for image in (before, after))
