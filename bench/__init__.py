@@ -2,5 +2,5 @@
 
 from pathlib import Path
 
-COMPARED = Path(__file__).parents[1] / "build" / "bench"
+BENCH_PACKAGES = Path(__file__).parents[1] / "build" / "bench"
 """The folder with the packages of bench/requirements.txt. Only the benchmarks import them."""

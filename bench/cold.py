@@ -35,7 +35,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, ClassVar
 
-from bench import COMPARED, pair
+from bench import BENCH_PACKAGES, pair
 from bench.measure import WAYS, Figure, Spread, spread
 from bench.pair import OurShop, UsualShop
 from functions.model.lambdas import lambda_name
@@ -52,7 +52,7 @@ from tests.support.harness import ANN, STAFF, VARIABLES, WAREHOUSE
 from tests.support.http_client import Token
 
 ROUNDS, THROTTLED_ROUNDS = 9, 5
-PATIENCE_SECONDS = 30
+TIMEOUT_SECONDS = 30
 MAX_SECONDS = 900
 """Lambda's maximum timeout. Functions stop before their deadline, so a shorter one could change the measurement."""
 
@@ -62,7 +62,7 @@ def accept_all_entries(body: bytes) -> Any:
     return {"FailedEntryCount": 0, "Entries": [{"EventId": "1"} for _ in json.loads(body)["Entries"]]}
 
 
-START = """
+START_SCRIPT = """
 import sys
 sys.path[:0] = sys.argv[2].split(':')
 from awslambdaric.__main__ import main
@@ -82,8 +82,8 @@ MAX_RATIOS = {"api": 0.75, "copies_reader": 0.60, "event_publisher": 0.60}
 MEMORY_MB = {"api": 1024, "copies_reader": 512, "event_publisher": 512}
 """The functions that are also measured with a share of a processor, with their deployed memory in MB."""
 WHOLE_PROCESSOR_MB = 1769
-PERIOD_SECONDS, LOOK_SECONDS = 0.02, 0.0005
-NOUNS = (
+PERIOD_SECONDS, POLL_SECONDS = 0.02, 0.0005
+SLOW_ROUTES = (
     "POST /orders",
     "PATCH /customers/{customer_id}",
     "POST /orders/{order_id}/payments",
@@ -91,10 +91,10 @@ NOUNS = (
     "POST /orders/{order_id}/returns",
 )
 """A route of each module of routes that is slow to import (`python -m bench.route_imports`)."""
-REGISTERING = "POST /customers"
+COGNITO_ROUTE = "POST /customers"
 MODULES = {lambda_name(path.stem): path.stem for path in HANDLERS.glob("*.py")}
 """The handler module of each of our functions, by the function's name."""
-USUAL = {
+USUAL_MODULES = {
     "api": "api",
     "copies_reader": "copies",
     "event_publisher": "publish",
@@ -103,7 +103,7 @@ USUAL = {
     "archive": "archive",
 }
 """The module of bench.usual with the same task, by the name of our function."""
-TRACED = {"api": "traced_api", "copies_reader": "traced"}
+TRACED_MODULES = {"api": "traced_api", "copies_reader": "traced"}
 SCHEDULED = ("order_deadlines", "customer_erasure", "backlog_metrics")
 Event = Mapping[str, Any]
 
@@ -113,7 +113,7 @@ class StartAttempt:
     """The state of one cold start: its event, the time of its first answer, and its failure."""
 
     pending_event: dict[str, Any] | None
-    handed: threading.Event = field(default_factory=threading.Event)
+    event_taken: threading.Event = field(default_factory=threading.Event)
     answered: threading.Event = field(default_factory=threading.Event)
     answered_at: float = 0
     failure: str = ""
@@ -148,9 +148,9 @@ class FakeAwsHandler(BaseHTTPRequestHandler):
         if "/runtime/invocation/next" not in self.path:
             return self._answer(b"<ListBucketResult></ListBucketResult>")
         given, self.started.pending_event = self.started.pending_event, None
-        self.started.handed.set()
+        self.started.event_taken.set()
         if given is None:  # there is only one event; the process is killed while it waits for the next
-            time.sleep(PATIENCE_SECONDS)
+            time.sleep(TIMEOUT_SECONDS)
             return None
         deadline = str(int((time.time() + MAX_SECONDS) * 1000))
         return self._answer(
@@ -249,14 +249,14 @@ class MeasuredFunction:
             "AWS_LAMBDA_LOG_FORMAT": "JSON",
         }
         folders = ":".join(map(str, self.path))
-        command = [sys.executable, "-I", "-S", "-B", "-c", START, self.handler, folders]
+        command = [sys.executable, "-I", "-S", "-B", "-c", START_SCRIPT, self.handler, folders]
         began = time.perf_counter()
         with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
             if share < 1:
                 if since_event:
-                    started.handed.wait(PATIENCE_SECONDS)
+                    started.event_taken.wait(TIMEOUT_SECONDS)
                 throttle(process, share, started.answered)
-            answered = started.answered.wait(PATIENCE_SECONDS)
+            answered = started.answered.wait(TIMEOUT_SECONDS)
             ran = processor_seconds(process)
             process.kill()
             said = process.stdout.read() if process.stdout else b""
@@ -289,7 +289,7 @@ def throttle(process: "subprocess.Popen[bytes]", share: float, done: threading.E
     """
     quota, began = share * PERIOD_SECONDS, time.perf_counter()
     left, at, used, stopped = quota, began, processor_seconds(process), False
-    while not done.wait(LOOK_SECONDS) and process.poll() is None and at < began + PATIENCE_SECONDS:
+    while not done.wait(POLL_SECONDS) and process.poll() is None and at < began + TIMEOUT_SECONDS:
         before, used_before = at, used
         at, used = time.perf_counter(), processor_seconds(process)
         left = min(left + share * (at - before), quota) - (used - used_before)
@@ -311,27 +311,27 @@ def runtime(engine: Engine) -> Iterator[int]:
 def figures(engine: Engine) -> list[Figure]:
     """Return the milliseconds to the first answer of each function."""
     with ExitStack() as stack:
-        _, queues = stack.enter_context(pair.open_surroundings(engine))
+        _, queues = stack.enter_context(pair.open_environment(engine))
         usual = stack.enter_context(pair.open_usual_shop(engine, queues))
         ours = stack.enter_context(pair.open_our_shop(engine, queues))
         our_events, usual_events = _our_events(ours), _usual_events(usual)
-        mine = {name: _our_function(ours, name, handed) for name, handed in sorted(our_events.items())}
-        nouns = {noun: _our_function(ours, "api", handed) for noun, handed in _requests(ours).items()}
-        theirs = {name: _usual_function(module, usual_events[name]) for name, module in USUAL.items()}
-        traced = {name: _usual_function(module, usual_events[name]) for name, module in TRACED.items()}
-        environment = mine["copies_reader"].environment
-        bare = MeasuredFunction("floor", "bench.floor.handler", (PROJECT, COMPARED), {}, environment)
+        mine = {name: _our_function(ours, name, event) for name, event in sorted(our_events.items())}
+        routes = {route: _our_function(ours, "api", event) for route, event in _requests(ours).items()}
+        theirs = {name: _usual_function(module, usual_events[name]) for name, module in USUAL_MODULES.items()}
+        traced = {name: _usual_function(module, usual_events[name]) for name, module in TRACED_MODULES.items()}
+        bundle, environment = mine["copies_reader"].path[0], mine["copies_reader"].environment
+        bare = MeasuredFunction("floor", "bench.floor.handler", (PROJECT, BENCH_PACKAGES), {}, environment)
         alone = MeasuredFunction(
-            "boto3 alone", "bench.floor.with_boto3", (mine["copies_reader"].path[0], COMPARED, PROJECT), {}, environment
+            "boto3 alone", "bench.floor.with_boto3", (bundle, BENCH_PACKAGES, PROJECT), {}, environment
         )
         compileall.compile_dir(PROJECT / "bench", quiet=1)
         port = stack.enter_context(runtime(engine))
         for _ in range(ROUNDS + 1):
-            for way in (*nouns.values(), *mine.values(), *theirs.values(), *traced.values(), bare, alone):
+            for way in (*routes.values(), *mine.values(), *theirs.values(), *traced.values(), bare, alone):
                 way.start(port)
-        registering = nouns.pop(REGISTERING)
-        slowest = max(nouns, key=lambda noun: nouns[noun].took.median)
-        mine["api"] = nouns[slowest]
+        cognito = routes.pop(COGNITO_ROUTE)
+        slowest = max(routes, key=lambda route: routes[route].took.median)
+        mine["api"] = routes[slowest]
         throttled = _throttled(port, mine, theirs)
 
     def took(way: MeasuredFunction | None) -> Spread | None:
@@ -340,9 +340,9 @@ def figures(engine: Engine) -> list[Figure]:
     def row(what: str, name: str, way: MeasuredFunction) -> Figure:
         return Figure(what, "ms", took(way), took(theirs.get(name)), took(bare), MAX_RATIOS.get(name))
 
-    rows = [row(f"`api`, at its slowest: {slowest}", "api", nouns[slowest])]
-    rows += [row(f"`api`, {noun}", "api", way) for noun, way in nouns.items() if noun != slowest]
-    rows.append(Figure(f"`api`, {REGISTERING}, which asks Cognito first", "ms", took(registering)))
+    rows = [row(f"`api`, at its slowest: {slowest}", "api", routes[slowest])]
+    rows += [row(f"`api`, {route}", "api", way) for route, way in routes.items() if route != slowest]
+    rows.append(Figure(f"`api`, {COGNITO_ROUTE}, which asks Cognito first", "ms", took(cognito)))
     rows += [row(f"`{name}`", name, way) for name, way in sorted(mine.items()) if name != "api"]
     rows += [Figure(f"`{name}`: processor", "ms", mine[name].ran, theirs[name].ran, bare.ran) for name in MEMORY_MB]
     rows += throttled
@@ -369,26 +369,26 @@ def _throttled(port: int, mine: Mapping[str, MeasuredFunction], theirs: Mapping[
     return rows
 
 
-def _our_function(shop: OurShop, name: str, handed: Event) -> MeasuredFunction:
+def _our_function(shop: OurShop, name: str, event: Event) -> MeasuredFunction:
     environment = {**VARIABLES, **API_VARIABLES, "TABLE_NAME": shop.harness.shop.table.name}
     return MeasuredFunction(
         name,
         f"functions.handlers.{MODULES[name]}.handler",
-        (build_bundle(target=current_target())[0], COMPARED),
-        handed,
+        (build_bundle(target=current_target())[0], BENCH_PACKAGES),
+        event,
         environment,
     )
 
 
-def _usual_function(name: str, handed: Event) -> MeasuredFunction:
+def _usual_function(name: str, event: Event) -> MeasuredFunction:
     table = pair.USUAL[False]
     environment = {**VARIABLES, "TABLE_NAME": table, "IDEMPOTENCY_TABLE": pair.IDEMPOTENCY.format(table)}
-    return MeasuredFunction(name, f"bench.usual.{name}.handler", (COMPARED, PROJECT), handed, environment)
+    return MeasuredFunction(name, f"bench.usual.{name}.handler", (BENCH_PACKAGES, PROJECT), event, environment)
 
 
 def _usual_events(shop: UsualShop) -> dict[str, Event]:
     """Return an event for each function of the usual shop, from the life of an order; for the API, a new order."""
-    handed: dict[str, Event] = {}
+    events: dict[str, Event] = {}
     shop.open("ann", ["mug"])
     order_id = shop.place("ann", "key-1", {"mug": 1})
     for act in (
@@ -397,23 +397,23 @@ def _usual_events(shop: UsualShop) -> dict[str, Event]:
         partial(shop.deliver, order_id),
         partial(shop.harness.advance_days, days=400),
     ):
-        pair.deliver_all(shop, partial(_keep_first_event, handed))
+        pair.deliver_all(shop, partial(_keep_first_event, events))
         act()
-    pair.deliver_all(shop, partial(_keep_first_event, handed))
-    return handed | {"api": _order()}
+    pair.deliver_all(shop, partial(_keep_first_event, events))
+    return events | {"api": _new_order()}
 
 
 def _our_events(shop: OurShop) -> dict[str, Event]:
     """Return an event for each of our functions. Two orders (one is cancelled), a followed product that is back in
     stock, an import and a renamed customer cause them. Scheduled functions get the time."""
-    harness, handed = shop.harness, dict[str, Event]()
-    harness.open_shop(available=pair.PLENTY)
+    harness, events = shop.harness, dict[str, Event]()
+    harness.open_shop(available=pair.FULL_STOCK)
     order_id, other = harness.place_order("one", mug=2), harness.place_order("two", pot=1)
     harness.pay_order(order_id)
     harness.pay_order(other, "evt_2", "pi_2")
-    pair.deliver_all(shop, partial(_keep_first_event, handed))
+    pair.deliver_all(shop, partial(_keep_first_event, events))
     cancellation.cancel_order(harness.shop, ANN, other)
-    pair.deliver_all(shop, partial(_keep_first_event, handed))
+    pair.deliver_all(shop, partial(_keep_first_event, events))
     cancellation.agree_cancel(harness.shop, WAREHOUSE, other)
     harness.dispatch_order(order_id)
     harness.deliver_order(order_id)
@@ -423,11 +423,11 @@ def _our_events(shop: OurShop) -> dict[str, Event]:
     line = imports.ParsedLine(1, {"product_id": "cup", "name": "Cup", "price": 500, "currency": "EUR"}, quantity=1)
     imports.import_products(harness.shop, STAFF, "import", {}, lambda: [line])
     customers.rename_customer(harness.shop, ANN, ANN.id, "Ann Oak")
-    pair.deliver_all(shop, partial(_keep_first_event, handed))
+    pair.deliver_all(shop, partial(_keep_first_event, events))
     harness.advance_days(days=400)
-    pair.deliver_all(shop, partial(_keep_first_event, handed))
+    pair.deliver_all(shop, partial(_keep_first_event, events))
     at = {"time": harness.now().isoformat(timespec="seconds").replace("+00:00", "Z")}
-    return handed | dict.fromkeys(SCHEDULED, at)
+    return events | dict.fromkeys(SCHEDULED, at)
 
 
 def _requests(shop: OurShop) -> dict[str, Event]:
@@ -438,22 +438,22 @@ def _requests(shop: OurShop) -> dict[str, Event]:
     shop.harness.dispatch_order(order_id)
     shop.harness.deliver_order(order_id)
     requests: dict[str, Event] = {}
-    for noun in (*NOUNS, REGISTERING):
-        method, path = noun.split()
-        token = http_client.STAFF if noun in STAFF_ROUTES | WAREHOUSE_ROUTES else Token("ann")
-        key = "key-9" if noun in IDEMPOTENT_ROUTES else None
-        requests[noun] = pair.request(
-            method, path.format(order_id=order_id, customer_id="ann"), BODIES[noun], token=token, key=key
+    for route in (*SLOW_ROUTES, COGNITO_ROUTE):
+        method, path = route.split()
+        token = http_client.STAFF if route in STAFF_ROUTES | WAREHOUSE_ROUTES else Token("ann")
+        key = "key-9" if route in IDEMPOTENT_ROUTES else None
+        requests[route] = pair.request(
+            method, path.format(order_id=order_id, customer_id="ann"), BODIES[route], token=token, key=key
         )
     return requests
 
 
-def _keep_first_event(handed: dict[str, Event], name: str, batch: list[Any]) -> None:
+def _keep_first_event(events: dict[str, Event], name: str, batch: list[Any]) -> None:
     """Store the first batch of each function; for the archive, the first with an expired order."""
     records = [it for it in batch if "OrderExpired" in it["body"]] if name == "archive" else batch
     if records:
-        handed.setdefault(name, {"Records": records})
+        events.setdefault(name, {"Records": records})
 
 
-def _order() -> Event:
+def _new_order() -> Event:
     return pair.request("POST", "/orders", pair.new_order({"mug": 1}), token=Token("ann"), key="key-2")

@@ -20,8 +20,8 @@ from typing import Any
 
 from boto3.dynamodb.types import TypeDeserializer
 
-from bench import COMPARED
-from bench.measure import Figure, Spread, side_by_side
+from bench import BENCH_PACKAGES
+from bench.measure import Figure, Spread, measure_in_turns
 from functions.model import changes
 from functions.model.entities import Line, Order
 from functions.model.table import ORDER
@@ -82,7 +82,7 @@ def figures(engine: Engine) -> list[Figure]:  # noqa: ARG001  every section gets
 
 def _microseconds(ways: Mapping[str, Way]) -> dict[str, Spread]:
     """Return the processor time of a call in microseconds. Decoding waits for nothing, so this is the elapsed time."""
-    took = side_by_side(ways, rounds=ROUNDS, times=TIMES, clock=time.process_time)
+    took = measure_in_turns(ways, rounds=ROUNDS, times=TIMES, clock=time.process_time)
     return {name: it.scaled(1e6) for name, it in took.items()}
 
 
@@ -113,11 +113,11 @@ def count_lines_of_record(record: Any) -> int:
 
 
 def _orjson_loads() -> Callable[[str], object]:
-    sys.path.append(str(COMPARED))
+    sys.path.append(str(BENCH_PACKAGES))
     try:
         loads: Callable[[str], object] = importlib.import_module("orjson").loads
     finally:
-        sys.path.remove(str(COMPARED))
+        sys.path.remove(str(BENCH_PACKAGES))
     return loads
 
 

@@ -34,7 +34,7 @@ MEASURED_PATTERNS: Mapping[str, Pattern] = {
     "the newest orders of a queue": p.ORDERS_BY_STATUS_NEWEST_FIRST,
 }
 MILLION = 1_000_000
-ASKED_TIMES = 7
+REPETITIONS = 7
 CHUNK = 5_000
 
 
@@ -45,12 +45,12 @@ def figures(engine: Engine) -> list[Figure]:
     wire.client.create_table(**{name: value for name, value in request.items() if name != "StreamSpecification"})
     table = Table(wire.client, "bench-growth", ROWS_BY_TYPE, clock=lambda: START)
     load(table, list(asked_for()))
-    others, there = around(), 0
+    others, loaded = around(), 0
     found = []
     for size in SIZES:
-        while there < size:
-            load(table, list(itertools.islice(others, min(CHUNK, size - there))))
-            there += min(CHUNK, size - there)
+        while loaded < size:
+            load(table, list(itertools.islice(others, min(CHUNK, size - loaded))))
+            loaded += min(CHUNK, size - loaded)
         patterns = list(MEASURED_PATTERNS.values()) if size >= MILLION else list(p.PATTERNS)
         for pattern in patterns:
             assert_cost(wire, table, pattern)
@@ -72,13 +72,13 @@ def figures(engine: Engine) -> list[Figure]:
 def assert_cost(wire: WireTap, table: Table, pattern: Pattern) -> None:
     """Run the pattern. Raises AssertionError if its items or its cost differ from tests/model/recorded_units.json."""
     wire.clear()
-    found, recorded = _ask(table, pattern), RECORDED[pattern.id]
+    found, recorded = _run_pattern(table, pattern), RECORDED[pattern.id]
     kind = "GetItem" if isinstance(pattern, Get) else "Query"
-    told = (len(found), wire.operations, wire.units)
-    assert told == (recorded["finds"], [kind] * recorded["requests"], recorded["units"]), f"{pattern.id}: {told}"
+    cost = (len(found), wire.operations, wire.units)
+    assert cost == (recorded["finds"], [kind] * recorded["requests"], recorded["units"]), f"{pattern.id}: {cost}"
 
 
-def _ask(table: Table, pattern: Pattern) -> Sequence[object]:
+def _run_pattern(table: Table, pattern: Pattern) -> Sequence[object]:
     call = call_of(pattern)
     if isinstance(pattern, Get):
         return [item for item in [table.get(pattern, **call.known)] if item is not None]
@@ -87,8 +87,8 @@ def _ask(table: Table, pattern: Pattern) -> Sequence[object]:
 
 def _milliseconds(table: Table, pattern: Pattern) -> list[float]:
     took = []
-    for _ in range(ASKED_TIMES):
+    for _ in range(REPETITIONS):
         began = time.perf_counter()
-        _ask(table, pattern)
+        _run_pattern(table, pattern)
         took.append((time.perf_counter() - began) * 1000)
     return took

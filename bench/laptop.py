@@ -24,10 +24,10 @@ from local.demo import DemoClients
 from local.dynamodb_engine import Engine
 from tests.laptop.conftest import LaptopShop
 
-PACED, PACE_SECONDS = 100, 0.5
-BURST, CLIENTS = 250, 8
+PACED_ORDERS, PACE_SECONDS = 100, 0.5
+BURST_ORDERS, CLIENTS = 250, 8
 WARM_UP_ORDERS = 12
-ENDS = {"placed": ("POST /orders", "OrderPlaced"), "paid": ("POST /payments/events", "OrderPaid")}
+MEASURED_STEPS = {"placed": ("POST /orders", "OrderPlaced"), "paid": ("POST /payments/events", "OrderPaid")}
 """By measured step: the route of its request, and the change that causes its effects."""
 
 
@@ -40,18 +40,18 @@ def figures(engine: Engine) -> list[Figure]:  # noqa: ARG001  this shop starts i
             people = DemoClients(laptop.shop())
             place_orders(people, WARM_UP_ORDERS)
             journal = laptop.state / "journal.sqlite"
-            took = list(effect_latencies(journal, place_orders(people, PACED, every_seconds=PACE_SECONDS)))
-            seconds = total_seconds(journal, place_orders(people, BURST))
+            took = list(effect_latencies(journal, place_orders(people, PACED_ORDERS, every_seconds=PACE_SECONDS)))
+            seconds = total_seconds(journal, place_orders(people, BURST_ORDERS))
         finally:
             laptop.stop()
     found = []
-    for what in ENDS:
+    for what in MEASURED_STEPS:
         at = statistics.quantiles([values[what] for values in took], n=100)
         found += [
             Figure(f"{what}: request to last effect, p{percent}", "ms", exact(round(at[percent - 1])))
             for percent in (50, 95, 99)
         ]
-    return [*found, Figure(f"orders a second, {CLIENTS} clients", "", exact(round(BURST / seconds, 1)))]
+    return [*found, Figure(f"orders a second, {CLIENTS} clients", "", exact(round(BURST_ORDERS / seconds, 1)))]
 
 
 def place_orders(people: DemoClients, orders: int, every_seconds: float = 0) -> list[str]:
@@ -71,7 +71,7 @@ def place_orders(people: DemoClients, orders: int, every_seconds: float = 0) -> 
 def effect_latencies(journal: Path, orders: list[str]) -> Iterator[dict[str, float]]:
     """Yield the milliseconds from each request of an order to its last effect, by step, for each order."""
     for entries in _entries(journal, orders):
-        yield {what: _latency_ms(entries, *ends) for what, ends in ENDS.items()}
+        yield {what: _latency_ms(entries, *ends) for what, ends in MEASURED_STEPS.items()}
 
 
 def total_seconds(journal: Path, orders: list[str]) -> float:

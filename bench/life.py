@@ -34,7 +34,7 @@ from typing import Any
 from bench import outcome, pair
 from bench.measure import WAYS, Figure, Spread, exact
 from bench.outcome import OrderOutcome
-from bench.pair import PRICE, BenchShop, Sent
+from bench.pair import PRICE, BenchShop, SentRequest
 from bench.usual.items import deserialize
 from cost.bill import load_prices
 from functions.model.table import ROWS_BY_TYPE
@@ -44,8 +44,8 @@ from tests.support.actors import ANN, open_shop, place_order_as
 
 LINES = (1, 5, 20)
 QUANTITY = 2
-PLAIN_LINES = (1, 5)
-DAYS, LATER = 396, 30
+PLACING_LINES = (1, 5)
+ARCHIVE_DAYS, TTL_DAYS = 396, 30
 """Days until a closed order is archived, and then days until the `ttl` of its other items has passed."""
 STEPS = ("placed", "paid", "dispatched", "delivered", "archived")
 DETAILED_LINES = 5
@@ -58,12 +58,12 @@ Used = Mapping[tuple[str, str], Counter[str]]
 
 
 def figures(engine: Engine) -> list[Figure]:
-    with pair.open_surroundings(engine) as (_, queues):
-        lived = {lines: lives(engine, queues, lines) for lines in LINES}
-        found = [figure for lines, both in lived.items() for figure in _of_life(lines, both)]
+    with pair.open_environment(engine) as (_, queues):
+        lived = {lines: run_lives(engine, queues, lines) for lines in LINES}
+        found = [figure for lines, both in lived.items() for figure in _life_figures(lines, both)]
         found += burst_figures(engine, queues)
-        found += [figure for lines in PLAIN_LINES for figure in _of_placing(lines, lived[lines])]
-        return [*found, *_of_checks(engine, queues), *deduplication_figures(engine, queues)]
+        found += [figure for lines in PLACING_LINES for figure in _placing_figures(lines, lived[lines])]
+        return [*found, *_extra_figures(engine, queues), *deduplication_figures(engine, queues)]
 
 
 # a life ---------------------------------------------------------------------------------------------------------------
@@ -96,20 +96,20 @@ class Lives:
         return self.ours, self.usual, self.promising
 
 
-def lives(engine: Engine, queues: dict[str, str], lines: int) -> Lives:
+def run_lives(engine: Engine, queues: dict[str, str], lines: int) -> Lives:
     """Run the same life in each shop. Raises AssertionError if the final states differ."""
     customer_id = "ann-1"  # fixed, because units depend on the length of the id
     with pair.open_our_shop(engine, queues) as shop:
-        ours = live(shop, customer_id, lines)
+        ours = run_life(shop, customer_id, lines)
     with pair.open_usual_shop(engine, queues) as usual:
-        theirs = live(usual, customer_id, lines)
+        theirs = run_life(usual, customer_id, lines)
     with pair.open_usual_shop(engine, queues, same_promises=True) as promising:
-        found = Lives(ours, theirs, live(promising, customer_id, lines))
+        found = Lives(ours, theirs, run_life(promising, customer_id, lines))
     assert found.ours.state == found.usual.state == found.promising.state, found
     return found
 
 
-def live(shop: BenchShop, customer_id: str, lines: int) -> Life:
+def run_life(shop: BenchShop, customer_id: str, lines: int) -> Life:
     """Place, pay, send, deliver and archive an order of `lines` products, and measure each step."""
     ids = [f"p{number:02}-{customer_id}" for number in range(lines)]
     quantities = dict.fromkeys(ids, QUANTITY)
@@ -122,7 +122,7 @@ def live(shop: BenchShop, customer_id: str, lines: int) -> Life:
 
     def step(name: str, act: Any) -> Any:
         meter.step, meter.function = name, "api"
-        with meter.on(shop.clients):
+        with meter.measure(shop.clients):
             done = act()
             pair.deliver_all(shop)
         return done
@@ -140,7 +140,7 @@ def live(shop: BenchShop, customer_id: str, lines: int) -> Life:
     state = outcome.outcome_before_archive(shop, order_id, customer_id, ids)
     state.queues = queues
     state.metric.subtract(before)
-    for days in (DAYS, LATER):
+    for days in (ARCHIVE_DAYS, TTL_DAYS):
         step("archived", partial(shop.harness.advance_days, days))
     outcome.add_archive_outcome(shop, state, order_id, customer_id, ids)
     return Life(dict(meter.used), state, order)
@@ -154,22 +154,22 @@ BURST_RATIO = 0.65
 def burst_figures(engine: Engine, queues: dict[str, str]) -> Iterator[Figure]:
     """Yield the units and requests of an order of a burst, on average, for each shop."""
     with pair.open_our_shop(engine, queues) as shop:
-        bursts = [live_together(shop)]
+        bursts = [run_burst(shop)]
     for same_promises in (False, True):
         with pair.open_usual_shop(engine, queues, same_promises) as other:
-            bursts.append(live_together(other))
+            bursts.append(run_burst(other))
     called = f"an order's whole life, {DETAILED_LINES} lines, with {BURST - 1} others at once"
     for what, kinds, most in (("", UNITS, BURST_RATIO), (": requests", ("requests",), None)):
-        columns = [exact(of_one_order(used, kinds)) for used in bursts]
+        columns = [exact(average_per_order(used, kinds)) for used in bursts]
         yield _figure(f"{called}{what}", "requests" if what else "units", columns, max_ratio=most)
 
 
-def of_one_order(burst: Used, kinds: Sequence[str]) -> float:
+def average_per_order(burst: Used, kinds: Sequence[str]) -> float:
     """Return the sum of these kinds for one order of a burst, on average."""
     return round(sum(used[kind] for used in burst.values() for kind in kinds) / BURST, 2)
 
 
-def live_together(shop: BenchShop) -> Used:
+def run_burst(shop: BenchShop) -> Used:
     """Run the life of BURST orders of the same products, each of another customer, and measure each step.
 
     The records of a step are one batch. Raises AssertionError if an order is not archived at the end."""
@@ -186,7 +186,7 @@ def live_together(shop: BenchShop) -> Used:
 
     def step(name: str, act: Callable[[], object]) -> None:
         meter.step, meter.function = name, "api"
-        with meter.on(shop.clients):
+        with meter.measure(shop.clients):
             act()
             pair.deliver_all(shop)
 
@@ -198,7 +198,7 @@ def live_together(shop: BenchShop) -> Used:
     step("paid", lambda: each(lambda order_id: shop.pay(order_id, amount)))
     step("dispatched", lambda: each(shop.ship))
     step("delivered", lambda: each(shop.deliver))
-    for days in (DAYS, LATER):
+    for days in (ARCHIVE_DAYS, TTL_DAYS):
         step("archived", partial(shop.harness.advance_days, days))
     for order_id in orders:
         left = outcome.group_by_kind(view, shop.harness.partition(view.order.format(order_id)))
@@ -211,7 +211,7 @@ def _figure(what: str, unit: str, columns: Sequence[Spread], **aims: float | Non
     return Figure.of(what, unit, dict(zip(WAYS, columns, strict=False)), **aims)
 
 
-def _of_life(lines: int, lived: Lives) -> Iterator[Figure]:
+def _life_figures(lines: int, lived: Lives) -> Iterator[Figure]:
     called = f"an order's whole life, {lines} line{'s' * (lines > 1)}"
     floor = sum(minimum_units(lines).values())
 
@@ -222,7 +222,7 @@ def _of_life(lines: int, lived: Lives) -> Iterator[Figure]:
     yield figure(": written", "units", lambda life: life.units("written"))
     yield figure(": read", "units", lambda life: life.units("read"))
     yield figure(": requests", "requests", lambda life: life.units("requests"))
-    yield figure(": its units in money", "USD per million lives", _priced)
+    yield figure(": its units in money", "USD per million lives", _unit_price)
     if lines == DETAILED_LINES:
         for step in STEPS:
             yield figure(f": {step}", "units", partial(Life.units, step=step))
@@ -231,7 +231,7 @@ def _of_life(lines: int, lived: Lives) -> Iterator[Figure]:
             yield Figure(f"{called}: {design}", "units", floor=exact(floor))
 
 
-def _priced(life: Life) -> float:
+def _unit_price(life: Life) -> float:
     """Return the price in USD of the units of a million such lives."""
     table = load_prices()["table_classes"]["STANDARD"]
     read, written = life.units("read") * table["read_million"], life.units("written") * table["write_million"]
@@ -322,8 +322,8 @@ def _size(value: Any) -> int:
 
 def unit_breakdown(engine: Engine, lines: int = 5) -> str:
     """Return two tables as text: the units of a life by step and function, and the minimum units of each part."""
-    with pair.open_surroundings(engine) as (_, queues):
-        both = lives(engine, queues, lines)
+    with pair.open_environment(engine) as (_, queues):
+        both = run_lives(engine, queues, lines)
     parts = minimum_units(lines)
     least = [f"{units:>6g}  {part}" for part, units in parts.items()]
     return "\n".join([units_by_function(both), "", "the least of these keys", *least, f"{sum(parts.values()):>6g}"])
@@ -342,7 +342,7 @@ def units_by_function(both: Lives) -> str:
 
 
 # placing --------------------------------------------------------------------------------------------------------------
-def _of_placing(lines: int, both: Lives) -> Iterator[Figure]:
+def _placing_figures(lines: int, both: Lives) -> Iterator[Figure]:
     """Yield the units and requests of the step "placed". The floor reads only customer and products."""
     called = f"placing an order, {lines} line{'s' * (lines > 1)}"
     least = {"written": 3 + 2 * lines, "read": (1 + lines) / 2, "requests": 2}
@@ -353,7 +353,7 @@ def _of_placing(lines: int, both: Lives) -> Iterator[Figure]:
         yield _figure(f"{called}: {kind}", unit, columns, max_value=most)
 
 
-def _of_checks(engine: Engine, queues: dict[str, str]) -> Iterator[Figure]:
+def _extra_figures(engine: Engine, queues: dict[str, str]) -> Iterator[Figure]:
     """Yield what each extra of an order costs, such as a discount code. The usual shop has no extras."""
     for name, (order, _, _) in MORE.items():
         with pair.open_our_shop(engine, queues) as shop:
@@ -368,7 +368,7 @@ def _of_checks(engine: Engine, queues: dict[str, str]) -> Iterator[Figure]:
 
 def _measure_step(shop: BenchShop, step: str, act: Callable[[], object]) -> Counter[str]:
     shop.meter.step, shop.meter.function = step, "api"
-    with shop.meter.on(shop.clients):
+    with shop.meter.measure(shop.clients):
         act()
     return shop.meter.used[step, "api"]
 
@@ -411,7 +411,7 @@ def _measure_deduplication(shop: BenchShop) -> dict[str, DeduplicationCost]:
     """Return the cost for each change of an order, and deliver each change again: at once, and after later changes.
 
     Raises AssertionError if a redelivery changes a copy."""
-    customer_id = f"ann-{next(pair.numbers)}"
+    customer_id = f"ann-{next(pair.unique_numbers)}"
     shop.open(customer_id, [customer_id])
     order_id = shop.place(customer_id, "key-1", {customer_id: 1})
     pair.deliver_all(shop)
@@ -421,7 +421,7 @@ def _measure_deduplication(shop: BenchShop) -> dict[str, DeduplicationCost]:
         act()
         calls: list[tuple[str, int, list[Any]]] = []
         shop.meter.sent.clear()
-        with shop.meter.on(shop.clients):
+        with shop.meter.measure(shop.clients):
             pair.deliver_all(
                 shop, lambda *called, calls=calls: calls.append((called[0], len(shop.meter.sent), called[1]))
             )
@@ -429,27 +429,27 @@ def _measure_deduplication(shop: BenchShop) -> dict[str, DeduplicationCost]:
         at = next(n for n, (function, _, _) in enumerate(calls) if function == "copies_reader")
         batch, until = calls[at][2], calls[at + 1][1]
         asked = [_deduplication_share(sent) for sent in shop.meter.sent[calls[at][1] : until]]
-        found[name] = DeduplicationCost(sum(it[0] for it in asked), sum(it[1] for it in asked), _repeated(shop, batch))
+        found[name] = DeduplicationCost(sum(it[0] for it in asked), sum(it[1] for it in asked), _redeliver(shop, batch))
         batches.append(batch)
     shop.deliver(order_id)
     pair.deliver_all(shop)
     for batch in batches:
-        _repeated(shop, batch)
+        _redeliver(shop, batch)
     return found
 
 
-def _repeated(shop: BenchShop, records: list[Any]) -> list[int]:
+def _redeliver(shop: BenchShop, records: list[Any]) -> list[int]:
     """Deliver a batch to `copies_reader` again. Return the size in KB of each write, which changes no item."""
     reader, _ = shop.readers["copies_reader"]
     before = outcome.copies_of(shop)
     shop.meter.sent.clear()
-    with shop.meter.on(shop.clients):
+    with shop.meter.measure(shop.clients):
         assert reader({"Records": records}, pair.LAMBDA_CONTEXT) == {"batchItemFailures": []}
     assert outcome.copies_of(shop) == before
     return [kilobytes(deserialize(sent.body.get("Item", {}))) for sent in shop.meter.sent]
 
 
-def _deduplication_share(sent: Sent) -> tuple[int, float]:
+def _deduplication_share(sent: SentRequest) -> tuple[int, float]:
     """Return how much of a request of `copies_reader` only detects a repetition: requests and units."""
     if sent.operation == "TransactWriteItems":  # our totals are in one transaction with their contribution
         marks = [write for write in sent.body["TransactItems"] if '"COUNTED#' in json.dumps(write).upper()]
@@ -458,7 +458,7 @@ def _deduplication_share(sent: Sent) -> tuple[int, float]:
     return (0, 0.0) if reads_lines or _writes_a_copy(sent) else (1, sent.units)
 
 
-def _writes_a_copy(sent: Sent) -> bool:
+def _writes_a_copy(sent: SentRequest) -> bool:
     """Return whether a request only writes copies."""
     if sent.operation == "BatchWriteItem":
         return set(sent.body["RequestItems"]) <= set(pair.USUAL.values())

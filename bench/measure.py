@@ -76,7 +76,7 @@ def spread(values: Iterable[float]) -> Spread:
     return Spread(median, low, high)
 
 
-def side_by_side(
+def measure_in_turns(
     ways: Mapping[str, Callable[[], object]],
     *,
     rounds: int = 15,

@@ -11,7 +11,7 @@ from typing import Any
 
 from boto3.dynamodb.types import TypeDeserializer
 
-from bench.pair import PLENTY, BenchShop, UsualShop
+from bench.pair import FULL_STOCK, BenchShop, UsualShop
 from functions.model.entities import SALES_MINUTE_SHARDS, PurchasedLine, TimelineEntry
 
 
@@ -160,7 +160,7 @@ def group_by_kind(view: KeyView, images: Sequence[Mapping[str, Any]]) -> dict[st
 def metric_totals(shop: BenchShop, order_id: str) -> Counter[str]:
     """Return the sums of all minutes in the shard of sales metrics that counts this order."""
     if isinstance(shop, UsualShop):
-        key = shop.modules["items"].queue("metric", order_id)
+        key = shop.modules["items"].shard_key("metric", order_id)
     else:
         key = f"SALES_MINUTE#{SALES_MINUTE_SHARDS.of(order_id)}"
     sums: Counter[str] = Counter()
@@ -244,29 +244,29 @@ def add_archive_outcome(
 ) -> None:
     """Add what the archiving left: the remaining items, the stock, and the contents of the archive."""
     view, harness = view_of(shop), shop.harness
-    (listed,) = _listed(shop, view, customer_id)
+    (listed,) = _archived_orders(shop, view, customer_id)
     state.listed = (listed["status"], listed["total"])
     state.remaining = sorted(group_by_kind(view, harness.partition(view.order.format(order_id))))
     state.stock_taken = {
-        id: PLENTY - group_by_kind(view, harness.partition(view.stock.format(id)))["stock"][0]["available"]
+        id: FULL_STOCK - group_by_kind(view, harness.partition(view.stock.format(id)))["stock"][0]["available"]
         for id in ids
     }
     objects = harness.objects("archive")
     (body,) = (content for name, content in objects.items() if order_id in name)
-    state.archived = _archived(
+    state.archived = _archive_contents(
         group_by_kind(view, [_decode_binary_values(image) for image in json.loads(body)["items"]])
     )
     entries = [
         deserialize(_decode_binary_values(image))
         for name, content in objects.items()
         if name.startswith("activity/")
-        for image in _lines(name, content)
+        for image in _read_images(name, content)
     ]
     entries = sorted((entry for entry in entries if entry["order_id"] == order_id), key=lambda entry: str(entry["at"]))
     state.archived_activity = [entry["event"] for entry in entries]
 
 
-def _listed(shop: BenchShop, view: KeyView, customer_id: str) -> list[dict[str, Any]]:
+def _archived_orders(shop: BenchShop, view: KeyView, customer_id: str) -> list[dict[str, Any]]:
     """Return the archived orders in the customer's list of orders."""
     key = view.customer.format(customer_id)
     if isinstance(shop, UsualShop):
@@ -280,7 +280,7 @@ def _listed(shop: BenchShop, view: KeyView, customer_id: str) -> list[dict[str, 
     return [summary for summary in summaries if summary["archived"]]
 
 
-def _archived(found: Mapping[str, list[dict[str, Any]]]) -> dict[str, Any]:
+def _archive_contents(found: Mapping[str, list[dict[str, Any]]]) -> dict[str, Any]:
     (order,), (payment,), (shipment,), (invoice,) = (
         found[kind] for kind in ("order", "payment", "shipment", "invoice")
     )
@@ -312,7 +312,7 @@ def _lines_of(found: Mapping[str, list[dict[str, Any]]]) -> Iterator[tuple[str, 
     yield from ((line["product_id"], line) for line in found.get("sale", ()))
 
 
-def _lines(name: str, content: bytes) -> Iterator[Any]:
+def _read_images(name: str, content: bytes) -> Iterator[Any]:
     """Yield the images in an archive object of activity."""
     yield from map(json.loads, (gzip.decompress(content) if name.endswith(".gz") else content).splitlines())
 

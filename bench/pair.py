@@ -44,10 +44,10 @@ from tests.support.http_client import JSON, WEBHOOK_SECRETS, Token, http_event, 
 
 HOME = {"name": "Ann Ash", "street": "1 Elm Row", "postcode": "1010", "city": "Wien", "country": "AT"}
 PRICE = 1250
-PLENTY = 1_000_000
+FULL_STOCK = 1_000_000
 QUEUE_BATCH = 10
 """The batch size of queues, in both shops."""
-SURROUNDED_BY = {
+ENVIRONMENT = {
     "AWS_CONFIG_FILE": os.devnull,
     "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
     "AWS_DEFAULT_REGION": REGION,
@@ -64,7 +64,7 @@ READER_MODULES = {"copies_reader": "copies", "event_publisher": "publish", "acti
 WORKER_MODULES = {"fulfilment": "fulfilment", "order_notification": "notifications", "archive": "archive"}
 MODULES = ("api", *READER_MODULES.values(), *WORKER_MODULES.values(), "items", "once", "table")
 """The modules of bench.usual that are imported again for each table, because they create their clients at import."""
-numbers = count(1)
+unique_numbers = count(1)
 Handler = Callable[[dict[str, Any], Any], Any]
 Quantities = Mapping[str, int]
 
@@ -87,7 +87,7 @@ LAMBDA_CONTEXT = LambdaContextStub()
 
 # measuring ------------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
-class Sent:
+class SentRequest:
     """One request to DynamoDB, with its consumed units."""
 
     function: str
@@ -103,10 +103,10 @@ class CapacityMeter:
     `used`: the numbers "requests", "read" and "written", by step and function."""
 
     used: dict[tuple[str, str], Counter[str]] = field(default_factory=dict)
-    sent: list[Sent] = field(default_factory=list)
+    sent: list[SentRequest] = field(default_factory=list)
     step: str = ""
     function: str = ""
-    _going_out: dict[str, Any] = field(default_factory=dict)
+    _body: dict[str, Any] = field(default_factory=dict)
 
     def count(self, parsed: Mapping[str, Any], model: Any, **_: Any) -> None:
         consumed = parsed.get("ConsumedCapacity") or []
@@ -114,28 +114,28 @@ class CapacityMeter:
         used = self.used.setdefault((self.step, self.function), Counter())
         used["requests"] += 1
         used["read" if model.name in READ_OPERATIONS else "written"] += units
-        self.sent.append(Sent(self.function, model.name, self._going_out, units))
+        self.sent.append(SentRequest(self.function, model.name, self._body, units))
 
-    def note(self, params: dict[str, Any], **_: Any) -> None:
-        self._going_out = json.loads(params["body"])
+    def record_body(self, params: dict[str, Any], **_: Any) -> None:
+        self._body = json.loads(params["body"])
 
     @contextmanager
-    def on(self, measured: Sequence[Any]) -> Iterator["CapacityMeter"]:
+    def measure(self, measured: Sequence[Any]) -> Iterator["CapacityMeter"]:
         """Count the requests of these clients in the `with` block."""
         for client in measured:
-            client.meta.events.register("before-parameter-build.dynamodb", _measured)
-            client.meta.events.register("before-call.dynamodb", self.note)
+            client.meta.events.register("before-parameter-build.dynamodb", _request_capacity)
+            client.meta.events.register("before-call.dynamodb", self.record_body)
             client.meta.events.register("after-call.dynamodb", self.count)
         try:
             yield self
         finally:
             for client in measured:
-                client.meta.events.unregister("before-parameter-build.dynamodb", _measured)
-                client.meta.events.unregister("before-call.dynamodb", self.note)
+                client.meta.events.unregister("before-parameter-build.dynamodb", _request_capacity)
+                client.meta.events.unregister("before-call.dynamodb", self.record_body)
                 client.meta.events.unregister("after-call.dynamodb", self.count)
 
 
-def _measured(params: dict[str, Any], model: Any, **_: Any) -> None:
+def _request_capacity(params: dict[str, Any], model: Any, **_: Any) -> None:
     if "ReturnConsumedCapacity" in model.input_shape.members:
         params["ReturnConsumedCapacity"] = "TOTAL"
 
@@ -148,7 +148,7 @@ class NullStream(io.TextIOBase):
 
 
 @contextmanager
-def quiet() -> Iterator[None]:
+def discard_logs() -> Iterator[None]:
     """Discard logs and metrics in the `with` block. They are still rendered, so their time counts."""
     nowhere = NullStream()
     with contextlib.redirect_stdout(nowhere):
@@ -237,7 +237,7 @@ class OurShop:
         customers.register_customer(shop, Caller(customer_id), f"{customer_id}@example.com", "Ann Ash")
         for id in product_ids:
             products.create_product(shop, STAFF, id, f"Blue {id}", PRICE, "EUR", 1)
-            products.receive_stock(shop, STAFF, f"first {id}", id, PLENTY)
+            products.receive_stock(shop, STAFF, f"first {id}", id, FULL_STOCK)
 
     def place(self, customer_id: str, key: str, quantities: Quantities) -> str:
         wanted = {id: placing.RequestedLine(quantity) for id, quantity in quantities.items()}
@@ -245,8 +245,8 @@ class OurShop:
         return placing.place_order(self.harness.shop, caller, key, wanted, Address(**HOME), body).order.order_id
 
     def pay(self, order_id: str, amount: int) -> None:
-        told = payments.ProviderPaymentEvent(f"evt_{order_id}", f"pi_{order_id}", order_id, "succeeded", amount, "EUR")
-        assert payments.record_payment(self.harness.shop, told, {"id": told.event_id}).result["status"] == "CAPTURED"
+        event = payments.ProviderPaymentEvent(f"evt_{order_id}", f"pi_{order_id}", order_id, "succeeded", amount, "EUR")
+        assert payments.record_payment(self.harness.shop, event, {"id": event.event_id}).result["status"] == "CAPTURED"
 
     def fulfil(self, order_id: str) -> None:
         fulfil_order(self.harness.shop, order_id)
@@ -298,7 +298,7 @@ class UsualShop:
             for id in product_ids:
                 product = {"entity": "product", "product_id": id, "name": f"Blue {id}", "price": PRICE}
                 batch.put_item(Item={**key(f"p#{id}"), **product, "currency": "EUR"})
-                batch.put_item(Item={**key(f"p#{id}", "w#1"), "entity": "stock", "available": PLENTY})
+                batch.put_item(Item={**key(f"p#{id}", "w#1"), "entity": "stock", "available": FULL_STOCK})
 
     def place(self, customer_id: str, key: str, quantities: Quantities) -> str:
         return str(self.ask("/orders", new_order(quantities), token=Token(customer_id), key=key)["order_id"])
@@ -348,11 +348,11 @@ def deliver_all(shop: BenchShop, batches: Callable[[str, list[Any]], object] = l
     harness, meter = shop.harness, shop.meter
     while True:
         records = harness.new_records()
-        for name, (reader, passing) in shop.readers.items():
-            if let := [record for record in records if passing.matches(record)]:
+        for name, (reader, criteria) in shop.readers.items():
+            if accepted := [record for record in records if criteria.matches(record)]:
                 meter.function = name
-                batches(name, let)
-                assert reader({"Records": let}, LAMBDA_CONTEXT) == {"batchItemFailures": []}
+                batches(name, accepted)
+                assert reader({"Records": accepted}, LAMBDA_CONTEXT) == {"batchItemFailures": []}
         messages = {name: list(map(to_sqs_record, harness.take_messages(name))) for name in shop.workers}
         for name, waiting in messages.items():
             for batch in (waiting[start : start + QUEUE_BATCH] for start in range(0, len(waiting), QUEUE_BATCH)):
@@ -370,20 +370,20 @@ def to_sqs_record(message: Mapping[str, Any]) -> dict[str, Any]:
 
 # opening a shop -------------------------------------------------------------------------------------------------------
 @contextmanager
-def open_surroundings(engine: Engine) -> Iterator[tuple[pytest.MonkeyPatch, dict[str, str]]]:
+def open_environment(engine: Engine) -> Iterator[tuple[pytest.MonkeyPatch, dict[str, str]]]:
     """Set the environment of both shops, without AWS credentials. Yields the patch and the URLs of queues."""
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in SURROUNDED_BY.items():
+        for name, value in ENVIRONMENT.items():
             patch.setenv(name, value)
         patch.delenv("AWS_PROFILE", raising=False)
-        with aws_surroundings(engine) as queues, quiet():
+        with aws_surroundings(engine) as queues, discard_logs():
             yield patch, queues
 
 
 @contextmanager
 def open_our_shop(engine: Engine, queues: dict[str, str]) -> Iterator[OurShop]:
     """Open our shop, empty, with a new table."""
-    name = f"bench-{os.getpid()}-{next(numbers)}"
+    name = f"bench-{os.getpid()}-{next(unique_numbers)}"
     engine.create_table(name, create_table_request(name))
     with pytest.MonkeyPatch.context() as patch, run_shop(engine, queues, name, patch) as harness:
         yield OurShop(harness)
@@ -398,8 +398,8 @@ def open_usual_shop(engine: Engine, queues: dict[str, str], same_promises: bool 
         patch.setenv("IDEMPOTENCY_TABLE", idempotency)
         patch.setenv("PROMISES", "same" if same_promises else "")
         with run_shop(engine, queues, table, patch) as harness:
-            create_outside()
-            shop = UsualShop(harness, modules(same_promises))
+            create_secret_and_firehose()
+            shop = UsualShop(harness, import_modules(same_promises))
             assert shop.clients[0].meta.endpoint_url == engine.endpoint, "one engine for each process"
             for name, asked_for in (
                 (table, shop.modules["table"].create_table_request(table)),
@@ -409,16 +409,16 @@ def open_usual_shop(engine: Engine, queues: dict[str, str], same_promises: bool 
                     engine.dynamodb().delete_table(TableName=name)
                 engine.create_table(name, asked_for)
             harness.new_records()
-            with quiet():  # importing its modules may have added loggers
+            with discard_logs():  # importing its modules may have added loggers
                 yield shop
 
 
-def create_outside() -> None:
+def create_secret_and_firehose() -> None:
     """Create the webhook secret and the Firehose stream of the usual shop."""
     boto3.client("secretsmanager").create_secret(
-        Name=SURROUNDED_BY["WEBHOOK_SECRET"], SecretString=WEBHOOK_SECRETS["current"]
+        Name=ENVIRONMENT["WEBHOOK_SECRET"], SecretString=WEBHOOK_SECRETS["current"]
     )
-    firehose, name = boto3.client("firehose"), SURROUNDED_BY["DELIVERY_STREAM"]
+    firehose, name = boto3.client("firehose"), ENVIRONMENT["DELIVERY_STREAM"]
     if name not in firehose.list_delivery_streams()["DeliveryStreamNames"]:
         bucket = {"RoleARN": "arn:aws:iam::123456789012:role/firehose", "BucketARN": "arn:aws:s3:::archive"}
         firehose.create_delivery_stream(
@@ -427,13 +427,13 @@ def create_outside() -> None:
 
 
 @cache
-def modules(same_promises: bool) -> dict[str, ModuleType]:
+def import_modules(same_promises: bool) -> dict[str, ModuleType]:
     """Import the modules of the usual shop, once without and once with the same promises. The environment must be set,
     because they read it at import."""
     for name in [name for name in sys.modules if name.startswith("bench.usual.")]:
         del sys.modules[name]
     found = {name: importlib.import_module(f"bench.usual.{name}") for name in MODULES}
-    assert found["copies"].SAME is same_promises
+    assert found["copies"].SAME_PROMISES is same_promises
     return found
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import boto3
 
 from bench import pair
-from bench.measure import Figure, exact, side_by_side
+from bench.measure import Figure, exact, measure_in_turns
 from bench.pair import PRICE, BenchShop, Handler, OurShop, UsualShop
 from functions.handlers.api import handler as api_handler
 from local.dynamodb_engine import REGION, Engine
@@ -30,7 +30,7 @@ CALLS = {1: 8, 5: 8, 50: 2}
 
 def figures(engine: Engine) -> list[Figure]:
     with ExitStack() as stack:
-        _, queues = stack.enter_context(pair.open_surroundings(engine))
+        _, queues = stack.enter_context(pair.open_environment(engine))
         promising = stack.enter_context(pair.open_usual_shop(engine, queues, same_promises=True))
         usual = stack.enter_context(pair.open_usual_shop(engine, queues))
         ours = stack.enter_context(pair.open_our_shop(engine, queues))
@@ -39,7 +39,7 @@ def figures(engine: Engine) -> list[Figure]:
 
 
 def _figures_of(lines: int, ours: OurShop, usual: UsualShop, promising: UsualShop) -> list[Figure]:
-    customer_id = f"ann-{next(pair.numbers)}"
+    customer_id = f"ann-{next(pair.unique_numbers)}"
     ids = [f"product-{number:02}-{customer_id}" for number in range(lines)]
     shops: dict[str, BenchShop] = {"ours": ours, "usual": usual, "promising": promising}
     for shop in shops.values():
@@ -48,10 +48,10 @@ def _figures_of(lines: int, ours: OurShop, usual: UsualShop, promising: UsualSho
     handlers: dict[str, Handler] = {"ours": api_handler, "floor": bare}
     handlers |= {name: shop.modules["api"].handler for name, shop in shops.items() if isinstance(shop, UsualShop)}
     calls = 1 + (1 + ROUNDS) * CALLS[lines]
-    ways = {name: Placing(handler, customer_id, ids, calls) for name, handler in handlers.items()}
-    sent = {name: exact(_requests(shop, ways[name])) for name, shop in shops.items()} | {"floor": exact(2)}
+    ways = {name: PlaceOrders(handler, customer_id, ids, calls) for name, handler in handlers.items()}
+    sent = {name: exact(_count_requests(shop, ways[name])) for name, shop in shops.items()} | {"floor": exact(2)}
     with pair.without_interference():
-        took = side_by_side(ways, rounds=ROUNDS, times=CALLS[lines], clock=_milliseconds)
+        took = measure_in_turns(ways, rounds=ROUNDS, times=CALLS[lines], clock=_milliseconds)
     called = f"POST /orders, {lines} line{'s' * (lines > 1)}"
     return [Figure.of(f"{called}: processor", "ms", took), Figure.of(f"{called}: requests", "requests", sent)]
 
@@ -60,14 +60,14 @@ def _milliseconds() -> float:
     return time.process_time() * 1000
 
 
-def _requests(shop: BenchShop, place: Callable[[], object]) -> int:
+def _count_requests(shop: BenchShop, place: Callable[[], object]) -> int:
     shop.meter.sent.clear()
-    with shop.meter.on(shop.clients):
+    with shop.meter.measure(shop.clients):
         place()
     return len(shop.meter.sent)
 
 
-class Placing:
+class PlaceOrders:
     """Places a new order of the same products at each call. `calls`: how many orders it can place."""
 
     def __init__(self, handler: Handler, customer_id: str, ids: Sequence[str], calls: int) -> None:

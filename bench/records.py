@@ -37,7 +37,7 @@ from tests.support.wire_tap import reply_with
 RECORDS, BATCH = 1000, 100
 SLOW_RECORDS, SLOW_SECONDS = 300, 0.005
 """The number of records for the rows with slow requests, and the delay that is added to each request."""
-WHOLE, CANCELLED = 18, 5
+DELIVERED, CANCELLED = 18, 5
 """The delivered orders of a group, with five changes each, and the cancelled ones, with two: together a batch."""
 PRODUCTS = 6
 MAX_RATIOS = {
@@ -59,35 +59,35 @@ WRITES = {
 
 def figures(engine: Engine) -> list[Figure]:
     with ExitStack() as stack:
-        _, queues = stack.enter_context(pair.open_surroundings(engine))
+        _, queues = stack.enter_context(pair.open_environment(engine))
         promising = stack.enter_context(pair.open_usual_shop(engine, queues, same_promises=True))
         usual = stack.enter_context(pair.open_usual_shop(engine, queues))
         ours = stack.enter_context(pair.open_our_shop(engine, queues))
         stack.enter_context(pair.without_interference())
         shops: Shops = {"ours": ours, "usual": usual, "promising": promising}
-        happened = {name: _generate_records(shop, RECORDS + SLOW_RECORDS) for name, shop in shops.items()}
-        happened["ours"] += _generate_records(ours, SLOW_RECORDS)
-        return [*_copies_figures(engine, shops, happened), *_publisher_figures(shops, happened)]
+        records = {name: _generate_records(shop, RECORDS + SLOW_RECORDS) for name, shop in shops.items()}
+        records["ours"] += _generate_records(ours, SLOW_RECORDS)
+        return [*_copies_figures(engine, shops, records), *_publisher_figures(shops, records)]
 
 
 def _generate_records(shop: BenchShop, count: int) -> list[dict[str, Any]]:
     """Write orders in groups, and return their stream records, which no reader has read yet. `count`: of records."""
-    customer_id = f"ann-{next(pair.numbers)}"
+    customer_id = f"ann-{next(pair.unique_numbers)}"
     ids = [f"product-{number}-{customer_id}" for number in range(PRODUCTS)]
     shop.open(customer_id, ids)
     shop.harness.new_records()
     for group in range(count // BATCH):
         quantities = {
-            n: {ids[(n + more) % PRODUCTS]: 1 + more for more in range(1 + n % 3)} for n in range(WHOLE + CANCELLED)
+            n: {ids[(n + more) % PRODUCTS]: 1 + more for more in range(1 + n % 3)} for n in range(DELIVERED + CANCELLED)
         }
         placed = {n: shop.place(customer_id, f"key-{group}-{n}", wanted) for n, wanted in quantities.items()}
         for n, order_id in placed.items():
-            if n < WHOLE:
+            if n < DELIVERED:
                 shop.pay(order_id, PRICE * sum(quantities[n].values()))
             else:
                 shop.cancel(order_id)
         for act in (shop.fulfil, shop.ship, shop.deliver):
-            for order_id in [*placed.values()][:WHOLE]:
+            for order_id in [*placed.values()][:DELIVERED]:
                 act(order_id)
     return shop.harness.new_records()
 
@@ -96,7 +96,7 @@ def _generate_records(shop: BenchShop, count: int) -> list[dict[str, Any]]:
 class BatchWork(Protocol):
     """A way to process batches. `prepare`: does the work that is not measured, and returns the work that is."""
 
-    def ready(self, number: int) -> Callable[[], object]: ...
+    def prepare(self, number: int) -> Callable[[], object]: ...
 
 
 @dataclass
@@ -110,12 +110,12 @@ class ReaderWork:
     def of(
         cls, shop: BenchShop, name: str, records: Sequence[dict[str, Any]], first: int = 0, count: int = RECORDS
     ) -> "ReaderWork":
-        handler, passing = shop.readers[name]
-        let = [record for record in records if passing.matches(record)][first : first + count]
-        assert len(let) == count, len(let)
-        return cls(handler, [let[start : start + BATCH] for start in range(0, count, BATCH)])
+        handler, criteria = shop.readers[name]
+        accepted = [record for record in records if criteria.matches(record)][first : first + count]
+        assert len(accepted) == count, len(accepted)
+        return cls(handler, [accepted[start : start + BATCH] for start in range(0, count, BATCH)])
 
-    def ready(self, number: int) -> Callable[[], object]:
+    def prepare(self, number: int) -> Callable[[], object]:
         batch = {"Records": self.batches[number]}
 
         def read() -> None:
@@ -130,8 +130,8 @@ class OneItemAtATime:
 
     work: ReaderWork
 
-    def ready(self, number: int) -> Callable[[], object]:
-        read = self.work.ready(number)
+    def prepare(self, number: int) -> Callable[[], object]:
+        read = self.work.prepare(number)
 
         def read_one_by_one() -> None:
             with mock.patch.object(copies_reader, "ITEMS_AT_ONCE", 1):
@@ -148,11 +148,11 @@ class ReplayedWrites:
     table_name: str
     written: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
 
-    def note(self, params: dict[str, Any], model: Any, **_: Any) -> None:
+    def record_request(self, params: dict[str, Any], model: Any, **_: Any) -> None:
         if model.name in WRITES:
             self.written.append((WRITES[model.name], params))
 
-    def ready(self, number: int) -> Callable[[], object]:  # noqa: ARG002  it replays the batch of the other reader
+    def prepare(self, number: int) -> Callable[[], object]:  # noqa: ARG002  it replays the batch of the other reader
         calls = [(getattr(self.client, operation), self._here(params)) for operation, params in self.written]
         self.written.clear()
 
@@ -181,7 +181,7 @@ def _measure_in_turns(ways: Mapping[str, BatchWork], count: int = RECORDS) -> tu
     clock: Timings = defaultdict(list)
     for number in range(count // BATCH):
         for name, way in ways.items():
-            work = way.ready(number)
+            work = way.prepare(number)
             gc.collect()
             gc.disable()
             began, ran = time.perf_counter(), time.process_time()
@@ -195,7 +195,7 @@ def _measure_in_turns(ways: Mapping[str, BatchWork], count: int = RECORDS) -> tu
 
 
 @contextmanager
-def _counted(measured: Mapping[str, Sequence[Any]], service: str) -> Iterator[dict[str, int]]:
+def _count_requests(measured: Mapping[str, Sequence[Any]], service: str) -> Iterator[dict[str, int]]:
     """Count the requests of these clients in the `with` block, by name. `service`: "dynamodb" or "eventbridge"."""
     sent = dict.fromkeys(measured, 0)
 
@@ -224,38 +224,38 @@ def _figures(reader: str, processor: Timings, clock: Timings, sent: Mapping[str,
 
 
 # both readers ---------------------------------------------------------------------------------------------------------
-def _copies_figures(engine: Engine, shops: Shops, happened: Mapping[str, list[dict[str, Any]]]) -> Iterator[Figure]:
+def _copies_figures(engine: Engine, shops: Shops, records: Mapping[str, list[dict[str, Any]]]) -> Iterator[Figure]:
     bare = boto3.client("dynamodb", region_name=REGION)
     empty = f"{shops['ours'].harness.shop.table.name}-bare"
     engine.create_table(empty, create_table_request(empty))
     floor = ReplayedWrites(bare, empty)
     ways: dict[str, BatchWork] = {
-        name: ReaderWork.of(shop, "copies_reader", happened[name]) for name, shop in shops.items()
+        name: ReaderWork.of(shop, "copies_reader", records[name]) for name, shop in shops.items()
     }
     ways["floor"] = floor
     (client,) = shops["ours"].clients
-    client.meta.events.register("before-parameter-build.dynamodb", floor.note)
-    with _counted({name: shop.clients for name, shop in shops.items()} | {"floor": [bare]}, "dynamodb") as sent:
+    client.meta.events.register("before-parameter-build.dynamodb", floor.record_request)
+    with _count_requests({name: shop.clients for name, shop in shops.items()} | {"floor": [bare]}, "dynamodb") as sent:
         processor, clock = _measure_in_turns(ways)
-    client.meta.events.unregister("before-parameter-build.dynamodb", floor.note)
+    client.meta.events.unregister("before-parameter-build.dynamodb", floor.record_request)
     yield from _figures("copies_reader", processor, clock, sent, "requests")
-    yield from _slow_figures(shops, happened)
+    yield from _slow_figures(shops, records)
 
 
-def _slow_figures(shops: Shops, happened: Mapping[str, list[dict[str, Any]]]) -> Iterator[Figure]:
+def _slow_figures(shops: Shops, records: Mapping[str, list[dict[str, Any]]]) -> Iterator[Figure]:
     """Yield the elapsed time of copies if requests are slow, with several items at a time and with one."""
 
     def work(name: str, first: int) -> ReaderWork:
-        return ReaderWork.of(shops[name], "copies_reader", happened[name], first, SLOW_RECORDS)
+        return ReaderWork.of(shops[name], "copies_reader", records[name], first, SLOW_RECORDS)
 
     ways: dict[str, BatchWork] = {name: work(name, RECORDS) for name in shops}
     ways["one"] = OneItemAtATime(work("ours", RECORDS + SLOW_RECORDS))
     slow = [client for shop in shops.values() for client in shop.clients]
     for client in slow:
-        client.meta.events.register("before-send.dynamodb", _wait)
+        client.meta.events.register("before-send.dynamodb", _delay_request)
     _, clock = _measure_in_turns(ways, SLOW_RECORDS)
     for client in slow:
-        client.meta.events.unregister("before-send.dynamodb", _wait)
+        client.meta.events.unregister("before-send.dynamodb", _delay_request)
     spreads = {name: spread(taken) for name, taken in clock.items()}
     what = f"copies_reader, a record: time, if requests take {SLOW_SECONDS * 1000:.0f} ms longer"
     one = spreads.pop("one")
@@ -263,19 +263,19 @@ def _slow_figures(shops: Shops, happened: Mapping[str, list[dict[str, Any]]]) ->
     yield Figure.of(f"{what}, with one item at a time", "µs", {**spreads, "ours": one})
 
 
-def _wait(**_: Any) -> None:
+def _delay_request(**_: Any) -> None:
     time.sleep(SLOW_SECONDS)
 
 
-def _publisher_figures(shops: Shops, happened: Mapping[str, list[dict[str, Any]]]) -> Iterator[Figure]:
+def _publisher_figures(shops: Shops, records: Mapping[str, list[dict[str, Any]]]) -> Iterator[Figure]:
     senders = {
         name: [shop.modules["publish"].events if isinstance(shop, UsualShop) else clients.client("events")]
         for name, shop in shops.items()
     }
-    ways = {name: ReaderWork.of(shop, "event_publisher", happened[name]) for name, shop in shops.items()}
+    ways = {name: ReaderWork.of(shop, "event_publisher", records[name]) for name, shop in shops.items()}
     for each in senders.values():
         each[0].meta.events.register("before-send.eventbridge.PutEvents", _accept_all_entries)
-    with _counted(senders, "eventbridge") as sent:
+    with _count_requests(senders, "eventbridge") as sent:
         processor, clock = _measure_in_turns(ways)
     for each in senders.values():
         each[0].meta.events.unregister("before-send.eventbridge.PutEvents", _accept_all_entries)

@@ -66,7 +66,7 @@ def render_text(section: Section, seconds: float) -> str:
 def render_page(sections: Sequence[Section]) -> str:
     """Return the text of docs/performance.md."""
     written = "<!-- Written by `make bench ARGS=--write`. -->"
-    parts = [f"# Performance\n\n{written}\n{LEAD}", render_summary(sections), f"{INTRODUCTION}\n{_where()}"]
+    parts = [f"# Performance\n\n{written}\n{LEAD}", render_summary(sections), f"{INTRODUCTION}\n{_describe_machine()}"]
     for section in sections:
         words = describe(section.description)
         table = markdown.render_table(*_drop_empty_columns([_cells(figure) for figure in section.figures]))
@@ -109,7 +109,7 @@ def render_aims(sections: Sequence[Section]) -> str:
     return "\n".join(f"{word:<8} {what}: {value} ({aim.rpartition(' ')[0]})" for word, what, value, aim in rows)
 
 
-def _where() -> str:
+def _describe_machine() -> str:
     asked = ["git", "-C", str(PROJECT), "describe", "--always", "--dirty", "--exclude=*"]
     commit = subprocess.run(asked, capture_output=True, text=True, check=False).stdout
     machine = f"{os.cpu_count()} processors ({platform.machine()}), Python {platform.python_version()}"

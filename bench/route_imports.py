@@ -9,15 +9,15 @@ import statistics
 import subprocess
 import sys
 
-from bench import COMPARED
+from bench import BENCH_PACKAGES
 from functions.api.route_table import ROUTES
 from stacks.bundle import build_bundle, current_target
 from tests.api.conftest import VARIABLES as API_VARIABLES
 from tests.conftest import FAKE_AWS_ENVIRONMENT
 from tests.support.harness import VARIABLES
 
-TIMES = 5
-CODE = """
+ROUNDS = 5
+IMPORT_SCRIPT = """
 import importlib, sys, time
 sys.path[:0] = sys.argv[2].split(':')
 import functions.handlers.api
@@ -28,16 +28,16 @@ print((time.process_time() - began) * 1000)
 
 
 def import_milliseconds(module: str, path: str) -> float:
-    """Return the median of TIMES imports of a module of routes. `path`: folders of packages, joined by ":"."""
+    """Return the median of ROUNDS imports of a module of routes. `path`: folders of packages, joined by ":"."""
     environment = {**FAKE_AWS_ENVIRONMENT, **VARIABLES, **API_VARIABLES, "PATH": os.environ["PATH"]}
     environment |= {"TABLE_NAME": "none", "AWS_LAMBDA_FUNCTION_NAME": "api"}
-    command = [sys.executable, "-I", "-S", "-B", "-c", CODE, module, path]
-    printed = [subprocess.run(command, env=environment, check=True, capture_output=True) for _ in range(TIMES)]
+    command = [sys.executable, "-I", "-S", "-B", "-c", IMPORT_SCRIPT, module, path]
+    printed = [subprocess.run(command, env=environment, check=True, capture_output=True) for _ in range(ROUNDS)]
     return statistics.median(float(each.stdout) for each in printed)
 
 
 def main() -> None:
-    path = f"{build_bundle(target=current_target())[0]}:{COMPARED}"
+    path = f"{build_bundle(target=current_target())[0]}:{BENCH_PACKAGES}"
     took = {module: import_milliseconds(module, path) for module in dict.fromkeys(module for *_, module in ROUTES)}
     for module in sorted(took, key=took.__getitem__, reverse=True):
         print(f"{took[module]:6.1f} ms  {module}")

@@ -14,7 +14,7 @@ import time
 import zipfile
 from pathlib import Path
 
-from bench import COMPARED
+from bench import BENCH_PACKAGES
 from bench.measure import Figure, Spread, exact
 from local.dynamodb_engine import Engine
 from stacks import PROJECT
@@ -23,7 +23,7 @@ from stacks.bundle import BUNDLES, LAMBDA_TARGET, build_bundle, find_python
 RUNTIME = ("awslambdaric", "runtime_client", "simplejson", "snapshot_restore_py")
 NOT_DEPLOYED = (".", "aws_xray_sdk", "bin", "orjson", "wrapt", *RUNTIME)
 """Prefixes of packages that are not deployed: those of Tracer and of the bench, and those that Lambda provides."""
-MOST_MEGABYTES, MOST_SECONDS = 15, 10
+MAX_MEGABYTES, MAX_SECONDS = 15, 10
 
 
 def figures(engine: Engine) -> list[Figure]:  # noqa: ARG001  every section gets it
@@ -39,21 +39,21 @@ def figures(engine: Engine) -> list[Figure]:  # noqa: ARG001  every section gets
     alone = {name: value for name, value in os.environ.items() if not name.startswith("MAKE") and name != "ARGS"}
     subprocess.run(["make", "synth"], cwd=PROJECT, env=alone, check=True, capture_output=True)
     synthesized = time.monotonic() - began
-    usual = [path for path in COMPARED.iterdir() if not path.name.startswith(NOT_DEPLOYED)]
-    weighed = {"the bundle, zipped, not compiled": False}
+    usual = [path for path in BENCH_PACKAGES.iterdir() if not path.name.startswith(NOT_DEPLOYED)]
+    variants = {"the bundle, zipped, not compiled": False}
     if find_python(LAMBDA_TARGET):
-        weighed["the bundle, zipped"] = True
+        variants["the bundle, zipped"] = True
     return [
         *(
-            Figure(what, "MB", zipped([folder], compiled), zipped(usual, compiled), max_value=MOST_MEGABYTES)
-            for what, compiled in weighed.items()
+            Figure(what, "MB", zip_size([folder], compiled), zip_size(usual, compiled), max_value=MAX_MEGABYTES)
+            for what, compiled in variants.items()
         ),
-        Figure("the bundle, made with a warm cache", "s", exact(round(made, 1)), max_value=MOST_SECONDS),
-        Figure("synth", "s", exact(round(synthesized, 1)), max_value=MOST_SECONDS),
+        Figure("the bundle, made with a warm cache", "s", exact(round(made, 1)), max_value=MAX_SECONDS),
+        Figure("synth", "s", exact(round(synthesized, 1)), max_value=MAX_SECONDS),
     ]
 
 
-def zipped(paths: list[Path], compiled: bool) -> Spread:
+def zip_size(paths: list[Path], compiled: bool) -> Spread:
     """Zip the paths and return the size in MB. `compiled`: with .pyc files."""
     with tempfile.TemporaryFile() as file:
         with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:

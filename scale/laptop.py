@@ -22,11 +22,11 @@ from local.up import synthesize_template
 from scale import limits
 from scale.deployment import Deployment, read_deployment
 from scale.model import Buyer, Model, OrderRun, Process, ServiceTimes, Setup
-from scale.profiles import DELIVERED, DISPATCHED
+from scale.profiles import DELIVER_ROUTE, DISPATCH_ROUTE
 from scale.recorder import load_traces
 from tests.laptop.conftest import LaptopShop
 
-RUNS, WARM_UP, PACED, BURST = 5, 12, 30, 200
+RUNS, WARM_UP_ORDERS, PACED_ORDERS, BURST_ORDERS = 5, 12, 30, 200
 TICKS = os.sysconf("SC_CLK_TCK")
 NO_WAITS = ServiceTimes(
     read=0, write=0, transaction=0.001, put_events=0, send_mail=0, put_object=0, bus=0.005, receive=0.02, http=0
@@ -82,7 +82,7 @@ def _run(setup: Setup, clients: int, orders: int) -> Model:
 
     def warehouse(order: OrderRun) -> Process:
         yield model.env.timeout(1)
-        for route in (DISPATCHED, DELIVERED):
+        for route in (DISPATCH_ROUTE, DELIVER_ROUTE):
             yield from model.request(order, route)
 
     for _ in range(clients):
@@ -101,17 +101,17 @@ def compare() -> str:
             laptop.start()
             try:
                 people = DemoClients(laptop.shop())
-                place_orders(people, WARM_UP)
+                place_orders(people, WARM_UP_ORDERS)
                 began, used = time.monotonic(), processor_seconds(laptop.state)
                 time.sleep(5)
                 idle = (processor_seconds(laptop.state) - used) / (time.monotonic() - began)
                 began, used = time.monotonic(), processor_seconds(laptop.state)
-                place_orders(people, PACED, every_seconds=1)
+                place_orders(people, PACED_ORDERS, every_seconds=1)
                 busy = processor_seconds(laptop.state) - used - idle * (time.monotonic() - began)
                 journal = laptop.state / "journal.sqlite"
-                measured.append(BURST / total_seconds(journal, place_orders(people, BURST)))
+                measured.append(BURST_ORDERS / total_seconds(journal, place_orders(people, BURST_ORDERS)))
             finally:
                 laptop.stop()
-        predicted.append(predict(deployment, busy / PACED, BURST, os.cpu_count() or 1))
+        predicted.append(predict(deployment, busy / PACED_ORDERS, BURST_ORDERS, os.cpu_count() or 1))
     real, model = statistics.median(measured), statistics.median(predicted)
     return f"laptop: {real:.1f} orders a second, predicted {model:.1f}, {model / real - 1:+.0%} (median of {RUNS} runs)"

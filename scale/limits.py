@@ -5,7 +5,7 @@
 if the default is enough for the aims, or cannot be raised. `lifted_by`: what to change when the shop reaches the limit.
 `quota`: the service and the code in Service Quotas, for a quota that each order uses.
 
-On SEEN, we compared these values with AWS's pages: the quotas of API Gateway, of EventBridge in REGION and of a table,
+On CHECKED_ON, we compared these values with AWS's pages: the quotas of API Gateway, of EventBridge in REGION and of a table,
 the throughput and growth of a new table, and how Lambda scales with requests and queues. We did not compare the others,
 which are well known. AWS changes values, and a new account has lower ones: see yours in the Service Quotas console.
 """
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 REGION = "eu-central-1"
-SEEN = "2026-11-24"
+CHECKED_ON = "2026-11-24"
 DYNAMODB = "https://docs.aws.amazon.com/amazondynamodb/latest/developerguide"
 LAMBDA = "https://docs.aws.amazon.com/lambda/latest/dg"
 EVENTBRIDGE = "https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-quota.html"

@@ -31,11 +31,11 @@ from scale.recorder import Call, KeyUse, RecordedRequest, Trace
 from scale.resources import ExecutionEnvironments, HotKeys, ItemLocks, Pollers, RateLimit, Split, jitter
 
 Process = Generator[Any, Any, Any]
-PATIENCE_SECONDS = 2.5
+MAX_RETRY_SECONDS = 2.5
 """How long functions/dynamodb/table.py retries a refused request."""
-RETRY_SECONDS = 1.0
+REDELIVERY_SECONDS = 1.0
 """The seconds until a stream or queue delivers a failed batch again."""
-MAX_ENTRIES = 10
+MAX_EVENTS = 10
 FULFILMENT, COPIES, PUBLISHER = "fulfilment", "copies_reader", "event_publisher"
 EFFECTS = {
     FULFILMENT: "order to invoice and shipment",
@@ -53,7 +53,7 @@ INCREASING = (
 """The partition keys whose sort keys increase with time, so that a split of the partition does not help."""
 SHARED_FIELDS = ("product_id", "customer_id", "shard", "series")
 PRODUCT_TYPES = ("BestSeller", "Sale", "Product")
-JOINT = (COPIES, FULFILMENT)
+JOINT_FUNCTIONS = (COPIES, FULFILMENT)
 """The functions that write the items of a batch in a joint transaction."""
 VERSIONED = ("BestSeller", "SalesMinute", "InvoiceSeries")
 """The types of shared items whose writes have the read version as their condition."""
@@ -98,7 +98,7 @@ class ServiceTimes:
 class Setup:
     """The assumptions of a run. `limits`: the value of each limit by id (scale/limits.py).
 
-    `mails`: whether SES's quotas apply. `fresh_table`: the table has only its initial throughput. `grown`: Lambda has
+    `mails`: whether SES's quotas apply. `fresh_table`: the table has only its initial throughput. `warm`: Lambda has
     enough pollers and warm environments from the start. `outage`: the start and the end of an outage of the bus in
     seconds. `processors`: the number of processors that all functions share on a laptop; None on AWS.
     """
@@ -108,7 +108,7 @@ class Setup:
     times: ServiceTimes = ServiceTimes()
     mails: bool = False
     fresh_table: bool = False
-    grown: bool = True
+    warm: bool = True
     outage: tuple[float, float] | None = None
     processors: int | None = None
 
@@ -182,7 +182,7 @@ def is_shared(use: KeyUse, *, customer: bool) -> bool:
 def prepare(call: Call, times: ServiceTimes, *, customer: bool) -> PreparedCall:
     """Split the requests of an invocation into its joint transaction, the reads for it, and all others."""
     requests = call.requests
-    at = next((n for n, one in enumerate(requests) if call.function in JOINT and is_versioned(one)), None)
+    at = next((n for n, one in enumerate(requests) if call.function in JOINT_FUNCTIONS and is_versioned(one)), None)
     transaction: RecordedRequest | None = None
     reads: tuple[RecordedRequest, ...] = ()
     if at is not None:
@@ -238,7 +238,7 @@ def item_type(trigger: str) -> str:
     return next((kind.row.type for kind in CHANGE_TYPES if kind.name == trigger), trigger.partition(" ")[0])
 
 
-class Failed(Exception):
+class RequestFailed(Exception):
     """AWS refused a request for longer than the shop retries it. `what`: the limit."""
 
     def __init__(self, what: str) -> None:
@@ -263,7 +263,7 @@ class Model:
         self.hot_index_writes = HotKeys(limits["index-write"])
         self.locks = ItemLocks()
         self.lambdas = ExecutionEnvironments(
-            limits["lambda-concurrency"], setup.times.cold_start, limits["lambda-start"], setup.grown
+            limits["lambda-concurrency"], setup.times.cold_start, limits["lambda-start"], setup.warm
         )
         self.put_events = RateLimit(limits["put-events"])
         self.targets = RateLimit(limits["bus-targets"])
@@ -310,7 +310,7 @@ class Model:
             self._prepared[key] = found
         return self._prepared[key].get(cause, [])
 
-    def varied(self, seconds: float) -> float:
+    def vary(self, seconds: float) -> float:
         return seconds * (0.75 + 0.25 * self.random.expovariate(1))
 
     # the table --------------------------------------------------------------------------------------------------------
@@ -341,19 +341,19 @@ class Model:
         return use.partition, *item[1:]
 
     def take_units(self, written: Mapping[str, float], read: Mapping[str, float]) -> float:
-        """Take units of the table and its indexes. Return how long the request waits for them. Raises Failed."""
+        """Take units of the table and its indexes. Return how long the request waits for them. Raises RequestFailed."""
         wait = 0.0
         now = self.env.now
         for kind, units in (("write", written), ("read", read)):
             for where, number in units.items():
-                one = self.throughput[where, kind].take(number, now, PATIENCE_SECONDS)
+                one = self.throughput[where, kind].take(number, now, MAX_RETRY_SECONDS)
                 if one is None:
-                    raise Failed(f"table-{kind}")
+                    raise RequestFailed(f"table-{kind}")
                 wait = max(wait, one)
         return wait
 
     def take_shared(self, order: OrderRun, use: KeyUse, items: Sequence[Hashable] | None = None) -> float:
-        """Take units of the partitions of shared items. Return how long the request waits for them. Raises Failed.
+        """Take units of the partitions of shared items. Return how long the request waits. Raises RequestFailed.
 
         `items`: None for all items of the use.
         """
@@ -370,9 +370,9 @@ class Model:
         wait = 0.0
         for item in every if items is None else items:
             key = (use.where, self.partition_of(order, use, item))
-            one = hot.take(key, units, self.env.now, split, PATIENCE_SECONDS)
+            one = hot.take(key, units, self.env.now, split, MAX_RETRY_SECONDS)
             if one is None:
-                raise Failed(name)
+                raise RequestFailed(name)
             wait = max(wait, one)
         return wait
 
@@ -382,17 +382,17 @@ class Model:
         share = min(1.0, self.deployment.memory_mb.get(function, 512) / self.setup.limits["lambda-memory"])
         return (times.processor_call + requests * times.processor_request) / share
 
-    def work(self, function: str, requests: int, waits: float) -> Process:
+    def spend_time(self, function: str, requests: int, waits: float) -> Process:
         """Spend the time of an invocation: processor time for `requests` requests, and `waits` seconds for answers."""
         processor = self.processor_seconds(function, requests)
         self.processor_used += processor
         if self.processors is None:
-            yield self.env.timeout(self.varied(waits + processor))
+            yield self.env.timeout(self.vary(waits + processor))
             return
         with self.processors.request() as turn:
             yield turn
-            yield self.env.timeout(self.varied(processor))
-        yield self.env.timeout(self.varied(waits))
+            yield self.env.timeout(self.vary(processor))
+        yield self.env.timeout(self.vary(waits))
 
     def run_plain(self, order: OrderRun, prepared: PreparedCall) -> Process:
         """Send the plain requests of an invocation."""
@@ -402,7 +402,7 @@ class Model:
             wait += max(self.take_shared(order, use) for use in prepared.shared)
         for _ in range(prepared.mails):
             wait += self.mail_wait()
-        yield from self.work(prepared.call.function, len(prepared.plain), prepared.seconds + wait)
+        yield from self.spend_time(prepared.call.function, len(prepared.plain), prepared.seconds + wait)
         if prepared.stock:
             yield from self.transact(
                 partial(self.stock_items, order, prepared), units_of(prepared.stock.keys), {}, None
@@ -425,9 +425,9 @@ class Model:
     def mail_wait(self) -> float:
         if not self.setup.mails:
             return 0.0
-        wait = self.mail_rate.take(1, self.env.now, PATIENCE_SECONDS)
+        wait = self.mail_rate.take(1, self.env.now, MAX_RETRY_SECONDS)
         if wait is None or self.mails_left < 1:
-            raise Failed("ses-rate" if wait is None else "ses-day")
+            raise RequestFailed("ses-rate" if wait is None else "ses-day")
         self.mails_left -= 1
         return wait
 
@@ -438,7 +438,7 @@ class Model:
         read: Mapping[str, float],
         read_items: Callable[[], Process] | None,
     ) -> Process:
-        """Retry a transaction on shared items until DynamoDB accepts it. Raises Failed after PATIENCE_SECONDS.
+        """Retry a transaction on shared items until DynamoDB accepts it. Raises RequestFailed after MAX_RETRY_SECONDS.
 
         `items`: returns the items, by attempt. `written`, `read`: the units of an attempt; AWS also bills refused ones.
         `read_items`: reads the items before each attempt, and returns the time of the read.
@@ -448,17 +448,17 @@ class Model:
             read_at = (yield from read_items()) if read_items else None
             if attempt:  # the caller has taken the units of the first attempt
                 self.take_units(written, read)
-            hold = self.varied(self.setup.times.transaction)
+            hold = self.vary(self.setup.times.transaction)
             if self.locks.begin(items(attempt), self.env.now, hold, read_at):
                 yield self.env.timeout(hold)
                 return
             pause = self.setup.times.write + jitter(self.random, attempt)
-            if self.env.now + pause > began + PATIENCE_SECONDS:
-                raise Failed("item-transaction")
+            if self.env.now + pause > began + MAX_RETRY_SECONDS:
+                raise RequestFailed("item-transaction")
             attempt += 1
             yield self.env.timeout(pause)
 
-    def run_joint(self, function: str, members: Sequence[tuple[OrderRun, PreparedCall]]) -> Process:
+    def run_joint_transaction(self, function: str, members: Sequence[tuple[OrderRun, PreparedCall]]) -> Process:
         """Send the reads and the joint transaction of the orders of a batch."""
         if not members:
             return
@@ -488,9 +488,9 @@ class Model:
 
         def read_items() -> Process:
             if function == FULFILMENT:  # it reads all orders at the same time, and then the series
-                yield from self.work(function, len(members), times.read)
+                yield from self.spend_time(function, len(members), times.read)
             read_at = self.env.now
-            yield from self.work(function, 2, times.read)
+            yield from self.spend_time(function, 2, times.read)
             return read_at
 
         def items(attempt: int) -> list[Hashable]:
@@ -500,7 +500,7 @@ class Model:
                 for item, owner, use in found
             ]
 
-        yield from self.work(function, 0, wait)
+        yield from self.spend_time(function, 0, wait)
         yield from self.transact(items, written, read, read_items)
 
     def invoke(self, function: str, run: Callable[[], Process]) -> Process:
@@ -512,7 +512,7 @@ class Model:
             if start:
                 yield self.env.timeout(start)
             yield from run()
-        except Failed as failure:
+        except RequestFailed as failure:
             self.retried[failure.what] += 1
             return False
         finally:
@@ -567,7 +567,7 @@ class Model:
             self.queues[reaction] = Queue(self, reaction)
         return self.queues[reaction]
 
-    def done(self, order: OrderRun, prepared: PreparedCall) -> None:
+    def finish(self, order: OrderRun, prepared: PreparedCall) -> None:
         """Record the effect of an invocation, and put the stream records of its writes into the lanes."""
         call = prepared.call
         began = order.began.get("placed" if call.function == FULFILMENT else call.step)
@@ -582,7 +582,7 @@ class Model:
         for reaction in TARGETS.get(name, ()):
             delay = self.targets.take(1, self.env.now)
             assert delay is not None
-            arrived = self.env.timeout(delay + self.varied(self.setup.times.bus))
+            arrived = self.env.timeout(delay + self.vary(self.setup.times.bus))
             arrived.callbacks.append(partial(self._receive_event, order, name, reaction))
 
     def _receive_event(self, order: OrderRun, name: str, reaction: str, _: object) -> None:
@@ -597,20 +597,20 @@ class Model:
                 self.queue(reaction).put(order, prepared)
 
     def publish(self, members: Sequence[tuple[OrderRun, PreparedCall]]) -> Process:
-        """Publish the events of a batch, up to MAX_ENTRIES with a request. Raises Failed if the bus refuses them."""
+        """Publish the events of a batch, MAX_EVENTS in a request. Raises RequestFailed if the bus refuses them."""
         events = []
         for order, prepared in members:
             prepared.used = True
             events += [(order, name) for name in prepared.events]
-        for start in range(0, len(events), MAX_ENTRIES):
+        for start in range(0, len(events), MAX_EVENTS):
             outage = self.setup.outage
             if outage and outage[0] <= self.env.now < outage[1]:
-                raise Failed("outage of the bus")
-            wait = self.put_events.take(1, self.env.now, PATIENCE_SECONDS)
+                raise RequestFailed("outage of the bus")
+            wait = self.put_events.take(1, self.env.now, MAX_RETRY_SECONDS)
             if wait is None:
-                raise Failed("put-events")
-            yield from self.work(PUBLISHER, 1, wait + self.setup.times.put_events)
-            for order, name in events[start : start + MAX_ENTRIES]:
+                raise RequestFailed("put-events")
+            yield from self.spend_time(PUBLISHER, 1, wait + self.setup.times.put_events)
+            for order, name in events[start : start + MAX_EVENTS]:
                 self.deliver_event(order, name)
 
 
@@ -640,12 +640,12 @@ class Lane:
             accepted = yield from model.invoke(self.reader, partial(work, batch))
             self.busy_seconds += model.env.now - began
             if not accepted:
-                yield model.env.timeout(RETRY_SECONDS)
+                yield model.env.timeout(REDELIVERY_SECONDS)
                 continue
             for order, prepared in batch:
                 self.waiting.popleft()
                 if self.reader == COPIES:
-                    model.done(order, prepared)
+                    model.finish(order, prepared)
         self.running = False
 
     def _copy(self, batch: Sequence[tuple[OrderRun, PreparedCall]]) -> Process:
@@ -654,14 +654,14 @@ class Lane:
         for start in range(0, len(batch), ITEMS_AT_ONCE):
             yield from self._copy_together(batch[start : start + ITEMS_AT_ONCE])
         counted = [(order, prepared) for order, prepared in batch if prepared.transaction]
-        for group in fold(counted, model):
+        for group in group_records(counted, model):
             try:
-                yield from model.run_joint(COPIES, group)
-            except Failed:
+                yield from model.run_joint_transaction(COPIES, group)
+            except RequestFailed:
                 if len(group) == 1:
                     raise
                 for one in group:
-                    yield from model.run_joint(COPIES, [one])
+                    yield from model.run_joint_transaction(COPIES, [one])
 
     def _copy_together(self, some: Sequence[tuple[OrderRun, PreparedCall]]) -> Process:
         """Write the copies of several items at the same time. Their processor times still add up."""
@@ -672,10 +672,10 @@ class Lane:
             if prepared.shared:
                 refused += max(model.take_shared(order, use) for use in prepared.shared)
             wait, requests = max(wait, prepared.seconds + refused), requests + len(prepared.plain)
-        yield from model.work(COPIES, requests, wait)
+        yield from model.spend_time(COPIES, requests, wait)
 
 
-def fold(
+def group_records(
     counted: Sequence[tuple[OrderRun, PreparedCall]], model: Model
 ) -> Iterable[list[tuple[OrderRun, PreparedCall]]]:
     """Group the records whose totals fit into one transaction, as copies_reader does."""
@@ -692,7 +692,7 @@ def fold(
     uses = Counter(key for keys in keys_of for key in keys)
     group: list[tuple[OrderRun, PreparedCall]] = []
     together: set[Hashable] = set()
-    for keys, one in sorted(zip(keys_of, counted, strict=True), key=lambda each: busiest(each[0], uses)):
+    for keys, one in sorted(zip(keys_of, counted, strict=True), key=lambda each: sort_key(each[0], uses)):
         if group and len(group) + 1 + len(together | keys) > MAX_FOLDED_ITEMS:
             yield group
             group, together = [], set()
@@ -702,7 +702,7 @@ def fold(
         yield group
 
 
-def busiest(keys: Iterable[Any], uses: Mapping[Any, int]) -> tuple[int, str]:
+def sort_key(keys: Iterable[Any], uses: Mapping[Any, int]) -> tuple[int, str]:
     """Return the sort key of a record. Records that change the same popular total become neighbours."""
     return min((-uses[key], str(key)) for key in keys)
 
@@ -715,7 +715,7 @@ class Queue:
         self.mapping = model.deployment.queues[reaction]
         limits = model.setup.limits
         maximum = min(self.mapping.max_concurrency or limits["queue-maximum"], limits["queue-maximum"])
-        start = maximum if model.setup.grown else min(maximum, limits["queue-start"])
+        start = maximum if model.setup.warm else min(maximum, limits["queue-start"])
         self.pollers = Pollers(start, limits["queue-growth"], maximum)
         self.waiting: deque[tuple[OrderRun, PreparedCall]] = deque()
         self.receiving = 0
@@ -742,13 +742,13 @@ class Queue:
         if batch:
             accepted = yield from model.invoke(self.reaction, lambda: self._handle(batch))
             if not accepted:
-                model.env.process(self._again(batch))
+                model.env.process(self._redeliver(batch))
         self.pollers.busy_seconds += model.env.now - began
         self.pollers.busy -= 1
         self._start()
 
-    def _again(self, batch: Sequence[tuple[OrderRun, PreparedCall]]) -> Process:
-        yield self.model.env.timeout(RETRY_SECONDS)
+    def _redeliver(self, batch: Sequence[tuple[OrderRun, PreparedCall]]) -> Process:
+        yield self.model.env.timeout(REDELIVERY_SECONDS)
         self.waiting.extend(batch)
         self._start()
 
@@ -756,11 +756,11 @@ class Queue:
         model = self.model
         if self.reaction == FULFILMENT:
             try:
-                yield from model.run_joint(FULFILMENT, batch)
-            except Failed:
+                yield from model.run_joint_transaction(FULFILMENT, batch)
+            except RequestFailed:
                 for one in batch:
-                    yield from model.run_joint(FULFILMENT, [one])
+                    yield from model.run_joint_transaction(FULFILMENT, [one])
         for order, prepared in batch:
             if self.reaction != FULFILMENT:
                 yield from model.run_plain(order, prepared)
-            model.done(order, prepared)
+            model.finish(order, prepared)

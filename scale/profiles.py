@@ -14,9 +14,9 @@ LINES_MIX = {"1": 0.70, "5": 0.25, "20": 0.05}
 PRODUCTS, POPULARITY = 10_000, 0.8
 """The number of products. The product of rank n is ordered n ** -POPULARITY times as often as the first."""
 _WEIGHTS = list(accumulate((rank + 1) ** -POPULARITY for rank in range(PRODUCTS)))
-VIEWS = "GET /orders/{order_id}"
-DISPATCHED = "POST /orders/{order_id}/shipments/{shipment_id}/dispatched"
-DELIVERED = "POST /orders/{order_id}/shipments/{shipment_id}/delivered"
+VIEW_ROUTE = "GET /orders/{order_id}"
+DISPATCH_ROUTE = "POST /orders/{order_id}/shipments/{shipment_id}/dispatched"
+DELIVER_ROUTE = "POST /orders/{order_id}/shipments/{shipment_id}/delivered"
 SALE_PARTS, BEST_SELLER_PARTS = 40, 4
 """The stock parts of a product that staff prepared for a sale, and of products that always sell well."""
 OUTAGE = (5.0, 65.0)
@@ -74,12 +74,12 @@ def prepare_mix(setup: Setup) -> Setup:
 
 def prepare_day(setup: Setup) -> Setup:
     """Return the setup of a morning, when Lambda has no warm environments."""
-    return replace(prepare_mix(setup), grown=False)
+    return replace(prepare_mix(setup), warm=False)
 
 
 def prepare_sale(setup: Setup) -> Setup:
     """Return the setup of a sale: its product has SALE_PARTS, and Lambda has no warm environments."""
-    return replace(with_parts(setup, SALE_PARTS), grown=False)
+    return replace(with_parts(setup, SALE_PARTS), warm=False)
 
 
 def prepare_outage(setup: Setup) -> Setup:
@@ -113,24 +113,24 @@ def arrivals(model: Model, profile: Profile, rate: float, seconds: float) -> Pro
         now_rate = rate * profile.rate(model.env.now)
         yield model.env.timeout(1 / now_rate if profile.even else model.random.expovariate(now_rate))
         model.orders += 1
-        model.env.process(life(model, OrderRun(model.orders, profile.buyer(model.random)), profile))
+        model.env.process(run_life(model, OrderRun(model.orders, profile.buyer(model.random)), profile))
 
 
-def life(model: Model, order: OrderRun, profile: Profile) -> Process:
+def run_life(model: Model, order: OrderRun, profile: Profile) -> Process:
     """Place, pay and view an order. Its later steps run at the same time, in place of those of earlier orders."""
     accepted = yield from model.request(order, "POST /orders")
     if not accepted:
         return
     if profile.whole_life:
-        model.env.process(later(model, order))
+        model.env.process(run_later_steps(model, order))
     accepted = yield from model.request(order, "POST /payments/events")
     if accepted:
-        yield from model.request(order, VIEWS)
+        yield from model.request(order, VIEW_ROUTE)
 
 
-def later(model: Model, order: OrderRun) -> Process:
+def run_later_steps(model: Model, order: OrderRun) -> Process:
     yield model.env.timeout(model.random.random())
     order.began["archived"] = model.env.now
     model.publish_records(order, "ttl")
-    for route in (DISPATCHED, DELIVERED):
+    for route in (DISPATCH_ROUTE, DELIVER_ROUTE):
         yield from model.request(order, route)

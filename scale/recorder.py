@@ -24,7 +24,7 @@ import boto3
 import pytest
 
 from bench import pair
-from bench.life import DAYS, DETAILED_LINES, LATER, LINES, QUANTITY
+from bench.life import ARCHIVE_DAYS, DETAILED_LINES, LINES, QUANTITY, TTL_DAYS
 from functions.api.http import context
 from functions.dynamodb.codec import Image
 from functions.dynamodb.keys import INDEXES, Row
@@ -51,9 +51,9 @@ from tests.support.http_client import (
 TRACES = Path(__file__).with_name("traces.json")
 STAGE = STAGES["prod"]
 SERVICES = ("dynamodb", "events", "s3", "sesv2", "sqs")
-FIRST = "first"
+FIRST_CUSTOMER = "first"
 """The customer whose order creates the totals before the recording. Their requests are not recorded."""
-BURST_NAME = "burst"
+BURST = "burst"
 BURST_ORDERS = 12
 """The orders of the recorded burst: more than a batch of messages, so the burst contains several batches."""
 MAX_BATCH = 50
@@ -153,7 +153,7 @@ def _describe_key(where: str, partition: str, sort: str | None = None) -> tuple[
     raise ValueError(f"{where} has no row for the key {partition} / {sort}")
 
 
-def _use(where: str, item: Item, action: str, units: float) -> KeyUse:
+def _key_use(where: str, item: Item, action: str, units: float) -> KeyUse:
     prefix = "" if where == "table" else where
     kind, template = _describe_key(where, item[f"{prefix}PK"]["S"], item[f"{prefix}SK"]["S"])
     return KeyUse(where, kind, template, action, units)
@@ -183,7 +183,7 @@ class Recorder:
     _pending: Any = field(default_factory=threading.local)
 
     @contextmanager
-    def attached(self) -> Iterator[None]:
+    def recording(self) -> Iterator[None]:
         """Record during a `with` block."""
         hooked = [(name, clients.client(name).meta.events) for name in SERVICES]
         for name, events in hooked:
@@ -235,9 +235,9 @@ class Recorder:
         action, before = self._pending.written[key], self._pending.before[key]
         after = self._image(body, key)
         item = {"PK": {"S": key[0]}, "SK": {"S": key[1]}}
-        yield _use("table", item, action, written_units(before, after, transaction=transaction))
+        yield _key_use("table", item, action, written_units(before, after, transaction=transaction))
         for index, image, units in index_writes(before, after):
-            yield _use(index, image, action, units)
+            yield _key_use(index, image, action, units)
 
     def _image(self, body: Item, key: tuple[str, str]) -> Item | None:
         found = self.reader.get_item(
@@ -280,13 +280,13 @@ def _read_uses(operation: str, body: Item, parsed: Item) -> list[KeyUse]:
         found = {(item["PK"]["S"], item["SK"]["S"]): item for item in parsed["Responses"][table]}
         consistent = asked.get("ConsistentRead", False)
         return [
-            _use("table", key, "Read", read_units(item_bytes(found.get(_pair(key), {})), consistent=consistent))
+            _key_use("table", key, "Read", read_units(item_bytes(found.get(_pair(key), {})), consistent=consistent))
             for key in asked["Keys"]
         ]
     consistent = body.get("ConsistentRead", False)
     if operation == "GetItem":
         size = item_bytes(parsed.get("Item", {}))
-        return [_use("table", body["Key"], "Read", read_units(size, consistent=consistent))]
+        return [_key_use("table", body["Key"], "Read", read_units(size, consistent=consistent))]
     where = body.get("IndexName", "table")
     size = sum(map(item_bytes, parsed["Items"]))
     values = [value["S"] for value in body["ExpressionAttributeValues"].values() if "S" in value]
@@ -358,7 +358,8 @@ class RecordedShop:
         """Deliver all stream records and messages. `batch`: the maximum number in a batch."""
         sizes = {reaction.name: min(batch, reaction.batch_size) for reaction in REACTIONS}
         while True:
-            records = [one for one in self.shop.harness.new_records() if not self.step or not _is_of(one, FIRST)]
+            records = self.shop.harness.new_records()
+            records = [one for one in records if not self.step or not _is_of(one, FIRST_CUSTOMER)]
             for name, (reader, passing) in self.shop.readers.items():
                 matching = [record for record in records if passing.matches(record)]
                 for some in _batches(matching, batch):
@@ -413,7 +414,7 @@ def open_recorded_shop(engine: Engine) -> Iterator[RecordedShop]:
         "UNPAID_ORDERS_PER_CUSTOMER": STAGE.unpaid_orders_per_customer,
     }
     with ExitStack() as stack:
-        patch, queues = stack.enter_context(pair.open_surroundings(engine))
+        patch, queues = stack.enter_context(pair.open_environment(engine))
         for name, value in settings.items():
             patch.setenv(name, str(value))
         shop = stack.enter_context(pair.open_our_shop(engine, queues))
@@ -425,7 +426,7 @@ def open_recorded_shop(engine: Engine) -> Iterator[RecordedShop]:
             Name=API_VARIABLES["WEBHOOK_SECRET"], SecretString=json.dumps(WEBHOOK_SECRETS)
         )
         recorder = Recorder(engine.dynamodb())
-        stack.enter_context(recorder.attached())
+        stack.enter_context(recorder.recording())
         yield RecordedShop(shop, recorder)
 
 
@@ -457,11 +458,11 @@ def record_life(engine: Engine, lines: int, orders: int = 1) -> Trace:
         live.shop.harness.clock_offset = timedelta(seconds=60 - live.shop.harness.now().timestamp() % 60)
         ids = [f"product-{number:02}" for number in range(lines)]
         customers = [f"customer-{number:02}" for number in range(orders)]
-        live.shop.open(FIRST, ids)
+        live.shop.open(FIRST_CUSTOMER, ids)
         for customer in customers:
             live.shop.open(customer, [])
         quantities = dict.fromkeys(ids, QUANTITY)
-        live.pay(live.place(FIRST, quantities))
+        live.pay(live.place(FIRST_CUSTOMER, quantities))
         live.deliver_all(batch)
 
         def step(name: str, act: Callable[[], object]) -> None:
@@ -485,7 +486,7 @@ def record_life(engine: Engine, lines: int, orders: int = 1) -> Trace:
                     live.request(route, path.format(order.id), WAREHOUSE, body) for order in placed
                 ],
             )
-        for days in (DAYS, LATER):
+        for days in (ARCHIVE_DAYS, TTL_DAYS):
             step("archived", partial(live.shop.harness.advance_days, days))
         return Trace(lines, orders, tuple(live.calls), dict(sorted(live.recorder.engine_units.items())))
 
@@ -493,7 +494,7 @@ def record_life(engine: Engine, lines: int, orders: int = 1) -> Trace:
 def record_all(engine: Engine) -> dict[str, Trace]:
     """Record the life of an order for each number of lines, and a burst. Return the traces by name."""
     lives = {str(lines): record_life(engine, lines) for lines in LINES}
-    return {**lives, BURST_NAME: record_life(engine, DETAILED_LINES, BURST_ORDERS)}
+    return {**lives, BURST: record_life(engine, DETAILED_LINES, BURST_ORDERS)}
 
 
 def to_json(traces: Mapping[str, Trace]) -> str:

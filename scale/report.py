@@ -17,11 +17,11 @@ from docs import markdown
 from scale import limits, setups
 from scale.demand import per_order
 from scale.deployment import MAIL_SHARE, Deployment
-from scale.limits import LIMITS, NEW_ACCOUNT, REGION, SEEN
+from scale.limits import CHECKED_ON, LIMITS, NEW_ACCOUNT, REGION
 from scale.model import COPIES, EFFECTS, FULFILMENT, ServiceTimes, Setup
 from scale.profiles import BEST_SELLER_PARTS, LINES_MIX, OUTAGE, POPULARITY, PRODUCTS, PROFILES, SALE_PARTS, Profile
 from scale.recorder import TRACES, load_traces
-from scale.runs import COPIED, FULL_ITEM, FULL_VERSIONED, ORDER, Run, Search, run_profile
+from scale.runs import COPIED, FULL_ITEM_SHARE, FULL_VERSIONED_SHARE, ORDER, Run, Search, run_profile
 
 FOLDER = Path(__file__).parent
 RESULTS = FOLDER / "results.json"
@@ -38,7 +38,7 @@ AIMS = {
 }
 STARTS = {"deployed": 200.0, "raised": 1_300.0}
 """The first rate of a search in orders a second, by setup."""
-LARGE = 10_000
+LARGE_RATE = 10_000
 """The rate of the section about very large shops, in orders a second."""
 SOURCES = ("demand", "deployment", "model", "profiles", "recorder", "resources", "runs", "setups")
 EVENTS_PER_REQUEST = 4
@@ -75,8 +75,8 @@ def compute(deployment: Deployment, progress: Callable[[str], None] = lambda tex
         run = run_profile(every["deployed"], PROFILE_BY_NAME[name], 0.8 * steady["rate"], seconds)
         rows.append({**same, "profile": name, **_delays(run), "left": len(run.model.pending[ORDER])})
         progress(describe_row(rows[-1]))
-    few = replace(every["deployed"], limits={**limits.defaults(), **NEW_ACCOUNT})
-    run = run_profile(few, PROFILE_BY_NAME["steady"], 1, 120)
+    limited = replace(every["deployed"], limits={**limits.defaults(), **NEW_ACCOUNT})
+    run = run_profile(limited, PROFILE_BY_NAME["steady"], 1, 120)
     new_account: Results = {
         "refused": run.model.lambdas.refused,
         "lost": sum(run.model.lost.values()),
@@ -253,12 +253,12 @@ To lift the first limits:
     yield "We chose these settings with the model. A smaller shop may lower them, because each batch waits for its window."
     yield markdown.render_table(("where", "what", "value", "why"), list(_numbers(deployment)))
     yield f"""
-In the column with raised quotas, prod also has `invoice_series` ({setups.INVOICE_LANES}) with a `concurrency` of {FULFILMENT} of
-{setups.LANE_CONCURRENCY}, `warm_write_units`, more shards ({", ".join(f"`{key}`: {number}" for key, number in setups.MORE_SHARDS.items())}),
+In the column with raised quotas, prod also has `invoice_series` ({setups.INVOICE_SERIES}) with a `concurrency` of {FULFILMENT} of
+{setups.FULFILMENT_CONCURRENCY}, `warm_write_units`, more shards ({", ".join(f"`{key}`: {number}" for key, number in setups.MORE_SHARDS.items())}),
 `requests_per_second` and `webhooks_per_second` above today's quota (a constant of stacks/stage.py), and
 `customer_writes_per_minute` for the company ([how to raise shards](settings.md#fixed-values-and-their-reasons)).
 """
-    yield f"## {LARGE:,} orders a second"
+    yield f"## {LARGE_RATE:,} orders a second"
     yield from _large_sections(results)
     yield "## Assumptions"
     yield from _assumption_sections(deployment)
@@ -381,13 +381,13 @@ def needs(orders: float) -> Mapping[str, float]:
 
 
 def _large_sections(results: Results) -> Iterator[str]:
-    found = needs(LARGE)
+    found = needs(LARGE_RATE)
     cell = find_row(results, "raised", "steady")["rate"]
-    cells = ceil(LARGE / cell)
+    cells = ceil(LARGE_RATE / cell)
     per = per_order()
     hottest = {key.removeprefix("key "): units for key, units in per.items() if key.startswith("key ")}
     yield f"""
-{LARGE:,} orders a second need {found["table-write"]:,.0f} write units, {found["bus-targets"]:,.0f} events to targets, an SES rate of {found["ses-rate"]:,.0f} mails a second, and
+{LARGE_RATE:,} orders a second need {found["table-write"]:,.0f} write units, {found["bus-targets"]:,.0f} events to targets, an SES rate of {found["ses-rate"]:,.0f} mails a second, and
 {found["lambda-concurrency"]:,.0f} concurrent invocations. One table with raised quotas can process {cell:,.0f} orders a second. So the shop needs:
 
 - **{cells} tables**, one for each region or tenant, each with its stream, bus, queues and invoice series. The customer
@@ -399,8 +399,8 @@ def _large_sections(results: Results) -> Iterator[str]:
 In a single table, the busiest shared keys would need this many shards:
 """
     yield markdown.render_table(
-        ("key", "write units of an order", f"shards at {LARGE:,} orders a second"),
-        [(f"`{key}`", f"{units:g}", f"{ceil(LARGE * units / 1_000)}") for key, units in sorted(hottest.items())],
+        ("key", "write units of an order", f"shards at {LARGE_RATE:,} orders a second"),
+        [(f"`{key}`", f"{units:g}", f"{ceil(LARGE_RATE * units / 1_000)}") for key, units in sorted(hottest.items())],
     )
 
 
@@ -411,8 +411,8 @@ def _assumption_sections(deployment: Deployment) -> Iterator[str]:
 - Of the orders of the steady mix, {mix}. There are {PRODUCTS:,} products. The product of rank n is
   ordered n<sup>-{POPULARITY}</sup> times as often as the first. Each order has another customer, except in the company's profile.
 - Each order is placed, paid at once, viewed, dispatched, delivered and archived. In a sale, the last three steps come later.
-- While a transaction runs, no other transaction can use its items. An item counts as full if transactions use it for {FULL_ITEM:.0%}
-  of the time; a total or a series of invoice numbers at {FULL_VERSIONED:.0%}, because a change after the read also fails the transaction.
+- While a transaction runs, no other transaction can use its items. An item counts as full if transactions use it for {FULL_ITEM_SHARE:.0%}
+  of the time; a total or a series of invoice numbers at {FULL_VERSIONED_SHARE:.0%}, because a change after the read also fails the transaction.
 - A table has a stream shard for each partition: {Setup(deployment, limits.defaults()).stream_shards} at the default quota.
 - AWS publishes no service times. The table has assumed averages: three quarters of a time are fixed, the rest is random
   (exponential). Processor times were [measured on a laptop](performance.md).
@@ -444,7 +444,7 @@ def _quota_sections(deployment: Deployment) -> Iterator[str]:
     one_order, two_thousand = needs(1), needs(AIMS["steady", "raised"])
     yield f"""
 The quotas to raise before the shop processes {AIMS["steady", "raised"]:,} orders a second in {REGION}, and every limit that
-[the model](scale.md) applies. AWS changes the values: compare these, of {SEEN}, with the linked pages and your account.
+[the model](scale.md) applies. AWS changes the values: compare these, of {CHECKED_ON}, with the linked pages and your account.
 """
     yield "## Quotas to raise"
     yield markdown.render_table(

@@ -37,12 +37,12 @@ class RateLimit:
         self.burst = self.burst or self.rate * BURST_SECONDS
         self._level = self.burst
 
-    def take(self, units: float, now: float, patience: float = float("inf")) -> float | None:
-        """Take units, and return the seconds to wait. If these exceed `patience`, take nothing and return None."""
+    def take(self, units: float, now: float, max_wait: float = float("inf")) -> float | None:
+        """Take units, and return the seconds to wait. If these exceed `max_wait`, take nothing and return None."""
         self._level = min(self.burst, self._level + (now - self._at) * self.rate)
         self._at = now
         wait = max(0.0, units - self._level) / self.rate
-        if wait > patience:
+        if wait > max_wait:
             self.refused += 1
             return None
         self._level -= units
@@ -65,12 +65,12 @@ class HotKeys:
     _hot_since: dict[Hashable, float] = field(default_factory=dict)
 
     def take(
-        self, key: Hashable, units: float, now: float, split: Split = "never", patience: float = 1e9
+        self, key: Hashable, units: float, now: float, split: Split = "never", max_wait: float = 1e9
     ) -> float | None:
         bucket = self.buckets.get(key)
         if bucket is None:
             bucket = self.buckets[key] = RateLimit(self.rate, _at=now)
-        wait = bucket.take(units, now, patience)
+        wait = bucket.take(units, now, max_wait)
         if wait == 0:
             self._hot_since.pop(key, None)
         elif split == "any" and now - self._hot_since.setdefault(key, now) >= self.split_seconds:
@@ -114,15 +114,15 @@ class ItemLocks:
 class ExecutionEnvironments:
     """Lambda's limits: `concurrency` invocations at a time, and `started` new environments of a function in 10 s.
 
-    `grown`: enough environments exist, so there are no cold starts. `most`: the peak of concurrent invocations.
+    `warm`: enough environments exist, so there are no cold starts. `peak`: the maximum of concurrent invocations.
     """
 
     concurrency: float
     start_seconds: float
     started: float
-    grown: bool = False
+    warm: bool = False
     in_use: int = 0
-    most: int = 0
+    peak: int = 0
     refused: int = 0
     cold_starts: int = 0
     _busy: Counter[str] = field(default_factory=Counter)
@@ -135,9 +135,9 @@ class ExecutionEnvironments:
             self.refused += 1
             return None
         delay = 0.0
-        if not self.grown and self._busy[function] >= self._warm[function]:
+        if not self.warm and self._busy[function] >= self._warm[function]:
             starts = self._starts.setdefault(function, RateLimit(self.started / 10, self.started))
-            if starts.take(1, now, patience=0) is None:
+            if starts.take(1, now, max_wait=0) is None:
                 self.refused += 1
                 return None
             self._warm[function] += 1
@@ -145,7 +145,7 @@ class ExecutionEnvironments:
             delay = self.start_seconds
         self._busy[function] += 1
         self.in_use += 1
-        self.most = max(self.most, self.in_use)
+        self.peak = max(self.peak, self.in_use)
         return delay
 
     def end(self, function: str) -> None:

@@ -11,24 +11,24 @@ from scale.resources import RateLimit, percentile
 
 ORDER, COPIED, MAILED = EFFECTS[FULFILMENT], EFFECTS[COPIES], EFFECTS["order_notification"]
 MEASURED = (ORDER, COPIED, MAILED)
-FULL_ITEM = 0.6
+FULL_ITEM_SHARE = 0.6
 """An item counts as full if transactions use it for this share of the time. Then most others are refused."""
-FULL_VERSIONED = 0.3
+FULL_VERSIONED_SHARE = 0.3
 """The same for a total or an invoice series: a change between its read and its transaction fails this, too."""
 VERSIONED_ITEMS = tuple(f"('{name}'" for name in VERSIONED)
-MAX_GROWTH = 0.05
+MAX_LEFT_SHARE = 0.05
 """The effect falls behind if the number of waiting effects grows by more than this share of the requested ones."""
-MAX_LOST = 0.002
-COUNTS, COUNTED_SECONDS = 16, 2.0
+MAX_LOST_SHARE = 0.002
+SAMPLES, SAMPLED_SECONDS = 16, 2.0
 """How often the waiting effects are counted, and in how many seconds: those of a batch window of copies_reader."""
-FULL, NOT_FULL = 1.02, 0.5
+MAX_RATE_SHARE, UNREFUSED_SHARE = 1.02, 0.5
 """The share of a rate limit up to which the run keeps it: random arrivals may slightly exceed it. And the maximum share
 that counts for concurrent invocations if Lambda refuses none, because the peak of a moment says little."""
-MAX_SECONDS = 10.0
-ORDERS, MOST_ORDERS = 1_000, 15_000
-SHORTEST, LONGEST = 12.0, 200.0
-"""The simulated seconds of a run. It has at least ORDERS orders, and lasts at least SHORTEST seconds unless it then has
-more than MOST_ORDERS. So it contains several batch windows of copies_reader."""
+MAX_P99_SECONDS = 10.0
+MIN_ORDERS, MAX_ORDERS = 1_000, 15_000
+MIN_RUN_SECONDS, MAX_RUN_SECONDS = 12.0, 200.0
+"""The simulated seconds of a run. It has at least MIN_ORDERS, and lasts for MIN_RUN_SECONDS unless it then has more
+than MAX_ORDERS. So it contains several batch windows of copies_reader."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Run:
     waiting: Mapping[str, tuple[float, float]]
     before: Mapping[int, float]
 
-    def _all(self, effect: str) -> Iterator[tuple[float, float]]:
+    def _measured_delays(self, effect: str) -> Iterator[tuple[float, float]]:
         """Yield the request time and the delay of each effect, without the first third of the run."""
         model = self.model
         waiting = ((began, model.env.now) for began in model.pending[effect].values())
@@ -69,23 +69,23 @@ class Run:
 
     def delays(self, effect: str) -> list[float]:
         """Return the sorted delays of an effect in seconds. Waiting effects count with their delay so far."""
-        return sorted(delay for _, delay in self._all(effect))
+        return sorted(delay for _, delay in self._measured_delays(effect))
 
     def percentiles(self, effect: str) -> tuple[float, float]:
         delays = self.delays(effect)
         return percentile(delays, 0.50), percentile(delays, 0.99)
 
-    def is_left_behind(self, effect: str) -> bool:
+    def falls_behind(self, effect: str) -> bool:
         """Return whether more effects wait at the end than before, and chance does not explain the difference."""
-        asked = sum(began > self.seconds * 2 / 3 for began, _ in self._all(effect))
+        asked = sum(began > self.seconds * 2 / 3 for began, _ in self._measured_delays(effect))
         before, now = self.waiting[effect]
-        return now - before > MAX_GROWTH * asked + 3 * sqrt(before)
+        return now - before > MAX_LEFT_SHARE * asked + 3 * sqrt(before)
 
-    def holds(self, effect: str) -> bool:
+    def keeps_up(self, effect: str) -> bool:
         """Return whether the effect keeps up: few orders are lost, and the delay neither grows nor is too long."""
-        kept = sum(self.model.lost.values()) <= MAX_LOST * self.model.orders
-        within = all(load.share <= FULL for load in self.loads if load.is_rate and effect in load.effects)
-        return kept and within and not self.is_left_behind(effect) and self.percentiles(effect)[1] <= MAX_SECONDS
+        kept = sum(self.model.lost.values()) <= MAX_LOST_SHARE * self.model.orders
+        within = all(load.share <= MAX_RATE_SHARE for load in self.loads if load.is_rate and effect in load.effects)
+        return kept and within and not self.falls_behind(effect) and self.percentiles(effect)[1] <= MAX_P99_SECONDS
 
     @cached_property
     def loads(self) -> Sequence[Load]:
@@ -114,7 +114,7 @@ class Run:
             for key, bucket in sorted(hot.buckets.items(), key=lambda one: -one[1].used)[:3]:
                 yield load(limit, describe_key(key), bucket, key_effects(str(key)))
         for item, held in model.locks.held.most_common(5):
-            full = FULL_VERSIONED if str(item).startswith(VERSIONED_ITEMS) else FULL_ITEM
+            full = FULL_VERSIONED_SHARE if str(item).startswith(VERSIONED_ITEMS) else FULL_ITEM_SHARE
             yield Load("item-transaction", describe_key(item), held / seconds / full, key_effects(str(item)))
         yield load("put-events", "all events", model.put_events, (ORDER, MAILED))
         yield load("bus-targets", "all events", model.targets, (ORDER, MAILED))
@@ -123,8 +123,8 @@ class Run:
             yield load(f"stage-{name}", f"the throttle of {name}", model.api_limits[name])
         for customer, bucket in model.writes_of.items():
             yield load("customer-writes", f"the orders of {customer}", bucket)
-        most = model.lambdas.most / model.lambdas.concurrency
-        yield Load("lambda-concurrency", "all functions", most if model.lambdas.refused else min(most, NOT_FULL))
+        peak = model.lambdas.peak / model.lambdas.concurrency
+        yield Load("lambda-concurrency", "all functions", peak if model.lambdas.refused else min(peak, UNREFUSED_SHARE))
         if model.setup.mails:
             yield load("ses-rate", "all mails", model.mail_rate, (MAILED,))
         yield from self._lane_loads(seconds)
@@ -163,7 +163,7 @@ def describe_key(key: object) -> str:
 
 def run_profile(setup: Setup, profile: Profile, rate: float, seconds: float = 0, seed: int = 1) -> Run:
     """Run a profile with `rate` orders a second. `seconds`: simulated; 0 to derive them from the number of orders."""
-    seconds = seconds or min(LONGEST, max(min(SHORTEST, MOST_ORDERS / rate), ORDERS / rate))
+    seconds = seconds or min(MAX_RUN_SECONDS, max(min(MIN_RUN_SECONDS, MAX_ORDERS / rate), MIN_ORDERS / rate))
     model = Model(profile.prepare(setup), seed)
     model.env.process(arrivals(model, profile, rate, seconds))
     first = run_and_count(model, seconds * 2 / 3)
@@ -176,8 +176,8 @@ def run_profile(setup: Setup, profile: Profile, rate: float, seconds: float = 0,
 def run_and_count(model: Model, until: float) -> Mapping[str, float]:
     """Run until a time. Return how many effects wait: an average of seconds, because batches come in waves."""
     counts: dict[str, list[int]] = {effect: [] for effect in MEASURED}
-    for step in range(COUNTS):
-        at = until - COUNTED_SECONDS * (COUNTS - 1 - step) / COUNTS
+    for step in range(SAMPLES):
+        at = until - SAMPLED_SECONDS * (SAMPLES - 1 - step) / SAMPLES
         if at > model.env.now:
             model.env.run(at)
             for effect, found in counts.items():
@@ -211,7 +211,7 @@ class Search:
     def ceiling(self, effect: str, start: float = 50.0) -> Ceiling:
         """Raise the rate until the effect does not keep up, then halve the interval. `start`: the first rate to try."""
         low, high = 0.0, start
-        while (tried := self.run(high)).holds(effect) and high < 100_000:
+        while (tried := self.run(high)).keeps_up(effect) and high < 100_000:
             low = tried.rate
             high = low * (4 if tried.first_limit(effect).share < 0.2 else 2)
         failed = tried
@@ -219,7 +219,7 @@ class Search:
             between = self.run((low * failed.rate) ** 0.5)
             if between.rate in (low, failed.rate):
                 break
-            if between.holds(effect):
+            if between.keeps_up(effect):
                 low = between.rate
             else:
                 failed = between

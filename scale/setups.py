@@ -9,7 +9,7 @@ from scale.model import FULFILMENT, Setup
 from scale.profiles import BEST_SELLER_PARTS, SALE_PARTS
 
 MAILS = "order_notification"
-INVOICE_LANES, LANE_CONCURRENCY = 8, 16
+INVOICE_SERIES, FULFILMENT_CONCURRENCY = 8, 16
 """With raised quotas: the number of series of invoice numbers, and of concurrent fulfilment workers."""
 MAIL_CONCURRENCY = 1_000
 """With raised quotas: the concurrent workers that send order mails. From `mails_per_second` 8,400 on it is Lambda's maximum."""
@@ -24,13 +24,13 @@ MORE_SHARDS: Mapping[str, int] = {
 
 def enlarge(deployment: Deployment) -> Deployment:
     """Return the deployment with more invoice series, shards and stock parts, and a higher throttle of the API."""
-    fulfilment = replace(deployment.queues[FULFILMENT], max_concurrency=LANE_CONCURRENCY)
+    fulfilment = replace(deployment.queues[FULFILMENT], max_concurrency=FULFILMENT_CONCURRENCY)
     mails = replace(deployment.queues[MAILS], max_concurrency=MAIL_CONCURRENCY)
     return replace(
         deployment,
         queues={**deployment.queues, FULFILMENT: fulfilment, MAILS: mails},
         shards={**deployment.shards, **MORE_SHARDS},
-        invoice_series=INVOICE_LANES,
+        invoice_series=INVOICE_SERIES,
         stock_parts=SALE_PARTS,
         requests_per_second=15_000,
         webhooks_per_second=5_000,
@@ -48,5 +48,5 @@ def setups(deployment: Deployment) -> Mapping[str, Setup]:
 
 TITLES: Mapping[str, str] = {
     "deployed": f"prod as deployed, default quotas, {BEST_SELLER_PARTS} stock parts of a best seller, {SALE_PARTS} of the sale's product",
-    "raised": f"raised quotas, {INVOICE_LANES} series of invoice numbers, {SALE_PARTS} stock parts",
+    "raised": f"raised quotas, {INVOICE_SERIES} series of invoice numbers, {SALE_PARTS} stock parts",
 }

@@ -25,14 +25,14 @@ LINES = 5
 @pytest.fixture(scope="module")
 def queues(engine: Engine) -> Iterator[dict[str, str]]:
     """The environment of both shops."""
-    with pair.open_surroundings(engine) as (_, urls):
+    with pair.open_environment(engine) as (_, urls):
         yield urls
 
 
 @pytest.fixture(scope="module")
 def both(engine: Engine, queues: dict[str, str]) -> life.Lives:
     """The life of one order in each shop; the measurement includes the comparison of the results."""
-    return life.lives(engine, queues, LINES)
+    return life.run_lives(engine, queues, LINES)
 
 
 def medians(figure: Figure) -> list[float | None]:
@@ -122,18 +122,18 @@ def test_the_usual_shop_keeps_our_promises_if_the_environment_asks_for_them(
 def test_both_shops_keep_their_items_equally_long(engine: Engine, queues: dict[str, str]) -> None:
     with pair.open_usual_shop(engine, queues) as shop:
         copies, notifications, items = (shop.modules[name] for name in ("copies", "notifications", "items"))
-    days = [copies.ACTIVITY, copies.METRIC, notifications.NOTIFICATION]
+    days = [copies.ACTIVITY_RETENTION, copies.METRIC_RETENTION, notifications.NOTIFICATION_RETENTION]
     assert [it.days for it in days] == [retention.ACTIVITY_DAYS, retention.METRIC_DAYS, retention.NOTIFICATION_DAYS]
-    assert items.RETENTION.days == int(VARIABLES["CLOSED_ORDER_DAYS"]) + int(VARIABLES["RETURN_WINDOW_DAYS"])
-    assert timedelta(days=retention.SALE_DAYS) <= items.OWNED
+    assert items.ORDER_RETENTION.days == int(VARIABLES["CLOSED_ORDER_DAYS"]) + int(VARIABLES["RETURN_WINDOW_DAYS"])
+    assert timedelta(days=retention.SALE_DAYS) <= items.ITEM_RETENTION
     with pair.open_usual_shop(engine, queues, same_promises=True) as shop:
-        assert shop.modules["copies"].REMEMBERED.days == retention.EFFECT_DAYS
+        assert shop.modules["copies"].IDEMPOTENCY_RETENTION.days == retention.EFFECT_DAYS
 
 
 def test_orders_of_a_burst_share_totals_and_numbers(engine: Engine, queues: dict[str, str], both: life.Lives) -> None:
     with pair.open_our_shop(engine, queues) as shop:
-        burst = life.live_together(shop)
-    units, requests = (life.of_one_order(burst, kinds) for kinds in (life.UNITS, ["requests"]))
+        burst = life.run_burst(shop)
+    units, requests = (life.average_per_order(burst, kinds) for kinds in (life.UNITS, ["requests"]))
     assert (units, requests) == (99.24, 49.35)
     assert units <= life.BURST_RATIO * both.usual.units(), "orders of the usual shop share no request"
 

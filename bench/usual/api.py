@@ -21,23 +21,23 @@ from aws_lambda_powertools.utilities.idempotency import idempotent_function
 from aws_lambda_powertools.utilities.typing import LambdaContext
 from pydantic import BaseModel, Field
 
-from bench.usual.items import RETENTION, key, now, owned, queue, ttl_after
+from bench.usual.items import ORDER_RETENTION, item_ttl, key, now, shard_key, ttl_after
 from bench.usual.log import logger, metrics
 from bench.usual.once import config, persistence
-from bench.usual.promises import SAME, fetch_webhook_secret
+from bench.usual.promises import SAME_PROMISES, fetch_webhook_secret
 from bench.usual.table import client, dynamodb, put, table, update
 
-MOST_WRITES = 100
+MAX_WRITES = 100
 """The maximum of TransactWriteItems. An order of 50 products needs 101: a header, 50 lines and 50 stock items."""
 
-KEYS = uuid.UUID("6f1cf8f4-5a0e-4b06-9a3c-3a4a3f0b5f43")
+ORDER_ID_NAMESPACE = uuid.UUID("6f1cf8f4-5a0e-4b06-9a3c-3a4a3f0b5f43")
 """The UUID namespace of order ids that are derived from idempotency keys."""
 TOLERANCE_SECONDS = 300
 
 app = APIGatewayHttpResolver(enable_validation=True)
 placing = config(event_key_jmespath="[customer_id, key]", payload_validation_jmespath="body")
 paying = config(event_key_jmespath="id")
-secret = fetch_webhook_secret() if SAME else ""
+secret = fetch_webhook_secret() if SAME_PROMISES else ""
 
 
 class OrderLineModel(BaseModel):
@@ -103,14 +103,15 @@ def place(request: dict[str, Any]) -> dict[str, Any]:
     products = {item["product_id"]: item for item in found if item["entity"] == "product"}
     if len(products) < len(wanted) or len(found) == len(products):
         raise BadRequestError("a product does not exist, or the customer is not registered")
-    order_id, at = (uuid.uuid5(KEYS, f"{customer_id} {request['key']}") if SAME else uuid.uuid4()).hex, now()
+    id = uuid.uuid5(ORDER_ID_NAMESPACE, f"{customer_id} {request['key']}") if SAME_PROMISES else uuid.uuid4()
+    order_id, at = id.hex, now()
     priced = {id: {"name": products[id]["name"], "price": int(products[id]["price"])} for id in wanted}
     header = {
         **key(f"o#{order_id}"),
         "entity": "order",
         "GSI1PK": f"c#{customer_id}",
         "GSI1SK": f"o#{at}#{order_id}",
-        "GSI2PK": queue("PENDING", order_id),
+        "GSI2PK": shard_key("PENDING", order_id),
         "GSI2SK": f"{at}#{order_id}",
         "order_id": order_id,
         "customer_id": customer_id,
@@ -130,7 +131,7 @@ def place(request: dict[str, Any]) -> dict[str, Any]:
             "customer_id": customer_id,
             "product_id": id,
             "placed_at": at,
-            **owned(),
+            **item_ttl(),
             "quantity": quantity,
             **priced[id],
         }
@@ -154,7 +155,7 @@ def _write(header: Mapping[str, Any], lines: list[dict[str, Any]]) -> None:
         )
         for line in lines
     ]
-    room = MOST_WRITES - 1 - len(stock)
+    room = MAX_WRITES - 1 - len(stock)
     if lines[room:]:
         with table.batch_writer() as batch:
             for line in lines[room:]:
@@ -166,7 +167,7 @@ def _write(header: Mapping[str, Any], lines: list[dict[str, Any]]) -> None:
 def post_payment(event: PaymentEvent) -> dict[str, Any]:
     paid = event.data.object
     metrics.add_metric(name="PaymentsTaken", unit=MetricUnit.Count, value=1)
-    if SAME:
+    if SAME_PROMISES:
         check_signature(app.current_event.headers.get("stripe-signature", ""), app.current_event.body or "")
     return dict(take_payment(event={"id": event.id, "paid": paid.model_dump()}))
 
@@ -195,17 +196,17 @@ def take_payment(event: dict[str, Any]) -> dict[str, Any]:
         "amount": paid["amount"],
         "currency": paid["currency"].upper(),
         "created_at": at,
-        **owned(),
+        **item_ttl(),
     }
     expected = "#status = :before AND #total = :amount AND currency = :currency"
     more = {"paid_at": at, "amount": paid["amount"], "currency": payment["currency"]}
-    moved = _moved(order_id, "PENDING", "PAID", at, also=", paid_at = :paid_at", expected=expected, **more)
+    moved = _change_status(order_id, "PENDING", "PAID", at, also=", paid_at = :paid_at", expected=expected, **more)
     try:
         _transact([put(payment), moved])
     except CancelledError as error:
-        if not SAME or set(error.codes) - {"None", "ConditionalCheckFailed"}:
+        if not SAME_PROMISES or set(error.codes) - {"None", "ConditionalCheckFailed"}:
             raise
-        payment |= {"status": "UNMATCHED", "GSI2PK": queue("UNMATCHED", order_id), "GSI2SK": at}
+        payment |= {"status": "UNMATCHED", "GSI2PK": shard_key("UNMATCHED", order_id), "GSI2SK": at}
         try:
             table.put_item(Item=payment, ConditionExpression="attribute_not_exists(PK)")
         except client.exceptions.ConditionalCheckFailedException:  # stored by an attempt that crashed afterwards
@@ -233,7 +234,7 @@ def post_dispatch(
         track=f"track#{parcel.carrier}#{parcel.tracking_number}",
         shipment=f"sh#{shipment_id}",
     )
-    _transact([sent, _moved(order_id, "FULFILLING", "SHIPPED", at)])
+    _transact([sent, _change_status(order_id, "FULFILLING", "SHIPPED", at)])
     metrics.add_metric(name="OrdersShipped", unit=MetricUnit.Count, value=1)
     return {"shipment_id": shipment_id, "status": "DISPATCHED"}
 
@@ -252,7 +253,7 @@ def post_delivery(
         after="DELIVERED",
         at=at,
     )
-    _transact([there, *_closed(order_id, "SHIPPED", "DELIVERED", at)])
+    _transact([there, *_close_order(order_id, "SHIPPED", "DELIVERED", at)])
     metrics.add_metric(name="OrdersDelivered", unit=MetricUnit.Count, value=1)
     return {"shipment_id": shipment_id, "status": "DELIVERED"}
 
@@ -268,28 +269,29 @@ def post_cancel(order_id: Annotated[str, Path(max_length=64)]) -> dict[str, Any]
         update(key(f"p#{line['product_id']}", "w#1"), "SET available = available + :back", None, back=line["quantity"])
         for line in lines
     ]
-    _transact([*_closed(order_id, "PENDING", "CANCELLED", now()), *back])
+    _transact([*_close_order(order_id, "PENDING", "CANCELLED", now()), *back])
     metrics.add_metric(name="OrdersCancelled", unit=MetricUnit.Count, value=1)
     return {"order_id": order_id, "status": "CANCELLED"}
 
 
-def _moved(
+def _change_status(
     order_id: str, before: str, after: str, at: str, also: str = "", expected: str = "#status = :before", **more: Any
 ) -> dict[str, Any]:
     """Return the transaction's write that changes the status of an order and moves it to the list of that status."""
-    there = queue(after, order_id)
+    there = shard_key(after, order_id)
     expression = f"SET #status = :after, updated_at = :at, GSI2PK = :queue{also}"
     return update(key(f"o#{order_id}"), expression, expected, before=before, after=after, at=at, queue=there, **more)
 
 
-def _closed(order_id: str, before: str, after: str, at: str) -> list[dict[str, Any]]:
+def _close_order(order_id: str, before: str, after: str, at: str) -> list[dict[str, Any]]:
     """Return the writes that close an order: it leaves its list, and it or an expiry item gets a `ttl`."""
-    ends = {"ttl": ttl_after(RETENTION)}
-    expression = f"SET #status = :after, updated_at = :at{'' if SAME else ', #ttl = :ttl'} REMOVE GSI2PK, GSI2SK"
-    values = {"before": before, "after": after, "at": at, **({} if SAME else ends)}
+    ends = {"ttl": ttl_after(ORDER_RETENTION)}
+    set_ttl = "" if SAME_PROMISES else ", #ttl = :ttl"
+    expression = f"SET #status = :after, updated_at = :at{set_ttl} REMOVE GSI2PK, GSI2SK"
+    values = {"before": before, "after": after, "at": at, **({} if SAME_PROMISES else ends)}
     closed = update(key(f"o#{order_id}"), expression, "#status = :before", **values)
     expiry = put({**key(f"o#{order_id}", "expiry"), "entity": "expiry", "order_id": order_id, **ends})
-    return [closed, expiry] if SAME else [closed]
+    return [closed, expiry] if SAME_PROMISES else [closed]
 
 
 class CancelledError(ServiceError):

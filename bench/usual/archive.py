@@ -20,35 +20,35 @@ from botocore.exceptions import ClientError
 
 from bench.usual.items import deserialize, key, now
 from bench.usual.log import logger, metrics
-from bench.usual.promises import SAME
+from bench.usual.promises import SAME_PROMISES
 from bench.usual.table import table
 
 ARCHIVE_BUCKET = os.environ["ARCHIVE_BUCKET"]
 
 s3: Any = boto3.client("s3")
-queued = BatchProcessor(event_type=EventType.SQS)
+processor = BatchProcessor(event_type=EventType.SQS)
 _serializer = TypeSerializer()
 
 
 def archive_record(record: SQSRecord) -> None:
     """Archive the order of an event."""
-    told = json.loads(record.body)["detail"]
-    if SAME:
-        move_order(told["data"]["order_id"])
+    detail = json.loads(record.body)["detail"]
+    if SAME_PROMISES:
+        archive_expired_order(detail["data"]["order_id"])
     else:
-        keep_order(told["image"], deserialize(told["image"]))
+        archive_deleted_order(detail["image"], deserialize(detail["image"]))
 
 
-def keep_order(image: dict[str, Any], order: dict[str, Any]) -> None:
+def archive_deleted_order(image: dict[str, Any], order: dict[str, Any]) -> None:
     """Archive a deleted order: write the object, then a stub with the key of the order. Safe to repeat."""
     order_id = order["order_id"]
     owned = table.query(KeyConditionExpression=Key("PK").eq(f"o#{order_id}"))["Items"]
     object_key = f"orders/{order_id}.json"
-    _object(object_key, [image, *map(_image, owned)])
+    _store_object(object_key, [image, *map(_image, owned)])
     table.put_item(Item=_stub(order, object_key))
 
 
-def move_order(order_id: str) -> None:
+def archive_expired_order(order_id: str) -> None:
     """Archive an expired order: write the object, replace the order by a stub, and delete the archived items.
 
     The stub replaces the order only if it is unchanged. Every command also changes the order, so no item changes later.
@@ -60,7 +60,7 @@ def move_order(order_id: str) -> None:
         if not any(item["entity"] == "timeline" and item["at"] == order["updated_at"] for item in found):
             raise RuntimeError("the timeline of the order is not up to date")
         object_key = f"orders/{order_id}/{order['updated_at']}.json"
-        _object(object_key, list(map(_image, found)))
+        _store_object(object_key, list(map(_image, found)))
         table.put_item(
             Item=_stub(order, object_key),
             ConditionExpression="updated_at = :read",
@@ -83,7 +83,7 @@ def _image(item: dict[str, Any]) -> dict[str, Any]:
     return {name: _serializer.serialize(value) for name, value in item.items()}
 
 
-def _object(name: str, images: list[Any]) -> None:
+def _store_object(name: str, images: list[Any]) -> None:
     """Write an object, unless it exists already."""
     body = json.dumps({"items": images}).encode()
     try:
@@ -98,4 +98,4 @@ def _object(name: str, images: list[Any]) -> None:
 def handler(event: dict[str, Any], context: LambdaContext) -> Any:
     """Lambda entry point: archive the orders of a batch of messages."""
     metrics.add_metric(name="Records", unit=MetricUnit.Count, value=len(event["Records"]))
-    return process_partial_response(event=event, record_handler=archive_record, processor=queued, context=context)
+    return process_partial_response(event=event, record_handler=archive_record, processor=processor, context=context)

@@ -11,17 +11,17 @@ from aws_lambda_powertools.utilities.idempotency import idempotent_function
 from aws_lambda_powertools.utilities.typing import LambdaContext
 from boto3.dynamodb.conditions import Key
 
-from bench.usual.items import deserialize, event_name_of, key, owned, queue, ttl_after
+from bench.usual.items import deserialize, event_name_of, item_ttl, key, shard_key, ttl_after
 from bench.usual.log import logger, metrics
 from bench.usual.once import config, persistence
-from bench.usual.promises import REMEMBERED, SAME
+from bench.usual.promises import IDEMPOTENCY_RETENTION, SAME_PROMISES
 from bench.usual.table import client, put, table, update
 
-ACTIVITY, METRIC = timedelta(days=90), timedelta(days=30)
+ACTIVITY_RETENTION, METRIC_RETENTION = timedelta(days=90), timedelta(days=30)
 FILTERS = [{"eventName": ["INSERT", "MODIFY"], "dynamodb": {"NewImage": {"entity": {"S": ["order"]}}}}]
 """The event filter (Lambda developer guide, "Using event filtering with a DynamoDB event source")."""
 
-stream = BatchProcessor(event_type=EventType.DynamoDBStreams)
+processor = BatchProcessor(event_type=EventType.DynamoDBStreams)
 once_a_record = config(event_key_jmespath="eventID")
 
 
@@ -37,29 +37,29 @@ def copy(record: DynamoDBRecord) -> None:
         client.transact_write_items(TransactItems=totals(order, lines))
 
 
-def copy_guarded(record: DynamoDBRecord) -> None:
+def copy_with_conditions(record: DynamoDBRecord) -> None:
     """Write the copies of a changed order with a condition each. A mark item prevents that totals are added again."""
     order = deserialize(record.raw_event["dynamodb"]["NewImage"])
     order_id = order["order_id"]
     for item in logs(order):
-        unless_done(table.put_item, Item=item, ConditionExpression="attribute_not_exists(PK)")
+        write_once(table.put_item, Item=item, ConditionExpression="attribute_not_exists(PK)")
     if order["status"] != "PAID":
         return
     lines = lines_of(order_id)
     for line in lines:
         of_sale = {f":{name}": value for name, value in sale(line).items() if name.startswith("GSI")}
-        unless_done(
+        write_once(
             table.update_item,
             Key=key(line["PK"], line["SK"]),
             UpdateExpression=f"SET {', '.join(f'{name[1:]} = {name}' for name in of_sale)}",
             ConditionExpression="attribute_exists(PK) AND attribute_not_exists(GSI1PK)",
             ExpressionAttributeValues=of_sale,
         )
-    mark = {**key(f"counted#{order_id}"), "entity": "counted", "ttl": ttl_after(REMEMBERED)}
-    unless_done(client.transact_write_items, TransactItems=[*totals(order, lines), put(mark)])
+    mark = {**key(f"counted#{order_id}"), "entity": "counted", "ttl": ttl_after(IDEMPOTENCY_RETENTION)}
+    write_once(client.transact_write_items, TransactItems=[*totals(order, lines), put(mark)])
 
 
-def unless_done(write: Callable[..., Any], **request: Any) -> None:
+def write_once(write: Callable[..., Any], **request: Any) -> None:
     """Send a conditional write. A failed condition means that an earlier delivery of the record wrote it."""
     try:
         write(**request)
@@ -73,23 +73,23 @@ def unless_done(write: Callable[..., Any], **request: Any) -> None:
 def logs(order: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the entries of a change in the order's timeline and in the customer's activity."""
     order_id, at, event = order["order_id"], order["updated_at"], event_name_of(order)
-    told = {"order_id": order_id, "customer_id": order["customer_id"], "at": at, "event": event}
+    entry = {"order_id": order_id, "customer_id": order["customer_id"], "at": at, "event": event}
     day = at[:10]
     return [
         {
             **key(f"o#{order_id}", f"t#{at}#{event}"),
             "entity": "timeline",
-            **told,
+            **entry,
             "status": order["status"],
-            **owned(),
+            **item_ttl(),
         },
         {
             **key(f"c#{order['customer_id']}", f"a#{at}#{order_id}#{event}"),
             "entity": "activity",
-            "GSI2PK": queue(f"a#{day}", order_id),
+            "GSI2PK": shard_key(f"a#{day}", order_id),
             "GSI2SK": f"{at}#{order_id}",
-            **told,
-            "ttl": ttl_after(ACTIVITY),
+            **entry,
+            "ttl": ttl_after(ACTIVITY_RETENTION),
         },
     ]
 
@@ -126,13 +126,13 @@ def totals(order: dict[str, Any], lines: list[dict[str, Any]]) -> list[dict[str,
         )
         for line in lines
     ]
-    shard = queue("metric", order["order_id"])
+    shard = shard_key("metric", order["order_id"])
     counted = update(
         key(shard, f"{minute}#{order['currency']}"),
         "SET entity = :entity, #ttl = :ends ADD orders :one, pieces :pieces, revenue :revenue",
         None,
         entity="metric",
-        ends=ttl_after(METRIC),
+        ends=ttl_after(METRIC_RETENTION),
         one=1,
         pieces=order["items"],
         revenue=order["total"],
@@ -146,5 +146,5 @@ def handler(event: dict[str, Any], context: LambdaContext) -> Any:
     """Lambda entry point: write the copies of a batch of stream records."""
     metrics.add_metric(name="Records", unit=MetricUnit.Count, value=len(event["Records"]))
     once_a_record.register_lambda_context(context)
-    written = copy_guarded if SAME else copy
-    return process_partial_response(event=event, record_handler=written, processor=stream, context=context)
+    written = copy_with_conditions if SAME_PROMISES else copy
+    return process_partial_response(event=event, record_handler=written, processor=processor, context=context)

@@ -10,12 +10,12 @@ from aws_lambda_powertools.utilities.idempotency import idempotent_function
 from aws_lambda_powertools.utilities.typing import LambdaContext
 from boto3.dynamodb.conditions import Key
 
-from bench.usual.items import key, now, owned, queue
+from bench.usual.items import item_ttl, key, now, shard_key
 from bench.usual.log import logger, metrics
 from bench.usual.once import config, persistence
 from bench.usual.table import client, put, table, update
 
-queued = BatchProcessor(event_type=EventType.SQS)
+processor = BatchProcessor(event_type=EventType.SQS)
 once_an_event = config(event_key_jmespath="powertools_json(body).detail.id")
 
 
@@ -61,7 +61,7 @@ def invoice(record: SQSRecord) -> None:
         "quantities": {line["product_id"]: line["quantity"] for line in lines},
         "created_at": at,
         "updated_at": at,
-        **owned(),
+        **item_ttl(),
     }
     writes = [
         update(
@@ -80,7 +80,7 @@ def invoice(record: SQSRecord) -> None:
             before="PAID",
             after="FULFILLING",
             at=at,
-            queue=queue("FULFILLING", order_id),
+            queue=shard_key("FULFILLING", order_id),
         ),
     ]
     client.transact_write_items(TransactItems=writes)
@@ -92,4 +92,4 @@ def handler(event: dict[str, Any], context: LambdaContext) -> Any:
     """Lambda entry point: fulfil the orders of a batch of messages."""
     metrics.add_metric(name="Records", unit=MetricUnit.Count, value=len(event["Records"]))
     once_an_event.register_lambda_context(context)
-    return process_partial_response(event=event, record_handler=invoice, processor=queued, context=context)
+    return process_partial_response(event=event, record_handler=invoice, processor=processor, context=context)

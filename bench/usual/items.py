@@ -6,15 +6,15 @@ from typing import Any
 
 from boto3.dynamodb.types import TypeDeserializer
 
-from bench.usual.promises import SAME
+from bench.usual.promises import SAME_PROMISES
 
 SHARDS = 10
-RETENTION = timedelta(days=395)
+ORDER_RETENTION = timedelta(days=395)
 """How long a closed order stays."""
-OWNED = RETENTION + timedelta(days=30)
+ITEM_RETENTION = ORDER_RETENTION + timedelta(days=30)
 """How long the other items of an order stay. Their `ttl` is set at their first write, because a later write would cost
 as much as a deletion. If an order is open for more than 30 days, some items expire before the order."""
-NAMES = {"PENDING": "OrderPlaced", "ARCHIVED": "OrderArchived"}
+EVENT_NAMES = {"PENDING": "OrderPlaced", "ARCHIVED": "OrderArchived"}
 
 _deserializer = TypeDeserializer()
 
@@ -27,9 +27,9 @@ def ttl_after(after: timedelta) -> int:
     return int((datetime.now(UTC) + after).timestamp())
 
 
-def owned() -> dict[str, int]:
+def item_ttl() -> dict[str, int]:
     """Return the `ttl` attribute of an order's other items. With the same promises the archive deletes them instead."""
-    return {} if SAME else {"ttl": ttl_after(OWNED)}
+    return {} if SAME_PROMISES else {"ttl": ttl_after(ITEM_RETENTION)}
 
 
 def key(partition: str, sort: str | None = None) -> dict[str, str]:
@@ -37,14 +37,14 @@ def key(partition: str, sort: str | None = None) -> dict[str, str]:
     return {"PK": partition, "SK": sort or partition}
 
 
-def queue(status: str, order_id: str) -> str:
-    """Return the index partition that lists the order among all orders of a status: one of SHARDS."""
-    return f"s#{status}#{zlib.crc32(order_id.encode()) % SHARDS}"
+def shard_key(name: str, order_id: str) -> str:
+    """Return the partition key of an order's shard of a list, such as the list of all orders of a status."""
+    return f"s#{name}#{zlib.crc32(order_id.encode()) % SHARDS}"
 
 
 def event_name_of(order: dict[str, Any]) -> str:
     """Return the name of the event that led to the order's status."""
-    return NAMES.get(order["status"], f"Order{order['status'].capitalize()}")
+    return EVENT_NAMES.get(order["status"], f"Order{order['status'].capitalize()}")
 
 
 def deserialize(image: dict[str, Any]) -> dict[str, Any]:

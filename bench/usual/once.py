@@ -6,7 +6,7 @@ from typing import Any
 import boto3
 from aws_lambda_powertools.utilities.idempotency import DynamoDBPersistenceLayer, IdempotencyConfig
 
-from bench.usual.promises import REMEMBERED
+from bench.usual.promises import IDEMPOTENCY_RETENTION
 
 client = boto3.client("dynamodb")
 
@@ -18,7 +18,7 @@ def persistence() -> DynamoDBPersistenceLayer:
 
 def config(**settings: Any) -> IdempotencyConfig:
     """Return the configuration of an idempotent function."""
-    return IdempotencyConfig(expires_after_seconds=int(REMEMBERED.total_seconds()), **settings)
+    return IdempotencyConfig(expires_after_seconds=int(IDEMPOTENCY_RETENTION.total_seconds()), **settings)
 
 
 def create_table_request(name: str) -> dict[str, Any]:

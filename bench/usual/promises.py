@@ -29,12 +29,12 @@ the wrong order, and a record that always fails blocks its shard until Lambda dr
 import os
 from datetime import timedelta
 
-SAME = os.environ.get("PROMISES") == "same"
-REMEMBERED = timedelta(days=90) if SAME else timedelta(hours=1)
+SAME_PROMISES = os.environ.get("PROMISES") == "same"
+IDEMPOTENCY_RETENTION = timedelta(days=90) if SAME_PROMISES else timedelta(hours=1)
 """How long idempotency records stay: as in our shop, or Powertools' default."""
 
 
 def fetch_webhook_secret() -> str:
-    from aws_lambda_powertools.utilities import parameters  # noqa: PLC0415  cold starts without SAME skip it
+    from aws_lambda_powertools.utilities import parameters  # noqa: PLC0415  cold starts without SAME_PROMISES skip it
 
     return str(parameters.get_secret(os.environ["WEBHOOK_SECRET"]))

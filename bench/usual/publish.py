@@ -31,7 +31,7 @@ FILTERS = [
 """The event filter: changed items, and expired items that start the archiving of an order."""
 
 events: Any = boto3.client("events")
-stream = BatchProcessor(event_type=EventType.DynamoDBStreams)
+processor = BatchProcessor(event_type=EventType.DynamoDBStreams)
 
 
 def publish_record(record: DynamoDBRecord) -> None:
@@ -68,4 +68,4 @@ def event_of(item: dict[str, Any], gone: bool) -> str:
 def handler(event: dict[str, Any], context: LambdaContext) -> Any:
     """Lambda entry point: publish the events of a batch of stream records."""
     metrics.add_metric(name="Records", unit=MetricUnit.Count, value=len(event["Records"]))
-    return process_partial_response(event=event, record_handler=publish_record, processor=stream, context=context)
+    return process_partial_response(event=event, record_handler=publish_record, processor=processor, context=context)

@@ -8,7 +8,7 @@ import pytest
 
 from functions.handlers.copies_reader import MAX_FOLDED_ITEMS
 from scale import limits
-from scale.model import COPIES, Model, OrderRun, Setup, fold
+from scale.model import COPIES, Model, OrderRun, Setup, group_records
 from scale.profiles import PROFILES, Profile, arrivals, day, flash_buyer
 from scale.resources import ExecutionEnvironments, HotKeys, ItemLocks, Pollers, RateLimit, Split
 from scale.runs import ORDER, Run, run_profile
@@ -89,16 +89,16 @@ def item_transaction(setup: Setup) -> None:
     one, forty = (replace(setup, deployment=replace(setup.deployment, stock_parts=parts)) for parts in (1, 40))
     sale = replace(FLASH, prepare=lambda setup: setup)  # staff did not make the product ready
     failing = small_run(one, 90, sale)
-    assert not failing.holds(ORDER), "one stock item takes some 30 orders a second"
+    assert not failing.keeps_up(ORDER), "one stock item takes some 30 orders a second"
     assert failing.first_limit(ORDER).limit == "item-transaction"
-    assert small_run(forty, 90, sale).holds(ORDER)
+    assert small_run(forty, 90, sale).keeps_up(ORDER)
 
 
 def transaction_items(setup: Setup) -> None:
     model, buyer = Model(setup), flash_buyer(Random(1))
     calls = model.calls_after(OrderRun(1, buyer), "api POST /payments/events")
     (paid,) = [one for one in calls if one.transaction]
-    groups = list(fold([(OrderRun(number, buyer), paid) for number in range(300)], model))
+    groups = list(group_records([(OrderRun(number, buyer), paid) for number in range(300)], model))
     assert len(groups) > 1
     assert all(len(group) < MAX_FOLDED_ITEMS < HARD["transaction-items"] for group in groups)
 
@@ -135,7 +135,7 @@ def initial_read(setup: Setup) -> None:
 def run_fails(setup: Setup, rate: float, limit: str) -> bool:
     """Return whether orders do not follow at this rate, because of this limit."""
     run = small_run(setup, rate)
-    return not run.holds(ORDER) and run.first_limit(ORDER).limit == limit
+    return not run.keeps_up(ORDER) and run.first_limit(ORDER).limit == limit
 
 
 def growth(_: Setup) -> None:
@@ -190,9 +190,9 @@ def queue_maximum(setup: Setup) -> None:
 
 def lambda_concurrency(setup: Setup) -> None:
     run = small_run(with_limits(setup, lambda_concurrency=10), 20)
-    assert run.model.lambdas.most == 10
+    assert run.model.lambdas.peak == 10
     assert run.model.lambdas.refused > 0
-    assert not run.holds(ORDER)
+    assert not run.keeps_up(ORDER)
 
 
 def lambda_start(_: Setup) -> None:
@@ -225,7 +225,7 @@ def bus_targets(setup: Setup) -> None:
 def ses_rate(setup: Setup) -> None:
     run = small_run(replace(with_limits(setup, ses_rate=14), mails=True), 20)
     assert run.model.retried["ses-rate"], "80 mails a second wait for 14"
-    assert run.holds(ORDER), "mails delay no parcel"
+    assert run.keeps_up(ORDER), "mails delay no parcel"
 
 
 def ses_day(setup: Setup) -> None:
@@ -237,7 +237,7 @@ def ses_day(setup: Setup) -> None:
 def api_throttle(setup: Setup) -> None:
     run = small_run(with_limits(setup, api_throttle=50), 40)
     assert run.model.lost["api-throttle"] > 0
-    assert not run.holds(ORDER)
+    assert not run.keeps_up(ORDER)
 
 
 SCENARIOS: dict[str, Callable[[Setup], None]] = {
@@ -253,23 +253,23 @@ def test_the_model_meets_the_limit(deployed: Setup, limit: str) -> None:
 
 
 def test_a_customer_who_orders_too_often_meets_the_setting_and_not_a_limit_of_aws(deployed: Setup) -> None:
-    assert small_run(deployed, 0.8, COMPANY, seconds=60).holds(ORDER)
+    assert small_run(deployed, 0.8, COMPANY, seconds=60).keeps_up(ORDER)
     run = small_run(deployed, 20, COMPANY, seconds=10)
-    assert not run.holds(ORDER)
+    assert not run.keeps_up(ORDER)
     assert run.first_limit(ORDER).limit == "customer-writes"
 
 
 def test_the_records_of_an_item_stay_in_order(deployed: Setup) -> None:
     model = Model(deployed)
     order: list[tuple[int, str]] = []
-    done = model.done
+    done = model.finish
 
     def note(run: OrderRun, prepared: object) -> None:
         if prepared.call.function == COPIES:  # type: ignore[attr-defined]
             order.append((run.number, prepared.call.trigger))  # type: ignore[attr-defined]
         done(run, prepared)  # type: ignore[arg-type]
 
-    model.done = note  # type: ignore[method-assign, assignment]
+    model.finish = note  # type: ignore[method-assign, assignment]
     model.env.process(arrivals(model, STEADY, 20, 5))
     model.env.run(8)
     for number in range(1, 40):

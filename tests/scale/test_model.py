@@ -67,7 +67,7 @@ def test_the_joint_transaction_of_a_batch_has_the_units_of_the_recorded_burst(de
             (prepared,) = [p for p in model.calls_after(order, cause) if p.transaction and p.call.function == function]
             members.append((order, prepared))
         before = used(model)
-        process = model.env.process(model.run_joint(function, members))
+        process = model.env.process(model.run_joint_transaction(function, members))
         model.env.run(process)
         found = used(model) - before
         assert found == units(one)
@@ -94,7 +94,7 @@ def units(request: object) -> Counter[str]:
 
 def test_a_fuller_setup_takes_more(deployment: Deployment) -> None:
     every = setups(deployment)
-    assert [run_profile(every[name], STEADY, 500, 4).holds(ORDER) for name in ("deployed", "raised")] == [False, True]
+    assert [run_profile(every[it], STEADY, 500, 4).keeps_up(ORDER) for it in ("deployed", "raised")] == [False, True]
 
 
 def test_the_batches_of_fulfilment_use_all_series_and_leave_a_busy_one(deployment: Deployment) -> None:
@@ -112,7 +112,7 @@ def test_the_batches_of_fulfilment_use_all_series_and_leave_a_busy_one(deploymen
 def test_prod_takes_300_orders_a_second_with_its_copies(deployed: Setup) -> None:
     for profile in (STEADY, FLASH):
         run = run_profile(deployed, profile, 300, 8)
-        assert (run.holds(ORDER), run.holds(COPIED)) == (True, True)
+        assert (run.keeps_up(ORDER), run.keeps_up(COPIED)) == (True, True)
 
 
 def test_the_laptop_is_bounded_by_its_processors_and_batches_save_some(deployment: Deployment) -> None:
