@@ -351,7 +351,7 @@ def figures(engine: Engine) -> list[Figure]:
 
 
 def _throttled(port: int, mine: Mapping[str, MeasuredFunction], theirs: Mapping[str, MeasuredFunction]) -> list[Figure]:
-    """Return the starts with a share of a processor: of the whole start, and of the time after the event."""
+    """Measure the functions of MEMORY_MB with a share of a processor: for the whole start, and after the event."""
     ways = {
         (name, since_event): tuple(replace(way, seconds=[], processor_seconds=[]) for way in (mine[name], theirs[name]))
         for since_event in (False, True)

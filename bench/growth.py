@@ -1,4 +1,4 @@
-"""Measure whether access patterns get slower or dearer as the table grows to 1,000, 10,000 and 100,000 other items.
+"""Measure whether access patterns get slower or cost more as the table grows to 1,000, 10,000 and 100,000 other items.
 
 The other items are in the same partitions and indexes, before and after the items that the pattern reads. The bench
 fails if, at any size, a pattern uses other units or requests than recorded (tests/model/recorded_units.json).

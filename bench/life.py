@@ -71,7 +71,7 @@ def figures(engine: Engine) -> list[Figure]:
 class Life:
     """The result of `run_life`: requests and units by step and function, and the final state.
 
-    `order`: the order's item after placement, without items beside it."""
+    `order`: the item of the order itself after placement."""
 
     used: Used
     state: OrderOutcome
@@ -147,7 +147,7 @@ def run_life(shop: BenchShop, customer_id: str, lines: int) -> Life:
 
 
 BURST = 23
-"""The number of orders that are placed at the same time."""
+"""The number of orders that go through each step together."""
 BURST_RATIO = 0.65
 
 
@@ -232,7 +232,7 @@ def _life_figures(lines: int, lived: Lives) -> Iterator[Figure]:
 
 
 def _unit_price(life: Life) -> float:
-    """Return the price in USD of the units of a million such lives."""
+    """Return the price in USD of the units of a million orders with this life."""
     table = load_prices()["table_classes"]["STANDARD"]
     read, written = life.units("read") * table["read_million"], life.units("written") * table["write_million"]
     return round(float(read + written), 2)
@@ -408,7 +408,7 @@ def deduplication_figures(engine: Engine, queues: dict[str, str]) -> Iterator[Fi
 
 
 def _measure_deduplication(shop: BenchShop) -> dict[str, DeduplicationCost]:
-    """Return the cost for each change of an order, and deliver each change again: at once, and after later changes.
+    """Return what deduplication costs for each change of an order. Deliver each change again, at once and later.
 
     Raises AssertionError if a redelivery changes a copy."""
     customer_id = f"ann-{next(pair.unique_numbers)}"

@@ -27,7 +27,7 @@ WAYS = ("ours", "usual", "promising", "floor")
 class Figure:
     """One row of docs/performance.md: a measured value of each shop in the same unit. None: that shop has no such work.
 
-    `usual`: of the usual shop. `promising`: of the usual shop with the same promises. `floor`: the lower bound.
+    `usual`: of the usual shop. `promising`: of the usual shop with PROMISES=same. `floor`: the lower bound.
     `max_ratio`: the aim for ours as a share of the usual shop's. `max_value`: the aim for ours in the unit.
     """
 

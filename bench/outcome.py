@@ -19,8 +19,8 @@ from functions.model.entities import SALES_MINUTE_SHARDS, PurchasedLine, Timelin
 class OrderOutcome:
     """The state of an order and of all items derived from it.
 
-    `queues`: the statuses in whose lists of open orders the order is, after each step. `indexed`: the number of index
-    entries by kind and key. `listed`: status and total in the customer's orders. `stock_taken`: pieces by product.
+    `queues`: the statuses whose lists of orders contain the order, after each step. `indexed`: the number of index
+    entries by kind and access path. `listed`: status and total in the customer's list. `stock_taken`: pieces by product.
     `remaining`: the kinds of the items after the archiving. `archived`: the contents of the archive object."""
 
     queues: list[list[str]] = field(default_factory=list)
@@ -45,7 +45,7 @@ class KeyView:
     """How a shop names the data that both shops have. `type`: the attribute with the type of an item.
 
     `order`, `customer`, `product`: templates of partition keys. `indexes`: the partition key attribute of each index.
-    `access_paths`: what an index entry is found by, from the prefix of its key. `kinds`: common names of item types."""
+    `access_paths`: what an index finds, such as "customer", by key prefix. `kinds`: common names of item types."""
 
     type: str
     order: str
@@ -170,14 +170,14 @@ def metric_totals(shop: BenchShop, order_id: str) -> Counter[str]:
 
 
 def queues_of(shop: BenchShop, order_id: str) -> list[str]:
-    """Return the statuses in whose lists of open orders the order is."""
+    """Return the statuses whose lists contain the order."""
     return [key.split("#")[1] for kind, by, key, _ in _indexed(shop, order_id, ()) if (kind, by) == ("order", "queue")]
 
 
 def _indexed(shop: BenchShop, order_id: str, ids: Sequence[str]) -> Iterator[tuple[str, str, str, dict[str, Any]]]:
     """Yield the index entries of an order and of its best-seller items.
 
-    Each is the kind of item, what it is found by, its partition key in the index, and the item."""
+    Each is the item's kind, its access path, its partition key in the index, and the item."""
     view, table = view_of(shop), shop.harness.shop.table
     for index, partition in view.indexes.items():
         images = table.client.scan(TableName=table.name, IndexName=index)["Items"]
@@ -297,7 +297,7 @@ def _archive_contents(found: Mapping[str, list[dict[str, Any]]]) -> dict[str, An
 
 
 def _timeline(found: Mapping[str, list[dict[str, Any]]]) -> list[str]:
-    """Return the event names of an order. Our order contains all but the first; the usual shop has items."""
+    """Return the event names of an order. In our shop the order contains all but the first."""
     for order in found["order"]:
         if entries := order.get("timeline"):
             later = [TimelineEntry.from_text(entries[version]).event for version in sorted(entries, key=int)]

@@ -57,13 +57,13 @@ ENVIRONMENT = {
     "WEBHOOK_SECRET": "provider-webhook",
 }
 USUAL = {False: "usual", True: "promising"}
-"""The table names of the usual shop, without and with the same promises."""
+"""The table name of the usual shop, by whether it keeps the same promises (bench/usual/promises.py)."""
 IDEMPOTENCY = "{}-idempotency"
 LOGGERS = ("orderstream", "orderstream.counts", "usual")
 READER_MODULES = {"copies_reader": "copies", "event_publisher": "publish", "activity_archive": "activity_archive"}
 WORKER_MODULES = {"fulfilment": "fulfilment", "order_notification": "notifications", "archive": "archive"}
 MODULES = ("api", *READER_MODULES.values(), *WORKER_MODULES.values(), "items", "once", "table")
-"""The modules of bench.usual that are imported again for each table, because they create their clients at import."""
+"""The modules of bench.usual. They are imported once for each table, because they create their clients at import."""
 unique_numbers = count(1)
 Handler = Callable[[dict[str, Any], Any], Any]
 Quantities = Mapping[str, int]
@@ -141,7 +141,7 @@ def _request_capacity(params: dict[str, Any], model: Any, **_: Any) -> None:
 
 
 class NullStream(io.TextIOBase):
-    """Discards what is written. Unlike os.devnull it is never closed, because new loggers keep a reference to it."""
+    """Discards what is written. It is never closed, because loggers that are created meanwhile keep it."""
 
     def write(self, text: str) -> int:
         return len(text)

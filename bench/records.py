@@ -142,7 +142,7 @@ class OneItemAtATime:
 
 @dataclass
 class ReplayedWrites:
-    """The floor: sends the write requests that `copies_reader` has just sent again, to another table."""
+    """The floor: sends the write requests of `copies_reader` for the last batch to another table."""
 
     client: Any
     table_name: str

@@ -1,1 +1,1 @@
-"""A simulation of the deployed shop under load: at how many orders a second it reaches which limit of AWS."""
+"""A simulation of the deployed shop under load. It finds the first limit of AWS, and the rate of orders below it."""

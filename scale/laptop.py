@@ -1,6 +1,6 @@
 """Compare the model with a shop that runs on this machine: `python -m scale laptop`.
 
-A laptop has no limits of AWS. Its only limit are the processors, which all functions share. The model gets one measured
+A laptop has no limits of AWS. All functions share its processors. The model gets one measured
 value: the processor seconds of all processes for an order, when orders come one at a time. This value sets the time of
 each request and invocation. Then the model and the shop take the same orders from the same number of clients, as fast
 as they can. The result is the median of RUNS runs, and only for information. Run nothing else on the machine: the model

@@ -186,7 +186,7 @@ def prepare(call: Call, times: ServiceTimes, *, customer: bool) -> PreparedCall:
     transaction: RecordedRequest | None = None
     reads: tuple[RecordedRequest, ...] = ()
     if at is not None:
-        # copies_reader reads the totals with the request before; fulfilment reads orders and series with all before
+        # copies_reader reads totals with the request before the transaction, fulfilment with all earlier requests
         transaction, reads = requests[at], requests[at - 1 : at] if call.function == COPIES else requests[:at]
     plain = tuple(one for one in requests if one is not transaction and one not in reads)
     written: Counter[str] = Counter()
@@ -211,7 +211,7 @@ def prepare(call: Call, times: ServiceTimes, *, customer: bool) -> PreparedCall:
 
 
 def waiting_seconds(function: str, requests: Sequence[RecordedRequest], times: ServiceTimes) -> float:
-    """Return how long a function waits for answers. It sends copies at the same time, and the last one after them."""
+    """Return how long a function waits for answers. It sends all copies but the last one at the same time."""
     seconds = [times.of(one) * (1 if function == COPIES else one.times) for one in requests]
     writes = sum(one.operation == "PutItem" for one in requests)
     if function == COPIES and writes > 2:
@@ -395,7 +395,7 @@ class Model:
         yield self.env.timeout(self.vary(waits))
 
     def run_plain(self, order: OrderRun, prepared: PreparedCall) -> Process:
-        """Send the plain requests of an invocation."""
+        """Send the requests of an invocation that need no joint transaction."""
         prepared.used = True
         wait = self.take_units(prepared.written, prepared.read)
         if prepared.shared:

@@ -310,8 +310,8 @@ class RecordedOrder:
 class RecordedShop:
     """A shop whose invocations are recorded with their requests.
 
-    `writers`: the last invocation that wrote an item, as "FUNCTION TRIGGER", by the item's key. `step`: of the order's
-    life; nothing is recorded before the first one.
+    `writers`: the last invocation that wrote an item, as "FUNCTION TRIGGER", by the item's key. `step`: such as
+    "paid"; nothing is recorded before the first one.
     """
 
     shop: pair.OurShop

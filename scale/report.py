@@ -87,7 +87,7 @@ def compute(deployment: Deployment, progress: Callable[[str], None] = lambda tex
 
 
 def search_profile(deployment: Deployment, column: str, name: str) -> list[Results]:
-    """Return the rows of a profile in one setup."""
+    """Find the maximum rate of each effect of a profile. Return them as rows. `column`, `name`: of setup and profile."""
     search = Search(setups.setups(deployment)[column], PROFILE_BY_NAME[name])
     effects = (ORDER,) if name == "company" else (ORDER, COPIED)
     return [_search_row(search, column, effect, STARTS[column]) for effect in effects]

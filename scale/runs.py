@@ -17,13 +17,14 @@ FULL_VERSIONED_SHARE = 0.3
 """The same for a total or an invoice series: a change between its read and its transaction fails this, too."""
 VERSIONED_ITEMS = tuple(f"('{name}'" for name in VERSIONED)
 MAX_LEFT_SHARE = 0.05
-"""The effect falls behind if the number of waiting effects grows by more than this share of the requested ones."""
+"""The maximum growth of waiting effects in the last third of a run, as a share of the effects requested in it."""
 MAX_LOST_SHARE = 0.002
 SAMPLES, SAMPLED_SECONDS = 16, 2.0
-"""How often the waiting effects are counted, and in how many seconds: those of a batch window of copies_reader."""
-MAX_RATE_SHARE, UNREFUSED_SHARE = 1.02, 0.5
-"""The share of a rate limit up to which the run keeps it: random arrivals may slightly exceed it. And the maximum share
-that counts for concurrent invocations if Lambda refuses none, because the peak of a moment says little."""
+"""The number of counts of waiting effects, and the seconds of all counts: a batch window of copies_reader."""
+MAX_RATE_SHARE = 1.02
+"""The highest share of a rate limit at which an effect keeps up. It is above 1, because arrivals are random."""
+UNREFUSED_SHARE = 0.5
+"""The highest share of Lambda's concurrency that counts if Lambda refused no invocation: a short peak does no harm."""
 MAX_P99_SECONDS = 10.0
 MIN_ORDERS, MAX_ORDERS = 1_000, 15_000
 MIN_RUN_SECONDS, MAX_RUN_SECONDS = 12.0, 200.0
@@ -35,7 +36,7 @@ than MAX_ORDERS. So it contains several batch windows of copies_reader."""
 class Load:
     """The used share of a limit: 1 if it is full. `limit`: its id in scale/limits.py. `what`: the key, lane or quota.
 
-    `effects`: those that need it. `is_rate`: a limit a second, whose share is measured in the last third of the run.
+    `effects`: those that need it. `is_rate`: whether the limit is a rate. Then `share` is of the last third of the run.
     """
 
     limit: str
@@ -76,7 +77,7 @@ class Run:
         return percentile(delays, 0.50), percentile(delays, 0.99)
 
     def falls_behind(self, effect: str) -> bool:
-        """Return whether more effects wait at the end than before, and chance does not explain the difference."""
+        """Return whether the number of waiting effects grows in the last third of the run, by more than chance."""
         asked = sum(began > self.seconds * 2 / 3 for began, _ in self._measured_delays(effect))
         before, now = self.waiting[effect]
         return now - before > MAX_LEFT_SHARE * asked + 3 * sqrt(before)
@@ -174,7 +175,7 @@ def run_profile(setup: Setup, profile: Profile, rate: float, seconds: float = 0,
 
 
 def run_and_count(model: Model, until: float) -> Mapping[str, float]:
-    """Run until a time. Return how many effects wait: an average of seconds, because batches come in waves."""
+    """Run until a time. Return how many effects wait, on average of SAMPLES, because batches come in waves."""
     counts: dict[str, list[int]] = {effect: [] for effect in MEASURED}
     for step in range(SAMPLES):
         at = until - SAMPLED_SECONDS * (SAMPLES - 1 - step) / SAMPLES

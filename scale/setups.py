@@ -12,7 +12,7 @@ MAILS = "order_notification"
 INVOICE_SERIES, FULFILMENT_CONCURRENCY = 8, 16
 """With raised quotas: the number of series of invoice numbers, and of concurrent fulfilment workers."""
 MAIL_CONCURRENCY = 1_000
-"""With raised quotas: the concurrent workers that send order mails. From `mails_per_second` 8,400 on it is Lambda's maximum."""
+"""With raised quotas: the concurrent workers that send order mails. `mails_per_second` from 8,400 on sets this maximum."""
 MORE_SHARDS: Mapping[str, int] = {
     "SALES_MINUTE#{shard}": 128,
     "ACTIVITY#{day}#{shard}": 16,

@@ -173,7 +173,7 @@ def post_payment(event: PaymentEvent) -> dict[str, Any]:
 
 
 def check_signature(header: str, body: str) -> None:
-    """Raise BadRequestError if the header is no signature of the body, or is older than TOLERANCE_SECONDS."""
+    """Raise BadRequestError if the header does not sign the body, or is older than TOLERANCE_SECONDS."""
     given = dict(part.partition("=")[::2] for part in header.split(","))
     signed = hmac.new(secret.encode(), f"{given.get('t')}.{body}".encode(), hashlib.sha256).hexdigest()
     if not hmac.compare_digest(signed, given.get("v1", "")) or abs(time.time() - int(given["t"])) > TOLERANCE_SECONDS:
@@ -184,7 +184,7 @@ def check_signature(header: str, body: str) -> None:
 def take_payment(event: dict[str, Any]) -> dict[str, Any]:
     """Write the payment and mark the order as paid in one transaction, if amount and currency match.
 
-    With the same promises, a payment that does not match is stored as UNMATCHED."""
+    With SAME_PROMISES, a payment that does not match is stored as UNMATCHED."""
     paid = event["paid"]
     order_id, at = paid["metadata"]["order_id"], now()
     payment = {
@@ -243,7 +243,7 @@ def post_dispatch(
 def post_delivery(
     order_id: Annotated[str, Path(max_length=64)], shipment_id: Annotated[str, Path(max_length=80)]
 ) -> dict[str, Any]:
-    """With it the order leaves the queue, and its end is set."""
+    """Mark the shipment as delivered, and close its order."""
     at = now()
     there = update(
         key(f"o#{order_id}", f"sh#{shipment_id}"),

@@ -2,7 +2,7 @@
 
 The worker reads the other items of the order, and writes all of them into one object. DynamoDB may have deleted some of
 the items before, and these are missing in the object. Our shop loses none, because it deletes an order's items after it
-archived them. With the same promises, this worker does so, too.
+archived them. With SAME_PROMISES, this worker does the same.
 """
 
 import json

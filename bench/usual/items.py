@@ -28,7 +28,7 @@ def ttl_after(after: timedelta) -> int:
 
 
 def item_ttl() -> dict[str, int]:
-    """Return the `ttl` attribute of an order's other items. With the same promises the archive deletes them instead."""
+    """Return the `ttl` of an order's other items. With SAME_PROMISES it is empty: the archive worker deletes them."""
     return {} if SAME_PROMISES else {"ttl": ttl_after(ITEM_RETENTION)}
 
 
@@ -38,7 +38,7 @@ def key(partition: str, sort: str | None = None) -> dict[str, str]:
 
 
 def shard_key(name: str, order_id: str) -> str:
-    """Return the partition key of an order's shard of a list, such as the list of all orders of a status."""
+    """Return an order's partition key in a sharded list, such as the list of all orders of a status."""
     return f"s#{name}#{zlib.crc32(order_id.encode()) % SHARDS}"
 
 
