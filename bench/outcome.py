@@ -20,7 +20,8 @@ class OrderOutcome:
     """The state of an order and of all items derived from it.
 
     `queues`: the statuses whose lists of orders contain the order, after each step. `indexed`: the number of index
-    entries by kind and access path. `listed`: status and total in the customer's list. `stock_taken`: pieces by product.
+    entries by kind and access path. `listed`: status and total in the customer's list. `stock_taken`: pieces by
+    product.
     `remaining`: the kinds of the items after the archiving. `archived`: the contents of the archive object."""
 
     queues: list[list[str]] = field(default_factory=list)
