@@ -21,7 +21,7 @@ MESSAGES = {"SendMessage", "DeleteMessage"}
 EFFECTS = {*WRITES, *MESSAGES, "BatchWriteItem", "PutObject", "DeleteObject", "PutEvents", "SendEmail", "Refund"}
 
 LATE = EFFECTS - {"Refund"}
-"""The operations whose requests may be done after their client gave up. The simulated provider delays its own."""
+"""Operations that a service may execute after its client gave up. The payment provider simulates its own delays."""
 
 
 @dataclass(frozen=True)
@@ -63,35 +63,36 @@ def _is_in(operations: Collection[str]) -> Callable[[ServiceCall], bool]:
 
 CALL_FAULTS = (
     CallFault("dies before", 0.003, "the process dies before the request is sent"),
-    CallFault("dies after", 0.010, "the process dies as the request is done", 1, _is_in(EFFECTS)),
-    CallFault("dies half-way", 0.100, "a batch is half done as the process dies", 1, _is_in({"BatchWriteItem"})),
-    CallFault("throttled", 0.004, "the service asks to slow down, with one of its own error codes", 14),
-    CallFault("server error", 0.002, "the service fails, and nothing was done", 4),
-    CallFault("done, but server error", 0.002, "the service fails, though it was done"),
-    CallFault("unreachable", 0.002, "no connection", 4),
-    CallFault("answer lost", 0.004, "the request is done, and no answer comes", 4),
-    CallFault("slow", 0.003, "an answer takes up to 15 minutes: longer than a claim, or a function"),
-    CallFault("overtaken", 0.050, "a write arrives late, behind those of others", 1, _is_in(WRITES)),
-    CallFault("mails throttled", 0.040, "the mail provider takes no more for now", 6, _is_in({"SendEmail"})),
-    CallFault("conflict", 0.010, "another transaction has the item", 30, _is_in(WRITES)),
-    CallFault("unprocessed", 0.030, "some of a batch is left", 8, _is_in(BATCHES)),
-    CallFault("late replica", 0.120, "a read shows the table as it was a while ago", 1, lambda c: c.allows_stale_read),
-    CallFault("entries refused", 0.060, "the bus refuses some entries", 20, _is_in({"PutEvents"})),
+    CallFault("dies after", 0.010, "the process dies after the service has executed the request", 1, _is_in(EFFECTS)),
+    CallFault("dies half-way", 0.100, "the process dies in the middle of a batch", 1, _is_in({"BatchWriteItem"})),
+    CallFault("throttled", 0.004, "the service rejects a request with one of its throttling errors", 14),
+    CallFault("server error", 0.002, "the service answers 5xx and has not executed the request", 4),
+    CallFault("done, but server error", 0.002, "the service answers 5xx, but has executed the request"),
+    CallFault("unreachable", 0.002, "the client cannot connect to the service", 4),
+    CallFault("answer lost", 0.004, "the service executes the request, but its answer is lost", 4),
+    CallFault("slow", 0.003, "an answer takes up to 15 minutes: longer than a claim lasts or a function may run"),
+    CallFault("overtaken", 0.050, "later writes of other processes overtake a write", 1, _is_in(WRITES)),
+    CallFault("mails throttled", 0.040, "SES throttles a mail because of its sending rate", 6, _is_in({"SendEmail"})),
+    CallFault("conflict", 0.010, "DynamoDB rejects a write: a transaction has the item", 30, _is_in(WRITES)),
+    CallFault("unprocessed", 0.030, "DynamoDB returns some items of a batch as unprocessed", 8, _is_in(BATCHES)),
+    CallFault("late replica", 0.120, "a read returns an old version of the table", 1, lambda c: c.allows_stale_read),
+    CallFault("entries refused", 0.060, "EventBridge rejects some entries of a request", 20, _is_in({"PutEvents"})),
     CallFault(
-        "token forgotten", 0.020, "a transaction is done, and is sent again after DynamoDB has forgotten its token", 1,
+        "token forgotten", 0.020, "a transaction is sent again after DynamoDB has forgotten its ClientRequestToken", 1,
         lambda call: call.operation == "TransactWriteItems" and call.function == "operator",
     ),
     CallFault(
-        "write under way", 0.050, "another conditional write of the object is under way", 4, _is_in({"PutObject"})
+        "write under way", 0.050, "S3 rejects a write while another conditional write of the object is in progress", 4,
+        _is_in({"PutObject"}),
     ),
     CallFault(
-        "late index", 0.120, "an index shows some items as they are, and others as they were a while ago", 1,
+        "late index", 0.120, "a query of an index returns some current items and some old ones", 1,
         lambda call: call.allows_stale_read and call.operation == "Query" and not call.about.endswith("/*"),
     ),
-    CallFault("lands late", 0.006, "a client gives up, and its write is done up to 5 minutes later", 4, _is_in(LATE)),
-    CallFault("dies, lands late", 0.006, "a process dies, its write is done up to 5 minutes later", 1, _is_in(LATE)),
+    CallFault("lands late", 0.006, "a client gives up, and its write is executed minutes later", 4, _is_in(LATE)),
+    CallFault("dies, lands late", 0.006, "a process dies, and its write is executed minutes later", 1, _is_in(LATE)),
     CallFault(
-        "deletes late", 0.080, "a client gives up, and its deletions are done up to 5 minutes later", 2,
+        "deletes late", 0.080, "a client gives up, and the service executes its deletions up to 5 minutes later", 2,
         _is_in({"BatchWriteItem", "DeleteItem"}),
     ),
 )  # fmt: skip
@@ -107,44 +108,44 @@ class OtherFault:
 
 
 OTHER_FAULTS = (
-    OtherFault("delivered twice", 0.020, "a batch comes again, though it was answered"),
-    OtherFault("result lost", 0.005, "Lambda takes what a reader did for failed, for up to 20 seconds"),
-    OtherFault("not invoked", 0.010, "Lambda has no room for a function, for up to 20 seconds"),
-    OtherFault("dies at once", 0.005, "the function's process dies as it starts"),
-    OtherFault("cold start", 0.012, "a new process, which remembers nothing"),
-    OtherFault("message twice", 0.030, "a queue hands out a message that somebody has in hand"),
-    OtherFault("event twice", 0.020, "a rule sends an event twice"),
-    OtherFault("event late", 0.040, "an event comes minutes later, behind later ones"),
-    OtherFault("kept by nobody", 0.050, "what a mapping gives up is not taken by the failure store"),
-    OtherFault("clock skew", 0.200, "a function's clocks are up to two seconds wrong"),
-    OtherFault("shard split", 0.400, "a shard is closed, and two go on in its place"),
-    OtherFault("mapping replaced", 0.350, "a stream's mapping is made anew, from its checkpoint"),
-    OtherFault("mapping begun anew", 0.100, "a stream's mapping is made anew, from the oldest record there is"),
-    OtherFault("reader fails", 0.100, "a stream's reader fails for 25 or 48 hours, whatever it is called for"),
-    OtherFault("mapping off", 0.080, "a stream's mapping is off for longer than the stream remembers"),
-    OtherFault("worker fails", 0.080, "a queue's worker fails for 25 or 48 hours"),
-    OtherFault("unreadable item", 0.250, "an order is written that no version of this code can read"),
-    OtherFault("item from the future", 0.250, "an order is written by a newer version of this code"),
-    OtherFault("unreadable message", 0.200, "a queue has a message that is no event"),
-    OtherFault("event from the future", 0.200, "an event of a newer version of this code is published"),
-    OtherFault("schedule twice", 0.100, "the schedule fires twice"),
-    OtherFault("webhook twice", 0.200, "the provider tells something twice"),
-    OtherFault("webhook late", 0.150, "the provider tells something up to three days late"),
-    OtherFault("refund refused", 0.100, "the provider will never give this money back"),
-    OtherFault("refund pending", 0.250, "the provider gives money back up to 30 hours later, and tells then"),
-    OtherFault("refund fails", 0.100, "money that the provider gave back comes back to it"),
-    OtherFault("disputed", 0.120, "a customer's bank asks a payment back, and wins or loses days later"),
-    OtherFault("refunded outside", 0.120, "a person gives money back in the provider's dashboard"),
-    OtherFault("warehouse stumbles", 0.100, "the warehouse takes a request, and forgets it"),
-    OtherFault("operator cut off", 0.300, "an operator's tool is killed half-way, and run again later"),
-    OtherFault("address refused", 0.060, "the mail provider refuses an address for up to two days"),
-    OtherFault("address suppressed", 0.060, "the mail provider accepts the mails to an address, and sends none"),
-    OtherFault("mails paused", 0.080, "the mail provider refuses all mails for 3 or 16 hours"),
-    OtherFault("mail quota", 0.080, "the mail provider takes only a few mails a day, for 6 or 26 hours"),
-    OtherFault("rule fails", 0.040, "a rule of the bus delivers nothing for two or four days"),
-    OtherFault("deadly record", 0.060, "a record or message kills its function's process, for 25 or 48 hours"),
-    OtherFault("secret rotated", 0.100, "a secret changes, and its new value is used while caches have the old one"),
-    OtherFault("restored at once", 0.200, "an order is restored as soon as the archive allows it"),
+    OtherFault("delivered twice", 0.020, "Lambda delivers a batch again although the function succeeded"),
+    OtherFault("result lost", 0.005, "for up to 20 seconds, Lambda treats a reader's successes as failures"),
+    OtherFault("not invoked", 0.010, "for up to 20 seconds, Lambda throttles all invocations of a function"),
+    OtherFault("dies at once", 0.005, "the function's process dies at the start of an invocation"),
+    OtherFault("cold start", 0.012, "Lambda starts a new process for the function, without cached data"),
+    OtherFault("message twice", 0.030, "a queue delivers a message again while a consumer still processes it"),
+    OtherFault("event twice", 0.020, "a rule of the event bus sends an event twice"),
+    OtherFault("event late", 0.040, "an event arrives minutes late, after newer events"),
+    OtherFault("kept by nobody", 0.050, "the failure store rejects a batch that a mapping no longer retries"),
+    OtherFault("clock skew", 0.200, "a function's clock is up to two seconds wrong"),
+    OtherFault("shard split", 0.400, "a shard of the stream is split into two child shards"),
+    OtherFault("mapping replaced", 0.350, "a stream's mapping is created again and continues at its checkpoint"),
+    OtherFault("mapping begun anew", 0.100, "a stream's mapping is created again and starts at the oldest record"),
+    OtherFault("reader fails", 0.100, "every invocation of a stream reader fails, for 25 or 48 hours"),
+    OtherFault("mapping off", 0.080, "a stream's mapping is disabled for longer than the stream keeps records"),
+    OtherFault("worker fails", 0.080, "every invocation of a queue's worker fails, for 25 or 48 hours"),
+    OtherFault("unreadable item", 0.250, "the table contains an order that no version of the code can read"),
+    OtherFault("item from the future", 0.250, "the table contains an order that a newer version of the code wrote"),
+    OtherFault("unreadable message", 0.200, "a queue contains a message that is not an event"),
+    OtherFault("event from the future", 0.200, "a newer version of the code publishes an event"),
+    OtherFault("schedule twice", 0.100, "a schedule invokes its function twice"),
+    OtherFault("webhook twice", 0.200, "the payment provider sends a webhook twice"),
+    OtherFault("webhook late", 0.150, "the payment provider sends a webhook up to three days late"),
+    OtherFault("refund refused", 0.100, "the payment provider rejects a refund permanently"),
+    OtherFault("refund pending", 0.250, "the payment provider pays a refund, and reports it, up to 30 hours later"),
+    OtherFault("refund fails", 0.100, "a refund that the payment provider has paid fails later"),
+    OtherFault("disputed", 0.120, "a customer's bank disputes a payment, and wins or loses days later"),
+    OtherFault("refunded outside", 0.120, "a person makes a refund in the payment provider's dashboard"),
+    OtherFault("warehouse stumbles", 0.100, "the warehouse accepts a request and loses it"),
+    OtherFault("operator cut off", 0.300, "an operator's command is killed while it runs, and started again later"),
+    OtherFault("address refused", 0.060, "SES rejects all mails to an address, for up to two days"),
+    OtherFault("address suppressed", 0.060, "SES accepts the mails to a suppressed address, but sends none"),
+    OtherFault("mails paused", 0.080, "SES rejects all mails, for 3 or 16 hours"),
+    OtherFault("mail quota", 0.080, "SES accepts only a few mails a day, for 6 or 26 hours"),
+    OtherFault("rule fails", 0.040, "a rule of the event bus delivers no events, for two or four days"),
+    OtherFault("deadly record", 0.060, "for 25 or 48 hours, a record or message kills each process that gets it"),
+    OtherFault("secret rotated", 0.100, "a secret changes while caches still contain its old value"),
+    OtherFault("restored at once", 0.200, "an operator restores an order from the archive as soon as possible"),
 )
 
 KINDS: dict[str, str] = {fault.kind: fault.description for fault in (*CALL_FAULTS, *OTHER_FAULTS)}
@@ -194,7 +195,7 @@ class Strike:
 class FaultInjector:
     """Decides at random which faults happen in a simulation run, and records them in `strikes`.
 
-    `only`: the names of the faults that may happen. None: all faults may happen. `is_off`: no fault happens for now.
+    `only`: the names of the faults that may happen, or None for all. `is_off`: whether all faults are switched off.
     `fierce`: faults happen more often. Each run chooses its own probability for each kind of fault, sometimes 0, so
     that the runs differ more from each other.
     """

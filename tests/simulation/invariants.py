@@ -89,28 +89,28 @@ def customers_add_up(world: Simulation, ledger: Ledger) -> Iterator[str]:
         for kind in ("Customer", "EmailClaim")
     )
     ledger.count_premise(len(had))
-    yield from (f"{customer_id} has an address and no claim on it" for customer_id, _ in sorted(had - claimed))
-    yield from (f"{customer_id} claims an address and has it not" for customer_id, _ in sorted(claimed - had))
+    yield from (f"{customer_id} has an address without a claim" for customer_id, _ in sorted(had - claimed))
+    yield from (f"{customer_id} claims an address without having it" for customer_id, _ in sorted(claimed - had))
     for image in world.table.items():
         if "GSI1PK" not in image or not image["GSI1PK"]["S"].startswith("COMPANY#"):
             continue
         company, kind = image["GSI1PK"]["S"].removeprefix("COMPANY#"), image["type"]["S"]
         if company not in COMPANIES or kind not in ("Company", "Customer") or image["company_id"]["S"] != company:
-            yield f"{image['PK']['S']}, a {kind}, is found in {company}"
+            yield f"the index lists {image['PK']['S']}, a {kind}, under company {company}"
 
 
 def categories_hang_together(world: Simulation, ledger: Ledger) -> Iterator[str]:
     """Check that each created category exists, and that its parent category exists too."""
     there = {(image["catalog"]["S"], image["path"]["S"]): image for image in world.table.of_type("Category")}
     missing = world.traffic.known.categories - {path for _, path in there}
-    yield from (f"category {path} was made and is not there" for path in sorted(missing))
+    yield from (f"category {path} was created and does not exist" for path in sorted(missing))
     ledger.count_premise(len(world.traffic.known.categories))
     for (catalog, path), image in there.items():
         parent = path[: path.rstrip("/").rfind("/") + 1]
         if parent != "/" and (catalog, parent) not in there:
-            yield f"category {path} is in one that is not there"
+            yield f"the parent of category {path} does not exist"
         if image["GSI1PK"]["S"] != f"PARENT#{catalog}#{parent}":
-            yield f"category {path} is found in {image['GSI1PK']['S']}"
+            yield f"category {path} has the index key {image['GSI1PK']['S']}"
 
 
 def open_orders_bear_their_customers_name(world: Simulation, ledger: Ledger) -> Iterator[str]:
@@ -132,12 +132,12 @@ def open_orders_bear_their_customers_name(world: Simulation, ledger: Ledger) -> 
         had, bears = names.get(owned.order.customer_id, []), owned.order.customer_name
         if owned.order.status in OPEN_STATUSES:
             if had and bears != had[-1][1]:
-                yield f"order {owned.id} is {owned.status} and bears {bears}, and its customer {had[-1][1]}"
+                yield f"order {owned.id} is {owned.status} and has the name {bears} instead of {had[-1][1]}"
             continue
         states = world.table.history[f"ORDER#{owned.id}", "ORDER"]
         closed_at = next(at for at, image in states if image is not None and image["status"]["S"] not in OPEN_STATUSES)
         if bears not in {name for at, name in had if at <= closed_at} and bears is not None:
-            yield f"order {owned.id} was closed and bears {bears}, which its customer took later"
+            yield f"closed order {owned.id} has the name {bears}, which its customer did not have then"
 
 
 # orders and money -----------------------------------------------------------------------------------------------------
@@ -148,19 +148,19 @@ def no_order_is_lost(world: Simulation, ledger: Ledger) -> Iterator[str]:
     """
     for key, ids in world.traffic.known.by_key.items():
         if len(ids) > 1:
-            yield f"{key} made {len(ids)} orders"
+            yield f"the idempotency key {key} created {len(ids)} orders"
     for id, told in world.traffic.known.orders.items():
         ledger.count_premise()
         owned = ledger.orders.get(id)
         if owned is None:
-            yield f"order {id} was accepted and is gone"
+            yield f"order {id} was accepted and is missing"
         elif owned.order is None:
-            yield f"order {id} is archived, and its object does not hold it"
+            yield f"order {id} is archived, but its archive object does not contain it"
         else:
             wanted = {line["product_id"]: line["quantity"] for line in told["body"]["lines"]}
             found = {product: line.quantity for product, line in owned.order.lines.items()}
             if (owned.order.customer_id, owned.order.total, found) != (told["customer_id"], told["total"], wanted):
-                yield f"order {id} is another than the one accepted"
+                yield f"order {id} differs from the accepted order"
 
 
 def stock_adds_up(world: Simulation, ledger: Ledger) -> Iterator[str]:
@@ -182,9 +182,9 @@ def stock_adds_up(world: Simulation, ledger: Ledger) -> Iterator[str]:
         received = sum(int(part["received"]["N"]) for part in parts)
         ledger.count_premise(taken[product])
         if received - available != taken[product]:
-            yield f"{product}: {received} came in, {available} are left, but orders hold {taken[product]}"
+            yield f"{product}: {received} received, {available} available, but orders took {taken[product]}"
         if not told.received[product] <= received <= told.received[product] + told.maybe_received[product]:
-            yield f"{product}: {told.received[product]} were received, and {received} are in the books"
+            yield f"{product}: {told.received[product]} were sent to the stock, but it shows {received} received"
 
 
 def imports_add_up(world: Simulation, ledger: Ledger) -> Iterator[str]:
@@ -209,12 +209,12 @@ def imports_add_up(world: Simulation, ledger: Ledger) -> Iterator[str]:
     ledger.count_premise(len(told.imports))
     for import_id, (right, wrong, since) in told.imports.items():
         if now < since + IMPORT_DAYS * DAY and reports.get(import_id) != (right, wrong):
-            yield f"import {import_id} has {right} right and {wrong} wrong lines, and reports {reports.get(import_id)}"
+            yield f"import {import_id} has {right} valid, {wrong} invalid lines, but reports {reports.get(import_id)}"
     for product in IMPORTED:
         stock = [p for p in world.table.of_type("Stock") if p["product_id"]["S"] == product]
         received = sum(int(part["received"]["N"]) for part in stock)
         if not told.received[product] <= received <= told.received[product] + told.maybe_received[product]:
-            yield f"{product}: {told.received[product]} came with files, and {received} are in the books"
+            yield f"{product}: imports added {told.received[product]}, but the stock shows {received} received"
 
 
 def invoices_have_no_gaps(world: Simulation, ledger: Ledger) -> Iterator[str]:
@@ -231,20 +231,20 @@ def invoices_have_no_gaps(world: Simulation, ledger: Ledger) -> Iterator[str]:
             continue
         least, most = (1, 1) if owned.status in SOLD_STATUSES else (0, int(owned.status == "CANCELLED"))
         if not least <= len(invoices) <= most:
-            yield f"order {owned.id} is {owned.status} and has invoices over {[i.total for i in invoices]}"
+            yield f"order {owned.id} is {owned.status} and has invoices of {[i.total for i in invoices]}"
         amounts = {payment.payment_id: payment.amount for payment in owned.items_of_type("Payment")}
         for invoice in invoices:
             ledger.count_premise()
             paid = {one.payment_id: one.amount for one in invoice.payments}
             if invoice.total != owned.order.total or sum(paid.values()) != invoice.total:
-                yield f"invoice {invoice.invoice_id} is over {invoice.total}, paid with {paid}, of {owned.order.total}"
+                yield f"{invoice.invoice_id}: {invoice.total}, paid {paid}, but the order costs {owned.order.total}"
             if any(amount > amounts.get(id, 0) for id, amount in paid.items()):
-                yield f"invoice {invoice.invoice_id} shows other payments than its order's"
+                yield f"invoice {invoice.invoice_id} shows payments that its order does not have"
     last = {one["series"]["S"]: int(one["last"]["N"]) for one in world.table.of_type("InvoiceSeries")}
     for series in sorted({*last, *(number.rpartition("-")[0] for number in numbers)}):
         own = sorted(number for number in numbers if number.rpartition("-")[0] == series)
         if own != [f"{series}-{n:08}" for n in range(1, last.get(series, 0) + 1)]:
-            yield f"the series {series} is at {last.get(series, 0)}, its invoices are {own}"
+            yield f"the last number of series {series} is {last.get(series, 0)}, but its invoices are {own}"
 
 
 def parcels_hold_what_was_ordered(world: Simulation, ledger: Ledger) -> Iterator[str]:
@@ -262,7 +262,7 @@ def parcels_hold_what_was_ordered(world: Simulation, ledger: Ledger) -> Iterator
         asked = _pieces(shipments, "REQUESTED", "DISPATCHED", "DELIVERED")
         ordered = Counter({id: line.quantity_to_ship for id, line in lines.items()})
         if asked != (ordered if owned.status in SOLD_STATUSES else Counter()):
-            yield f"order {owned.id} is {owned.status}, its shipments hold {dict(asked)} of {dict(ordered)}"
+            yield f"order {owned.id} is {owned.status}: shipments contain {dict(asked)} of {dict(ordered)}"
         returned: Counter[str] = Counter()
         for one in owned.items_of_type("Return"):
             returned.update(one.quantities)
@@ -272,7 +272,7 @@ def parcels_hold_what_was_ordered(world: Simulation, ledger: Ledger) -> Iterator
             ("returned", returned),
         ):
             if (found := Counter({id: getattr(line, name) for id, line in lines.items()})) != counted:
-                yield f"order {owned.id}: {dict(counted)} {name}, its lines say {dict(found)}"
+                yield f"order {owned.id}: {dict(counted)} were {name}, but its lines show {dict(found)}"
 
 
 def parcels_are_sent_once(world: Simulation, ledger: Ledger) -> Iterator[str]:
@@ -292,7 +292,7 @@ def parcels_are_sent_once(world: Simulation, ledger: Ledger) -> Iterator[str]:
             if one.status != "CANCELLED" and packed != 1:
                 yield f"the warehouse packed {one.shipment_id} {packed} times"
             if (one.status in ("DISPATCHED", "DELIVERED")) != (one.shipment_id in left):
-                yield f"{one.shipment_id} of order {owned.id} is {one.status}, which the warehouse does not know"
+                yield f"shipment {one.shipment_id} is {one.status}, but the warehouse says otherwise"
     yield from world.warehouse.rejected_reports
 
 
@@ -325,11 +325,11 @@ def snapshots_are_what_their_primaries_say(world: Simulation, ledger: Ledger) ->
         found = ROWS_BY_TYPE[image["type"]["S"]].decode(image)
         ledger.count_premise()
         if copy is None:
-            yield f"{place} is a copy of nothing"
+            yield f"{place} is a copy without a source"
         elif copies.copies_differ(copy, found):
-            yield f"{place} is {found}, and should be {copy}"
+            yield f"{place} is {found} instead of {copy}"
     now = world.tasks.clock().timestamp()
-    yield from (f"{place} is missing" for place, copy in expected.items() if getattr(copy, "ttl", inf) > now)
+    yield from (f"the copy {place} is missing" for place, copy in expected.items() if getattr(copy, "ttl", inf) > now)
 
 
 def timelines_have_no_gaps(world: Simulation, ledger: Ledger) -> Iterator[str]:
@@ -345,7 +345,7 @@ def timelines_have_no_gaps(world: Simulation, ledger: Ledger) -> Iterator[str]:
         ledger.count_premise(len(events))
         found = [(event.version, event.at, event.event, event.status) for event in events]
         if found != sorted(happened[id]):
-            yield f"order {id} has been through {sorted(happened[id])}, its timeline says {found}"
+            yield f"the timeline of order {id} is {found} instead of {sorted(happened[id])}"
 
 
 def _timeline_of(owned: Any) -> list[OrderEvent]:
@@ -371,14 +371,14 @@ def activity_is_kept(world: Simulation, ledger: Ledger) -> Iterator[str]:
             continue
         ledger.count_premise()
         if there[change.id] > 1:
-            yield f"{change.name} of order {change.item.order_id} is {there[change.id]} entries of activity"
+            yield f"{change.name} of order {change.item.order_id} has {there[change.id]} activity entries"
         was_lost = one.at <= world.readers["copies_reader"].lost_up_to
         is_over = one.at + ACTIVITY_DAYS * DAY < world.tasks.now
         if not there[change.id] and change.id not in ended:
             if was_lost and is_over:
                 ledger.found_exception("the record was lost and the entry's TTL is past")
             else:
-                yield f"{change.name} of order {change.item.order_id} is in no activity"
+                yield f"{change.name} of order {change.item.order_id} has no activity entry"
 
 
 def totals_add_up(world: Simulation, ledger: Ledger) -> Iterator[str]:
@@ -412,17 +412,17 @@ def totals_add_up(world: Simulation, ledger: Ledger) -> Iterator[str]:
     ledger.count_premise(len(wanted))
     for source, its_own in wanted.items():
         if source not in marks or marks[source].amounts != its_own:
-            yield f"{source} is counted with {marks.get(source)}, and should be with {its_own}"
+            yield f"{source} contributes {marks.get(source)} instead of {its_own}"
     for mark in marks.values():
         if ":" in mark.source and mark.source not in wanted:
-            yield f"{mark.source} is no more, and is counted with {mark.amounts}"
+            yield f"{mark.source} must not count, but contributes {mark.amounts}"
     sums: dict[str, Counter[str]] = defaultdict(Counter)
     for mark in marks.values():
         for place, amounts in mark.amounts.items():
             sums[place].update(amounts)
     for place, total, is_final in _totals(world, now):
         if not is_final and total != sums[place]:
-            yield f"{place} is {total}, and what counts adds up to {sums[place]}"
+            yield f"the total {place} is {total}, but its contributions sum up to {sums[place]}"
     yield from _changed_after_final(world)
 
 
@@ -431,7 +431,7 @@ def _changed_after_final(world: Simulation) -> Iterator[str]:
         if sort.startswith("SEASON#"):
             final = totals.season_final_at(Instant(f"{sort.removeprefix('SEASON#')}-01T00:00:00.000Z")).timestamp()
             if versions[-1][0] > final + MAX_DELAY_DAYS * DAY:
-                yield f"{partition} / {sort} was final, and has changed since"
+                yield f"the total {partition} / {sort} changed after it was final"
 
 
 MAX_DELAY_DAYS = FAILURE_DAYS + 2 * DLQ_DAYS
@@ -478,7 +478,7 @@ def every_change_is_told(world: Simulation, ledger: Ledger) -> Iterator[str]:
     - The sequence is not checked for events that an operator's tool published, or for stream records that an event
       source mapping discarded after its last retry.
     """
-    published: dict[str, int] = {}  # an event that stands for several items is found by their keys
+    published: dict[str, int] = {}  # by change id, or by item key if one event is about several items
     for number, event in enumerate(world.bus.published):
         for image in event["detail"].get("images", ()):
             published.setdefault(f"{image['PK']['S']} {image['SK']['S']}", number)
@@ -553,9 +553,9 @@ def mails_are_sent_once(world: Simulation, ledger: Ledger) -> Iterator[str]:
         if customer is None:
             continue
         if any(mail.to not in _addresses_of(world, customer, mail) for mail in sent):
-            yield f"a mail on {change.name} to {customer} went to {[mail.to for mail in sent]}"
+            yield f"mails about {change.name} of {customer} went to {[mail.to for mail in sent]}"
         if len({mail.subject for mail in sent}) > 1:
-            yield f"mails on one {change.name} differ"
+            yield f"mails about the same {change.name} differ"
         about = f"{change.name} of order {change.item.order_id}"
         yield from _repeated_mails(ledger, about, sent, MAIL_CLAIM_SECONDS - MAIL_SENDER_TIMEOUT_SECONDS)
         excused = (
@@ -568,9 +568,9 @@ def mails_are_sent_once(world: Simulation, ledger: Ledger) -> Iterator[str]:
         if not sent and excused:
             ledger.found_exception("no mail was due")
         elif not sent:
-            yield f"no mail on {change.name} of order {change.item.order_id}"
+            yield f"no mail was sent about {change.name} of order {change.item.order_id}"
     yield from (
-        f"a mail on {effect}, which never happened"
+        f"a mail was sent about change {effect}, which never happened"
         for effect in mails
         if not _is_operators_guess(world, ledger, effect)
     )
@@ -581,15 +581,15 @@ def no_mail_is_parked_that_can_be_sent(world: Simulation, ledger: Ledger) -> Ite
     for document in ledger.parked_documents("order_notification"):
         reason = document["reason"].removeprefix("Permanent: ")
         if reason.startswith("SES has refused"):
-            yield f"a mail was parked, but no refusal lasts for three days: {reason}"
+            yield f"a mail was parked because of a temporary refusal: {reason}"
         elif reason.endswith(("Exception", "Rejected")):  # an error code of SES
             ledger.count_premise()
             effect = json.loads(document["record"]["body"])["detail"]["id"]
             if effect not in world.ses.refused:
-                yield f"the mail on {effect} was parked for {reason}, although SES did not refuse its address"
+                yield f"the mail about {effect} was parked ({reason}), but SES did not refuse its address"
     for document in ledger.parked_documents("product_alert"):
         if "SES has refused" in document["reason"]:
-            yield f"a page of followers was parked, but no refusal lasts for three days: {document['reason']}"
+            yield f"a page of followers was parked because of a temporary refusal: {document['reason']}"
 
 
 def _mails(world: Simulation) -> dict[str, list[SentMail]]:
@@ -655,11 +655,11 @@ def _was_archived_soon(world: Simulation, one: RecordedChange) -> bool:
 
 
 MAX_CLOCK_DIFFERENCE_SECONDS = 4.0
-"""The clocks of two functions may differ by this: a fault shifts each of them by up to two seconds."""
+"""The maximum difference of two functions' clocks: a fault shifts each of them by up to two seconds."""
 
 
 def _repeated_mails(ledger: Ledger, about: str, sent: Sequence[SentMail], least_seconds: float) -> Iterator[str]:
-    """Yield a sentence for each mail that was sent again without a reason. `sent`: all mails about the same thing.
+    """Yield a sentence for each mail that was sent again without a fault. `sent`: all mails about the same thing.
 
     The Lambda that sent the first mail must have died, or must have had a fault while it sent the mail or marked it as
     sent. The second mail must not come before the end of the first sender's claim (the item that says that a Lambda is
@@ -673,7 +673,7 @@ def _repeated_mails(ledger: Ledger, about: str, sent: Sequence[SentMail], least_
         gone_wrong = any(text.startswith("dies") or mail.effect in text for text in mail.sender.struck)
         too_soon = again.at - mail.at < least_seconds - MAX_CLOCK_DIFFERENCE_SECONDS
         if not gone_wrong or (too_soon and not landed_late(mail)):
-            yield f"{len(sent)} mails on {about}, without a reason"
+            yield f"{len(sent)} mails were sent about {about}, without a fault that excuses them"
 
 
 # mails to followers ---------------------------------------------------------------------------------------------------
@@ -750,18 +750,18 @@ def followers_told_once(world: Simulation, ledger: Ledger) -> Iterator[str]:
         what = f"{one.event} of {one.product_id}"
         ledger.count_premise()
         if one.status == "SENDING" and latest[one.product_id, one.event] is told:
-            yield f"{what} was never told to the end"
+            yield f"the campaign about {what} never finished"
         last = before.get((one.product_id, one.event))
         if last and last.image.status != "DROPPED" and told.started_at < last.image.cooldown_until - MINUTE:
-            yield f"{what} was told twice within a day"
+            yield f"two campaigns about {what} started within a day"
         before[one.product_id, one.event] = told
         for customer_id, effect in told.effects.items():
             sent = mails.get(effect, [])
             follows = world.table.history.get((f"CUSTOMER#{customer_id}", f"FOLLOWS#{one.product_id}"), [])
             if any(mail.to not in _addresses_of(world, customer_id, mail) for mail in sent):
-                yield f"{what} was told to {customer_id} at {[mail.to for mail in sent]}"
+                yield f"mails about {what} to {customer_id} went to {[mail.to for mail in sent]}"
             if sent and not any(image and image["created_at"]["S"] <= one.began_at for _, image in follows):
-                yield f"{what} was told to {customer_id}, who did not follow it"
+                yield f"a mail about {what} went to {customer_id}, who did not follow the product"
             yield from _repeated_mails(
                 ledger, f"{what} to {customer_id}", sent, PRODUCT_ALERT_CLAIM_SECONDS - PRODUCT_ALERTS_TIMEOUT_SECONDS
             )
@@ -771,7 +771,7 @@ def followers_told_once(world: Simulation, ledger: Ledger) -> Iterator[str]:
             if one.status == "SENT" and due and not sent and not excused and effect in world.ses.refused:
                 ledger.found_exception("the mail provider refused the address")
             elif one.status == "SENT" and due and not sent and not excused:
-                yield f"{what} was not told to {customer_id}"
+                yield f"no mail about {what} was sent to {customer_id}"
     yield from _missed_campaigns(world, ledger, campaigns)
     yield from _needless_campaigns(world, ledger, campaigns)
 
@@ -802,7 +802,7 @@ def _missed_campaigns(world: Simulation, ledger: Ledger, campaigns: list[Campaig
             and _was_present(versions, one.at - INDEX_IS_LATE_SECONDS, world.tasks.now)
         ]
         if was_so and followers:
-            yield f"{change.name} of {product_id} was told to nobody"
+            yield f"no campaign was started for {change.name} of {product_id}"
 
 
 def _needless_campaigns(world: Simulation, ledger: Ledger, campaigns: list[CampaignHistory]) -> Iterator[str]:
@@ -813,11 +813,11 @@ def _needless_campaigns(world: Simulation, ledger: Ledger, campaigns: list[Campa
             ledger.count_premise()
             again = [at for at in since if at <= starts[one.change.id] + MAX_CLOCK_DIFFERENCE_SECONDS][1:]
             if before > 0 and not again:
-                yield f"{one.change.item.product_id} was told to be back, but there were {before}"
+                yield f"a campaign started for {one.change.item.product_id}, which still had {before} pieces"
 
 
 def _stock_around(world: Simulation, change: Change) -> tuple[int, Mapping[float, int]]:
-    """Return how many pieces of a product all its stock parts had before a change of one of them, and from then on.
+    """Return the pieces of a product, in all stock parts, before a change of one part, and after it.
 
     Stock parts are the items that share a product's stock. The second value has the pieces after each change of a part,
     by its time in epoch seconds. The first of these changes is the given one.
@@ -866,22 +866,22 @@ def the_archive_holds_what_ended(world: Simulation, ledger: Ledger) -> Iterator[
         }
         yield from _missing_from_archive(id, ours, ledger.orders.get(id))
     yield from (
-        f"order {id} was restored, and never came back" for id in world.operator.restored_orders if not back[id]
+        f"order {id} was restored, but is not in the table" for id in world.operator.restored_orders if not back[id]
     )
     for owned in ledger.orders.values():
         ledger.count_premise(int(owned.is_archived))
         if owned.is_archived and (not 1 <= objects[owned.id] <= 1 + back[owned.id] or not owned.archived_images):
             items = len(owned.archived_images)
-            yield f"order {owned.id} is archived in {objects[owned.id]} objects, with {items} items"
+            yield f"order {owned.id} is archived in {objects[owned.id]} S3 objects, with {items} items"
         types = Counter(image["type"]["S"] for image in owned.table_images if image["type"]["S"] not in _SNAPSHOTS)
         if owned.is_archived and types.keys() - {"ArchivedOrder", "KeptEvent", "Invoice", "Payment", "Refund"}:
-            yield f"order {owned.id} is archived, and {dict(types)} are still in the table"
+            yield f"order {owned.id} is archived, but {dict(types)} are still in the table"
     yield from (
-        f"{id} has {len(images)} items and no order"
+        f"{len(images)} items belong to order {id}, which does not exist"
         for id, images in ledger.orphans.items()
         if not _is_unmatched_money(images)
     )
-    yield from (f"{name} was overwritten" for name in world.s3.overwritten)
+    yield from (f"the S3 object {name} was overwritten" for name in world.s3.overwritten)
 
 
 def _deleted_images(world: Simulation) -> Mapping[str, Mapping[str, Image]]:
@@ -915,7 +915,7 @@ def _missing_from_archive(id: str, images: Mapping[str, Image], owned: OrderAggr
         if is_back and place in held and _matches_restored(held[place], image):
             continue
         if held.get(place) != image:
-            yield f"{place} of order {id} was deleted, and is {'other' if place in held else 'not'} in the archive"
+            yield f"{place} of order {id} was deleted, and {'differs' if place in held else 'is not'} in the archive"
 
 
 def _count_restores(world: Simulation, order_id: str) -> int:
@@ -955,7 +955,7 @@ def activity_that_ended_is_archived(world: Simulation, ledger: Ledger) -> Iterat
         ledger.count_premise()
         old = record["dynamodb"]["OldImage"]
         if held.get(old["SK"]["S"]) != old and _created_at(record) > world.readers["event_publisher"].lost_up_to:
-            yield f"{old['SK']['S']} ended, and is not in the archive as it was"
+            yield f"activity {old['SK']['S']} expired, and is missing or different in the archive"
 
 
 def _expiry_records(world: Simulation, kind: str) -> Iterator[Mapping[str, Any]]:
@@ -974,12 +974,12 @@ def nothing_waits_for_ever(world: Simulation, ledger: Ledger) -> Iterator[str]:
     ledger.count_premise(len(world.queues) + len(world.readers) + len(ledger.orders))
     for queue in world.queues.values():
         if queue.messages:
-            yield f"{len(queue.messages)} messages in {queue.settings.name}"
+            yield f"{len(queue.messages)} messages are left in {queue.settings.name}"
         if queue.expired:
-            yield f"{queue.settings.name} forgot {len(queue.expired)} messages"
+            yield f"{len(queue.expired)} messages expired in {queue.settings.name}"
     for reader in world.readers.values():
         if behind := reader.count_unhandled():
-            yield f"{reader.function} has {behind} records before it"
+            yield f"{reader.function} has {behind} unprocessed records"
     longest = _max_status_seconds(world.template.functions["order_deadlines"].environment)
     for owned in ledger.orders.values():
         since = world.tasks.now - world.table.history[f"ORDER#{owned.id}", "ORDER"][-1][0]
@@ -1038,7 +1038,7 @@ def reviews_are_by_buyers(world: Simulation, ledger: Ledger) -> Iterator[str]:
             owned = ledger.orders.get(review.order_id)
             line = owned.order.lines.get(review.product_id) if owned and owned.order else None
             if owned is None or owned.order.customer_id != review.customer_id or line is None or not line.delivered:
-                yield f"{review.customer_id} says something of {review.product_id} that they did not get"
+                yield f"{review.customer_id} reviewed {review.product_id} without receiving it"
 
 
 def who_was_forgotten_is_nowhere(world: Simulation, ledger: Ledger) -> Iterator[str]:
@@ -1054,7 +1054,7 @@ def who_was_forgotten_is_nowhere(world: Simulation, ledger: Ledger) -> Iterator[
             words = personal_words(customer_id)
             for place, text in _places(world, ledger):
                 if any(word in text for word in words):
-                    yield f"{customer_id} was erased, and is in {place}"
+                    yield f"customer {customer_id} was erased, but is still in {place}"
 
 
 def logs_name_nobody(world: Simulation, ledger: Ledger) -> Iterator[str]:
@@ -1064,7 +1064,7 @@ def logs_name_nobody(world: Simulation, ledger: Ledger) -> Iterator[str]:
     for customer in CUSTOMERS:
         for word in personal_words(customer.sub):
             if word in text:
-                yield f"a line names {customer.sub}: {next(line for line in world.log_lines if word in line)}"
+                yield f"a log line names {customer.sub}: {next(line for line in world.log_lines if word in line)}"
 
 
 def _places(world: Simulation, ledger: Ledger) -> Iterator[tuple[str, str]]:
@@ -1120,10 +1120,10 @@ def poison_is_parked(world: Simulation, ledger: Ledger) -> Iterator[str]:
             kept = [*ledger.parked_records(reader.function), *ledger.discarded_records(reader.function)]
             ledger.count_premise(int(met))
             if met and record["eventID"] not in [one.get("eventID") for one in kept]:
-                yield f"{reader.function} has not parked {record['eventID']}"
+                yield f"{reader.function} has not parked record {record['eventID']}"
     for function in world.readers:
         for event_id in sorted({record["eventID"] for record in ledger.parked_records(function)} - unreadable):
-            yield f"{function} has parked {event_id}, which it can process"
+            yield f"{function} has parked record {event_id}, which it can process"
     for function, body in world.poison.messages:
         if body not in [message.get("body") for message in ledger.parked_records(function)]:
             yield f"{function} has not parked a message it could not read"
@@ -1194,7 +1194,7 @@ class WriteChecks:
             )
         named = [int(image.get("customer_version", {"N": "0"})["N"]) for image in (old, new)]
         if kind == "Order" and named[1] < named[0]:
-            self.violations["version"].append(f"{place} went from its customer's version {named[0]} to {named[1]}")
+            self.violations["version"].append(f"{place} went from customer version {named[0]} to {named[1]}")
         before, after = old.get("status", {}).get("S"), new.get("status", {}).get("S")
         moves = self._moves.get(kind) if old["type"]["S"] == kind else None
         self.checked["state"] += moves is not None and before != after

@@ -41,11 +41,11 @@ def money_is_kept(world: Simulation, ledger: Ledger) -> Iterator[str]:
         if not kept and not intent.captured and owned and owned.is_archived:
             continue  # for an archived order, the shop stores a payment only if money was captured
         if [payment.amount for payment in kept] != [intent.amount]:
-            yield f"payment {intent.id} was told, and kept as {[payment.amount for payment in kept]}"
+            yield f"payment {intent.id} is stored with {[payment.amount for payment in kept]}"
         elif has_money and kept[0].status in ("FAILED", "AUTHORISED"):
-            yield f"payment {intent.id} is money that came, and is kept as {kept[0].status}"
+            yield f"payment {intent.id} was captured, but is stored as {kept[0].status}"
         elif _dispute_differs(world, intent, kept[0]):
-            yield f"the dispute of {intent.id} is {intent.dispute or 'none'}, and kept as {kept[0].disputes}"
+            yield f"the dispute of {intent.id} is {intent.dispute or 'none'}, but stored as {kept[0].disputes}"
     for owned in ledger.orders.values():
         if owned.order is not None:
             yield from (f"order {owned.id} ({owned.status}) {wrong}" for wrong in _order_violations(owned))
@@ -54,7 +54,7 @@ def money_is_kept(world: Simulation, ledger: Ledger) -> Iterator[str]:
 def _dispute_differs(world: Simulation, intent: SimulatedIntent, payment: Payment) -> bool:
     """Return whether the disputes of a payment have other statuses in the shop than at the provider.
 
-    Disputes that came while the order was archived are kept beside the order.
+    A dispute of an archived order is stored as a kept event.
     """
     there = {
         f"dp_{intent.id}_{number}": outcome.upper()
@@ -72,8 +72,8 @@ def _dispute_differs(world: Simulation, intent: SimulatedIntent, payment: Paymen
 def _order_violations(owned: OrderAggregate) -> Iterator[str]:
     """Yield one sentence for each amount of an order that does not add up.
 
-    The paid amount is the money of the payments that counts. Money that left a payment, or is promised, first takes
-    what does not count, and then what counts: this is the order's refunded amount, and what is more is over-refunded.
+    The paid amount is the counted part of the payments. Money that left a payment, or is promised, first reduces the
+    uncounted part, then the counted part. The latter is refunded, or over-refunded beyond the paid amount.
     """
     order, refunds = owned.order, owned.items_of_type("Refund")
     matched = [p for p in owned.items_of_type("Payment") if p.status in ("CAPTURED", "REFUNDED", "DISPUTED")]
@@ -86,25 +86,25 @@ def _order_violations(owned: OrderAggregate) -> Iterator[str]:
         promised = sum(refund.amount for refund in own if refund.status not in ("SUCCEEDED", "SETTLED"))
         taken += max(0, gone + min(promised, max(0, payment.amount - gone)) - payment.uncounted)
     if order.paid != (counted := sum(payment.amount - payment.uncounted for payment in matched)):
-        yield f"is paid with {order.paid}, and {counted} of its payments count"
+        yield f"has the paid amount {order.paid}, but its payments count {counted}"
     if order.refunded + order.over_refunded != taken:
-        yield f"gives back {order.refunded} and {order.over_refunded} beyond that, and {taken} left its payments"
+        yield f"refunds {order.refunded} and over-refunds {order.over_refunded}, but {taken} left its payments"
     is_owing = any(payment.is_disputed for payment in matched)
     if min(order.over_refunded, order.owed, order.paid - order.refunded - order.owed) < 0 or (
         order.owed and not is_owing
     ):
-        yield f"is paid with {order.paid}, gives back {order.refunded} and owes {order.owed}"
+        yield f"has an impossible sum: paid {order.paid}, refunded {order.refunded}, owed {order.owed}"
     if owned.status in SOLD_STATUSES and order.paid != order.total:
-        yield f"costs {order.total} and is paid with {order.paid}"
+        yield f"costs {order.total}, but {order.paid} are paid"
     dropped = sum(refund.amount for refund in refunds if refund.why == "CUT_SHORT")
     worth_dropped = discounted_value(order, {id: line.dropped for id, line in order.lines.items()})
     is_less = order.paid == order.refunded or order.withdrawn or any(payment.disputes for payment in matched)
     if dropped > worth_dropped or (dropped < worth_dropped and not is_less):
-        yield f"dropped goods that {worth_dropped} was paid for, and gives {dropped} back"
+        yield f"dropped goods worth {worth_dropped}, but refunds {dropped} for them"
     if owned.status in UNSOLD_STATUSES and order.paid > order.refunded + order.over_refunded:
-        yield f"keeps {order.paid - order.refunded}"
+        yield f"is not sold, but keeps {order.paid - order.refunded}"
     if not 0 <= order.paid <= order.total:
-        yield f"costs {order.total} and took {order.paid}"
+        yield f"costs {order.total}, but has the paid amount {order.paid}"
 
 
 def refunds_are_settled(world: Simulation, ledger: Ledger) -> Iterator[str]:
@@ -120,7 +120,7 @@ def refunds_are_settled(world: Simulation, ledger: Ledger) -> Iterator[str]:
     kept = {it["object_id"]["S"] for it in world.table.of_type("KeptEvent")}
     for one in world.provider.refunds:
         if one.status == "pending":
-            yield f"{one.id} is still pending at the provider"
+            yield f"refund {one.id} is still pending at the provider"
         elif one.status == "succeeded" and one.id not in kept:
             place = order_ids[one.payment_id], f"{one.payment_id}-{one.id}"
             if not one.is_outside:
@@ -134,8 +134,8 @@ def refunds_are_settled(world: Simulation, ledger: Ledger) -> Iterator[str]:
             if refund.status not in ("SUCCEEDED", "FAILED", "SETTLED"):
                 yield f"refund {refund.refund_id} of order {order_id} is {refund.status}"
             elif there != ([refund.amount] if done else []):
-                yield f"refund {refund.refund_id} of {refund.amount} is {refund.status}, the provider gave {there}"
-    yield from (f"the provider gave {amounts} back for {place}" for place, amounts in given.items())
+                yield f"refund {refund.refund_id} of {refund.amount} is {refund.status}, the provider paid {there}"
+    yield from (f"the provider paid {amounts} for {place}, an unknown refund" for place, amounts in given.items())
 
 
 def _wrongly_kept(world: Simulation, ledger: Ledger) -> Iterator[str]:
@@ -151,15 +151,15 @@ def _wrongly_kept(world: Simulation, ledger: Ledger) -> Iterator[str]:
         if (event["PK"]["S"], f"REFUND#{one.payment_id}-{one.id}") in world.table.history:
             ledger.found_exception("the success was reported after the failed refund was archived")
         else:
-            yield f"{one.id} is {one.status}, and kept as {status}"
+            yield f"refund {one.id} is {one.status} at the provider, but kept as {status}"
 
 
 def no_event_waits_for_a_payment_that_came(world: Simulation, ledger: Ledger) -> Iterator[str]:
-    """Check that no dispute or refund is kept as one of an unknown payment: the provider reports each payment."""
+    """Check that no dispute or refund still waits for its payment, because the provider reports each payment."""
     ledger.count_premise(sum(sort.startswith("KEPT#") for _, sort in world.table.history))
     for event in world.table.of_type("KeptEvent"):
         if event.get("unmatched", {}).get("BOOL"):
-            yield f"{event['object_id']['S']} waits for payment {event['payment_id']['S']}"
+            yield f"event {event['object_id']['S']} still waits for payment {event['payment_id']['S']}"
 
 
 def payments_give_back_what_they_brought(world: Simulation, ledger: Ledger) -> Iterator[str]:
@@ -174,10 +174,10 @@ def payments_give_back_what_they_brought(world: Simulation, ledger: Ledger) -> I
             ledger.count_premise(len(own))
             back = sum(refund.amount for refund in own if refund.status in ("SUCCEEDED", "SETTLED"))
             if payment.refunded != back:
-                yield f"payment {payment.payment_id} says {payment.refunded} were given back, its refunds are {back}"
+                yield f"payment {payment.payment_id} shows {payment.refunded} refunded, but its refunds are {back}"
             lost = sum(it.amount for it in (payment.disputes or {}).values() if it.status == "LOST")
             if (payment.status == "REFUNDED") != (0 < payment.amount <= back + lost):
-                yield f"payment {payment.payment_id} of {payment.amount}, {back} given back, is {payment.status}"
+                yield f"payment {payment.payment_id} of {payment.amount}, {back} refunded, is {payment.status}"
 
 
 def ledgers_add_up(world: Simulation, ledger: Ledger) -> Iterator[str]:
@@ -193,22 +193,22 @@ def ledgers_add_up(world: Simulation, ledger: Ledger) -> Iterator[str]:
         account = ROWS_BY_TYPE["Account"].decode(image)
         own = sorted(entries.pop(account.account_id, []), key=lambda entry: entry.version)
         if [entry.version for entry in own] != list(range(1, account.version + 1)):
-            yield f"account {account.account_id} of version {account.version} has {[e.version for e in own]}"
+            yield f"account {account.account_id}, version {account.version}, has entries {[e.version for e in own]}"
         if sum(entry.amount for entry in own) != account.balance or account.balance < 0:
-            yield f"account {account.account_id} holds {account.balance}, its entries {[e.amount for e in own]}"
-    yield from (f"account {id} is not there, and has entries" for id in entries)
+            yield f"account {account.account_id} has {account.balance}, its entries {[e.amount for e in own]}"
+    yield from (f"account {id} has entries, but does not exist" for id in entries)
     moved: Counter[str] = Counter()
     for entry in ledger.account_entries():
         ledger.count_premise()
         moved[entry.reason] += entry.amount
     told = world.traffic.known
     if not told.issued <= moved["ISSUED"] <= told.issued + told.maybe_issued:
-        yield f"{told.issued} were issued, the ledgers say {moved['ISSUED']}"
+        yield f"{told.issued} were issued, but the ledgers show {moved['ISSUED']}"
     if moved["TRANSFERRED"]:
-        yield f"transfers made {moved['TRANSFERRED']}"
+        yield f"the transfers between accounts sum up to {moved['TRANSFERRED']} instead of 0"
     paid = sum(p.amount for _, payments, _ in ledger.payments_and_refunds() for p in payments if p.method == "CREDIT")
     if moved["PAID"] != -paid:
-        yield f"{paid} were paid with credit, the ledgers say {moved['PAID']}"
+        yield f"{paid} were paid with credit, but the ledgers show {moved['PAID']}"
     back = sum(
         refund.amount
         for _, _, refunds in ledger.payments_and_refunds()
@@ -216,7 +216,7 @@ def ledgers_add_up(world: Simulation, ledger: Ledger) -> Iterator[str]:
         if refund.status == "SUCCEEDED" and refund.account_id is not None
     )
     if moved["REFUNDED"] != back:
-        yield f"{back} were refunded to credit, the ledgers say {moved['REFUNDED']}"
+        yield f"{back} were refunded to credit, but the ledgers show {moved['REFUNDED']}"
 
 
 def discounts_add_up(world: Simulation, ledger: Ledger) -> Iterator[str]:
@@ -237,4 +237,4 @@ def discounts_add_up(world: Simulation, ledger: Ledger) -> Iterator[str]:
         ]
         ledger.count_premise(len(have))
         if parts and limit - left != len(have):
-            yield f"{code}: {left} of {limit} are left, {len(have)} orders have it: {have}"
+            yield f"code {code}: {left} of {limit} are left, but {len(have)} orders use it: {have}"

@@ -64,7 +64,7 @@ class Mutant:
     """A bug that a test plants in the shop's code to test the invariants (the checks of the simulated shop).
 
     The invariants must detect the bug within `seeds` simulation runs. The first run has the random seed `first_seed`,
-    the next run has the next seed. All runs use `fierce`, which injects faults more often.
+    the next run the next seed. All runs use `fierce`, which injects faults more often.
 
     `sole_invariant`: the only invariant that detects the bug in these runs. Empty: any invariant may detect it.
 
@@ -84,7 +84,7 @@ class Mutant:
 
 
 BEFORE_MONTH_END = datetime(2026, 11, 30, 21, 35, tzinfo=UTC).timestamp()
-"""One hour later, customers begin to order in three bursts of 40 minutes, the last one 5 minutes before December."""
+"""Customers order in three bursts, 60, 100 and 140 minutes later. The last burst is 5 minutes before December."""
 
 
 def _problems_without(kind: type[Exception]) -> Mapping[type[Exception], problems.ProblemType]:
@@ -95,14 +95,14 @@ MUTANTS = (
     # The next bugs concern customers, their companies and the categories of products.
     Mutant(
         "keeps the address before",
-        "a claim stays where a customer has another address",
+        "a customer changes their address, and the claim of the old address is not deleted",
         patch_attribute(customers, "delete_if_held_by", s.keep_claim),
         2,
         "customers_add_up",
     ),
     Mutant(
         "hangs in the air",
-        "a category is made where there is none to put it into",
+        "a category is created although its parent category does not exist",
         s.skip_condition_checks(t.CATEGORY),
         3,
         "categories_hang_together",
@@ -110,19 +110,19 @@ MUTANTS = (
     ),
     Mutant(
         "claims apart",
-        "an address is claimed when the profile has it",
+        "the claim of an address is written after the profile, not in the same transaction",
         s.write_separately(t.EMAIL_CLAIM),
         first_seed=17,
     ),
     Mutant(
         "stays in the company",
-        "who was forgotten is in their company's list",
+        "an erased customer stays in the list of their company",
         patch_attribute(forgetting, "replace_with", s.turn_keeping_index_keys),
         first_seed=12,
     ),
     Mutant(
         "forgets names",
-        "a new name reaches no order",
+        "the new name of a customer is not copied to their orders",
         patch_attribute(customer_name_worker, "propagate_name", lambda *_: 0),
         1,
         "open_orders_bear_their_customers_name",
@@ -131,22 +131,22 @@ MUTANTS = (
     # The next bugs concern orders, stock and imports.
     Mutant(
         "a key is a new order",
-        "the order's id is not made of the key",
+        "the order's id does not depend on the idempotency key",
         patch_attribute(placing, "derive_order_id", lambda shop, customer_id, key: shop.new_id()),
         2,
         "no_order_is_lost",
     ),
-    Mutant("goods apart", "stock is written when the rest is done", s.write_separately(t.STOCK)),
+    Mutant("goods apart", "stock is not written in its order's transaction", s.write_separately(t.STOCK)),
     Mutant(
         "goods are gone",
-        "an order that ends unpaid keeps its goods",
+        "an unpaid order ends, and its goods do not return to the stock",
         patch_attribute(stock, "release", s.release_nothing),
         2,
         "stock_adds_up",
     ),
     Mutant(
         "sells what is not there",
-        "stock is taken without a look",
+        "an order takes stock without the condition that enough is available",
         patch_attribute(stock, "reserve", s.take_without_condition),
         2,
         "stock_is_never_negative",
@@ -154,26 +154,26 @@ MUTANTS = (
     ),
     Mutant(
         "moves what is not there",
-        "a resize moves pieces that buyers have taken meanwhile",
+        "a resize of stock parts moves pieces that orders have just taken",
         patch_attribute(stock_parts, "_move_pieces", s.move_without_condition),
     ),
     Mutant(
         "gives back to the first",
-        "an order that ends gives all its pieces back to part 0",
+        "an ended order returns all its pieces to stock part 0",
         patch_attribute(stock, "release", s.release_to_part_0),
         judge="oracle",
     ),
-    Mutant("never expires", "an order that ends has no end", s.skip_writes(t.EXPIRY_MARKER)),
+    Mutant("never expires", "the expiry marker of an ended order is not written", s.skip_writes(t.EXPIRY_MARKER)),
     Mutant(
         "assumes nothing",
-        "what nobody speaks of is never delivered",
+        "a shipment without a delivery report is never assumed to be delivered",
         patch_attribute(order_deadlines, "list_unconfirmed_orders", lambda *_: iter(())),
         3,
         "nothing_waits_for_ever",
     ),
     Mutant(
         "lines apart",
-        "a line of an import is counted when it has been written",
+        "the progress of an import is written after its lines, not in the same transaction",
         s.write_separately(t.IMPORT_PART),
         1,
         "imports_add_up",
@@ -182,15 +182,15 @@ MUTANTS = (
     # The next bugs concern discount codes, payments, credit accounts and refunds.
     Mutant(
         "codes are gone",
-        "an order that ends early keeps its redemption",
+        "a cancelled or unpaid order does not return its redemption of the discount code",
         patch_attribute(discounts, "release", s.release_nothing),
         3,
         "discounts_add_up",
     ),
-    Mutant("codes apart", "a redemption is written when the rest is done", s.write_separately(t.REDEMPTION_POOL)),
+    Mutant("codes apart", "a redemption is not in its order's transaction", s.write_separately(t.REDEMPTION_POOL)),
     Mutant(
         "credit apart",
-        "the ledger's entry is written when the rest is done",
+        "the ledger's entry is written after the rest, not in the same transaction",
         s.write_separately(t.ENTRY),
         2,
         "ledgers_add_up",
@@ -198,13 +198,13 @@ MUTANTS = (
     ),
     Mutant(
         "balance apart",
-        "an account's balance is written when the rest is done",
+        "an account's balance is written after the rest, not in the same transaction",
         s.write_separately(t.ACCOUNT),
         first_seed=11,
     ),
     Mutant(
         "a payment an event",
-        "each event of a payment is another payment",
+        "each event of a payment is recorded as a payment of its own",
         patch_attribute(payments, "record_payment", s.payment_per_event),
         first_seed=2,
     ),
@@ -215,36 +215,36 @@ MUTANTS = (
     ),
     Mutant(
         "keeps what is too much",
-        "money that is not for the order is not given back",
+        "money that does not count towards the order is not refunded",
         patch_attribute(payments, "_count_towards_order", s.count_without_refund),
         2,
         "money_is_kept",
     ),
     Mutant(
         "keeps what was paid",
-        "an order that ends early keeps it",
+        "a cancelled order is not refunded",
         patch_attribute(cancellation, "plan_refunds", s.refund_nothing),
     ),
     Mutant(
         "keeps what it drops",
-        "an order that is cut short gives nothing back",
+        "the unsent rest of an order is cancelled and not refunded",
         patch_attribute(cancellation, "refund_due", lambda *_: 0),
         5,
         first_seed=33,
     ),
     Mutant(
         "loses nothing",
-        "a dispute that is lost takes nothing from its order",
+        "a lost dispute does not reduce the money of its order",
         patch_attribute(disputes, "count_withdrawal", s.withdraw_nothing),
     ),
     Mutant(
         "refunds outside are free",
-        "a refund that a person makes at the provider takes nothing from its order",
+        "an external refund does not reduce the money of its order",
         patch_attribute(external_refunds, "count_withdrawal", s.withdraw_nothing),
     ),
     Mutant(
         "keeps for ever",
-        "an event that came before its payment is never applied",
+        "an event that arrived before its payment is never applied",
         patch_attribute(payments, "apply_kept_events", lambda *_: None),
         10,
         "no_event_waits_for_a_payment_that_came",
@@ -252,13 +252,13 @@ MUTANTS = (
     ),
     Mutant(
         "credits what is gone",
-        "a refund is credited though its payment has no money left",
+        "a refund to a credit account is made although its payment has no money left",
         patch_attribute(refund_processing, "_block_reason", s.block_only_disputed),
         10,
     ),
     Mutant(
         "owes nothing",
-        "what a bank disputes is not owed when its order ends",
+        "an order that ends does not record disputed money as owed",
         s.combine(
             patch_attribute(cancellation, "plan_refunds", s.owe_nothing),
             patch_attribute(returns, "plan_refunds", s.owe_nothing),
@@ -268,7 +268,7 @@ MUTANTS = (
     ),
     Mutant(
         "asks anew",
-        "a refund has another key each time",
+        "each attempt of a refund sends another idempotency key to the payment provider",
         patch_attribute(refund_processing, "_send_to_provider", s.request_refund_with_new_key),
         3,
         "refunds_are_settled",
@@ -276,43 +276,43 @@ MUTANTS = (
     ),
     Mutant(
         "forgets what is back",
-        "a payment does not know what was given back of it",
+        "a refund does not raise the refunded amount of its payment",
         patch_attribute(refund_processing, "replace", s.drop_refunded_amount),
         2,
         "payments_give_back_what_they_brought",
     ),
-    Mutant("refunds apart", "a refund is written when the rest is done", s.write_separately(t.REFUND)),
+    Mutant("refunds apart", "a refund is not written in its order's transaction", s.write_separately(t.REFUND)),
     # The next bugs concern invoices.
     Mutant(
         "leaves out a number",
-        "each batch of invoices takes one number too many",
+        "each batch of invoices takes one number more than it uses",
         patch_attribute(fulfilment, "take_numbers", s.leave_out_a_number),
         2,
         "invoices_have_no_gaps",
     ),
     Mutant(
         "numbers apart",
-        "an invoice's number counts as taken when the invoice is written",
+        "the last number of a series is written after the invoice, not in the same transaction",
         s.write_separately(t.INVOICE_SERIES),
         first_seed=4,
     ),
     # The next bugs concern shipments.
-    Mutant("ships apart", "a shipment is written when its order says so", s.write_separately(t.SHIPMENT)),
+    Mutant("ships apart", "a shipment is not written in its order's transaction", s.write_separately(t.SHIPMENT)),
     Mutant(
         "sends it twice",
-        "what is left of a shipment is all of it",
+        "after a partial shipment, the shop requests all pieces again",
         patch_attribute(shipments, "_remaining", s.resend_everything),
     ),
     Mutant(
         "one of each",
-        "a shipment is asked for with one piece of each product",
+        "a shipment is requested with only one piece of each product",
         patch_attribute(fulfilment, "build_shipment", s.request_one_of_each),
         2,
         "parcels_hold_what_was_ordered",
     ),
     Mutant(
         "stops unasked",
-        "an order is cancelled under the warehouse's hands",
+        "an order is cancelled without asking the warehouse that packs it",
         patch_attribute(cancellation, "cancel_order", s.cancel_without_asking),
         2,
         "parcels_are_sent_once",
@@ -320,7 +320,7 @@ MUTANTS = (
     ),
     Mutant(
         "sent is delivered",
-        "a shipment that is sent counts as delivered",
+        "a dispatched shipment counts as delivered",
         s.combine(
             patch_attribute(shipments, "apply_shipment_command", s.dispatch_as_delivered),
             patch_attribute(shipments, "replace", s.count_as_delivered),
@@ -339,7 +339,7 @@ MUTANTS = (
     ),
     Mutant(
         "leaves copies",
-        "a copy that is there stays as it was",
+        "an existing copy is never updated",
         patch_attribute(copies_reader, "put_if_newer", s.put_if_absent),
         2,
         "snapshots_are_what_their_primaries_say",
@@ -347,40 +347,40 @@ MUTANTS = (
     ),
     Mutant(
         "forgets an event",
-        "a log has no entry for a parcel that was sent",
+        "the activity log gets no entry for a shipped order",
         patch_attribute(copies, "plan_copy_changes", s.without_log_entry(t.ACTIVITY, "OrderShipped")),
         2,
         "activity_is_kept",
     ),
     Mutant(
         "forgets an entry",
-        "a timeline has no entry for a parcel that was sent",
+        "the timeline gets no entry for a shipped order",
         patch_attribute(states, "append_entry", s.without_entry("OrderShipped")),
     ),
     Mutant(
         "enters the status before",
-        "a timeline's entry for a parcel that was sent has the order's status before",
+        "the timeline's entry for a shipped order has the previous status of the order",
         patch_attribute(states, "append_entry", s.with_status_before("OrderShipped")),
         2,
         "timelines_have_no_gaps",
     ),
     Mutant(
         "activity anew",
-        "an entry of activity has another id each time",
+        "an activity entry gets another id at each delivery of its record",
         patch_attribute(copies_reader, "put_if_absent", s.put_with_new_change_id),
         2,
         "activity_is_kept",
     ),
     Mutant(
         "counts again",
-        "what is counted already is counted once more when it comes again",
+        "a record that is delivered twice is counted twice",
         patch_attribute(totals, "plan_total_writes", s.count_again),
         2,
         "totals_add_up",
     ),
     Mutant(
         "counts apart",
-        "that an item is counted is written when the rest is done",
+        "the contribution of an item is written after its total, not in the same transaction",
         s.write_separately(t.CONTRIBUTION),
         2,
         "totals_add_up",
@@ -388,37 +388,37 @@ MUTANTS = (
     ),
     Mutant(
         "redrives as it was",
-        "an old image is put into the copies again",
+        "the redrive of a parked record overwrites newer copies with the record's old data",
         patch_attribute(rebuild, "redrive_record", s.redrive_old_image),
         first_seed=5,
     ),
     Mutant(
         "replays anew",
-        "what is replayed has another id each time",
+        "a replayed change gets another id at each replay",
         patch_attribute(rebuild, "_change_to_current_status", s.replay_with_new_id),
         first_seed=9,
     ),
     Mutant(
         "replays for ever",
-        "what is replayed may be older than its effects are remembered",
+        "a change is replayed although the markers of its effects have expired",
         patch_attribute(rebuild, "MAX_REPLAY_AGE_DAYS", 100_000),
         first_seed=4,
     ),
     # The next bugs concern the stream, the queues and the event bus.
-    Mutant("from the latest on", "a mapping begins with what is written after it", s.start_mappings_at("LATEST")),
+    Mutant("from the latest on", "a mapping starts at LATEST", s.start_mappings_at("LATEST")),
     Mutant(
         "ids of deliveries",
-        "a change's id is another each time it comes",
+        "a change gets another id at each delivery of its record",
         patch_attribute(changes, "make_change_id", s.new_delivery_id),
     ),
     Mutant(
         "swallows failures",
-        "a record that failed counts as done",
+        "a failed record is reported as processed",
         patch_attribute(StreamBatch, "apply", s.swallow_failure),
     ),
     Mutant(
         "goes on",
-        "later records of an item that failed are not held back",
+        "a failed record does not hold back the later records of the same item",
         patch_attribute(StreamBatch, "retry_if_blocked", lambda *_: False),
         first_seed=16,
     ),
@@ -431,12 +431,12 @@ MUTANTS = (
     ),
     Mutant(
         "ignores refused events",
-        "PutEvents answered 200, so all is well",
+        "the publisher ignores the failed entries in the response of PutEvents",
         patch_attribute(event_publisher, "_publish_entries", s.publish_ignoring_failures),
     ),
     Mutant(
         "gives up what may heal",
-        "an event that is refused for now is parked for good",
+        "an event that EventBridge rejects with a temporary error is parked",
         patch_attribute(
             event_publisher,
             "PERMANENT_ERROR_CODES",
@@ -446,12 +446,12 @@ MUTANTS = (
     ),
     Mutant(
         "messages never fail",
-        "a message that failed counts as done",
+        "a failed message is reported as processed",
         patch_attribute(MessageBatch, "response", s.report_no_failures),
     ),
     Mutant(
         "parks no payload",
-        "what is put aside is its id alone",
+        "a parked record contains only its id, not its data",
         patch_attribute(dead_letters, "dead_letter_writer", s.park_ids_only),
         2,
         "poison_is_parked",
@@ -459,24 +459,24 @@ MUTANTS = (
     # The next bugs concern mails about orders.
     Mutant(
         "claims nothing",
-        "a mail is sent by whoever comes",
+        "a mail is sent without a claim that stops other Lambdas from sending it",
         patch_attribute(mailing, "claim_order_notification", s.ignore_existing_claim),
     ),
     Mutant(
         "address before",
-        "a mail goes to the first address that its customer had",
+        "a mail goes to the first address of its customer, not to the current one",
         patch_attribute(mailing, "get_mail_context", s.send_to_first_address),
     ),
     Mutant(
         "wrong address",
-        "a mail goes to another's address",
+        "a mail goes to the address of another customer",
         patch_attribute(mailing, "send_mail", s.send_to_another),
         2,
         "mails_are_sent_once",
     ),
     Mutant(
         "parks refused mails",
-        "a mail that the mail provider refuses for now is put aside",
+        "a mail that SES rejects with a temporary error is parked",
         patch_attribute(mailing, "defer_message", s.park_refused_mail),
         1,
         "no_mail_is_parked_that_can_be_sent",
@@ -485,7 +485,7 @@ MUTANTS = (
     # The next bugs concern mails to the followers of a product.
     Mutant(
         "first page only",
-        "of the followers of a product only the first few are told",
+        "only the first page of a product's followers gets a mail",
         patch_attribute(product_alerts, "FollowerPage", s.first_page),
         2,
         "followers_told_once",
@@ -493,7 +493,7 @@ MUTANTS = (
     ),
     Mutant(
         "cools never",
-        "every event of a product is told",
+        "followers get a mail about each event of a product, without a pause in between",
         patch_attribute(product_alerts, "CAMPAIGN_COOLDOWN_SECONDS", 0),
         1,
         "followers_told_once",
@@ -501,7 +501,7 @@ MUTANTS = (
     ),
     Mutant(
         "stock now",
-        "whether a product was sold out is estimated from what its stock parts have now",
+        "an alert decides by the current stock whether the product was sold out before",
         patch_attribute(product_alerts, "_was_in_stock_before", s.compare_stock_now),
         1,
         "followers_told_once",
@@ -510,7 +510,7 @@ MUTANTS = (
     # The next bugs concern the S3 archive of closed orders, and the restore from the archive.
     Mutant(
         "archives no children",
-        "an order's object holds the order alone",
+        "the archived object of an order lacks the order's other items",
         patch_attribute(archive_worker, "start_archiving", s.without_children),
         1,
         "the_archive_holds_what_ended",
@@ -518,17 +518,17 @@ MUTANTS = (
     ),
     Mutant(
         "deletes first",
-        "what is archived is deleted before the object is there",
+        "the items of an order are deleted before the archive object is written",
         patch_attribute(archive_worker, "archive_order", s.delete_first),
     ),
     Mutant(
         "overwrites",
-        "an object takes the place of one that is there",
+        "an archive object overwrites an existing object",
         patch_attribute(object_store, "put_if_absent", s.overwrite_object),
     ),
     Mutant(
         "restore that counts again",
-        "an order that comes back from the archive counts as if it were new",
+        "a restored order is counted again in the totals",
         patch_attribute(totals, "contribution_change_of", s.count_restored_order),
         2,
         "totals_add_up",
@@ -536,12 +536,12 @@ MUTANTS = (
     ),
     Mutant(
         "restores as if new",
-        "what comes back from the archive does not say so",
+        "a restored item has no attribute that marks it as restored",
         patch_attribute(restore, "RESTORED_ATTRIBUTE", "restored_once"),
     ),
     Mutant(
         "one line",
-        "of some activity that ends together one entry is archived",
+        "if several activity entries expire together, only one is archived",
         patch_attribute(archive_worker, "archive_activity", s.archive_one_line),
         2,
         "activity_that_ended_is_archived",
@@ -549,7 +549,7 @@ MUTANTS = (
     # The next bugs concern the erasure of a customer's personal data, and the product reviews of customers.
     Mutant(
         "forgets not all",
-        "an erasure leaves what is in the archive",
+        "an erasure does not change the archive",
         patch_attribute(customer_erasure, "_rewrite_archive_without_address", lambda *_: False),
         3,
         "who_was_forgotten_is_nowhere",
@@ -557,7 +557,7 @@ MUTANTS = (
     ),
     Mutant(
         "words stay",
-        "what a customer wrote is not deleted",
+        "an erasure does not delete what the customer wrote, such as reviews",
         patch_attribute(customer_erasure, "erase_items", lambda *_: False),
         2,
         "who_was_forgotten_is_nowhere",
@@ -565,7 +565,7 @@ MUTANTS = (
     ),
     Mutant(
         "praise before delivery",
-        "who says something of a product need not have it",
+        "a customer may review a product that they did not buy",
         patch_attribute(reviews, "_check_bought", lambda *_: None),
         2,
         "reviews_are_by_buyers",
@@ -573,12 +573,12 @@ MUTANTS = (
     ),
     Mutant(
         "forgets not what failed",
-        "an erasure leaves what is in the failure store",
+        "an erasure does not change the failure store",
         patch_attribute(customer_erasure, "redact_failure_store", lambda *_: True),
     ),
     Mutant(
         "logs an address",
-        "a log line of a sent mail says to whom it went",
+        "the log line of a sent mail contains the recipient's address",
         patch_attribute(mailing, "send_mail", s.log_recipient),
         1,
         "logs_name_nobody",
@@ -586,7 +586,7 @@ MUTANTS = (
     # The next bug concerns the error responses of the API.
     Mutant(
         "a key reused is a fault",
-        "an answer that was meant is a 500",
+        "a reused idempotency key is answered with status 500",
         patch_attribute(problems, "PROBLEM_TYPES", _problems_without(errors.IdempotencyKeyReused)),
         4,
         "every_answer_makes_sense",
@@ -602,7 +602,7 @@ MUTANTS = (
     ),
     Mutant(
         "discounts shipping",
-        "a discount is taken off the shipping too",
+        "a discount also reduces the price of the shipping",
         replace_everywhere(pricing, "order_total", s.discount_shipping_too),
         2,
         first_seed=5,
@@ -624,13 +624,13 @@ MUTANTS = (
     ),
     Mutant(
         "sells what is not sold any more",
-        "an order may contain a product whose sale has ended",
+        "an order may contain a discontinued product",
         edit_code(placing._build_order, ("if products[id].discontinued", "if False")),
         judge="oracle",
     ),
     Mutant(
         "refunds full prices",
-        "what comes back is worth its price without the discount",
+        "a return is refunded at the full price, without the order's discount",
         replace_everywhere(pricing, "discounted_value", s.forget_discount),
         2,
         first_seed=73,
@@ -638,7 +638,7 @@ MUTANTS = (
     ),
     Mutant(
         "rounds shares up",
-        "the share of returned pieces in the discount is rounded up",
+        "when pieces are returned, their share of the discount is rounded up",
         replace_everywhere(pricing, "discounted_value", s.round_share_up),
         2,
         first_seed=104,
@@ -661,7 +661,7 @@ MUTANTS = (
     ),
     Mutant(
         "counts pieces twice",
-        "best sellers and minutes have each sold piece twice",
+        "the totals of products and of minutes count each sold piece twice",
         replace_everywhere(totals, "_sales_contributions", s.count_pieces_twice),
         2,
         judge="oracle",
@@ -683,14 +683,14 @@ MUTANTS = (
     ),
     Mutant(
         "repairs what nobody knows",
-        "a repair of drift takes what is counted today for the sales of a month whose orders left the table",
+        "a repair of drift recounts the sales of a final month, whose orders are no longer in the table",
         patch_attribute(total_checks, "is_final", lambda *_: False),
         10,
         judge="oracle",
     ),
     Mutant(
         "five stars",
-        "a review counts with five stars in the rating",
+        "every review counts as five stars in the rating",
         patch_attribute(
             totals,
             "_COUNTERS_BY_ROW",
@@ -702,7 +702,7 @@ MUTANTS = (
     ),
     Mutant(
         "restocks all",
-        "damaged goods that come back are for sale again",
+        "damaged returned goods are added to the stock",
         replace_everywhere(returns, "ReturnedGoods", s.restock_all),
         2,
         first_seed=5,
@@ -710,7 +710,7 @@ MUTANTS = (
     ),
     Mutant(
         "refunds shipping unasked",
-        "each return gives the shipping back",
+        "each return also refunds the shipping",
         replace_everywhere(returns, "return_goods", s.always_refund_shipping),
         2,
         first_seed=16,
@@ -718,7 +718,7 @@ MUTANTS = (
     ),
     Mutant(
         "cancels what was sent",
-        "the state table lets a customer cancel an order that is on its way",
+        "the state table allows a customer to cancel a shipped order",
         s.change_transition("OrderCancelled", before=("PENDING", "PAID", "SHIPPED")),
         2,
         first_seed=16,
@@ -726,7 +726,7 @@ MUTANTS = (
     ),
     Mutant(
         "returns are no sales",
-        "an order whose goods all came back does not count as sold",
+        "a completely returned order does not count as sold",
         replace_everywhere(
             entities, "SOLD_STATUSES", tuple(one for one in entities.SOLD_STATUSES if one != "RETURNED")
         ),
@@ -736,14 +736,14 @@ MUTANTS = (
     ),
     Mutant(
         "mails no delivery",
-        "the rule of the bus does not send deliveries to the mailer",
+        "the EventBridge rule does not send OrderDelivered to the mail worker",
         s.forget_event("order_notification", "OrderDelivered"),
         2,
         judge="oracle",
     ),
     Mutant(
         "mails another subject",
-        "the mail about a shipped order says that it is delivered",
+        "the mail about a shipped order has the text for a delivered order",
         patch_attribute(
             mail_texts,
             "NOTIFICATION_TEXTS",
@@ -769,7 +769,7 @@ MUTANTS = (
     ),
     Mutant(
         "shows a name too late",
-        "an order is shown with the name of the order that was shown before",
+        "the API shows an order with the customer's name of the order that it showed before",
         patch_attribute(OrderAnswer, "of", s.show_name_of_last_order),
         1,
         judge="oracle",

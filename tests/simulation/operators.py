@@ -63,9 +63,9 @@ def drift_violations(world: "Simulation") -> Iterator[str]:
     """
     drift = run_drift_check(world)
     for fault in drift.discrepancies.values():
-        yield f"{fault.kind}: {' / '.join(fault.key)} is {fault.actual}, and should be {fault.expected}"
+        yield f"{fault.kind}: {' / '.join(fault.key)} is {fault.actual} instead of {fault.expected}"
     if drift.unstable:
-        yield f"{drift.unstable} seem to be in motion"
+        yield f"{drift.unstable} items seem to change during the check"
 
 
 def corrupt_copies(world: "Simulation") -> list[ItemKey]:

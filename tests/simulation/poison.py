@@ -1,6 +1,6 @@
 """Injects orders, queue messages and events that no Lambda can process.
 
-Some of them are damaged. Others look as if a later version of the code had written them.
+Some are damaged. Others have the schema version of later code.
 """
 
 import json
@@ -22,8 +22,7 @@ FUTURE_SCHEMA = 99
 class Poison:
     """Writes orders and sends messages that no Lambda can process.
 
-    `order_ids`: the ids of these orders. `messages`: for each message, the name of the Lambda that gets it, and its
-    body.
+    `order_ids`: the ids of these orders. `messages`: pairs of the Lambda that gets a message and the message's body.
     """
 
     rng: SeededRandom
@@ -38,8 +37,7 @@ class Poison:
     def inject(self, moment: str) -> None:
         """Decide at random which unreadable items and messages to inject now, and inject them.
 
-        `moment`: a unique name for this call, for example "day-0". In a repeated run, the same name gives the same
-        decisions.
+        `moment`: a unique name for this call, such as "day-0". The run's seed and this name determine the decisions.
         """
         if strike := self.faults.draw("unreadable item", moment):
             self._write(f"damaged-{moment}", lambda image: image.pop(self.rng.choice(MISSING, strike.name)))
@@ -56,9 +54,9 @@ class Poison:
             self._publish(moment)
 
     def _write(self, id: str, spoil: Any) -> None:
-        """Write a copy of an existing order under the new id `id`, after the function `spoil` has damaged it.
+        """Write a copy of an existing order, changed by `spoil`, as the order `id`.
 
-        In half of the cases, write it a second time with a higher version. So the item has two stream records.
+        In half of the cases, write it again with a higher version, so that the stream has two records of it.
         """
         there = [image for image in self.table.of_type("Order") if image["order_id"]["S"] not in self.order_ids]
         if not there:

@@ -1,7 +1,7 @@
 """Counts rare situations that the runs must include, for example a payment with two disputes.
 
-Each situation is a function that returns how often it occurred in a run. If a situation does not occur in any run of
-500 seeds, these seeds prove nothing about it, and the run fails.
+Each situation is a function that returns how often it occurred in a run. 500 runs that never include a
+situation prove nothing about it, so the command that started them fails.
 """
 
 from __future__ import annotations

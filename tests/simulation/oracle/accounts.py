@@ -23,11 +23,11 @@ def balances_are_what_was_issued_moved_and_spent(books: Books) -> Iterator[str]:
     for place in entries.keys() | expected.keys():
         books.count_premise(f"an account had entries: {place[1]}")
         if abs(entries[place] - expected[place]) > uncertain[place] + uncertain[UNKNOWN_ACCOUNT, place[1]]:
-            yield f"account {place[0]}: {entries[place]} {place[1]}, and {expected[place]} were asked for"
+            yield f"account {place[0]}: {entries[place]} {place[1]}, but {expected[place]} were requested"
     for account in books.of_type("Account"):
         balance = sum(amount for (id, _), amount in entries.items() if id == account["account_id"])
         if account["balance"] != balance or balance < 0:
-            yield f"account {account['account_id']} has {account['balance']}, and its entries {balance}"
+            yield f"account {account['account_id']} has {account['balance']}, but its entries {balance}"
 
 
 def _expected_entries(books: Books) -> tuple[Counter[Place], Counter[Place]]:

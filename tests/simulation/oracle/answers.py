@@ -24,7 +24,7 @@ def the_same_key_gets_the_same_answer(books: Books) -> Iterator[str]:
         for other in others:
             books.count_premise("an idempotency key was used again")
             if other.body != first.body:
-                yield f"{method} {path} of {caller} with the key {key} was done for two different bodies"
+                yield f"{method} {path} of {caller} accepted the key {key} with two different bodies"
             if _fixed(path, other.answer) != _fixed(path, first.answer):
                 yield f"{method} {path} of {caller} with the key {key} got {first.answer} and {other.answer}"
     orders = [group[0].answer["order_id"] for (_, _, path, _), group in by_key.items() if path == "/orders"]

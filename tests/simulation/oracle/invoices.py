@@ -47,7 +47,7 @@ def _wrong_parts(order: OrderRecord, invoice: Item) -> Iterator[str]:
     if sum(one["amount"] for one in invoice["payments"]) != gross:
         yield f"its payments are {invoice['payments']} for {gross}"
     if any(one["amount"] > amounts.get(one["payment_id"], 0) for one in invoice["payments"]):
-        yield f"its payments are {invoice['payments']}, and the order has {amounts}"
+        yield f"its payments are {invoice['payments']}, but the order has {amounts}"
 
 
 def invoice_numbers_have_no_gaps(books: Books) -> Iterator[str]:

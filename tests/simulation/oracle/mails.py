@@ -73,7 +73,7 @@ def each_change_is_mailed_once(books: Books) -> Iterator[str]:
             certain = [] if order.customer in settled else [at for at in times if _is_certain(books, order, at)]
             events = {mail.event_id for mail in sent.pop(text, [])}
             books.count_premise(f"a mail had to be sent: {subject}", len(certain))
-            needed = f"changes of order {order.id} need the mail {text!r}, and {len(events)} were sent"
+            needed = f"changes of order {order.id} need the mail {text!r}, but {len(events)} were sent"
             if len(events) < len(certain):
                 missing += [f"{len(certain)} {needed}"] * (len(certain) - len(events))
             if len(events) > len(times):
@@ -137,7 +137,7 @@ def mails_go_to_the_customer_of_the_order(books: Books) -> Iterator[str]:
         if mail.to not in _addresses(books, order.customer, mail):
             yield f"the mail {mail.subject!r} of {order.customer} went to {mail.to}"
         if (same := last.get(mail.event_id)) and not same.may_be_repeated:
-            yield f"the mail {mail.subject!r} was sent twice, and nothing had gone wrong"
+            yield f"the mail {mail.subject!r} was sent twice, without a fault that excuses this"
         last[mail.event_id] = mail
 
 

@@ -90,8 +90,8 @@ def the_shop_keeps_what_it_earned(books: Books) -> Iterator[str]:
         books.count_premise(f"the money of an order was counted: {order.status}")
         if not least <= kept <= most:
             yield (
-                f"order {order.id} is {order.status} and costs {order.item['total']}: the shop keeps {kept} and should "
-                f"keep {least} to {most} of {payments}"
+                f"order {order.id} is {order.status} and costs {order.item['total']}: the shop keeps {kept} instead of "
+                f"{least} to {most} of {payments}"
             )
 
 
@@ -157,7 +157,7 @@ def money_matches_its_order(books: Books) -> Iterator[str]:
         else:
             books.count_premise("a payment came for an archived order")
             if not any(since <= at < until for since, until in order.archived):
-                yield f"payment {id} matches no order, but order {order.id} was there"
+                yield f"payment {id} is stored as unmatched, but order {order.id} existed"
 
 
 def refunds_are_paid_once(books: Books) -> Iterator[str]:
@@ -175,7 +175,7 @@ def refunds_are_paid_once(books: Books) -> Iterator[str]:
     for place in paid.keys() | expected.keys():
         books.count_premise("a card refund was paid")
         if paid[place] != expected[place]:
-            yield f"refund {place} was paid {paid[place]} times, and should be paid {expected[place]} times"
+            yield f"refund {place} was paid {paid[place]} times instead of {expected[place]} times"
 
 
 def refunds_do_not_exceed_what_is_left(books: Books) -> Iterator[str]:
@@ -202,7 +202,7 @@ def refunds_do_not_exceed_what_is_left(books: Books) -> Iterator[str]:
             total += amount
             books.count_premise("a refund was credited", is_credit)
             if is_credit and total > versions[-1][1]["amount"]:
-                yield f"payment {place} of {versions[-1][1]['amount']} was credited {amount}, and then {total} had left"
+                yield f"payment {place} of {versions[-1][1]['amount']} was credited {amount}, so that {total} left it"
 
 
 def refunds_fail_for_a_reason(books: Books) -> Iterator[str]:
@@ -255,7 +255,7 @@ def goodwill_is_what_staff_gave(books: Books) -> Iterator[str]:
         given = sum(item["amount"] for item in order.of_type("Refund") if item["why"] == "GOODWILL")
         books.count_premise("staff gave goodwill", bool(most))
         if not least <= given <= most:
-            yield f"order {order.id}: staff gave {least} to {most} as goodwill, and {given} are recorded"
+            yield f"order {order.id}: staff gave {least} to {most} as goodwill, but {given} are recorded"
 
 
 def returns_are_worth_what_was_paid(books: Books) -> Iterator[str]:
@@ -270,7 +270,7 @@ def returns_are_worth_what_was_paid(books: Books) -> Iterator[str]:
         )
         for item, asked in books.returns_of(order):
             if asked is None:
-                yield f"return {item['return_id']} of order {order.id} was entered by nobody"
+                yield f"return {item['return_id']} of order {order.id} was not requested"
                 continue
             restocked = {line["product_id"]: line["quantity"] for line in asked.body["lines"] if line["restock"]}
             pieces = {line["product_id"]: line["quantity"] for line in asked.body["lines"]}
@@ -283,4 +283,4 @@ def returns_are_worth_what_was_paid(books: Books) -> Iterator[str]:
             refunded = item["amount"] + item["owed"]
             books.count_premise("a return was refunded")
             if refunded > worth or (refunded < worth and not is_less):
-                yield f"return {item['return_id']} of order {order.id} is worth {worth}, and {refunded} are refunded"
+                yield f"return {item['return_id']} of order {order.id} is worth {worth}, but {refunded} are refunded"

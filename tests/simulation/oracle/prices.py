@@ -26,7 +26,7 @@ def orders_cost_what_their_products_cost(books: Books) -> Iterator[str]:
     for order in books.orders.values():
         item, asked = order.item, order.placed_by
         if not asked:
-            yield f"order {order.id} of {order.customer} was placed by nobody"
+            yield f"no request placed order {order.id} of {order.customer}"
             continue
         since = min(one.asked_at for one in asked)
         until = min((one.answered_at for one in asked if one.succeeded), default=inf)
@@ -38,19 +38,19 @@ def orders_cost_what_their_products_cost(books: Books) -> Iterator[str]:
             books.count_premise("an order had a price that was replaced a moment before")
             valid = _values_between(books, product, "price", since - MAX_REPLICA_LAG_SECONDS, until)
             if line["price"] not in valid:
-                yield f"order {order.id}: a {product} costs {line['price']}, and the price was one of {sorted(valid)}"
+                yield f"order {order.id}: a {product} costs {line['price']}, but the price was one of {sorted(valid)}"
         if not any({it["product_id"]: it["quantity"] for it in one.body["lines"]} == order.ordered for one in asked):
-            yield f"order {order.id} has the pieces {dict(order.ordered)}, which nobody asked for"
+            yield f"order {order.id} has the pieces {dict(order.ordered)}, which no request contains"
         code = asked[0].body.get("discount_code", "").upper()
         goods = price_of_goods(item["lines"])
         off = discount_on(goods, PERCENT_OFF[code]) if code else 0
         kept = item.get("discount") or {"code": "", "amount": 0, "percent": 0}
         if (kept["code"], kept["amount"], kept["percent"]) != (code, off, PERCENT_OFF.get(code, 0)):
-            yield f"order {order.id}: the code {code!r} takes {off} off {goods}, and the order has {kept}"
+            yield f"order {order.id}: the code {code!r} takes {off} off {goods}, but the order has {kept}"
         shipping = books.shipping_of(item["lines"])
         expected = (goods - off + shipping, shipping, currency_of(item["lines"]))
         if (item["total"], item["shipping"], item["currency"]) != expected:
-            yield f"order {order.id} costs {item['total']}, and should cost {expected}"
+            yield f"order {order.id} costs {item['total']} instead of {expected}"
         _count_discount(books, goods, code)
 
 
@@ -68,7 +68,7 @@ def ended_products_are_not_sold(books: Books) -> Iterator[str]:
             ended = _values_between(books, product, "discontinued", since, until)
             books.count_premise("a product's sale ended or began near an order", ended == {True, False})
             if ended == {True}:
-                yield f"order {order.id} has a {product}, whose sale had ended"
+                yield f"order {order.id} contains a discontinued {product}"
     for _, request in books.asked("POST", "/orders"):
         refused = "discontinued" in (request.answer or {}).get("type", "")
         books.count_premise("an order was refused because a sale had ended", refused)
@@ -108,9 +108,9 @@ def _wrong_amounts(books: Books, shown: dict[str, Any]) -> Iterator[str]:
     tax = {"rate": 100 * TAX_PERCENT, "net": total - tax_in(total), "tax": tax_in(total)}
     due = total - shown["paid"] if shown["status"] == "PENDING" else 0
     if (shown["total"], shown["shipping"], shown["due"]) != (total, shipping, due):
-        yield f"the total is {shown['total']} with {shown['due']} due, and should be {total} with {due} due"
+        yield f"the total is {shown['total']} with {shown['due']} due, instead of {total} with {due} due"
     if shown["tax"] != tax:
-        yield f"the tax is {shown['tax']}, and should be {tax}"
+        yield f"the tax is {shown['tax']} instead of {tax}"
 
 
 def later_states_keep_the_price(books: Books) -> Iterator[str]:
@@ -122,7 +122,7 @@ def later_states_keep_the_price(books: Books) -> Iterator[str]:
         if data.get("order_id") in told and "total" in data:
             books.count_premise("the total of an order was shown again")
             if data["total"] != told[data["order_id"]]:
-                yield f"{where}: order {data['order_id']} costs {data['total']}, and cost {told[data['order_id']]}"
+                yield f"{where}: order {data['order_id']} costs {data['total']}, but earlier {told[data['order_id']]}"
     for order in books.orders.values():
         if {item["total"] for _, item in order.versions} != {order.item["total"]}:
             yield f"order {order.id} had the totals {[item['total'] for _, item in order.versions]}"
@@ -136,10 +136,10 @@ def codes_are_used_as_often_as_allowed(books: Books) -> Iterator[str]:
         left = sum(item["left"] for item in pools if item["code"] == code)
         books.count_premise("the uses of a discount code were counted", bool(uses[code]))
         if left != limit - uses[code] or left < 0:
-            yield f"{code}: {left} of {limit} uses are left, and {uses[code]} orders use it"
+            yield f"{code}: {left} of {limit} uses are left, but {uses[code]} orders use the code"
     for versions in books.versions_of(POOL_TYPE):
         if min(item["left"] for _, item in versions) < 0:
-            yield f"{versions[0][1]['code']} was used too often at some time"
+            yield f"{versions[0][1]['code']} was once used too often"
 
 
 def _is_undone(order: OrderRecord) -> bool:

@@ -17,9 +17,9 @@ def nothing_is_sent_without_sale(books: Books) -> Iterator[str]:
         if order.sent:
             books.count_premise("an order was sent")
             if order.status in ENDED_UNSOLD:
-                yield f"order {order.id} is {order.status}, and the warehouse sent {dict(order.sent)}"
+                yield f"order {order.id} is {order.status}, but the warehouse sent {dict(order.sent)}"
             if order.sent - order.ordered:
-                yield f"order {order.id} has {dict(order.ordered)}, and the warehouse sent {dict(order.sent)}"
+                yield f"order {order.id} has {dict(order.ordered)}, but the warehouse sent {dict(order.sent)}"
 
 
 def orders_end_for_a_reason(books: Books) -> Iterator[str]:
@@ -34,7 +34,7 @@ def orders_end_for_a_reason(books: Books) -> Iterator[str]:
         if status == "CANCELLED" and not any(
             one.asked_at <= at and (one.succeeded or one.is_uncertain) for one in asked
         ):
-            yield f"order {order.id} was cancelled, and nobody had asked for it"
+            yield f"order {order.id} was cancelled without a request"
         waited = at - datetime.fromisoformat(order.item["placed_at"]).timestamp()
         if status == "LAPSED" and waited < PAYMENT_WINDOW_SECONDS - MAX_CLOCK_ERROR_SECONDS:
             yield f"order {order.id} lapsed after {waited:.0f} seconds"

@@ -22,7 +22,7 @@ def received_goods_are_there_or_in_an_order(books: Books) -> Iterator[str]:
     for product, pieces in received.items():
         books.count_premise("the stock of a product was counted")
         if pieces - held[product] != available[product]:
-            yield f"{product}: of {pieces} pieces orders have {held[product]}, and {available[product]} are available"
+            yield f"{product}: orders have {held[product]} and {available[product]} are available, of {pieces} pieces"
 
 
 def each_stock_item_adds_up(books: Books) -> Iterator[str]:
@@ -46,8 +46,8 @@ def each_stock_item_adds_up(books: Books) -> Iterator[str]:
         books.count_premise("pieces were moved from one stock item to another", item["moved"] > 0)
         has = item["received"] + item["moved"] - held[item["product_id"], item["part"]]
         if has != item["available"]:
-            yield f"{item['product_id']}: part {item['part']} should have {has}, and has {item['available']}"
-    yield from (f"{product}: {pieces} more pieces came than were moved" for product, pieces in moved.items() if pieces)
+            yield f"{item['product_id']}: part {item['part']} has {item['available']} pieces instead of {has}"
+    yield from (f"{product}: {pieces} more pieces arrived than left" for product, pieces in moved.items() if pieces)
 
 
 def receipts_are_counted_once(books: Books) -> Iterator[str]:
@@ -71,7 +71,7 @@ def receipts_are_counted_once(books: Books) -> Iterator[str]:
     for product, pieces in _sum_stock(books, "received").items():
         books.count_premise("the receipts of a product were summed up")
         if not least[product] <= pieces <= most[product]:
-            yield f"{product}: {least[product]} to {most[product]} pieces came in, and {pieces} are recorded"
+            yield f"{product}: {least[product]} to {most[product]} pieces were received, but {pieces} are recorded"
 
 
 def _imported(books: Books) -> Iterator[tuple[tuple[str, int], ObservedRequest]]:
@@ -88,7 +88,7 @@ def nothing_is_sold_that_is_not_there(books: Books) -> Iterator[str]:
         if product == BACKORDERED:
             books.count_premise("a product was ordered without stock", lowest < 0)
         elif lowest < 0:
-            yield f"{product}: {lowest} pieces were available at some time"
+            yield f"{product}: once, {lowest} pieces were available"
         elif lowest == 0:
             books.count_premise("a stock item was sold out")
 

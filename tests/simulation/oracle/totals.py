@@ -33,7 +33,7 @@ def best_sellers_are_the_pieces_sold(books: Books) -> Iterator[str]:
         if _is_open(books, _month_ends(place[1]) + timedelta(days=MONTH_IS_OPEN_DAYS)):
             books.count_premise(f"the sales of a product in {place[1]} were counted")
             if sold[place] != found.get(place, 0):
-                yield f"{place[0]} in {place[1]}: {sold[place]} were sold, and {found.get(place, 0)} are counted"
+                yield f"{place[0]} in {place[1]}: {sold[place]} were sold, but {found.get(place, 0)} are counted"
 
 
 def final_months_stay_as_they_were(books: Books) -> Iterator[str]:
@@ -71,7 +71,7 @@ def minutes_are_the_sales_of_that_minute(books: Books) -> Iterator[str]:
             books.count_premise(f"the {name} of a minute were counted")
             counted, right = found[minute, currency, name], expected[minute, currency, name]
             if counted != right:
-                yield f"{minute} in {currency}: {right} {name}, and {counted} are counted"
+                yield f"{minute} in {currency}: {right} {name}, but {counted} are counted"
 
 
 def _add(sums: Counter[tuple[str, str, str]], of: Item, at: str, orders: int, pieces: int, revenue: int) -> None:
@@ -105,7 +105,7 @@ def orders_were_paid_when_they_say(books: Books) -> Iterator[str]:
         books.count_premise("the time of a payment was checked")
         late = written - datetime.fromisoformat(paid_at).timestamp()
         if not -MAX_CLOCK_ERROR_SECONDS <= late <= MAX_CALL_SECONDS:
-            yield f"order {order.id} says that it was paid at {paid_at}, {late:.0f} seconds before it was"
+            yield f"order {order.id} has the payment time {paid_at}, {late:.0f} seconds before its payment"
 
 
 def ratings_are_the_stars_of_the_reviews(books: Books) -> Iterator[str]:
@@ -120,7 +120,7 @@ def ratings_are_the_stars_of_the_reviews(books: Books) -> Iterator[str]:
         books.count_premise("the rating of a product was checked")
         if found.get(product, (0, 0)) != (reviews[product], stars[product]):
             wanted = reviews[product], stars[product]
-            yield f"{product} has the reviews and stars {wanted}, and its rating is {found.get(product)}"
+            yield f"{product} has the reviews and stars {wanted}, but the rating {found.get(product)}"
 
 
 def reviews_are_the_last_ones_written(books: Books) -> Iterator[str]:
@@ -138,4 +138,4 @@ def reviews_are_the_last_ones_written(books: Books) -> Iterator[str]:
         books.count_premise(f"a review was found as written last: {last.method}")
         stars = last.body["stars"] if last.method == "PUT" else None
         if found.get((customer, product)) != stars:
-            yield f"{customer} gave {product} {stars} stars, and {found.get((customer, product))} are recorded"
+            yield f"{customer} gave {product} {stars} stars, but {found.get((customer, product))} are recorded"
