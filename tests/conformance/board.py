@@ -1,14 +1,16 @@
 """docs/conformance.md: every probe with its recorded results."""
 
+import itertools
 import json
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from docs import markdown
 from tests.conformance import results
 from tests.conformance.probes import PROBES
-from tests.conformance.probes.kinds import ALWAYS, Failing, MappingProbe, PatternProbe, Probe, QueueProbe, ServiceProbe
+from tests.conformance.probes.kinds import ALWAYS, MappingProbe, PatternProbe, Probe, QueueProbe, ServiceProbe, Write
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "conformance.md"
 COLUMNS = {
@@ -47,8 +49,8 @@ documentation, and data that a runner plays. There are {len(PROBES)} probes. An 
 the model differs from a probe, or if a result of the laptop or moto is no longer the recorded yes or no. `make test`
 plays the quick probes, `make laptop` all of the laptop's.
 
-`yes`: it behaves as the probe says. **no**: it differs, as described below. `-`: not run,
-because the runner cannot play the probe or an error stopped it.
+`yes`: the system behaves as the probe says. **no**: the system differs, as the section Differences describes.
+`-`: the runner cannot play the probe, or an error stopped the probe.
 """
     recorded = results.load()
     rows = [_summary(title, recorded.get(runner, {})) for runner, title in COLUMNS.items()]
@@ -60,7 +62,11 @@ because the runner cannot play the probe or an error stopped it.
     yield "## Differences"
     yield from _differences(recorded)
     yield "## Open questions\n\nOnly a real account can answer these:"
-    yield markdown.bullet_list(f"`{one.name}`: {one.open_question}" for one in PROBES if one.open_question)
+    yield markdown.bullet_list(
+        f"`{one.name}`: Expected: {_escape(one.says)} {_escape(one.open_question)}"
+        for one in PROBES
+        if one.open_question
+    )
 
 
 def _summary(title: str, of_runner: dict[str, Any]) -> Sequence[str]:
@@ -87,59 +93,136 @@ def _differences(recorded: dict[str, Any]) -> Iterator[str]:
         found = recorded.get(runner, {}).get("results", {})
         different = [probe for probe in PROBES if found.get(probe.name, "").startswith(results.DIFFERS)]
         if different:
+            actor = title if title in ("moto", "AWS") else f"The {title}"
             yield f"### {title}"
             yield f"To play one of them: `python -m tests.conformance --{runner} NAME`."
             yield markdown.bullet_list(
-                f"`{probe.name}`: {describe(probe)} Found: {_escape(found[probe.name].removeprefix('differs: '))}."
+                f"`{probe.name}`: {_promise(probe)} {describe(probe)} "
+                + _escape(describe_result(probe, actor, found[probe.name].removeprefix(results.DIFFERS)))
                 for probe in different
             )
 
 
+def _promise(probe: Probe) -> str:
+    page = f"[AWS's documentation]({probe.source})"
+    return f"{f'{page} says' if probe.confirmed else f'Expected, but not confirmed by {page}'}: {_escape(probe.says)}"
+
+
 def describe(probe: Probe) -> str:
-    """Describe in one paragraph how to reproduce a probe."""
+    """Say in a few sentences what a runner does to play a probe."""
     match probe:
         case MappingProbe():
-            return _describe_mapping(probe)
+            return _escape(" ".join(_describe_mapping(probe)))
         case QueueProbe():
-            return (
-                f"Create a queue with `{json.dumps(dict(probe.queue))}` and a mapping with "
-                f"`{json.dumps(dict(probe.settings))}`. Send {', '.join(f'`{one}`' for one in probe.messages)}. "
-                f"The function fails (by {probe.by}) this often: `{json.dumps(dict(probe.failing))}`."
+            sent = ", ".join(f"`{one}`" for one in probe.messages)
+            queue = ", ".join(f"`{name}={value}`" for name, value in probe.queue.items())
+            failing = (
+                f" The function {FAILURES[probe.by].format(f'`{body}`')} the first {times} deliveries of `{body}`."
+                for body, times in probe.failing.items()
             )
+            return f"The probe sends {sent} to a queue with {queue} that invokes a function.{''.join(failing)}"
         case ServiceProbe():
-            calls = (f"{request.service}.{request.operation}" for request in probe.requests)
-            return f"{_escape(probe.says)} Requests: {', '.join(calls)}."
-    return _escape(probe.says)
+            sent = ", ".join(
+                f"{number}. `{one.service}.{one.operation}`" for number, one in enumerate(probe.requests, 1)
+            )
+            return f"The probe sends these requests: {sent}."
+    return ""
 
 
-def _describe_mapping(probe: MappingProbe) -> str:
-    settings = json.dumps(dict(probe.settings), sort_keys=True)
-    if len(settings) > 400:
-        settings = f"{settings[:400]}..."
-    if probe.refused:
-        return f"Create a mapping with `{settings}`."
-    writes = [
-        ("delete" if write.action == "delete" else "write")
-        + f" item {write.item}"
-        + (f" with `{attributes}`" if len(attributes := json.dumps(dict(write.attributes))) in range(3, 400) else "")
-        + (f" after {write.at:g} s" if write.at else "")
-        for write in probe.writes
-    ]
-    if len(writes) > 6:
-        writes = [*writes[:2], f"and so on, {len(writes)} in all"]
-    fails = " ".join(_describe_rule(rule) for rule in probe.behaviour)
-    seconds = f" An invocation takes {probe.function_seconds:g} s." if probe.function_seconds else ""
-    made = ", ".join(writes) or "nothing"
-    return f"Make the writes to a table: {made}. Create a mapping with `{settings}`.{seconds}" + (
-        f" {fails}" if fails else ""
-    )
+def _describe_mapping(probe: MappingProbe) -> Iterator[str]:
+    numbered = list(enumerate(probe.writes, 1))
+    at_start = [one for one in numbered if not one[1].at]
+    written = f"{_describe_writes(probe, at_start)} and " if at_start else ""
+    yield f"The probe {written}creates a mapping with {_describe_settings(probe.settings)}."
+    if probe.function_seconds:
+        yield f"Each invocation takes {probe.function_seconds:g} s."
+    for one in numbered:
+        if one[1].at:
+            yield f"{one[1].at:g} s later, the probe {_describe_writes(probe, [one])}."
+    for rule in probe.behaviour:
+        batches = {ALWAYS: "every batch", 1: "the first batch"}.get(rule.times, f"the first {rule.times} batches")
+        what = f"record {rule.record}"
+        answer = json.dumps(rule.answer).replace("$", "sequence number of record ")
+        yield f"The function {FAILURES[rule.by].format(what, answer=answer)} {batches} with {what}."
 
 
-def _describe_rule(rule: Failing) -> str:
-    times = "always" if rule.times == ALWAYS else "once" if rule.times == 1 else f"{rule.times} times"
-    if rule.by == "answer":
-        return f"The function answers a batch with record {rule.record} {times} with `{json.dumps(rule.answer)}`."
-    return f"Record {rule.record} fails {times} (by {rule.by})."
+def _describe_settings(settings: Mapping[str, Any]) -> str:
+    others = {name: value for name, value in settings.items() if name not in ("FilterCriteria", "DestinationConfig")}
+    parts = [f"`{json.dumps(others, sort_keys=True)}`"] if others else []
+    patterns = [one["Pattern"] for one in settings.get("FilterCriteria", {}).get("Filters", ())]
+    shown = ", ".join(f"`{pattern[:120]}{'...' * (len(pattern) > 120)}`" for pattern in patterns)
+    parts += [f"the filter {shown}"] if shown else []
+    if destination := settings.get("DestinationConfig"):
+        parts.append(f"a {destination['OnFailure']['Destination'][1:]} as on-failure destination")
+    return " and ".join(parts) or "default settings"
+
+
+def _describe_writes(probe: MappingProbe, writes: Sequence[tuple[int, Write]]) -> str:
+    """Describe writes with the numbers of their records. Of their attributes, show those that a filter names."""
+    if len({write.item for _, write in writes}) > 4:
+        return f"writes {len(writes)} items (records {writes[0][0]} to {writes[-1][0]})"
+    parts, filters = [], str(probe.settings.get("FilterCriteria"))
+    for write, group in itertools.groupby(writes, key=lambda one: one[1]):
+        shown = json.dumps({name: value for name, value in write.attributes.items() if f'"{name}"' in filters})
+        size = len(json.dumps(dict(write.attributes))) // 1000
+        what = f" of {size} KB" * (size > 0) + f" with `{shown}`" * (shown != "{}")
+        numbers = [number for number, _ in group]
+        times = f" {len(numbers)} times" * (len(numbers) > 1)
+        parts.append(f"{VERBS[write.action]} item {write.item}{what}{times} ({_describe_records(numbers)})")
+    return ", ".join(parts)
+
+
+def _describe_records(numbers: Sequence[int]) -> str:
+    return f"records {numbers[0]} to {numbers[-1]}" if numbers[0] != numbers[-1] else f"record {numbers[0]}"
+
+
+VERBS = {"put": "writes", "delete": "deletes"}
+FAILURES = {
+    "report": "reports {} as failed in",
+    "error": "raises an error for",
+    "timeout": "times out for",
+    "throttle": "is throttled for",
+    "answer": "answers `{answer}` to",
+    "resend": "sends a copy to the same queue for",
+    "retry_soon": "sets a visibility timeout of 1 s and reports a failure for",
+}
+
+
+def describe_result(probe: Probe, actor: str, difference: str) -> str:
+    """Turn a recorded difference into sentences about a system and about AWS. `actor`: such as "The emulator"."""
+    texts = {"actor": actor, "aws": "AWS" if probe.confirmed else "AWS probably", "wanted": "", "documents": ""}
+    texts["invokes"] = "invokes the function with the records"
+    if isinstance(probe, MappingProbe):
+        calls = itertools.groupby(str(list(call.records)) for call in probe.calls)
+        texts["wanted"] = ", ".join(f"{call} x {len(list(group))}" for call, group in calls)
+        texts["wanted"] += " (in any order)" if probe.any_order and len(probe.calls) > 1 else ""
+        texts["documents"] = ", and about ".join(_describe_records(one.records) for one in probe.failed_batches)
+    sentences = []
+    for part in [difference] if difference.startswith("request ") else difference.split("; "):
+        found, sentence = next((found, text) for form, text in RESULTS.items() if (found := re.fullmatch(form, part)))
+        sentences.append(sentence.format(*found.groups(), **texts))
+    text = " ".join(sentences).replace(" is present", " must be absent").replace(" is absent", " must be present")
+    text = re.sub(r"\[(\d+), [^]]{25,}, (\d+)\]", r"[\1-\2]", text)
+    text = re.sub(r" x (\d+)", lambda times: "" if times[1] == "1" else f" ({times[1]} times)", text)
+    return text if "any order" in text else re.sub(r"([])]), \[", r"\1, then [", text)
+
+
+RESULTS = {
+    "invocations none instead of .*": "{actor} does not invoke the function. {aws} {invokes} {wanted}.",
+    "invocations (.*) instead of none": "{actor} {invokes} {0}. {aws} does not invoke the function.",
+    "invocations (.*) instead of .*": "{actor} {invokes} {0}. {aws} {invokes} {wanted}.",
+    r"documents \[\] instead of .*": "{actor} sends no document. {aws} sends a document about {documents}.",
+    "an invocation after (.*) instead of (.*)": "{actor} waits {0} before an invocation. {aws} waits {1}.",
+    "the settings were accepted": "{actor} accepts the settings. {aws} refuses them.",
+    "(.*) invocations at .* instead of (.*)": "{actor} runs {0} invocation at a time. {aws} runs {1} at a time.",
+    r"deliveries {(.*): (\d+)} .*: (\d+)}": "{actor} delivers {0} {1} times. {aws} delivers {0} {2} times.",
+    r"dead letters \[\] instead of \[(.*)\]": "{actor} does not make {0} a dead letter. {aws} does.",
+    r"request (\d+) \(\w+\): success instead of (\S+)": "Request {0} succeeds. {aws} answers with {1}.",
+    r"request (\d+) \(\w+\): (\S+) instead of (\S+)": "Request {0} fails with {1}. {aws} answers with {2}.",
+    r"request (\d+) \(\w+\): (.*)": "The answer to request {0} differs from that of AWS: {1}.",
+    "(.*)": "{0}.",
+}
+"""The sentence for each form of a recorded difference. The first form that matches applies."""
 
 
 def _escape(text: str) -> str:

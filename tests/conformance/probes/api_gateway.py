@@ -85,14 +85,14 @@ PROBES = (
         name="a_list_claim_is_a_text_in_brackets",
         says='An HTTP API passes a claim that is a list as a text: the groups of a user become "[staff]".',
         source=sources.JWT_AUTHORIZER,
-        open_question="The page shows no claim that is a list. Is the claim cognito:groups the text [staff]?",
+        open_question="AWS's page shows no claim that is a list. Is the claim cognito:groups the text [staff]?",
         requests=_call_as_user_in("staff", returns={"Status": 200, 'Body."cognito:groups"': "[staff]"}),
     ),
     ServiceProbe(
         name="a_list_claim_is_separated_by_spaces",
         says='An HTTP API separates the elements of a list claim by spaces, such as "[staff warehouse]".',
         source=sources.JWT_AUTHORIZER,
-        open_question="The page shows no claim that is a list. Are the groups separated by spaces, and in which order?",
+        open_question="AWS's page shows no claim that is a list. Do spaces separate groups, and which is first?",
         requests=_call_as_user_in(
             "staff",
             "warehouse",
@@ -105,7 +105,7 @@ PROBES = (
         name="a_group_name_with_a_comma_stays_whole",
         says='An HTTP API passes the group "a,staff" as the text "[a,staff]".',
         source=sources.JWT_AUTHORIZER,
-        open_question="The page shows no claim that is a list. Is a comma in an element kept, without quotes?",
+        open_question="AWS's page shows no claim that is a list. Does the gateway keep a comma, without adding quotes?",
         requests=_call_as_user_in("a,staff", returns={"Status": 200, 'Body."cognito:groups"': "[a,staff]"}),
     ),
     ServiceProbe(
@@ -124,14 +124,14 @@ PROBES = (
         name="a_user_without_groups_has_no_claim",
         says="The access token of a user without groups has no claim cognito:groups.",
         source=sources.JWT_AUTHORIZER,
-        open_question="The page does not mention users without groups.",
+        open_question="AWS's page does not mention users without groups. Is the claim missing in their tokens?",
         requests=_call_as_user_in(returns={"Status": 200, 'Body."cognito:groups"': None}),
     ),
     ServiceProbe(
         name="a_number_claim_is_a_text",
         says="An HTTP API passes a claim that is a number as a text.",
         source=sources.JWT_AUTHORIZER,
-        open_question="The page shows no claim that is a number.",
+        open_question="AWS's page shows no claim that is a number. Does the function get a text or a number?",
         requests=_call_as_user_in(returns={"type(Body.exp)": "string", "Body.token_use": "access"}),
     ),
     ServiceProbe(

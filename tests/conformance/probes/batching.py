@@ -41,8 +41,8 @@ PROBES = (
         says="A BatchSize over 10 is accepted without a batching window.",
         source=sources.MAPPING_API,
         open_question=(
-            "The API reference demands a window of at least 1 second for a BatchSize over 10. The default BatchSize of "
-            "100 has none. Does a real account accept 11 with a window of 0?"
+            "The API reference demands a window of at least 1 second for a BatchSize over 10, but the default BatchSize"
+            " is 100 without a window. Does AWS accept a BatchSize of 11 with a window of 0?"
         ),
         settings={"BatchSize": 11, "MaximumBatchingWindowInSeconds": 0},
         writes=(Write(),) * 12,
@@ -88,8 +88,8 @@ PROBES = (
         says="The next batching window opens when the previous invocation completes.",
         source=sources.MAPPING,
         open_question=(
-            "The current page does not say when a window opens; an older version did. Does the window of record 2 open "
-            "when invocation 1 completes, or when record 2 is read?"
+            "An older version of AWS's page confirms this, but the current one does not. Does the window of record 2 "
+            "open when the invocation with record 1 ends, or when Lambda reads record 2?"
         ),
         settings={"BatchSize": 10, "MaximumBatchingWindowInSeconds": 2},
         function_seconds=1,
@@ -123,6 +123,6 @@ PROBES = (
         writes=(Write(), Write(), Write(at=0.5, follows_call=True)),
         calls=(Call(records=(1, 2)), Call(records=(1, 2)), Call(records=(3,))),
         watch_seconds=8,
-        open_question="The page does not say that the batch stays the same. Do new records join a retry?",
+        open_question="AWS's page does not mention new records. Does Lambda add new records to a retried batch?",
     ),
 )

@@ -256,7 +256,7 @@ PROBES = (
             TransactItems=[{"Put": {"TableName": "$table", "Item": {**KEY, **_INDEXED}}}],
         ),
         source=sources.TRANSACTIONS,
-        open_question="The page says that a transaction doubles each item, and does not mention indexes.",
+        open_question="AWS's page says that a transaction needs twice the units. Does this also apply to indexes?",
     ),
     _probe(
         "an_index_has_no_consistent_reads",

@@ -60,7 +60,7 @@ PROBES = (
         name="a_failing_item_leaves_other_items_alone",
         says="With ParallelizationFactor 10, the other items of the shard are processed while one item fails.",
         source=sources.DYNAMODB_MAPPING,
-        open_question="The page does not say whether a failing batch blocks the parallel batches of its shard.",
+        open_question="AWS's page does not say. Does a failing batch block the parallel batches of its shard?",
         settings={"BatchSize": 1, "ParallelizationFactor": 10},
         function_seconds=2,
         behaviour=(Failing(record=1, times=2),),

@@ -53,7 +53,7 @@ PROBES = (
     ),
     ServiceProbe(
         name="put_events_may_fail_in_part",
-        says="PutEvents succeeds although an entry fails. The results have the order of the entries.",
+        says="PutEvents succeeds although an entry is not JSON. The results have the order of the entries.",
         source=sources.ENTRY_RESULT,
         requests=(
             _put_events(
@@ -100,14 +100,14 @@ PROBES = (
         name="put_events_has_a_total_size",
         says="PutEvents refuses entries of more than 1 MB in all.",
         source=sources.PUT_EVENTS,
-        open_question="Older pages say 256 KB. Which limit holds, and is the error ValidationException?",
+        open_question="Older pages say 256 KB. Is the limit 256 KB or 1 MB, and is the error ValidationException?",
         requests=(_put_events(_entry('{"text": "=1100000*x"}'), error="ValidationException"),),
     ),
     ServiceProbe(
         name="an_entry_needs_a_detail_type",
         says="An entry without DetailType fails with InvalidArgument, while the other entries succeed.",
         source=sources.ENTRY_RESULT,
-        open_question="The page says that such an entry fails. Is its error code InvalidArgument?",
+        open_question="AWS's page says only that such an entry fails. Is the error code InvalidArgument?",
         requests=(
             _put_events(
                 _entry(),

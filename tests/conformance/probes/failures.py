@@ -90,7 +90,7 @@ PROBES = (
         behaviour=(Failing(record=1, times=1, by="throttle"),),
         writes=_TWO,
         calls=(Call(records=(1, 2)), Call(records=(1, 2))),
-        open_question="The page ties bisect to function errors. Does a throttled invocation never split a batch?",
+        open_question="AWS's page mentions only function errors. Can a throttled invocation split a batch, too?",
     ),
     MappingProbe(
         name="bisect_halves_a_failed_batch",
@@ -134,7 +134,7 @@ PROBES = (
         name="bisect_gives_the_smaller_half_first",
         says="If the number of records is odd, the first half has one record less.",
         source=sources.ERRORS,
-        open_question="No page says where an odd batch is split, or which half is retried first.",
+        open_question="No page says. Which half of three records is larger, and which half does Lambda retry first?",
         settings={"BisectBatchOnFunctionError": True},
         behaviour=(Failing(record=1, times=1),),
         writes=(Write(),) * 3,
@@ -158,14 +158,14 @@ PROBES = (
             Call(records=(4,)),
         ),
         failed_batches=(FailedBatch(records=(1, 1), size=1), FailedBatch(records=(4, 4), size=1)),
-        open_question="CloudFormation's page says that Lambda may consolidate failures. Is it one document?",
+        open_question="CloudFormation's page says that Lambda may combine failures. Are there one or two documents?",
         watch_seconds=10,
     ),
     MappingProbe(
         name="bisect_halves_inherit_the_retries",
         says="The halves of a split batch have only the retries that the batch has left.",
         source=sources.ERRORS,
-        open_question="The page says that a split uses up no retry. Do the halves start with a new count of retries?",
+        open_question="AWS's page says only that a split uses up no retry. Do the halves start a new count of retries?",
         settings={
             "BisectBatchOnFunctionError": True,
             "MaximumRetryAttempts": 1,
@@ -196,8 +196,8 @@ PROBES = (
             FailedBatch(records=(1, 2), size=2, condition="RecordAgeExceeded", error=None, has_response=False),
         ),
         open_question=(
-            "No page shows the document of a batch that is too old. Is it without a responseContext, and is its "
-            "approximateInvokeCount 1 although the function was never invoked?"
+            "No page shows the document that Lambda sends about records that are too old. Does the document have no "
+            "responseContext, and the approximateInvokeCount 1 although Lambda did not invoke the function?"
         ),
     ),
     MappingProbe(

@@ -98,7 +98,7 @@ PROBES = (
         "`anything-but` does not match a missing field.",
         _new_image(missing={"S": [{"anything-but": ["Order"]}]}),
         matches=False,
-        open_question="EventBridge behaves so. Lambda's page does not mention missing fields. Does Lambda match them?",
+        open_question="EventBridge does not match a missing field. Lambda's page does not mention one. Does Lambda?",
     ),
     _pattern_probe(
         "numeric_on_dynamodb_number",
@@ -147,7 +147,7 @@ PROBES = (
         _new_image(kind=[{"exists": False}]),
         matches=True,
         source=sources.DYNAMODB_FILTERS,
-        open_question="The page says that exists works on leaf nodes only. Does exists: false match an object?",
+        open_question="AWS's page says that `exists` works on leaf values only. Does `exists: false` match an object?",
     ),
     _pattern_probe(
         "not_exists_on_missing",
@@ -167,14 +167,14 @@ PROBES = (
         "true in a pattern matches a Boolean.",
         _new_image(paid={"BOOL": [True]}),
         matches=True,
-        open_question="The page lists no Boolean values. EventBridge matches them. Does Lambda?",
+        open_question="EventBridge matches Booleans. Lambda's page does not mention any. Does Lambda match Booleans?",
     ),
     _pattern_probe(
         "boolean_as_text",
         'The text "true" does not match a Boolean.',
         _new_image(paid={"BOOL": ["true"]}),
         matches=False,
-        open_question="The page lists no Boolean values. Does a text ever match a Boolean?",
+        open_question='Lambda\'s page does not mention Booleans. Does the text "true" match the Boolean true?',
     ),
     _pattern_probe("empty_text", "An empty text matches an empty text.", _new_image(empty={"S": [""]}), matches=True),
     _pattern_probe(
@@ -188,14 +188,14 @@ PROBES = (
         "A pattern matches an array if one of its elements matches.",
         _new_image(tags={"SS": ["red"]}),
         matches=True,
-        open_question="The page does not mention arrays in records. EventBridge behaves so. Does Lambda?",
+        open_question="EventBridge matches one element. Lambda's page does not mention arrays. Does Lambda, too?",
     ),
     _pattern_probe(
         "nested_list",
         "A pattern below a list matches if one element of the list matches.",
         _new_image(lines={"L": {"M": {"sku": {"S": ["B"]}}}}),
         matches=True,
-        open_question="The pages show no pattern below a list. EventBridge behaves so. Does Lambda?",
+        open_question="EventBridge matches one element. Lambda's page shows no pattern below a list. Does Lambda, too?",
     ),
     _pattern_probe(
         "event_name",
@@ -203,7 +203,7 @@ PROBES = (
         {"eventName": ["INSERT"]},
         matches=True,
         source=sources.FILTER_TUTORIAL,
-        open_question="The tutorial uses such a pattern, but Lambda's page allows only the key dynamodb. Which holds?",
+        open_question="A tutorial uses eventName, but Lambda's page allows only the key dynamodb. Which is right?",
     ),
     _pattern_probe(
         "keys",
@@ -224,7 +224,7 @@ PROBES = (
         name="filter_of_expiry",
         says="A pattern on userIdentity does not match the deletions of a client.",
         source=sources.TTL_STREAMS,
-        open_question="The page shows such a pattern, but Lambda's page allows only the key dynamodb. Which holds?",
+        open_question="DynamoDB's page uses userIdentity, but Lambda's allows only the key dynamodb. Which is right?",
         settings=criteria({"userIdentity": {"type": ["Service"], "principalId": ["dynamodb.amazonaws.com"]}}),
         writes=(Write(), Write(action="delete")),
         calls=(),
@@ -242,8 +242,8 @@ PROBES = (
         says="Rejected records do not count for the batch size.",
         source=sources.FILTER_TUTORIAL,
         open_question=(
-            "The tutorial says so for a mapping with a batching window. Does a mapping without a window also fill its "
-            "batches with accepted records only?"
+            "DynamoDB's tutorial confirms this only for a mapping with a batching window. Does a mapping without a "
+            "window also fill its batches with accepted records only?"
         ),
         settings={"BatchSize": 2, **criteria(_new_image(kind={"S": ["Order"]}))},
         writes=tuple(Write(attributes={"kind": {"S": kind}}) for kind in ("Order", "Line", "Order", "Line")),

@@ -78,7 +78,7 @@ PROBES = (
         name="checkpoint_waits_for_parallel_batches",
         says="With parallel batches, the checkpoint does not pass a record that is not finished.",
         source=sources.DYNAMODB_MAPPING,
-        open_question="No page says how parallel batches of a shard share a checkpoint.",
+        open_question="No page says how parallel batches share a checkpoint. Can the checkpoint pass a failing record?",
         settings={"BatchSize": 1, "ParallelizationFactor": 10},
         behaviour=(Failing(record=2),),
         writes=(Write(item="a"), Write(item="b"), Write(item="c")),

@@ -47,35 +47,35 @@ PROBES = (
         "An itemIdentifier that is not in the batch fails the whole batch.",
         _failures("000000000000000000001"),
         succeeds=False,
-        open_question="The page names only empty and missing ones. Does an unknown sequence number fail the batch?",
+        open_question="AWS's page mentions only empty or missing identifiers. Does an unknown one fail the batch?",
     ),
     _answer_probe(
         "number_identifier",
         "An itemIdentifier that is a number fails the whole batch.",
         _failures(123),
         succeeds=False,
-        open_question="The page does not name other types. LocalStack's tests recorded it on AWS for one record.",
+        open_question="AWS's page mentions no numbers. LocalStack's tests recorded this on AWS for one record.",
     ),
     _answer_probe(
         "text",
         "An answer that is a text fails the whole batch.",
         "done",
         succeeds=False,
-        open_question="The page does not name answers that are not objects. Is the text a success or a failure?",
+        open_question="AWS's page does not mention such answers. Does Lambda treat a text as a success or a failure?",
     ),
     _answer_probe(
         "other_object",
         "An object without batchItemFailures is a success.",
         {"statusCode": 200},
         succeeds=True,
-        open_question="The page does not name objects without batchItemFailures. Is it a success?",
+        open_question="AWS's page does not mention such an object. Does Lambda treat the object as a success?",
     ),
     _answer_probe(
         "mixed_identifiers",
         "An empty itemIdentifier beside a valid one fails the whole batch.",
         _failures("$2", ""),
         succeeds=False,
-        open_question="The page does not name mixed lists. Does the empty identifier win?",
+        open_question="AWS's page does not mention this. Does the empty itemIdentifier fail the whole batch?",
     ),
     MappingProbe(
         name="reported_record_and_later_ones_are_retried",
@@ -128,8 +128,8 @@ PROBES = (
         says="When the checkpoint advances within a batch, the count of retries starts again.",
         source=sources.PARTIAL_RESPONSES,
         open_question=(
-            "No page says so. LocalStack's tests recorded five deliveries on AWS, with MaximumRetryAttempts 3. How "
-            "often is record 2 delivered?"
+            "No page confirms this. LocalStack's tests recorded five deliveries on AWS, with MaximumRetryAttempts 3. "
+            "How often does Lambda deliver record 2 in this probe?"
         ),
         settings={**_PARTIAL, "MaximumRetryAttempts": 1},
         behaviour=(Failing(record=2, by="report"),),
@@ -169,7 +169,7 @@ PROBES = (
         name="a_retried_rest_is_not_filled_up",
         says="The retry of the remaining records contains no new records.",
         source=sources.PARTIAL_RESPONSES,
-        open_question="The page says that records after the checkpoint are retried. Do waiting records join them?",
+        open_question="AWS's page says only that Lambda retries the remaining records. Does Lambda add new records?",
         settings={**_PARTIAL, "BatchSize": 2},
         behaviour=(Failing(record=2, times=1, by="report"),),
         writes=_FOUR,

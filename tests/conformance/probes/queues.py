@@ -150,7 +150,7 @@ PROBES = (
         name="a_dead_letter_keeps_its_id",
         says="A message keeps its id when it moves to the dead-letter queue.",
         source=sources.DEAD_LETTERS,
-        open_question="The page does not mention the id of a moved message.",
+        open_question="AWS's page does not mention the id. Does a dead letter have the id of the original message?",
         requests=_become_dead_letter({"Messages[0].MessageId": "$id"}),
     ),
     ServiceProbe(
@@ -250,7 +250,7 @@ MAPPING_PROBES = (
         name="queue_loop_is_stopped",
         says="Lambda stops a function that sends each message to its own queue after 16 invocations.",
         source=sources.RECURSION,
-        open_question="The page says approximately 16 times. How many invocations are there exactly?",
+        open_question='AWS\'s page says "approximately 16 times". How many invocations does Lambda make exactly?',
         queue={**_RETRY_AFTER_3_SECONDS, "RedrivePolicy": _TWO_ATTEMPTS},
         messages=("a",),
         failing={"a": 40},

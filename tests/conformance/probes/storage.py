@@ -102,7 +102,7 @@ PROBES = (
         name="an_unverified_sender_is_refused",
         says="SendEmail of a sender that is not verified fails with MessageRejected.",
         source=sources.SEND_EMAIL,
-        open_question="The page explains MessageRejected by invalid content. Is it also the error of such a sender?",
+        open_question="AWS's page names MessageRejected for invalid content. Does SES also return it in this case?",
         requests=(_mail("nobody@not-verified.example.com", error="MessageRejected"),),
     ),
     ServiceProbe(

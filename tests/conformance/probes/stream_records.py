@@ -144,7 +144,7 @@ PROBES = (
         name="a_record_has_its_size",
         says="SizeBytes is the size of the keys and of each image. A small number has 2 bytes.",
         source=sources.STREAM_RECORD,
-        open_question="The page gives no rule for SizeBytes. Is it 15 here: 6 of the keys and 9 of the image?",
+        open_question="AWS's page has no rule for SizeBytes. Is SizeBytes 15 here (6 for the keys, 9 for the image)?",
         requests=(put(n=ONE), _read({"Records[0].dynamodb.SizeBytes": 15})),
     ),
     ServiceProbe(
@@ -167,7 +167,7 @@ PROBES = (
         name="a_binary_value_is_base64",
         says="A binary value is base64 text in the event of Lambda.",
         source=sources.DYNAMODB_MAPPING,
-        open_question="The page shows no binary value. LocalStack's tests recorded base64 on AWS.",
+        open_question="AWS's page shows no binary value. LocalStack's tests recorded base64 on AWS.",
         requests=(put(data={"B": b"\x00\x01"}), _read({"Records[0].dynamodb.NewImage.data.B": "AAE="})),
     ),
     ServiceProbe(

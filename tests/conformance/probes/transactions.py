@@ -68,7 +68,7 @@ PROBES = (
         name="a_repeated_token_consumes_reads",
         says="The repetition of a transaction consumes read units instead of write units.",
         source=sources.TRANSACT_WRITE,
-        open_question="The page gives no number. Does the repetition of one small update consume two read units?",
+        open_question="AWS's page gives no number. Does the repetition of one small update consume two read units?",
         requests=(
             transact(
                 add("1"),
@@ -117,7 +117,7 @@ PROBES = (
         name="reasons_name_every_failed_condition",
         says="If several conditions of a transaction fail, the reasons name each of them.",
         source=sources.CANCELLATION,
-        open_question="The page does not say whether DynamoDB evaluates all conditions after one failed.",
+        open_question="AWS's page does not say. Does DynamoDB evaluate all conditions, even after one of them failed?",
         requests=(
             put(n=ONE),
             put(key=_OTHER_KEY, n=ONE),
