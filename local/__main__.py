@@ -69,23 +69,23 @@ def main() -> None:
         metavar="NAME=VALUE",
         help="a deployment setting (docs/settings.md); repeatable",
     )
-    commands.add_parser("demo", help="run typical orders in a shop of its own, and fail if an effect does not arrive")
-    commands.add_parser("smoke", help="run the orders of `make smoke` in a shop of its own, as in a deployed stage")
+    commands.add_parser("demo", help="run typical orders in a separate shop, and fail if an effect does not arrive")
+    commands.add_parser("smoke", help="run the orders of `make smoke` in a separate shop, as in a deployed stage")
     loading = commands.add_parser("load", help="place many orders, measure speed and delay, and check each effect")
     loading.add_argument("--orders", type=parse_positive_int, default=600, help="default: %(default)s")
     loading.add_argument("--clients", type=parse_positive_int, default=16, help="default: %(default)s")
     speed = loading.add_mutually_exclusive_group()
     speed.add_argument("--rate", type=float, default=0, help="orders per second (default: no limit)")
     speed.add_argument(
-        "--find-rate", action="store_true", help="find the orders per second with which the shop keeps up"
+        "--find-rate", action="store_true", help="find the maximum orders per second without a growing backlog"
     )
     seeding = commands.add_parser("fill", help="fill the running, empty shop with the orders of three years")
     seeding.add_argument("--orders", type=parse_positive_int, default=10_000, help="default: %(default)s")
-    seeding.add_argument("--seed", type=parse_positive_int, default=1, help="another number makes another shop")
+    seeding.add_argument("--seed", type=parse_positive_int, default=1, help="another number creates other data")
     commands.add_parser("token", help="print an access token").add_argument(
         "name", type=parse_user_name, help="alice, bob, staff, warehouse, or another customer"
     )
-    advancing = commands.add_parser("advance", help="expire everything that is due within a duration")
+    advancing = commands.add_parser("advance", help="process all deadlines and expiries of a duration")
     advancing.add_argument("by", type=expiry.parse_duration, help="the duration, e.g. 400d or 90m")
     commands.add_parser("env", help='print variables for the AWS CLI: eval "$(python -m local env)"')
     commands.add_parser(

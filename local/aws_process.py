@@ -8,12 +8,10 @@ The local AWS has two ports (local/aws_server.py). The internal port requires a 
 URL. The public port serves the shop's API and the sign-in of users.
 
 ministack saves its state only when SIGTERM stops the process. After each clean stop, this module copies the saved state
-to a snapshot with checksums. After a deploy, `save_snapshot` stops and starts the process to make a snapshot. Every
-start restores the last snapshot, together with the files that must match it: the checkpoints of the stream pollers.
-
-After a clean stop, restoring changes nothing. After a kill -9, the stream records since the snapshot are delivered
-again. This is harmless, because all consumers expect at-least-once delivery. The snapshot does not contain the S3
-objects, because ministack writes them to disk at once.
+to a snapshot with checksums. Every start restores the last snapshot, together with the checkpoints of the stream
+pollers, which must match it. So after a kill -9, the stream records since the snapshot are delivered again. This is
+harmless, because all consumers expect at-least-once delivery. The snapshot does not contain the S3 objects, because
+ministack writes them to disk at once.
 """
 
 from __future__ import annotations
@@ -50,21 +48,20 @@ QUEUE_URL_PORT = "4566"
 Clients do not connect to this port. They send their requests to `LocalAws.endpoint`.
 """
 
-# Names in the directory of the local AWS. STATE is the folder of ministack's state, OBJECTS_FOLDER of the S3 objects,
-# TEMPORARY of temporary files such as the unpacked functions, and MAILS of all sent mails. UNSAVED_MARKER is a file. It
-# exists until the state of the current run is saved in a snapshot. If a start finds it, the previous run was killed.
+# Folders in the directory of the local AWS: ministack's state, the S3 objects, temporary files such as the unpacked
+# functions, and all sent mails. UNSAVED_MARKER is a file that exists until a snapshot has the state of the current run.
+# If a start finds this file, the previous run was killed.
 STATE, OBJECTS_FOLDER, TEMPORARY, MAILS, UNSAVED_MARKER = "state", "s3", "tmp", "mails", "unsaved"
 # The file with the log lines of all functions in the current run.
 FUNCTION_LOG = "functions.log"
 # The file with the measured invocations and requests of all functions in the current run.
 SPANS_FILE = "spans.log"
 REFUSED_MAILS = "refused-mails"
-"""The file in the directory of the local AWS that says which mails its SES refuses. No file: none."""
+"""The file in the directory of the local AWS with the kind of mails that SES refuses. Without it, SES refuses none."""
 MAIL_FAULTS = ("rate", "quota", "paused", "sandbox", "unknown", "suppressed")
-"""What REFUSED_MAILS may contain. "suppressed": SES accepts all mails, and sends none (local/mail_refusals.py)."""
-# SNAPSHOT is the folder of the newest snapshot. PREVIOUS_SNAPSHOT is the folder of the previous snapshot, which exists
-# only while a new snapshot is saved. ROLLBACK_FILES is a folder inside a snapshot. It contains copies of files outside
-# ministack's state, such as the checkpoints of the stream pollers. Each start restores these files, too.
+"""What of REFUSED_MAILS may contain. "suppressed": SES accepts all mails, but sends none (local/mail_refusals.py)."""
+# The folders of the newest snapshot, and of the previous one while a new one is saved. ROLLBACK_FILES is a folder of a
+# snapshot with copies of files outside ministack's state, such as the checkpoints of the stream pollers.
 SNAPSHOT, PREVIOUS_SNAPSHOT, ROLLBACK_FILES = "saved", "saved-before", "beside"
 
 
@@ -166,8 +163,7 @@ class LocalAws:
     def save_snapshot(self) -> LocalAws:
         """Stop the local AWS, make a snapshot, and start the local AWS again. This takes less than a second.
 
-        After a kill -9, the next start restores this snapshot. The address stays the same. Call this after every
-        deploy, while no requests or events are in progress.
+        The address stays the same. Call this after every deploy, while no requests or events are in progress.
         """
         self.stop()
         return restart(self)
@@ -193,8 +189,7 @@ def start(
     `dynamodb_endpoint`: the URL of DynamoDB and DynamoDB Streams for the functions.
     `public_port`: the port of the shop's API. If it is None, a free port is used.
     `rollback_files`: files outside ministack's state that must match this state, such as checkpoints. Each snapshot
-    includes these files, and each start restores them. If one of the files is not in the snapshot, the start deletes
-    this file.
+    includes these files, and each start restores them, or deletes a file that the snapshot does not contain.
     `allowed_origins`: the origins of web pages that may call the API.
 
     Raises processes.ProcessFailed if the process does not start or a port is taken, and DamagedState if the snapshot
@@ -257,7 +252,7 @@ def shell_environment(aws: LocalAws, engine: Engine) -> str:
 def _read_mail(file: Path) -> Mail | None:
     """Read a mail file and return the mail, or None if the file is damaged.
 
-    A damaged file is not an error, because the shop itself never reads the mails that it has sent.
+    A damaged file is no error, because only people and tests read the sent mails.
     """
     try:
         found: Any = json.loads(file.read_bytes())
@@ -269,8 +264,7 @@ def _read_mail(file: Path) -> Mail | None:
 def _environment(directory: Path, address: LocalAwsAddress) -> dict[str, str]:
     """Return the environment variables of the ministack process.
 
-    The Lambda functions inherit these variables. Therefore the result does not contain the user's own environment
-    variables, such as credentials.
+    The functions inherit these variables, so the result contains none of the user's own, such as credentials.
     """
     home = str(directory / TEMPORARY)
     return {
@@ -305,7 +299,7 @@ def _stop(directory: Path, rollback_files: Sequence[str]) -> None:
     """
     if processes.running_process_id(directory) is None or not processes.stop(directory):
         return
-    if not (directory / UNSAVED_MARKER).exists():  # somebody deleted the folder of the state
+    if not (directory / UNSAVED_MARKER).exists():  # the user deleted the folder of the state
         return
     saved, before, new = directory / SNAPSHOT, directory / PREVIOUS_SNAPSHOT, directory / f"{SNAPSHOT}-new"
     shutil.rmtree(new, ignore_errors=True)
@@ -342,8 +336,7 @@ def _restore_snapshot(directory: Path, rollback_files: Sequence[str]) -> None:
 
     Without a snapshot, no deploy has finished, so the state is incomplete.
 
-    `rollback_files`: the files outside this state that must match it. They are restored, too. If the snapshot does not
-    contain a file, the file is deleted.
+    `rollback_files`: see `start`.
     """
     copy = find_snapshot(directory)
     shutil.rmtree(directory / STATE, ignore_errors=True)

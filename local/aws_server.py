@@ -60,10 +60,7 @@ Handler = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 TOKEN_PATH = "/local/tokens"
 MAX_CONCURRENT_REQUESTS = 1 + (os.cpu_count() or 1)
-"""Maximum number of API requests that are handled in parallel. Further requests wait in order.
-
-A higher number would not be faster: the requests would share the same processors, and each needs its own process.
-"""
+"""Maximum number of API requests in parallel. More would not be faster, because they would share the processors."""
 MAX_CONCURRENT_BATCHES = 2
 """Maximum number of batches of each SQS queue that are handled in parallel. AWS handles up to a thousand."""
 MAX_TOKEN_REQUEST_BYTES = 1 << 12
@@ -182,7 +179,7 @@ def _replace_gateway_errors(send: Send) -> Send:
     """Return an ASGI `send` function that replaces 5xx responses of the API gateway by problem documents (RFC 9457).
 
     The functions send all their errors as application/problem+json. So an error with another content type comes from
-    the gateway. An example is the response after a function timeout.
+    the gateway, for example after a function timeout.
     """
     replaced = False
 
@@ -262,7 +259,7 @@ def _replay_body(body: bytes, receive: Receive) -> Receive:
 async def _read_body(receive: Receive, max_bytes: int) -> bytes:
     """Read and return the body. If it is longer than `max_bytes`, stop early and return only the first part.
 
-    This first part is also longer than `max_bytes`, so the caller can see that the body is too long.
+    This first part is also longer than `max_bytes`, so that the caller detects a body that is too long.
     """
     body = b""
     while len(body) <= max_bytes:
@@ -276,8 +273,7 @@ async def _read_body(receive: Receive, max_bytes: int) -> bytes:
 def _add_key_to_authorizer_requests(aws: LocalAws) -> None:
     """Make ministack's JWT authorizer send the secret key of the internal port when it fetches the user pool's JWKS.
 
-    The JWKS are the public keys that verify tokens. ministack sends no other request to itself, so no other request
-    needs the key.
+    The JWKS are the public keys that verify tokens. ministack sends no other request to itself.
     """
     fetch = apigateway._urlopen_async
 
@@ -295,7 +291,7 @@ def _limit_batches() -> None:
 def _finish_invocations_before_updates() -> None:
     """Make ministack stop the process of a function whose code changes only after its current invocation, as AWS does.
 
-    ministack stops it at once. Then the messages of this invocation would be invisible for minutes.
+    ministack itself stops the process at once, and the messages of this invocation stay invisible for minutes.
     """
     kill_at_once, is_update = lambda_runtime.kill_workers, ContextVar("is_update", default=False)
 

@@ -1,8 +1,8 @@
 """Measures how far each consumer is behind, and reports a consumer that cannot keep up.
 
 A consumer is a poller of the table's stream, or the SQS queue of a function that handles published events. The API
-accepts orders faster than a laptop can produce their invoices, mails and other effects. This is not an error. But a
-user who looks at an order must see that some effects are still missing.
+accepts orders faster than a laptop can produce their invoices, mails and other effects. This is no error, but a user
+must see that some effects of an order are still missing.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class BacklogMonitor(threading.Thread):
 
     `readers`: returns the pollers of the stream.
     `waiting`: returns the unfinished messages by queue name.
-    `consumer_lags`: the last measurement. `full_disk`: why the shop accepts no writes, or None.
+    `consumer_lags`: the last measurement. `full_disk`: a sentence if the disk is too full for writes, else None.
     """
 
     def __init__(
@@ -70,10 +70,9 @@ class BacklogMonitor(threading.Thread):
     def measure(self) -> None:
         """Measure the lag of all consumers once, and log which consumers are behind or have caught up.
 
-        A consumer is a stream poller or a queue. The lag of a poller is the age of its oldest unfinished record. The
-        lag of a queue is the age of its oldest message that was not received yet. A consumer is behind if records or
-        messages wait and its lag is at least LAG_THRESHOLD_SECONDS (ops/targets.py). While it is behind, it gets a new
-        entry in the journal every REPORT_INTERVAL_SECONDS.
+        The lag of a stream poller is the age of its oldest unfinished record. The lag of a queue is the age of its
+        oldest message that was not received yet. A consumer is behind if its lag is at least LAG_THRESHOLD_SECONDS
+        (ops/targets.py). While a consumer is behind, the journal gets an entry every REPORT_INTERVAL_SECONDS.
         """
         now = self._clock()
         self._check_disk()
@@ -112,8 +111,7 @@ class BacklogMonitor(threading.Thread):
 def read_consumer_lags(file: Path) -> list[ConsumerLag]:
     """Return how far each consumer (a stream poller or a queue) was behind at the last measurement.
 
-    The shop's process writes the file every two seconds. Returns [] if there is no file, because the shop is starting
-    or stopping.
+    The shop's process writes the file every two seconds. Returns [] without a file, while the shop starts or stops.
     """
     try:
         return [ConsumerLag(**one) for one in json.loads(file.read_bytes())]

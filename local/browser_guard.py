@@ -1,7 +1,7 @@
 """Rejects requests that a web page of another origin could have caused.
 
-Every page in the developer's browser can send requests to every server on the laptop. But the browser sends the server
-in headers where a request comes from:
+Every page in the developer's browser can send requests to every server on the laptop. The browser's headers show the
+server where a request comes from:
 
 - `Host` is the host name and the port in the URL. A page can make its own host name point to 127.0.0.1 (DNS rebinding).
   Then `Host` contains this host name.

@@ -44,8 +44,8 @@ SwitchResult = dict[str, Any]
 class Chaos:
     """Runs the chaos switches, which break the local shop on purpose.
 
-    Each switch returns a dict with a sentence for the user (`said`), the `node` of the drawing (local/flow.py) that it
-    breaks, and the results of the switch.
+    Each switch returns a dict with a sentence for the user (`said`), the `node` of the drawing (local/flow.py) that the
+    switch breaks, and further results.
     `fail_next`: how many of the next message deliveries of a queue will fail on purpose, by queue name.
     `repeat_next`: how many of the next messages of a queue will be delivered twice, by queue name.
     """
@@ -119,7 +119,7 @@ class Chaos:
         return {"said": said, "node": name}
 
     def _deliver_twice(self, body: Mapping[str, Any]) -> SwitchResult:
-        """Deliver the next batch of a reader or the next message of a reaction twice, as Lambda and SQS may do."""
+        """Deliver the next batch of a reader or the next message of a reaction twice, as Lambda or SQS may do."""
         target = self._find_consumer(body)
         if isinstance(target, StreamPoller):
             target.repeat_next = 1
@@ -143,8 +143,7 @@ class Chaos:
     def _take_over(self, queue: StackQueue, planned: Counter[str], times: int) -> None:
         """Receive the next messages of a queue instead of its function. `planned`: `fail_next` or `repeat_next`."""
         with self._fail_lock:
-            # Disable the function before this switch returns and announces what will happen to the next deliveries.
-            # Otherwise the function could process one of these messages.
+            # Disable the function first. Otherwise it could process one of the messages that must fail.
             self._set_worker_enabled(queue, enabled=False)
             planned[queue.name] = times
             if queue.name not in self._failing_threads:
@@ -168,8 +167,8 @@ class Chaos:
                 self._stopping.wait(1)
                 is_over = self._stopping.is_set()
                 continue
-            # If the user requests more failures, `_take_over` sets the number with the same lock. So either this loop
-            # sees the new number and continues, or this thread ends and `_take_over` starts a new one.
+            # `_take_over` adds failures with the same lock. So either this loop sees them, or this thread ends and
+            # `_take_over` starts a new one.
             with self._fail_lock:
                 is_over = not self._is_taken_over(queue) or self._stopping.is_set()
                 if is_over:
@@ -181,7 +180,7 @@ class Chaos:
     def _fail_messages(self, queue: StackQueue) -> None:
         """Receive messages without deleting them, so that SQS counts each as a failed delivery and sends it again.
 
-        If no more deliveries must fail, replace messages by two copies each.
+        If no more deliveries must fail, replace each message by two copies.
         """
         off_since: int | None = None
         while self._is_taken_over(queue) and not self._stopping.wait(0.1):
@@ -240,8 +239,7 @@ class Chaos:
     def _poison_order(self, body: Mapping[str, Any]) -> SwitchResult:
         """Change the delivery address of an order, in a schema version that no function can read.
 
-        On AWS, this can happen after a rollback: the new version of the code wrote the item, and the old version must
-        read it.
+        On AWS, this can happen after a rollback: the old version of the code reads an item that the new version wrote.
         """
         order_id = str(body.get("order_id"))
         for _ in range(POISON_ATTEMPTS):  # a function may write the order at the same time
@@ -254,7 +252,7 @@ class Chaos:
         raise InvalidField("order_id", "must be the id of an order that the code can read")
 
     def _mend_failure(self, body: Mapping[str, Any]) -> SwitchResult:
-        """Write a poisoned item and its parked record in the schema version of this code. Then it can be redriven."""
+        """Repair a poisoned item and its parked record, so that the record can be redriven."""
         key = str(body.get("key"))
         store = FailureRepository.for_target(local_target(self._running))
         try:
@@ -313,7 +311,7 @@ class Chaos:
         return {"said": said, "node": "schedules", "expired": found.expired}
 
     def _refuse_mails(self, body: Mapping[str, Any]) -> SwitchResult:
-        """Let the local SES refuse mails, until the switch is used again or the local AWS restarts."""
+        """Make the local SES refuse mails, until the user ends the fault or the local AWS restarts."""
         kind = str(body.get("refuse"))
         if kind == "none":
             self._mail_file.unlink(missing_ok=True)
@@ -324,7 +322,7 @@ class Chaos:
         return {"said": f"From now on, SES has the fault: {kind}.", "node": "mail"}
 
     def _slow_provider(self, body: Mapping[str, Any]) -> SwitchResult:
-        """Let each answer of the payment provider wait, until the switch is used again or the shop restarts."""
+        """Delay each answer of the payment provider, until the user ends the fault or the shop restarts."""
         seconds = body.get("seconds")
         if not isinstance(seconds, int) or isinstance(seconds, bool) or not 0 <= seconds <= MAX_DELAY_SECONDS:
             raise InvalidField("seconds", f"must be a number from 0 to {MAX_DELAY_SECONDS:.0f}")
@@ -348,7 +346,7 @@ class Chaos:
 
 
 def poison_image(image: Image) -> Image:
-    """Return an order with a changed address and its next version, in a schema version that no code knows."""
+    """Return a copy of an order with another address, the next version, and an unknown schema version."""
     before: Order = ORDER.decode(image)
     entry = TimelineEntry(at=before.updated_at, event="OrderAddressChanged", status=before.status)
     address = before.address and replace(before.address, street=f"{before.address.street} ")

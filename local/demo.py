@@ -72,11 +72,7 @@ class DemoClients(ScenarioClients):
 
 
 def advance(shop: RunningShop, by: timedelta) -> expiry.Advance:
-    """Expire orders and items as if the duration `by` had passed. No clock is changed.
-
-    Runs all schedules of the stack, such as those that end unpaid orders and erase customers, and deletes the items
-    that are due within this duration.
-    """
+    """Run all schedules and delete the due items as if the duration `by` had passed. No clock is changed."""
     found = schedules.find_schedules(shop.stack)
     return expiry.advance(
         shop.engine,

@@ -154,12 +154,11 @@ def deploy(
 ) -> DeployedStack:
     """Create or update the stack `name`, wait until it is complete (about 1 s), and return it.
 
-    `source`: the folder with the source code of the functions (functions/).
-    `variables`: new values for environment variables, by name. A function gets a value only if the template defines
-    this variable for the function.
+    `source`: the folder with the source code of the functions (functions/). `variables`: new values of environment
+    variables, by name, for the functions whose template defines them.
 
-    If the template and the source are unchanged, the stack is not updated. Safe to repeat. Raises DeployFailed if
-    CloudFormation rejects the template or rolls back.
+    Safe to repeat: without a change, the stack is not updated. Raises DeployFailed if CloudFormation rejects the
+    template or rolls back.
     """
     client = boto3.client("cloudformation", **aws.client_options)
     adapted = json.dumps(_adapt_template(template, upload_code(aws, source), variables or {}), sort_keys=True)
@@ -197,8 +196,7 @@ def deploy(
 def describe_deployed_stack(aws: LocalAws, name: str) -> DeployedStack:
     """Return the deployed stack with this name. Raises ClientError if it is not deployed.
 
-    Its `template` is the template that was adapted for ministack (the emulator of AWS). Resources that ministack does
-    not support are missing in it.
+    Its `template` lacks the resources that ministack (the emulator of AWS) does not support.
     """
     client = boto3.client("cloudformation", **aws.client_options)
     return _describe_stack(client, name, json.loads(_deployed_template_json(client, name)))

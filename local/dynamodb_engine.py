@@ -71,8 +71,7 @@ STREAM_INDEX = """
 """
 
 
-# This SQL expression is the expiry time of an item. With an index on it, a query finds expired items without reading
-# all items.
+# The expiry time of an item in SQL. With an index on this expression, a query finds expired items fast.
 EXPIRY_EXPRESSION = "CAST(json_extract(item_json, '$.\"{attribute}\".N') AS INTEGER)"
 CREATE_EXPIRY_INDEX = 'CREATE INDEX IF NOT EXISTS "{table}::ends" ON "{table}" ({ends})'
 SELECT_EXPIRED = "SELECT 1 FROM \"{table}\" WHERE {ends} <= CAST(strftime('%s', 'now') AS INTEGER) LIMIT 1"
@@ -188,8 +187,8 @@ class Engine:
     def has_expired_items(self) -> bool:
         """Return whether any table has an expired item.
 
-        This check is fast, because it only reads an index on the expiry time. The first call creates the index.
-        `delete_expired_items` reads every item of every table. So call it only if this method returns True.
+        This check only reads an index, which the first call creates. `delete_expired_items` reads every item of every
+        table, so call that method only if this one returns True.
         """
         with closing(sqlite3.connect(self.database, timeout=30)) as database:
             tables = database.execute("SELECT table_name, ttl_attribute FROM _tables WHERE ttl_enabled").fetchall()
@@ -226,12 +225,10 @@ class Engine:
 def start(directory: Path, *, ports: Sequence[int] = ()) -> Engine:
     """Start the engine (the local DynamoDB) with the database file in `directory`, and wait until it answers.
 
-    This takes well under a second. If the file exists, the engine continues with its data. If an earlier process still
-    uses the file, that process is stopped first, because two processes would assign the same sequence numbers to stream
-    records.
+    If the file exists, the engine continues with its data. If an earlier process still uses the file, that process is
+    stopped first, because two processes would assign the same sequence numbers to stream records.
 
-    `ports`: the ports that the engine may use for DynamoDB. If `ports` is empty, as in tests, the engine uses any free
-    port.
+    `ports`: the ports that the engine may use for DynamoDB. If `ports` is empty, the engine uses any free port.
 
     Raises EngineNotInstalled, or processes.ProcessFailed if the engine does not start or all ports are taken.
     """
@@ -250,8 +247,8 @@ def start(directory: Path, *, ports: Sequence[int] = ()) -> Engine:
 def restart(engine: Engine) -> Engine:
     """Start a new process for this engine (the local DynamoDB), and return the engine.
 
-    The new process uses the ports and the `tools_key` (the bearer token of the tools port) of `engine`. If an old
-    process is still running, it is stopped first. Raises the same errors as `start`.
+    The new process has the same ports and the same `tools_key`. A process that still runs is stopped first. Raises the
+    same errors as `start`.
     """
     directory = engine.directory
     binary = find_engine_binary()

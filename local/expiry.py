@@ -4,10 +4,10 @@ The command `python -m local advance 400d` starts an advance with a future time:
 runs the stack's schedules (local/schedules.py) with times up to this time. They end unpaid orders, mark old shipped
 orders as delivered, erase customers, and so on. Then the advance deletes the items that are expired at the future time.
 
-No clock is changed, and the future time is not stored. All other functions read the real clock, as on AWS. So an order
-that is placed after the command does not expire earlier than usual. For the same reason, an advance keeps the items in
-`KEPT_TYPES` until their real expiry: by the real clock, the functions still count in these items. It also keeps the log
-entries of an order until the order is archived: by the real clock, the order must have them.
+No clock is changed, and the future time is not stored. The functions still read the real clock. So an order that is
+placed after the command does not expire earlier than usual. For the same reason, an advance keeps two kinds of items
+until their real expiry: those of `KEPT_TYPES`, because functions still write to them, and the log entries of an order
+that is not archived yet.
 
 An advance deletes each due item with DeleteItem, on the condition that the item's expiry time did not change. On AWS,
 the stream record of an expired item has the user identity of DynamoDB's TTL process. The local DynamoDB engine adds
@@ -65,7 +65,7 @@ REPORTED = {
     "assumed_delivered": "shipped orders that were marked as delivered",
     "finished": "erasures that were finished",
 }
-"""The results of the schedules that an advance reports, with their descriptions."""
+"""What an advance prints about the results of the schedules, by the name of the result."""
 
 
 @dataclass(frozen=True)
@@ -99,10 +99,10 @@ def parse_duration(text: str) -> timedelta:
 def advance(
     engine: Engine, table_name: str, by: timedelta, run_schedules: Callable[[datetime, datetime], Mapping[str, int]]
 ) -> Advance:
-    """Expire orders and items as if the duration `by` had passed. No clock is changed.
+    """Run the schedules and delete the due items as if the duration `by` had passed. No clock is changed.
 
-    First calls `run_schedules` with the time of now and the time to which the clock advances, because the schedules may
-    write items that are due within the same duration. Then deletes the due items. Safe to repeat.
+    First calls `run_schedules` with the current and the future time, because the schedules may write items that are due
+    before the future time. Then deletes the due items. Safe to repeat.
     """
     now = datetime.now(UTC)
     done = run_schedules(now, now + by)
@@ -110,10 +110,7 @@ def advance(
 
 
 def kept_items(engine: Engine, table_name: str) -> Callable[[Image], bool]:
-    """Return a function that decides whether an advance keeps an item that is due but not expired now.
-
-    Kept are the items of `KEPT_TYPES`, and the log entries of the orders that are not archived.
-    """
+    """Return the `keep` of an advance: for the items of `KEPT_TYPES`, and the log entries of orders in the table."""
     client = engine.dynamodb()
 
     @cache
@@ -133,9 +130,9 @@ def expire_until(
 ) -> int:
     """Delete the items whose expiry time is `until` or earlier, as TTL would. Return how many items were deleted.
 
-    `until` may be in the future. `keep`: decides which items are deleted only if they are expired now; its argument has
-    the keys, the ttl, `type` and `order_id` of an item. The table must have the string keys PK and SK. Safe to repeat.
-    If another process changes the expiry time of an item meanwhile, the item is not deleted.
+    `until` may be in the future. `keep`: returns whether to keep an item until its real expiry; its argument has the
+    keys, the ttl, `type` and `order_id` of the item. The table must have the string keys PK and SK. Safe to repeat. An
+    item whose expiry time another process changes meanwhile is not deleted.
     """
     expired = engine.delete_expired_items()
     client = engine.dynamodb()

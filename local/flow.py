@@ -91,7 +91,7 @@ class _Function:
 
 
 class _FlowTemplate:
-    """A synthesized template, as far as the drawing needs it."""
+    """Reads from a synthesized template what the drawing shows."""
 
     def __init__(self, template: Template) -> None:
         self.resources: Mapping[str, Any] = template["Resources"]
@@ -221,7 +221,7 @@ OUTSIDE_NODES: tuple[JsonObject, ...] = (
         "switches": [],
     },
 )  # fmt: skip
-"""What lies outside the table, the bus and the Lambdas. A node is drawn if a reaction may change it."""
+"""The nodes outside the table, the bus and the Lambdas. The page draws such a node if a reaction may change it."""
 
 
 def _edges(stack: _FlowTemplate) -> Iterator[JsonObject]:
@@ -246,7 +246,7 @@ def _targets_of_reader(stack: _FlowTemplate, function: _Function) -> list[str]:
 
 
 def _derived_types() -> list[str]:
-    """Return the copies and totals that are derived from items, in words."""
+    """Return the copies and totals with the types of their sources, such as "Activity from Order"."""
     snapshots = [f"{one.target_row.type} from {one.source_row.type}" for one in copies.SNAPSHOTS]
     logs = [f"{one.target_row.type} from {one.source_row.type}" for one in copies.LOGS]
     return [*snapshots, *logs, *(f"totals from {one.source_row.type}" for one in totals.COUNTERS)]
@@ -353,7 +353,7 @@ def _settings(properties: Mapping[str, Any]) -> list[list[str]]:
 
 
 def _format_setting(value: Any, unit: str) -> str:
-    """Return a value with its unit, such as "12 h" for 43200 seconds. Without a limit of retries, say so."""
+    """Return a setting as the page shows it, such as "12 h" for 43200 seconds."""
     if value == NO_RETRY_LIMIT:
         return "until the record is too old"
     if unit == "s" and value and value % 86400 == 0:

@@ -36,8 +36,8 @@ class FlowMonitor:
     def count_failures(self) -> dict[str, int]:
         """Return the number of stored failures by node: parked records and messages, and batches that were given up.
 
-        Failures that were redriven do not count. The node "schedules" counts the dead letters of the schedules. The
-        dead letters of the reactions are in the status of their queues.
+        Redriven failures do not count. The dead letters of the schedules count at the node "schedules". Those of the
+        reactions do not count here, because the status of each queue has them.
         """
         pages = self._s3.get_paginator("list_objects_v2").paginate(Bucket=self._running.stack.outputs["FailuresBucket"])
         keys = {found["Key"] for page in pages for found in page.get("Contents", ())}
@@ -58,7 +58,7 @@ class FlowMonitor:
 
 
 def count_by_node(keys: Collection[str], reader_of_mapping: Mapping[str, str]) -> dict[str, int]:
-    """Return the number of failures by node. `keys`: all keys of the failure store, with those of redriven failures.
+    """Return the number of failures by node. `keys`: all keys of the failure store, including redriven failures.
 
     `reader_of_mapping`: the name of the reader by the id of its event source mapping.
     """
@@ -75,8 +75,8 @@ def count_by_node(keys: Collection[str], reader_of_mapping: Mapping[str, str]) -
 def read_last_calls(log: Path, functions: set[str | None]) -> list[JsonObject]:
     """Return the last invocations of these functions from the end of the functions' log, newest first.
 
-    At most MAX_CALLS invocations with MAX_LINES lines each, from the last LOG_TAIL_BYTES of the log. The lines with
-    metrics are left out.
+    Reads the last LOG_TAIL_BYTES of the log. Returns at most MAX_CALLS invocations, each with at most MAX_LINES lines,
+    without the lines of metrics.
     """
     calls: dict[str, JsonObject] = {}
     for line in _tail_lines(log):

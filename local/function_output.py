@@ -1,11 +1,9 @@
 """Saves the functions' logs and sent mails to files as soon as they are written.
 
 This code runs in the process of the local AWS, in ministack (the emulator of AWS). ministack keeps all logs and mails
-in memory, with a new log stream for each call. It scans all of them for every query. After some thousand orders,
-ministack spent most of its time on these scans.
-
-Therefore this module appends the logs to a file, which `make up` reads, and writes each mail to a separate file. Only
-the newest log streams and mails stay in memory, so that the AWS CLI can still show them.
+in memory, and scans all of them for every query, which is slow after some thousand orders. So this module appends the
+logs to a file, which `make up` reads, and writes each mail to a separate file. Only the newest log streams and mails
+stay in memory, so that the AWS CLI can still show them.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ class NoSuchResource(Exception):
 class PageRequest:
     """A request whose path starts with /local/.
 
-    `path_parameters`: the values of the placeholders in the route, by name, such as `id` in /local/orders/{id}/entries.
+    `path_parameters`: the values of the placeholders in the route by name, such as `id` in /local/orders/{id}/entries.
     """
 
     path_parameters: Mapping[str, str]
@@ -86,9 +86,7 @@ class PageRequest:
     def query_number(self, name: str, default: int, maximum: int) -> int:
         """Return the number in the query parameter `name`, but at most `maximum`.
 
-        If the query has no such parameter, the value is `default`.
-
-        Raises InvalidField if the value is not a number.
+        Without the parameter, return `default`. Raises InvalidField if the value is not a number.
         """
         text = self.query.get(name, str(default))
         if not re.fullmatch("[0-9]{1,12}", text):
@@ -166,9 +164,8 @@ def _serve_file(folder: Path, path: str, policy: Callable[[bytes], str]) -> Http
 def _docs_policy(content: bytes) -> str:
     """Return the Content-Security-Policy of a page of the documentation site.
 
-    The theme (Material for MkDocs) has inline scripts. The policy allows exactly these by their hashes:
+    The theme (Material for MkDocs) has inline styles, and inline scripts, which the policy allows by their hashes:
     https://developer.mozilla.org/en-US/docs/Web/HTTP/Reference/Headers/Content-Security-Policy/script-src
-    The theme and its diagrams also set inline styles.
     """
     digests = (base64.b64encode(hashlib.sha256(script).digest()).decode() for script in INLINE_SCRIPT.findall(content))
     scripts = " ".join(f"'sha256-{digest}'" for digest in digests)
@@ -231,8 +228,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _reject(self, status: HTTPStatus, detail: str) -> None:
         """Send an error response and close the connection.
 
-        Before it closes the connection, this method reads the rest of the request. Otherwise TCP could reset the
-        connection, and the client might not get the response.
+        Reads the rest of the request first. Otherwise TCP could reset the connection, and the response would be lost.
         """
         self.close_connection = True
         self._send(problem_response(status, detail))

@@ -1,7 +1,7 @@
 """Builds journal entries from the measured invocations and AWS requests of the functions.
 
-One file has both: the lines of local/measured_invocations.py, and those of local/measured_requests.py. A worker process
-runs one invocation at a time. So the requests of a process before the line of an invocation belong to this invocation.
+Both are lines of one file (local/measured_invocations.py, local/measured_requests.py). A worker process runs one
+invocation at a time. So all requests of the process before the line of an invocation belong to this invocation.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 MAX_REQUESTS = 40
-"""How many AWS requests of one invocation an entry keeps."""
+"""The maximum number of AWS requests in an entry."""
 WRITES = {"Put", "Update", "Delete"}
 
 Span = dict[str, Any]
@@ -25,10 +25,7 @@ class SpanReader:
         self._requests: dict[int, list[dict[str, Any]]] = {}
 
     def entries(self, text: bytes | str) -> Iterator[dict[str, Any]]:
-        """Yield the entries for a line: one for each order that an invocation worked for.
-
-        A GET request to the API yields none, because reading adds nothing to the trace of an order.
-        """
+        """Yield the entries for a line: one for each order of an invocation, and none for a GET request to the API."""
         try:
             line = json.loads(text)
         except ValueError:
@@ -42,7 +39,7 @@ class SpanReader:
 
 
 def _invocation_entries(span: Span) -> Iterator[dict[str, Any]]:
-    """Yield an entry for each order of an invocation: of its records, its messages, or else of the keys it wrote."""
+    """Yield an entry for each order in the records or messages of an invocation, or else in the keys it wrote."""
     orders: dict[str, dict[str, list[Any]]] = {}
     for what in ("records", "messages"):
         for one in span.get(what, ()):
@@ -67,7 +64,7 @@ def _invocation_entries(span: Span) -> Iterator[dict[str, Any]]:
 
 
 def _most_relevant(requests: list[dict[str, Any]], order_id: str) -> list[dict[str, Any]]:
-    """Return at most MAX_REQUESTS of an invocation's requests. If there are more, those with the order's id stay."""
+    """Return at most MAX_REQUESTS of an invocation's requests, preferably those with the order's id."""
     by_relevance = sorted(requests, key=lambda request: order_id not in json.dumps(request["keys"]))
     return sorted(by_relevance[:MAX_REQUESTS], key=lambda request: float(request["began_at"]))
 

@@ -1,8 +1,8 @@
 """Stores the journal of the local shop: its requests, events, mails and failures.
 
-The log is one SQLite file, which survives a restart. Most entries are made from the log lines of the Lambda functions.
-Local programs, such as the simulated warehouse, add the other entries. The terminal and the shop's web page show the
-entries. The Lambda functions never read this log, so the shop also works without it.
+The journal is one SQLite file, which survives a restart. Most entries come from the log lines of the Lambda functions,
+others from local programs such as the simulated warehouse. The terminal and the shop's web page show the entries. The
+Lambda functions never read the journal, so the shop also works without it.
 """
 
 from __future__ import annotations
@@ -27,10 +27,7 @@ SCHEMA_SQL = """
 """
 
 BASE_FIELDS = {"at", "kind", "order_id", "text", "once"}
-"""The input fields for which `_build_entry` has its own rules.
-
-`_build_entry` copies every other input field to the entry unchanged, if the value is not None.
-"""
+"""The fields with a meaning of their own. `_build_entry` copies all other fields unchanged, except those with None."""
 
 JournalEntry = dict[str, Any]
 """An entry of the journal: {"id", "at" (UTC), "kind", "order_id" (or null), "text"}, and further fields.
@@ -70,9 +67,8 @@ class Journal:
     def append_all(self, notes: Iterable[Mapping[str, Any]]) -> None:
         """Add entries, each with its `kind` and `text`, in one transaction.
 
-        Optional fields of an entry are `at` (the time in epoch seconds; the default is now), `order_id`, and `once` (a
-        text that prevents duplicates). If the log already has an entry with the same `once`, the new entry is ignored.
-        All further fields are stored unchanged, except fields with the value None.
+        Optional fields are `at` (epoch seconds; the default is now), `order_id`, and `once`: the journal ignores a new
+        entry if an entry with the same `once` exists. All further fields are stored unchanged, except those with None.
 
         If the disk is full, the entries are not stored, but `on_entry` is still called with each entry.
         """
@@ -93,8 +89,7 @@ class Journal:
     def _insert(self, entries: list[tuple[str | None, JournalEntry]]) -> list[JournalEntry]:
         """Insert entries, and return the inserted entries.
 
-        `entries`: pairs of a text `once` (or None) and an entry. If the log already has an entry with the same text
-        `once`, the new entry is a duplicate and is not inserted.
+        `entries`: pairs of a text `once` (or None) and an entry. An entry whose `once` exists already is not inserted.
 
         After about every 1000 entries, this method also deletes old entries, so that about MAX_ENTRIES entries remain.
         """
@@ -122,7 +117,7 @@ class Journal:
             return 0 if self._closed else int(self._database.execute("SELECT max(id) FROM entries").fetchone()[0] or 0)
 
     def wait_for_entry(self, seconds: float) -> None:
-        """Wait until an entry is added or the log is closed, but no longer than this number of seconds."""
+        """Wait until an entry is added or the journal is closed, but no longer than this number of seconds."""
         with self._new:
             if not self._closed:
                 self._new.wait(seconds)
@@ -150,7 +145,7 @@ def _build_entry(note: Mapping[str, Any]) -> JournalEntry:
 
 
 def _is_damaged(file: Path) -> bool:
-    """Return whether the file is damaged: SQLite cannot read it as an journal, or it has damaged pages.
+    """Return whether the file is damaged: SQLite cannot read it as a journal, or it has damaged pages.
 
     Returns False if the file does not exist. Other errors, such as a locked file, do not count as damage.
     """

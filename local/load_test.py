@@ -3,9 +3,8 @@
 The delay of an order is the time until its last side effect, such as an invoice or a mail. At the end, the test checks
 that no side effect is missing or occurs twice.
 
-The results depend on the machine and its current load. Therefore the test also measures the speed of a fixed reference
-loop, before and after the orders. To compare two runs, first divide the throughput of each run by its reference speed,
-and multiply its delays by this speed.
+The results depend on the machine and its load. So the test also measures the speed of a fixed reference loop. To
+compare two runs, divide the throughput of each run by its reference speed, and multiply its delays by this speed.
 
 A shop accepts orders faster than it can process their effects. `find_rate` finds the rate at which it keeps up.
 """
@@ -39,17 +38,17 @@ from ops.api_client import ApiResponse, UnexpectedResponse
 from ops.scenarios import ADDRESS, EffectMissing, ScenarioClients
 
 STALL_TIMEOUT_SECONDS = 120
-"""The load test gives up if no side effect of an order, such as a mail, occurs for this time."""
+"""The load test stops if no side effect of an order, such as a mail, occurs for this time."""
 EXPECTED_MAILS = ["OrderDelivered", "OrderPaid", "OrderPlaced", "OrderShipped"]
 LAST_EFFECT = "mail OrderDelivered"
 EFFECT_KINDS = {"copied", "published", "effect"}
 REFERENCE_SECONDS = 1.0
 PROGRESS_SECONDS = 5.0
 STEP_SECONDS = 30
-"""How long `find_rate` tries each rate. A shop that is a fifth too slow is then as late as LAG_THRESHOLD_SECONDS."""
+"""How long `find_rate` tries each rate. In this time, a shop that is 20 % too slow reaches LAG_THRESHOLD_SECONDS."""
 MIN_RATE = 0.1
 RATE_PRECISION = 1.15
-"""`find_rate` stops if the lowest rate that is too high is at most this many times the highest rate that is not."""
+"""`find_rate` stops if the lowest rate that failed is at most this many times the highest rate that succeeded."""
 
 
 @dataclass
@@ -77,9 +76,8 @@ class LoadResult:
 def run_load_test(shop: RunningShop, orders: int, clients: int, rate: float = 0) -> LoadResult:
     """Run the load test with this number of orders and parallel clients. Print and return the measurements.
 
-    The test places and pays the orders, waits for their side effects (such as invoices and mails), and checks them.
-    `rate`: orders per second of all clients together; 0 means as fast as possible. Raises EffectMissing if a side
-    effect is missing or repeated.
+    The test also waits for the side effects of the orders (such as invoices and mails), and checks them. `rate`: orders
+    per second of all clients together; 0: no limit. Raises EffectMissing if a side effect is missing or repeated.
     """
     people = DemoClients(shop)
     product_id = people.create_stocked_product(orders)
@@ -173,7 +171,7 @@ def place_and_pay(people: DemoClients, product_id: str) -> str:
 def measure_reference_speed() -> float:
     """Return the speed of this machine: the iterations per second of a fixed loop in one thread.
 
-    It makes the results of load tests on different machines comparable, see the docstring of this module.
+    See the docstring of this module.
     """
     text, loops = json.dumps([{"order": number, "lines": ["mug"] * 10} for number in range(100)]), 0
     give_up = time.perf_counter() + REFERENCE_SECONDS
@@ -315,7 +313,7 @@ def check_effects(
 
 
 def check_orders(people: ScenarioClients, placed: list[str], product_id: str) -> None:
-    """Check through the API, in any shop, what `check_effects` checks, except that no mail was sent twice."""
+    """Check the same as `check_effects`, except repeated mails, through the API of any shop."""
     give_up = time.monotonic() + STALL_TIMEOUT_SECONDS
     for order_id in placed:  # check one order after the other, because parallel requests would slow down the shop
         while reason := _missing_effect(people, order_id):
@@ -363,9 +361,8 @@ def _check_invoices(people: ScenarioClients, placed: list[str]) -> None:
 def check_mails(aws: LocalAws, placed: list[str], *, allow_duplicates: bool = False) -> None:
     """Check that exactly one mail was sent for each order and each event in EXPECTED_MAILS.
 
-    `aws`: the local AWS, which keeps the sent mails. `placed`: the ids of the orders.
-    `allow_duplicates`: True if a process was killed during the test. Then a mail may have been sent a second time, or
-    its file in the local AWS may be missing. So the function accepts two copies of a mail, and ignores missing mails.
+    `aws`: the local AWS, which keeps the sent mails. `placed`: the ids of the orders. `allow_duplicates`: accept two
+    copies of a mail, and ignore missing mails, because a process was killed during the test.
 
     Raises EffectMissing if a mail is missing or was sent too often.
     """
@@ -374,6 +371,6 @@ def check_mails(aws: LocalAws, placed: list[str], *, allow_duplicates: bool = Fa
     ours = {subject: count for subject, count in subjects.items() if any(number in subject for number in numbers)}
     if wrong := {subject: count for subject, count in ours.items() if count > (2 if allow_duplicates else 1)}:
         raise EffectMissing(f"mails sent too often: {wrong}")
-    # Skip this check if a process was killed, because that process may have sent a mail without writing its file.
+    # a killed process may have sent a mail without writing its file
     if not allow_duplicates and len(ours) != len(placed) * len(EXPECTED_MAILS):
         raise EffectMissing(f"expected {len(placed) * len(EXPECTED_MAILS)} different mails, found {len(ours)}")

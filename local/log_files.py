@@ -1,7 +1,6 @@
-"""The log files of the local shop. Each has at most MAX_LOG_BYTES, and one part before it, `*.before`.
+"""Writes, reads and rotates the log files of the local shop. A log at MAX_LOG_BYTES is renamed to `*.before`.
 
-The processes of the shop append to their logs with `append_to_log`, and read them with `LogLines` and `read_log`. The
-output of the local DynamoDB and of the local AWS is a log, too (`limit_output`).
+The output of the local DynamoDB and of the local AWS is a log, too (`limit_output`).
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 MAX_LOG_BYTES = 32 << 20
-"""The size from which a log begins again."""
+"""The size at which a log is rotated."""
 
 
 def _part_before(log: Path) -> Path:
@@ -46,9 +45,9 @@ def read_log(log: Path, max_bytes: int = 2 * MAX_LOG_BYTES) -> bytes:
 
 
 def limit_output(log: Path) -> None:
-    """Empty a log at its limit, after a copy to `*.before`. A line that is written meanwhile can be lost.
+    """Copy a log at its limit to `*.before`, and empty it. A line that is written meanwhile can be lost.
 
-    For the output of a process, which keeps its file open. It is open for appending, so it continues at the new end.
+    Use this for the output of a process, which keeps the file open for appending, so that the file cannot be renamed.
     """
     with suppress(FileNotFoundError):  # the folder of the state was deleted
         if log.stat().st_size >= MAX_LOG_BYTES:
@@ -66,8 +65,8 @@ class LogLines:
         self._file.seek(0, os.SEEK_END)
 
     def read(self) -> list[bytes]:
-        """Return the complete lines since the last call, also if the log was rotated once since then."""
-        # Look first, then read: nothing is appended to a log after it was renamed.
+        """Return the complete lines since the last call. One rotation since then loses no line."""
+        # Check this before reading: nothing is appended to a log after it was renamed.
         is_rotated = self._log.exists() and not _is_file_at(self._file, self._log)
         text = self._file.read()
         if is_rotated:

@@ -80,10 +80,7 @@ def _describe_refund(line: LogLine) -> str:
 
 
 def _describe_product_alert(line: LogLine) -> str:
-    """Describe the mails to the followers of a product: it is back in stock or costs less.
-
-    A follower is a customer who follows the product. Returns "" if no mail was sent.
-    """
+    """Describe the mails to a product's followers about new stock or a lower price, or return "" if none was sent."""
     followers = "1 follower" if line["mails"] == 1 else f"{line['mails']} followers"
     return f"mail {line['news']} to {followers} of {line['product_id']}" if line["mails"] else ""
 
@@ -189,8 +186,7 @@ def parse_log_line(text: bytes | str) -> list[NewEntry]:
 class LogTailer(threading.Thread):
     """A thread that reads new lines of the functions' log and of their spans, and adds entries to the journal.
 
-    `spans`: the file of measured invocations (local/invocation_spans.py). Lines that are already in a file at the start
-    are skipped.
+    `spans`: the file of measured invocations (local/invocation_spans.py). Skips the lines that exist at the start.
     """
 
     def __init__(self, log: Path, spans: Path, journal: Journal) -> None:

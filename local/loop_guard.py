@@ -1,12 +1,11 @@
 """Stops functions that invoke themselves through a queue, as Lambda does.
 
-Lambda counts how often a function runs in a chain of messages. After about 16 runs it does not start the function
-again, unless its setting RecursiveLoop is Allow (https://docs.aws.amazon.com/lambda/latest/dg/invocation-recursion.html).
-The message then stays in its queue until it becomes a dead letter.
+Lambda counts how often a function runs in a chain of messages. After about 16 runs, Lambda does not start the function
+again, unless the function's RecursiveLoop is Allow. The message then stays in its queue until it is a dead letter.
+https://docs.aws.amazon.com/lambda/latest/dg/invocation-recursion.html
 
-ministack (the emulator of AWS) counts direct invocations only: a function sends the length of its chain with each
-request to AWS, and ministack loses it in SQS. This module keeps it in the message. It counts all functions of a chain
-together.
+A function sends the length of its chain in a header of each request to AWS. ministack (the emulator of AWS) loses this
+number when the request sends an SQS message, so this module stores the number in the message.
 """
 
 from collections.abc import Mapping
@@ -17,20 +16,20 @@ from ministack.core import lambda_runtime  # type: ignore[import-untyped]
 from ministack.services import lambda_svc, sqs  # type: ignore[import-untyped]
 
 CHAIN_HEADER = lambda_runtime.INVOKE_DEPTH_HEADER.lower()
-"""The header with the number of invocations in the chain, in the requests of functions."""
+"""The header of a function's requests with the number of invocations in its chain."""
 CHAIN_ATTRIBUTE = "InvocationsInChain"
-"""Where a message keeps the number. Consumers do not see it."""
+"""The attribute of a message with this number. Consumers do not get the attribute."""
 _sent_in_chain: ContextVar[int] = ContextVar("sent_in_chain", default=0)
 
 
 def remember_chain(headers: Mapping[str, str]) -> None:
-    """Note the chain of the request that is handled from now on. `headers`: its headers, by lower-case name."""
+    """Read the chain length from the current request's headers (by lower-case name), and keep it for its messages."""
     chain = headers.get(CHAIN_HEADER, "")
     _sent_in_chain.set(int(chain) if chain.isdecimal() else 0)
 
 
 def stop_loops() -> None:
-    """Make ministack count invocations through SQS, too, and stop chains that are too long."""
+    """Make ministack count invocations through SQS, too, and stop a chain that is too long."""
     build, run = sqs._build_send_sys_attrs, lambda_svc._run_sqs_batch
 
     def build_with_chain(*arguments: Any) -> dict[str, Any]:

@@ -1,7 +1,7 @@
-"""Lets the local SES refuse mails, as the real one does: above its rate, above its daily quota, or in its sandbox.
+"""Makes the local SES refuse mails, as SES on AWS does above its rate, above its daily quota, or in its sandbox.
 
-This code runs in the process of the local AWS, in ministack (the emulator of AWS), whose SES accepts every mail. A
-chaos switch of the shop's web page writes what is refused to a file, which this code reads for each mail.
+This code runs in the process of the local AWS, in ministack (the emulator of AWS), whose SES accepts every mail. For
+each mail, it reads the fault from a file, which a chaos switch of the shop's web page writes.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SEND_PATH = "/v2/email/outbound-emails"
 
 
 def refuse_mails(directory: Path) -> None:
-    """From now on, refuse the mails that the file REFUSED_MAILS in `directory` names. At first, none is refused."""
+    """Make SES refuse mails with the fault in the file REFUSED_MAILS of `directory`. Deletes this file first."""
     file = directory / REFUSED_MAILS
     file.unlink(missing_ok=True)
     handle, last_at = ses_v2.handle_request, [0.0]
@@ -42,7 +42,7 @@ def refuse_mails(directory: Path) -> None:
         if method != "POST" or path.rstrip("/") != SEND_PATH or not file.exists():
             return await handle(method, path, *request)
         kind = file.read_text()
-        if kind == "suppressed":  # SES accepts the mail, and does not send it
+        if kind == "suppressed":  # SES accepts a mail to a suppressed address, but does not send it
             return 200, {"Content-Type": "application/json"}, json.dumps({"MessageId": str(uuid.uuid4())}).encode()
         if kind == "rate" and time.monotonic() - last_at[0] >= 1:
             last_at[0] = time.monotonic()

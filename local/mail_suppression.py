@@ -1,7 +1,7 @@
 """Gives the local SES a suppression list, which ministack (the emulator of AWS) lacks.
 
-SES accepts a mail to a suppressed address and does not send it. Put an address on the list with `aws sesv2
-put-suppressed-destination`: the local SES does not bounce mails by itself.
+SES accepts a mail to a suppressed address, but does not send it. The local SES never bounces a mail, so it adds no
+address by itself: use `aws sesv2 put-suppressed-destination`.
 
 https://docs.aws.amazon.com/ses/latest/APIReference-V2/API_PutSuppressedDestination.html
 """
@@ -34,7 +34,7 @@ def add_suppression_list() -> None:
 
 
 def _answer(method: str, path: str, body: bytes) -> Answer | None:
-    """Return the answer to a request that the list decides, else None."""
+    """Return the answer to a request that is about the list or sends to a suppressed address, else None."""
     # ministack saves and restores this dictionary with the state of the account.
     suppressed: dict[str, dict[str, Any]] = ses_v2._account_details.setdefault("suppressed", {})
     address = unquote(path.removeprefix(f"{LIST}/"))

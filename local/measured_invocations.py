@@ -24,7 +24,7 @@ def measure_invocations(file: Path) -> None:
     invoke, drain = Worker.invoke, Worker._drain_stderr_bounded
 
     def note_end_and_drain(worker: Any, *arguments: Any) -> Any:
-        worker.answered_at = time.time()  # the rest of `invoke` only collects the log
+        worker.answered_at = time.time()  # the function has answered: the rest of `invoke` only collects its log
         return drain(worker, *arguments)
 
     def measure(worker: Any, event: Any, request_id: str, **more: Any) -> Any:

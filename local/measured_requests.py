@@ -1,8 +1,8 @@
-"""Measures the AWS requests that a Lambda function sends on the laptop: when, how long, which keys, with which result.
+"""Measures the AWS requests of Lambda functions on the laptop: their times, keys and results.
 
-This code runs in the worker processes of the functions (local/forked_workers.py). It adds handlers to botocore, so the
-functions' own code is unchanged. Each request becomes one line of a file, which only local/invocation_spans.py reads.
-The functions' log does not contain these lines, because keys may be personal data.
+This code runs in the worker processes of the functions (local/forked_workers.py), as handlers of botocore. Each request
+becomes one line of a file, which only local/invocation_spans.py reads. The lines are not in the functions' log, because
+keys may be personal data.
 
 https://docs.aws.amazon.com/boto3/latest/guide/events.html
 """
@@ -22,7 +22,7 @@ from botocore import handlers
 from local.log_files import append_to_log
 
 MAX_KEYS = 25
-"""How many keys of one request are kept. A transaction of a large order writes up to a hundred items."""
+"""The maximum number of keys in a line. A transaction of a large order writes up to a hundred items."""
 
 
 def measure_requests(file: Path) -> None:
@@ -66,7 +66,7 @@ def request_handlers(file: Path) -> list[tuple[str, Callable[..., None]]]:
 
 
 def _keys(operation: str, params: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield what a DynamoDB request reads or writes, one dict for each item or query."""
+    """Yield a dict for each item or query that a DynamoDB request reads or writes."""
     match operation:
         case "Query":
             values = params.get("ExpressionAttributeValues", {})

@@ -1,15 +1,12 @@
-"""Returns the messages of an ended invocation to their queue after seconds, not after the queue's visibility timeout.
+"""Makes the messages of a killed function visible after seconds, not after the queue's visibility timeout.
 
 A function that fails sets a short visibility timeout for each message of its batch (functions/runtime/queue_batch.py).
-A function whose process is killed cannot. On AWS and in ministack (the emulator of AWS), its messages are then
-invisible for the rest of the visibility timeout, which is several minutes.
+A function whose process is killed cannot do so. On AWS and in ministack (the emulator of AWS), its messages are then
+invisible for several minutes, the rest of the queue's visibility timeout.
 
-ministack receives the messages and runs the function in one process, so it knows when an invocation has ended. While an
-invocation runs, its messages stay invisible for the whole timeout. When it has ended, this module makes the messages
-that it has left in flight visible after the delay of a failed delivery. If the process of ministack itself ends, no
-invocation is left: when the next process loads the saved queues, their messages are visible at once.
-
-The code runs in the process of the local AWS.
+This code runs in ministack, which knows when an invocation has ended. It then makes the messages that are still in
+flight visible after the delay of a failed delivery. When ministack starts, no invocation runs, so all messages of the
+saved queues are visible at once.
 """
 
 from __future__ import annotations
@@ -24,15 +21,15 @@ from functions.model.retries import retry_delay_seconds
 from local.queues import OLDEST_SECONDS, RETURNING, RETURNS_AT
 
 HELD_UNTIL = "held_until"
-"""The field of a received message with the time until which its receipt by an event source mapping hides it.
+"""The field of a message with the time until which its receipt by an event source mapping hides the message.
 
-If `visible_at` is another time, the function has set another visibility timeout, and the message keeps it.
+If `visible_at` is another time, the function has set another visibility timeout, which stays.
 """
 Message = dict[str, Any]
 
 
 def return_messages() -> None:
-    """From now on, return the messages of ended invocations. Runs in ministack's process, before it loads its state."""
+    """Start to return the messages of ended invocations. Call this in ministack's process before it loads its state."""
     receive, run = sqs._receive_messages_for_esm, lambda_svc._run_sqs_batch
     load, count = sqs.load_persisted_state, sqs._refresh_counts
 
@@ -72,7 +69,7 @@ def return_messages() -> None:
 
 
 def _return(message: Message, at: float) -> None:
-    """Make a message visible at this time, if only its receipt hides it for longer."""
+    """Make a message visible at this time, unless the function has set another visibility timeout."""
     held_until = message.pop(HELD_UNTIL, None)
     if held_until is not None and held_until == message["visible_at"]:
         message["visible_at"] = min(held_until, at)

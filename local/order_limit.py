@@ -14,21 +14,21 @@ from local.backlog import read_consumer_lags
 
 MAX_LAG_SECONDS = 15
 MIN_WAITING = 500
-"""The lag, and the number of waiting records or messages, from which a consumer of the effects of orders is too slow.
+"""A consumer is too slow if it has at least this lag and at least this number of waiting records or messages.
 
-Both are needed. After a laptop has slept, a few records are hours old, and processed at once. And the readers process
-500 records of an import within seconds. At this limit, an order waits about two minutes for its last mail.
+The lag alone proves nothing: after a laptop has slept, a few records are hours old. Nor does the number alone: the
+readers process 500 records of an import within seconds. At this limit, an order's last mail comes after two minutes.
 """
 MAX_FILE_AGE_SECONDS = 10
-"""An older measurement is of a run that was killed."""
+"""An older measurement is from a killed run, and is ignored."""
 RETRY_AFTER_SECONDS = 5
 CONSUMERS = {"event_publisher", *(level.function for level in SERVICE_LEVELS)}
 
 
 def find_overload(file: Path, method: str, path: str) -> str | None:
-    """Return why the shop accepts no new order now, or None if it accepts the request. `file`: of the consumers' lags.
+    """Return why the shop accepts no new order now, or None if it accepts the request. `file`: the consumers' lags.
 
-    Only new orders are refused: every other request belongs to an order that was accepted, or causes little work.
+    Only new orders are rejected. Other requests belong to an accepted order, or cause little work.
     """
     if (method, path) != ("POST", "/orders") or not _is_recent(file):
         return None

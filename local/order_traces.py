@@ -3,11 +3,11 @@
 A trace consists of chapters. A chapter begins with a cause from outside, such as a request to the API, and contains all
 spans that follow from it. Each span names its parent, which caused it. The parents are found by identifiers:
 
-- A stream record follows from the request that wrote its item: the same key, and the same version if it has one.
-- A reader's invocation follows from its stream records: their sequence numbers.
+- A stream record follows from the request that wrote an item with the same key, and the same version if it has one.
+- A reader's invocation follows from the stream records with the sequence numbers in its batch.
 - An event follows from the record with the same change id (functions/model/changes.py), and from its publisher.
-- A reaction's invocation follows from the event with the id in its message.
-- A mail follows from the reaction to the event that is a tag of the mail.
+- A reaction's invocation follows from the event whose id its message contains.
+- A mail has the id of an event as a tag, and follows from the reaction to this event.
 
 A span that ran several times, such as a reaction that failed and was retried, is one span with a segment for each
 attempt, and for each wait before it.
@@ -29,11 +29,11 @@ from local.journal import JournalEntry
 
 READERS = ("copies_reader", "event_publisher")
 ROOT_RECORDS_APART_SECONDS = 2.0
-"""Records without a cause in the log start one chapter together, if they follow each other within this time."""
+"""Records without a known cause start one chapter together if they follow each other within this time."""
 GRACE_SECONDS = 10.0
-"""A record is known before the end of the invocation that wrote it. So long, it belongs to the chapter before it."""
+"""A newer record without a known cause joins the previous chapter: its invocation may not have ended yet."""
 BY_PRODUCTS = {"snapshot": "copy", "log": "copy", "marker": "marker", "counter": "marker"}
-"""The kinds of rows whose records a timeline folds: copies of other items, and markers that remember a step."""
+"""The kinds of rows whose spans the page hides at first: copies of items, and markers that remember a step."""
 
 STATUS_TITLES = {
     "PENDING": "Placed",
@@ -50,18 +50,18 @@ STATUS_TITLES = {
     "LAPSED": "Lapsed",
     "ARCHIVING": "Archived",
 }
-"""The title of a chapter by the first new status of the order in it."""
+"""The title of a chapter, by the first new status of the order in the chapter."""
 EVENT_TITLES = {"OrderExpired": "Archived", "OrderRestored": "Restored", "OrderAddressChanged": "Address changed"}
-"""The title of a chapter by an event in it, if the event says more than the order's status."""
+"""The title of a chapter, by an event in it that says more than the order's status."""
 
 
 @dataclass
 class Span:
     """A step of a trace, with its measured times in epoch seconds.
 
-    `id`: stays the same while the trace grows, so it can be part of an address. `segments`: dicts with `state`
-    ("working", "waiting" or "failed"), `began_at` and `ms`, in the order of time. `entries`: the journal entries
-    of the span. `fold`: "copy" or "marker" if a timeline may fold the span with others of the kind.
+    `id`: stays the same while the trace grows, so a URL can contain it. `segments`: dicts with `state` ("working",
+    "waiting" or "failed"), `began_at` and `ms`, in the order of time. `entries`: the journal entries of the span.
+    `fold`: "copy" or "marker" if the page may show the span together with others of this kind, as one line.
     """
 
     id: str
@@ -142,8 +142,8 @@ class _Write:
 def build_trace(entries: Sequence[JournalEntry], now: float | None = None) -> dict[str, Any]:
     """Return the trace of an order: {"chapters": [...]}, oldest first. `entries`: the order's journal entries.
 
-    Each chapter has its `title`, its `spans` (causes before effects), and sums: see `_chapter_to_json`. `now`: epoch
-    seconds, by default the current time.
+    Each chapter has its `title`, its `spans` (causes before effects), and sums: see `_chapter_to_json`. `now`: the time
+    in epoch seconds; the default is the current time.
     """
     chapters = _Builder(entries).chapters(time.time() if now is None else now)
     return {"chapters": [_chapter_to_json(number, root, spans) for number, (root, spans) in enumerate(chapters)]}
@@ -169,7 +169,7 @@ def describe_span(entries: Sequence[JournalEntry], id: str) -> dict[str, Any] | 
 
 
 class _Builder:
-    """Groups entries to spans, and finds the parent of each span."""
+    """Groups journal entries into spans, and finds the parent of each span."""
 
     def __init__(self, entries: Sequence[JournalEntry]) -> None:
         self.spans: list[Span] = []
@@ -242,7 +242,7 @@ class _Builder:
         self._add_owner(span, entry)
 
     def _add_owner(self, span: Span, entry: JournalEntry) -> None:
-        """Add a span that sends AWS requests. `entry`: its requests."""
+        """Add the span of an invocation or API request. `entry`: the journal entry with the span's AWS requests."""
         if not any(one is span for one in self.spans):
             self.spans.append(span)
         invocation = entry.get("invocation")
@@ -257,7 +257,7 @@ class _Builder:
                     self._writes.setdefault((key.get("PK"), key.get("SK")), []).append(write)
 
     def _add_reactions(self, invocations: list[JournalEntry], failures: list[JournalEntry]) -> None:
-        """Add a span for each reaction to each event. Its attempts are invocations, or deliveries failed on purpose."""
+        """Add a span for each reaction to each event. Each invocation or forced failure is an attempt of the span."""
         attempts: list[tuple[float, JournalEntry, Mapping[str, Any]]] = []
         for entry in invocations:
             attempts += [(entry["began_at"], entry, message) for message in entry["messages"]]
@@ -316,7 +316,7 @@ class _Builder:
                 known.detail = _describe_batch(entry)
                 self._add_owner(known, entry)
 
-    # What follows from them -----------------------------------------------------------------------------------------
+    # Records, events and effects ------------------------------------------------------------------------------------
     def _add_record(self, entry: JournalEntry) -> None:
         row = ROWS_BY_TYPE.get(entry["type"])
         name = f"{entry['event']} {entry['type']}"
@@ -335,7 +335,7 @@ class _Builder:
             self._by_change[entry["event_id"]] = span
 
     def _find_write(self, entry: JournalEntry) -> _Write | None:
-        """Return the request that caused a stream record: the first write of the item that fits and has no record."""
+        """Return the write that caused a stream record: the first matching write of the item without a record."""
         if entry.get("by") == "expiry":
             return None
         removes = entry["event"] == "REMOVE"
@@ -377,9 +377,9 @@ class _Builder:
                     span.segments.insert(0, _segment("waiting", since, (span.began_at - since) * 1000))
 
     def _split_reader(self, reader: Span, records: list[Span], attempts: list[dict[str, Any]]) -> Span:
-        """Return a span for some records of a reader's batch, with the copies of their versions as its effects.
+        """Return a span for some records of a reader's batch. Its effects are the copies of these records.
 
-        The units of the batch stay with its first span, so that sums count them once.
+        Only the first span of a batch has the capacity units of the batch, so that sums count them once.
         """
         sequences = [record.entries[0]["sequence"] for record in records]
         span = Span(f"{reader.name}-{sequences[0]}", reader.kind, reader.name, entries=reader.entries)
@@ -432,7 +432,7 @@ class _Builder:
             self.spans.append(mail)
 
     def _add_outcome(self, entry: JournalEntry) -> None:
-        """Add the effect of a reaction or of copies to the span of the invocation. A measured mail has its own span."""
+        """Add the effect of a reaction or of copies to the invocation's span, except a mail that has its own span."""
         span = self._by_invocation.get(entry.get("invocation", ""))
         if entry["kind"] == "effect":
             span = self._reactions.get((entry["reaction"], entry.get("event", "")), span)
@@ -471,9 +471,9 @@ class _Builder:
 
 
 def _continues(chapter: list[Span], root: Span, now: float) -> bool:
-    """Return whether a span without a known cause belongs to the chapter before it.
+    """Return whether a span without a known cause belongs to the previous chapter.
 
-    That is true unless it is itself a cause from outside. Records of one change from outside belong together.
+    It does so unless it has a cause outside the shop. Records of one change from outside belong together.
     """
     if root.kind in ("request", "schedule", "chaos"):
         return False
@@ -488,7 +488,7 @@ def _continues(chapter: list[Span], root: Span, now: float) -> bool:
 
 
 def _cause_from_outside(span: Span) -> str | None:
-    """Return "expiry" or "restore" for a stream record that surely has no cause in the log, else None.
+    """Return "expiry" or "restore" if a stream record has one of these causes from outside, else None.
 
     "expiry": DynamoDB removed an item whose ttl had passed. "restore": a tool wrote the items of an archived order.
     """
@@ -511,13 +511,13 @@ def _chapter_to_json(number: int, root: Span, spans: list[Span]) -> dict[str, An
     """Return a chapter with its sums.
 
     `units`: of all requests and invocations. `failures`: the number of failed attempts. `failing`: the names of the
-    spans whose last attempt failed. `recovered`: the attempt that succeeded after a failure, and the time from the
-    first failure to it, if there was one.
+    spans whose last attempt failed. `recovered`: the number of the attempt that succeeded after failures, and the time
+    since the first failure, or None.
     """
     began_at = min(span.began_at for span in spans)
     units: dict[str, float] | None = None
     for span in spans:
-        if span.kind != "write":  # the units of a request are contained in those of its owner
+        if span.kind != "write":  # the units of the owner include those of its requests
             units = _add_units(units, span.units)
     failing = [span.name for span in spans if span.attempts and span.attempts[-1]["state"] == "failed"]
     return {
@@ -563,7 +563,7 @@ def _title(root: Span, spans: list[Span]) -> str:
 
 
 def _describe_changes(entry: JournalEntry) -> str | None:
-    """Return what a stream record changed, in short: the status, if it has one."""
+    """Describe in a few words what a stream record changed: the status, or the number of attributes."""
     old, new = entry.get("old") or {}, entry.get("new") or {}
     if entry["event"] == "INSERT":
         return str(new["status"]) if "status" in new else None
@@ -576,7 +576,7 @@ def _describe_changes(entry: JournalEntry) -> str | None:
 
 
 def _describe_batch(entry: JournalEntry) -> str | None:
-    """Return a note if an invocation worked for several orders: then its times and units are those of all of them."""
+    """Return a note if an invocation worked for several orders, because its times and units include all of them."""
     orders = entry.get("orders", 1)
     return f"batch of {orders} orders" if orders > 1 else None
 

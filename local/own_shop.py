@@ -1,4 +1,4 @@
-"""Runs a shop of its own, beside the person's: its own folder, processes and ports. The demo and the tests use it."""
+"""Runs a separate shop with its own folder, processes and ports, for the demo and the tests."""
 
 import os
 import signal
@@ -29,7 +29,7 @@ class LaptopShop:
         self.up_process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> float:
-        """Run `up` and wait until it is ready. Return the seconds that took."""
+        """Run `up` and wait until the shop is ready. Return the seconds until then."""
         began = time.monotonic()
         with (self.state.parent / "up.log").open("ab") as log:
             self.up_process = subprocess.Popen(
@@ -68,7 +68,7 @@ class LaptopShop:
             raise processes.ProcessFailed(f"The shop did not stop cleanly:\n{self.log()}")
 
     def kill(self) -> None:
-        """Kill everything by SIGKILL: the `up` process, the engine, the local AWS and its functions."""
+        """Kill all processes with SIGKILL: `up`, the local DynamoDB, the local AWS and its functions."""
         assert self.up_process is not None
         ids = [processes.running_process_id(self.state / part) for part in ("engine", "aws")]
         self.up_process.kill()
@@ -87,7 +87,7 @@ def run_own_shop(*arguments: str) -> Iterator[RunningShop]:
     with tempfile.TemporaryDirectory(prefix="orderstream-") as folder:
         shop = LaptopShop(Path(folder) / "state", *arguments)
         try:
-            print(f"A shop of its own is ready after {shop.start():.1f} s.", flush=True)
+            print(f"A separate shop is ready after {shop.start():.1f} s.", flush=True)
             yield shop.shop()
         finally:
             shop.kill()

@@ -68,8 +68,7 @@ class PageServer:
     """The HTTP server of the shop's web page, which runs in its own threads.
 
     `url`: the address of the web page.
-    `has_warehouse`: whether the simulated warehouse runs. If it does not, a person must answer the shop's requests to
-    the warehouse.
+    `has_warehouse`: whether the simulated warehouse runs. If not, a person answers the requests to the warehouse.
     """
 
     def __init__(
@@ -291,7 +290,7 @@ class PageServer:
         readers = [poller.status() for poller in self._keeper.readers]
         behind = [str(lane) for lane in self._backlog.consumer_lags if lane.is_behind]
         status = {"readers": readers, "queues": self._queue_status(), "processes": self._process_status()}
-        # The failures are counted last: a record that the readers have just parked is then counted in this answer.
+        # Count the failures last, so that this answer includes the records that the readers have just parked.
         return HttpResponse(
             {
                 **status,
@@ -312,7 +311,7 @@ class PageServer:
     def _queue_status(self) -> list[dict[str, Any]]:
         """Return the status of the queues, or [] while the local AWS is down.
 
-        With an empty list, the web page can still show the status of the stream readers and the processes.
+        The web page can then still show the status of the stream readers and the processes.
         """
         try:
             queues = self._queues.status()
@@ -333,8 +332,7 @@ class PageServer:
         )
 
     def _redrive(self, asked: PageRequest) -> HttpResponse:
-        # `json_body` raises InvalidField if the body is not JSON. An HTML form of another site cannot send JSON, so it
-        # cannot start a redrive.
+        # raises InvalidField if the body is not JSON, which an HTML form of another site cannot send
         _ = asked.json_body
         key = asked.path_parameters["key"]
         outcome = self._queries.redrive(key)
@@ -345,9 +343,8 @@ class PageServer:
     def _stream_events(self, asked: PageRequest) -> HttpResponse:
         """Send entries of the journal as server-sent events.
 
-        The query parameter `after` or the header Last-Event-ID contains an entry id. The response has all entries after
-        this id, and then each new entry. Without an id, the response has only new entries. The query parameter `order`
-        selects the entries of one order.
+        The query parameter `after` or the header Last-Event-ID contains the id of the last known entry. Without an id,
+        the response has only new entries. The query parameter `order` selects the entries of one order.
         """
         if last_id := asked.headers.get("Last-Event-Id"):
             asked = replace(asked, query={**asked.query, "after": last_id})

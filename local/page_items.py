@@ -35,8 +35,8 @@ ARCHIVING = "ARCHIVING"
 class Relation:
     """An item, or a range of items, to which an item is related.
 
-    `kind`: how, such as "snapshot". `pk`, `sk`: the key. `how`: "=" if `sk` is the whole sort key, "begins_with" if it
-    is the beginning of several. "" for `pk` and `how`: the item does not contain the key.
+    `kind`: the kind of the relation, such as "snapshot". `pk`, `sk`: the key. `how`: "=" if `sk` is a whole sort key,
+    "begins_with" if `sk` is the beginning of several. `pk` and `how` are "" if the key is unknown.
     """
 
     kind: str
@@ -78,8 +78,7 @@ def open_item(running: RunningShop, pk: str, sk: str) -> JsonObject:
 def read_only_table(running: RunningShop) -> Table:
     """Return the shop's table, with a new DynamoDB client at each call. The client refuses to send a write.
 
-    `run_pattern` records all requests of the client and shows them to the user. If two queries shared one client, the
-    result of one query would also show the requests of the second query.
+    `run_pattern` shows all requests of its client to the user, so two queries must not share one client.
     """
     client = running.engine.dynamodb()
     client.meta.events.register("before-call.dynamodb", _refuse_write)
@@ -88,7 +87,7 @@ def read_only_table(running: RunningShop) -> Table:
 
 def _refuse_write(model: Any, **_: Any) -> None:
     if model.name not in READ_OPERATIONS:
-        raise PermissionError(f"The table's view only reads: {model.name} is not sent")
+        raise PermissionError(f"The view of the table only reads: {model.name} is not sent")
 
 
 def read_price(units: float) -> JsonObject:
@@ -120,7 +119,7 @@ def find_sources(row: Row[Any], image: Image) -> Iterator[Relation]:
     """Yield the items from which this item, or one of its attributes, is derived."""
     values = _field_values(row, image)
     for snapshot in SNAPSHOTS:
-        # An ArchivedOrder has the key of its Order, so one of the two is enough.
+        # an ArchivedOrder has the key of its Order, so show only one of the two
         if snapshot.target_row is row and snapshot.source_row.replaces is None:
             yield _locate("snapshot of", snapshot.source_row, values)
     for log in LOGS:
@@ -137,13 +136,13 @@ def find_sources(row: Row[Any], image: Image) -> Iterator[Relation]:
 
 
 def find_copies(row: Row[Any], image: Image) -> Iterator[Relation]:
-    """Yield the items that are derived from this item. Yields no exact keys if the item cannot be decoded."""
+    """Yield the items that are derived from this item. Yield nothing if the item cannot be decoded."""
     values = _field_values(row, image)
     try:
         item: Any = row.decode(image)
     except Unreadable:
         return
-    # The status of an order that is being archived is not the one from which its copies were derived.
+    # while an order has the status ARCHIVING, its copies show the status before
     if getattr(item, "status", "") != ARCHIVING:
         for (pk, sk), (into, _) in copies_of(row, item).items():
             yield Relation("snapshot", into.type, pk, sk, "=")
@@ -164,7 +163,7 @@ def find_copies(row: Row[Any], image: Image) -> Iterator[Relation]:
 
 def _counted_by(row: Row[Any]) -> Iterator[Row[Any]]:
     for counter in COUNTERS:
-        (added,) = get_args(get_type_hints(counter.contributions)["return"])  # Iterator[BestSeller | Metric]
+        (added,) = get_args(get_type_hints(counter.contributions)["return"])  # Iterator[BestSeller | ...]
         if counter.source_row.replaces is None and row.entity in (get_args(added) or (added,)):
             yield counter.source_row
 
@@ -190,5 +189,5 @@ def _locate(kind: str, row: Row[Any], values: Mapping[str, Any]) -> Relation:
             return Relation(kind, row.type)
         sk, missing = sort.render_prefix(values)
         return Relation(kind, row.type, partition.render(values), sk, "begins_with" if missing else "=")
-    except (InvalidKeyValue, ValueError):  # the item was written by other code
+    except (InvalidKeyValue, ValueError):  # another version of the code wrote the item
         return Relation(kind, row.type)

@@ -59,9 +59,7 @@ JsonObject = dict[str, Any]
 
 
 class PatternExplorer:
-    """Lists the access patterns (named queries) of the table, and reads the table of the running shop: by a pattern, or
-    by any key. Writes nothing: its clients send only reads.
-    """
+    """Lists the access patterns (named queries) of the table, and reads the table by a pattern or by any key."""
 
     def __init__(self, running: RunningShop) -> None:
         self._running = running
@@ -70,8 +68,8 @@ class PatternExplorer:
     def list_patterns(self, customer_id: str | None) -> JsonObject:
         """Return all access patterns (named queries) with their arguments, and example values by argument name.
 
-        `customer_id`: the signed-in customer, or None if the user has not registered as a customer. Example values such
-        as order ids come from this customer's orders. If there are none, they come from orders of all customers.
+        `customer_id`: the signed-in customer, or None. Example values such as order ids come from this customer's
+        orders, or else from the orders of all customers.
 
         Also returns the indexes with their partitions, and the attributes of each item type with their DynamoDB types.
         """
@@ -111,7 +109,7 @@ class PatternExplorer:
             index = _index_of(pattern)
             composed = compose_for_pattern(pattern, _filters(said), _projected(said, index))
             result = run_pattern(read_only_table(self._running), query, composition=composed, decode=dict)
-        # A view of one item leaves out its key.
+        # the answer to a GetItem may lack the key
         key = pattern.rows[0].key(**query.known) if isinstance(pattern, Get) else {}
         return _result_to_json(result, index) | {"items": [item_to_json({**key, **image}) for image in result.items]}
 
@@ -132,9 +130,9 @@ class PatternExplorer:
     def compose(self, said: Mapping[str, Any]) -> JsonObject:
         """Return the expressions of a query with their names and values, without sending a request.
 
-        `said`: the fields of `query_key`, or the id of a pattern as `pattern`. Then only its filter and projection are
-        returned, because the pattern has its own key condition. While a person writes an expression, it is often
-        invalid: then the result is the problem with its field, and no error. Raises NoSuchResource.
+        `said`: the fields of `query_key`, or the id of a pattern as `pattern`. A pattern has its own key condition, so
+        only its filter and projection are returned. If a field is invalid, the result describes the problem, because
+        the user is still writing. Raises NoSuchResource if the pattern does not exist.
         """
         _check_fields(said, ("pattern", *KEY_FIELDS))
         try:

@@ -23,12 +23,7 @@ JsonObject = dict[str, Any]
 
 
 class PageQueries:
-    """Reads orders, mails and failures of the running shop, and restores archived orders.
-
-    Also redrives failures: processes the failed records or messages again.
-
-    Thread-safe.
-    """
+    """Reads orders, mails and failures, restores archived orders, and redrives failures. Thread-safe."""
 
     def __init__(self, running: RunningShop) -> None:
         self._running, self._place = running, local_target(running)
@@ -36,7 +31,7 @@ class PageQueries:
         self._archive = running.stack.outputs["ArchiveBucket"]
 
     def check_copies(self, order_id: str) -> JsonObject:
-        """Compare each copy of an order (an item that is derived from it) with the content that it should have.
+        """Compare each copy of an order (an item that is derived from the order) with its expected content.
 
         Returns the state of each copy, such as "in sync". Raises NoSuchResource if the order does not exist or cannot
         be read.
@@ -55,8 +50,8 @@ class PageQueries:
     def restore(self, order_id: str) -> JsonObject:
         """Restore an archived order from S3 to the table, with the same code as the operator's command.
 
-        Returns {"ends_at": the time when the restored order expires}. `ends_at` is None if the order was in the table
-        already. Raises NoSuchResource if the order does not exist, and InvalidField if it cannot be restored.
+        Returns {"ends_at": the time when the restored order expires, or None if the order was already in the table}.
+        Raises NoSuchResource if the order does not exist, and InvalidField if it cannot be restored.
         """
         try:
             outcome = restore_order(
@@ -118,10 +113,8 @@ class PageQueries:
     def redrive(self, key: str) -> JsonObject:
         """Redrive a failure: process its records or messages again.
 
-        `key`: the key of a parked (unprocessable) record, a failed batch or a dead letter.
-
-        Returns {"redriven": whether the redrive succeeded, "why": the reason if it did not succeed}. Raises
-        NoSuchResource if there is no failure with this key.
+        `key`: the key of a parked (unprocessable) record, a failed batch or a dead letter. Returns {"redriven": whether
+        the redrive succeeded, "why": the reason if not}. Raises NoSuchResource if there is no failure with this key.
         """
         publish = make_publisher(self._place.shop, self._place.client("events"), self._place.bus_name)
         found = redrive_entries(self._failures, self._place.shop, publish, lambda entry: entry.key == key)

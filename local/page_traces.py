@@ -9,7 +9,7 @@ from local.journal import Journal, JournalEntry
 from local.order_traces import build_trace, describe_span
 
 MAX_TRACE_ENTRIES = 5_000
-"""The number of journal entries from which a trace is built: the newest ones of the order."""
+"""The maximum number of journal entries in a trace. Older entries of the order are left out."""
 
 
 def get_trace(journal: Journal, asked: PageRequest) -> dict[str, Any]:
@@ -19,7 +19,7 @@ def get_trace(journal: Journal, asked: PageRequest) -> dict[str, Any]:
 
 
 def get_span(journal: Journal, asked: PageRequest) -> dict[str, Any]:
-    """Return all that is known about a span of a trace. Raises NoSuchResource if there is no such span."""
+    """Return a span of a trace with its details. Raises NoSuchResource if there is no such span."""
     found = describe_span(_entries(journal, asked), asked.path_parameters["span"])
     if found is None:
         raise NoSuchResource("This span does not exist. The journal keeps only the newest entries.")

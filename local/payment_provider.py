@@ -9,8 +9,7 @@ The field `payment_method` selects the outcome. Its values are the names of Stri
 - `pm_card_refundFail`: a refund succeeds first, and then fails.
 
 The provider writes each event to disk before it responds. It then sends the event as a webhook, and retries until the
-shop accepts the event. After a kill, the next start continues to send the event. (Stripe stops retrying after some
-days.)
+shop accepts the event, also after a kill. (Stripe stops retrying after some days.)
 
 Sources: Stripe's API reference, "PaymentIntents", "Refunds" and "Check the webhook signatures"; "Testing".
 """
@@ -41,7 +40,7 @@ MAX_SENDERS = 4
 DECLINED, PENDING_REFUND, FAILING_REFUND = "pm_card_chargeDeclined", "pm_card_pendingRefund", "pm_card_refundFail"
 
 SLOW_FILE = "slow"
-"""The name of the file with the seconds for which each answer of the provider waits, while a chaos switch is on."""
+"""The name of the file with the seconds by which a chaos switch delays each answer of the provider."""
 MAX_DELAY_SECONDS = 60.0
 
 PAYMENT_METHODS = {
@@ -184,9 +183,8 @@ class PaymentProviderServer:
     def create_refund(self, form: dict[str, str], idempotency_key: str | None) -> StripeObject:
         """Refund a payment and return the refund. Raises StripeError.
 
-        If the form has no `amount`, the whole remaining amount of the payment is refunded.
-
-        A second call with the same idempotency key and the same fields returns the first refund.
+        Without an `amount`, the provider refunds the whole remaining amount of the payment. A second call with the same
+        idempotency key and the same fields returns the first refund.
         """
         with self._lock:
             asked: StripeObject = {"payment_intent": form.get("payment_intent"), "metadata": _parse_metadata(form)}
@@ -259,8 +257,7 @@ class PaymentProviderServer:
                     for event, done in zip(waiting, senders.map(self._deliver_event, waiting), strict=True)
                     if done
                 ]
-            # Ignore an OSError: if the file cannot be written, the provider sends the events again. The shop ignores
-            # duplicates.
+            # Ignore an OSError: the next start sends the events again, and the shop ignores duplicates.
             with self._lock, suppress(OSError), self._delivered_file.open("a") as file:
                 for event in taken:
                     file.write(json.dumps(event["id"]) + "\n")
@@ -292,7 +289,7 @@ def read_delay(file: Path) -> float:
 
 
 def _seeded_payment(payment_id: str) -> StripeObject | None:
-    """Return a payment of the years that `make fill` made up. Its id contains its amount and currency."""
+    """Return a payment that `make fill` invented. Its id contains its amount and currency."""
     found = re.fullmatch("pi_seed_([0-9]{1,12})_([a-z]{3})_[0-9a-f]+", payment_id)
     if found is None:
         return None
@@ -328,10 +325,8 @@ def _parse_metadata(form: dict[str, str]) -> dict[str, str]:
 def _read_json_lines(file: Path, *, required: bool) -> list[Any]:
     """Return the decoded lines of a JSON Lines file, or [] if the file does not exist.
 
-    A kill can leave an incomplete last line. This function removes the incomplete line from the file.
-
-    `required`: decides about other lines that are not JSON. If True, the function raises DamagedState. If False, it
-    skips the line.
+    Removes an incomplete last line, which a kill can leave, from the file. `required`: whether to raise DamagedState
+    for any other line that is not JSON. If False, the line is skipped.
     """
     *lines, last = file.read_bytes().split(b"\n") if file.exists() else [b""]
     if last:

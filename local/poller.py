@@ -3,7 +3,7 @@
 The model in local/event_source_mappings decides which actions are due. An action is an invocation of a function, or
 the storing of a failed batch. This module executes the actions, with one thread for each event source mapping. After
 each round of actions, it saves a checkpoint: the position up to which all records are done. After a kill, a poller
-resumes after its checkpoint. So it delivers the batches again that were being processed at the time of the kill.
+resumes after its checkpoint, and repeats the batches that were in progress.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ A laptop may sleep for days. Records that were not processed before the sleep mu
 
 
 MAX_IMAGE_CHARACTERS = 8192
-"""In the journal, an image of a stream record with more characters keeps only the beginning of long values."""
+"""If an image of a stream record has more characters, the journal stores only the beginning of long values."""
 MAX_VALUE_CHARACTERS = 200
 
 
@@ -110,8 +110,7 @@ class CheckpointStore:
 class StreamPoller(threading.Thread):
     """A thread that polls the stream for one event source mapping and invokes the mapping's function.
 
-    With the chaos switches on the shop's web page, a user can break the shop on purpose. The switches set these
-    attributes:
+    The chaos switches on the shop's web page set these attributes:
     `disabled`: if True, the poller does not invoke the function.
     `fail_next`: how many of the next invocations fail on purpose.
     `repeat_next`: how many of the next batches are delivered twice, as Lambda may do.
@@ -169,8 +168,7 @@ class StreamPoller(threading.Thread):
 
         `lag_ms`: the age of the oldest unfinished record in milliseconds.
         `waiting`, `in_flight`, `retrying`: the numbers of unfinished records, by state (see `MappingLoad`).
-        `delivered`, `failed`: the numbers of records in all invocations, and of failed records in all attempts. A
-        record is counted again in each retry.
+        `delivered`, `failed`: the numbers of records in all invocations, and of failed records, counted at each retry.
         `given_up`: the number of records that the poller sent to the failure store (an S3 bucket) and does not retry.
         """
         done, load = self._mapping.counters, self._load
@@ -209,8 +207,7 @@ class StreamPoller(threading.Thread):
     def _read_stream(self) -> None:
         """Read new records of all shards, and add them to the model of the event source mapping.
 
-        A shard is skipped while its parent shard is unfinished. A shard is also skipped while the model has too many
-        unfinished records of this shard.
+        Skips a shard while its parent shard is unfinished, or while the model has too many records of the shard.
         """
         if not self._iterators:
             shards = self._streams.describe_stream(StreamArn=self._stream_arn)["StreamDescription"]["Shards"]
@@ -260,11 +257,9 @@ class StreamPoller(threading.Thread):
     def _execute(self, action: Action) -> Outcome:
         """Execute an action and return its outcome. An unexpected error also becomes an outcome and is not raised.
 
-        An action is an invocation of the function, or the storing of a failed batch in an S3 bucket. The next records
-        wait until the outcome of the action is reported. Without an outcome, they would wait forever.
-
-        If an invocation ends with an unexpected error, it is retried, and this attempt does not count against the retry
-        limit. If the storing of a failed batch ends with an error, the records of the batch are dropped.
+        Without an outcome, the next records would wait forever. If an invocation ends with an unexpected error, it is
+        retried, and this attempt does not count against the retry limit. If the storing of a failed batch ends with an
+        error, the records of the batch are dropped.
         """
         try:
             return self._invoke(action) if isinstance(action, Invoke) else self._store_failure(action)
@@ -309,7 +304,7 @@ class StreamPoller(threading.Thread):
     def _log_delivery(
         self, action: Invoke, outcome: Outcome, began_at: float, milliseconds: float, *, is_repeated: bool = False
     ) -> None:
-        """Add an journal entry for each order in the batch, with the outcome of the order's records.
+        """Add a journal entry for each order in the batch, with the outcome of the order's records.
 
         `began_at`, `milliseconds`: the start of the invocation in epoch seconds, and its duration. `is_repeated`:
         whether a chaos switch delivers the batch for a second time. Records that belong to no order share one entry.
@@ -377,9 +372,7 @@ def start_pollers(
 def _stream_record_entry(event: Mapping[str, Any]) -> dict[str, Any]:
     """Build the journal entry for a stream record.
 
-    Each poller reads every stream record and builds an entry for it. The field `once` prevents duplicates: the activity
-    log ignores an entry if it already has an entry with the same `once`. So each stream record has one entry in the
-    log.
+    Each poller builds an entry for every stream record. The journal stores only one of them: all have the same `once`.
     """
     change = event["dynamodb"]
     image: Mapping[str, Any] = change.get("NewImage") or change.get("OldImage") or {}
@@ -408,9 +401,9 @@ def _stream_record_entry(event: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _change_id(event: Mapping[str, Any], image: Image) -> str | None:
-    """Return the id of the event of this change, if the change has an event. Return None if the version is no number.
+    """Return the id of the event of this change, or None if the change has no event or its version is no number.
 
-    Any program can write such an item. It must not stop the poller.
+    Any program can write an item with such a version, which must not stop the poller.
     """
     try:
         version = int(image.get("version", {}).get("N", "1"))
@@ -422,7 +415,7 @@ def _change_id(event: Mapping[str, Any], image: Image) -> str | None:
 def _shorten_image(image: Mapping[str, Any] | None) -> dict[str, Any] | None:
     """Return an image of a stream record with plain values. In a large image, long values are cut.
 
-    Only orders' images are stored, in the journal of this laptop. They may contain personal data.
+    Only the images of orders are stored, and only on this laptop, because they may contain personal data.
     """
     if image is None:
         return None
@@ -433,7 +426,7 @@ def _shorten_image(image: Mapping[str, Any] | None) -> dict[str, Any] | None:
 
 
 def _plain(value: Mapping[str, Any]) -> Any:
-    """Return a value of DynamoDB's JSON as plain JSON. Numbers stay exact, and sets become lists."""
+    """Return a value of DynamoDB's JSON as plain JSON. Numbers stay exact. Sets become lists."""
     [(kind, held)] = value.items()
     match kind:
         case "N":
@@ -475,8 +468,8 @@ def _order_version_of(event: Mapping[str, Any]) -> str | None:
 def _retried_sequence_numbers(action: Invoke, outcome: Outcome) -> set[str]:
     """Return the sequence numbers of the records in the batch that will be delivered again.
 
-    If the function reports failed records, the first failed record and all later records are delivered again. If the
-    invocation itself failed, all records are delivered again.
+    These are the first record that the function reported as failed, and all later records. If the invocation itself
+    failed, these are all records.
     """
     numbers = [record.sequence_number for record in action.records]
     match outcome:
@@ -490,7 +483,7 @@ def _retried_sequence_numbers(action: Invoke, outcome: Outcome) -> set[str]:
 
 
 def _describe_delivery(reader: str, records: int, failed: int) -> str:
-    """Return the text of an journal entry about records that were delivered to a Lambda function.
+    """Return the text of a journal entry about records that were delivered to a Lambda function.
 
     `reader`: the name of the function. `records`: the number of records. `failed`: how many of them will be retried.
     """

@@ -1,11 +1,11 @@
 """Starts, finds and stops the child processes of the local shop.
 
 Each child process has a directory with a file that contains the process id. The child inherits this file, open and
-locked. The operating system releases the lock when the child ends, even after a kill -9. So if the file is locked, the
-child is still running. If it is not locked, the child has ended, and another process may have the same id by now.
+locked. The operating system releases the lock when the child ends, even after a kill -9. So if the file is not locked,
+the child has ended, and the id may belong to another process.
 
 After a kill -9 of the shop, the next start uses these files to find the child processes that are still running. The
-shop itself finds its children by their handles, also if somebody deletes the folder of the state.
+shop itself finds its children by their handles, even if the user deletes the folder of the state.
 """
 
 from __future__ import annotations
@@ -34,14 +34,11 @@ EXCLUSIVE_LOCK_FILE = "alone"
 MAX_OPEN_FILES = 10_240
 """The limit that a shop sets. macOS refuses higher numbers (OPEN_MAX), although its hard limit is infinite."""
 MIN_OPEN_FILES = 512
-"""The lowest limit for a start. With 64 clients, the local AWS has 219 open files. With a limit of 64, orders hang."""
+"""The lowest limit for a start. With 64 clients, the local AWS needs 219 open files. With too few, orders hang."""
 
 
 class ProcessFailed(RuntimeError):
-    """A process could not be started or used, for example because it did not become ready in time.
-
-    The message contains the reason.
-    """
+    """A process could not be started or used. The message contains the reason."""
 
 
 def raise_open_files_limit() -> int:
@@ -160,8 +157,7 @@ def running_process_id(directory: Path) -> int | None:
 def memory_bytes(process_ids: Iterable[int]) -> int:
     """Return the total memory of these processes and all their descendants, in bytes.
 
-    On Linux, memory that several processes share is counted once (Pss). On other systems, it is counted for each
-    process (RSS), so the result is too large.
+    On Linux, memory that several processes share counts once (Pss). On other systems, it counts for each process (RSS).
     """
     sizes = _process_sizes_on_linux() if PROC.is_dir() else _process_sizes()
     found = set(process_ids) & sizes.keys()
@@ -171,10 +167,7 @@ def memory_bytes(process_ids: Iterable[int]) -> int:
 
 
 Sizes = dict[int, tuple[int, Callable[[], int]]]
-"""Maps a process id to the id of the parent process and a function that returns the memory of the process in bytes.
-
-On Linux, the function reads the memory only when it is called, because the memory of only a few processes is needed.
-"""
+"""By process id: the id of the parent process, and a function that reads the memory of the process in bytes."""
 
 
 def _process_sizes() -> Sizes:
@@ -214,8 +207,8 @@ def start(
     The process gets its own session, so Ctrl-C in the terminal reaches only the parent process. The parent then stops
     its child processes in order.
 
-    Raises ProcessFailed if the process ends or is not ready within `timeout_seconds`. In this case, the process is
-    stopped. Also raises ProcessFailed if another process runs in this directory.
+    Raises ProcessFailed if the process ends or is not ready within `timeout_seconds`, and stops the process. Also
+    raises ProcessFailed if another process runs in this directory.
     """
     directory.mkdir(parents=True, exist_ok=True)
     with (directory / PID_FILE).open("a+") as lock, (directory / LOG_FILE).open("ab") as log:

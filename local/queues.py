@@ -20,10 +20,7 @@ DEPTH_ATTRIBUTES: Mapping[str, Any] = {
 }
 
 RETURNING, RETURNS_AT, OLDEST_SECONDS = "ReturningMessages", "NextReturnAt", "OldestWaitingSeconds"
-"""Attributes that only a queue of the local AWS has (local/message_returns.py): how many received messages wait for
-their next delivery, the time of the first such delivery in epoch seconds, or 0, and the age of the oldest message that
-was not received yet.
-"""
+"""Attributes that only queues of the local AWS have (local/message_returns.py), see `Unfinished`."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +102,7 @@ class StackQueues:
         return {str(name): value for name, value in found.items()}
 
     def receive(self, queue: StackQueue, visible_again_seconds: int) -> dict[str, Any] | None:
-        """Receive one message from a queue, as the consumer would. Return None if no message is visible.
+        """Receive and return one message from a queue, or return None if no message is visible.
 
         If the caller does not delete the message, it becomes visible again after `visible_again_seconds`.
         """
@@ -117,8 +114,8 @@ class StackQueues:
         return dict(found[0]) if found else None
 
     def duplicate(self, queue: StackQueue, message: Mapping[str, Any]) -> None:
-        """Replace a received message by two messages with its body, as a queue that delivers a message twice."""
-        for _ in range(2):  # first: if this process is killed in between, no message is lost
+        """Replace a received message by two messages with the same body, to simulate a delivery that is repeated."""
+        for _ in range(2):  # send before the deletion, so that a kill in between loses no message
             self._sqs.send_message(QueueUrl=queue.url, MessageBody=message["Body"])
         self._sqs.delete_message(QueueUrl=queue.url, ReceiptHandle=message["ReceiptHandle"])
 

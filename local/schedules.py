@@ -53,9 +53,7 @@ class Schedule:
 
 
 def find_schedules(stack: DeployedStack) -> list[Schedule]:
-    """Return all schedules of the stack's template. Raises ValueError for a schedule that is not a rate in minutes,
-    hours or days.
-    """
+    """Return all schedules of the template. Raises ValueError for one that is not a rate in minutes, hours or days."""
     return [
         Schedule(
             f"arn:aws:events:{REGION}:{ACCOUNT}:rule/{stack.resources[id]}",
@@ -97,8 +95,8 @@ def run_schedules(
 ) -> Counter[str]:
     """Run each schedule at several times between `start` and `until`, in the order of these times.
 
-    `invoke`: invokes a function with an event. See `run_times` for the times. Returns the sums of the numbers that the
-    functions return, by their names, such as `lapsed`.
+    See `run_times` for the times. `invoke`: invokes a function with an event. Each function returns numbers by
+    name, such as `lapsed`. Returns the sum of each.
     """
     done: Counter[str] = Counter()
     runs = [(at, one) for one in schedules for at in run_times(one.interval, start, until)]
@@ -111,9 +109,9 @@ def run_schedules(
 def run_times(interval: timedelta, start: datetime, until: datetime) -> Iterator[datetime]:
     """Yield the times at which a schedule runs while the clock advances: after 1, 2, 4, 8, … intervals, and at the end.
 
-    A run reads the due work from the table, so it also does the work of earlier runs that were left out. But two
-    runs may have to be some time apart: an erasure is finished at the second one, 14 days after the first. With these
-    times, there are runs both soon after the start and far apart, and 400 days take about 50 runs, not 600,000.
+    Each run also does the due work of the runs that were left out. But some work needs two runs with a pause: the
+    second run finishes an erasure at least 14 days after the first. With these times, there are runs soon after the
+    start and runs far apart, and 400 days take about 50 runs, not 600,000.
     """
     after = interval
     while start + after < until:

@@ -94,7 +94,7 @@ class RunningShop:
     def token_supplier(self, user: str) -> Callable[[], str]:
         """Return a function that returns an access token of this user, valid for at least half an hour.
 
-        The function caches the token for half an hour. A new token is valid for one hour.
+        A new token is valid for one hour, and the function caches it for half an hour.
         """
         return _cached_token(self.aws, self.stack, user)
 
@@ -118,12 +118,12 @@ def find(state: Path = STATE_FOLDER) -> RunningShop | None:
 
 
 def state_option(state: Path) -> str:
-    """Return the option that selects this folder of the state in a printed command: none for the default folder."""
+    """Return the option `--state` for a printed command, or "" if this folder of the state is the default."""
     return "" if state == STATE_FOLDER else f" --state {shlex.quote(str(state))}"
 
 
 def shop_command(state: Path, command: str, options: str = "") -> str:
-    """Return the command line that runs a command, such as "up", of the local shop with this folder of the state."""
+    """Return the command line for a command of the local shop, such as "up", with this folder of the state."""
     if option := state_option(state):
         return f".venv/bin/python -m local{option} {command} {options}".rstrip()
     return f'make {command} ARGS="{options}"' if options else f"make {command}"

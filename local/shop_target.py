@@ -25,10 +25,7 @@ def find_local_target(state: Path | None = None) -> ShopTarget:
 
 
 def local_target(shop: RunningShop) -> ShopTarget:
-    """Return the object with which the operator tools access a running local shop.
-
-    It contains the boto3 clients and the stack outputs. It also reads the journal and the lags of the consumers.
-    """
+    """Return the clients, the stack outputs and other access to a running local shop for the operator tools."""
 
     def client(service: str) -> Any:
         if service == "dynamodb":

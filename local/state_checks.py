@@ -24,9 +24,9 @@ from local.dynamodb_engine import DATABASE_FILE, Engine
 
 MANIFEST = "manifest.json"
 MIN_FREE_BYTES = 200 << 20
-"""Minimum free disk space for a start. The shop needs it for the unpacked functions, the logs and the table."""
+"""The minimum free disk space for a start, for the unpacked functions, the logs and the table."""
 MIN_FREE_BYTES_WHILE_RUNNING = 32 << 20
-"""Below it, a running shop accepts no writes. The rest is for the effects of the orders that it has accepted."""
+"""With less free disk space, a running shop accepts no writes, and uses the rest for the effects of its orders."""
 
 Fingerprint = Mapping[str, str]
 CREATE_FINGERPRINT_TABLE = "CREATE TABLE IF NOT EXISTS orderstream_fingerprint (name TEXT PRIMARY KEY, value TEXT)"
@@ -51,10 +51,10 @@ def check_free_space(state: Path) -> None:
 
 
 def find_full_disk(state: Path) -> str | None:
-    """Return why the running shop accepts no writes: its disk is full. Return None if it has enough space."""
+    """Return a sentence if the disk is too full for the running shop to accept writes, else None."""
     try:
         free = shutil.disk_usage(state).free
-    except OSError:  # somebody deleted the folder
+    except OSError:  # the user deleted the folder
         return None
     if free >= MIN_FREE_BYTES_WHILE_RUNNING:
         return None
@@ -68,10 +68,7 @@ def write_manifest(folder: Path) -> None:
 
 
 def check_manifest(folder: Path) -> None:
-    """Compare the files of a folder with its manifest. Raises DamagedState if a file changed, is missing or was added.
-
-    Also raises DamagedState if the manifest cannot be read.
-    """
+    """Raise DamagedState if a file of the folder differs from the manifest, or if the manifest cannot be read."""
     try:
         expected = dict(json.loads((folder / MANIFEST).read_bytes()))
     except (OSError, ValueError, TypeError, RecursionError):
@@ -102,10 +99,7 @@ def check_database(directory: Path) -> None:
 
 
 def read_fingerprint(directory: Path) -> Fingerprint | None:
-    """Return the fingerprint that is stored with the table, or None if no fingerprint is stored.
-
-    The fingerprint contains names and a hash that identify the shop.
-    """
+    """Return the fingerprint (names and a hash that identify the shop) that is stored with the table, or None."""
     file = directory / DATABASE_FILE
     if not file.exists():
         return None
@@ -116,8 +110,6 @@ def read_fingerprint(directory: Path) -> Fingerprint | None:
 
 def check_fingerprint(engine: Engine, aws: Path, fingerprint: Fingerprint, *, stack_is_new: bool) -> None:
     """Check that the table and the local AWS belong to the same shop. Raises DamagedState if they do not.
-
-    A fingerprint is a set of names and a hash that identify a shop.
 
     `aws`: the directory of the local AWS, for the error message.
     `fingerprint`: the fingerprint of the local AWS, which is compared with the fingerprint stored with the table.
@@ -135,10 +127,7 @@ def check_fingerprint(engine: Engine, aws: Path, fingerprint: Fingerprint, *, st
 
 
 def write_fingerprint(engine: Engine, fingerprint: Fingerprint) -> None:
-    """Save the fingerprint (names and a hash that identify the shop) in the database file of the local DynamoDB.
-
-    This file also contains the table, so the fingerprint stays with the table.
-    """
+    """Save the fingerprint (names and a hash that identify the shop) in the database file, which has the table, too."""
     with closing(sqlite3.connect(engine.database, timeout=30)) as database, database:
         database.execute(CREATE_FINGERPRINT_TABLE)
         rows = list(fingerprint.items())

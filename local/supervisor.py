@@ -29,9 +29,8 @@ PROCESS_LABELS = {"dynamodb": "the local DynamoDB", "aws": "the local AWS"}
 class ProcessSupervisor(threading.Thread):
     """A thread that restarts the local DynamoDB and the local AWS if they died.
 
-    `start_readers`: starts the stream pollers, which read the table's stream and invoke functions, and returns them.
-    The supervisor calls this function in its constructor, and again after each restart of the local AWS. It stops the
-    pollers before each restart of the local AWS, and in its method `stop`.
+    `start_readers`: starts and returns the stream pollers. The supervisor calls this function in its constructor, and
+    after each restart of the local AWS. It stops the pollers before each restart of the local AWS, and in `stop`.
     `readers`: the running pollers; empty during a restart.
     `reader_names`: the names of all pollers, also during a restart.
     `restarts`: the number of restarts by process name.
@@ -121,7 +120,7 @@ class ProcessSupervisor(threading.Thread):
     def _restart_readers(self) -> None:
         """Start the stream pollers again, and restore their attributes `disabled` and `fail_next`.
 
-        A user sets these attributes to break a poller on purpose. A restart must not change them.
+        The chaos switches set these attributes, and a restart must not end the fault.
         """
         try:
             self.readers = self._start_readers()

@@ -1,4 +1,4 @@
-"""What `make up` prints: the steps of the start with a spinner, and the entries of the journal in colour.
+"""Prints the output of `make up`: the steps of the start with a spinner, and the entries of the journal in colour.
 
 Colours, the spinner and the repeated address of the page are only for terminals. If stdout is a file or a pipe, it gets
 plain lines. The environment variable NO_COLOR switches colours off (https://no-color.org).
@@ -19,7 +19,7 @@ from local.journal import JournalEntry
 
 T = TypeVar("T")
 HIDDEN_KINDS = {"record", "invocation"}
-"""The terminal does not show entries of these kinds: stream records and measured invocations are most entries."""
+"""The terminal does not show entries of these kinds, because they are too many."""
 ADDRESS_EVERY_LINES = 20
 """A terminal shows the address of the page again after this many lines, so that it does not scroll away."""
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
@@ -90,16 +90,14 @@ def _end_spinner(spinner: threading.Thread, done: threading.Event, mark: str, wh
 
 
 Failure = tuple[str, str | None]
-"""What failed: the reader or the reaction, and the order that it is about."""
+"""The reader or the reaction that failed, and the id of the order, if any."""
 
 
 class TerminalPrinter:
     """Prints entries of the journal. An entry with the same text as the last printed entry is skipped.
 
     After a failure, the printer also prints when the same reader or reaction has succeeded for the same order.
-
-    `is_muted`: if True (as at the start), no entries are printed. `page_url`: the address of the page, which a terminal
-    shows again from time to time.
+    `is_muted`: prints no entries, as during the start. `page_url`: the page's address, which terminals show regularly.
     """
 
     def __init__(self) -> None:

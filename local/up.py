@@ -55,7 +55,7 @@ from stacks import stage, synth_cache
 
 API_PORT, PROVIDER_PORT, PAGE_PORT = 4566, 4567, 4568
 DEPLOYED_SIGNAL = signal.SIGUSR1
-"""Send this signal to `make up` after a deploy to the running shop, so that its stream pollers use the new mappings."""
+"""The signal to send to `make up` after a deploy, so that the stream pollers use the new mappings."""
 ALREADY_RUNNING = "The shop is already running. Stop it first: press Ctrl-C in its terminal."
 
 
@@ -71,8 +71,7 @@ def run_shop(
     """Run the shop until Ctrl-C, SIGTERM, or the terminal closes.
 
     `state`: the folder of the shop's data. The next run continues with this data, also after a kill -9.
-    `with_warehouse`: whether to start the simulated warehouse. If it is False, a person must answer the shop's requests
-    to the warehouse.
+    `with_warehouse`: whether to start the simulated warehouse. If not, a person answers the requests to the warehouse.
     `settings`: the deployment settings that differ from the settings of the stage "dev", by name.
 
     Raises processes.ProcessFailed if the shop already runs, a port is taken, a setting is invalid, or the limit of open
@@ -129,7 +128,7 @@ def run_shop(
 def _check_ports(state: Path, *ports: int) -> None:
     """Check that the ports are different and free. Raises processes.ProcessFailed if they are not.
 
-    If the local AWS of a killed run still uses a port, the port counts as free, because the start stops that process.
+    A port of the local AWS of a killed run counts as free, because the start stops that process.
     """
     if len(set(ports)) < len(ports):
         raise processes.ProcessFailed("The API, the payment provider and the page need different ports.")
@@ -160,7 +159,7 @@ def _start_parts(
 ) -> tuple[RunningShop, ProcessSupervisor]:
     """Start the basic parts of the shop, from DynamoDB to the payment provider. Return the shop and the supervisor.
 
-    This function does not start the warehouse and the web page, because they need the running shop that it returns.
+    The warehouse and the web page start later, because they need the running shop that this function returns.
 
     `ports`: the ports of the API, the payment provider and the web page.
     `exit_stack`: gets a callback for each part, so that it stops the parts in reverse order.
@@ -240,7 +239,7 @@ def _create_table(engine: Engine, aws: LocalAws, stack: DeployedStack) -> LocalA
     engine.create_table(fingerprint["table"], stack.resource_properties("AWS::DynamoDB::GlobalTable"))
     for name in users.USERS:
         users.get_access_token(aws, stack, name)
-    if stack.changed:  # without a snapshot, a start after a kill -9 would not have this stack
+    if stack.changed:  # without a snapshot, a start after a kill -9 would lose this stack
         aws = run_step("saving the deployed stack", aws.save_snapshot)
     write_fingerprint(engine, fingerprint)
     return aws
@@ -257,10 +256,10 @@ SETTINGS_OF_AWS = {
     "stream_arn": "",
     "mails_per_second": "50000",
 }
-"""The settings that the file of dev may have for AWS, and that the local shop cannot use, with their values here.
+"""The settings of the stage dev that the local shop cannot use, with the values that it uses instead.
 
-They are the defaults, except for the rate of mails: the local SES has no quota. Each invocation gets an equal share of
-the rate, and the local AWS runs only two of the up to 1,000 invocations that share it.
+The values are the defaults, except for the rate of mails. On AWS, up to 1,000 invocations share the rate, but the local
+AWS runs only two of them, and its SES has no quota.
 """
 
 
@@ -316,7 +315,7 @@ Activity:
 def _fingerprint(aws: LocalAws, stack: DeployedStack) -> Fingerprint:
     """Return the fingerprint of the shop: values that must not change while the table is used.
 
-    The pepper is the secret from which order ids and e-mail hashes are derived. The fingerprint contains its hash only.
+    Of the pepper, the secret for order ids and e-mail hashes, the fingerprint contains only a hash.
     """
     pepper = hashlib.sha256(
         _get_secret(aws, stack.find_resource_name("AWS::SecretsManager::Secret", "Pepper")).encode()

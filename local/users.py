@@ -13,8 +13,7 @@ from local.deploy import DeployedStack
 if TYPE_CHECKING:
     from mypy_boto3_cognito_idp.type_defs import AuthenticationResultTypeTypeDef
 
-# The users that `make up` creates, and their Cognito groups. If someone signs in with another name, a new user is
-# created, without a group.
+# The users that `make up` creates, and their Cognito groups. A sign-in with another name creates a user without groups.
 USERS: dict[str, tuple[str, ...]] = {"alice": (), "bob": (), "staff": ("staff",), "warehouse": ("warehouse",)}
 
 NAME_PATTERN = r"[a-z][a-z0-9-]{0,29}"

@@ -2,8 +2,8 @@
 
 The warehouse packs a shipment, hands it to the carrier, and reports the delivery. If the order is cancelled before the
 shipment is packed, the warehouse does not send the shipment. The warehouse deletes a request from the queue only after
-it has reported the result. So SQS delivers the request again if the warehouse was killed before that. The warehouse may
-then report the same result twice, but the shop's API accepts each result only once.
+it has reported the result. So SQS delivers the request again if the warehouse was killed. The warehouse may then report
+a result twice, but the shop's API accepts each result only once.
 
 Two rules make rare cases reproducible:
 
@@ -42,10 +42,7 @@ MAX_MESSAGES = 10
 """Maximum number of messages in one ReceiveMessage request. SQS allows no more."""
 MAX_PACKERS = 8
 CLAIM_SECONDS = 60
-"""The SQS visibility timeout of a received request in seconds.
-
-It is longer than the processing of a request, so that SQS does not deliver the request a second time meanwhile.
-"""
+"""The SQS visibility timeout of a received request: longer than its processing, so that SQS does not repeat it."""
 
 
 @dataclass
@@ -134,8 +131,7 @@ class LocalWarehouse(threading.Thread):
     def _answer_cancel(self, order_id: str) -> None:
         """Answer a request to cancel an order: refuse if a shipment is packed but not yet sent, else agree.
 
-        Goods that were already sent do not matter: the shop never cancels them, so agreeing cancels only the other
-        goods.
+        The answer may be "agree" even after some goods were sent, because the shop then cancels only the other goods.
         """
         parcels = [it for it in self._parcels.values() if it.shipment["order_id"] == order_id]
         packed = any(parcel.next_step == "send" for parcel in parcels)
@@ -155,8 +151,7 @@ class LocalWarehouse(threading.Thread):
     def _advance_parcel(self, id: str, parcel: PackingJob) -> Exception | None:
         """Take all due steps of one shipment. If a step fails, forget the shipment and return the error.
 
-        After the visibility timeout of the request for this shipment, SQS delivers the request again. Then the
-        warehouse starts with the first step.
+        SQS delivers the request of the shipment again after its visibility timeout, and all steps begin again.
         """
         try:
             while id in self._parcels and parcel.due_at <= time.monotonic():
@@ -200,7 +195,7 @@ class LocalWarehouse(threading.Thread):
 def receive_requests(aws: LocalAws, queue_url: str) -> Iterator[dict[str, Any]]:
     """Yield the requests in the warehouse's queue, and delete each request when the caller asks for the next.
 
-    This is for a person who answers the requests instead of the local warehouse.
+    For a person who answers the requests instead of the local warehouse.
     """
     sqs = boto3.client("sqs", **aws.client_options)
     while found := sqs.receive_message(QueueUrl=queue_url, MaxNumberOfMessages=10).get("Messages"):

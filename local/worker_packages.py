@@ -1,9 +1,8 @@
 """Imports the packages that all Lambda functions use, once for all worker processes.
 
-The fork server (local/forked_workers.py) imports this module. It then forks each worker process, which shares the
-memory of the imported packages. This module loads only packages and botocore's service descriptions. Each worker
-process itself imports the deployed modules of its function. The boto3 session must not read environment variables in
-this module, because each worker process has different environment variables.
+The fork server (local/forked_workers.py) imports this module, and then forks each worker process, which shares the
+memory of the imported packages. Each worker process itself imports the deployed modules of its function. The boto3
+session must not read environment variables in this module, because each worker process has its own.
 """
 
 import gc
@@ -30,7 +29,7 @@ SERVICES = ("cognito-idp", "dynamodb", "events", "s3", "secretsmanager", "sesv2"
 
 
 def add_chain_header(params: dict[str, Any], **_: Any) -> None:
-    """Send the length of the chain of invocations, as all other sessions do in ministack (local/loop_guard.py)."""
+    """Add the header with the length of the chain of invocations to a request (local/loop_guard.py)."""
     params["headers"].setdefault(INVOKE_DEPTH_HEADER, os.environ.get(INVOKE_DEPTH_ENV, "0"))
 
 
@@ -45,4 +44,4 @@ for service in SERVICES:
         descriptions.load_service_model(service, part)
 for shared in ("_retry", "endpoints", "partitions", "sdk-default-configuration"):
     descriptions.load_data(shared)
-gc.freeze()  # the garbage collector ignores these objects, so forked processes keep sharing their memory
+gc.freeze()  # the garbage collector then ignores these objects, so that forked processes keep sharing their memory

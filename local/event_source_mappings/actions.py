@@ -18,7 +18,7 @@ class Invoke:
     `lane`: the index of the lane. A lane is one of the parallel sequences into which Lambda splits a shard's records.
     `iterator_age_ms`: the metric IteratorAge, which is the age of the last record in the batch in milliseconds.
     `attempt`: 1 for the first attempt to process these records. Only failed attempts that count against the retry limit
-    raise this number. A throttled invocation, for example, does not count.
+    raise it, so a throttled invocation does not.
     """
 
     request_id: str
@@ -79,8 +79,7 @@ class NotInvoked:
 class FailureDelivered:
     """An outcome: the driver tried to send a failed batch to the on-failure destination (action DeliverFailure).
 
-    `succeeded`: whether the destination accepted the batch. If it is False, the mapping drops the records, because AWS
-    does not retry this delivery.
+    `succeeded`: whether the destination accepted the batch. If not, the mapping drops the records, as AWS does.
     """
 
     succeeded: bool = True

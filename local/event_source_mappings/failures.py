@@ -25,8 +25,7 @@ class UndeliveredBatch:
     `attempts`: the number of failed attempts to process this batch. Attempts that do not count against the retry limit,
     such as throttled invocations, are not included.
     `request_id`: the request id of the last invocation, or "" before the first invocation.
-    `function_error`: the function error of the last invocation. None if the function returned a response, or if there
-    was no invocation yet.
+    `function_error`: the function error of the last invocation, or None if there was no error or no invocation yet.
     """
 
     records: Records = ()
@@ -40,8 +39,7 @@ class BatchOutcome:
     """The result of an invocation: the first `accepted` records of the batch are done, and the others are retried.
 
     `accepted`: the number of records at the front of the batch that the function processed.
-    `failed`: the number of records that failed. It does not count the records that are retried only because an earlier
-    record failed.
+    `failed`: the number of records that failed, without those that are retried only because an earlier record failed.
     `can_bisect`: True if it is unknown which record failed. Then the mapping may split the batch in two.
     """
 
@@ -114,8 +112,8 @@ def build_invocation_record(
     old (RecordAgeExceeded), the document has no responseContext. `approximateInvokeCount` is at least 1, even if the
     function never received the batch.
 
-    If both halves of a split batch are discarded, AWS may send one document for both halves. This model always sends
-    one document for each half. `now`: the current time in epoch seconds, for the timestamp.
+    If both halves of a split batch are discarded, this model sends two documents, while AWS may send one. `now`: the
+    current time in epoch seconds, for the timestamp.
     """
     first, last = batch.records[0], batch.records[-1]
     document: dict[str, Any] = {
@@ -155,9 +153,7 @@ def invocation_record_key(
 ) -> str | None:
     """Return the S3 object key of an invocation record, or None if the destination is not a bucket.
 
-    `now`: the epoch seconds that the caller also passes to `build_invocation_record`, so that the key and the record
-    contain the same time.
-    `new_id`: returns a random id for the end of the key.
+    `now`: the same epoch seconds as for `build_invocation_record`. `new_id`: returns a random id for the key's end.
     """
     if not _is_bucket(destination):
         return None

@@ -35,9 +35,8 @@ Path: TypeAlias = tuple[str, ...]
 class FilterCriteria:
     """The compiled filter patterns of one event source mapping. Without patterns, every record matches.
 
-    `patterns`: the filter patterns as JSON texts. Raises ValueError if a pattern is invalid. AWS rejects an invalid
-    pattern with InvalidParameterValueException when the mapping is created. If a field or an operator is wrong, the
-    message contains its path in the pattern.
+    `patterns`: the filter patterns as JSON texts. Raises ValueError if a pattern is invalid, with the path of the wrong
+    field or operator. AWS rejects such a mapping with InvalidParameterValueException.
     """
 
     patterns: tuple[str, ...] = ()
@@ -148,7 +147,7 @@ class _Compiler:
 
     def _anything_but(self, operand: object, path: Path) -> Matcher:
         if isinstance(operand, dict):
-            _reject(path, "anything-but takes strings and numbers; an operator inside it is EventBridge's")
+            _reject(path, "anything-but takes strings and numbers: an operator inside is EventBridge's, not Lambda's")
         excluded = operand if isinstance(operand, list) else [operand]
         if not excluded or not all(isinstance(one, str | Decimal) for one in excluded):
             _reject(path, "anything-but takes a string, a number, or an array of them")

@@ -39,11 +39,9 @@ from local.event_source_mappings.shards import ShardLane, ShardProgress
 class EventSourceMapping:
     """A model of one event source mapping of a DynamoDB stream.
 
-    `new_id`: returns a new id at each call. The model uses such ids as request ids of invocations, and at the end of
-    the S3 keys of failed batches.
+    `new_id`: returns a new id at each call, for the request ids of invocations and the S3 keys of failed batches.
     `resume_from`: the result of `checkpoint()` of an earlier mapping, or None to start without a checkpoint. The new
-    mapping delivers all records after this checkpoint. The earlier mapping may have delivered some of them already. So
-    each record is delivered at least once.
+    mapping delivers all records after this checkpoint again, even if the earlier mapping delivered some of them.
     """
 
     def __init__(
@@ -70,9 +68,8 @@ class EventSourceMapping:
     def add_shard(self, shard_id: str, parent: str | None = None) -> None:
         """Add a shard to the model. Call this before you add the shard's records. Safe to repeat.
 
-        The records of a shard wait until all records of its parent shard are done. If the parent shard was not added
-        to the model, the records do not wait, because DynamoDB may have deleted the parent shard. Therefore add all
-        shards of a DescribeStream response before you add records.
+        The records of a shard wait until all records of its parent shard are done, if the parent shard was added. So
+        add all shards of a DescribeStream response before you add records.
         """
         if shard_id not in self._shards:
             count = self.settings.parallelization_factor
@@ -84,13 +81,9 @@ class EventSourceMapping:
     def iterator_request(self, shard_id: str) -> ShardIteratorRequest:
         """Return the arguments of the GetShardIterator request to start reading a shard.
 
-        The driver (the caller of this model) sends this request. Where reading starts depends on the shard:
-        - If the shard has a checkpoint (the sequence number up to which all records are done), reading starts after it.
-        - If it has no checkpoint and its parent shard was added to the model, reading starts at the position
-        `child_shards_start` in `self.assumptions`.
-        - In all other cases, reading starts at the starting position in `self.settings`.
-
-        Raises KeyError if the shard was not added with `add_shard`.
+        The driver (the caller of this model) sends this request. A shard with a checkpoint is read after it.
+        Any other shard is read from `child_shards_start` in `self.assumptions` if its parent shard was added, else from
+        the starting position in `self.settings`. Raises KeyError if the shard was not added with `add_shard`.
         """
         shard = self._shards[shard_id]
         if shard.checkpoint is not None:
@@ -104,8 +97,7 @@ class EventSourceMapping:
         """Return whether the driver (the caller of this model) should read more records of this shard.
 
         Returns False while the parent shard is unfinished, because the parent's records must be processed first. Also
-        returns False while this shard has `read_ahead_records` unfinished records or more. Unfinished records are kept
-        in memory, so their number must be limited.
+        returns False while `read_ahead_records` records of this shard are unfinished, because memory is limited.
         """
         shard = self._shards[shard_id]
         return self._can_run(shard) and len(shard.unfinished) < self.assumptions.read_ahead_records
@@ -160,9 +152,8 @@ class EventSourceMapping:
         """Return the actions to start now. All of them may run in parallel.
 
         An action is an invocation of the function, or the delivery of a discarded batch to the on-failure destination.
-        A lane is one of the parallel sequences into which Lambda splits the records of a shard. There is at most one
-        action for each lane. Each action is returned only once. Its lane then waits until the driver (the caller)
-        reports the outcome with `report_outcome`.
+        There is at most one action for each lane (one of the parallel sequences of a shard's records). Each action is
+        returned only once. Its lane then waits until the driver (the caller) calls `report_outcome`.
         """
         lanes = [(shard, lane) for shard in self._shards.values() for lane in shard.lanes]
         actions = [self._next_action(shard, lane, now) for shard, lane in lanes]

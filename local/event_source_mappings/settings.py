@@ -31,10 +31,9 @@ def _reject_reference(value: object) -> NoReturn:
 class MappingSettings:
     """The validated settings of one event source mapping.
 
-    `max_retry_attempts`, `max_record_age_seconds`: -1 means no limit. If both are -1, a failing batch is retried until
-    its records are older than the stream's retention.
-    `on_failure`: the ARN of the destination for batches that the mapping no longer retries, or None to drop these
-    batches. An S3 bucket receives the records. Any other destination receives only their position in the stream.
+    `max_retry_attempts`, `max_record_age_seconds`: -1 means no limit. The stream's retention then ends all retries.
+    `on_failure`: the ARN of the destination for batches that the mapping no longer retries, or None to drop them. An
+    S3 bucket receives the records. Any other destination receives only their position in the stream.
 
     Raises ValueError if a value is invalid. The message names the parameter and the allowed values.
     """
@@ -120,13 +119,11 @@ class MappingAssumptions:
     (ParallelizationFactor). Each sequence is called a lane.
     """
 
-    # A lane is one of the parallel sequences into which Lambda splits the records of a shard. The 1st, 2nd, ... value
-    # is the waiting time of a lane after its 1st, 2nd, ... failure in a row. The last value applies to all further
-    # failures.
+    # How long a lane waits after its 1st, 2nd, ... failure in a row. The last value applies to all further failures.
     retry_delays_seconds: tuple[float, ...] = (0.2, 0.5, 1, 2, 5, 10, 30)
 
-    # A failed batch may be split in two halves. If the number of records is odd, one half gets one record more. This is
-    # the half with the newer records ("floor"), or the half with the older records ("ceiling").
+    # Which half of a failed batch gets one record more if the number of records is odd: the half with the newer records
+    # ("floor"), or the half with the older records ("ceiling").
     bisect_midpoint: Literal["floor", "ceiling"] = "floor"
     # Which half of a split batch is retried first: the half with the older records ("lower"), or the half with the
     # newer records ("upper").
@@ -140,19 +137,15 @@ class MappingAssumptions:
     progress_resets_attempts: bool = True
     # Whether the whole batch fails if the function reports a failed record whose sequence number is not in the batch.
     unknown_identifier: Literal["fails", "ignored"] = "fails"
-    # A function with partial batch responses may return a value that is not a JSON object, such as a text. This field
-    # decides whether the whole batch then fails.
+    # Whether the whole batch fails if the function returns a value that is not a JSON object, such as a text.
     unreadable_response: Literal["fails", "succeeds"] = "fails"
 
-    # A lane is one of the parallel sequences into which Lambda splits the records of a shard. A hash of the item's key
-    # selects the lane of a record. This salt is part of the hash, so another salt assigns the items to other lanes.
+    # A hash of the item's key and this salt selects the lane of a record. Another salt assigns items to other lanes.
     lane_salt: str = ""
-    # A lane is one of the parallel sequences into which Lambda splits the records of a shard. If this field is True and
-    # a lane has failed records, the lanes of the same shard without failed records wait.
+    # Whether the other lanes of a shard wait while one of its lanes has failed records.
     failing_lane_stalls_shard: bool = False
 
-    # The batching window is the time in which a lane waits for more records before it sends a batch. A lane is one of
-    # the parallel sequences into which Lambda splits the records of a shard. This field says when the window opens.
+    # When the batching window opens, in which a lane waits for more records before it sends a batch.
     # "at_completion": when the previous invocation of the lane ends, or the previous delivery to the on-failure
     # destination. If this window ends without a record, a new one opens when the next record is read.
     # "at_first_record": when the first record of the next batch is read.
@@ -162,12 +155,11 @@ class MappingAssumptions:
     filters_before_batching: bool = True
     payload_limit_bytes: int = 6 * 1024 * 1024
 
-    # A stream deletes records after 24 hours, even if they were not delivered. None means that it keeps all records.
+    # A stream deletes its records after this time, even if they were not delivered. None: the stream keeps all records.
     retention_seconds: float | None = 86_400
     # Where reading starts in a child shard. This value applies even if the mapping's starting position is LATEST.
     child_shards_start: Literal["TRIM_HORIZON", "LATEST"] = "TRIM_HORIZON"
-    # The driver (the caller of the model) stops reading a shard while the shard has this number of unfinished records
-    # or more.
+    # The driver (the model's caller) stops reading a shard while the shard has so many unfinished records or more.
     read_ahead_records: int = 10_000
 
     def retry_delay_seconds(self, failures_in_a_row: int) -> float:

@@ -17,8 +17,7 @@ from local.event_source_mappings.failures import DiscardReason, UndeliveredBatch
 from local.event_source_mappings.records import Records, StreamRecord
 from local.event_source_mappings.settings import MappingAssumptions, MappingSettings
 
-# The size of an event without its records. `ShardLane` counts a comma for each record, but an event has one comma less
-# than records. So one byte is subtracted here.
+# The size of an event without records. `ShardLane` counts a comma for each record, which is one comma too many.
 _ENVELOPE_BYTES: Final = len('{"Records":[]}') - 1
 IMMEDIATELY: Final = 0.0
 
@@ -27,10 +26,9 @@ IMMEDIATELY: Final = 0.0
 class ShardLane:
     """A lane: one of the parallel sequences into which Lambda splits the records of a shard.
 
-    A lane processes its records in order, with one action at a time. An action is an invocation of the function, or
-    the delivery of a discarded batch (one that is no longer retried) to the on-failure destination. The lane first
-    delivers discarded batches (`discarded`), then retries failed batches (`retries`), and then sends new records
-    (`waiting`) to the function.
+    A lane processes its records in order, with one action at a time. It first delivers `discarded` batches, which are
+    no longer retried, to the on-failure destination. Then it retries failed batches (`retries`), and then it sends new
+    records (`waiting`) to the function.
     `action`: the action in progress, or None.
     `batch`: the batch of the last invocation.
     `retry_at`, `completed_at`: the epoch seconds of the next retry, and of the end of the last action.
@@ -53,8 +51,7 @@ class ShardLane:
     def is_failing(self) -> bool:
         """Whether the lane still has failed records to retry, or a discarded batch to deliver.
 
-        A lane is one of the parallel sequences into which Lambda splits the records of a shard. A discarded batch is a
-        batch that Lambda no longer retries. It is delivered to the on-failure destination.
+        A discarded batch is one that Lambda no longer retries, but sends to the on-failure destination.
         """
         is_at_it = self.action is not None or bool(self.retries)
         return (self.failures_in_a_row > 0 and is_at_it) or bool(self.discarded)

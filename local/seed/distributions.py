@@ -1,7 +1,7 @@
-"""What the shop of `make fill` is like: how many orders, customers and products it has, and what happens to them.
+"""The random distributions of `make fill`: how many orders, customers and products exist, and what happens to them.
 
-The order of a decision is fixed, and each takes its random numbers from one generator. So a seed number always gives
-the same shop. tests/local/test_seed.py counts what a seed made, and compares it with this file.
+All decisions come in a fixed order, with random numbers from one generator. So a seed always gives the same shop.
+tests/local/test_seed.py compares the counts of a generated shop with this file.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,20 +11,20 @@ from datetime import timedelta
 
 @dataclass(frozen=True)
 class Distribution:
-    """The shop that a seed makes. A share is a probability from 0 to 1.
+    """The probabilities and sizes of a generated shop. A share is a probability from 0 to 1.
 
-    `years`: how long the shop has existed. `growth`: how many times as many orders the last day has as the first.
+    `years`: how long the shop has existed. `growth`: the orders of the last day divided by those of the first.
     `weekday_weights`: from Monday. `month_weights`: from January. `hour_weights`: of each two hours of the day, in UTC.
 
-    `new_customer_share`: orders that a new customer places; every other order is of an earlier customer, some of whom
-    order often. `company_share`: customers who belong to a company. `product_weights`: product number n, from 0, is
+    `new_customer_share`: orders by a new customer. Earlier customers place all others, and some of them order
+    often. `company_share`: customers who belong to a company. `product_weights`: product number n, from 0, is
     ordered in proportion to 1 / (n + 5), so a few products make most of the sales. `price_changes_per_year`: of each
     product. `line_weights`: how many orders have 1, 2, 3 and more products. `quantity_weights`: how many lines have 1,
     2, 3 and more pieces.
 
     `discount_share`: orders with a discount code. `lapsed_share`: orders that are never paid. `cancelled_share`: paid
-    orders that their customers cancel before they leave the warehouse. `returned_share`: delivered orders of which
-    something comes back. `whole_return_share`: returns of all goods. `disputed_share`: paid orders whose payment a bank
+    orders that their customers cancel before they leave the warehouse. `returned_share`: delivered orders with a
+    return. `whole_return_share`: returns of all goods. `disputed_share`: paid orders whose payment a bank
     takes back. `lost_share`: disputes that the shop loses. `reviewed_share`: delivered orders that are reviewed.
     """
 
@@ -51,19 +51,19 @@ class Distribution:
 STAR_WEIGHTS: Sequence[float] = (0.04, 0.05, 0.11, 0.3, 0.5)
 """How many reviews have 1, 2, 3, 4 and 5 stars."""
 PAYMENT_MINUTES = (0.5, 12.0)
-"""How long after the order a payment arrives, at least and at most. This and the following times are uniform."""
+"""The minimum and maximum time from an order to its payment. This and the following times are uniform."""
 CANCEL_MINUTES = (2.0, 60.0)
 DISPATCH_HOURS = (4.0, 40.0)
 DELIVERY_HOURS = (20.0, 96.0)
 RETURN_DAYS = (3.0, 27.0)
-"""How long after the delivery goods come back. The laptop's return window is 30 days."""
+"""The minimum and maximum time from a delivery to a return. The laptop's return window is 30 days."""
 REVIEW_DAYS = (1.0, 21.0)
 DISPUTE_DAYS = (8.0, 45.0)
 DISPUTE_END_DAYS = (10.0, 40.0)
 LAPSE_DELAY = timedelta(minutes=2)
-"""How long after the end of the payment window an unpaid order lapses."""
+"""The time from the end of the payment window to the end of an unpaid order."""
 PRICE_FACTORS = (0.85, 1.2)
-"""The new price of a product, as a share of the old one, at least and at most."""
+"""The minimum and maximum of a product's new price, as a factor of its old price."""
 CARRIERS = ("DHL", "UPS", "GLS", "Post")
 COMPANIES = (
     "Alder & Sons", "Birch Office", "Cedar Hotels", "Dogwood Cafe", "Elm Row Studio", "Fir Logistics", "Hazel Schools",
@@ -93,7 +93,7 @@ CATEGORIES: Mapping[str, Mapping[str, tuple[int, Sequence[str]]]] = {
         "bags": (5_500, ("Backpack", "Satchel", "Tote")),
     },
 }
-"""By category and category below it: a typical price in cents, and the kinds of product."""
+"""By category and subcategory: a typical price in cents, and the kinds of products."""
 LOOKS = (
     "red", "blue", "green", "white", "black", "grey", "oak", "walnut", "linen", "steel", "clay", "brass", "striped",
     "speckled", "small", "large", "round", "tall",

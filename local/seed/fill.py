@@ -1,4 +1,4 @@
-"""Fills the running local shop with the years of a seed: plays them in memory, then writes what is left of them."""
+"""Fills the running local shop with random orders of some years: runs the years in memory, then writes the items."""
 
 from __future__ import annotations
 
@@ -35,25 +35,24 @@ UNNOTICED_SQL = """
     )
     BEGIN SELECT RAISE(IGNORE); END;
 """
-"""While they exist, an insertion of one of these items makes no stream record: the shop has reacted to it long ago."""
+"""SQL of a trigger: an inserted item adds no stream record if orderstream_seeded contains its key."""
 NOTICED_SQL = "DROP TRIGGER IF EXISTS orderstream_unnoticed; DROP TABLE IF EXISTS orderstream_seeded;"
 KNOWN_USERS = {"alice": "Alice Ash", "bob": "Bob Beck"}
-"""Users of the laptop's shop who are customers of the seed, so that you can sign in as one. The names are made up."""
+"""Users of the local shop who become customers of the seed, so that you can sign in as them."""
 
 
 class ShopNotEmpty(Exception):
-    """The shop has items already, so the years of a seed do not fit."""
+    """The shop already has items, so it cannot be filled."""
 
     def __init__(self) -> None:
         super().__init__("The shop is not empty: stop it with Ctrl-C")
 
 
 def fill_shop(shop: RunningShop, orders: int, seed: int) -> Counter[str]:
-    """Fill the shop with `orders` orders of the last years, print what it has, and return it.
+    """Fill the shop with `orders` orders of the last years. Print and return how many things of each kind it has.
 
-    The same seed makes the same items in the same shop on the same day, because all times are counted back from the
-    last midnight (UTC), and the ids of orders depend on the shop's secret. Raises NotEmpty, and writes nothing, if the
-    shop has items already.
+    The same seed gives the same items in the same shop on the same day: all times are relative to the last midnight
+    (UTC), and the ids of orders depend on the shop's secret. Raises ShopNotEmpty if the shop already has items.
     """
     if shop.engine.dynamodb().scan(TableName=shop.table_name, Limit=1)["Items"]:
         raise ShopNotEmpty
@@ -78,7 +77,7 @@ def fill_shop(shop: RunningShop, orders: int, seed: int) -> Counter[str]:
 
 
 def _variables_of(shop: RunningShop) -> dict[str, dict[str, str]]:
-    """Return the environment variables of the functions whose settings a history needs, by module."""
+    """Return the environment variables of the functions whose settings a `History` needs, by module."""
     client = boto3.client("lambda", **shop.aws.client_options)
     names = ("api", "order_deadlines")
     functions = {name: shop.stack.function_name(f"functions.handlers.{name}.handler") for name in names}
@@ -156,7 +155,7 @@ def _write_archive(shop: RunningShop, objects: dict[str, bytes]) -> None:
 
 
 def _request_shipments(shop: RunningShop, requests: Sequence[Any]) -> None:
-    """Send the orders that are not packed yet to the warehouse. It packs them as any other order."""
+    """Send the shipment requests of orders that are not packed yet to the warehouse."""
     client: Any = boto3.client("events", **shop.aws.client_options)
     bus = shop.stack.resource_name("AWS::Events::EventBus")
     for detail in requests:

@@ -1,4 +1,4 @@
-"""Plays the years of a shop: customers order what the shop sells, and pay, return, dispute and review it."""
+"""Simulates the years of a shop: customers place and pay orders, return goods, dispute payments and write reviews."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ WAREHOUSE = Caller("seed-warehouse", frozenset({"warehouse"}))
 CURRENCY: Currency = "EUR"
 HALF_YEAR = timedelta(days=183)
 ORDERS_PER_PRODUCT = 40
-"""A shop with more orders has more products."""
+"""The number of orders for each product of the catalogue."""
 MIN_PRODUCTS, MAX_PRODUCTS = 24, 250
 SOLD_OUT = 0.02
-"""The share of products that are discontinued in the last year."""
+"""The share of products that the shop discontinues in the last year."""
 LOST_PIECES = 0.3
-"""The share of deliveries of goods after which the stock is corrected downward by a piece."""
+"""The share of deliveries to the stock after which a correction removes one piece."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class History:
         self.counts: Counter[str] = Counter()
 
     def play(self, on_half_year: Callable[[datetime], object] = lambda day: None) -> None:
-        """Run all commands of the history, and the reactions to them. Calls `on_half_year` for each that is over."""
+        """Run all commands of the history, and the reactions to them. Call `on_half_year` after each half year."""
         start = self._memory.now
         self._build_catalogue()
         for name in d.COMPANIES:
@@ -119,7 +119,7 @@ class History:
         self._product_weights = list(accumulate(1 / (number + 5) for number in range(wanted)))
 
     def _plan_prices(self, start: datetime) -> None:
-        """Schedule the price changes of all products, and the end of some."""
+        """Schedule the price changes of all products, and the end of the sale of some."""
         days = (self._end - start).days
         for product_id in self._products:
             changes = self._poisson(self._distribution.price_changes_per_year * days / 365)
@@ -145,7 +145,7 @@ class History:
         self.counts["discontinued products"] += 1
 
     def _poisson(self, mean: float) -> int:
-        """Return how many of a Poisson process's events happen, if `mean` are expected (Knuth)."""
+        """Return a random number with a Poisson distribution of this mean (Knuth's algorithm)."""
         limit, number, product = math.exp(-mean), 0, self._chance.random()
         while product > limit:
             number += 1
@@ -219,7 +219,7 @@ class History:
         return lines
 
     def _place(self, person: Person, lines: dict[str, RequestedLine], code: str | None) -> Order:
-        """Place the order. The shop receives goods if they are sold out. A code that is not valid is left out."""
+        """Place the order. Receive goods first if they are sold out. Leave out an invalid discount code."""
         key = self._id("key")
         body = {"lines": {id: line.quantity for id, line in lines.items()}, "code": code}
         while True:
@@ -246,7 +246,7 @@ class History:
 
     # what happens to a paid order -------------------------------------------------------------------------------------
     def _pay(self, person: Person, order: Order) -> None:
-        # The laptop's payment provider does not know the payments of a seed, and reads them from their ids.
+        # The local payment provider has not stored these payments. It reads amount and currency from their ids.
         it, payment_id = self._distribution, self._id(f"pi_seed_{order.total}_{order.currency.lower()}")
         event = ProviderPaymentEvent(
             self._id("evt"), payment_id, order.order_id, "succeeded", order.total, order.currency
@@ -266,7 +266,7 @@ class History:
         self._memory.schedule_in(after, partial(self._dispatch, person, order))
 
     def _cancel(self, person: Person, order_id: str) -> None:
-        """Ask for the cancellation, to which the warehouse agrees."""
+        """Request the cancellation of an order. The warehouse agrees."""
         if cancel_order(self._shop, person.caller, order_id).status == "CANCEL_REQUESTED":
             agree_cancel(self._shop, WAREHOUSE, order_id)
         self._memory.unshipped.pop(order_id, None)

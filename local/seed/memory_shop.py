@@ -1,9 +1,8 @@
-"""Runs the shop's own commands and reactions in this process, on a table in memory, under a clock that may jump.
+"""Runs the shop's own commands and reactions in this process, on a table in memory, with a virtual clock.
 
-The clock goes from one task to the next, so years take a minute. A task is a function and its time: a customer places
-an order, the payment provider reports a payment. The tasks of the reactions follow by themselves, as in the real shop:
-the stream's records become copies, totals and events, and an event starts its reaction a moment later. Mails are not
-sent.
+The clock jumps from one task to the next, so years take a minute. A task is a function with a time: a customer places
+an order, or the payment provider reports a payment. The reactions follow as in the real shop: the stream's records
+become copies, totals and events, and each event schedules its reaction. No mails are sent.
 """
 
 from __future__ import annotations
@@ -31,11 +30,11 @@ from functions.shop.shop import ShopContext
 from local.seed.memory_table import MemoryTable
 
 REACTION_DELAY = timedelta(seconds=1)
-"""How long after its event a reaction runs."""
+"""The time from an event to its reaction."""
 SOURCES = frozenset(row.type for row in (ACTIVITY, EXPIRY_MARKER, ORDER, REFUND, SHIPMENT))
-"""The types of items whose changes lead to a reaction here. The other records are not decoded, which saves a tenth."""
+"""The types of items whose changes cause a reaction. Records of other types are not decoded, which saves 10 %."""
 BATCH = 50
-"""How many stream records the copies are made from at once, as in the deployed shop."""
+"""The number of stream records from which copies are made at once, as in the deployed shop."""
 
 
 class MemoryShop:
@@ -52,7 +51,7 @@ class MemoryShop:
         self.table = MemoryTable(lambda: self.now)
         self.shop = ShopContext(
             table=Table(
-                client=cast(Any, self.table),  # it has the methods that the shop calls
+                client=cast(Any, self.table),  # this client has all methods that the shop calls
                 name="memory",
                 rows=ROWS_BY_TYPE,
                 clock=lambda: self.now,
@@ -124,7 +123,7 @@ class MemoryShop:
         return activity
 
     def _make_copies(self) -> None:
-        """Make the copies and totals of all records that were read. The copies are no source of further events."""
+        """Make the copies and totals of all records that were read. No event follows from these copies."""
         while self._uncopied:
             records, self._uncopied = self._uncopied, []
             batch = StreamBatch(records, _refuse, _raise)

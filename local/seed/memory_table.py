@@ -1,11 +1,10 @@
-"""A DynamoDB table in the memory of this process, for `make fill`. It is about thirty times as fast as a real one.
+"""A DynamoDB table in the memory of this process, for `make fill`: about thirty times as fast as a real table.
 
-It answers the requests that functions/dynamodb/table.py sends, and only these: their operations, and the parts of the
-expression language that they contain. An expression that it does not know raises ValueError. A test runs the same
-commands here and on the engine of the laptop, and compares all items.
+The table answers only the operations and expressions that functions/dynamodb/table.py sends. Any other expression
+raises ValueError. A test runs the same commands here and on the local DynamoDB, and compares all items.
 
-It differs from DynamoDB in these points: there is one caller at a time, so nothing is throttled and no transaction
-conflicts; all reads are strongly consistent, also those of an index; an answer may be larger than 1 MB.
+Differences from DynamoDB: there is one caller at a time, so there are no throttles and no conflicts. All reads are
+strongly consistent, also those of an index. An answer may be larger than 1 MB.
 """
 
 from __future__ import annotations
@@ -212,7 +211,7 @@ def _key_of_write(kind: str, request: Request) -> Key:
 
 
 def _index_entry(names: tuple[str, str], key: Key, image: Image | None) -> tuple[str, tuple[str, Key]] | None:
-    """Return where an index has an item: its partition key, and its entry there. None if the index leaves it out."""
+    """Return the partition key and the entry of an item in an index, or None if the index does not contain the item."""
     if image is None or names[0] not in image or names[1] not in image:
         return None
     return image[names[0]]["S"], (image[names[1]]["S"], key)
@@ -224,7 +223,7 @@ def _error(code: str, operation: str, **more: Any) -> ClientError:
 
 
 def _range_of(condition: str, values: Mapping[str, Any], entries: Sequence[tuple[str, Key]]) -> tuple[int, int]:
-    """Return the first position and the one after the last that a key condition selects from sorted entries."""
+    """Return the range (first position, last position + 1) of the sorted entries that match a key condition."""
     highest: Key = ("\U0010ffff", "")
     match condition.removeprefix("#pk = :pk"):
         case "":
