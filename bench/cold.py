@@ -125,9 +125,8 @@ class StartAttempt:
             self.answered.set()
 
     def record_failure(self, why: bytes) -> None:
-        """Record that the start failed, unless it had an answer before.
-
-        After its answer the usual shop may fail, because its idempotency rejects work of an earlier start."""
+        """Record that the start failed, unless it had an answer before. After its answer the usual shop may fail,
+        because its idempotency rejects work of an earlier start."""
         if not self.answered.is_set():
             self.failure = why.decode(errors="replace")
             self.answered.set()

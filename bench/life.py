@@ -69,9 +69,8 @@ def figures(engine: Engine) -> list[Figure]:
 # a life ---------------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Life:
-    """The result of `run_life`: requests and units by step and function, and the final state.
-
-    `order`: the item of the order itself after placement."""
+    """The result of `run_life`: requests and units by step and function, and the final state. `order`: the item of the
+    order itself after placement."""
 
     used: Used
     state: OrderOutcome
@@ -170,9 +169,8 @@ def average_per_order(burst: Used, kinds: Sequence[str]) -> float:
 
 
 def run_burst(shop: BenchShop) -> Used:
-    """Run the life of BURST orders of the same products, each of another customer, and measure each step.
-
-    The records of a step are one batch. Raises AssertionError if an order is not archived at the end."""
+    """Run the life of BURST orders of the same products, each of another customer, and measure each step. The records
+    of a step are one batch. Raises AssertionError if an order is not archived at the end."""
     view, meter, name = outcome.view_of(shop), shop.meter, "ann-1"
     ids = [f"p{number:02}-{name}" for number in range(DETAILED_LINES)]
     quantities, amount = dict.fromkeys(ids, QUANTITY), PRICE * QUANTITY * DETAILED_LINES
@@ -376,9 +374,8 @@ def _measure_step(shop: BenchShop, step: str, act: Callable[[], object]) -> Coun
 # deduplication --------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class DeduplicationCost:
-    """The requests and units that only detect whether a change was processed before.
-
-    `rejected_kilobytes`: the size in KB of each write that is rejected when the change is delivered again."""
+    """The requests and units that only detect whether a change was processed before. `rejected_kilobytes`: the size in
+    KB of each write that is rejected when the change is delivered again."""
 
     requests: int
     units: float
@@ -408,9 +405,8 @@ def deduplication_figures(engine: Engine, queues: dict[str, str]) -> Iterator[Fi
 
 
 def _measure_deduplication(shop: BenchShop) -> dict[str, DeduplicationCost]:
-    """Return what deduplication costs for each change of an order. Deliver each change again, at once and later.
-
-    Raises AssertionError if a redelivery changes a copy."""
+    """Return what deduplication costs for each change of an order. Deliver each change again, at once and later. Raises
+    AssertionError if a redelivery changes a copy."""
     customer_id = f"ann-{next(pair.unique_numbers)}"
     shop.open(customer_id, [customer_id])
     order_id = shop.place(customer_id, "key-1", {customer_id: 1})

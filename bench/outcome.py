@@ -20,8 +20,7 @@ class OrderOutcome:
     """The state of an order and of all items derived from it.
 
     `queues`: the statuses whose lists of orders contain the order, after each step. `indexed`: the number of index
-    entries by kind and access path. `listed`: status and total in the customer's list. `stock_taken`: pieces by
-    product.
+    entries by kind and access path. `listed`: status and total in the customer's list. `stock_taken`: by product.
     `remaining`: the kinds of the items after the archiving. `archived`: the contents of the archive object."""
 
     queues: list[list[str]] = field(default_factory=list)
@@ -176,9 +175,8 @@ def queues_of(shop: BenchShop, order_id: str) -> list[str]:
 
 
 def _indexed(shop: BenchShop, order_id: str, ids: Sequence[str]) -> Iterator[tuple[str, str, str, dict[str, Any]]]:
-    """Yield the index entries of an order and of its best-seller items.
-
-    Each is the item's kind, its access path, its partition key in the index, and the item."""
+    """Yield the index entries of an order and of its best-seller items. Each is the item's kind, its access path, its
+    partition key in the index, and the item."""
     view, table = view_of(shop), shop.harness.shop.table
     for index, partition in view.indexes.items():
         images = table.client.scan(TableName=table.name, IndexName=index)["Items"]

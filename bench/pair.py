@@ -98,9 +98,8 @@ class SentRequest:
 
 @dataclass
 class CapacityMeter:
-    """Counts the requests to DynamoDB and their units.
-
-    `used`: the numbers "requests", "read" and "written", by step and function."""
+    """Counts the requests to DynamoDB and their units. `used`: the numbers "requests", "read" and "written", by step
+    and function."""
 
     used: dict[tuple[str, str], Counter[str]] = field(default_factory=dict)
     sent: list[SentRequest] = field(default_factory=list)
@@ -166,7 +165,6 @@ def discard_logs() -> Iterator[None]:
 @contextmanager
 def without_interference() -> Iterator[None]:
     """Exclude garbage collection of existing objects, and moto's hooks, from times measured in the `with` block.
-
     Without the hooks, the block must not send requests to the fake bus, queues and buckets."""
     gc.collect()
     gc.freeze()

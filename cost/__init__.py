@@ -1,1 +1,1 @@
-"""The cost of a stage on AWS: the measured usage of an order (usage), priced for a synthesized template (bill)."""
+"""Compute what a stage costs on AWS, from the usage of an order (usage.py) and the synthesized template (bill.py)."""

@@ -1,7 +1,7 @@
-"""The bill of a month: each resource of a synthesized template with its price, for a number of orders.
+"""Compute the bill of a month for the resources of a synthesized template and a number of orders.
 
-Each type of resource is in PRICED, with the function that yields its lines, or in FREE. Any other type raises
-UnpricedResource, so that no new resource is forgotten.
+PRICED has a function for each type of resource that costs money, and FREE lists all other types. A type that is in
+neither raises UnpricedResource, so that the bill misses no new resource.
 """
 
 import json
@@ -21,7 +21,7 @@ PRICES = PROJECT / "ops" / "prices.json"
 MILLION = 1_000_000
 GIGABYTE = 1 << 30
 APART = ("SES", "Cognito")
-"""Services that cost far more than all others. Totals are also given without them."""
+"""The services that cost far more than all others. The bill also shows the total without them."""
 
 
 def load_prices() -> Mapping[str, Any]:
@@ -30,12 +30,12 @@ def load_prices() -> Mapping[str, Any]:
 
 
 class UnpricedResource(LookupError):
-    """A template has resources of a type that is neither in PRICED nor in FREE. The text has a line for each type."""
+    """A template has a type of resource that is neither in PRICED nor in FREE. The text has a line for each type."""
 
 
 @dataclass(frozen=True)
 class BillLine:
-    """A line of a bill. `quantity`: in a month, in the unit that AWS bills. `price`: of one, in dollars."""
+    """A line of a bill. `quantity`: units in a month, as AWS bills them. `price`: of one unit in dollars."""
 
     service: str
     what: str
@@ -49,7 +49,7 @@ class BillLine:
 
 @dataclass(frozen=True)
 class Month:
-    """What a bill is computed from: the settings, the resources by type, the orders of the month, and the prices."""
+    """The input of a bill. `resources`: properties by type and logical id. `orders`: in the month."""
 
     stage: Stage
     resources: Mapping[str, Mapping[str, Mapping[str, Any]]]
@@ -60,7 +60,7 @@ class Month:
         return float(self.prices["others"][name])
 
     def life(self, kind: str) -> float:
-        """Return the sum of a kind of usage over the lives of all orders of the month."""
+        """Return the usage of all orders of the month. `kind`: a field of Usage, such as "read"."""
         return self.orders * sum(step.total(kind) for step in usage.ORDER_LIFE.values())
 
     @cached_property
@@ -69,14 +69,14 @@ class Month:
 
     @cached_property
     def functions(self) -> Mapping[str, Mapping[str, Any]]:
-        """The functions of the shop by name. Functions of the CDK run only during a deploy, and are left out."""
+        """The shop's functions by name, without functions of the CDK, which run only during a deploy."""
         found = self.resources.get("AWS::Lambda::Function", {}).values()
         ours = [one for one in found if str(one.get("Handler")).startswith("functions.")]
         return {lambda_name_of_handler(one["Handler"]): one for one in ours}
 
     @cached_property
     def scheduled(self) -> Mapping[str, float]:
-        """The scheduled runs in the month, by function."""
+        """The number of scheduled runs in the month, by function."""
         ids = self.resources.get("AWS::Lambda::Function", {})
         runs: dict[str, float] = {}
         for rule in self.resources.get("AWS::Events::Rule", {}).values():
@@ -89,7 +89,7 @@ class Month:
 
     @cached_property
     def calls(self) -> Mapping[str, float]:
-        """The invocations in the month, by function."""
+        """The number of invocations in the month, by function."""
         steps = usage.ORDER_LIFE.values()
         life = {
             name: self.orders * sum(step.usage[name].calls for step in steps if name in step.usage)
@@ -102,7 +102,7 @@ class Month:
 
     @cached_property
     def stored(self) -> tuple[float, float]:
-        """The gigabytes in the table and in its indexes, when as many orders are archived as are placed."""
+        """The gigabytes in the table and in its indexes, once as many orders are archived as placed each day."""
         days = usage.days_until_archived(self.stage)
         sizes = [one.byte_days(days) for one in usage.ORDER_STORAGE.values()]
         a_day = self.orders / usage.MONTH_DAYS / GIGABYTE
@@ -139,7 +139,7 @@ def table_lines(month: Month, tables: Resources) -> Lines:
 
 
 def _provisioned_hours(stage: Stage, way: str, units: float) -> float:
-    """Return the provisioned unit hours: the mean load at the target utilization, at least the minimums."""
+    """Return the provisioned unit hours: the average load at the target utilization, but at least the minimum."""
     mean = units / usage.HOURS_A_MONTH / 3600 / (stage.utilization / 100)
     least = sum(stage.capacity_range(f"{way}_units", target)[0] for target in ("table", "GSI1", "GSI2", "GSI3"))
     return max(mean, least) * usage.HOURS_A_MONTH
@@ -269,7 +269,7 @@ def firewall_lines(month: Month, firewalls: Resources) -> Lines:
 
 
 def _count_lines(service: str, what: str, price: str) -> Callable[[Month, Resources], Lines]:
-    """Return a function that yields one line: the number of the resources, each at a monthly price."""
+    """Return a function of PRICED that bills each resource with the same monthly price."""
     return lambda month, found: iter([BillLine(service, what, len(found), month.price(price))])
 
 
@@ -293,7 +293,7 @@ PRICED: Mapping[str, Callable[[Month, Resources], Lines]] = {
     "AWS::WAFv2::WebACL": firewall_lines,
     "AWS::Cognito::UserPool": user_lines,
 }
-"""The types of resources that cost money, in the order of the bill."""
+"""The function that yields the bill's lines for a type of resource, in the order of the bill."""
 FREE: Mapping[str, str] = {
     "AWS::ApiGatewayV2::(ApiMapping|Authorizer|DomainName|Integration|Route|Stage)": "requests of the API are billed",
     "AWS::Athena::WorkGroup": "only queries are billed, by the bytes that they read: 5.00 for a TB",
@@ -318,11 +318,11 @@ FREE: Mapping[str, str] = {
     "AWS::SQS::QueuePolicy": "free",
     "Custom::.*": "it runs only during a deploy",
 }
-"""The types of resources without a line, as patterns, each with the reason."""
+"""Patterns of resource types that have no line in the bill, with the reason."""
 
 
 def load_resources(context: Mapping[str, object]) -> dict[str, dict[str, Mapping[str, Any]]]:
-    """Return the properties of all resources that a deploy with this context creates, by type and logical id.
+    """Return the properties of all resources that a deploy creates, by type and logical id.
 
     The templates come from the cache. Raises InvalidSetting if a setting is wrong.
     """
@@ -341,7 +341,7 @@ def find_unpriced(types: Iterable[str]) -> Iterator[str]:
 
 
 def bill(month: Month) -> list[BillLine]:
-    """Return the lines of a month. Raises UnpricedResource."""
+    """Return the lines of a month's bill. Raises UnpricedResource."""
     if unpriced := list(find_unpriced(month.resources)):
         raise UnpricedResource("\n".join(unpriced))
     lines = [
@@ -355,13 +355,13 @@ def bill(month: Month) -> list[BillLine]:
 
 
 def load_month(orders_a_day: float, **context: object) -> Month:
-    """Return the month of a stage with these settings. `context`: as on the CDK's command line."""
+    """Return the input of a stage's bill. `context`: settings, as on the CDK's command line."""
     stage = read_settings({**json.loads((PROJECT / "cdk.json").read_text())["context"], **context})
     return Month(stage, load_resources(context), orders_a_day * usage.MONTH_DAYS)
 
 
 def yearly_growth(month: Month) -> list[BillLine]:
-    """Return what a month costs more after each further year: archived orders leave objects and some items for ever."""
+    """Return what each year adds to the cost of a month, because archived orders leave objects and some items."""
     prices, orders = month.prices["table_classes"][month.stage.table_class], month.orders * 12
     kept = [one.kept for one in usage.ORDER_STORAGE.values()]
     table, indexes = (orders * sum(sizes) / GIGABYTE for sizes in zip(*kept, strict=True))

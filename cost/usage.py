@@ -1,6 +1,6 @@
 """The AWS usage of an order from placement to archive, and of a shop without orders.
 
-The usage is declared here as data; tests/docs/test_cost.py measures a real order and compares.
+The usage is declared as data. tests/docs/test_cost.py compares it with that of a real order.
 """
 
 from collections.abc import Mapping
@@ -35,10 +35,10 @@ class LifeStep:
 
 @dataclass(frozen=True)
 class Stored:
-    """The bytes of an order's items of one type, in the table and in its indexes, and for how many days they stay.
+    """The storage of an order's items of one type: the bytes in the table and in its indexes.
 
-    `days`: None if the items stay until their order is archived. `kept`: how many of the bytes (table, indexes) stay
-    after that, for ever.
+    `days`: how long they stay; None if the archiving of the order ends it. `kept`: the bytes in the table and in the
+    indexes that stay for ever.
     """
 
     table: int
@@ -107,43 +107,43 @@ ORDER_STORAGE: Mapping[str, Stored] = {
 """The items of a delivered order, by type. Without items that many orders share: totals of products, invoice series."""
 # fmt: on
 SCHEDULED_READS: Mapping[str, float] = {"order_deadlines": 1, "backlog_metrics": 6.5, "customer_erasure": 2}
-"""The read units of one run of a scheduled function that finds no work. The canary is none: it places an order."""
+"""The read units of a run that finds no work, by scheduled function. The canary is left out: it places an order."""
 
 CALL_SECONDS = 0.05
 """The assumed duration of an invocation."""
 LOG_BYTES = 1_000
-"""The log output of an invocation: its own line, its metrics, and for a request the line of the access log."""
+"""The log bytes of an invocation: its log line, its metrics, and the line of the access log for a request."""
 EVENT_BYTES = 800
-"""An event on the bus: its fields, and what EventBridge adds to them."""
+"""The bytes of an event on the bus: its fields, and those that EventBridge adds."""
 ARCHIVED_BYTES = 4_200
-"""The archive objects of an order: its items, and its activity."""
+"""The bytes of an order in the archive: the object with its items, and its activity."""
 ANSWER_BYTES = 2_000
-"""The assumed size of an answer of the API."""
+"""The assumed bytes of an answer of the API."""
 VIEWS_PER_ORDER = 20
-"""The assumed number of reads of products, baskets and orders for each placed order; half a unit each."""
+"""The assumed reads of products, baskets and orders for each placed order. Each read costs half a unit."""
 USERS_PER_ORDER = 1
-"""The assumed number of users that sign in within a month, for each order of the month."""
+"""The assumed number of users who sign in during a month, for each order of the month."""
 REQUESTS_PER_MESSAGE = 3
-"""Send, receive and delete."""
+"""The SQS requests of a message: send, receive and delete."""
 POLLERS, POLLS_A_MINUTE = 5, 3
-"""Lambda polls a queue with so many pollers, although it is empty: long polls of 20 seconds.
+"""The pollers that Lambda uses for each queue, even an empty one. Each has a long poll of 20 seconds.
 
 https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html
 """
 TRACES_PER_SECOND, TRACED_SHARE = 1, 0.05
-"""The default sampling rule of X-Ray: one trace per second, and this share of all other traces."""
+"""The default sampling rule of X-Ray: one trace a second, and a share of all other requests."""
 CUSTOM_METRICS = 87
 """The metrics that a busy shop writes (docs/observability.md)."""
 KEY_REQUESTS = 114_000
-"""The assumed requests to the key in a month: DynamoDB asks it every five minutes for each of 13 functions."""
+"""The assumed KMS requests in a month: DynamoDB sends one every five minutes for each of 13 functions."""
 HOURS_A_MONTH = 730
 MINUTES_A_MONTH = HOURS_A_MONTH * 60
 MONTH_DAYS = HOURS_A_MONTH / 24
 DAY_SECONDS = 24 * 60 * 60
 VOLUMES = (1_000, 100_000, 10_000_000)
-"""Orders a day."""
+"""The default numbers of orders a day."""
 
 
 def days_until_archived(stage: Stage) -> int:
-    """Return for how many days a delivered order stays in the table."""
+    """Return how many days a delivered order stays in the table."""
     return stage.closed_order_days + stage.return_window_days

@@ -1,4 +1,4 @@
-"""Prove the shop: `make prove` on this machine, `make prove STAGE=NAME` in a throw-away stage of an AWS account."""
+"""Check the shop: `make prove` on this machine, `make prove STAGE=NAME` in a throw-away stage of an AWS account."""
 
 import argparse
 import sys
@@ -23,7 +23,7 @@ from stacks.synth_cache import SynthFailed
 
 LAPTOP = "laptop"
 METRIC_DELAY_SECONDS = 180
-"""How long AWS takes to show the metrics of the last step."""
+"""How long CloudWatch takes to show the metrics of the last step."""
 DESTROY = Step(
     "destroy",
     "Nothing that costs money is left.",
@@ -95,7 +95,7 @@ def prove(
 
 
 def collect(results: list[Result], target: DeployedTarget | LocalTarget, found: Iterable[Result]) -> None:
-    """Append the results as they come. The usage on this machine is read at once, before its shop ends."""
+    """Append each result when its step ends. Read the usage of a local shop at once, before the shop stops."""
     for one in found:
         results.append(one)
         if isinstance(target, LocalTarget) and one.started_at:
@@ -104,7 +104,7 @@ def collect(results: list[Result], target: DeployedTarget | LocalTarget, found: 
 
 
 def measure_late(target: DeployedTarget, results: Sequence[Result], *, wait: bool) -> None:
-    """Read the usage of all steps from the metrics of AWS, which come some minutes later, before the stage is gone."""
+    """Read the usage of all steps from CloudWatch, before the stage is destroyed. Metrics arrive some minutes late."""
     if wait and any(one.started_at for one in results):
         time.sleep(METRIC_DELAY_SECONDS)
     for one in results:

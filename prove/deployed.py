@@ -1,4 +1,4 @@
-"""The steps in an AWS account, in a stage that is deployed for them and destroyed after them.
+"""The steps of `make prove` in an AWS account. They deploy a stage and destroy it at the end.
 
 Deploys and the destruction are the commands that a person runs. `run_command` runs them, so tests can replace it.
 """
@@ -47,7 +47,7 @@ from tests.conformance.runners import aws
 RunCommand = Callable[[Sequence[str], Path], int]
 """A function that runs a command in a folder, and returns its exit code."""
 OF_MAKE = re.compile(r"(MAKE|MFLAGS|ARGS$|ALLOW$|STAGE$)")
-"""The variables of `make prove` that would change another make: its options are not those of a deploy."""
+"""The environment variables of `make prove` that an inner make must not inherit."""
 CDK = (".venv/bin/node", "node_modules/aws-cdk/bin/cdk")
 TABLE = "AWS::DynamoDB::GlobalTable"
 WAIT_CONDITION = "AWS::CloudFormation::WaitCondition"
@@ -55,17 +55,17 @@ RECOVERY_SECONDS = 1_800
 """How long to wait until a write can be restored. Point-in-time recovery usually follows within five minutes."""
 RESTORE_SECONDS = 2 * 3_600
 SWITCH_SECONDS = 60
-"""How long an invocation of a mapping that was disabled may still run: the timeout of its function."""
+"""How long an invocation may still run after its mapping is disabled: the timeout of its function."""
 ORDERING_THREADS = 2
 PATIENCE_SECONDS = 300
 
 
 class Refused(RuntimeError):
-    """A stage is not one that a proof may destroy. The text is the sentence for the user."""
+    """A proof may not destroy this stage. The text is the error message for the user."""
 
 
 def check_throw_away(name: str) -> None:
-    """Raise Refused if a stage is protected, or if it exists and its file does not say that it may be lost.
+    """Raise Refused if a stage is protected, or if it exists and its file does not have `throw_away`.
 
     Raises InvalidSetting if there is no such stage.
     """
@@ -81,7 +81,7 @@ def check_throw_away(name: str) -> None:
 
 
 def run_command(words: Sequence[str], folder: Path) -> int:
-    """Run a command, with its output in the terminal. It does not inherit the variables of `make prove`."""
+    """Run a command with its output in the terminal, without the variables of OF_MAKE. Return its exit code."""
     print(f"$ {shlex.join(words)}", flush=True)
     inherited = {name: value for name, value in os.environ.items() if not OF_MAKE.match(name)}
     inherited["PATH"] = f"{PROJECT / '.venv' / 'bin'}{os.pathsep}{inherited.get('PATH', '')}"  # the CDK runs python3
@@ -139,7 +139,7 @@ class DeployedTarget:
         """Return the usage in the minutes that began between two times, from the metrics of AWS."""
         try:
             return self._measure(start, end)
-        except (Exception, SystemExit):  # noqa: BLE001  a missing metric must not keep the stage from its end
+        except (Exception, SystemExit):  # noqa: BLE001  a missing metric must not prevent that the stage is destroyed
             return ProofUsage()
 
     def _measure(self, start: float, end: float) -> ProofUsage:
@@ -171,7 +171,7 @@ class DeployedTarget:
 
 # deploys --------------------------------------------------------------------------------------------------------------
 def fail_deploy(target: DeployedTarget) -> Outcome:
-    """Deploy a stage that does not exist, with a last resource that fails, and check that only this one failed."""
+    """Deploy a new stage with a last resource that fails, and check that only this resource failed."""
     if not is_first_deploy(target.stack, None):
         raise NotPossible("the stage exists, so this is not its first deploy")
     if target.make("fail_deploy=true") == 0:
@@ -190,7 +190,7 @@ def fail_deploy(target: DeployedTarget) -> Outcome:
 
 
 def deploy(target: DeployedTarget) -> Outcome:
-    """Deploy the stage by the usual command."""
+    """Deploy the stage with `make deploy`."""
     if target.make():
         raise StepFailed("make deploy failed: see its output, and the events of the stack")
     return Outcome(OK, "the stage is deployed")
@@ -246,7 +246,7 @@ def _empty_bucket(name: str) -> None:
 
 # restore --------------------------------------------------------------------------------------------------------------
 def restore(target: DeployedTarget) -> Outcome:
-    """Follow docs/runbooks/restore-table.md: restore the table, continue with its new stream, and make up for the rest.
+    """Follow docs/runbooks/restore-table.md: restore the table, use its new stream, and repair what is missing.
 
     There are no other customers, so no function is stopped, and no invoice number is lost.
     """
@@ -278,7 +278,7 @@ def restore(target: DeployedTarget) -> Outcome:
 
 
 def _restore_table(target: DeployedTarget, dynamodb: Any, name: str) -> str:
-    """Restore the table of now into a new one with a stream, and return its name."""
+    """Restore the current table into a new one with a stream, and return the new name."""
     written, restored = datetime.now(UTC), f"{target.stack}-restored-{uuid.uuid4().hex[:8]}"
 
     def recovery_point() -> datetime | None:
@@ -308,7 +308,7 @@ def _restore_table(target: DeployedTarget, dynamodb: Any, name: str) -> str:
 
 
 def _ids_to_allow(target: DeployedTarget, stream: str) -> list[str]:
-    """Return what the deploy with the restored table replaces. Raises StepFailed if it is more than the page says."""
+    """Return the resources that a deploy with the restored table replaces. Raises StepFailed for unexpected ones."""
     body = target.shop.client("cloudformation").get_template(StackName=target.stack)["TemplateBody"]
     deployed = json.loads(body) if isinstance(body, str) else body
     context = {"stage": target.stage, "stream_arn": stream}
@@ -321,7 +321,7 @@ def _ids_to_allow(target: DeployedTarget, stream: str) -> list[str]:
 
 # upgrade --------------------------------------------------------------------------------------------------------------
 def upgrade(target: DeployedTarget) -> Outcome:
-    """Deploy the release before in place of the stage, and follow docs/upgrades.md while customers order."""
+    """Replace the stage with the previous release, and upgrade by docs/upgrades.md while customers order."""
     tree = check_out_release(target)
     if target.run(["make", "synth", f"STAGE={target.stage}"], tree):
         raise NotPossible(f"the release before ({tree.name}) cannot be synthesized for the stage {target.stage}")
@@ -344,7 +344,7 @@ def upgrade(target: DeployedTarget) -> Outcome:
 
 
 def check_out_release(target: DeployedTarget) -> Path:
-    """Return a folder with the release before. Raises NotPossible if there is none."""
+    """Return a folder with the previous release. Raises NotPossible if there is none."""
     release = target.release or _git("describe", "--tags", "--abbrev=0", "HEAD^")
     commit = _git("rev-parse", "--verify", "--quiet", f"{release}^{{commit}}") if release else ""
     if not commit:
@@ -385,7 +385,7 @@ def follow_command(target: DeployedTarget, line: str) -> None:
 
 
 class OrdersComing:
-    """Customers who order all the time. `failures`: the requests that failed and were sent again, by error."""
+    """Customers who order continuously. `failures`: the number of failed and retried requests, by error."""
 
     def __init__(self, people: ScenarioClients) -> None:
         self.people = people
@@ -417,7 +417,7 @@ class OrdersComing:
 
 @contextmanager
 def orders_coming(people: ScenarioClients) -> Iterator[OrdersComing]:
-    """Let customers order during a `with` block. At its end, raise the first error that no repetition has healed."""
+    """Let customers order during a `with` block. At its end, raise the first error that retries did not fix."""
     coming = OrdersComing(people)
     with ThreadPoolExecutor(ORDERING_THREADS) as pool:
         running: list[Future[None]] = [pool.submit(coming.order_until_stopped) for _ in range(ORDERING_THREADS)]
@@ -431,5 +431,5 @@ def orders_coming(people: ScenarioClients) -> Iterator[OrdersComing]:
 
 # probes ---------------------------------------------------------------------------------------------------------------
 def play_probes(target: DeployedTarget) -> Outcome:
-    """Play every probe in the account. Each deletes what it creates."""
+    """Run every probe in the account. Each probe deletes the resources that it creates."""
     return judge_probes("aws", aws.play(PROBES, target.sender))

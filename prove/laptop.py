@@ -1,4 +1,4 @@
-"""The steps on this machine, in a shop of their own: its folder, ports and processes."""
+"""The steps of `make prove` on this machine, in a local shop with its own folder, ports and processes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ REHEARSAL = ("-m", "pytest", "-m", "rehearsal", "-rs", "-o", "faulthandler_timeo
 
 
 class LocalTarget:
-    """This machine. `running`: the shop, from the step `deploy` on."""
+    """This machine. `running`: the local shop, once the step `deploy` started it."""
 
     name = "laptop"
     effect_seconds, expiry_seconds, drift_pause_seconds = 50.0, 120.0, 3.0
@@ -96,7 +96,7 @@ def start(target: LocalTarget) -> Outcome:
 
 
 def burst(target: LocalTarget) -> Outcome:
-    """Run the burst, and check in the local SES that no mail was sent twice, too."""
+    """Run the burst, and also check in the local SES that no mail was sent twice."""
     return shop_steps.burst(target, lambda placed: check_mails(target.local_aws, placed))
 
 
@@ -111,7 +111,7 @@ def rehearse_upgrade(_: LocalTarget) -> Outcome:
 
 
 def play_probes(_: LocalTarget) -> Outcome:
-    """Play every probe on the components of the local shop."""
+    """Run every probe on the components of the local shop."""
     from tests.conformance.runners.registry import play_laptop  # noqa: PLC0415  it imports moto
 
     os.environ.update(LOCAL_CREDENTIALS)

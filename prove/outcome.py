@@ -1,4 +1,4 @@
-"""The outcome of a step of a proof, and the errors that decide about it."""
+"""The outcome of a step of a proof, and the errors that a step raises."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,16 +7,16 @@ OK, FAILED, DIFFERS, NOT_HERE, NOT_RUN = "ok", "failed", "differs", "not possibl
 
 
 class StepFailed(RuntimeError):
-    """A step of a proof failed. The text says what was seen."""
+    """A step of a proof failed. The text says what the step found."""
 
 
 class NotPossible(RuntimeError):
-    """A step finds that it cannot run now. The text is the reason. The proof is then incomplete."""
+    """A step cannot run now, so the proof is incomplete. The text is the reason."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a step has shown.
+    """The outcome of a step.
 
     `status`: OK, FAILED, DIFFERS, NOT_RUN, or NOT_HERE if the step cannot exist on this target. `seen`: a sentence, or
     the reason. `probes`: the result of each played probe by name, and `listed`: the probes whose difference

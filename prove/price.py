@@ -1,4 +1,4 @@
-"""What a proof costs, from the project's price data (ops/prices.json), and the limit above which it does not start."""
+"""Estimate what a proof costs, from ops/prices.json. A proof above MAX_DOLLARS does not start."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,17 +9,17 @@ from prove.outcome import ProofUsage
 
 MAX_DOLLARS = 2.0
 STAGE_HOURS = 5
-"""How long the stage exists at most: its deploys, the restore and the wait for an expiry take most of the time."""
+"""The maximum time of the stage. The deploys, the restore and the wait for an expiry take most of it."""
 PROBES_DOLLARS = 1.0
-"""The estimate of tests/conformance/runners/aws.py for all probes. They are most of the costs."""
+"""The estimate of tests/conformance/runners/aws.py for all probes, which are most of the cost."""
 OTHER_ORDERS = 60
-"""The orders of the other steps: scenarios, single orders, and those during the upgrade."""
+"""The orders of all steps but the burst: scenarios, single orders, and orders during the upgrade."""
 USERS = 20
-"""The users of smoke and of the other steps. Their number does not depend on the orders of the burst."""
+"""The users of all steps. Their number does not depend on the size of the burst."""
 
 
 def estimate_dollars(stage: str, orders: int) -> float:
-    """Return at most what a proof with a burst of so many orders costs. Raises InvalidSetting.
+    """Return the maximum price of a proof in dollars. `orders`: of the burst. Raises InvalidSetting.
 
     Free tiers are not subtracted. A table of a few megabytes is restored for less than a cent.
     """

@@ -1,4 +1,4 @@
-"""The probes of tests/conformance as a step: which differ, and which of the differences are listed."""
+"""Judge the results of the probes of tests/conformance: which differ, and which differences are listed."""
 
 from collections.abc import Iterable
 

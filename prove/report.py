@@ -1,4 +1,4 @@
-"""The report of a proof: build/prove/report.json and report.md. It has no account number and no address."""
+"""Write the report of a proof: build/prove/report.json and report.md, without account numbers and addresses."""
 
 import json
 import re
@@ -57,7 +57,7 @@ def _step(one: Result) -> dict[str, Any]:
 
 
 def _hide_account(text: str) -> str:
-    """Replace numbers of accounts, which the errors of AWS have in their ARNs."""
+    """Replace account numbers, which errors of AWS contain in ARNs."""
     return re.sub(r"(?<!\d)\d{12}(?!\d)", "111122223333", text)
 
 

@@ -1,4 +1,4 @@
-"""The steps that are the same in a deployed stage and on this machine: they use the API and the resources of a shop."""
+"""The steps that run in a deployed stage and on this machine. They use the API and the resources of a shop."""
 
 from __future__ import annotations
 
@@ -56,12 +56,12 @@ def smoke(target: ShopOfTarget) -> Outcome:
 
 @contextmanager
 def customers(target: ShopOfTarget) -> Iterator[ScenarioClients]:
-    """Use the shop as smoke does, with users of its own, and clean up after the `with` block."""
+    """Create users, as `make smoke` does, and clean up after the `with` block."""
     stage = StageTarget(target.shop, target.api_url)
     stage.timeout_seconds = target.effect_seconds
     try:
         people = ScenarioClients(stage)
-        stage.api_client("warehouse")  # the threads of a burst must find the user, not create it
+        stage.api_client("warehouse")  # before the threads of a burst, which would all create this user
         yield people
         people.discontinue_products()
     finally:
@@ -71,13 +71,13 @@ def customers(target: ShopOfTarget) -> Iterator[ScenarioClients]:
 
 # poison and redrive ---------------------------------------------------------------------------------------------------
 def poison_and_redrive(target: ShopOfTarget) -> Outcome:
-    """Let the readers meet an unreadable record and a message become a dead letter, and redrive both."""
+    """Cause an unreadable stream record and a dead letter, and redrive both."""
     failures = FailureRepository.for_target(target.shop, wait_seconds=target.poll_seconds)
     with customers(target) as people:
         poison = write_poison_order(target.shop)
         order = place_paid_order(people)
-        _wait(target, "the records of the poison, parked by both readers", lambda: len(parked(failures, poison)) >= 2)
-        _wait(target, "the delivery of an order behind the poison", lambda: is_delivered(people, order))
+        _wait(target, "both parked records of the unreadable order", lambda: len(parked(failures, poison)) >= 2)
+        _wait(target, "the delivery of an order behind the unreadable one", lambda: is_delivered(people, order))
         delete_poison_order(target.shop, poison)
         stuck = make_dead_letter(target, people, failures)
         publish = make_publisher(target.shop.shop, target.shop.client("events"), target.shop.bus_name)
@@ -87,13 +87,13 @@ def poison_and_redrive(target: ShopOfTarget) -> Outcome:
         _wait(target, "the delivery of the order of the dead letter", lambda: is_delivered(people, stuck))
     return Outcome(
         OK,
-        f"{len(result.rejected)} records were parked and stay, an order behind them was delivered, and the order of a "
-        "redriven dead letter, too",
+        f"{len(result.rejected)} records were parked and stay parked. An order behind them was delivered, and so was "
+        "the order of a redriven dead letter",
     )
 
 
 def write_poison_order(shop: ShopTarget) -> str:
-    """Write an order with an unknown schema version, as a newer version of the code may have before a rollback."""
+    """Write an order with an unknown schema version, such as newer code leaves after a rollback."""
     order_id = f"poison-{uuid.uuid4().hex[:12]}"
     item = {
         **ORDER.key(order_id=order_id),
@@ -116,9 +116,9 @@ def parked(failures: FailureRepository, order_id: str) -> list[str]:
 
 
 def make_dead_letter(target: ShopOfTarget, people: ScenarioClients, failures: FailureRepository) -> dict[str, Any]:
-    """Receive the message of a paid order as often as its queue allows, so that SQS makes it a dead letter.
+    """Place an order, and receive its message until SQS moves the message to the dead-letter queue. Return the order.
 
-    Its worker is off meanwhile. Returns the order.
+    The worker of the queue is disabled during this time.
     """
     (queue,) = [one for one in failures.dead_letter_queues if one.name == REACTION]
     with disabled_mapping(target):
@@ -133,7 +133,7 @@ def make_dead_letter(target: ShopOfTarget, people: ScenarioClients, failures: Fa
 
 
 def receive_once(shop: ShopTarget, queue: DeadLetterQueueInfo) -> None:
-    """Receive the messages of the queue and give them back, as a failed worker does."""
+    """Receive the messages of the queue and do not delete them, like a worker that fails."""
     shop.client("sqs").receive_message(
         QueueUrl=queue.source, MaxNumberOfMessages=10, VisibilityTimeout=0, WaitTimeSeconds=1
     )
@@ -141,7 +141,7 @@ def receive_once(shop: ShopTarget, queue: DeadLetterQueueInfo) -> None:
 
 @contextmanager
 def disabled_mapping(target: ShopOfTarget) -> Iterator[None]:
-    """Disable the mapping of the reaction during a `with` block. Wait until it invokes nothing any more."""
+    """Disable the event source mapping of REACTION during a `with` block, after its last invocation has ended."""
     client, id = target.shop.client("lambda"), target.shop.outputs[f"{REACTION.title()}Mapping"]
 
     def switch(*, enabled: bool) -> None:
@@ -197,7 +197,7 @@ def run_canary(target: ShopOfTarget) -> Outcome:
 
 # archive --------------------------------------------------------------------------------------------------------------
 def archive(target: ShopOfTarget) -> Outcome:
-    """Let the retention of a delivered order end now, and wait until DynamoDB's time to live has led to its archive.
+    """Let the retention of a delivered order end now, and wait until DynamoDB's time to live starts its archiving.
 
     The retention is a number of days, so the step changes the time at which the order's expiry marker expires.
     """
@@ -227,7 +227,7 @@ def archived_objects(shop: ShopTarget, order: dict[str, Any]) -> Sequence[Any]:
 
 
 def _explain_late_archive(target: ShopOfTarget, order: dict[str, Any]) -> None:
-    """Raise NotPossible if DynamoDB has not deleted the marker yet, which is its right. Raise StepFailed otherwise."""
+    """Raise NotPossible if DynamoDB, which may be late, has not deleted the marker yet. Otherwise raise StepFailed."""
     key = EXPIRY_MARKER.key(order_id=order["order_id"])
     found = target.shop.client("dynamodb").get_item(
         TableName=target.shop.outputs["TableName"], Key=key, ConsistentRead=True

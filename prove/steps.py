@@ -1,4 +1,4 @@
-"""The steps of a proof, as data, and the loop that runs them."""
+"""Declare the steps of a proof, run them, and judge their results."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ EXPECTED_ERRORS = (
     SystemExit,
     UnexpectedResponse,
 )
-"""With these errors a step fails, and the report has their text. Any other error is a bug, and the report says so.
+"""The errors that a failing step may raise. The report shows their text. It reports any other error as a bug.
 
 The operator tools raise SystemExit.
 """
@@ -46,7 +46,7 @@ Run = Callable[[Any], Outcome]
 
 @dataclass(frozen=True)
 class Step:
-    """A step: what it proves, and how it runs on each target.
+    """A step: what it proves, and the function that runs it on each target.
 
     `needs_shop`: whether it needs the shop that the step `deploy` starts.
     """
@@ -132,7 +132,7 @@ STEPS: Sequence[Step] = (
 
 
 class Target(Protocol):
-    """Where the steps run. `name`: "aws" or "laptop"."""
+    """The place where the steps run. `name`: "aws" or "laptop"."""
 
     name: str
 
@@ -181,7 +181,7 @@ def _run_step(target: Target, step: Step, run: Run) -> Result:
         outcome = Outcome(NOT_RUN, str(reason))
     except EXPECTED_ERRORS as error:
         outcome = Outcome(FAILED, str(error) or type(error).__name__)
-    except Exception as error:  # noqa: BLE001  the stage must be destroyed, and the report written
+    except Exception as error:  # noqa: BLE001  the proof must still destroy the stage and write the report
         outcome = Outcome(FAILED, f"{type(error).__name__}: {error}")
     return Result(step, outcome, started_at, time.monotonic() - began)
 
@@ -199,7 +199,7 @@ def judge(results: Sequence[Result]) -> Verdict:
 
 
 def without_result(results: Sequence[Result], steps: Sequence[Step]) -> list[Result]:
-    """Return a result for each step that has none, because the proof was interrupted before the step ended."""
+    """Return a result for each step that did not end because the proof was interrupted."""
     known = {one.step.name for one in results}
     why = Outcome(NOT_RUN, "the proof was interrupted before the step ended")
     return [Result(step, why) for step in steps if step.name not in known]

@@ -127,9 +127,8 @@ class Setup:
 
 @dataclass(frozen=True)
 class Buyer:
-    """The input of an order. `trace`: its recorded requests. `products`: the numbers of its products.
-
-    `customer`: None if the customer orders only once."""
+    """The input of an order. `trace`: its recorded requests. `products`: the numbers of its products. `customer`: None
+    if the customer orders only once."""
 
     trace: Trace
     products: tuple[int, ...]

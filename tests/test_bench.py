@@ -99,9 +99,7 @@ def test_the_rule_of_a_floor_does_not_change_unnoticed(name: str) -> None:
     assert hashlib.sha256(text.encode()).hexdigest()[:16] == FROZEN_FLOORS[name]
 
 
-def test_the_usual_shop_keeps_our_promises_if_the_environment_asks_for_them(
-    engine: Engine, queues: dict[str, str]
-) -> None:
+def test_the_usual_shop_keeps_our_promises_with_promises_same(engine: Engine, queues: dict[str, str]) -> None:
     with pair.open_usual_shop(engine, queues, same_promises=True) as shop:
         shop.open("ann", ["mug"])
         order_id = shop.place("ann", "key-1", {"mug": 1})

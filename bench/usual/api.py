@@ -182,9 +182,8 @@ def check_signature(header: str, body: str) -> None:
 
 @idempotent_function(data_keyword_argument="event", config=paying, persistence_store=persistence())
 def take_payment(event: dict[str, Any]) -> dict[str, Any]:
-    """Write the payment and mark the order as paid in one transaction, if amount and currency match.
-
-    With SAME_PROMISES, a payment that does not match is stored as UNMATCHED."""
+    """Write the payment and mark the order as paid in one transaction, if amount and currency match. With
+    SAME_PROMISES, a payment that does not match is stored as UNMATCHED."""
     paid = event["paid"]
     order_id, at = paid["metadata"]["order_id"], now()
     payment = {
