@@ -5,7 +5,7 @@ from typing import Any
 from functions.shop import cancellation
 from ops.commands.migrate import PlannedMigration, run_migration
 from tests.mutants.items import number, stored_items
-from tests.support.example_migrations import reading_former_names, with_former_names
+from tests.support.example_migrations import FORMER_NAME, PRESENT_NAME, reading_former_names, with_former_names
 from tests.support.harness import ANN, WAREHOUSE, ShopHarness
 
 
@@ -37,7 +37,7 @@ def test_the_units_that_older_code_counted_are_subtracted_when_the_order_is_canc
 def test_a_rename_keeps_what_was_written_since_it_read_the_item(harness: ShopHarness) -> None:
     with reading_former_names() as renaming:
         _, former = count_under_former_names(harness)
-        waiting = [{**former, "as_of": {"S": "later"}, "version": {"N": "9"}}]
+        waiting = [{**former, FORMER_NAME: {"S": "Return"}, "version": {"N": "9"}}]
 
         def write_first(params: dict[str, Any], **_: Any) -> None:
             if waiting and params["Key"]["SK"] == former["SK"]:
@@ -48,4 +48,4 @@ def test_a_rename_keeps_what_was_written_since_it_read_the_item(harness: ShopHar
         run_migration(harness.shop, PlannedMigration(version="0001", migration=renaming, task="up"), by="ann@desk")
         events.unregister("provide-client-params.dynamodb.UpdateItem", write_first)
     (found,) = stored_items(harness, "Contribution")
-    assert (waiting, found["as_of"], found["version"]) == ([], {"S": "later"}, {"N": "9"})
+    assert (waiting, found[PRESENT_NAME], found["version"]) == ([], {"S": "Return"}, {"N": "9"})
