@@ -13,6 +13,7 @@ TEXT = (PROJECT / "docs/extending.md").read_text(encoding="utf-8")
 DIFFS = {
     section.partition("\n")[0]: "".join(re.findall(r"```diff\n(.*?)```", section, re.DOTALL))
     for section in re.split("^## ", TEXT, flags=re.MULTILINE)[1:]
+    if "```diff" in section
 }
 (MAIL_OF_README,) = re.findall(r"```diff\n(.*?)```", (PROJECT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
 FILES_TO_OPEN = {
