@@ -62,12 +62,13 @@ class EventRule:
 def find_rule(shop: ShopTarget, text: str) -> EventRule:
     """Return the EventBridge rule with this name, or the only rule whose name contains the text.
 
+    The name on AWS has no underscores, so `order_notification` names the rule of that reaction.
     Raises UsageError if no rule or more than one rule matches.
     """
     client = shop.client("events")
     pages = client.get_paginator("list_rules").paginate(EventBusName=shop.bus_name)
     rules = {rule["Name"]: rule for page in pages for rule in page["Rules"] if "EventPattern" in rule}
-    meant = [text] if text in rules else [name for name in rules if text.lower() in name.lower()]
+    meant = [text] if text in rules else [name for name in rules if text.replace("_", "").lower() in name.lower()]
     if len(meant) != 1:
         raise UsageError(f"{len(meant) or 'No'} rules match {text!r}. Use one of: {', '.join(sorted(meant or rules))}")
     found = rules[meant[0]]

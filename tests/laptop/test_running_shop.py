@@ -138,7 +138,7 @@ def test_a_second_start_does_not_take_over_a_running_shop(laptop: LaptopShop, co
     ("setting", "said"),
     [
         ("closed_order_days=0", "closed_order_days is 0: it must be from 1 to 3650."),
-        ("retention=30", "retention is not a setting: did you mean closed_order_days?"),
+        ("closed_order_day=30", "closed_order_day is not a setting: did you mean closed_order_days?"),
         ("stage=prod", "'stage=prod' is not a setting of the local shop"),
     ],
 )
