@@ -290,7 +290,7 @@ def test_beyond_a_megabyte_every_product_of_a_category_comes_once(bare: ApiHarne
     ids, fat = [f"p{number:03}" for number in range(60)], "x" * 60_000
     for number, id in enumerate(ids):
         product = replace(SAMPLES[PRODUCT], product_id=id, name=fat, category="/fat/")
-        stock = replace(SAMPLES[STOCK], product_id=id, part=0, available=number)
+        stock = replace(SAMPLES[STOCK], product_id=id, part=0, available=number, moved=None)
         for image in (PRODUCT.encode(product), STOCK.encode(stock)):
             bare.shop.table.client.put_item(TableName=bare.shop.table.name, Item=image)
     found = list(pages(bare, category="/fat/", limit=100))
