@@ -93,9 +93,9 @@ def test_days_and_hours_are_the_viewers_and_charts_have_round_numbers(shop: Lapt
     assert days("2026-10-01", "2026-10-31") == [24.0] * 24 + [25.0] + [24.0] * 6  # the clock is put back on the 25th
     assert days("2026-10-25T00:00Z", "2026-10-25T10:00Z") == [0.25] * 40
     summed = """import('/timeBuckets.js').then(({ sumByBucket }) => sumByBucket([
-        { minute: '2026-11-21T09:31:00.000Z', orders: 1, units: 2, currency: 'EUR', revenue: 500 },
-        { minute: '2026-11-21T09:31:00.000Z', orders: 1, units: 1, currency: 'USD', revenue: 300 },
-        { minute: '2026-11-21T10:00:00.000Z', orders: 0, units: -1, currency: 'EUR', revenue: -250 },
+        { minute: '2026-11-21T09:31:00.000Z', orders: 1, pieces: 2, currency: 'EUR', revenue: 500 },
+        { minute: '2026-11-21T09:31:00.000Z', orders: 1, pieces: 1, currency: 'USD', revenue: 300 },
+        { minute: '2026-11-21T10:00:00.000Z', orders: 0, pieces: -1, currency: 'EUR', revenue: -250 },
     ], ['09:00', '10:00', '11:00'].map((time) => Date.parse(`2026-11-21T${time}Z`))))"""
     hours = [(one["orders"], one["pieces"], one["revenue"]) for one in page.evaluate(summed)]
     assert hours == [(2, 3, {"EUR": 500, "USD": 300}), (0, -1, {"EUR": -250})]

@@ -64,7 +64,7 @@ def test_a_question_is_found_by_its_noun_by_words_and_by_its_id(tab: Tab) -> Non
     for words, found in (
         ("orders newest customer", ["A3", "A14", "A16", "C6"]),
         ("OrderSummary date", ["A18"]),
-        ("a22c", ["A27b"]),
+        ("a27b", ["A27b"]),
         ("tracking", ["A21b"]),
     ):
         search.fill(words)
