@@ -21,7 +21,7 @@ from functions.dynamodb.codec import Image
 from functions.dynamodb.keys import Instant, to_instant
 from functions.model import copies, totals
 from functions.model.changes import Change
-from functions.model.entities import OPEN_STATUSES, SOLD_STATUSES, Campaign
+from functions.model.entities import OPEN_STATUSES, SOLD_STATUSES, Campaign, Product
 from functions.model.retention import (
     ACTIVITY_DAYS,
     DLQ_DAYS,
@@ -788,13 +788,13 @@ def _missed_campaigns(world: Simulation, ledger: Ledger, campaigns: list[Campaig
         same = [told.image for told in campaigns if told.image.product_id == product_id]
         if any(told.event == change.name and told.cooldown_until > one.at for told in same):
             continue  # no campaign is missing: one began after this change, or less than a day before it
+        products = list(_products_since(world, product_id, one.at))
+        was_so = not any(product.discontinued for product in products)
         if change.name == "StockReplenished":
             before, since = _stock_around(world, change)
-            was_so = before <= 0 < min(since.values())
+            was_so = was_so and before <= 0 < min(since.values())
         else:
-            history = world.table.history[f"PRODUCT#{product_id}", "PRODUCT"]
-            prices = [PRODUCT.decode(image).price for at, image in history if image and int(at) >= int(one.at)]
-            was_so = max(prices) <= change.after.price
+            was_so = was_so and max(product.price for product in products) <= change.after.price
         followers = [
             key[0]
             for key, versions in world.table.history.items()
@@ -803,6 +803,15 @@ def _missed_campaigns(world: Simulation, ledger: Ledger, campaigns: list[Campaig
         ]
         if was_so and followers:
             yield f"no campaign was started for {change.name} of {product_id}"
+
+
+def _products_since(world: Simulation, product_id: str, since: float) -> Iterator[Product]:
+    """Yield the version of a product at a time in epoch seconds (in the same second), and each later one."""
+    versions = world.table.history[f"PRODUCT#{product_id}", "PRODUCT"]
+    ends = [at for at, _ in versions[1:]] + [inf]
+    for (_, image), end in zip(versions, ends, strict=True):
+        if image and end >= int(since) + 1:
+            yield PRODUCT.decode(image)
 
 
 def _needless_campaigns(world: Simulation, ledger: Ledger, campaigns: list[CampaignHistory]) -> Iterator[str]:

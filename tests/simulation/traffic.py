@@ -443,7 +443,7 @@ class SimulatedTraffic:
         """
         shipping = self.rng.happens(0.5, name, "shipping back", number)
         body = {"lines": lines, "refund_shipping": shipping, "to": self._to(name, f"return {number}")}
-        key = f"return-{order['order_id']}-{number}"
+        key = f"return-{order['order_id']}-{name}-{number}".replace(" ", "-")
         for attempt in range(3):
             if self.rng.happens(0.3, name, "two hands", attempt):
                 self.clients.start("staff", partial(self._take_back, order["order_id"], body, f"{key}-other"))

@@ -29,8 +29,12 @@ class ExpectedPayment:
     @property
     def kept(self) -> int:
         """The money of this payment that is still the shop's. Less than 0 if more left than came."""
-        left = self.amount - self.given_back - self.lost
-        return left - min(self.promised, max(0, left))
+        return self.amount - self.given_back - self.lost - (self.promised - self.paid_outside)
+
+    @property
+    def paid_outside(self) -> int:
+        """The promised money that this payment no longer has, because it left outside the shop."""
+        return max(0, self.promised - max(0, self.amount - self.given_back - self.lost))
 
 
 def _payments_of(books: Books, order: OrderRecord) -> list[ExpectedPayment]:
@@ -116,7 +120,9 @@ def _expected_to_keep(books: Books, order: OrderRecord, payments: list[ExpectedP
         books.count_premise(premise, bool(amount))
     rest = order.item["total"] - given
     if outside:
-        return rest - worth - outside, max(0, rest - sum(one.least_outside for one in payments))
+        promised = sum(one.paid_outside for one in payments)
+        books.count_premise("money that left outside the shop paid a refund that had failed", bool(promised))
+        return rest - worth - outside, max(0, rest + promised - sum(one.least_outside for one in payments))
     return max(0, rest - worth), max(0, rest - worth)
 
 
