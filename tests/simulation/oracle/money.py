@@ -29,11 +29,11 @@ class ExpectedPayment:
     @property
     def kept(self) -> int:
         """The money of this payment that is still the shop's. Less than 0 if more left than came."""
-        return self.amount - self.given_back - self.lost - (self.promised - self.paid_outside)
+        return self.amount - self.given_back - self.lost - (self.promised - self.not_payable)
 
     @property
-    def paid_outside(self) -> int:
-        """The promised money that this payment no longer has, because it left outside the shop."""
+    def not_payable(self) -> int:
+        """The promised money that this payment no longer has, because a person or a bank took it for the customer."""
         return max(0, self.promised - max(0, self.amount - self.given_back - self.lost))
 
 
@@ -119,11 +119,11 @@ def _expected_to_keep(books: Books, order: OrderRecord, payments: list[ExpectedP
     ):
         books.count_premise(premise, bool(amount))
     rest = order.item["total"] - given
+    not_payable = sum(one.not_payable for one in payments)
+    books.count_premise("a refund failed, and its payment has no more money", bool(not_payable))
     if outside:
-        promised = sum(one.paid_outside for one in payments)
-        books.count_premise("money that left outside the shop paid a refund that had failed", bool(promised))
-        return rest - worth - outside, max(0, rest + promised - sum(one.least_outside for one in payments))
-    return max(0, rest - worth), max(0, rest - worth)
+        return rest - worth - outside, max(0, rest + not_payable - sum(one.least_outside for one in payments))
+    return max(0, rest - worth), max(0, rest - worth + not_payable)
 
 
 def _failed_outside(books: Books, order: OrderRecord, payment_ids: set[str]) -> int:
