@@ -1,5 +1,5 @@
 # Everything is installed into this folder: .venv, node_modules, build/ (output of tools), .local/ (the local shop).
-# Needs Python 3.11 or newer and make. Node comes with a Python package, and npm is always run by that Node.
+# Needs Python 3.11 or newer and make. Node comes with a Python package, and that Node always runs npm.
 .DEFAULT_GOAL := help
 .PHONY: help setup installed up test record all-examples laptop rehearse-upgrade browser picture screenshots simulate mutants outage hostile extending bench scale cost sbom release audit check synth check-deploy $(addprefix check-deploy-,account template diff changes) mail-domain deploy smoke prove adopt demo docs site load fill reset locks clean
 
@@ -109,8 +109,8 @@ synth: installed ## synthesize the templates of STAGE (dev) into build/cdk.out; 
 	$(cdk) synth --quiet --context stage=$(STAGE) $(ARGS)
 	@echo "The templates are in build/cdk.out. Next, with AWS credentials: make deploy STAGE=$(STAGE)"
 
-# May I deploy? Each part answers a part of the question, and works alone. DEPLOYED: a folder with the deployed
-# template.json, and the table.json of `aws dynamodb describe-table`. Without it, AWS is asked.
+# Each part of check-deploy checks one thing, and works alone. DEPLOYED: a folder with the deployed template.json, and
+# the table.json of `aws dynamodb describe-table`. Without DEPLOYED, the parts ask AWS.
 PARTS ?= account template diff
 check-deploy: installed ## check the account, what a deploy replaces, and what it changes; PARTS=changes lets CloudFormation plan it, PREFLIGHT="--orders 50" asks for more
 	@for part in $(PARTS); do $(MAKE) --no-print-directory check-deploy-$$part || exit 1; done
@@ -184,9 +184,9 @@ audit: installed ## check the installed packages for known vulnerabilities
 clean: ## delete everything installed and built, but not the shop's data
 	rm -rf .venv node_modules build
 
-# Versions come from requirements.in, functions/requirements.in and package.json. Locks hold versions and hashes, no
-# host. Their header has the options that Dependabot reads there. package-lock.json names only the engines that the
-# registry in use serves: the others are installed by version.
+# Versions come from requirements.in, functions/requirements.in and package.json. Lock files hold versions and hashes,
+# and no host. Dependabot reads its options in their header. package-lock.json names only the DynamoDB engine packages
+# that the registry in use serves: npm installs the others by version.
 compile := $(python) -m uv pip compile --quiet --generate-hashes --universal --fork-strategy fewest \
 	--python-version 3.11 --no-emit-index-url --no-emit-find-links --emit-build-options \
 	--annotation-style line --custom-compile-command 'make locks (uv pip compile --universal --python-version 3.11)'

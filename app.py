@@ -1,4 +1,4 @@
-"""The CDK app: `cdk synth` and `cdk deploy` run it, and so may you (`python app.py`), without credentials or Docker."""
+"""The CDK app. `cdk synth` and `cdk deploy` run it, or run `python app.py`. It needs no credentials and no Docker."""
 
 import os
 import sys
@@ -8,12 +8,12 @@ from functions.model.declarations import InvalidDeclarations, check_declarations
 
 
 def main() -> None:
-    """Write the assembly to the folder that the CDK's command line names."""
+    """Write the synthesized templates and assets to the folder that the CDK's command line names."""
     try:
         check_declarations()
     except InvalidDeclarations as wrong:
         sys.exit(str(wrong))
-    from stacks import PROJECT, stage, synth_cache  # noqa: PLC0415  they import the model, which may be wrong
+    from stacks import PROJECT, stage, synth_cache  # noqa: PLC0415  they import the model, which is checked first
 
     folder = Path(os.environ.get(synth_cache.OUTPUT_VARIABLE) or PROJECT / "build" / "cdk.out")
     try:

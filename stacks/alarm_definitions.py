@@ -25,9 +25,9 @@ DIMENSIONS: dict[AlarmTarget, str] = {
     "backlog metrics": "FunctionName",
 }
 BOUNCE_RATE, COMPLAINT_RATE = "AWS/SES Reputation.BounceRate", "AWS/SES Reputation.ComplaintRate"
-"""The share (0 to 1) of the account's mails that were not delivered for good, and that were reported as spam.
+"""SES's metrics: the share (0 to 1) of the account's mails that bounced, and the share that were reported as spam.
 
-AWS judges the account by them, so they have no dimensions. SES writes them only now and then.
+They are for the whole account, so they have no dimensions. SES writes these metrics only now and then.
 https://docs.aws.amazon.com/ses/latest/dg/reputationdashboard-cloudwatch-alarm.html
 """
 AWS_GAUGES = frozenset({BOUNCE_RATE, COMPLAINT_RATE})
@@ -42,11 +42,11 @@ The worker of "import" writes large product imports. The worker of "product_aler
 
 @dataclass(frozen=True, kw_only=True)
 class ErrorRate:
-    """The rate of an alarm, in percent of all requests. The alarm's metric is the number of errors.
+    """The error rate that an alarm compares with its limit: the alarm's metric (errors) in percent of all requests.
 
-    `requests`: the metric of AWS with the number of requests. `floor`: if a period has fewer requests, the rate is
-    computed from this number, so that a few errors in a quiet hour raise no alarm.
-    `expected`: the metric of Orderstream with the number of errors that do not count.
+    `requests`: the AWS metric that counts requests. `floor`: if a period has fewer requests, the rate is computed from
+    this number, so that a few errors in a quiet hour raise no alarm.
+    `expected`: Orderstream's metric that counts expected errors. They are subtracted from the errors.
     """
 
     requests: str
@@ -55,7 +55,7 @@ class ErrorRate:
 
     @property
     def expression(self) -> str:
-        """The rate as an expression of CloudWatch, with the metrics `errors`, `requests` and `expected`.
+        """The rate as a CloudWatch expression of the metrics `errors`, `requests` and `expected`.
 
         https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/using-metric-math.html
         """
@@ -73,12 +73,12 @@ class AlarmDefinition:
     `metric`: one of Orderstream's metrics, or a metric of an AWS service as "namespace name".
     `description`: the problem while the alarm is raised. `runbook`: the name of the document with the steps to take.
     `for_each`: create one alarm for each resource of this kind, except the `excluded` ones.
-    `function`: the Lambda whose values of a metric of Orderstream are meant; "" means the metric without dimensions.
-    `for_each` is None: the alarm is for a metric of Orderstream, or for a metric that AWS has once for the account.
+    `function`: the Lambda that reports the metric, for a metric of Orderstream; "" for the metric without dimensions.
+    If `for_each` is None, the metric is one of Orderstream, or a metric that AWS has once for the account.
     `is_level`: whether the metric is a gauge (a current level). If data is missing, an alarm with `above` on a gauge
     keeps its state, and an alarm with `above` on any other metric is not raised. An alarm with `below` is raised if
     data is missing.
-    `rate`: compare the rate of errors, in percent, with the limit, instead of their number.
+    `rate`: compare the error rate in percent with the limit, instead of the number of errors.
     `stops_release`: whether the alarm stops and rolls back the release of a new version of the API function.
     """
 
@@ -111,10 +111,10 @@ class AlarmDefinition:
 
 
 LAG_LEVELS = (("5-minutes", 300), ("1-hour", 3_600), ("6-hours", 21_600))
-"""The lag, in seconds, at which an alarm is raised.
+"""The names and seconds of the lags (processing delays) at which an alarm is raised.
 
-After 5 minutes a person should check the cause. After 1 hour customers notice the lag. After 6 hours half of the time
-for a repair is over: after 12 hours the stream's event source mappings stop retrying a record.
+After 5 minutes a person should check the cause. After 1 hour customers notice the lag. After 6 hours, half of the time
+for a repair has passed: after 12 hours, Lambda stops retrying a stream record.
 """
 
 
@@ -164,7 +164,7 @@ CANARY_ALARM = AlarmDefinition(
     periods=3,
     runbook="canary-failing",
 )
-"""The alarm of a stage with a canary (`canary_minutes`). Other stages have no such runs."""
+"""The alarm of the canary, a Lambda that places test orders in a stage with the setting `canary_minutes`."""
 ALARMS: tuple[AlarmDefinition, ...] = (
     AlarmDefinition(
         name="fulfilment-stalled",

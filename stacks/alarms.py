@@ -104,7 +104,7 @@ def _alarm_metrics(
 ) -> Iterator[tuple[str, cloudwatch.IMetric]]:
     """Yield the name and the metric of each alarm to create for a definition.
 
-    If the definition has no `for_each`, this is one alarm. Otherwise it is one alarm for each resource of the kind
+    A definition without `for_each` has one alarm. Otherwise there is one alarm for each resource of the kind
     `for_each`, except the `excluded` resources.
     """
     if alarm.for_each is None:

@@ -1,7 +1,7 @@
 """SQL over the archive with Athena: a database with two tables, a workgroup, and a bucket for the results.
 
-The tables read the archive bucket's objects as they are. Their partitions are projected from the day in the key, so no
-crawler and no further step is needed: https://docs.aws.amazon.com/athena/latest/ug/partition-projection.html
+The tables read the archive bucket's objects. Athena computes the partitions from the day in each key (partition
+projection), so no crawler is needed: https://docs.aws.amazon.com/athena/latest/ug/partition-projection.html
 """
 
 from collections.abc import Mapping
@@ -19,11 +19,13 @@ from stacks.data_bucket import DataBucket
 from stacks.stage import Stage
 
 RESULT_DAYS = 7
-"""How many days S3 keeps the result of a query. It is shorter than an erasure: a result may have personal data."""
+"""How many days S3 keeps a query's result, which may have personal data. An erasure of a customer takes longer."""
 FIRST_DAY = "2020-01-01"
-"""The first day of the tables. Athena looks for objects on each day of a query from then on."""
+"""The first day of the tables' partitions. Athena does not look for objects of earlier days."""
 HIVE_JSON = "org.apache.hive.hcatalog.data.JsonSerDe"
-"""The reader of the objects. OpenX's reader changes the keys of maps, such as product ids, to lower case.
+"""The Hive class with which Athena reads the objects.
+
+The other JSON class (OpenX) changes the keys of maps, such as product ids, to lower case.
 
 https://docs.aws.amazon.com/athena/latest/ug/hive-json-serde.html
 """
@@ -104,9 +106,9 @@ class Analytics(Construct):
             "Workgroup",
             name=self.workgroup,
             description=f"Queries of the archive of {stage.shop_name} ({stage.name})",
-            recursive_delete_option=True,  # the history of queries does not keep the stack from being deleted
+            recursive_delete_option=True,  # the stack can be deleted although queries were run
             work_group_configuration=made.WorkGroupConfigurationProperty(
-                enforce_work_group_configuration=True,  # a query cannot choose another place, encryption or limit
+                enforce_work_group_configuration=True,  # no query can choose another bucket, encryption or limit
                 bytes_scanned_cutoff_per_query=stage.analytics_limit_mb * 1_000_000,
                 publish_cloud_watch_metrics_enabled=True,
                 engine_version=made.EngineVersionProperty(selected_engine_version="Athena engine version 3"),
@@ -121,7 +123,7 @@ class Analytics(Construct):
 
 
 def _project_days(location: str) -> Mapping[str, str]:
-    """Return the parameters of a table with a partition for each day, `day=2026-11-24/` below its location."""
+    """Return the Glue parameters of a table with a partition for each day, such as `day=2026-11-24/` in `location`."""
     return {
         "EXTERNAL": "TRUE",
         "projection.enabled": "true",
@@ -135,9 +137,9 @@ def _project_days(location: str) -> Mapping[str, str]:
 
 
 def hive_type(kind: ColumnType) -> str:
-    """Return a type of functions/model/archive_columns.py in the notation of Glue.
+    """Return a type of functions/model/archive_columns.py in Glue's notation.
 
-    The names of fields are in lower case, as Athena writes them. The reader ignores their case.
+    Field names are in lower case, as Athena writes them. Athena ignores the case of names in the objects.
     """
     match kind:
         case str(name):

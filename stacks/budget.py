@@ -1,7 +1,7 @@
 """The monthly budget: AWS mails the alarm address when the account's costs approach or will exceed the budget.
 
-The budget counts all costs of the account. A budget for one stage would need its cost tag, which counts nothing until
-it is activated in the billing console. https://docs.aws.amazon.com/cost-management/latest/userguide/budgets-managing-costs.html
+The budget counts all costs of the account. AWS could count one stage by its cost tag only after a person activated the
+tag in the billing console. https://docs.aws.amazon.com/cost-management/latest/userguide/budgets-managing-costs.html
 """
 
 from aws_cdk import Stack
@@ -11,7 +11,7 @@ from constructs import Construct
 from stacks.stage import Stage
 
 NOTIFICATIONS = (("ACTUAL", 80), ("FORECASTED", 100))
-"""What is compared with the budget, and from how many percent of it AWS sends a mail."""
+"""AWS sends a mail when costs of this kind reach this percentage of the budget."""
 
 
 class MonthlyBudget(Construct):

@@ -16,19 +16,19 @@ from stacks.nag_suppressions import acknowledge
 from stacks.stage import Stage
 
 CACHED_ERRORS = (400, 403, 404, 405, 414, 500, 501, 502, 503, 504)
-"""The statuses of errors that CloudFront caches for 10 seconds if it is not told otherwise.
+"""The error statuses that CloudFront caches for 10 seconds by default.
 
 https://docs.aws.amazon.com/AmazonCloudFront/latest/DeveloperGuide/HTTPStatusCodes.html
 """
 
 
 class ApiDistribution(Construct):
-    """The CloudFront distribution. `url`: where clients reach the API. `target`: the name that AWS gave it.
+    """The CloudFront distribution. `url`: where clients reach the API. `target`: the distribution's name at AWS.
 
-    CloudFront caches only answers of the public paths, for as long as the API allows with Cache-Control. Behaviors
-    match a path and not a method, so these paths have private routes, too. The API forbids to cache their answers, and
-    the cache key contains the access token. `secret`: if there is a firewall, CloudFront sends this secret to the API
-    with each request. The API checks the secret, so a request to the API's own address cannot bypass the firewall.
+    CloudFront caches only answers of the public paths, for as long as the API's Cache-Control header allows. A cache
+    behavior matches a path, not a method, so some private routes have a public path. The API forbids caching of their
+    answers, and the cache key contains the access token. `secret`: if there is a firewall, CloudFront sends this secret
+    to the API with each request. The API checks it, so a request to the API's own address cannot bypass the firewall.
     """
 
     def __init__(self, scope: Construct, id: str, *, stage: Stage, api_id: str, secret: SecretValue | None) -> None:

@@ -8,15 +8,15 @@ from stacks.nag_suppressions import acknowledge_wildcard
 from stacks.stage import Stage, cost_tags
 
 PROVIDER = "token.actions.githubusercontent.com"
-"""GitHub's identity provider. An account has one for all stacks, so a person creates it once."""
+"""GitHub's identity provider. A person creates it once in the account, because all stacks share it."""
 BOOTSTRAP_ROLES = f"arn:{Aws.PARTITION}:iam::{Aws.ACCOUNT_ID}:role/cdk-hnb659fds-*"
 """The roles of `cdk bootstrap`. They do the work of a deploy."""
 
 
 class DeployRoleStack(Stack):
-    """The role for jobs of the environment that has the stage's name, in the repository `deploy_from`.
+    """The role for GitHub jobs of the repository `deploy_from`, in the GitHub environment with the stage's name.
 
-    No key is stored on GitHub: GitHub issues a token for each job, and only a token of this environment is accepted.
+    GitHub stores no AWS key. It issues a token for each job, and the role accepts only tokens of this environment.
     https://docs.github.com/en/actions/how-tos/secure-your-work/security-harden-deployments/oidc-in-aws
     """
 
@@ -45,7 +45,7 @@ class DeployRoleStack(Stack):
         if stage.permissions_boundary:
             policy = iam.ManagedPolicy.from_managed_policy_arn(self, "Boundary", stage.permissions_boundary)
             iam.PermissionsBoundary.of(self).apply(policy)
-        # What `make deploy` asks itself, before and after the CDK's deploy.
+        # `make deploy` needs these permissions for its own requests, before and after the CDK's deploy.
         for actions, resource in (
             (["sts:AssumeRole"], BOOTSTRAP_ROLES),
             (

@@ -1,11 +1,11 @@
-"""A last resource that cannot be created, so that the deploy fails and CloudFormation rolls it back: `make prove`."""
+"""A resource that cannot be created. With it, `make prove` checks that CloudFormation rolls back a failed deploy."""
 
 from aws_cdk import CfnResource, CfnWaitCondition, CfnWaitConditionHandle
 from constructs import Construct
 
 
 class FailingResource(Construct):
-    """A wait condition without a signal, which fails a second after all other resources of the stack exist.
+    """A wait condition that gets no signal, so it fails one second after all other resources of the stack exist.
 
     https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-cloudformation-waitcondition.html
     """

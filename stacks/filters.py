@@ -20,7 +20,7 @@ def build_copies_patterns() -> list[str]:
     """Return the filter patterns of the stream reader that updates copies (derived items) and totals.
 
     The patterns match new and changed primary items, from which copies and totals are derived. Raises ValueError if a
-    copy is derived from another copy. Then the reader's own writes could invoke it again, without end.
+    copy is derived from another copy, because the reader's own writes could then invoke the reader without end.
     """
     if looping := [row.type for row in copies.SOURCE_ROWS if row.kind != "primary"]:
         raise ValueError(f"copies must be derived from primaries, but these are copies: {looping}")

@@ -111,7 +111,7 @@ class Identity(Construct):
 
 
 def _feature_plan(stage: Stage) -> cognito.FeaturePlan:
-    """Return the plan of the user pool. Cognito bills each active user by plan. The sign-in pages need ESSENTIALS."""
+    """Return the plan of the user pool, by which Cognito bills each active user. Sign-in pages need ESSENTIALS."""
     if stage.feature_plan == "auto":
         return cognito.FeaturePlan.ESSENTIALS if stage.sign_in_prefix else cognito.FeaturePlan.LITE
     return cognito.FeaturePlan[stage.feature_plan.upper()]
@@ -120,7 +120,7 @@ def _feature_plan(stage: Stage) -> cognito.FeaturePlan:
 def _mailer(stage: Stage, mail: ShopMail) -> cognito.UserPoolEmail | None:
     """Return the settings with which SES sends the mails of Cognito, or None if Cognito sends them itself.
 
-    Cognito rejects them as long as SES has not verified the domain.
+    Cognito rejects these settings until SES has verified the sender's domain.
     """
     if not stage.has_cognito_mails_from_ses:
         return None

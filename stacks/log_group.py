@@ -10,13 +10,13 @@ from stacks.stage import Stage
 
 
 class LogGroup(logs.LogGroup):
-    """The log group of the Lambda `function`, or of a service of AWS, `vended_by`, such as apis.
+    """The log group of the Lambda `function`, or of the AWS service `vended_by`, such as apis.
 
-    The name for a Lambda is fixed, so a new stack must import the log group that a deleted stack left behind:
+    The name of a Lambda's log group is fixed, so a new stack must import the group that a deleted stack left behind:
     docs/runbooks/orphaned-stack.md.
 
-    The names for services begin with /aws/vendedlogs. Otherwise each of them makes the account's policy for log
-    delivery longer, which has a limit. The stack's id makes the name another one after each creation of the stack.
+    A service's log group begins with /aws/vendedlogs. With other names, each group would lengthen the account's policy
+    for log delivery, whose size is limited. The name contains the stack's id, so a new stack uses a new name.
     https://docs.aws.amazon.com/AmazonCloudWatch/latest/logs/AWS-logs-infrastructure-V2-CloudWatchLogs.html
     """
 
@@ -25,6 +25,5 @@ class LogGroup(logs.LogGroup):
         vended = f"/aws/vendedlogs/{vended_by}/{Stack.of(scope).stack_name}-{unique}"
         name = f"/orderstream/{stage.name}/{function}" if function else vended
         super().__init__(scope, id, log_group_name=name, removal_policy=stage.removal_policy)
-        # The L2 construct takes the retention only as an enum value. The L1 resource takes a number of days, which is
-        # the form of the setting.
+        # The L2 construct accepts the retention only as an enum value. The L1 resource accepts the setting's number.
         cast(logs.CfnLogGroup, self.node.default_child).retention_in_days = stage.log_retention_days

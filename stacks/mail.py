@@ -9,13 +9,13 @@ from stacks.stage import Stage
 
 
 class ShopMail(Construct):
-    """The configuration set. `configuration_set`: its name, which mails name. `sending_arns`: what a sender may use.
+    """The configuration set. `configuration_set`: its name. `sending_arns`: a sender needs permission for these.
 
-    SES does not send to an address on the account's suppression list after a bounce or a complaint, but it accepts such
-    a mail: https://docs.aws.amazon.com/ses/latest/dg/sending-email-suppression-list-config-level.html
+    After a bounce or a complaint, SES puts the address on its suppression list. SES accepts later mails to the address,
+    but does not send them: https://docs.aws.amazon.com/ses/latest/dg/sending-email-suppression-list-config-level.html
 
-    SES counts bounces and complaints by kind of mail in CloudWatch. Nothing stores the events themselves, because they
-    contain addresses (docs/decisions/0084-ses-knows-which-addresses-get-no-mail.md).
+    CloudWatch counts bounces and complaints for each kind of mail. The shop does not store the single events, because
+    they contain addresses (docs/decisions/0084-ses-knows-which-addresses-get-no-mail.md).
     """
 
     def __init__(self, scope: Construct, id: str, *, stage: Stage) -> None:
@@ -44,7 +44,7 @@ class ShopMail(Construct):
             ),
         )
         self.configuration_set: str = made.configuration_set_name
-        # IAM checks the identity of the sender (the address if SES has verified it, otherwise its domain) and the set.
+        # IAM checks the set and the sender's identity: the sender's address if SES has verified it, else its domain.
         self.sending_arns = [
             Stack.of(self).format_arn(service="ses", resource=kind, resource_name=name)
             for kind, name in (

@@ -1,7 +1,7 @@
 """The stack with the SES identity of the domain from which mails are sent.
 
-It is a stack of its own, because Cognito rejects a sender whose domain is not verified: the domain must be verified, by
-DNS records that a person sets, before the main stack creates the user pool.
+Cognito rejects a sender whose domain SES has not verified. So this stack is deployed first. Then a person sets the DNS
+records that verify the domain, and after that the main stack can create the user pool.
 """
 
 from aws_cdk import Aws, CfnOutput, Stack
@@ -12,10 +12,10 @@ from stacks.stage import Stage, cost_tags
 
 
 class MailDomainStack(Stack):
-    """The identity with DKIM and a MAIL FROM domain. Its outputs are the DNS records to set.
+    """The SES identity with DKIM and a MAIL FROM domain. The outputs of the stack are the DNS records to set.
 
-    With the MAIL FROM domain, SPF is of the sender's domain, too. Until its records are set, SES uses its own domain:
-    https://docs.aws.amazon.com/ses/latest/dg/mail-from.html. DMARC begins with p=none, which changes no delivery:
+    The MAIL FROM domain makes SPF pass for the sender's domain. Until its DNS records exist, SES uses Amazon's domain:
+    https://docs.aws.amazon.com/ses/latest/dg/mail-from.html. The DMARC policy is p=none, so it changes no delivery:
     https://docs.aws.amazon.com/ses/latest/dg/send-email-authentication-dmarc.html
     """
 
@@ -36,7 +36,7 @@ class MailDomainStack(Stack):
             mail_from_domain=mail_from,
             mail_from_behavior_on_mx_failure=ses.MailFromBehaviorOnMxFailure.USE_DEFAULT_VALUE,
         )
-        # A new identity would have other DKIM keys, and so other DNS records.
+        # Keep the identity of a protected stage: a new one would need other DNS records, because of its new DKIM keys.
         identity.apply_removal_policy(stage.removal_policy)
         records = {
             **{

@@ -129,8 +129,8 @@ class OperatorRole(Construct):
     def allow_queries(self, analytics: Analytics, archive_bucket: ArchiveBucket) -> None:
         """Allow operators to query the archive with Athena, which reads and writes S3 with their permissions.
 
-        Athena needs no permission for partitions, because it projects them. A managed policy has these permissions, for
-        the same reason as those of the runbooks. https://docs.aws.amazon.com/athena/latest/ug/s3-permissions.html
+        Athena computes partitions, so it needs no permission for them. The permissions are in a managed policy, because
+        IAM limits the total size of inline policies. https://docs.aws.amazon.com/athena/latest/ug/s3-permissions.html
         """
         grant = partial(grant_actions, self, iam.ManagedPolicy(self, "Queries", roles=[self.role]))
         arn = partial(Stack.of(self).format_arn, resource_name=analytics.database)
@@ -182,9 +182,8 @@ class OperatorRole(Construct):
 def trusted_principals(stage: Stage) -> iam.IPrincipal:
     """Return the principals that may assume the operator role: the `operators` of the stage, or else the account.
 
-    If the principal is the account, the account's IAM policies decide which principals may assume the role. The
-    account's principals and the users in `operators` need MFA. The roles in `operators` do not, because role sessions
-    have no MFA context.
+    For the account, the account's IAM policies decide which principals may assume the role. These principals and the
+    users in `operators` need MFA. The roles in `operators` do not, because role sessions have no MFA context.
     """
 
     def require_mfa(whom: iam.PrincipalBase) -> iam.PrincipalBase:

@@ -113,7 +113,7 @@ class OrdersStack(Stack):
             MonthlyBudget(self, "Budget", stage=stage)
         alarms = Alarms(self, "Alarms", stage=stage, key=self.key, places=self.monitored)
         if self.api_release:
-            # The canary calls the API, so the API does not wait for it.
+            # The canary is created after the API, because it calls the API. So the API's release cannot wait for it.
             self.api_release.deploy_after([one for one in functions[1:] if one.lambda_name != "canary"])
             self.api_release.roll_back_on(alarms.rollback_alarms)
         Dashboard(self, "Dashboard", places=self.monitored, table=self.table.name)
@@ -433,7 +433,7 @@ class OrdersStack(Stack):
         return order_deadlines, erasure, backlog_metrics
 
     def create_canary(self) -> Sequence[ShopFunction]:
-        """Create the function that places and cancels an order every few minutes, if the stage wants it."""
+        """Create the function that places and cancels an order every `canary_minutes`, if this setting is not 0."""
         if not self.stage.canary_minutes:
             return ()
         environment = env.CanaryEnvironment(

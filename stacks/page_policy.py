@@ -1,4 +1,4 @@
-"""What the shop's web page has in common on AWS and on a laptop: its Content-Security-Policy, and its Swagger UI."""
+"""The Content-Security-Policy and the Swagger UI of the shop's web page, for AWS and for a laptop."""
 
 from importlib.metadata import distribution
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 SWAGGER_UI_FOLDER = Path(
     str(distribution("aws-lambda-powertools").locate_file("aws_lambda_powertools/event_handler/openapi/swagger_ui"))
 )
-"""The files of Swagger UI that come with Powertools. The page's API documentation loads them from beside its own."""
+"""Powertools' files of Swagger UI. They are served beside the web page's own files, for its API documentation."""
 
 
 def content_security_policy(**extra_sources: str) -> str:

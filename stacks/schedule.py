@@ -24,12 +24,10 @@ MAX_TARGETS = 5
 class Schedule(Construct):
     """The schedule of a function. `rule`: its EventBridge rule.
 
-    `groups`: how many runs start at the same time, each for its own group of shards. Then each event has only the
-    scheduled time, the number of its group and the number of groups. With one group, the event has only its usual
-    fields.
+    `groups`: how many runs start at the same time, each for its own group of shards. With several groups, an event has
+    only the scheduled time, the group's number and the number of groups. With one group, it is EventBridge's own event.
 
-    `dead_letter_queue`: the queue to which Lambda sends runs that failed, and EventBridge sends runs that it could not
-    start.
+    `dead_letter_queue`: Lambda sends failed runs to this queue, and EventBridge sends runs that it could not start.
     """
 
     def __init__(

@@ -1,8 +1,8 @@
 """The settings of a deployment: everything that differs between stages or shops, typed and checked.
 
 `-c stage=NAME` (default: dev) selects a stage, whose settings are in stages/NAME.toml. `-c NAME=VALUE` changes a single
-setting; the values of a list are separated by commas. An invalid setting is rejected at synth, with a message that
-names it, and its file.
+setting; commas separate the values of a list. `cdk synth` rejects an invalid setting with a message that names the
+setting and its file.
 """
 
 import math
@@ -91,16 +91,16 @@ REQUEST_QUOTA, BURST_QUOTA = 10_000, 5_000
 https://docs.aws.amazon.com/apigateway/latest/developerguide/limits.html
 """
 CLOCK_DIFFERENCE_SECONDS = 20
-"""A customer's burst must be at least the writes of this time, so that clocks may differ without wrong rejections."""
+"""How much the clocks of Lambdas may differ. A customer's burst must be at least the writes of as many seconds."""
 LAMBDAS = tuple(sorted(lambda_name(path.stem) for path in HANDLERS.glob("[a-z]*.py")))
 MAIL_PERCENT: Mapping[str, int] = {"order_notification": 60, "product_alert": 30}
-"""The share that each queue of mails has of `mails_per_second`, in percent. The rest is left to Cognito.
+"""How many percent of `mails_per_second` the workers of each mail queue may send. The rest is for Cognito.
 
-Cognito sends mails about sign-ups and passwords through SES, counts towards the same quota, and cannot be slowed down:
+Cognito's mails about sign-ups and passwords count towards the same SES quota, and cannot be slowed down:
 https://docs.aws.amazon.com/cognito/latest/developerguide/user-pool-email.html
 """
 MAILS_PER_MINUTE_OF_AN_INVOCATION = 300
-"""How many mails one invocation can send per minute. It sends one after the other, with four requests of 50 ms each."""
+"""How many mails one invocation can send per minute, one after the other. A mail takes four requests of 50 ms."""
 QUEUES = tuple(reaction for reaction in REACTIONS if reaction.function)
 """The reactions whose queues Lambdas process."""
 BATCHED = (*(reader.name for reader in READERS), *(reaction.name for reaction in QUEUES))
@@ -110,9 +110,10 @@ MAX_BATCH_WITHOUT_WINDOW = 10
 
 @dataclass(frozen=True)
 class NamedNumbers:
-    """The allowed values of a setting with a number for each name: for "*" and these names, from lowest to highest.
+    """The allowed entries of a setting that has a number for each name, such as `memory_mb` (name: a Lambda).
 
-    `zero`: whether 0 is allowed, too: AWS's default. `because`: why there is no lower number, for the error message.
+    `names`: the allowed names; "*" is always allowed. `lowest`, `highest`: the limits of a number. `zero`: whether 0 is
+    allowed, too; it means AWS's default. `because`: the reason for `lowest`, for the error message.
     """
 
     names: tuple[str, ...]
@@ -131,7 +132,7 @@ NAMED_NUMBERS = {
     "warm_read_units": NamedNumbers(CAPACITY_TARGETS, 12_000, 9_999_999, ", which a new table has, or 0"),
     "warm_write_units": NamedNumbers(CAPACITY_TARGETS, 4_000, 9_999_999, ", which a new table has, or 0"),
 }
-"""The settings with a number for each name.
+"""The settings that have a number for each name.
 
 Memory and batches: https://docs.aws.amazon.com/lambda/latest/api/API_CreateEventSourceMapping.html and
 https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html. The warm throughput of a new table with
@@ -156,23 +157,23 @@ class Stage:
     `fail_deploy`: The deploy fails at its last resource. `make prove` uses it to check the rollback. Not for a
     protected stage.
     `shop_name`: The name of the shop in mails and on invoices.
-    `sender`: The sender address of mails. SES must have verified this address or, with `protect` or `mail_domain`, its
-    domain: SES then also sends the mails of Cognito, which sends 50 a day without SES.
+    `sender`: The sender address of mails. SES must have verified it. With `protect` or `mail_domain`, SES must have
+    verified its domain, and also sends Cognito's mails (without SES, Cognito sends 50 mails a day).
     `mail_domain`: The domain of `sender`. `make mail-domain` creates its identity in SES, with DKIM and a MAIL FROM
     domain, and prints the DNS records to set. Empty: SES knows the sender already, or you verify it by hand
     (docs/first-deploy.md).
-    `feature_plan`: The plan of the Cognito user pool, which bills each user who signs in in a month: lite (0.0055 US
-    dollars, less above 100,000 users), essentials (0.015) or plus (0.02, with protection against stolen passwords). The
-    sign-in pages of `sign_in_prefix` need essentials or plus. auto: lite, or essentials with `sign_in_prefix`. `make
-    cost` uses these prices, which are not verified (ops/prices.json).
+    `feature_plan`: The plan of the Cognito user pool. Cognito bills each user who signs in during a month. lite costs
+    0.0055 US dollars (less above 100,000 users), essentials 0.015, and plus, with protection against stolen passwords,
+    0.02. The sign-in pages of `sign_in_prefix` need essentials or plus. auto: lite, or essentials with
+    `sign_in_prefix`. `make cost` uses these prices, which are not verified (ops/prices.json).
     `shipping`: The shipping price of an order for each currency, in minor units (EUR:490 means 4.90 euros). For other
     currencies shipping is free.
     `tax_rate`: The tax rate that is included in all prices, in hundredths of a percent (2000 means 20 %).
     `provider_url`: The base URL of the payment provider's API, which must be compatible with Stripe.
     `product_url`: The URL of a product page. Mails to the followers of a product link to it.
-    `mails_per_second`: The mails per second of the shop: SES's maximum send rate in the region, or less if other
-    senders use it, too. Order mails get 60 %, mails to the followers of products 30 %, and Cognito's mails, which
-    cannot be slowed down, 10 %. SES's sandbox allows 1; a new account outside of it usually has 14
+    `mails_per_second`: How many mails the shop sends per second: SES's maximum send rate in the region, or less if it
+    has other senders. Order mails get 60 %, mails to the followers of products 30 %. 10 % are left for Cognito's mails,
+    which cannot be slowed down. SES's sandbox allows 1 a second; a new account outside the sandbox usually has 14
     (docs/decisions/0083-all-mails-share-one-rate.md).
     `cors_origins`: The web origins that may call the API.
     `closed_order_days`: How many days a closed order stays in the table.
@@ -180,28 +181,28 @@ class Stage:
     `assumed_delivered_days`: How many days after the shipment an order counts as delivered without a confirmation.
     `return_window_days`: How many days after the delivery goods can be returned.
     `log_retention_days`: How many days logs are kept.
-    `tracing`: X-Ray records traces of the Lambdas, with Lambda's own segments only: one a second, and 5 % of all others
-    (docs/observability.md).
+    `tracing`: X-Ray records one trace of the Lambdas a second, and 5 % of all others. A trace has only Lambda's own
+    segments (docs/observability.md).
     `parallelization`: The number of concurrent batches per stream shard. Records of one item stay in order.
-    `memory_mb`: The memory of a Lambda, as `copies_reader:1024,api:1769`; `*` names all others. A Lambda gets processor
-    time in proportion to it: a whole processor with 1,769 MB. Without an entry: 1,024 for the API, 512 for the others.
+    `memory_mb`: The memory of each Lambda, as `copies_reader:1024,api:1769`; `*` names all others. Processor time is in
+    proportion to memory: 1,769 MB give a whole processor. Without an entry: 1,024 for the API, 512 for the others.
     `batch_size`, `batch_window_seconds`: How many records or messages a Lambda gets at once, and how long Lambda
     collects them, as `copies_reader:200,archive:100`. Larger batches cost less and delay effects. Without an entry: 50
     for `copies_reader`, 100 for `event_publisher`, and what model/reactions.py declares for a queue.
-    `concurrency`: How many invocations may process a queue at the same time, as `fulfilment:4`. Without an entry, what
-    model/reactions.py declares; a queue of mails has more if its share of `mails_per_second` needs more.
+    `concurrency`: How many invocations may process a queue at the same time, as `fulfilment:4`. Without an entry: the
+    number in model/reactions.py, or more for a mail queue whose share of `mails_per_second` needs more.
     `reserved_concurrency`: The concurrent invocations that are reserved for a Lambda, as `api:100`. They are also its
-    maximum: a stream reader needs its shards times `parallelization`, and the Lambda of a queue its `concurrency`. The
-    account keeps at least 100 for all others
+    maximum. A stream reader needs the stream's shards times `parallelization`, and the Lambda of a queue needs its
+    `concurrency`. The account keeps at least 100 for all other Lambdas
     (https://docs.aws.amazon.com/lambda/latest/dg/configuration-concurrency.html). 0 or no entry: no reservation.
     `invoice_series`: How many series of invoice numbers a year has: 2026-00000001, 2026-B-00000001 and so on, each
     without gaps. One batch at a time takes numbers of a series, so more series allow more invoices a second. You can
     change it at any time. Ask your accountant before you use several series
     (docs/decisions/0079-each-invoice-lane-has-a-series-of-its-own.md).
     `import_lines_per_second`: The maximum number of imported products per second. A product takes about 6 write units.
-    `lapse_lanes`: How many unpaid orders each run of `order_deadlines` ends at the same time. Four runs start each
-    minute. 16 lanes end about 500 unpaid orders a second. With two lines each, these consume 4,500 write units a
-    second: see `warm_write_units`.
+    `lapse_lanes`: How many unpaid orders each run of the Lambda `order_deadlines` ends at the same time. Four runs
+    start each minute. With 16, the runs end about 500 orders a second. If these orders have two lines, the runs consume
+    4,500 write units a second: see `warm_write_units`.
     `requests_per_second`, `burst_requests`: The rate limit and the burst limit of the API, without the webhooks.
     Together with the limits of the webhooks, they must fit into the account's quota for all APIs of the region, by
     default 10,000 requests a second and a burst of 5,000. Some regions have less
@@ -210,21 +211,21 @@ class Stage:
     are separate, so that buyers cannot delay payments, and webhooks cannot delay buyers.
     `customer_writes_per_minute`, `customer_write_burst`: How many writes a customer may send per minute in the long
     run, and how many at once. The burst must be at least the writes of 20 seconds, because clocks differ. Staff, the
-    warehouse and the payment provider have no limit. It costs a write unit for each three writes, but nothing for a
-    customer who sends fewer in the time of a burst
+    warehouse and the payment provider have no limit. Counting costs one write unit for three writes, and nothing for a
+    customer who sends only one or two
     (docs/decisions/0075-the-first-writes-of-a-customer-are-not-counted.md). 0 per minute: no limit.
-    `unpaid_orders_per_customer`: How many unpaid orders a customer may have. It costs half a read unit for each 4 KB of
-    the customer's newest orders. 0: no limit.
-    `public_cache_seconds`: How long CloudFront and other shared caches may show products, stock, categories, ratings,
-    reviews and best sellers as they were before a change.
+    `unpaid_orders_per_customer`: How many unpaid orders a customer may have. The check costs half a read unit for each
+    4 KB of the customer's newest orders. 0: no limit.
+    `public_cache_seconds`: How long CloudFront and other shared caches keep products, stock, categories, ratings,
+    reviews and best sellers. A change may stay invisible for this time.
     `alarm_address`: The e-mail address for alarms. Its owner must confirm the subscription. Empty: no mails.
     `canary_minutes`: A canary places an order through the public API and cancels it, once in this number of minutes.
     After the deploy, run `python -m ops canary-setup` once. With 5 minutes, its orders and mails cost about 3 dollars a
-    month, not in `make cost`. 0: no canary (docs/runbooks/canary-failing.md).
+    month, which `make cost` does not count. 0: no canary (docs/runbooks/canary-failing.md).
     `operators`: The ARNs of the roles and users that may assume the operator role. Users need MFA. For a role, require
     MFA in its own trust policy. Empty: all principals that the account's IAM policies allow, with MFA.
     `monthly_budget`: The budget of the account for a month, in US dollars. AWS mails the `alarm_address` if the costs
-    are above 80 % of it, or will probably exceed it. It stops nothing. 0: no budget.
+    exceed 80 % of the budget, or will probably exceed the budget. Nothing is stopped. 0: no budget.
     `permissions_boundary`: The ARN of an IAM policy that all roles of the stack get as their permissions boundary.
     `deploy_from`: The GitHub repository, such as owner/shop, whose jobs may deploy (docs/ci.md). Empty: none.
     `domain`, `certificate`: The address of the API and the page, such as shop.your.domain, and the ARN of its
@@ -235,24 +236,24 @@ class Stage:
     `utilization`: The target utilization of autoscaling, in percent of the provisioned units.
     `max_read_units`, `max_write_units`: The maximum units per second of the table and of each index with on-demand
     `billing`. They limit the cost of a mistake. DynamoDB throttles requests above the limit. 0: no limit.
-    `warm_read_units`, `warm_write_units`: The units per second that the table and each index serve without time to
-    adapt, as `table:40000,GSI2:20000`; `*` names all others. 0 or no entry: not set. A new table with on-demand billing
-    serves 12000 reads and 4000 writes. Values above the table's quota (40000 by default) need a higher quota. AWS bills
-    an increase once. A value can never be lowered: `make check-deploy PARTS=template` rejects it.
+    `warm_read_units`, `warm_write_units`: The units per second that the table and each index serve at once, before they
+    scale up, as `table:40000,GSI2:20000`; `*` names all others. 0 or no entry: not set. A new on-demand table serves
+    12000 reads and 4000 writes. Values above the table's quota (40000 by default) need a higher quota. AWS bills an
+    increase once. A value can never be lowered: `make check-deploy PARTS=template` rejects it.
     `contributor_insights`: CloudWatch reports the throttled keys of the table and each index; `python -m ops hot-keys
     --stack NAME` prints them. CloudWatch bills two rules for the table and each index, and the matching events.
     `table_class`: STANDARD_INFREQUENT_ACCESS has cheaper storage and more expensive reads and writes. `python -m ops
     capacity --stack NAME` prints which is cheaper.
     `daily_backup_days`, `monthly_backup_days`: How many days AWS Backup keeps the daily backups, and the backups of the
     first day of a month. 0: no such backups. Point-in-time recovery (35 days) is always on. Each backup is a full copy,
-    at two fifths of the price of the table's storage (`make cost`), and keeps erased data until it expires.
+    and costs two fifths of the table's storage (`make cost`). A backup keeps erased personal data until it expires.
     `backup_copy_vault`: The ARN of a vault in another region or account. Each backup is copied to it.
     `backup_lock_days`: For this number of days, only users who may remove the vault's lock can delete a backup. All
     backups must be kept at least this long. 0: no lock.
     `stream_arn`: The stream ARN of a restored table, which the stack uses instead of its own
     (docs/runbooks/restore-table.md). Configure billing, class and indexes on that table itself.
     `snap_start`: Lambda starts the API function from a snapshot of its loaded code. Each published version costs money.
-    `trim_bundle`: Files of packages that no Lambda needs are left out of the bundle, so that it starts sooner.
+    `trim_bundle`: The bundle leaves out package files that no Lambda needs, so that Lambdas start sooner.
     `gradual_release`: How a new version of the API function takes over: all requests at once, or ten percent more each
     minute, with a rollback if its alarms are raised (docs/upgrades.md).
     `replica_regions`: Regions for table replicas. Always rejected (docs/global-table.md).
@@ -391,7 +392,7 @@ class Stage:
     def removal_policy(self) -> "RemovalPolicy":
         """The fate of a resource with data when the stack is deleted: kept if `protect` is set, else deleted.
 
-        It is deleted, too, if the deploy that creates it fails: it is empty, and would be in the way of the next one.
+        If the deploy that creates the resource fails, the empty resource is deleted, so that a next deploy can succeed.
         """
         from aws_cdk import RemovalPolicy  # noqa: PLC0415  reading settings must not start the CDK's Node
 
@@ -403,7 +404,7 @@ class Stage:
 
     @property
     def has_cognito_mails_from_ses(self) -> bool:
-        """Whether SES sends the mails of Cognito. Cognito itself sends 50 a day, and only from an address of its own.
+        """Whether SES sends Cognito's mails. Without SES, Cognito sends only 50 mails a day, from its own address.
 
         https://docs.aws.amazon.com/cognito/latest/developerguide/user-pool-email.html
         """
@@ -538,7 +539,7 @@ class Stage:
                 )
 
     def _check_mails(self) -> None:
-        """Raise InvalidSetting if an invocation could send less than a mail a minute."""
+        """Raise InvalidSetting if an invocation of a mail worker may send less than one mail a minute."""
         for name in MAIL_PERCENT:
             if not self.mails_per_invocation(name):
                 raise InvalidSetting(
@@ -635,7 +636,7 @@ class Stage:
             )
 
     def _check_throttles(self) -> None:
-        """Raise InvalidSetting if the throttles exceed the quota of the account, or a customer's burst is too small."""
+        """Raise InvalidSetting if the rate limits exceed the account's quota, or a customer's burst is too small."""
         for quota, name, webhooks in (
             (REQUEST_QUOTA, "requests_per_second", "webhooks_per_second"),
             (BURST_QUOTA, "burst_requests", "burst_webhooks"),
@@ -706,7 +707,7 @@ STAGES: Mapping[str, Stage] = {
             protect=True,
             log_retention_days=90,
             contributor_insights=True,
-            # docs/scale.md: these numbers and one lane of invoices allow 300 orders a second
+            # docs/scale.md: these numbers and one series of invoice numbers allow 300 orders a second
             memory_mb=("copies_reader:1769", "fulfilment:1769"),
             batch_size=("copies_reader:200", "fulfilment:20"),
             batch_window_seconds=("copies_reader:2", "fulfilment:1"),
@@ -722,9 +723,9 @@ STAGES: Mapping[str, Stage] = {
         ),
     )
 }
-"""The default settings of the stages dev and prod. Each other stage is like one of them.
+"""The default settings of the stages dev and prod. Each other stage uses the defaults of one of them.
 
-They do not have what only the team can know. Its values are in the files of stages/.
+Values that only the team knows, such as `sender`, are in the files of stages/.
 """
 
 
@@ -756,10 +757,9 @@ EXAMPLE_HOST = r"(.*\.)?example(\.(com|net|org))?(:\d+)?"
 
 @dataclass(frozen=True)
 class StageFile:
-    """The settings of a stage's file. `shown_path`: the path for messages. `values`: the settings, checked in type.
+    """The settings of a stage's file. `shown_path`: the path for messages. `values`: the settings, of checked types.
 
-    `defaults_of`: the stage of STAGES that gives the settings that the file does not have, and decides about
-    protection.
+    `defaults_of`: the stage in STAGES whose settings apply where the file has none, also for `protect`.
     """
 
     name: str
@@ -804,7 +804,7 @@ def check_complete(context: Mapping[str, object]) -> None:
 
 
 def _find_missing(stage: Stage, given: set[str]) -> Iterator[str]:
-    """Yield a sentence for each setting that has no value for a shop with real customers."""
+    """Yield a sentence for each missing setting that a shop with real customers needs."""
     if not parse_amounts(",".join(stage.shipping)):
         yield 'set shipping, the price for each currency, such as ["EUR:490"]; use ["EUR:0"] if shipping is free'
     if "tax_rate" not in given:

@@ -17,13 +17,11 @@ from functions.model.lambdas import resource_prefix
 
 @dataclass
 class RunbookResources:
-    """The resources that the runbooks use, by the name of a function or of a reaction.
+    """The resources that the runbooks use, by Lambda or by reaction (a queue that gets certain events from the bus).
 
-    A reaction is a queue that gets certain events from the bus.
-
-    `mappings`: the ids of the event source mappings of streams and queues, by function.
-    `rules`: the EventBridge rules of schedules, by function, and the rules of the bus, by reaction.
-    `failed_run_queues`: the dead-letter queues of schedules, by function.
+    `mappings`: {Lambda: id of its event source mapping}.
+    `rules`: {scheduled Lambda, or reaction: its EventBridge rule}.
+    `failed_run_queues`: {scheduled Lambda: its dead-letter queue}.
     """
 
     mappings: dict[str, str] = field(default_factory=dict)
@@ -32,7 +30,7 @@ class RunbookResources:
 
     @property
     def outputs(self) -> Mapping[str, str]:
-        """Return the stack outputs by name, such as CopiesReaderMapping (the mapping of copies_reader)."""
+        """The stack outputs by name, such as {"CopiesReaderMapping": id of copies_reader's event source mapping}."""
         return {
             **{f"{resource_prefix(name)}Mapping": id for name, id in self.mappings.items()},
             **{

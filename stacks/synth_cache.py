@@ -39,7 +39,7 @@ CONTEXT_VARIABLE, OUTPUT_VARIABLE = "CDK_CONTEXT_JSON", "CDK_OUTDIR"
 
 
 class SynthFailed(RuntimeError):
-    """The app could not be synthesized. The error's text is the stderr of the app; its last line is the reason."""
+    """The app could not be synthesized. The error's text is the app's stderr, whose last line is the reason."""
 
 
 def load_template(stack: str, context: Mapping[str, object]) -> dict[str, Any]:
