@@ -18,8 +18,8 @@ cdk := $(node) node_modules/aws-cdk/bin/cdk
 # The processes that these recipes start (the CDK's `python3 app.py`, the jsii kernel) find the same Python and Node.
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export JSII_NODE := $(CURDIR)/$(node)
-# Tools would use an activated environment of another project. Without bytecode files, each of the many processes would
-# compile all modules that it imports.
+# Otherwise tools would use an activated environment of another project, and each of the many processes would compile
+# all modules that it imports.
 unexport VIRTUAL_ENV PYTHONHOME PYTHONDONTWRITEBYTECODE
 
 help: ## list all targets
@@ -60,7 +60,7 @@ record: installed ## record the routes, keys, units, probes and retained resourc
 all-examples: installed ## run with all examples the tests that `make test` runs with a few
 	$(python) -m pytest -m "thorough or hypothesis" --hypothesis-profile thorough --numprocesses auto --maxprocesses 4 --dist loadfile $(ARGS)
 
-# The file that takes longest is first, so that no process waits for it at the end.
+# The longest test file is first, so that no process waits for it at the end.
 laptop: installed ## run the laptop tests: the whole shop in its own processes (prove, demo, load, kill -9)
 	$(python) -m pytest -m laptop --numprocesses 3 --dist loadfile -o faulthandler_timeout=400 tests/laptop/test_prove.py tests/laptop $(ARGS)
 

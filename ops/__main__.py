@@ -76,8 +76,7 @@ COMMAND_GROUPS: Mapping[str, Sequence[tuple[ModuleType, str]]] = {
 class CommandGroup:
     """Adds the commands of one group to the parser, and collects their lines of the help.
 
-    argparse lists the commands that are added with `help`. These are added without it, because the help of this program
-    lists them by group.
+    The commands are added without argparse's `help`. Otherwise argparse would list them a second time, without groups.
     """
 
     commands: Subparsers

@@ -29,12 +29,12 @@ TABLE_PLACEHOLDERS = {
     "#pk": "", "#sk": "", "#field": "", "#ttl": "ttl", ":pk": "", ":sk": "", ":field": "", ":low": "", ":high": "",
     ":after": "", ":now": "",
 }  # fmt: skip
-"""The placeholders that functions/dynamodb/table.py uses itself, with the attribute if it is always the same one."""
+"""The placeholders that functions/dynamodb/table.py uses itself, each with its attribute, or "" if this varies."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Composition:
-    """Expressions to add to a read, with the names and values of their placeholders. "" for an expression: none.
+    """Expressions to add to a GetItem or Query, with the names and values of their placeholders. "": no expression.
 
     `index`: the index that `key` reads. `shown`: the attributes of the projection that the operator chose.
     """

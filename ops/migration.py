@@ -80,10 +80,10 @@ def delete_items(row: Row[Any], description: str) -> Migration:
 
 
 def rename_stored_names(*rows: Row[Any], description: str) -> Migration:
-    """Return a migration to the names that the code writes now. `down` brings back the names of the previous version.
+    """Return a migration that replaces former names in items by the current ones. `down` writes the former names again.
 
-    `rows`: rows of model/table.py with `former_types`, `former_names` or `former_values`. At most one former type and
-    one former text stand for each present one.
+    `rows`: rows of model/table.py with `former_types`, `former_names` or `former_values`. Each current type or value
+    has at most one former type or value.
     """
     by_type = {name: row for row in rows for name in row.types}
     return Migration(

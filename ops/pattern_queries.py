@@ -27,7 +27,7 @@ NOUNS = {
     "OrderSummary": "Order", "PaymentClaim": "Payment", "Rating": "Review", "RedemptionPool": "Discount",
     "Settings": "Customer",
 }  # fmt: skip
-"""What a person calls the items of a type, if it is not the name of the type."""
+"""The noun under which the access patterns of an item type are grouped, if it is not the name of the type."""
 
 
 class InvalidArgument(cli_errors.UsageError):
@@ -52,7 +52,7 @@ class PatternSpec:
     `range`: the field to which a range (`since`, `until`) applies; "" if the access pattern accepts no range.
     `is_time`: whether the field of the range is a time.
     `pages`: whether the access pattern accepts a limit and a cursor.
-    `noun`: the entity that it asks about, to group the patterns.
+    `noun`: the word for the items, by which access patterns are grouped, such as "Order".
     `entities`: the types of the returned items.
     `index`: the index that it reads; "main" for the table.
     `fields`: the attributes of its `view`; empty if it returns whole items.
@@ -217,9 +217,9 @@ def format_arguments(required: Iterable[str], optional: Iterable[str]) -> Iterat
 
 
 def _parse_value(pattern: Pattern, name: str, text: str, field: str) -> Any:
-    """Return the value of an argument: an int if the key contains it as a number with leading zeros, otherwise `text`.
+    """Convert the text of an argument: to an int if the access pattern needs a number, otherwise keep the text.
 
-    The path of a category gets the slash at its end. `field`: how the error message names the argument. Raises
+    A category path gets a slash at its end if it has none. `field`: the argument's name in error messages. Raises
     InvalidArgument if `text` must be a number or a path but is not.
     """
     if name in CATEGORY_PATHS:
@@ -268,7 +268,7 @@ def _parse_range(pattern: Query[Any], known: Mapping[str, Any], since: str, unti
     """Return the two bounds of a range, in the format that the sort key uses.
 
     The range applies to the first field of the sort key for which no value is given. Raises InvalidArgument if there is
-    no such field, if the sort key has it before a time, or if a bound is invalid or `since` not before `until`.
+    no such field, if a time follows it in the sort key, if a bound is invalid, or if `since` is not before `until`.
     """
     left = [name for name in _optional_arguments(pattern) if name not in known]
     if not left:

@@ -64,7 +64,7 @@ class PatternResult:
     `read`: the number of items that DynamoDB read.
     `passed_over`: the number of items that DynamoDB read, but that are not in the result. These items have expired, do
     not match the query, or belong to a later page.
-    `filtered`: how many of them DynamoDB's filter left out. They are paid for.
+    `filtered`: how many of these DynamoDB's filter left out. AWS bills them, too.
     `units`: the consumed read capacity units.
     `cursor`: where the next page starts; None if there is no next page.
     `boto3`, `cli`: the first request as code; "" if no request was sent.
@@ -117,16 +117,16 @@ class RequestRecorder:
 
 @dataclass
 class StoredItemTable(Table):
-    """A table whose reads return items without their classes. `decode`: converts an image to the returned item."""
+    """A table that returns each stored item (image) as `decode_image` converts it, not as an instance of its class."""
 
     decode_image: Callable[[Image], Any] = decode_item
 
     @classmethod
     def of(cls, table: Table, decode: Callable[[Image], Any]) -> "StoredItemTable":
-        """Return this table as one that returns what `decode` makes of each image."""
+        """Return a copy of `table` that converts each image with `decode`."""
         return cls(**{one.name: getattr(table, one.name) for one in fields(table) if one.init}, decode_image=decode)
 
-    def _decode_for_pattern(self, pattern: Any, image: Any) -> Any:  # noqa: ARG002  the table gives it
+    def _decode_for_pattern(self, pattern: Any, image: Any) -> Any:  # noqa: ARG002  the base class passes it
         return self.decode_image(image)
 
 
@@ -334,7 +334,7 @@ def _group_by_type(items: Sequence[Any], chosen_fields: Sequence[str]) -> Iterat
 
 
 def _field_names(item: Any) -> list[str]:
-    """Return the names of an item's fields. Of an item as it is stored, the keys come first."""
+    """Return the names of an item's fields. If the item is a dict (as stored), its keys come first."""
     if isinstance(item, dict):
         return sorted(item, key=lambda name: (not name.endswith(("PK", "SK")), name))
     return [field.name for field in fields(item)]

@@ -27,11 +27,11 @@ class EffectMissing(RuntimeError):
 
 
 class ScenarioClock(ABC):
-    """The clock of a shop in which time can pass at once, so that orders end and are archived."""
+    """The clock of a local shop. A scenario moves it forward, so that orders lapse and are archived at once."""
 
     @abstractmethod
     def advance(self, by: timedelta) -> int:
-        """Let a duration pass, and return how many items expired."""
+        """Move the clock forward by a duration, and return how many items expired."""
 
     @abstractmethod
     def is_archived(self, order: dict[str, Any]) -> bool:
@@ -39,10 +39,10 @@ class ScenarioClock(ABC):
 
 
 class ScenarioTarget(ABC):
-    """The shop in which the scenarios happen.
+    """The shop in which the scenarios run.
 
-    `timeout_seconds`: how long a scenario waits for an effect. `pause_seconds`: the time between two looks.
-    `product`: fields of each new product that differ from the usual ones, such as its catalog.
+    `timeout_seconds`: how long a scenario waits for an effect. `pause_seconds`: the time between two checks.
+    `product`: fields of each new product that differ from the default ones, such as its catalog.
     `product_prefix`: the beginning of each product id.
     `can_refund_cards`: whether the payment provider knows the payments of `pay_by_card`, so that it can refund them.
     `clock`: its clock, or None if it cannot be advanced.
@@ -131,7 +131,7 @@ class ScenarioClients:
         return sorted(one["event"] for one in found if one["status"] == "SENT")
 
     def list_all(self, path: str) -> list[Any]:
-        """Return the items of all pages of a list of alice. `path`: with a query string."""
+        """Return the items of all pages of a list that Alice may read. `path`: with a query string."""
         page = self.alice.get(path)
         found = [*page["items"]]
         while page["cursor"]:

@@ -36,7 +36,7 @@ SAMPLE_NOTE = "These metrics are made up, to try the command. The metrics of a s
 
 
 class Subparsers(Protocol):
-    """What adds the parser of a command. `settings`: the arguments of argparse's add_parser()."""
+    """An object that adds parsers of commands, as in argparse. `settings`: other arguments of add_parser()."""
 
     def add_parser(self, name: str, **settings: Any) -> argparse.ArgumentParser: ...
 
@@ -101,7 +101,7 @@ class ShopTarget:
     local_state: Path = Path(".local")
     """The folder of the local shop's state."""
     options: Sequence[str] = ()
-    """The options of a tool that select this shop, such as `--stack orderstream-dev`. None: the default local shop."""
+    """The options of a tool that select this shop, such as `--stack orderstream-dev`. Empty: the default local shop."""
 
     @cached_property
     def table(self) -> Table:
@@ -162,7 +162,7 @@ def resolve_table(args: argparse.Namespace) -> Table:
 
 
 def resolve_shop(args: argparse.Namespace) -> ShopContext:
-    """Return a Shop object for the selected table. Use it for tools that need only the table."""
+    """Return the selected table as a ShopContext, for tools that need only the table."""
     return _make_shop(resolve_table(args))
 
 

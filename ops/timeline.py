@@ -104,10 +104,10 @@ def _make_entry(at: Instant, kind: str, text: str) -> TimelineEntry:
 
 
 def list_effects(table: Table, order: Any) -> list[ReactionProgress]:
-    """Return the Effect item of the change of the customer that gave the order its customer's name.
+    """Return the progress of the worker that copied the customer's name to the order, as a list of one item.
 
-    The item records how far the worker has come that copies the name to the customer's orders. The result is empty if
-    the order is archived, if the customer was erased, or if the worker stored no position.
+    The worker stores one item for each change of a customer's name. The result is empty if the order is archived, if
+    the customer was erased, or if the worker stored no progress.
     """
     customer = table.get(CUSTOMER_OR_ERASED_BY_ID, customer_id=order.customer_id)
     if not (isinstance(order, Order) and isinstance(customer, Customer)):

@@ -1,7 +1,7 @@
 """Build the code bundle of all Lambdas without Docker. Bundles are cached under build/ by a hash of the inputs.
 
 A bundle contains the source, the packages of functions/requirements.txt for Lambda's processor, and botocore's data of
-the services that the functions use. If a Python of Lambda's version is installed, all Python files are compiled.
+the services that the functions use. If this machine has Python in Lambda's version, all Python files are compiled.
 """
 
 import gzip

@@ -1,4 +1,4 @@
-// Which file is asked for. CloudFront runs this before it answers for the page.
+// Map a path of the web page to a file. CloudFront runs this function for each request of the page.
 
 function handler(event) {
   var request = event.request;

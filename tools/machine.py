@@ -16,7 +16,7 @@ CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
 
 def missing_parts() -> list[str]:
-    """Return each missing part with its consequence."""
+    """Return a text for each missing part, which names the commands that work without it."""
     found = []
     try:
         find_engine_binary()

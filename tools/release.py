@@ -1,7 +1,7 @@
 """Check a release and write its files: `python -m tools.release`, or `make release`.
 
-A release has one version: that of pyproject.toml, of the newest section of CHANGELOG.md, and of the tag, if `--tag`
-gives one. The command writes these files to build/release:
+A release has one version. It must be the same in pyproject.toml, in the newest section of CHANGELOG.md, and in the tag,
+if `--tag` gives one. The command writes these files to build/release:
 
 - orderstream-VERSION.tar.gz: the source, as it is committed.
 - orderstream-functions-VERSION.zip: the bundle that a deploy of this version gives to all Lambdas.
@@ -90,13 +90,13 @@ def zip_folder(folder: Path, file: Path) -> Path:
 
 
 def check_committed() -> None:
-    """Check that the archive of the source has all files as they are here. Raises NotReleasable."""
+    """Raise NotReleasable if changes are not committed, because the source archive contains only committed files."""
     if changed := uncommitted_files():
         raise NotReleasable(f"Some changes are not committed: {', '.join(changed)}.")
 
 
 def uncommitted_files() -> list[str]:
-    """Return the changed files that the archive of the source does not contain."""
+    """Return the files with uncommitted changes, which the source archive does not contain."""
     command = ["git", "status", "--porcelain"]
     ran = subprocess.run(command, cwd=PROJECT, check=True, capture_output=True, text=True)  # noqa: S603  fixed
     return [line[3:] for line in ran.stdout.splitlines()]

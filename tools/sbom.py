@@ -39,7 +39,7 @@ def write_sboms(folder: Path, *, validate: bool = True) -> Mapping[str, Path]:
 def _node_sbom() -> str:
     """Return npm's SBOM. npm needs the version of this project, which package.json does not repeat."""
     with tempfile.TemporaryDirectory() as temporary:
-        folder = Path(temporary) / "orderstream"  # npm takes the name of the folder for the name of the project
+        folder = Path(temporary) / "orderstream"  # npm uses the folder's name as the project's name
         folder.mkdir()
         for file in (locks.NODE_LOCK, locks.PROJECT / "package.json"):
             document: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))

@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 PATHS = {"orders": "orders/day=*/*/*.json", "activity": "activity/day=*/*.ndjson.gz"}
-"""The objects of each table, as a pattern. Objects of the layout before `day=` are in no table, as in Athena."""
+"""The objects of each table, as a pattern. As in Athena, no table has the objects with old keys, without `day=`."""
 TRINO_FUNCTIONS = (
     "CREATE MACRO cardinality(list) AS len(list)",
     "CREATE MACRO sequence(first, last) AS generate_series(first, last)",
 )
-"""Functions that the queries of docs/analytics.md use, and that have another name in DuckDB than in Athena (Trino)."""
+"""Functions of Athena (Trino) in docs/analytics.md, defined for DuckDB, where they have other names."""
 
 
 def open_archive(folder: Path) -> DuckDBPyConnection:
@@ -67,7 +67,7 @@ def duckdb_type(kind: ColumnType) -> str:
 
 
 def copy_archive(s3: Any, bucket: str, folder: Path) -> int:
-    """Copy all objects of the archive bucket into a folder. Return their number. A terminal shows the progress."""
+    """Copy all objects of the archive bucket into a folder, and return how many. Shows the progress on a terminal."""
     pages = s3.get_paginator("list_objects_v2").paginate(Bucket=bucket)
     keys = [one["Key"] for page in pages for one in page.get("Contents", ())]
     bar = ProgressBar("archive")
@@ -101,7 +101,7 @@ def command(commands: targets.Subparsers) -> None:
 
 def run_query(args: argparse.Namespace) -> None:
     """Print the result of a query."""
-    import duckdb  # noqa: PLC0415  as above
+    import duckdb  # noqa: PLC0415  slow
 
     query, where = _read_query(args.query), args.find_local_target(args.state)
     with TemporaryDirectory() as name:

@@ -1,7 +1,7 @@
-"""The `canary-setup` command: create the user, the product and the stock that the canary of a stage needs.
+"""The `canary-setup` command: create the user, product and stock of the canary, the Lambda that places test orders.
 
-The deploy generates the user's name and password (output CanarySecret). Run this command once after the deploy with
-`canary_minutes`. It is safe to repeat.
+The deploy generates the user's name and password (output CanarySecret). Run this command once after the deploy that
+sets `canary_minutes`. It is safe to repeat.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from ops.commands.smoke import StageTarget
 from ops.targets import ShopTarget
 
 STOCK = 1_000
-"""Each run takes one piece and gives it back. More are only missing if cancellations fail."""
+"""The pieces in stock. Each run orders one and cancels the order, so stock runs out only if cancellations fail."""
 PRODUCT = {"product_id": PRODUCT_ID, "name": "Canary", "price": 100, "currency": "EUR", "catalog": "canary"}
 
 
 def set_up_canary(shop: ShopTarget, api_url: str) -> None:
-    """Create what the canary needs. What exists already stays."""
+    """Create the user, the product and the stock of the canary, if they do not exist yet. Safe to repeat."""
     secret = shop.client("secretsmanager").get_secret_value(SecretId=shop.outputs["CanarySecret"])
     user = json.loads(secret["SecretString"])
     cognito: Any = shop.client("cognito-idp")
@@ -52,7 +52,7 @@ def set_up_canary(shop: ShopTarget, api_url: str) -> None:
 
 
 def _post(api: ApiClient, path: str, body: Any, *, key: str | None = None) -> None:
-    """Send a request. 409 is no error: it was done before."""
+    """Send a POST request. Ignores the status 409 (exists already). Raises UnexpectedResponse for other errors."""
     answer = api.call("POST", path, body, key=key)
     if answer.status >= 300 and answer.status != 409:
         raise UnexpectedResponse(f"POST {path} answered {answer.status}: {answer.body}")
@@ -69,7 +69,7 @@ def command(commands: targets.Subparsers) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Set up the canary. Exits with a sentence if the stage has none, or if the API refuses a request."""
+    """Set up the canary. Exits with an error message if the stage has no canary, or if the API rejects a request."""
     shop = targets.resolve_target(args)
     if "CanarySecret" not in shop.outputs:
         sys.exit("The stage has no canary: set canary_minutes, and deploy.")

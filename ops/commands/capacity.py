@@ -14,8 +14,8 @@ requests. Free tiers are not included.
 
 Reserved capacity is bought in blocks of 100 read or write units, for one or three years. It only makes provisioned
 capacity in the table class STANDARD cheaper, and is billed even if less is provisioned. The estimate reserves a block
-only if it pays with the traffic of these hours, as if the whole term had the same traffic. It treats the table as the
-only one of the account in its region, because a reservation is for all tables together.
+only if the block saves money, as if the whole term had the traffic of these hours. A reservation is for all tables of
+the account in a region, but the estimate assumes that there is only this table.
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/reserved-capacity.html
 """
 
@@ -127,11 +127,11 @@ class MonthlyCosts:
 
 @dataclass(frozen=True)
 class Reservation:
-    """The reserved capacity that pays, for one term.
+    """The cheapest reservation of capacity for one term (a number of years).
 
-    `units`: the units per second to reserve, by "read" and "write". 0 if no block pays.
+    `units`: the units per second to reserve, by "read" and "write"; 0 if a reservation saves no money.
     `cost`: the monthly cost of the table with all its indexes, with this reservation. It includes the upfront fee,
-    divided by the months of the term, and what is provisioned beyond the reservation.
+    divided by the months of the term, and the provisioned capacity beyond the reservation.
     """
 
     years: int
@@ -248,9 +248,9 @@ def provisioned_units(traffic: TableTraffic, operation: str, hour: int, rules: A
 
 
 def _reserve_blocks(hours: Sequence[int], block: int, block_month: float, unit_month: float) -> tuple[int, float]:
-    """Return how many units to reserve, and what this saves in a month.
+    """Return how many units to reserve, and the money that they save in a month.
 
-    No block covers more than the block before it, so the first block that does not pay is the end.
+    Each block is used in no more hours than the block before it. So the first block that saves no money ends the loop.
 
     `hours`: the provisioned units of each hour. `block_month`, `unit_month`: the monthly price of a block, and of a
     unit without a reservation.

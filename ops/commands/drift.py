@@ -81,7 +81,7 @@ resumed run starts at the position that was stored before, and finds the suspici
 MAX_RECENT_ORDERS = 1_000
 """How many recently checked orders are remembered, so that an order with many items is checked only once.
 
-A small number is enough, because a scan returns the items of one partition, and so of one order, one after the other.
+A small number is enough: an order's items share a partition, so a scan returns them one after the other.
 """
 
 ReportDiscrepancy = Callable[[Discrepancy], None]

@@ -7,7 +7,7 @@ contains a record or message that a Lambda function can never process, or a batc
 mapping failed to deliver after all retries. A dead-letter queue has the messages that a worker failed to process five
 times.
 
-To redrive a record, `ops.repair.rebuild` reads the record's item from the table. It updates the copies (the items that
+To redrive a record, `ops.repair.rebuild` reads the record's item from the table, updates the copies (the items that
 are derived from this item), and publishes the record's event again. To redrive a message, this command sends the
 message to its queue again. Both are safe to repeat, also after a kill, because every consumer recognizes the id of an
 event that it has already handled.

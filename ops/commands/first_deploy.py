@@ -1,8 +1,8 @@
 """The `first-deploy` command: say whether a stack was ever deployed successfully.
 
-If the first deploy of a stack fails, CloudFormation deletes what it created. Deletion protection and termination
-protection would prevent that, and the remains would be in the way of the next attempt. So `make deploy` switches the
-protections on only after everything exists.
+If the first deploy of a stack fails, CloudFormation deletes the created resources. Deletion protection and termination
+protection would prevent this, and the remaining resources would make the next attempt fail. So `make deploy` switches
+on the protections only after all resources exist.
 
 https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-attribute-deletionpolicy.html
 """
@@ -36,7 +36,7 @@ def command(commands: targets.Subparsers) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Print yes if the next deploy of the stack is its first. Exits with a sentence if AWS does not say."""
+    """Print yes if the stack was never deployed successfully. Exits with an error message if AWS does not answer."""
     try:
         if is_first_deploy(args.stack, args.region):
             print("yes")

@@ -127,7 +127,7 @@ def check_stream_lag(target: ShopTarget, now: datetime) -> Iterator[CheckResult]
 
 
 def check_service_levels(target: ShopTarget, now: datetime) -> Iterator[CheckResult]:
-    """Report each effect that is later than its service level, with the reasons that the metrics show."""
+    """Report each kind of effect, such as mails, that is later than its service level, and why, from the metrics."""
     late = False
     for level in SERVICE_LEVELS:
         worst_ms = max(
@@ -144,7 +144,7 @@ def check_service_levels(target: ShopTarget, now: datetime) -> Iterator[CheckRes
 
 
 def _reasons(target: ShopTarget, now: datetime, function: str) -> Iterator[str]:
-    """Yield what may have delayed a Lambda: failed attempts, runs out of time, and throttled requests of the shop."""
+    """Yield the possible reasons of a Lambda's lag: failed attempts, invocations out of time, throttled requests."""
     for metric, words in (
         (metrics.EFFECTS_FAILED, "failed attempts"),
         (metrics.OUT_OF_TIME, "invocations out of time"),
@@ -230,7 +230,7 @@ def _failures_advice(target: ShopTarget) -> str:
 def check_queues(target: ShopTarget, _: datetime) -> Iterator[CheckResult]:
     """Report how many messages are in the queues, and how many are in each dead-letter queue.
 
-    A message that failed was received, and waits for its retry. So the messages that were received are reported too.
+    SQS counts a failed message as in flight until its retry. So the messages in flight are reported, too.
     """
     failures = FailureRepository.for_target(target)
     waiting = {url: failures.count_messages(url) for url in failures.source_queue_urls.values()}
@@ -287,7 +287,7 @@ def check_sampled_items(target: ShopTarget, now: datetime) -> Iterator[CheckResu
 def sample_items(table: Table) -> list[Image]:
     """Return the first SAMPLE_ITEMS items of a scan.
 
-    DynamoDB scans partitions in the order of the hashes of their keys, so the first items are a random sample.
+    DynamoDB scans partitions in the order of their key hashes, so the first items are a random sample.
     """
     items: list[Image] = []
     sweep(table, items.append, max_items=SAMPLE_ITEMS)

@@ -359,8 +359,8 @@ def run_migrations(args: argparse.Namespace) -> None:
 def confirm_undo(todo: Sequence[PlannedMigration]) -> None:
     """Ask the operator before migrations are undone. Exits with 1 if the answer is not yes.
 
-    `down` changes every item of its type, also the items that newer code wrote and `up` never changed. An attribute
-    that it strips from such an item may be nowhere else. Raises UsageError if there is no terminal to ask.
+    `down`, which undoes a migration, changes all items of its types, also those that newer code wrote. A value that
+    `down` removes from such an item may be lost. Raises UsageError if there is no terminal to ask.
     """
     for one in todo:
         print(

@@ -125,12 +125,12 @@ def build_data_model() -> dict[str, Any]:
 
 
 def sample_items(row: Row[Any]) -> Iterator[dict[str, Any]]:
-    """Yield the sample items of a row of model/table.py, in DynamoDB JSON, with bytes as base64.
+    """Yield sample items for a row (item type) of model/table.py, in DynamoDB JSON, with bytes as base64.
 
-    There are two: one of Ann and her order, and one of Cleo and hers. There is one if both would have the same key.
+    Yields an item of the customer Ann and an item of Cleo, or only Ann's item if both have the same key.
 
-    If an item type replaces another type, the keys of both types have the same form. So the sample of the replacing
-    type is one of Bob, who has no other item at this key.
+    If the type replaces another type under the same key, as an archived order replaces an order, Ann's and Cleo's keys
+    are taken. Then the only sample is an item of Bob.
     """
     first, *others = [_sample_item(row, number) for number in ((1, 3) if row.replaces is None else (2,))]
     yield first

@@ -52,9 +52,9 @@ def get_order(table: Table, order_id: str) -> Order | ArchivedOrder:
 
 
 def find_order_id(table: Table, text: str) -> str:
-    """Return the id of the order with this id or number, in any case.
+    """Return the id of the order that has this text as its id or order number, in upper or lower case.
 
-    Raises RecordNotFound if there is none, or if several orders have the number.
+    Raises RecordNotFound if there is no such order, or if several orders have the number.
     """
     if table.get(ORDER_BY_ID, order_id=text.lower()):
         return text.lower()
@@ -249,9 +249,9 @@ def describe_order(target: ShopTarget, order_id: str) -> Iterator[str]:
 
 
 def list_outstanding(order: Order | ArchivedOrder, items: Mapping[str, Sequence[Any]]) -> Iterator[tuple[str, str]]:
-    """Yield the outstanding steps of an order, each with the time since it is outstanding. `items`: its items by type.
+    """Yield (text, time since when) for each outstanding step of an order. `items`: the order's items by type.
 
-    A step is outstanding while its worker has not processed the event, and also while a failed step waits for a retry.
+    A step, such as a refund, is outstanding until it is done, also while it waits for a retry after a failure.
     """
     if isinstance(order, Order) and order.status in SOLD_STATUSES and not items["Invoice"]:
         yield "invoice, by fulfilment", order.updated_at
@@ -278,7 +278,7 @@ OUTSTANDING_BY_TYPE: Mapping[str, tuple[Callable[[Any], bool], Callable[[Any], s
     "Payment": (lambda it: it.is_disputed, lambda it: f"end of the dispute of {it.payment_id}, by the bank"),
     "KeptEvent": (lambda it: True, lambda it: f"restore of the order, for the {it.kind.lower()} {it.object_id}"),
 }
-"""For each item type: the outstanding step of an item, and the condition under which it is outstanding."""
+"""For each item type: whether an item has an outstanding step, and the text that names this step."""
 
 
 def _format_order(order: Any, images: Iterable[Image]) -> Iterator[str]:

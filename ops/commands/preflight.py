@@ -1,8 +1,8 @@
 """The `preflight` command: check before a deploy what an account lacks for a stage and a number of orders a second.
 
-The checks only read. What the stage needs is computed from its synthesized template, and from the needs of an order
-(ops/order_needs.json, which `make scale` writes). If the credentials do not allow a question, the table names the
-action that AWS refused. A quota that could not be read is never guessed.
+The checks only read. They compute what the stage needs from its synthesized template, and from what one order needs
+(ops/order_needs.json, which `make scale` writes). If the credentials do not allow a request, the report names the
+action that AWS denied. The command never guesses a quota that it could not read.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ OK, CHANGE, ASK_AWS, NOT_ALLOWED, NO_ANSWER = "ok", "change", "ask AWS", "not al
 FAILED = (CHANGE, ASK_AWS)
 ACCESS_DENIED = {"AccessDenied", "AccessDeniedException", "AuthorizationError", "UnauthorizedOperation"}
 IAM_PREFIXES = {"sesv2": "ses", "service-quotas": "servicequotas"}
-"""The prefix of a service's actions in IAM, where it is not the name of its boto3 client."""
+"""The IAM prefixes of services whose boto3 client has another name, by the name of the client."""
 PARTITION_WRITE_UNITS = 1_000
 NEW_TABLE_UNITS = {"WriteUnitsPerSecond": 4_000, "ReadUnitsPerSecond": 12_000}
-"""What a new table with on-demand billing takes at once.
+"""The units per second that a new table with on-demand billing serves at once.
 
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/warm-throughput.html
 """
 FIRST_POLLERS = 5
-"""The batches that Lambda processes at the same time from a queue without a maximum, when its load begins.
+"""How many batches of a queue Lambda processes at the same time at first, if no maximum concurrency is set.
 
 https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html
 """
 UNRESERVED_CONCURRENCY = 100
-"""The concurrency that an account must leave to functions without a reservation, if it reserves any.
+"""The concurrency that AWS keeps for functions without reserved concurrency, if other functions have some.
 
 https://docs.aws.amazon.com/lambda/latest/dg/configuration-concurrency.html
 """
@@ -54,14 +54,14 @@ QUOTAS = {
     "bus-targets": "EventBridge: events sent to targets",
     "api-throttle": "API Gateway: requests to all APIs",
 }
-"""The quotas that are compared with the need of the orders. SES says its own; Service Quotas knows the others."""
+"""The quotas that are compared with what the orders need. SES returns its own quotas, Service Quotas the others."""
 STUCK_STACKS = {"ROLLBACK_FAILED", "DELETE_FAILED", "UPDATE_ROLLBACK_FAILED"}
-"""The states of a stack that a person must end before a deploy."""
+"""The failed states of a stack in which no deploy can start until a person resolves them."""
 GUIDE, ORPHANS = "see docs/first-deploy.md", "see docs/runbooks/orphaned-stack.md"
 
 
 class CallDenied(Exception):
-    """The credentials may not ask a question. The message is the name of the action."""
+    """AWS denied a request to these credentials. The message is the denied IAM action."""
 
 
 @dataclass(frozen=True)
@@ -79,8 +79,8 @@ class Finding:
 class Preflight:
     """A stage that is about to be deployed into an account.
 
-    `template`: its synthesized template. `orders`: the orders a second that it must take. `client`: returns a boto3
-    client for a service.
+    `template`: the stage's synthesized template. `orders`: how many orders per second the stage must process.
+    `client`: returns a boto3 client for a service.
     """
 
     stack: str
@@ -90,7 +90,7 @@ class Preflight:
     needs: Mapping[str, Any] = field(default_factory=lambda: json.loads(ORDER_NEEDS.read_text(encoding="utf-8")))
 
     def ask(self, service: str, operation: str, **parameters: Any) -> Any:
-        """Return the answer of AWS. Raises NotAllowed if the credentials do not allow the question."""
+        """Send a request to AWS and return the answer. Raises CallDenied if the credentials do not allow it."""
         try:
             return getattr(self.client(service), operation)(**parameters)
         except ClientError as error:
@@ -99,7 +99,7 @@ class Preflight:
             raise
 
     def ask_or_none(self, service: str, operation: str, *codes: str, **parameters: Any) -> Any:
-        """Return the answer of AWS, or None if it is one of these error codes, which say that something is missing."""
+        """Call `ask`, but return None if AWS answers with one of these error codes for a missing resource."""
         try:
             return self.ask(service, operation, **parameters)
         except ClientError as error:
@@ -134,13 +134,13 @@ class Preflight:
         return any(one["Type"] in TABLE_TYPES and one.get("UpdateReplacePolicy") == "Retain" for one in found)
 
     def need(self, quota: str) -> float:
-        """Return what the stated orders a second need of a quota."""
+        """Return how much of a quota `self.orders` orders per second need."""
         return float(self.orders * self.needs["quotas"][quota]["per_order"])
 
 
 # the account and the stack --------------------------------------------------------------------------------------------
 def check_bootstrap(stage: Preflight) -> Iterator[Finding]:
-    """Check that the account and region are prepared for the CDK, in the version that the template asserts."""
+    """Check that `cdk bootstrap` ran in the account and region, in at least the version that the template requires."""
     (assertion,) = stage.template["Rules"]["CheckBootstrapVersion"]["Assertions"]
     too_old, _ = assertion["Assert"]["Fn::Not"][0]["Fn::Contains"]
     needed = max(map(int, too_old)) + 1
@@ -169,7 +169,7 @@ def check_stack(stage: Preflight) -> Iterator[Finding]:
 
 
 def check_names(stage: Preflight) -> Iterator[Finding]:
-    """Check that no other stack has a fixed name of the template. A sign-in domain of another account is not seen."""
+    """Check that no other stack uses a fixed name of the template. Other accounts' sign-in domains are not checked."""
     own = _own_names(stage)
     taken = [f"{what} {name}" for what, name in _existing_names(stage) if name not in own]
     yield Finding(
@@ -196,13 +196,13 @@ def _own_names(stage: Preflight) -> set[str]:
 
 
 def _existing_names(stage: Preflight) -> Iterator[tuple[str, str]]:
-    """Yield the kind and the name of each resource of the template whose fixed name exists in the account."""
+    """Yield (kind, name) of each resource in the template whose fixed name already exists in the account."""
     for one in stage.properties("AWS::Events::EventBus"):
         name = one["Name"]
         if stage.ask_or_none("events", "describe_event_bus", "ResourceNotFoundException", Name=name):
             yield "event bus", name
     wanted = {one["BackupVaultName"] for one in stage.properties("AWS::Backup::BackupVault")}
-    if wanted:  # AWS Backup refuses a question about a vault that does not exist, so list the vaults
+    if wanted:  # AWS Backup denies a request for a vault that does not exist, so list all vaults
         vaults = stage.ask("backup", "list_backup_vaults", MaxResults=1000)["BackupVaultList"]
         yield from (("backup vault", name) for name in wanted & {one["BackupVaultName"] for one in vaults})
     for one in stage.properties("AWS::Cognito::UserPoolDomain"):
@@ -223,7 +223,7 @@ def _existing_names(stage: Preflight) -> Iterator[tuple[str, str]]:
 
 
 def check_alarms(stage: Preflight) -> Iterator[Finding]:
-    """Check that a protected stage mails its alarms, and that the owner of the address has confirmed it."""
+    """Check that a protected stage mails its alarms, and that the owner of the address confirmed the subscription."""
     wanted = {one["Endpoint"] for one in stage.properties("AWS::SNS::Subscription") if one["Protocol"] == "email"}
     needed = "a confirmed address" if stage.is_protected else ""
     if not wanted:
@@ -238,7 +238,7 @@ def check_alarms(stage: Preflight) -> Iterator[Finding]:
     confirmed = {one["Endpoint"] for one in listed if one["SubscriptionArn"].startswith("arn:")}
     known = {one["Endpoint"] for one in listed}
     for address in sorted(wanted):
-        if address in confirmed or address not in known:  # an address that is new with this deploy gets a mail then
+        if address in confirmed or address not in known:  # AWS mails a new address during the deploy
             yield Finding("alarms", address, needed, OK, "" if address in confirmed else "confirm the mail from AWS")
         else:
             yield Finding("alarms", f"{address} is not confirmed", needed, CHANGE, "confirm the mail from AWS")
@@ -271,7 +271,7 @@ def check_ses_account(stage: Preflight) -> Iterator[Finding]:
 def check_sender(stage: Preflight) -> Iterator[Finding]:
     """Check that SES has verified the sender, or its domain, and that mails are signed with DKIM.
 
-    If SES also sends the mails of Cognito, it must have verified the domain: Cognito asks for it.
+    If SES also sends Cognito's mails, SES must have verified the domain, because Cognito requires this.
     """
     pools = stage.properties("AWS::Cognito::UserPool")
     needs_domain = any("SourceArn" in one.get("EmailConfiguration", {}) for one in pools)
@@ -321,9 +321,9 @@ def check_lambda_concurrency(stage: Preflight) -> Iterator[Finding]:
 
 
 def concurrency_of(stage: Preflight) -> dict[str, int]:
-    """Return how many invocations the stage needs at the same time, by their cause.
+    """Return {cause: how many Lambda invocations the stage needs at the same time}.
 
-    A reader has an invocation for each shard and parallel batch. A table has a shard for each 1,000 write units.
+    A stream reader needs one for each parallel batch of each shard. A table has a shard for each 1,000 write units.
     """
     units = max(stage.need("table-write"), *(units for units in _table_units(stage, "WriteUnitsPerSecond")), 0)
     shards = ceil(units / PARTITION_WRITE_UNITS)
@@ -348,7 +348,7 @@ def concurrency_of(stage: Preflight) -> dict[str, int]:
 
 
 def check_quota(stage: Preflight, quota: str) -> Iterator[Finding]:
-    """Compare a quota of Service Quotas with the need of the orders. If it was never raised, its default applies."""
+    """Compare a quota in Service Quotas with what the orders need. A quota that was never raised has AWS's default."""
     service, code = stage.needs["quotas"][quota]["quota"]
     names = {"ServiceCode": service, "QuotaCode": code}
     answer = stage.ask_or_none("service-quotas", "get_service_quota", "NoSuchResourceException", **names)
@@ -360,7 +360,7 @@ def check_quota(stage: Preflight, quota: str) -> Iterator[Finding]:
 def _compare_quota(stage: Preflight, quota: str, found: float) -> Finding:
     needed = stage.need(quota)
     unit = stage.needs["quotas"][quota]["unit"]
-    enough = found < 0 or found >= needed  # SES says -1 if there is no limit
+    enough = found < 0 or found >= needed  # SES returns -1 if there is no limit
     action = () if enough else (ASK_AWS, _request(stage, quota))
     said = f"{found:,g}" if found >= 0 else "no limit"
     return Finding(QUOTAS[quota], said, f"{_number(needed)} {unit}", *action)
@@ -376,7 +376,7 @@ def _request(stage: Preflight, quota: str) -> str:
 
 
 def check_api_throttle(stage: Preflight) -> Iterator[Finding]:
-    """Check that the stage's own rate limit of the API lets the orders through."""
+    """Check that the stage's rate limit for its API is high enough for the orders."""
     for one in stage.properties("AWS::ApiGatewayV2::Stage"):
         found, needed = one["DefaultRouteSettings"]["ThrottlingRateLimit"], stage.need("api-throttle")
         yield Finding(
@@ -388,7 +388,7 @@ def check_api_throttle(stage: Preflight) -> Iterator[Finding]:
 
 
 def check_table_throughput(stage: Preflight) -> Iterator[Finding]:
-    """Check that the table, or a new one, takes the orders at once, without time to adapt."""
+    """Check that the table, existing or new, serves the load of the orders at once, before DynamoDB scales it up."""
     for name, quota, setting in (
         ("WriteUnitsPerSecond", "table-write", "warm_write_units"),
         ("ReadUnitsPerSecond", "table-read", "warm_read_units"),
@@ -404,7 +404,7 @@ def check_table_throughput(stage: Preflight) -> Iterator[Finding]:
 
 
 def _table_units(stage: Preflight, name: str) -> Iterator[float]:
-    """Yield the units a second that the table with on-demand billing takes at once after the deploy."""
+    """Yield the units per second that a table with on-demand billing serves at once after the deploy."""
     for one in stage.properties(*TABLE_TYPES):
         if one.get("BillingMode") != "PAY_PER_REQUEST":
             continue
@@ -428,11 +428,11 @@ CHECKS: Sequence[tuple[str, Check]] = (
     ("the stage's rate limit of the API", check_api_throttle),
     *((QUOTAS[quota], partial(check_quota, quota=quota)) for quota in QUOTAS if not quota.startswith("ses-")),
 )
-"""Every check with the name of its row if AWS does not answer."""
+"""The checks. Each has a name for its row in the report, for the case that AWS does not answer."""
 
 
 def run_checks(stage: Preflight) -> Iterator[Finding]:
-    """Run every check. A question that AWS does not answer is a row of its own, and the other checks go on."""
+    """Run every check and yield its findings. If AWS denies or fails a request, the check yields a finding about it."""
     for name, check in CHECKS:
         try:
             yield from check(stage)
@@ -485,7 +485,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def render_table(findings: Sequence[Finding]) -> Iterator[str]:
-    """Yield the lines of the table. What to do follows its row, because it is a sentence."""
+    """Yield the lines of the table. The action of a finding is a sentence, so it is on the line below the row."""
     rows = [
         ("verdict", "what", "found", "needed"),
         *((one.verdict, one.what, one.found, one.needed) for one in findings),

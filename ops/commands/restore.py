@@ -11,9 +11,9 @@ itself. After a kill, a repeated run finds these items and writes only the missi
 Each restored item has the attribute `restored_at`, so the Lambda functions that read the stream ignore the item. No
 mail, shipment, invoice or refund follows, and totals do not change. See docs/decisions/0025.
 
-A dispute or refund at the provider that came while the order was archived is different: it moves to its payment, as if
-its event came now, and the events of this change are published. But failed refunds are not retried: staff decide about
-them. See docs/decisions/0058.
+A dispute or refund at the payment provider may have come while the order was archived. The command adds it to its
+payment as if it came now, and the events of this change are published. Failed refunds are not retried: staff decide
+about them. See docs/decisions/0058.
 """
 
 from __future__ import annotations
@@ -135,8 +135,8 @@ def restore_order(
     `settles`: how long an order must have been archived before it can be restored. `dry`: check everything, write
     nothing.
 
-    A dispute or refund that came while the order was archived moves from beside the stub to its payment, in a
-    transaction of its own. If the run is killed before it, a repeated run does it.
+    Disputes and refunds that came while the order was archived are stored beside it. After the restore, a separate
+    transaction moves them to their payments. If the run is killed before this transaction, repeat the command.
 
     Safe to repeat, also after a kill. Raises NotRestorable, TableBusy.
     """
@@ -271,7 +271,7 @@ def _missing_items(images: Sequence[Image], there: Mapping[str, Image], now: Ins
 
 
 def _with_index_keys(row: Row[Any], image: Image) -> Image:
-    """Return an archived item with its index keys as model/table.py declares them now. It may be older."""
+    """Return an archived item with its index keys as model/table.py declares them now. Its own keys may be outdated."""
     names = {name for index in row.indexes if index != "main" for name in KEY_ATTRIBUTES[index]}
     every = {name for index, pair in KEY_ATTRIBUTES.items() if index != "main" for name in pair}
     if not every & image.keys() - names:
@@ -355,7 +355,7 @@ def restore_orders_placed(
 ) -> SweepResult:
     """Scan the table and restore every archived order that was placed from `since` (inclusive) to `until` (exclusive).
 
-    Orders that are restored already are visited too: a run that was killed may have left kept events beside them.
+    Restored orders are visited too: a killed run may not have moved their disputes and refunds to the payments.
 
     `report`: called with the outcome of each order that was not skipped. An order that cannot be restored is skipped.
     Returns the counts, and the reason for each skipped order. See `restore_order` for `keep_days`, `settles` and `dry`.

@@ -74,7 +74,7 @@ def _replacement_reason(before: Mapping[str, Any], after: Mapping[str, Any]) -> 
 
 
 def review_change_set(deployed: Resources, changes: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
-    """Yield the same for the changes of a change set. A replacement that is only possible counts, too."""
+    """Yield the same as `review_templates`, for a CloudFormation change set. Possible replacements count, too."""
     retained = retained_resources(deployed)
     for change in (one["ResourceChange"] for one in changes if "ResourceChange" in one):
         id = change["LogicalResourceId"]
@@ -117,7 +117,7 @@ def command(commands: targets.Subparsers) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Print what the deploy would replace or remove. Exits with 1 if that is not allowed, or if AWS does not say."""
+    """Print what the deploy would replace or remove. Exits with 1 if `--allow` does not list it, or AWS fails."""
     try:
         deployed = _resources_of_file(args.against) if args.against else _deployed_resources(args.stack, args.region)
         if args.change_set:

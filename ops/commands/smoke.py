@@ -4,9 +4,8 @@ The scenarios use the public API, with users, products and mail addresses of the
 mailbox simulator, which accepts mails also in the sandbox and does not count them for the account's reputation:
 https://docs.aws.amazon.com/ses/latest/dg/send-an-email-from-console.html#send-email-simulator
 
-At the end, the shop's erasure removes the personal data of the customer, the users are deleted, and the products are
-discontinued. What stays, because the shop has no way to delete it: the orders, their invoices, the credit of a gift
-card, and the discontinued products.
+At the end, the command erases the customer's personal data, deletes the users, and discontinues the products. The shop
+cannot delete the orders, their invoices, the credit of a gift card and the discontinued products, so these stay.
 """
 
 from __future__ import annotations
@@ -35,16 +34,16 @@ from ops.targets import ShopTarget
 
 GROUPS: dict[str, tuple[str, ...]] = {"alice": (), "staff": ("staff",), "warehouse": ("warehouse",)}
 MAIL_PREFIX = "success+smoke-"
-"""The beginning of the address of each user. The label after the plus sign distinguishes the users."""
+"""The beginning of each user's mail address. The label after the plus sign distinguishes the users."""
 LEFT_BEHIND = timedelta(hours=1)
-"""Users of a run that began earlier than this belong to a run that was killed. The next run deletes them."""
+"""A user of this age or older belongs to a run that was killed. The next run deletes the user."""
 TOKEN_SECONDS = 1_800
 
 
 class StageTarget(ScenarioTarget):
-    """A deployed stage, used with the rights of the person who deploys it.
+    """A deployed stage, used with the AWS permissions of the person who deploys it.
 
-    `api_url`: the address of its API. `shop`: its stack. The run's id is part of each name that it creates.
+    `api_url`: the address of its API. `shop`: its stack. All names that a run creates contain the run's id.
     """
 
     timeout_seconds, pause_seconds = 120.0, 0.5
@@ -94,7 +93,7 @@ class StageTarget(ScenarioTarget):
         return token
 
     def pay_by_card(self, order: dict[str, Any]) -> None:
-        """Send the webhook of a payment, signed with the shop's own secret. The provider knows nothing of it."""
+        """Send the webhook of a payment, signed with the shop's own secret. The provider has no such payment."""
         found = self._shop.client("secretsmanager").get_secret_value(SecretId=self._shop.outputs["WebhookSecret"])
         intent = {
             "id": f"pi_smoke_{order['order_id']}",
@@ -114,7 +113,10 @@ class StageTarget(ScenarioTarget):
             raise EffectMissing(f"POST /payments/events answered {answer.status}: {answer.data!r}")
 
     def ship(self, order_id: str) -> None:
-        """Act as the warehouse: send what is requested, the first of several products in a parcel of its own."""
+        """Act as the warehouse: dispatch and deliver the requested shipments.
+
+        If a shipment has several products, dispatch only the first product, in its own parcel.
+        """
         api = self.api_client("warehouse")
         for number, one in enumerate(api.get(f"/orders/{order_id}/shipments")["items"]):
             path = f"/orders/{order_id}/shipments/{one['shipment_id']}"
@@ -128,12 +130,12 @@ class StageTarget(ScenarioTarget):
 
     # cleaning up ------------------------------------------------------------------------------------------------------
     def clean_up(self) -> Iterator[str]:
-        """Erase the customers and delete the users of this run, and those that a killed run left behind.
+        """Erase the customers and delete the users of this run and of killed runs.
 
-        Yields a sentence for each that is left. A later run tries again: a customer is found by its user.
+        Yields a sentence for each user that could not be deleted. A later run finds these users and tries again.
         """
         users = [*self._users, *self._list_left_behind()]
-        for user in sorted(users, key=lambda user: not _is_customer(user)):  # staff erase, so staff go last
+        for user in sorted(users, key=lambda user: not _is_customer(user)):  # staff last: they erase customers
             name = user["Username"]
             try:
                 if _is_customer(user):
@@ -154,7 +156,7 @@ class StageTarget(ScenarioTarget):
 
 
 def _post(api: ApiClient, path: str, body: Any = None) -> None:
-    """Send a report of the warehouse. 409 is no error: the shop's own warehouse was faster, or it is reported again."""
+    """Send a report of the warehouse. Ignores the status 409: the step was reported before, or by a warehouse."""
     answer = api.call("POST", path, body)
     if answer.status >= 300 and answer.status != 409:
         raise UnexpectedResponse(f"POST {path} answered {answer.status}: {answer.body}")
@@ -169,7 +171,7 @@ def _is_customer(user: Mapping[str, Any]) -> bool:
 
 
 def missing_protections(shop: ShopTarget) -> list[str]:
-    """Return what a protected stage lacks against deletion. A stage that may lose its data lacks nothing."""
+    """Return the missing protections against deletion of a protected stage; [] for a stage that is not protected."""
     cloudformation, name = shop.client("cloudformation"), shop.outputs["StackName"]
     body = cloudformation.get_template(StackName=name)["TemplateBody"]
     template = json.loads(body) if isinstance(body, str) else body
@@ -191,7 +193,7 @@ def missing_protections(shop: ShopTarget) -> list[str]:
 def run_smoke(shop: ShopTarget, api_url: str) -> None:
     """Check the protections, run the scenarios, and clean up. Raises EffectMissing if something is missing.
 
-    The scenarios run even if a protection is off, so that one run says all that is wrong.
+    The scenarios run even if a protection is off, so that one run reports all problems.
     """
     missing = [f"{what} is off: run make deploy again" for what in missing_protections(shop)]
     stage = StageTarget(shop, api_url)
@@ -233,7 +235,7 @@ def command(commands: targets.Subparsers) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Run the scenarios in the stack. Exits with a sentence if an effect or a protection is missing."""
+    """Run the scenarios in the stack. Exits with an error message if an effect or a protection is missing."""
     shop = targets.resolve_target(args)
     try:
         run_smoke(shop, shop.outputs.get("CloudFrontUrl", shop.outputs["ApiUrl"]))

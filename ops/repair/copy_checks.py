@@ -130,7 +130,7 @@ ImagesByKey = Mapping[ItemKey, Image]
 
 
 def company_sources(image: Image) -> list[ItemKey]:
-    """Return, in a list, the key of the company of a customer. The list is empty for a customer without company."""
+    """Return a list with the key of a customer's company. The list is empty for a customer without company."""
     return [item_key(COMPANY.key(company_id=image["company_id"]["S"]))] if "company_id" in image else []
 
 
@@ -149,9 +149,9 @@ def find_missing_company(image: Image, companies: ImagesByKey) -> Iterator[Discr
 
 
 def find_wrong_member_count(shop: ShopContext, image: Image) -> Iterator[Discrepancy]:
-    """Yield a discrepancy if a company does not store the number of its members. `image`: the company.
+    """Yield a discrepancy if a company stores a wrong number of members. `image`: the company.
 
-    The members are counted in an index. If it does not show the last change yet, the second check finds another number.
+    The members are counted in an index, which may lag. Then a second check counts another number.
     """
     row, company = read_source(image)
     found = shop.table.query_all(COMPANY_WITH_MEMBERS, company_id=company.company_id)
@@ -196,7 +196,7 @@ def find_order_discrepancies(shop: ShopContext, order_id: str, images: Sequence[
         expected |= _expected_log_entries(expected_log_entries(shop, item, images))
         yield from _check_customer_name(shop, item, found)
     existing = load_existing(shop, list(expected))
-    # The last copy comes last here, too: if it has the order's version, the archive Lambda takes all for complete.
+    # Repair the last copy last: if it has the order's version, the archive Lambda assumes that all copies are complete.
     for place, (into, copy, least) in sorted(expected.items(), key=lambda one: copies.is_last(row, one[1][0])):
         actual = existing.get(place)
         if actual is None and not _expired_while_archived(into, copy, item):
@@ -290,7 +290,7 @@ def _order_id_in_key(image: Image) -> str:
 
 
 def snapshot_sources(image: Image) -> list[ItemKey]:
-    """Return, in a list, the key of the order that a snapshot is derived from.
+    """Return a list with the key of the order from which a snapshot is derived.
 
     `find_orphaned_snapshot` needs this order.
     """
@@ -318,7 +318,7 @@ def find_orphaned_snapshot(image: Image, sources: ImagesByKey) -> Iterator[Discr
 
 
 def activity_sources(image: Image) -> list[ItemKey]:
-    """Return, in a list, the key of the order whose change an entry of a customer's activity log records.
+    """Return a list with the key of the order whose change an entry of the activity log records.
 
     `find_activity_discrepancies` needs this order. Raises InvalidKeyValue.
     """
@@ -326,7 +326,7 @@ def activity_sources(image: Image) -> list[ItemKey]:
 
 
 def find_activity_discrepancies(shop: ShopContext, image: Image, sources: ImagesByKey) -> Iterator[Discrepancy]:
-    """Yield a discrepancy if an entry of a customer's activity log records a change that no order of this customer had.
+    """Yield a discrepancy if a customer's activity log has an entry for a change that the customer's order never had.
 
     If the order is archived, also yield a discrepancy if the content of the entry is wrong. If the order is not
     archived, the content is not checked here, but in `find_order_discrepancies`. An entry whose ttl has passed is not

@@ -1,4 +1,4 @@
-"""The changes of an order, derived from its timeline. They tell which entries the customer's activity log must have."""
+"""The changes of an order, derived from its timeline. The customer's activity log must have entries for them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def list_changes(order: Order, partition: Sequence[Image]) -> list[Change]:
 
 
 def list_status_changes(order: Order, partition: Sequence[Image]) -> list[Change]:
-    """Return the changes of an order that changed its status, the oldest first. The first is the placing."""
+    """Return the changes of an order that changed its status, oldest first. The first one places the order."""
     before, found = "", []
     for change in list_changes(order, partition):
         if change.item.status != before:

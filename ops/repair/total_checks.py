@@ -11,9 +11,8 @@ contributions, then the total again. If the total has changed between its two re
 A contribution is compared only with its source item. The repair rewrites wrong contributions first, then corrects each
 total once. Final totals, such as those of a month that has ended, are neither checked nor repaired.
 
-A total can also differ because it includes an archived order whose contribution has expired: `unknown_orders` of a
-scan. Nothing in the table says how much the order added. So such a total is unverifiable: it is reported and left as it
-is.
+A total can also differ because it includes an archived order whose contribution has expired. Nothing in the table says
+how much such an order (`TotalsScan.unknown_orders`) added. So the total is unverifiable: it is reported, not changed.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ from ops.scan.sweep_result import AfterPage
 
 RETURNED_STATES = ("PARTIALLY_RETURNED", "RETURNED")
 UNSOLD_STATES = ("CANCELLED", "LAPSED")
-"""The states of an archived order that adds nothing to totals, whether it has a contribution or not."""
+"""The states in which an archived order adds nothing to totals, with or without a contribution."""
 Amounts = Mapping[str, Mapping[str, int]]
 GuardWrites = Callable[[], Sequence[Write[Any]]]
 
@@ -75,7 +74,7 @@ def find_contribution_discrepancies(shop: ShopContext, items: Sequence[SourceIte
 
 
 def contribution_sources(image: Image) -> list[ItemKey]:
-    """Return, in a list, the key of the order or review from which a contribution to totals was computed.
+    """Return a list with the key of the order or review from which a contribution to totals was computed.
 
     A contribution records how much one order, return or review adds to totals. `find_orphaned_contribution` checks
     whether the order or review with this key exists. The list is empty for the contribution of a return, because the
@@ -195,10 +194,10 @@ class TotalsScan:
     `returns`: the ids of the returns in the table.
     `last_archived_return_at`: the latest update time of any archived order that had returns, and of any order that is
     being archived; "" if there is none.
-    `counted_since`: the contributions of orders that were placed before this time have ended by their ttl. The totals
-    to which they added are final.
-    `sold_stubs`: when each archived order was placed and last changed, by order id. Orders that add nothing to totals
-    that can still change are left out.
+    `counted_since`: contributions of orders that were placed before this time may have expired, but their totals are
+    final.
+    `sold_stubs`: {id of an archived order: (time of placing, time of last change)}, for the orders that add to totals
+    that can still change.
     """
 
     counted_since: Instant
@@ -214,7 +213,8 @@ class TotalsScan:
     def at(cls, now: datetime) -> TotalsScan:
         """Return an empty scan that begins now.
 
-        A month has 31 days at most, and stays open for SEASON_OPEN_DAYS. Contributions to it end EFFECT_DAYS later.
+        A monthly total has at most 31 days, and can change for SEASON_OPEN_DAYS more. Its contributions expire
+        EFFECT_DAYS later.
         """
         return cls(to_instant(now - timedelta(days=31 + SEASON_OPEN_DAYS + EFFECT_DAYS)))
 
@@ -241,7 +241,7 @@ class TotalsScan:
 
     @property
     def unknown_orders(self) -> list[tuple[str, str]]:
-        """When each archived order was placed and last changed whose contribution is missing before its ttl."""
+        """The times of placing and of last change of the archived orders without the contribution they should have."""
         return [times for order_id, times in self.sold_stubs.items() if order_id not in self.sources]
 
     def find_orphans(self) -> Iterator[Discrepancy]:
@@ -314,8 +314,8 @@ class TotalsCheck:
     def _is_unknown(self, where: str) -> bool:
         """Return whether an archived order without contribution may have added to a total. `where`: the total's key.
 
-        An order adds to the sales of the minute and of the month in which it was paid, and a return to those in which
-        it was entered. Both are between the time when the order was placed and its last change.
+        An order adds to the totals of the minute and month of its payment. A return adds to those of its own entry.
+        Both times are between the placing and the last change of the order.
         """
         key = match_key(_require_total_row(where), _parse_key(where)) or {}
         at = str(key.get("season") or key.get("minute", ""))[: len("2026-11-23T09:30")]

@@ -13,7 +13,7 @@ from ops.scan.sweep_result import SweepResult
 
 REPORT_EVERY_SECONDS = 10
 QUICK_SECONDS = 2
-"""update_on_terminal() shows no bar for work that is done after this time."""
+"""update_on_terminal() shows no bar for work that takes less than this number of seconds."""
 
 
 class ProgressBar:

@@ -223,9 +223,9 @@ def _update_request(table: Table, before: Image, after: Image) -> dict[str, Any]
 
 
 MIN_SAMPLE_SEGMENTS = 10
-"""To read a sample, the table is divided into at least this number of scan segments.
+"""To read a sample, `sample_segments` divides the table into at least this number of scan segments.
 
-From one segment, at most the sample size divided by this number is read (rounded up). So the sample comes from
+The sweep reads at most the sample size divided by this number (rounded up) from one segment. So the sample comes from
 different places of the table.
 """
 
