@@ -117,7 +117,7 @@ def command(commands: targets.Subparsers) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Print what the deploy would replace or remove. Exits with 1 if `--allow` does not list it, or AWS fails."""
+    """Print what the deploy would replace or remove. Exits with 1 if a resource is not in `--allow`, or AWS fails."""
     try:
         deployed = _resources_of_file(args.against) if args.against else _deployed_resources(args.stack, args.region)
         if args.change_set:

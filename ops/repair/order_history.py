@@ -1,4 +1,4 @@
-"""The changes of an order, derived from its timeline. The customer's activity log must have entries for them."""
+"""The changes of an order, derived from its timeline. They decide which entries the customer's activity log needs."""
 
 from __future__ import annotations
 
