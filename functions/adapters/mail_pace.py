@@ -8,14 +8,14 @@ from functions.shop.order_notifications import MailRefused
 from functions.shop.shop import ShopContext
 
 FIRST_PAUSE_SECONDS = 1.0
-"""How long a mail waits after SES refused it for its rate. The pauses double. SES counts the mails of each second."""
+"""The pause after SES refuses a mail for its rate. Each further pause is twice as long. SES limits mails per second."""
 
 
 class MailPace:
     """Limits the rate of one invocation, and repeats a mail that SES refuses because of the rate.
 
-    `per_minute`: the invocation's share of the rate of all mails. `latest_start`: no attempt starts after this time.
-    `refused_all_by`: the refusal after which no further mail of this invocation should be tried, or None.
+    `per_minute`: how many mails this invocation may send per minute. `latest_start`: no attempt starts after this time.
+    `refused_all_by`: the refusal which shows that SES refuses all mails, or None. If it is set, send no further mail.
     """
 
     def __init__(self, shop: ShopContext, per_minute: int, latest_start: datetime) -> None:
@@ -25,7 +25,7 @@ class MailPace:
         self.refused_all_by: MailRefused | None = None
 
     def acquire(self) -> None:
-        """Wait until the next mail is allowed. Call this before the mail is claimed: the claim's time is limited."""
+        """Wait until the next mail is allowed. Call this before the mail is claimed, because the claim expires."""
         self._limiter.acquire()
 
     def wait(self) -> None:

@@ -52,7 +52,7 @@ def remove_suppression(address: str) -> None:
 
 
 def _call(operation: Callable[..., Any], address: str) -> Any:
-    """Return the answer of SES, or None if the address is not on the list. SES answers one such call a second."""
+    """Return the answer of SES, or None if the address is not on the list. SES allows one such call per second."""
     try:
         return operation(EmailAddress=address)
     except ClientError as error:

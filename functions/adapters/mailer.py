@@ -14,9 +14,9 @@ from functions.shop.order_notifications import MailRefused, RefusalKind
 
 @dataclass(frozen=True)
 class Refusal:
-    """What an error of SES concerns. `code`: the error code. `text`: a part of the message. "" means any.
+    """A rule that classifies an error of SES. `code`: the error code. `text`: a part of the message. "" matches any.
 
-    `kind`: as in MailRefused, or "permanent": this mail or its address, so a retry would fail again.
+    `kind`: as in MailRefused, or "permanent" if a retry would fail again, because of the mail or its address.
     """
 
     kind: Literal["permanent"] | RefusalKind
@@ -105,7 +105,7 @@ def send_mail(sender: Sender, to: str, mail: Mail, effect_id: str) -> str:
 
 
 def classify_refusal(code: str, message: str) -> Literal["permanent"] | RefusalKind:
-    """Return what a refusal of SES concerns, by the error code and the error message."""
+    """Return the kind of a refusal, from the error code and the error message of SES."""
     for one in REFUSALS:
         if one.code in ("", code) and one.text.lower() in message.lower():
             return one.kind

@@ -31,16 +31,16 @@ def load_templates(folder: Path) -> Environment:
 
 
 def isolate(text: str) -> str:
-    """Return a text for a line of plain text, in Unicode's isolates (FSI, PDI) if it has right-to-left characters.
+    """Return a text for a line of plain text. Right-to-left text is put between Unicode's isolates (FSI, PDI).
 
-    Without them, the order of the words and numbers beside it changes: https://www.unicode.org/reports/tr9/
+    Without isolates, the words and numbers beside the text change their order: https://www.unicode.org/reports/tr9/
     """
     return f"\u2068{text}\u2069" if _has_right_to_left(text) else text
 
 
 @pass_eval_context
 def _isolate_value(context: EvalContext, value: Any) -> Any:
-    """Isolate a value of a template. HTML has an element for it, which copied text does not contain."""
+    """Isolate a right-to-left value of a template. HTML uses the element <bdi>, which is not part of copied text."""
     if not isinstance(value, str) or not _has_right_to_left(value):
         return value
     return Markup("<bdi>{}</bdi>").format(value) if context.autoescape else isolate(value)

@@ -9,7 +9,7 @@ from functions.api.route_table import ROUTES
 app = ApiResolver([Route(*route) for route in ROUTES])
 app.use(middlewares=[reject_unknown_ids])
 
-# If Lambda takes a snapshot (SnapStart) or starts processes in advance, no request waits for these imports.
+# If Lambda starts before the first request (SnapStart, provisioned concurrency), no request waits for these imports.
 # https://docs.aws.amazon.com/lambda/latest/dg/configuration-envvars.html
 if os.environ.get("AWS_LAMBDA_INITIALIZATION_TYPE", "on-demand") != "on-demand":
     app.load_all()

@@ -1,9 +1,9 @@
 """Give each answer to a read an ETag, answer 304 to a client that has the answer, and let caches store public answers.
 
 HTTP semantics: RFC 9110, 8.8.3 and 13.1.2 (ETag, If-None-Match); RFC 9111, 5.2.2 (Cache-Control). An ETag is computed
-from the answer, so a 304 saves the transfer of the body, but none of the reads. Only an answer from a cache saves them.
+from the answer. So a 304 saves the transfer of the body, but not the reads. Only an answer from a cache saves them.
 
-No cache stores a private answer. Its ETag is for a program that keeps the last answer itself, and asks again for it.
+No cache stores a private answer. Its ETag helps a client that stores the answer itself and later asks for changes.
 """
 
 import hashlib
@@ -16,7 +16,7 @@ PRIVATE = "private, no-store"
 def allow_shared_caches(seconds: int) -> str:
     """Return the Cache-Control of a public answer.
 
-    `seconds`: how long a shared cache, such as CloudFront, may answer with it. A browser asks again each time.
+    `seconds`: how long a shared cache, such as CloudFront, may reuse the answer. A browser asks the server each time.
     """
     return f"public, max-age=0, s-maxage={seconds}"
 

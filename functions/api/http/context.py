@@ -1,5 +1,5 @@
 """Functions for every API request: get the Shop object, check the secret of CloudFront, authenticate the caller, and
-find out whether the ids in its path are known.
+check whether the ids in the path exist.
 """
 
 import hmac
@@ -51,7 +51,7 @@ def shop() -> ShopContext:
 
 @cache
 def write_limiter() -> WriteLimiter | None:
-    """Return the limiter of customers' writes, or None if they are not limited. It remembers the latest customers."""
+    """Return the limiter of customers' writes, or None if writes are not limited. It caches the latest customers."""
     settings = environment.load_environment(environment.ApiEnvironment)
     if not settings.customer_writes_per_minute:
         return None
@@ -64,7 +64,7 @@ def is_limited(route: Route) -> bool:
 
 
 def limit_writes(route: Route, caller: Caller | None) -> None:
-    """Count a write of a customer. Raises TooManyWrites if the customer sent too many, and TableBusy."""
+    """Count a write of a customer. Raises TooManyWrites if the customer sent too many, or TableBusy."""
     if caller is None or not is_limited(route) or caller.groups & EXEMPT_GROUPS:
         return
     if limiter := write_limiter():
@@ -154,14 +154,14 @@ READS_BY_ID: Mapping[str, Get[Any]] = {
     "order_id": ORDER_OWNER,
     "product_id": PRODUCT_BY_ID,
 }
-"""The access patterns that find what an id in a path names. Erased customers and archived orders are known, too."""
+"""The access pattern that finds the item of each path parameter. It also finds erased customers and archived orders."""
 
 
 def require_known(caller: Caller, **ids: str) -> None:
-    """Raise NotFound if one of these ids of a path is unknown. Each costs a read: call it only if nothing was found.
+    """Raise NotFound if one of these path ids is unknown. Each id costs a read: call this only if nothing was found.
 
-    Customers are shown only what is their own. So only staff and the warehouse can ask for unknown customers and
-    orders. Their own id is known, even if they are not registered.
+    Customers can ask only for their own data. So the ids of customers and orders are checked only for staff and the
+    warehouse. The caller's own id counts as known, even if the caller is not registered.
     """
     for name, id in ids.items():
         may_be_unknown = name == "product_id" or (caller.groups and id not in (ME, caller.id))
@@ -172,7 +172,7 @@ def require_known(caller: Caller, **ids: str) -> None:
 def reject_unknown_ids(app: APIGatewayHttpResolver, next_middleware: NextMiddleware) -> Response[Any]:
     """Middleware that raises NotFound if a list is empty because the path has an unknown id.
 
-    It reads only if the first page is empty, so that all other requests cost no more.
+    The function reads the table only if the first page is empty, so all other requests cost no more.
     """
     response: Response[Any] = next_middleware(app)
     is_first = "cursor" not in (app.current_event.query_string_parameters or {})

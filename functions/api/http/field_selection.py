@@ -1,7 +1,7 @@
 """The query parameter `fields` of large answers: the client names the fields that it needs, and the rest is not sent.
 
 A model of an answer allows this with `always_sent`. The parameter then exists on each route that returns this model, or
-a list of it. Only the answer gets shorter: DynamoDB reads, and charges, whole items.
+a list of it. Only the answer gets shorter: DynamoDB still reads and charges whole items.
 """
 
 from collections.abc import Callable, Mapping
@@ -22,7 +22,7 @@ MAX_UNKNOWN = 3
 
 @dataclass(frozen=True)
 class Selectable:
-    """An answer with fields to select. `model`: the model with these fields. `is_list`: whether its items have them."""
+    """An answer with selectable fields. `model`: the model with these fields. `is_list`: it is a list of the model."""
 
     model: type[ResponseModel]
     is_list: bool
@@ -36,7 +36,7 @@ class Selectable:
 
 @cache
 def selectable_answer(handler: Callable[..., Any]) -> Selectable | None:
-    """Return what a client may select in the answer of a route, or None if the route has no parameter `fields`.
+    """Return the selectable answer of a route, or None if the route has no parameter `fields`.
 
     `handler`: the function of the route.
     """
@@ -49,9 +49,9 @@ def selectable_answer(handler: Callable[..., Any]) -> Selectable | None:
 
 
 def select_fields(app: APIGatewayHttpResolver, next_middleware: NextMiddleware) -> Response[Any]:
-    """Middleware that leaves out of the answer what the client did not select.
+    """Middleware that removes unselected fields from the answer.
 
-    Raises MalformedRequest before the route reads anything, if a name is not a field of the answer.
+    Raises MalformedRequest before the route reads anything, if a selected name is not a field of the answer.
     """
     sent: Mapping[str, str] = app.current_event.query_string_parameters or {}
     answer = selectable_answer(app.context["_route"].func)

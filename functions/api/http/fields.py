@@ -27,8 +27,8 @@ IGNORABLE = (
     "\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
 """Unicode's Default_Ignorable_Code_Point: https://www.unicode.org/Public/UCD/latest/ucd/DerivedCoreProperties.txt"""
-# The lines before the last match invisible characters that change how a text looks. The last line matches all others:
-# those of IGNORABLE, two line separators and the signs of interlinear annotations.
+# The group `needed` matches invisible characters where a text needs them, such as joiners in emoji. The last line
+# matches all others, also line separators (U+2028, U+2029) and interlinear annotations (U+FFF9 to U+FFFB).
 INVISIBLE = re.compile(
     "(?P<needed>"
     "\U0001f3f4[\U000e0030-\U000e0039\U000e0061-\U000e007a]{3,6}\U000e007f"
@@ -42,13 +42,13 @@ INVISIBLE = re.compile(
 def check_visible(text: str) -> str:
     """Return the text if all its characters are visible and none changes the direction of text. Else raise ValueError.
 
-    Without this check, a name could look empty, look like another name, or reorder the text beside it. Rejected are the
-    characters that RFC 8264, 9.13 excludes from texts of people (Unicode's Default_Ignorable_Code_Point: controls of
-    direction, zero width characters, fillers), line separators, and the signs of interlinear annotations. Accepted are
-    those of them without which a text looks wrong:
+    Without this check, a name could look empty, look like another name, or reorder the text beside it. The function
+    rejects the characters that RFC 8264, 9.13 excludes from texts of people (Unicode's Default_Ignorable_Code_Point:
+    direction controls, zero width characters, fillers), line separators, and interlinear annotations. It accepts some
+    of them in places where a text looks wrong without them:
 
     - in emoji (UTS #51, https://www.unicode.org/reports/tr51/): joiners, variation selectors, and the tags of a flag;
-    - after a character: a variation selector, as in Japanese names, and after a Mongolian letter Mongolian ones;
+    - variation selectors after any character, as in Japanese names, and Mongolian selectors after a Mongolian letter;
     - the joiners U+200C and U+200D beside a virama, and U+200C between two letters of an Arabic script, as in Persian:
       the rules CONTEXTJ of RFC 5892, A.1 and A.2, but also before a virama, as in Bengali.
     """
@@ -160,7 +160,7 @@ IdempotencyKey = Annotated[
 
 
 class RequestModel(BaseModel):
-    """The base class of request bodies. They reject unknown fields, wrong types, invisible characters."""
+    """The base class of request bodies. It rejects unknown fields, wrong types and invisible characters."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, hide_input_in_errors=True, defer_build=True)
 
@@ -173,9 +173,9 @@ class RequestModel(BaseModel):
 
 
 OMITTED: Any = Field(default_factory=lambda: None, exclude_if=lambda value: value is None)
-"""The default of a field that an answer leaves out if it has no value. Its type is `int | SkipJsonSchema[None]`.
+"""The default of a field that an answer omits if the field has no value.
 
-So the OpenAPI document does not allow null, which the field never is.
+Declare the field as `int | SkipJsonSchema[None]`. Then the OpenAPI document does not allow null, which is never sent.
 """
 
 
@@ -183,7 +183,7 @@ class ResponseModel(BaseModel):
     """The base class of answers. An answer shows only the fields that its class declares.
 
     `always_sent`: if it is not empty, a client may select fields with the parameter `fields`
-    (functions/api/http/field_selection.py). The answer then has the selected fields and these ones.
+    (functions/api/http/field_selection.py). The answer then has the selected fields and those of `always_sent`.
     """
 
     always_sent: ClassVar[tuple[str, ...]] = ()

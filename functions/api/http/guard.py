@@ -22,7 +22,7 @@ MAX_FILE_BYTES = 1024 * 1024
 The file must fit into one DynamoDB transaction (4 MB at most) and, as base64, into one Lambda event (6 MB at most).
 """
 UPLOADS = {IMPORT_ROUTE: ((NDJSON, CSV), MAX_FILE_BYTES)}
-"""The media types and the most bytes of the files that routes take. All other bodies are JSON."""
+"""For each route that takes a file: its media types, and its maximum size in bytes. All other bodies are JSON."""
 ONE_CLICK_ROUTE = "POST /unsubscribe"
 FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
 MAX_FORM_BYTES = 4 * 1024
@@ -101,10 +101,10 @@ def sanitize_body(event: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def drop_one_click_form(event: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the request of a mail provider without its form, which says List-Unsubscribe=One-Click (RFC 8058, 3.2).
+    """Return a one-click unsubscribe request of a mail provider without its form (RFC 8058, 3.2).
 
-    The form may have either encoding of HTML forms. A request without a form is returned as it is. Raises
-    MalformedRequest if the form says anything else, and BodyTooLarge.
+    The form must be List-Unsubscribe=One-Click, in either encoding of HTML forms. A request without a form is returned
+    unchanged. Raises MalformedRequest if the form has other content, and BodyTooLarge.
     """
     if not event.get("body") or _media_type(event.get("headers") or {}) not in FORMS:
         return event

@@ -88,7 +88,7 @@ def document(app: ApiResolver) -> dict[str, Any]:
 
 
 def _relax_selectable_schemas(app: ApiResolver, schemas: dict[str, Any]) -> None:
-    """Require only the fields that come with any selection of `fields`, in the schemas of the answers that have it."""
+    """Require only the fields of `always_sent` in the schemas of the answers whose fields a client may select."""
     for handler in app.handlers.values():
         if answer := field_selection.selectable_answer(handler):
             schemas[answer.model.__name__]["required"] = list(answer.model.always_sent)

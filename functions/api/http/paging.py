@@ -21,7 +21,7 @@ from functions.shop.shop import Caller
 T = TypeVar("T")
 A = TypeVar("A")
 CURSOR_KEY_VERSION = 1
-"""Raise it to reject all earlier cursors: clients then start their lists again. The pepper stays."""
+"""A part of the key that seals cursors. A higher number invalidates all earlier cursors: clients start lists again."""
 DAY_PATTERN = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 TIMESTAMP_PATTERN = re.compile(r"\d{4}-\d\d-\d\d(T\d\d:\d\d:\d\d(\.\d{1,3})?(Z|[+-]\d\d:\d\d))?", re.ASCII)
 

@@ -35,9 +35,7 @@ class Route:
         return f"{self.method} {self.path}"
 
     def path_parameters(self, path: str) -> dict[str, str] | None:
-        """Return the parameters in the path of a request, such as {"order_id": ...}; None if the path is of no request
-        to this route.
-        """
+        """Return the path parameters, such as {"order_id": ...}, or None if the path does not match this route."""
         names, values = self.path.split("/"), path.split("/")
         if len(names) != len(values):
             return None
@@ -51,7 +49,7 @@ class Route:
 
 
 class Router(Undecided):
-    """Collects the routes of a module in functions/api/routes. `handlers`: their functions, by the key of the route."""
+    """Collects the routes of a module in functions/api/routes. `handlers`: the route functions by route key."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -78,8 +76,8 @@ class Router(Undecided):
 class ApiResolver(APIGatewayHttpResolver):
     """The Powertools resolver with validation of the input.
 
-    `known_routes`: all routes of the API. A module with routes is imported with the first request to one of them,
-    because all of them together take a third of a cold start. `handlers`: the functions of the routes of the imported
+    `known_routes`: all routes of the API. A route module is imported at the first request to one of its routes, because
+    importing all modules takes a third of a cold start. `handlers`: the functions of the routes of the imported
     modules, by the key of the route.
     """
 

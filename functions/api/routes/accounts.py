@@ -159,8 +159,8 @@ class EntryAnswer(ResponseModel):
 def issue_gift_card(caller: SignedIn, key: IdempotencyKey, new: NewCredit) -> Response[GiftCardIssued]:
     """Issue a gift card, once for each Idempotency-Key. For staff.
 
-    The answer has the code of the card. The shop does not store the code, and no other route shows it. So pass it on at
-    once.
+    The answer has the code of the card. The shop does not store the code, and no other route shows it. So pass the code
+    on at once.
     """
     return command_response(accounts.issue_gift_card(shop(), caller, key, new.amount, new.currency), GiftCardIssued)
 

@@ -31,8 +31,7 @@ class CreditPayment(PaymentSourceBody):
 
 
 class ClaimAnswer(ResponseModel):
-    """The order that has the money of a payment. `order_id`: as the provider reported it, even if no order has this
-    id."""
+    """The order to which a payment belongs. `order_id`: as the provider reported it, even if no such order exists."""
 
     payment_id: str
     order_id: str
@@ -84,9 +83,9 @@ def payments_of_order(
 
 @router.get("/payments/<payment_id>/order", openapi_extensions=problem_responses(NotAllowed))
 def order_of_payment(caller: SignedIn, payment_id: ProviderId) -> ClaimAnswer:
-    """Show which order has the money of a payment of the payment provider. For staff.
+    """Show the order to which a payment of the payment provider belongs. For staff.
 
-    If the provider reports one payment for several orders, only the first order has its money. Nothing is found if the
-    provider has not reported the money.
+    If the provider reports one payment for several orders, the payment belongs to the first order. The route answers
+    404 until the provider reports the money.
     """
     return ClaimAnswer.of(payments.get_payment_claim(shop(), caller, payment_id))

@@ -49,7 +49,7 @@ class Profile(RequestModel):
 
 
 class MailChoices(RequestModel):
-    """Which mails a customer wants. What is omitted does not change. `email`: whether the customer wants any mails."""
+    """Which mails a customer wants. An omitted choice stays as it is. `email`: whether the customer wants any mails."""
 
     email: bool | None = None
     order_changes: bool | None = None
@@ -85,7 +85,7 @@ class ErasureAnswer(ResponseModel):
 
 
 class KeptItem(ResponseModel):
-    """An item that is kept of a customer. `type`: its type, as in the list of personal data. `data`: all its fields."""
+    """An item that belongs to a customer. `type`: as in the list of personal data. `data`: all its fields."""
 
     type: str
     data: dict[str, Any]
@@ -112,7 +112,7 @@ class KeptItem(ResponseModel):
 
 
 class NotificationSettings(ResponseModel):
-    """Which mails a customer gets. If `email` is false, none.
+    """Which mails a customer gets. If `email` is false, the customer gets no mails.
 
     `order_changes`: the order was placed, paid, cancelled, or not paid in time. `shipments`: goods are sent or
     delivered. `refunds`: goods came back, or money is refunded. `product_alerts`: a followed product is back in stock
@@ -325,7 +325,7 @@ def settings_of_customer(caller: SignedIn, customer_id: Id) -> SettingsAnswer:
 
 @router.put("/customers/<customer_id>/settings/notifications")
 def choose_notifications(caller: SignedIn, customer_id: Id, choices: MailChoices) -> NotificationSettings:
-    """Choose the channels for notifications, and the mails about followed products.
+    """Choose which mails a customer gets.
 
     The profile of the customer does not change.
     """

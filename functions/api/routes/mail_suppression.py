@@ -1,4 +1,4 @@
-"""Mail suppression: whether SES sends mails to a customer's address. It does not after a bounce or a complaint."""
+"""Mail suppression: SES sends no mails to an address after a bounce or a complaint. Staff can see and end this."""
 
 from functions.adapters import mail_suppression
 from functions.api.http.context import SignedIn, shop
@@ -13,7 +13,7 @@ router = Router()
 
 
 class MailSuppression(ResponseModel):
-    """Whether mails to the customer are not sent. `reason`: BOUNCE or COMPLAINT. `since`: when SES last noted it."""
+    """Whether SES sends no mails to the customer. `reason`: BOUNCE or COMPLAINT. `since`: when SES noted it."""
 
     suppressed: bool
     reason: str | None

@@ -32,7 +32,7 @@ def notifications_of_customer(
     limit: Limit = 20,
     cursor: Cursor = None,
 ) -> Listed[NotificationAnswer]:
-    """List the mails to a customer by the time of what they report, newest first."""
+    """List the mails to a customer, sorted by the time of the reported event, newest first."""
     customer_id = resolve_customer_id(caller, customer_id)
     low, high = check_time_range(since, until)
     return paginate(

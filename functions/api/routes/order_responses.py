@@ -327,7 +327,7 @@ class TimelineEntryAnswer(ResponseModel):
 
 
 class KeptEventAnswer(ResponseModel):
-    """A dispute, or a refund made at the payment provider, whose payment was not in the table when it came.
+    """A dispute or an external refund that arrived while its payment was not in the table.
 
     `kind`: DISPUTE or REFUND. `object_id`: the provider's id. `reason`: the provider's reason, or null.
     """
@@ -348,7 +348,7 @@ class WholeOrder(ResponseModel):
 
     If there are several pages, only the first page has the `order`. Each page has some of the other items, and the next
     page can have more items of each type.
-    `kept_events`: the disputes and refunds that came while the order was archived. A restore moves them to the payment.
+    `kept_events`: the disputes and refunds that came while the order was archived. A restore adds them to the payment.
     `ends_at`: when a closed order is archived.
     """
 

@@ -147,8 +147,8 @@ def place_order(caller: SignedIn, request: Request, key: IdempotencyKey, new: Ne
 
     Prices come from the products, and shipping is added. All goods are reserved, except the quantities that the lines
     show as backordered. If you send the same key and body again, no second order is placed. The answer is then 200 with
-    the order in its current state and the header `Idempotent-Replayed: true`. The order belongs to the caller: staff
-    order as customers too, each for themselves.
+    the order in its current state and the header `Idempotent-Replayed: true`. The order belongs to the caller, also if
+    the caller is staff.
     """
     lines = {line.product_id: placing.RequestedLine(line.quantity, line.price) for line in new.lines}
     address = e.Address(**new.address.model_dump())

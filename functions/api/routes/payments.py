@@ -1,8 +1,8 @@
 """Webhook for the payment provider's signed events, in Stripe's format: https://docs.stripe.com/api/events/object
 
-The metadata of a payment has the shop's order_id, and the metadata of a refund that this shop requested has its
-order_id and refund_id. A dispute, and a refund that a person makes at the provider, normally has no metadata of the
-shop: the order is found by the payment. If the payment is not known yet, the event is kept, and waits for staff.
+The metadata of a payment has the shop's order_id. The metadata of a refund that this shop requested also has the
+refund_id. A dispute, or a refund that a person makes at the provider, normally has no such metadata: the shop finds the
+order by the payment. If the payment is not known yet, the shop keeps the event, and staff can see it.
 
 An inquiry is a question of the customer's bank before a dispute. It withdraws no money, so its events are only
 acknowledged and logged. If the inquiry becomes a dispute, the provider sends a withdrawal event, and this event opens
@@ -118,7 +118,7 @@ class RefundList(ProviderModel):
 
 
 class ChargeObject(ProviderModel):
-    """A charge. The provider sends its refunds only if the version of its API is before 2022-11-15.
+    """A charge. The provider sends the refunds of the charge only in API versions before 2022-11-15.
 
     https://docs.stripe.com/upgrades#2022-11-15
     """
@@ -314,8 +314,8 @@ def payment_event(
 ) -> Received:
     """Receive an event of the payment provider about a payment, dispute or refund.
 
-    Each event is processed once, even if it is delivered several times. A dispute or refund that arrives before its
-    payment is kept until then.
+    Each event is processed once, even if it is delivered several times. If a dispute or refund arrives before its
+    payment, it is kept until the payment arrives.
     """
     period = int(shop().now().timestamp() // secrets.SECRET_CACHE_SECONDS)
     live = secrets.get_valid_secrets(environment.load_environment(environment.ApiEnvironment).webhook_secret, period)

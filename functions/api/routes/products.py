@@ -73,8 +73,8 @@ class NewProduct(RequestModel):
 class ProductChange(RequestModel):
     """The fields of a product to change. Omitted fields do not change. Existing orders keep their prices.
 
-    `parts`: the number of table items that share the stock of the product. The stock is spread evenly over them while
-    people buy. If the answer is 503, or if there is no answer, send the same request again. `discontinued`: true ends
+    `parts`: the number of table items that share the stock of the product. While people buy, the shop spreads the stock
+    evenly over them. If the answer is 503, or if there is no answer, repeat the request. `discontinued`: true ends
     the sale of the product. It is then in no category, and no new order may contain it.
     """
 
@@ -102,7 +102,7 @@ class Receipt(RequestModel):
 
 
 class WriteOff(RequestModel):
-    """Pieces that cannot be sold or are not there, and why. Pieces that orders have reserved stay."""
+    """Damaged or missing pieces to remove from stock, and why. Pieces that are reserved for orders stay."""
 
     quantity: Annotated[int, Field(ge=1, le=1_000_000)]
     reason: products.WriteOffReason
@@ -184,7 +184,7 @@ def create_product(caller: SignedIn, new: NewProduct) -> Response[ProductAnswer]
 
 @router.patch("/products/<product_id>", openapi_extensions=problem_responses(NotAllowed, UnknownCategory))
 def update_product(caller: SignedIn, product_id: Id, change: ProductChange) -> ProductAnswer:
-    """Change a product: its name, price, category, catalogue, backorder setting, number of stock parts, or its sale.
+    """Change a product: its name, price, category, catalogue, backorder setting or stock parts, or end its sale.
 
     For staff.
     """

@@ -108,8 +108,8 @@ def refund_payment(
 
     An unmatched payment belongs to no order. `order_id` is the order id in the payment, even if no order has this id.
     If the amount of the payment is 0, for example because its money is recorded for another order, nothing is refunded,
-    and the payment becomes FAILED. If only disputes or refunds of the payment are known, and not its money, they stop
-    waiting for staff. The refund happens once for each Idempotency-Key.
+    and the payment becomes FAILED. If the shop knows disputes or refunds of the payment, but not its money, they leave
+    the list of unmatched payments. The refund happens once for each Idempotency-Key.
     """
     return command_response(refunds.refund_payment(shop(), caller, key, order_id, payment_id), RefundsPlaced)
 
@@ -136,8 +136,8 @@ def settle_refund(
 ) -> Response[Settled]:
     """Record that a failed refund was paid outside the shop, once for each Idempotency-Key. For staff.
 
-    Use it if neither the original payment method nor store credit can take the money. The shop moves no money. The
-    refund becomes SETTLED, which is final, and its amount counts as refunded.
+    Use this route if neither the original payment method nor store credit can take the money. The shop moves no money.
+    The refund becomes SETTLED, which is final, and its amount counts as refunded.
     """
     done = refund_processing.settle_refund(shop(), caller, key, order_id, refund_id, settlement.reason)
     return command_response(done, Settled)

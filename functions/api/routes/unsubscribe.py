@@ -21,7 +21,7 @@ FORM = """<p>Do you want to get no mails about products that you follow any more
 <form method="post"><button name="List-Unsubscribe" value="One-Click">Unsubscribe</button></form>"""
 DONE = "<p>You will get no mails about products any more. You can turn them on again in your settings.</p>"
 OUTDATED = "<p>You turned on mails about products after you got this mail. You can turn them off in your settings.</p>"
-# With the Referrer-Policy no-referrer, a browser would send the form with the Origin null.
+# Not no-referrer: with that policy, a browser would send the form with `Origin: null`.
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
     "Referrer-Policy": "same-origin",
@@ -37,7 +37,7 @@ def ask_to_unsubscribe(token: Token) -> Response[str]:
 
 @router.post("/unsubscribe", responses=HTML)
 def unsubscribe_with_one_click(token: Token) -> Response[str]:
-    """Turn off the mails that the link of a mail is about, if they were not turned on after this mail. Safe to repeat.
+    """Turn off the mails of the kind that the link names, unless they were turned on after this mail. Safe to repeat.
 
     The body is the form `List-Unsubscribe=One-Click` of mail programs and of the page, or empty.
     """
