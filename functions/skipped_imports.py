@@ -1,8 +1,8 @@
 """Skip the modules that third-party packages import and a Lambda never uses. They take a sixth of a cold start.
 
 `install` is called before the first of these packages is imported. No package is changed: a skipped module is imported
-as an empty one. Each name that another module imports from it is `Unused`. Without `install`, all works the same, but
-starts later. tests/stacks/test_bundle.py imports each Lambda from a bundle, and calls each service.
+as an empty one. Each name that another module imports from it is `Unused`. Without `install`, a Lambda works the same,
+but starts later. tests/stacks/test_bundle.py imports each Lambda from a bundle, and calls each service.
 """
 
 import sys
@@ -14,7 +14,7 @@ from typing import Any, Self
 
 RESOLVERS, EVENTS = "aws_lambda_powertools.event_handler", "aws_lambda_powertools.utilities.data_classes"
 EMPTY_PACKAGES = frozenset({"aws_lambda_powertools", "botocore.docs", "urllib3.http2"})
-"""Packages whose own code only imports more: logger, metrics and tracer; writers of documentation; HTTP/2.
+"""Packages whose `__init__` is skipped. It only imports logger, metrics, tracer; documentation writers; or HTTP/2.
 
 The modules in these packages can be imported.
 """
@@ -33,9 +33,9 @@ SKIPPED_MODULES = frozenset(
     }
 )
 LAZY_MODULES = frozenset({"dateutil.parser", "jmespath"})
-"""Modules that botocore imports for some responses only: they run when something of them is used."""
+"""Modules that botocore needs only for some responses. Their code runs when one of their names is first used."""
 USED_EVENTS = frozenset(f"{EVENTS}.{name}" for name in ("api_gateway_proxy_event", "common", "shared_functions"))
-"""Powertools has a class for the events of each AWS service, and imports all of them. The API uses one."""
+"""The event modules that the API uses. Powertools imports a module for the events of each AWS service."""
 
 
 def is_skipped(name: str) -> bool:
@@ -44,7 +44,7 @@ def is_skipped(name: str) -> bool:
 
 
 class Unused(str):
-    """Stands for a class of a skipped module. It is an empty text, because botocore makes docstrings of one."""
+    """Stands for each class of a skipped module: an empty text, because botocore uses its objects as docstrings."""
 
     __slots__ = ()
 
@@ -53,7 +53,7 @@ class Unused(str):
 
 
 class SkippedImports:
-    """Finds the skipped modules, and runs nothing for them (a finder and a loader of `sys.meta_path`)."""
+    """A finder and loader of `sys.meta_path` for the skipped modules: it does not run their code."""
 
     @staticmethod
     def find_spec(name: str, path: Sequence[str] | None = None, _target: ModuleType | None = None) -> ModuleSpec | None:
@@ -72,11 +72,11 @@ class SkippedImports:
 
     @staticmethod
     def exec_module(module: ModuleType) -> None:
-        """Run nothing. A skipped module has any name."""
+        """Do not run the code of the module. In a skipped module, every name is `Unused`."""
         if is_skipped(module.__name__):
             module.__getattr__ = lambda _name: Unused  # type: ignore[method-assign]
 
 
 def install() -> None:
-    """Skip the modules from now on. Those that are imported already stay as they are."""
+    """Skip the modules from now on. Modules that are imported already do not change."""
     sys.meta_path.insert(0, SkippedImports)

@@ -32,9 +32,8 @@ UNPROCESSED_FIELDS = ("UnprocessedItems", "UnprocessedKeys")
 class ThrottlingReason(NamedTuple):
     """Why DynamoDB throttled a request. `resource`: the ARN of the table or index, or "" if DynamoDB does not name it.
 
-    `reason`: such as TableWriteKeyRangeThroughputExceeded: what was throttled, for which kind of request, and which
-    limit was met. If DynamoDB gives no reason, it is the code of the error, the cancellation code of a write in a
-    transaction, or the name of the response's field with the unprocessed items.
+    `reason`: DynamoDB's reason, such as TableWriteKeyRangeThroughputExceeded. If DynamoDB gives none, it is the error
+    code, the cancellation code of a write in a transaction, or the response field with the unprocessed items.
 
     https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_ThrottlingReason.html
     """
@@ -128,7 +127,7 @@ class ConsumedCapacityCounter:
             self._record_throttling(throttled)
 
     def _record_throttling(self, throttled: Mapping[ThrottlingReason, str]) -> None:
-        """Count one throttled attempt, if there is a reason. `throttled`: the partition key for each reason."""
+        """Count one throttled attempt, if `throttled` is not empty. `throttled`: the partition key for each reason."""
         self._throttled += bool(throttled)
         self._throttling_reasons.update(throttled.keys())
         self._throttled_keys.update(throttled)
@@ -141,7 +140,7 @@ class ConsumedCapacityCounter:
 def _throttling_reasons(
     parsed: Mapping[str, Any], request_dict: Mapping[str, Any]
 ) -> Iterator[tuple[ThrottlingReason, str]]:
-    """Yield why DynamoDB throttled a request, each time with a partition key of the request, or "" if it has none.
+    """Yield each reason why DynamoDB throttled a request, with a partition key of the request, or "" if it has none.
 
     Yields nothing if the request was not throttled. `parsed`: the parsed response. `request_dict`: botocore's
     description of the HTTP request.
@@ -160,7 +159,7 @@ def _throttling_reasons(
 
 def _body(request_dict: Mapping[str, Any]) -> dict[str, Any]:
     body: dict[str, Any] = json.loads(request_dict.get("body") or b"{}")
-    # The partition of a Query is a value of its expression. Its ExclusiveStartKey is the key of an item.
+    # Put these values first, because they contain the partition of a Query. ExclusiveStartKey has the PK of an item.
     return {"ExpressionAttributeValues": body.pop("ExpressionAttributeValues", {}), **body}
 
 

@@ -46,10 +46,7 @@ earlier time than the change before it.
 
 
 def subtract_clock_difference(at: Instant) -> Instant:
-    """Return the time from which to read the items of later changes, because their clocks may be behind.
-
-    `at`: the time of a change.
-    """
+    """Return the earliest time that a change after the time `at` may have, because clocks differ."""
     return to_instant(datetime.fromisoformat(at) - MAX_CLOCK_DIFFERENCE)
 
 
@@ -191,11 +188,11 @@ class Row(Generic[T]):
     "delete" (the default if there are personal attributes), "clear" these attributes, "keep" the item as the law
     requires, or "none". Erasure, export and docs/personal-data.md follow from these fields.
 
-    Items that older code wrote may have other names until they are migrated. `former_types`: earlier names of the item
-    type. `former_names`: the earlier name of an attribute, by its name. `former_values`: by attribute, the present text
-    of each earlier text. `current_form` replaces them, and so does every decoder. A conditional update by attribute
-    name (`add_with_minimum`, `copy_attributes`) does not find an attribute under its earlier name, so do not rename
-    such a one.
+    Items that older code wrote may have earlier names until they are migrated. `former_types`: earlier names of the
+    item type. `former_names`: {attribute: earlier name}. `former_values`: {attribute: {earlier text: present text}}.
+    `current_form` and every decoder replace the earlier names and texts. But a conditional update by attribute name
+    (`add_with_minimum`, `copy_attributes`) does not find an earlier name. So do not rename an attribute that such an
+    update uses.
     """
 
     entity: type[T]
@@ -328,7 +325,7 @@ class Row(Generic[T]):
     def current_form(self, image: Image) -> Image:
         """Return an image with its type, attribute names and texts as this code writes them.
 
-        An image without former names is returned as it is. If an attribute has both names, its former name is dropped.
+        If an image has both names of an attribute, the value under the former name is dropped.
         """
         if renamed := {name: image[former] for name, former in self.former_names.items() if former in image}:
             dropped = {*self.former_names.values()}

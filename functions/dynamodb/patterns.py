@@ -54,7 +54,7 @@ class Query(Generic[T]):
     `path_prefix`: the name of the field with a path (such as a category), for a query by path; "" for any other query.
     This field must be the only field of the sort key. The caller gives a path, and the query returns all items below
     this path. `filter_by`: the name of a text field whose value the caller must give, too. DynamoDB reads all items of
-    the key range and returns those with this value. This costs the units of all items that are read, so use it only if
+    the key range, and charges for all of them, but returns only the items with this value. So use it only if
     the key range has few other items. `view`: a class with fewer fields, for an index that does not contain all
     attributes. If it is given, the results are instances of that class.
     """
@@ -143,9 +143,9 @@ class Query(Generic[T]):
         return (low + since) or LOWEST_SORT_KEY, (high + until) if until else high + HIGHEST_CHARACTER
 
     def field_before_time(self, values: Mapping[str, Any]) -> tuple[str, str] | None:
-        """Return the first field of the sort key that has no value, and a time after it; None if there is no such pair.
+        """Return the first sort key field without a value, and the time field after it; None if there is no such pair.
 
-        Such a query cannot have a time range: the range would apply to the field before the time.
+        Then the query cannot have a time range, because the range would apply to the field before the time.
         """
         row = self.rows[0]
         left = [name for name in row.templates(self.index)[1].field_names if name not in values]

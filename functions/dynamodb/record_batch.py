@@ -50,7 +50,7 @@ class RecordBatch(ABC):
         self.postpone_record(record)
 
     def postpone_record(self, record: Record) -> None:
-        """Add a record to the response that was not started, so that Lambda delivers it again."""
+        """Add a record that was not started to the response, so that Lambda delivers it again."""
         self._retry_ids.append(self.id_of(record))
 
     def response(self) -> dict[str, Any]:

@@ -17,7 +17,7 @@ class NotSealed(ValueError):
 
 
 def seal_text(secret: bytes, purpose: str, text: str, *context: str) -> str:
-    """Return a text for a URL that contains `text`. It can be opened only with the same arguments.
+    """Return `text`, encrypted as a text for a URL. Only `open_text` with the same arguments can decrypt it.
 
     `purpose`: a constant for each kind of sealed text, so that one kind cannot be used as another.
     """
@@ -34,7 +34,7 @@ def open_text(secret: bytes, purpose: str, sealed: str, *context: str) -> str:
         opened = _cipher(secret, purpose).decrypt(decoded, [part.encode() for part in context]).decode()
     except (InvalidTag, ValueError):
         raise NotSealed("the text was not sealed here") from None
-    if _to_text(decoded) != sealed:  # the unused bits of its last character were changed
+    if _to_text(decoded) != sealed:  # someone changed the unused bits of the last base64 character
         raise NotSealed("the text was not sealed here")
     return opened
 
@@ -44,7 +44,7 @@ def _to_text(sealed: bytes) -> str:
 
 
 def _cipher(secret: bytes, purpose: str) -> "AESSIV":
-    # Import only when it is used: the import is slow, and most requests have no sealed text.
+    # Import it only when it is used: the import is slow, and most requests have no sealed text.
     from cryptography.hazmat.primitives.ciphers.aead import AESSIV  # noqa: PLC0415
 
     return AESSIV(hmac.new(secret, purpose.encode(), hashlib.sha512).digest())

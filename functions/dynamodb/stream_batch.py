@@ -66,7 +66,7 @@ class StreamBatch(RecordBatch):
         by_item: dict[StreamItemKey, list[Record]] = {}
         for record in self.records:
             by_item.setdefault(item_key_of(record), []).append(record)
-        items = iter(by_item.values())  # the threads share it: each takes the next item that none has taken
+        items = iter(by_item.values())  # the threads share this iterator: each thread takes the next item
 
         def apply_items() -> None:
             for record in chain.from_iterable(items):

@@ -73,8 +73,8 @@ def run_parallel(calls: Sequence[Callable[[], T]]) -> list[T]:
     """Run independent calls in threads, and return their results in the order of the calls.
 
     If calls raise errors, all others still run, and the first error is raised. The calls see the context variables of
-    the caller, so that their log lines and metrics name the invocation. If one of the calls runs more calls, these run
-    one after the other: if all threads waited for others, nothing would go on.
+    the caller, so that their log lines and metrics name the invocation. If a call itself calls `run_parallel`, its
+    calls run one after the other. Otherwise all threads could wait for each other.
     """
     if len(calls) < 2:
         return [ask() for ask in calls]
@@ -136,7 +136,7 @@ class Table:
         return replace(self, reads_consistently=False)
 
     def with_consistent_reads(self) -> "Table":
-        """Return this table with strongly consistent reads, for a read that no write guards."""
+        """Return this table with strongly consistent reads, for a decision that no conditional write checks."""
         return replace(self, reads_consistently=True)
 
     def get(self, pattern: Get[T], **known: Any) -> T | None:
@@ -155,7 +155,7 @@ class Table:
         return self._decode_for_pattern(pattern, image) if image else None
 
     def get_neighbours(self, first: Mapping[str, Any], last: Mapping[str, Any]) -> tuple[Any, Any]:
-        """Read two items of one partition, by their keys, with one Query of their range. None for a missing item.
+        """Read two items of one partition with one Query from the first key to the last. None for a missing item.
 
         The sort key of `first` must be the lower one. DynamoDB rounds the size of each item that is read alone up to
         4 KB, and the size of a query only once. So two small items cost half as much. But the items between them are
@@ -400,9 +400,9 @@ class Table:
     def write(self, *writes: Write[Any]) -> None:
         """Apply all writes or none: one conditional write, or one TransactWriteItems of up to TRANSACTION_LIMIT writes.
 
-        If conditions fail, this raises the `condition_error` of the first write whose condition failed. If conflicts or
-        throttling concern a write with a `busy_error`, it raises this error. Otherwise it raises TableBusy if they last
-        longer than the time budget. Raises WriteImpossible if DynamoDB will never accept a write.
+        If conditions fail, this raises the `condition_error` of the first write whose condition failed. If a conflict
+        or throttling affects a write with a `busy_error`, this raises that error. Other conflicts and throttling raise
+        TableBusy after the time budget. Raises WriteImpossible if DynamoDB will never accept a write.
 
         Automatic retries by the AWS client are safe. A transaction has a ClientRequestToken. The retry of a single put
         or update may fail its condition because an earlier attempt was applied. So if the stored item already has the

@@ -28,7 +28,7 @@ class WriteConflict(Exception):
 
 
 class ConditionFailed(Exception):
-    """The condition of a write failed, and the caller decides by the stored item. `item`: None if there is no item."""
+    """The condition of a write failed, and the caller decides from the stored item. `item`: None if there is none."""
 
     def __init__(self, item: Any) -> None:
         super().__init__("condition failed")
@@ -58,7 +58,7 @@ class Write(Generic[T]):
     (`add_with_minimum`), whose result is not known before the write.
     """
     may_repeat: bool = False
-    """Whether it does no harm if a retry of the AWS client applies the write a second time."""
+    """Whether the write is harmless if a retry of the AWS client applies it a second time."""
     busy_error: Callable[[], Exception] | None = None
     """Creates the error to raise if another transaction changes the item, or if DynamoDB throttles the write.
 
@@ -74,10 +74,10 @@ def put_if_absent(row: Row[T], item: T, *, condition_error: ConditionErrorFactor
 
 
 def conflict_if_busy(write: Write[T]) -> Write[T]:
-    """Return the write, but in a transaction it raises WriteConflict if another transaction changes the item.
+    """Return the write with another error: in a transaction, WriteConflict if another transaction changes the item.
 
-    Use it for an item that many transactions change: after the other transaction, the condition would fail anyway. So
-    the item is read again at once, and no second transaction is sent and billed in vain.
+    Use it for an item that many transactions change. After another transaction, the condition would fail anyway. So it
+    is cheaper to read the item again at once than to send the same transaction again.
     """
     return replace(write, busy_error=partial(WriteConflict, write.row.type))
 
@@ -133,8 +133,8 @@ def update(row: Row[T], before: T, after: T, *, condition_error: ConditionErrorF
     """Return a write of the difference between an item as it was read (`before`) and its new state (`after`).
 
     The write fails if the item changed since it was read. The request contains only the changed attributes, including
-    index keys. So attributes that only a newer version of this code knows keep their values. If the row's schema
-    was raised, the item gets it, too, because older code must not read the new form. Raises ValueError if
+    index keys. So attributes that only a newer version of this code knows keep their values. If the row's schema number
+    was raised, the item gets the new number, because older code must not read the new form. Raises ValueError if
     `after.version` is not `before.version` + 1.
     """
     old, new = row.encode(before), row.encode(after)
@@ -198,7 +198,7 @@ def add_with_minimum(
     `add`: the amount by field name; it may be negative. `at_least`: the minimum that a field must have before the
     addition, by field name. The write fails if a field is below its minimum or if there is no item. `from_zero`: the
     fields that count as 0 if the stored item does not have them. `texts`: other fields to set, with their text.
-    `former`: other fields to set, each with the name of the field whose value before the addition it gets.
+    `former`: {name: other}: sets the field `name` to the value that the field `other` has before the addition.
 
     The condition does not compare the version. So the write can succeed even if another process changed the item
     meanwhile.
@@ -236,8 +236,8 @@ def add_with_minimum(
 def put_unless_between(row: Row[T], item: T, name: str, low: int, high: int) -> Write[T]:
     """Return a write that puts an item, unless the numeric field `name` of the stored item is from `low` to `high`.
 
-    Two processes may put equal items. So if the condition fails, the stored item never counts as written by this write,
-    even if a retry of the AWS client finds the item of its first attempt.
+    Two processes may put equal items. So if the condition fails, this write never counts as applied, even if a retry of
+    the AWS client finds the item of its own first attempt.
     """
     image = row.encode(item)
     request = {
@@ -250,10 +250,10 @@ def put_unless_between(row: Row[T], item: T, name: str, low: int, high: int) -> 
 
 
 def add_if_between(row: Row[T], item: T, name: str, amount: int, low: int, high: int) -> Write[T]:
-    """Return a write that adds an amount to the numeric field `name` of the stored item, if it is from `low` to `high`.
+    """Return a write that adds an amount to the field `name` of the stored item, if its value is from `low` to `high`.
 
-    The `ttl` becomes that of `item`, which has the key. A retry of the AWS client may add the amount a second time. So
-    use this write only for a field that may be too high.
+    `item`: has the key and the new `ttl`. A retry of the AWS client may add the amount a second time. So use this write
+    only for a field that may be too high.
     """
     image = row.encode(item)
     request = {

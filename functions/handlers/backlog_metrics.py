@@ -63,8 +63,8 @@ def handler(_event: dict[str, Any], context: Any) -> dict[str, int]:
     """Lambda entry point for a scheduled event: count the backlog, and add the numbers to the metrics.
 
     Returns the numbers by metric name. Raises RunIncomplete, and adds no metric, if a backlog cannot be read. If the
-    time is over before the first item of a backlog is read, its metric is left out. So an alarm keeps its state, and
-    does not end because of a number that nobody knows.
+    time is over before the first item of a backlog is read, its metric is left out. So its alarm keeps its state while
+    the number is unknown.
     """
     environment = load_environment(BacklogMetricsEnvironment)
     found = dict.fromkeys(METRICS_BY_PREFIX.values(), 0)

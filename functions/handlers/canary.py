@@ -28,7 +28,7 @@ EXPECTED_ERRORS = (BotoCoreError, ClientError, urllib3.exceptions.HTTPError, Val
 
 
 class CanaryFailed(Exception):
-    """A request of the canary had another answer than a customer expects. The text has its step and its status."""
+    """An answer to the canary is not as a customer expects it. The text names the step and the status."""
 
 
 @lru_cache(maxsize=1)
@@ -52,14 +52,14 @@ def handler(_event: dict[str, Any], _context: Any) -> dict[str, str]:
 
 
 def describe_error(error: Exception) -> str:
-    """Return the reason for the log. The texts of other errors may have the user's address."""
+    """Return the reason for the log. Of other errors, only a code or class: a text may have the user's address."""
     if isinstance(error, CanaryFailed):
         return str(error)
     return str(error.response["Error"]["Code"]) if isinstance(error, ClientError) else type(error).__name__
 
 
 def sign_in(environment: CanaryEnvironment) -> str:
-    """Return an access token of the canary's user. Anyone may call this operation, so it needs no permission."""
+    """Return an access token of the canary's user. The operation InitiateAuth needs no IAM permission."""
     user = json.loads(secrets.get_secret(environment.canary_secret))
     answer = clients.client("cognito-idp").initiate_auth(
         ClientId=environment.client_id,

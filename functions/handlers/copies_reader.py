@@ -42,10 +42,10 @@ from functions.shop import customer_names
 from functions.shop.shop import ShopContext, decide_with_eventual_reads
 
 TOTALS_SECONDS = 30
-"""The time that is left for the totals of a batch, after its last copy. No record is started if less time is left."""
+"""The time reserved for the totals of a batch, after its last copy. No record is started if less time is left."""
 
 ITEMS_AT_ONCE = 8
-"""How many items of a batch have their copies written at the same time. `make bench` compares it with one at a time."""
+"""For how many items of a batch copies are written at the same time. `make bench` compares this with one item."""
 
 
 @observability.instrument_handler
@@ -63,7 +63,7 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     batch.apply_by_item(
         lambda record: applied.extend(apply_record(shop, record)), shop.table.run_concurrently, ITEMS_AT_ONCE
     )
-    applied.sort(key=lambda one: int(batch.id_of(one.record)))  # the order of the stream, whichever thread was first
+    applied.sort(key=lambda one: int(batch.id_of(one.record)))  # in stream order, because threads end in any order
     count_records(shop, batch, [(one.record, one.contribution) for one in applied if one.contribution])
     summary = {
         "records": len(event["Records"]),
@@ -110,7 +110,7 @@ def write_copies(table: Table, changed: Change, todo: CopyChanges) -> None:
 
     Puts snapshots (copies of the latest version), adds log entries (copies that record one change), and deletes copies
     that are no longer needed. These writes have different keys and conditions of their own, so they are sent at the
-    same time. The copy that shows that all others are complete is written last.
+    same time. The copy that shows that all others are complete (`Snapshot.is_last`) is written last.
     """
     writes: list[Write[Any]] = [put_if_newer(row, item) for row, item in todo.put]
     writes += [delete_if_older(row, item) for row, item in todo.delete]
@@ -121,7 +121,7 @@ def write_copies(table: Table, changed: Change, todo: CopyChanges) -> None:
 
 
 class NotPreviousVersion(Exception):
-    """The stored copy is not that of the version before the change. `version`: its version, 0 if there is no copy."""
+    """The stored copy does not have the version before the change. `version`: its version; 0 if there is no copy."""
 
     def __init__(self, stored: Any) -> None:
         super().__init__("not the copy of the version before")
@@ -129,11 +129,11 @@ class NotPreviousVersion(Exception):
 
 
 def _write_last(table: Table, changed: Change, row: Row[Any], item: Any) -> None:
-    """Write the copy that shows that all other copies of this version are complete.
+    """Write the copy that shows that all other copies of this version are complete (`Snapshot.is_last`).
 
-    The copies that this change made different are written before. That is enough if the copies of the version before
-    are complete. If they are not, because an earlier record could not be processed, all copies are written, and the log
-    entries of the versions between.
+    The caller has already written the other copies that this change affects. If an earlier record could not be
+    processed, the copies of the previous version are incomplete. Then this function also writes all other copies, and
+    the log entries of the versions between.
     """
     previous = changed.before.version if changed.before is not None else 0
     try:
@@ -168,16 +168,16 @@ CountedRecord = tuple[Record, ContributionChange]
 MAX_FOLDED_ITEMS = 80
 """The maximum number of items that several contributions change in one transaction. DynamoDB allows 100.
 
-The rest is for totals to which a contribution adds nothing any more (`totals.obsolete_total_keys`).
+The rest is for totals that lose the contribution of an item (`totals.obsolete_total_keys`).
 """
 
 
 def count_records(shop: ShopContext, batch: StreamBatch, counted: Sequence[CountedRecord]) -> None:
     """Update the totals for all records of a batch, whose copies are written already.
 
-    Many orders change the same totals, such as the units of a product in this month, and DynamoDB runs one transaction
-    at a time on an item. So the records share transactions. If one of these fails, each of its records is counted
-    alone, so that no record fails because of another.
+    Many orders change the same totals, such as the pieces of a product in this month. DynamoDB runs only one
+    transaction at a time on an item, so several records share a transaction. If this transaction fails, each of its
+    records is counted alone, so that no record fails because of another.
     """
     for group in _fold(counted):
         if len(group) > 1:
@@ -191,10 +191,10 @@ def count_records(shop: ShopContext, batch: StreamBatch, counted: Sequence[Count
 
 
 def _fold(counted: Sequence[CountedRecord]) -> Iterator[list[CountedRecord]]:
-    """Group the records whose contributions fit into one transaction. Drop all but the latest of each source item.
+    """Group the records whose contributions fit into one transaction. Keep only the latest record of each source item.
 
     Records that change the same total share a group if they fit, so that few transactions change a busy total, such as
-    the units of the best-selling product.
+    the pieces of the best-selling product.
     """
     latest = {contribution.source_id: (record, contribution) for record, contribution in counted}
     uses = Counter(where for _, contribution in latest.values() for where in contribution.contributions)
@@ -212,7 +212,7 @@ def _fold(counted: Sequence[CountedRecord]) -> Iterator[list[CountedRecord]]:
 
 
 def _busiest_total(contribution: ContributionChange, uses: Mapping[str, int]) -> tuple[int, str]:
-    """Return the sort key of a contribution: the one whose total the most records of the batch change comes first."""
+    """Return a sort key for a contribution: contributions to the totals that the most records change come first."""
     return min((-uses[where], where) for where in contribution.contributions)
 
 
@@ -250,7 +250,7 @@ def total_writes(shop: ShopContext, *contributions: ContributionChange) -> list[
         for key in totals.obsolete_total_keys(contribution, counted.get(contribution.source_id))
     }
     if elsewhere := [key for where, key in obsolete.items() if where not in keys]:
-        # A total that is found missing is no condition of the write, so this read is always consistent.
+        # This read must be consistent: no condition of the write checks that a missing total is still missing.
         found += shop.table.with_consistent_reads().batch_get(elsewhere, consistent=True)
     stored = {
         totals.total_key(row, item): item

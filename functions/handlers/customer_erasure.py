@@ -13,8 +13,8 @@ the job fails to redact an object in the failure store, no erasure is finished, 
 any customer.
 
 The job stops before its timeout. At most half of the time is for the failure store. Each run begins with another
-customer, order and object, so a run that has too little time does not leave out the same ones as the run before. An
-erasure is finished only by a run that has seen all orders of the customer and the whole failure store.
+customer, order and object, so runs with too little time do not always skip the same ones. An erasure is finished only
+by a run that has seen all orders of the customer and the whole failure store.
 """
 
 import hashlib
@@ -130,7 +130,7 @@ def erase_customer_data(
 def remove_address(shop: ShopContext, bucket: str, order_id: str) -> ErasureOutcome:
     """Remove the personal data of an order from the table, and from its archive object in S3. Returns the outcome.
 
-    An archived order can have items beside its stub, which its archive object does not have.
+    An archived order can also have items in the table that its archive object does not contain.
     """
     order, taken = remove_address_from_order(shop, order_id)
     if isinstance(order, Order) and (holds_personal_data(ORDER, order) or order.status == "ARCHIVING"):
@@ -163,7 +163,7 @@ def _rewrite_archive_without_address(shop: ShopContext, bucket: str, stub: Archi
 
     `stub`: the small item that replaced the archived order. The stub points to the current archive object, and it is
     updated to point to the new object. If the current object contains no personal data, it is not replaced. Invoices
-    keep theirs. Returns whether the current object contained personal data.
+    keep their personal data. Returns whether the current object contained other personal data.
     """
     key = stub.object_key
     whole = json.loads(object_store.get(bucket, key))
@@ -182,7 +182,7 @@ def _rewrite_archive_without_address(shop: ShopContext, bucket: str, stub: Archi
 def redact_failure_store(run: ScheduledRun, bucket: str, customer_ids: set[str], seed: str) -> bool:
     """Remove the personal data of these customers from all objects in the failure store, an S3 bucket.
 
-    Returns whether no object contains personal data of them any more. `seed`: chooses the first object.
+    Returns True if no object contains their personal data any more. `seed`: chooses the first object.
 
     The objects contain stream records and messages that a Lambda could not process. An operator can still process a
     redacted record again, because the operator's tool reads the current item from the table.

@@ -6,7 +6,7 @@ the item wait until a retry succeeds. The Lambda checks the result of each entry
 even if it rejected some entries.
 
 Expired activity entries of one day are joined to one event, because each event and each message costs money. Such an
-entry has no other event, so the order per item is kept.
+entry has no other event, so the events of each item stay in order.
 """
 
 import json
@@ -30,7 +30,7 @@ PERMANENT_ERROR_CODES = {"MalformedDetail", "InvalidArgument", "NotAuthorizedFor
 
 
 _Prepared = tuple[Record, dict[str, Any], dict[str, Any]]
-"""A record, its event, and the entry of this event alone."""
+"""A stream record, its event, and the PutEvents entry for this event alone."""
 
 
 class EntryFailed(Exception):
@@ -63,7 +63,7 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
                 flush()
             entry = to_put_events_entry(
                 environment.bus_name, detail
-            )  # here, so that an error concerns this record alone
+            )  # build the entry here, so that an error concerns only this record
             pending.setdefault(key, []).append((record, detail, entry))
 
     for record in batch.ready_records():

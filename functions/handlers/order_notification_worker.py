@@ -53,7 +53,7 @@ def _send_or_defer(
     message: Mapping[str, Any],
     events: list[ReceivedEvent],
 ) -> None:
-    """Send the mail of a message. Defer it without a request to SES if SES would refuse it like an earlier mail."""
+    """Send the mail of a message. If SES refuses all mails for now, defer the message without a request to SES."""
     (event,) = events
     if refused := pace.refused_all_by:
         defer_message(shop, message, refused)

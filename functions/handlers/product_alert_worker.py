@@ -45,10 +45,10 @@ from functions.shop.shop import ShopContext
 from functions.shop.unsubscribe import create_unsubscribe_token
 
 MAX_PAGES = 10_000
-"""After this number of pages, a chain of messages ends: a million followers, if a page has 100.
+"""The maximum number of pages in a chain of messages: a million followers, if a page has 100.
 
-Lambda stops a function that calls itself through a queue after 16 calls. The stack turns that off for this function
-(RecursiveLoop), and then Lambda counts nothing. So the function counts the pages itself.
+Lambda stops a function that calls itself through a queue after 16 calls. The stack turns this protection off for this
+function (RecursiveLoop). So the function counts the pages itself.
 https://docs.aws.amazon.com/lambda/latest/dg/invocation-recursion.html
 """
 MAX_FAILURES_PER_PAGE = 5
@@ -56,7 +56,7 @@ MAX_FAILURES_PER_PAGE = 5
 
 
 class PageIncomplete(ClaimHeld):
-    """Some mails of a page of followers failed. The queue retries the page when the claims on them have ended."""
+    """Some mails of a page of followers failed. The queue retries the page after the claims on these mails ended."""
 
 
 @queue_handler(ProductAlertsEnvironment)
@@ -151,7 +151,7 @@ def _send_alerts(
 
 
 def _page_failure(failures: list[Exception]) -> Exception:
-    """Return the error of a page: the refusal of a mail if there is one, so that the page is deferred."""
+    """Return the error to raise for a page: a MailRefused if there is one, because the page is then deferred."""
     refused = [error for error in failures if isinstance(error, MailRefused)]
     claimed_until = max((error.claimed_until for error in failures if isinstance(error, ClaimHeld)), default=0)
     return refused[-1] if refused else PageIncomplete(claimed_until)
