@@ -24,8 +24,8 @@ ARCHIVED_ROWS = [row for row in rows_beside(ORDER) if row not in (ARCHIVED_ORDER
 def archive_columns() -> Mapping[str, Structure]:
     """Return the columns of each table of the archive, with the spelling of the objects.
 
-    `orders` has a row for each archive object of an order. `activity` has a row for each expired activity entry. The
-    day in the key of an object is a further column, which is not in the object.
+    `orders` has a row for each archive object of an order. `activity` has a row for each expired activity entry. A
+    further column is the day, which is only in the key of an object.
     """
     items = reduce(_merge, (attributes(row.entity) for row in ARCHIVED_ROWS), TYPE_ATTRIBUTE)
     return {
@@ -66,9 +66,9 @@ def value_type(hint: Any) -> Structure:
 
 
 def _merge(one: Any, other: Any) -> Any:
-    """Return a type for the values of two types. Raises TypeError if there is none.
+    """Return one type for the values of two types. Raises TypeError if there is none.
 
-    Two item types may have an attribute of the same name.
+    Two item types may have an attribute with the same name.
     """
     match one, other:
         case Mapping(), Mapping():

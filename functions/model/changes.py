@@ -112,7 +112,7 @@ def _is_renamed(before: Customer | None, after: Customer) -> bool:
 
 
 def _is_replenished(before: Stock | None, after: Stock) -> bool:
-    # Pieces that a resize moved here from another part are no new stock.
+    # Pieces that were moved here from another stock part are not new stock.
     return before is not None and before.available <= 0 < after.available and before.moved == after.moved
 
 
@@ -143,7 +143,7 @@ CHANGE_TYPES = (
     *_transition_change_types(t.PAYMENT, states.PAYMENT_TRANSITIONS),
     ChangeType("PaymentEventKept", t.KEPT_EVENT, "INSERT"),
     ChangeType("KeptPaymentEventChanged", t.KEPT_EVENT, "MODIFY"),
-    # A refund that was made at the provider is inserted in its state there.
+    # A refund that a person made at the provider is inserted with the provider's state.
     ChangeType("RefundSent", t.REFUND, "INSERT", new_status="SENT"),
     ChangeType("RefundSucceeded", t.REFUND, "INSERT", new_status="SUCCEEDED"),
     ChangeType("RefundFailed", t.REFUND, "INSERT", new_status="FAILED"),

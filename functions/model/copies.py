@@ -35,7 +35,7 @@ class Snapshot(Generic[S, C]):
 
     `source_row` and `target_row`: the declarations of the item types of the primary item and of the snapshot. `derive`:
     returns the snapshots of one primary item. `is_last`: whether the snapshot is written after all other copies of a
-    change, and for each version of the primary item, even if nothing else in the snapshot changes. So if it has the
+    change. It is then written for each version of the primary item, even if nothing else changes. So if it has the
     version of its primary item, all other copies are complete, too. `derive` must then return one snapshot.
     """
 
@@ -78,7 +78,7 @@ class CopiedAttributes(Generic[S, C]):
 
 
 def copy_fields(source: Any, into: type[C], **others: Any) -> C:
-    """Return a copy of an item: the fields whose names the source has, too, and these others."""
+    """Return an instance of `into`, with the fields that `source` has too, and with the fields in `others`."""
     names = (field.name for field in fields(cast(Any, into)))
     return into(**{name: getattr(source, name) for name in names if hasattr(source, name)} | others)
 
@@ -219,8 +219,7 @@ class CopyChanges:
 def plan_copy_changes(change: Change) -> CopyChanges:
     """Return the copies to put and delete, and the log entries to append, after a change of their source item.
 
-    If only the version of a copy would change, the copy is not written. The copy that is written after all others is an
-    exception.
+    A copy is not written if only its version would change, except the copy that is written after all others.
     """
     if change.name == "OrderArchiving":
         # This change only locks the order while the archive Lambda moves its items to S3. The S3 object must show the

@@ -18,7 +18,7 @@ def find_wrong_declarations() -> Iterator[str]:
         *states.REFUND_TRANSITIONS,
     )
     if wrong_rows := [*_errors("table", ((row.type, row.check) for row in table.ROWS))]:
-        yield from wrong_rows  # the checks below would only repeat them in other words
+        yield from wrong_rows  # the checks below would report the same mistakes again
         return
     yield from (f"functions/model/table.py: {conflict}" for conflict in key_conflicts(table.ROWS))
     yield from (f"{declared_at('table', row.type)}: {why}" for row, why in personal_data.find_undeclared_data())

@@ -7,7 +7,7 @@ ShopError
 ├── CommandRejected                       the command is valid, but the current data does not allow it
 │   ├── NotRegistered                     the caller has no customer profile yet
 │   ├── AlreadyExists(what)               an item with this id exists already
-│   ├── NotEmpty(what)                    what is to be deleted still has products, subcategories or members
+│   ├── NotEmpty(what)                    the object to delete still has products, subcategories or members
 │   ├── EmailTaken                        another customer uses this e-mail address
 │   ├── InAnotherCompany(company_id)      the customer is already in another company
 │   ├── UnknownProducts(product_ids)      no products with these ids exist
@@ -60,7 +60,7 @@ class CommandRejected(ShopError):
 
 
 class NotRegistered(CommandRejected):
-    """The caller has no customer profile yet. `is_staff`: whether to say how staff order."""
+    """The caller has no customer profile yet. `is_staff`: whether the text explains how staff can order."""
 
     def __init__(self, *, is_staff: bool = False) -> None:
         how = "; staff order as customers too, each for themselves and never for another customer" if is_staff else ""
@@ -74,7 +74,7 @@ class AlreadyExists(CommandRejected):
 
 
 class NotEmpty(CommandRejected):
-    """`what`: what must be moved or removed first, such as "products"."""
+    """The object to delete is not empty. `what`: what must be moved or removed first, such as "products"."""
 
     def __init__(self, what: str) -> None:
         super().__init__(f"it still has {what}")
@@ -107,7 +107,7 @@ class Discontinued(CommandRejected):
 
 
 class UnknownCategory(CommandRejected):
-    """`field`: the field of the request that names the category. `why`: the reason without the field."""
+    """The category does not exist. `field`: the request's field that names it. `why`: the reason without the field."""
 
     def __init__(self, field: str, path: str) -> None:
         self.field, self.path, self.why = field, path, f"the category {path} does not exist: create it first"

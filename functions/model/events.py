@@ -252,7 +252,7 @@ def build_event_detail(change: Change) -> dict[str, Any] | None:
 
 
 def join_key(detail: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Return the same key for all events that may be joined: the type, and the day of their items. None: it stays alone.
+    """Return the same key for all events that may be joined: type and day. Returns None if the event is not joined.
 
     The day of an item is the day of its field `at`.
     """

@@ -11,7 +11,7 @@ def lambda_name(module: str) -> str:
 
 
 def resource_prefix(name: str) -> str:
-    """Return how the ids of a Lambda's or reaction's resources and stack outputs begin. `refund` becomes "Refund"."""
+    """Return the prefix of the ids of a Lambda's or reaction's resources and outputs. `refund` becomes "Refund"."""
     return name.title().replace("_", "")
 
 

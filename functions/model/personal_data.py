@@ -1,8 +1,8 @@
-"""Where the personal data of a customer is, as the rows of table.py declare it: for erasure, export and documentation.
+"""Find the personal data of a customer by the rows of table.py: for erasure, export and documentation.
 
 A row names the `owner` of its items. The items of a customer are found in one of three ways: in the customer's
-partition, of the table or of an index; in the partition of one of the customer's orders or accounts; or under a key
-that the customer's profile contains. No way needs a scan. A row whose items cannot be found is rejected.
+partition, in the table or in an index; in the partition of one of the customer's orders or accounts; or under a key
+that the customer's profile contains. None of these needs a scan. A row whose items cannot be found is rejected.
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,17 +17,17 @@ from functions.model import table as t
 
 FoundBy = Literal["customer_id", "order_id", "account_id", "profile"]
 PARTITIONS: Mapping[FoundBy, Row[Any]] = {"customer_id": t.CUSTOMER, "order_id": t.ORDER, "account_id": t.ACCOUNT}
-"""The row that names the partition, by the field with the id of the customer, order or account."""
+"""For the id field of a customer, order or account: the row whose partitions have this id in their key."""
 LISTS: Mapping[str, Query[Any]] = {
     "order_id": patterns.ORDERS_OF_CUSTOMER,
     "account_id": patterns.ACCOUNTS_OF_CUSTOMER,
 }
-"""The access pattern that lists the ids of a customer's partitions, by the field that is the partition's id."""
+"""For the id field of an order or account: the access pattern that lists a customer's orders or accounts."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a customer's items of one row are: `found_by` leads to them, in this index ("main" is the table)."""
+    """How to find a customer's items of one row: by the id `found_by`, in `index` ("main" is the table)."""
 
     found_by: FoundBy
     index: IndexName = "main"
@@ -39,7 +39,7 @@ def owned_rows() -> tuple[Row[Any], ...]:
 
 
 def find_place(row: Row[Any]) -> Place | None:
-    """Return where the items of a row are found, of one customer. Returns None if they cannot be found."""
+    """Return how to find one customer's items of a row, or None if they cannot be found."""
     for found_by, neighbour in PARTITIONS.items():
         if row.templates("main")[0] == neighbour.templates("main")[0]:
             return Place(found_by)
@@ -51,7 +51,7 @@ def find_place(row: Row[Any]) -> Place | None:
 
 
 def build_owner_query(row: Row[Any]) -> Query[Any]:
-    """Return the query of the items of one row in a partition of their owner."""
+    """Return a query that reads the items of one row in a partition of their owner."""
     place = find_place(row)
     if place is None or place.found_by == "profile":
         raise TypeError(f"{row.type} is in no partition of its owner")
@@ -64,7 +64,7 @@ def rows_by_profile() -> tuple[Row[Any], ...]:
 
 
 def erased_rows(found_by: FoundBy) -> tuple[Row[Any], ...]:
-    """Return the rows of which an erasure deletes the items, or clears attributes, by how the items are found."""
+    """Return the rows whose items an erasure finds by `found_by`, and then deletes or clears."""
     places = ((row, find_place(row)) for row in owned_rows() if row.erasure in ("delete", "clear"))
     return tuple(row for row, place in places if place is not None and place.found_by == found_by)
 
@@ -100,7 +100,7 @@ def erase_image(image: Image) -> Image | None:
 
 
 def find_undeclared_data() -> Iterator[tuple[Row[Any], str]]:
-    """Yield each row whose declaration leaves personal data that no erasure and no export finds, with the reason."""
+    """Yield each row with personal data that an erasure or an export would not find, with the reason."""
     for row in owned_rows():
         place = find_place(row)
         if place is None:
@@ -118,6 +118,6 @@ def find_undeclared_data() -> Iterator[tuple[Row[Any], str]]:
 
 
 def _neighbours_in_range(row: Row[Any]) -> list[str]:
-    """Return the item types that the query of the row's items would also read. A replaced item is not one of them."""
+    """Return the item types that the query of the row's items would also read, except replaced items."""
     found = (t.ROWS_BY_TYPE[name] for name in overlapping_rows(build_owner_query(row), t.ROWS))
     return [other.type for other in found if other.replaces is not row and row.replaces is not other]

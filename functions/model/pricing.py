@@ -54,8 +54,8 @@ def discounted_value(order: Order, quantities: Mapping[str, int]) -> int:
 def refund_due(before: Order, after: Order) -> int:
     """Return the refund for pieces that were returned or dropped between two states of an order.
 
-    Dropped pieces were cancelled before shipping. The refund is the value of all pieces that are returned or dropped in
-    the state `after`, less the value of all pieces that were already returned or dropped in the state `before`.
+    Dropped pieces were cancelled before shipping. The refund is the value of all returned and dropped pieces in the
+    state `after`, less the value of the returned and dropped pieces in the state `before`.
     """
     return discounted_value(after, _returned_or_dropped(after)) - discounted_value(before, _returned_or_dropped(before))
 

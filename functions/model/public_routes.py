@@ -1,4 +1,4 @@
-"""The routes that need no access token, those that caches may store, and the name of the header with the origin secret.
+"""The routes that need no access token, the routes that caches may store, and the header with the origin secret.
 
 CloudFront sends the origin secret to the API, to prove that a request came through CloudFront. The stack and the API
 Lambda use these declarations.
@@ -37,9 +37,9 @@ WEBHOOK_ROUTE = "POST /payments/events"
 
 
 UNSUBSCRIBE_PATH = "/unsubscribe"
-"""The path of the links in mails that turn off a kind of mails. Mail providers send many requests from few addresses.
+"""The path of the links in mails that turn off a kind of mails. The firewall does not limit the rate of its requests.
 
-The firewall does not limit their rate.
+Mail providers send many of these requests from few addresses.
 """
 
 

@@ -55,7 +55,7 @@ class Reaction:
     `largest_batch`: the largest batch that the Lambda can process at once.
     `concurrency`: how many invocations for the queue may run at the same time. Without a limit, a full queue would use
     up the concurrency of the account, which the API and the stream readers need, too.
-    `waits`: how long a message waits before its retries, if the effect needs other times than most.
+    `waits`: how long a message waits before its retries, if the default times do not suit the effect.
     `continues_itself`: whether the Lambda may send messages to its own queue, to continue a long task.
     """
 

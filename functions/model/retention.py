@@ -19,8 +19,8 @@ COMMAND_DAYS = 90
 DAYS_BY_COMMAND: Mapping[str, int] = dict.fromkeys(("record_payment", "record_dispute", "record_refund"), COMMAND_DAYS)
 """For how many days the idempotency key of a command is remembered. The key of any other command is kept for ever.
 
-These keys are the ids of the payment provider's events. A payment remembers the first events that changed it, as long
-as the payment is in the table. The provider sends an event for three days at most
+The keys of these commands are the ids of the payment provider's events. A payment remembers the first events that
+changed it, as long as the payment is in the table. The provider sends an event for three days at most
 (https://docs.stripe.com/webhooks#automatic-retries). A later event changes nothing, because the state tables forbid it.
 A client chooses the keys of all other commands, and may repeat a request at any time. Most of them add to a sum.
 """
@@ -34,7 +34,7 @@ METRIC_DAYS = 30
 SALE_DAYS = 400
 """For how many days after an order was placed its lines are in the lists of sales: a year and a month.
 
-The lines of an archived order stay in these lists for as long.
+The lines of an archived order stay in these lists for the same time.
 """
 SEASON_OPEN_DAYS = 60
 """For how many days after the end of a season (a calendar month) the totals of that month can still change.
@@ -73,7 +73,7 @@ The claim lasts longer than the Lambda's timeout, so no second Lambda sends the 
 MAIL_DEFERRAL_DAYS = 3
 """How many days a mail is deferred while SES refuses it. Then its message is parked (stored in the failure store).
 
-A deferred mail is sent to its queue again and again, so the retention of the queue never ends it.
+Each deferral sends a new message to the queue, so the message never reaches the end of the queue's retention.
 """
 PRODUCT_ALERTS_TIMEOUT_SECONDS = 120
 """Timeout of the Lambda that sends product alerts to the followers of a product."""

@@ -1,7 +1,7 @@
 """Service levels: how soon an effect follows its change, for 99 of 100 changes in 15 minutes.
 
 The lag of an effect is the metric `Lag` of its Lambda. An alarm and `python -m ops health` compare it with the level.
-Nothing that waits is lost: a level says when effects are late.
+A late effect is not lost: a level only says when effects are late.
 """
 
 from dataclasses import dataclass

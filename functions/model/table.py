@@ -4,10 +4,10 @@ A row declares the keys of an item type as "partition / sort": first for the tab
 items by another id, or in the reverse direction of a relation, such as the followers of a product. GSI2 lists open
 orders, unfinished erasures of customers, and the activity of all customers by day. Each list in GSI2 is spread over
 several partitions (shards). An order that is not open is not in GSI2. GSI3 lists items by date, and best sellers by
-units.
+pieces.
 
 A row also declares whose personal data its items hold (`owner`, `personal`), why they are kept, and the effect of an
-erasure. functions/model/personal_data.py derives the contents of an export and of an erasure from this.
+erasure. functions/model/personal_data.py derives the contents of an export and of an erasure from these declarations.
 """
 
 from collections.abc import Mapping
@@ -50,7 +50,7 @@ EMAIL_CLAIM = Row(
     personal=("email_hash",),
     purpose="so that no two customers have the same address",
 )
-# Not in the customer's partition: a flood of writes would slow down the customer's own pages.
+# Not in the customer's partition: many writes of a customer would slow down the reads of the customer's data.
 WRITE_LIMIT = Row(
     e.WriteLimit,
     "LIMIT#{customer_id} / WRITES",
@@ -303,7 +303,7 @@ ORDER_SUMMARY = Row(
     personal=(),
     purpose="to list the customer's orders",
 )
-# Not in the product's partition: many sales would slow down the product and its stock.
+# Sales have partitions of their own. In the product's partition, many sales would slow down reads of the product.
 SALE = Row(
     e.Sale,
     "SALES#{product_id}#{shard} / {placed_at}#{order_id}",
@@ -375,7 +375,7 @@ ROWS_BY_TYPE: Mapping[str, Row[Any]] = {name: row for row in ROWS for name in ro
 
 
 def rows_beside(row: Row[Any], index: IndexName = "main") -> tuple[Row[Any], ...]:
-    """Return all rows whose items are in the same partition as the items of this row, in the order of the table."""
+    """Return all rows whose items are in the same partition as the items of this row, in the order of ROWS."""
     partition = row.templates(index)[0].text
     return tuple(one for one in ROWS if index in one.indexes and one.templates(index)[0].text == partition)
 

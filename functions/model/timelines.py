@@ -2,8 +2,8 @@
 
 A command writes the entry together with the change. So a timeline has no gaps and is never late. The first entry is not
 stored: the order says when it was placed. A larger item costs more units each time it is written. So an order with many
-changes keeps only its latest entries, and the transaction that writes the order moves the earlier entries into an item
-of their own, EarlierTimeline.
+changes keeps only its latest entries. The transaction that writes the order moves the earlier entries into another
+item, EarlierTimeline.
 """
 
 from collections.abc import Iterable, Mapping
@@ -48,7 +48,7 @@ def split_timeline(order: Order) -> tuple[Order, EarlierTimeline | None]:
 
 @dataclass(frozen=True)
 class OrderEvent:
-    """A change of an order. `version`, `status`: those of the order after the change."""
+    """A change of an order. `version`, `status`: the order's version and status after the change."""
 
     version: int
     at: Instant

@@ -65,8 +65,8 @@ def order_contributions(order: e.Order) -> Iterator[e.BestSeller | e.SalesMinute
     """Yield the amounts that a paid order adds to the best sellers and to the sales per minute.
 
     The amounts are added to the month and the minute in which the order was paid. An order that was never paid adds
-    nothing. The amounts do not include dropped pieces (cancelled before shipping), and the revenue does not include
-    money that a bank took or that was refunded at the provider. After the whole order was cancelled, all amounts are 0.
+    nothing. The amounts do not include dropped pieces (cancelled before shipping). The revenue does not include money
+    that a bank took or that was refunded at the provider. After the whole order was cancelled, all amounts are 0.
     """
     if order.paid_at is None:
         return
@@ -168,8 +168,8 @@ class ContributionChange:
     def matches(self, stored: Mapping[str, Mapping[str, int]]) -> bool:
         """Return whether a `Contribution` item with these amounts is correct.
 
-        The sales of a minute may be in another shard, if queries read it: when SALES_MINUTE_SHARDS is raised, the
-        amounts of items that do not change stay in the shards of before.
+        The sales of a minute may be in any shard that queries read. When SALES_MINUTE_SHARDS is raised, the amounts of
+        items that do not change stay in their old shards.
         """
         return {_without_shard(where): one for where, one in stored.items()} == {
             _without_shard(where): one for where, one in self.amounts.items()
@@ -250,7 +250,7 @@ def total_key(row: Row[Any], item: Any) -> str:
 
 
 def _without_shard(where: str) -> str:
-    """Return the key of a total as text. If queries read its shard, the key of the sales of a minute has no shard.
+    """Return the key of a total as text. For the sales of a minute, remove the shard if queries read this shard.
 
     `where`: the key as "partition key / sort key".
     """

@@ -3,7 +3,7 @@
 Times are `Instant` (UTC text with milliseconds). Money is an integer in minor units, stored beside a `currency`. `ttl`
 is in epoch seconds. Every command that writes an item raises the item's `version`.
 
-Every public name of these modules is a name of this package, so a new class is declared only once.
+This package exports every public name of its modules, so a new class needs no entry here.
 """
 
 from functions.model.entities.accounts import *

@@ -84,10 +84,10 @@ class EmailClaim:
 
 @entity
 class WriteLimit:
-    """The writes of a customer that the shop counts, to limit their rate.
+    """Limits how many writes a customer may send in a period.
 
-    `used_until_ms`: a time in epoch milliseconds. Each write moves it by the interval that the allowed rate leaves
-    between two writes. If it is far enough in the future, the customer must wait. If it is past, it means nothing.
+    `used_until_ms`: a time in epoch milliseconds. Each write moves it forward by the interval between two writes at the
+    allowed rate. If it is too far in the future, the customer must wait. A time in the past has no effect.
     """
 
     customer_id: str

@@ -14,7 +14,7 @@ class PurchasedLine:
     """A line of a paid order, in the order's summary.
 
     `quantity`: the ordered pieces less the dropped pieces (cancelled before shipping). `price`: of one piece, in minor
-    units. It is stored as one text, such as "2 x 1250: Blue mug" or "2 x 1250, 1 returned: Blue mug". An earlier
+    units. The line is stored as one text, such as "2 x 1250: Blue mug" or "2 x 1250, 1 returned: Blue mug". An earlier
     version of this code stored a map.
     """
 
@@ -59,7 +59,7 @@ class Sale:
     """A copy of one line of a paid order, for the list of a product's sales. It is kept for SALE_DAYS.
 
     `quantity`: the ordered pieces less the dropped pieces (cancelled before shipping). It is 0 if the whole order was
-    cancelled. `shard`: the number of the partition; the sales of a product may be spread over several.
+    cancelled. `shard`: the number of the partition, because a product's sales may be spread over several partitions.
     """
 
     product_id: str

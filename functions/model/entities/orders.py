@@ -75,10 +75,10 @@ class Discounted:
 
 @entity
 class TimelineEntry:
-    """A change of an order: when it happened, its event, and the order's status after it.
+    """A change of an order: its time, its event, and the order's status after the change.
 
-    It is stored as one text: the time without separators, the status, and the event if it does not have the status's
-    name. Examples: "20261124T085417.055Z PAID", "20261124T091500.000Z PAID OrderAddressChanged".
+    DynamoDB stores the entry as one text, such as "20261124T085417.055Z PAID". The text omits the event if the event is
+    named like the status (OrderPaid). Otherwise the event follows: "20261124T091500.000Z PAID OrderAddressChanged".
     """
 
     at: Instant
@@ -120,10 +120,10 @@ class Order:
     from which the name was copied. Copying the name does not raise the order's `version`.
 
     `sales_shards`: the number of partitions over which the sales of a product were spread when the order was placed;
-    None if it was 1. So each change of the order writes its sales under the same keys, although the number may have
-    been raised since.
+    None if it was 1. Each change of the order uses this number. So its sales keep their keys, although the setting may
+    have been raised since.
 
-    `timeline`: the latest changes but the first, by the order's version after it; see functions/model/timelines.py.
+    `timeline`: the latest changes, without the first, by the order's version; see functions/model/timelines.py.
 
     `restored_at`: when the order was last restored from the archive. `archived_versions`: the versions that the order
     had while it was archived; the timeline has no entry for these versions.
@@ -161,7 +161,7 @@ class Order:
 
     @property
     def logged_versions(self) -> tuple[int, ...]:
-        """The versions of the order for which its timeline has an entry, and a log of all its changes must have one.
+        """The versions of the order that have an entry in its timeline, and in a complete log of its changes.
 
         The versions that the order had while it was archived are left out.
         """
@@ -170,7 +170,7 @@ class Order:
 
     @property
     def kept(self) -> int:
-        """The money of the order that the shop still has and does not owe: no more can be refunded."""
+        """The money of the order that the shop still has and does not owe. Refunds cannot exceed this amount."""
         return max(0, self.paid - self.refunded - self.over_refunded - self.owed)
 
     @property
@@ -253,7 +253,7 @@ class QueuedOrder:
 
 @entity
 class OrderOwner:
-    """The id of an order, and who placed it when. Only these attributes of the order are read."""
+    """The id of an order, its customer, and the time of placing. Only these attributes of the order are read."""
 
     order_id: str
     customer_id: str

@@ -26,7 +26,7 @@ An example is a payment that arrived after the order was cancelled.
 class RecordedEvent:
     """An event of the provider that changed a payment, and the payment's status and reason after it.
 
-    `fingerprint`: that of the event's content, to detect that the same id is used for another event.
+    `fingerprint`: a hash of the event's content. It shows whether the same id is used for another event.
     """
 
     fingerprint: str
@@ -129,9 +129,8 @@ class KeptEvent:
 
     The order of the payment is archived, or the provider has not reported the money yet. When the order is restored or
     the money is reported, the state moves to the payment. `object_id`: the provider's id of the dispute or refund.
-    `order_id`: the order of the payment. If the money is
-    not reported yet, the order id that the event named, even if no order has it. `unmatched`: no order is known yet,
-    and staff have not closed the event.
+    `order_id`: the order of the payment. If the money is not reported yet, it is the order id that the event named,
+    even if no order has this id. `unmatched`: no order is known yet, and staff have not closed the event.
     """
 
     order_id: str

@@ -25,9 +25,9 @@ class Product:
     """A product for sale, in one category of one catalogue.
 
     A product's stock is split over one or more items, the stock parts. A product that sells very fast has more than
-    one, so that no item is written too often. `parts`: how many are active, the first ones. New orders and receipts use
-    the active parts. Goods that are given back go to the part from which they were taken, even if it is not active any
-    more. `parts_created`: how many parts were ever created; they are never deleted.
+    one, so that no item is written too often. `parts`: the number of active parts, which are the first ones. New orders
+    and receipts use the active parts. Goods that are given back go to the part from which they were taken, even if this
+    part is not active any more. `parts_created`: how many parts were ever created; they are never deleted.
 
     `backorder`: whether the product can be ordered when out of stock. If so, only part 0 is active, and its available
     quantity may be negative until more stock arrives. `discontinued`: whether the product is not sold any more. It is
@@ -86,7 +86,7 @@ class Stock:
     damaged). `available`: the quantity that can still be ordered. `moved`: the quantity that was moved here from other
     parts of the product, less the quantity that was moved away; None stands for 0. Over all parts of a product, the sum
     of `moved` is 0. `added_at`: when pieces were last added: received, given back by an order, or moved here.
-    `available_before`: what `available` was just before this addition.
+    `available_before`: the value of `available` just before this addition.
     """
 
     product_id: str
@@ -125,8 +125,8 @@ class Review:
 class DeletedReview:
     """A small item that replaces a deleted review, without its content.
 
-    It keeps the review's `created_at`. Its `version` is one above the review's last version, so that a review which the
-    customer writes later is known to be the later one.
+    It keeps the review's `created_at`. Its `version` is one above the review's last version. So a review that the
+    customer writes later has an even higher version.
     """
 
     product_id: str
