@@ -1,8 +1,8 @@
 """Defer a mail that SES refuses for now: send its message to the queue of the Lambda again, with a delay.
 
-SQS counts the receives of a message and its retention from when it was sent. So the new message begins both again, and
-a mail can wait longer than a message is retried. The message says when it was deferred first, and how the newest
-deferral of its mails is recognized:
+SQS counts the receives and the retention of a message from its sending. A new message starts both again, so a mail can
+wait longer than a message is retried. The body contains the time of the first deferral, and a value that identifies the
+newest deferral:
 {"detail": the event, "first_at": a time, "deferral": a token, or the version of a campaign}.
 """
 
@@ -25,7 +25,7 @@ from functions.shop.shop import ShopContext
 
 
 def get_deferral(message: Mapping[str, Any]) -> Any:
-    """Return the value by which the newest deferral is recognized, or None if the message was not deferred."""
+    """Return the value that identifies the newest deferral, or None if the message was not deferred."""
     return json.loads(message["body"]).get("deferral")
 
 
@@ -35,7 +35,7 @@ def defer_message(
     """Send a message to the queue from which it came, with a delay. Report success only after this function returned.
 
     `deferral`: the value that `get_deferral` returns for the new message; None keeps the value of this message. Raises
-    Permanent if the message was deferred first more than MAIL_DEFERRAL_DAYS ago, or if it says no valid time.
+    Permanent if the message was deferred first more than MAIL_DEFERRAL_DAYS ago, or if `first_at` is no valid time.
     """
     body = json.loads(message["body"])
     now = shop.now()

@@ -25,7 +25,7 @@ R = TypeVar("R")
 
 _metrics_buffer: ContextVar[MetricsBuffer] = ContextVar("tally")
 SHARED_PARTITIONS = ("DISCOUNT#", "SALES_MINUTE#", "PRODUCT#", "SALES#", "SEASON#", "SERIES#", "STATUS#", "STOCK#")
-"""The beginnings of the partition keys that many customers share. They can become hot, and identify no customer."""
+"""Prefixes of the partition keys that many customers share. Such a key can become hot, and identifies no customer."""
 
 
 def add_metric(metric: MetricDefinition, value: float = 1, **dimensions: str) -> None:
@@ -84,7 +84,7 @@ def _add_invocation_metrics(
 def _report_throttling(metrics_buffer: MetricsBuffer, throttled: Counter[ThrottlingReason]) -> None:
     """Log and count the throttled requests of an invocation: one line for each reason and table or index.
 
-    `key`: the partition key of the last of them. Of other than shared partitions, only the kind, such as "CUSTOMER".
+    `key`: the partition key of the last throttled request. If one customer owns it, only its kind, such as "CUSTOMER".
     """
     for why, requests in throttled.items():
         key = capacity_units.last_throttled_key(why)

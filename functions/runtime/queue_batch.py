@@ -30,7 +30,7 @@ from functions.shop.shop import ShopContext
 
 E = TypeVar("E")
 DEFERRAL_FIELDS = ("first_at", "deferral")
-"""What functions/runtime/mail_deferral.py adds to the body of a message."""
+"""The fields that functions/runtime/mail_deferral.py adds to the body of a message."""
 MAX_BATCH_ENTRIES = 10
 """The limit of SQS for the messages of one request."""
 QueueHandler = Callable[["MessageBatch", ShopContext, E], None]
@@ -110,11 +110,11 @@ class MessageBatch(RecordBatch):
         return str(record["messageId"])
 
     def park_record(self, record: Record, error: Exception) -> None:
-        """Park a message. If it is a deferred mail, a redrive begins its deferral again."""
+        """Park a message. If it is a deferred mail, a redrive starts the time of its deferral again."""
         super().park_record(remove_deferral(record), error)
 
     def retry_record(self, record: Record, error: Exception) -> None:
-        """Log the error, and mark the message for retry. If the error says how long a claim lasts, wait until then."""
+        """Log the error, and mark the message for retry. After ClaimHeld, the retry waits until the claim has ended."""
         until = error.claimed_until if isinstance(error, ClaimHeld) else 0
         self.log_failure(error.reason if isinstance(error, ClaimHeld) else error, record)
         self.postpone_record(record, until)

@@ -11,8 +11,8 @@ from functions.runtime.log import log
 from functions.runtime.observability import add_metric
 
 MARGIN_SECONDS = 10
-"""The time that one item may take: to read it and to write it, each with one timed-out attempt and its retry (3 s
-each), or with conflicts for the whole retry budget (2.5 s).
+"""The time reserved for one item. Its read and its write may each need a timed-out attempt and a retry (3 s each), or
+conflicts may use the whole retry budget (2.5 s).
 
 If an item takes longer, Lambda's timeout kills the invocation. Nothing is lost then, because each item is written in
 one transaction, and the item is processed again.
@@ -37,7 +37,7 @@ class TimeLimit:
     def is_reached(self) -> bool:
         """Return whether too little time is left to start another item. Call this only if there is another item.
 
-        The first time, the function logs it and counts it in the metrics: the invocation leaves work undone.
+        The first time, the function logs and counts in the metrics that the invocation leaves work undone.
         """
         if self._remaining_ms() >= self._margin_ms:
             return False
@@ -48,6 +48,6 @@ class TimeLimit:
         return True
 
     def share(self, part: float) -> "TimeLimit":
-        """Return a limit for the first piece of the work, which may use only this part of the remaining time."""
+        """Return a limit for the first piece of the work, which may use this part (0 to 1) of the remaining time."""
         left_ms = self._remaining_ms() - self._margin_ms
         return TimeLimit(self._context, (self._margin_ms + left_ms * (1 - part)) / 1000)

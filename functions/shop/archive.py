@@ -7,7 +7,7 @@ archiving.
 1. Lock: set the order's status to ARCHIVING, with a condition on the order's version. Four checks come first:
    - If the order has a new expiry marker, for example after a return, nothing is archived. The deletion of the new
      marker starts the archiving again.
-   - If the order's copies, such as its summary, are not those of its latest version, an error is raised. The archiving
+   - If the order's copies, such as its summary, do not have its latest version, an error is raised. The archiving
      is then retried. The copies of an archived order can never be derived again.
    - If the sales totals (best sellers, sales per minute) do not include the order or one of its returns yet, an error
      is raised too. The amounts of an archived order can never be added to these totals.
@@ -65,8 +65,7 @@ TYPES_KEPT_IN_TABLE = {ORDER.type, INVOICE.type, KEPT_EVENT.type}
 """Item types that archiving does not delete.
 
 The order item is replaced with the stub, the small item that remains of an archived order. Invoices stay in the table,
-because the law requires that invoices stay readable. An event that is kept until its payment is in the table stays
-beside the stub.
+because the law requires that invoices stay readable. An event that is kept until its payment is in the table stays.
 """
 REFUNDS_IN_FLIGHT: tuple[RefundStatus, ...] = ("REQUESTED", "SENT")
 """The statuses of a refund that is still being processed."""
@@ -171,7 +170,7 @@ def _missing_derivations(shop: ShopContext, order: Order, images: Sequence[Image
     expected = [found for row, item in sources if (found := totals.current_contribution(row, item, at))]
     summary = ORDER_SUMMARY.key(customer_id=order.customer_id, placed_at=order.placed_at, order_id=order.order_id)
     marks = [CONTRIBUTION.key(source=one.source_id) for one in expected]
-    # A summary only gets later versions, so an eventually consistent read can only show too early a version.
+    # The version of a summary only rises. So an eventually consistent read can only show an older version.
     derived = shop.table.batch_get([summary, *marks], consistent=bool(marks))
     counted = {mark.source: mark.amounts for mark in derived if isinstance(mark, Contribution)}
     missing = [one.source_id for one in expected if not one.matches(counted.get(one.source_id, {}))]
@@ -185,12 +184,12 @@ def _missing_derivations(shop: ShopContext, order: Order, images: Sequence[Image
 def _days_until_money_settles(images: Sequence[Image], at: datetime) -> int:
     """Return the number of days to wait before archiving, or 0 if no money of the order can move any more.
 
-    `at`: the time from which to wait. It is now, or the time to which `python -m local advance` has advanced.
+    `at`: the time from which to wait: now, or the time to which `python -m local advance` has advanced.
 
-    The order's items must stay in the table for that time, because refunds and disputes need them. If a refund is in
-    progress, a dispute is open (`Payment.is_disputed`), or staff must still decide what happens with an unmatched
-    payment or a failed refund, the result is RECHECK_DAYS. Otherwise the result is the number of days in which the
-    latest successful card refund may still fail. A failed refund cannot be retried if nothing is left of its payment.
+    The order's items must stay in the table for that time, because refunds and disputes need them. The result is
+    RECHECK_DAYS if a refund is in progress, a dispute is open (`Payment.is_disputed`), or staff must still decide about
+    an unmatched payment or a failed refund. Otherwise the result is the number of days in which the
+    latest successful card refund may still fail. A failed refund does not count if nothing is left of its payment.
     """
     refunds = [REFUND.decode(image) for image in images if image["type"]["S"] == REFUND.type]
     payments = [PAYMENT.decode(image) for image in images if image["type"]["S"] == PAYMENT.type]
@@ -221,8 +220,8 @@ def _image_before_archiving(image: Image, images: Sequence[Image]) -> Image:
     order's partition.
 
     The order's timeline has no entry for the lock. Its latest entry has the order's former status and version. The
-    order's former `updated_at` is the time of the latest entry that is not OrderRestored: if an operator restored the
-    order from the archive, this did not change `updated_at`.
+    order's former `updated_at` is the time of the latest entry that is not OrderRestored, because a restore from the
+    archive does not change `updated_at`.
     """
     if image["type"]["S"] != ORDER.type:
         return image

@@ -60,9 +60,9 @@ def rename_category(
 def delete_category(shop: ShopContext, caller: Caller, path: str, catalog: str = DEFAULT_CATALOG) -> None:
     """Delete a category that has no subcategories and lists no products. Only staff may call it.
 
-    Discontinued products do not count, because no category lists them. A product or a subcategory that is created at
-    the same moment stays below the missing category. It is still listed by this path, and creating the category again
-    completes it. Raises NotEmpty, NotAllowed, and NotFound, also if the command is repeated.
+    Discontinued products do not count, because no category lists them. If a product or a subcategory is created at the
+    same moment, it stays, and is still listed by its path. To repair this, create the deleted category again. Raises
+    NotEmpty, NotAllowed, and NotFound, also if the command is repeated.
     """
     caller.require_group("staff")
 

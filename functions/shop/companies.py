@@ -49,7 +49,7 @@ def list_companies(shop: ShopContext, caller: Caller, limit: int, after: str | N
 def delete_company(shop: ShopContext, caller: Caller, company_id: str) -> None:
     """Delete a company that has no members. Only staff may call it.
 
-    Joining changes the company. So if a customer joins after the company was read, it is read again. Raises NotEmpty,
+    If a customer joins after this function read the company, it reads the company again. Raises NotEmpty,
     NotAllowed, and NotFound, also if the command is repeated.
     """
     caller.require_group("staff")
@@ -105,7 +105,7 @@ def remove_member(shop: ShopContext, caller: Caller, company_id: str, customer_i
 
 
 def leave_company(shop: ShopContext, member: Customer) -> Iterator[Write[Company]]:
-    """Yield the write that subtracts a leaving member from the count of the company. Nothing if there is no company."""
+    """Yield the write that subtracts a leaving member from the company's count. Yields nothing without a company."""
     id = member.company_id
     if id is not None and shop.table.get(COMPANY_BY_ID, company_id=id) is not None:
         yield _change_member_count(id, -1, WriteConflict(COMPANY.type))

@@ -53,9 +53,9 @@ def propagate_name(shop: ShopContext, change_id: str, customer_id: str) -> int:
     """Write a customer's current name to all their open orders, and return the number of updated orders.
 
     `change_id`: the id of this change of the name. The function reads the orders page by page, newest first. After each
-    page it stores its position in an Effect item (an idempotency record) with the id `change_id`. So the call is safe
-    to repeat: a redelivered message resumes at the stored position. The returned number includes only the orders that
-    this call updated.
+    page it stores its position in a ReactionProgress item with the id `change_id`. So the call is safe to repeat: a
+    redelivered message resumes at the stored position. The returned number includes only the orders that this call
+    updated.
 
     Returns 0 if the customer does not exist. Raises WriteConflict if another delivery of the same message runs at the
     same time.
@@ -106,10 +106,10 @@ def set_customer_name(shop: ShopContext, order_id: str, customer: Customer | Era
 def _save_progress(
     shop: ShopContext, progress: ReactionProgress | None, change_id: str, after: str
 ) -> ReactionProgress:
-    """Store `after`, the position of the next page of orders, in an Effect item (an idempotency record).
+    """Store `after`, the position of the next page of orders, in a ReactionProgress item.
 
-    `change_id`: the id of the change of the name; the Effect item has the same id. `progress`: the Effect item with the
-    previous position, or None if no position is stored yet. Returns the new Effect item.
+    `change_id`: the id of the change of the name, and of the item. `progress`: the item with the previous position, or
+    None if no position is stored yet. Returns the new item.
 
     The queue may deliver the message about this change twice at the same time. If the other delivery has stored a
     position in the meantime, raises WriteConflict.

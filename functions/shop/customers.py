@@ -31,7 +31,7 @@ from functions.model.table import CUSTOMER, EMAIL_CLAIM, SETTINGS
 from functions.shop.shop import Caller, ShopContext, retry_on_conflict
 
 DEFAULT_NOTIFICATION_CHOICES = {"email": True} | dict.fromkeys(MAIL_KINDS, True)
-"""The channels, and the kinds of mails that a customer can turn off alone (functions/shop/unsubscribe.py)."""
+"""The default choices: `email` for all mails, and one for each kind of mails that a customer can turn off."""
 
 
 def register_customer(shop: ShopContext, caller: Caller, email: str, name: str) -> Customer:
@@ -237,9 +237,9 @@ def update_settings(
 ) -> Settings:
     """Change the given choices in one group of settings, and keep the other choices of the group. Safe to repeat.
 
-    `name`: the name of the group. `choices`: for example {"shipments": False}. `decided_at`: do not undo a
-    choice that the customer made after this time. Raises NotFound if the customer does not exist or the caller may not
-    see the customer.
+    `name`: the name of the group. `choices`: for example {"shipments": False}. `decided_at`: choices that the customer
+    made after this time do not change. Raises NotFound if the customer does not exist or the caller may not see the
+    customer.
     """
 
     def attempt() -> Settings:

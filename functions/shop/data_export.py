@@ -1,12 +1,12 @@
 """Export all items that belong to a customer, page by page.
 
-What belongs to a customer follows from the rows of model/table.py (`Row.owner`). An export reads, in this order:
+The rows of model/table.py declare which items belong to a customer (`Row.owner`). An export reads, in this order:
 1. the customer's own partition (access pattern A26), and the items that the profile leads to;
 2. the items in an index of the customer, such as reviews;
 3. the partition of each order (A12b), and the archive object of an archived order;
 4. the partition of each credit account (A27d).
 
-No step is a scan. Each page ends after some items or some bytes, so that it stays below the 6 MB of a Lambda's answer.
+No step scans the table. Each page ends after some items or bytes, so that it stays below the 6 MB of a Lambda's answer.
 """
 
 import json
@@ -35,7 +35,7 @@ MAX_PAGE_BYTES = 1_000_000
 MAX_REQUESTS = 25
 """A page ends after this many reads, so that it ends in time even if most of them find nothing."""
 COLLECTIONS: Mapping[str, Query[Any]] = {"order_id": ORDER_ITEM_COLLECTION, "account_id": ACCOUNT_ITEM_COLLECTION}
-"""The access pattern that reads a partition of a customer's order or account, by the field that is its id."""
+"""For the id field of an order or account: the access pattern that reads its partition."""
 ReadArchive = Callable[[ArchivedOrder], Sequence[Image]]
 """Returns the items of an order's archive object, in DynamoDB's JSON."""
 
@@ -44,9 +44,9 @@ ReadArchive = Callable[[ArchivedOrder], Sequence[Image]]
 class Position:
     """Where a page of an export starts.
 
-    `step`: the field that leads to the items, or the type of items in an index. `listed`: in a list of orders or
-    accounts, the sort key before the current one; None for the first. `after`: the sort key after which the query goes
-    on, also in an archive object.
+    `step`: the id field by which the items are found, or the item type that is read from an index. `listed`: the sort
+    key of the previous order or account in its list; None for the first. `after`: the sort key after which the next
+    read starts, in the table or in an archive object.
     """
 
     step: str = "customer_id"
@@ -60,7 +60,7 @@ class Position:
 
 @dataclass(frozen=True)
 class ExportedItem:
-    """An item that is kept of a customer: its type, and its fields."""
+    """An item that belongs to a customer: its type, and its fields."""
 
     type: str
     data: dict[str, Any]
@@ -69,9 +69,9 @@ class ExportedItem:
 def export_customer(
     shop: ShopContext, caller: Caller, customer_id: str, limit: int, after: str | None, read_archive: ReadArchive
 ) -> QueryPage[ExportedItem]:
-    """Return a page of all items that are kept of a customer. A page has a few items more than `limit` at most.
+    """Return a page of all items that belong to a customer. A page may have a few more items than `limit`.
 
-    The last page is the one without `after`; a page before it can be short. An item that changes during the export is
+    The last page has no `after`. A page before the last can be short. An item that changes during the export is
     exported once, before or after the change. Raises NotFound if the caller may not see the customer, and TableBusy
     while an order of the customer is being archived.
     """
@@ -105,7 +105,7 @@ def to_json(value: Any) -> Any:
 
 
 Read = tuple[Sequence[Any], Position | None]
-"""The items of one read, and where the next read starts; None after the last."""
+"""The items of one read, and the position of the next read; None after the last read."""
 
 
 def _rows_in_indexes() -> dict[str, Row[Any]]:

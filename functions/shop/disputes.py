@@ -52,7 +52,7 @@ customer, and the refund is requested after the shop has won. For any other stat
 class ProviderDisputeEvent:
     """An event of the payment provider: a dispute was `opened`, `won` by the shop, or `lost` by the shop.
 
-    `order_id`: the order id that the event names. It counts only if the payment is not known yet. `amount`: the
+    `order_id`: the order id that the event names. It is used only if the payment is not known yet. `amount`: the
     disputed amount in minor units of `currency`. `reason`: the reason that the customer's bank gave, or None.
     """
 
@@ -71,8 +71,8 @@ def record_dispute(shop: ShopContext, event: ProviderDisputeEvent) -> Idempotent
 
     While a dispute is open, its payment cannot be refunded. If the order is cancelled or goods are returned in this
     time, the order records the amount that the shop owes to the customer. A requested refund that is not sent yet
-    becomes FAILED. When no dispute of the payment is open any more, the transaction that records the event also refunds
-    the owed amount, and retries the failed refunds, if the payment still has the money.
+    becomes FAILED. When the last open dispute of the payment ends, the same transaction refunds the owed amount and
+    retries the failed refunds, if the payment still has the money.
 
     If the shop loses, the bank takes the disputed amount. If the order is not fully paid yet, this amount becomes due
     again. Otherwise the order records it as refunded, and subtracts it from the owed amount. A dispute in another
@@ -110,7 +110,7 @@ def record_dispute(shop: ShopContext, event: ProviderDisputeEvent) -> Idempotent
 
 
 def apply_kept_dispute(shop: ShopContext, place: PaymentPlace, payment: Payment, kept: KeptEvent) -> Decision:
-    """Return the writes that move a kept dispute to its payment, and adjust the order's money as if it came now.
+    """Return the writes that move a kept dispute to its payment, and that adjust the order's money now.
 
     Failed refunds are not retried: the dispute ended earlier, so staff decide about them.
     """
@@ -154,7 +154,7 @@ def _add_dispute(payment: Payment, event: KeptEvent) -> Payment:
 def _release_money(
     shop: ShopContext, order: OrderOrStub, payment: Payment, refunds: Sequence[Refund], *, retries: bool
 ) -> tuple[OrderOrStub, list[Write[Any]]]:
-    """Return the order and the writes after the last dispute of a payment ended: refund what waited for its end.
+    """Return the order and the writes after the last dispute of a payment ended, with the refunds that waited for it.
 
     `retries`: whether also the failed refunds of the payment are retried.
     """

@@ -118,8 +118,8 @@ def list_account_ids_of_customer(shop: ShopContext, customer_id: str) -> Iterato
 def erase_items(shop: ShopContext, found_by: FoundBy, owner_id: str) -> bool:
     """Erase the items of a customer, of an order or of an account. Return True if anything was erased. Safe to repeat.
 
-    `found_by`: the field of which `owner_id` is the value, such as "customer_id". The profile and the order itself are
-    not erased here, because `erase_customer` and `remove_address_from_order` do so.
+    `found_by`: the name of the id field, such as "customer_id"; `owner_id`: its value. The profile and the order itself
+    are not erased here, because `erase_customer` and `remove_address_from_order` do so.
     """
     found = False
     for row in erased_rows(found_by):
@@ -155,7 +155,7 @@ def _erase_review(shop: ShopContext, _: Row[Any], review: Any) -> bool:
 
 
 ERASE_BY_ROW: Mapping[Row[Any], Callable[[ShopContext, Row[Any], Any], bool]] = {REVIEW: _erase_review}
-"""How to erase an item that cannot simply be deleted. A DeletedReview stays for the total that counted the review."""
+"""How to erase an item that must leave another item: a DeletedReview stays for the total that counted the review."""
 
 
 def _get_by_key(row: Row[Any]) -> Get[Any]:

@@ -36,7 +36,7 @@ OUTCOME_BY_STATUS = {status: outcome for outcome, status in STATUS_BY_OUTCOME.it
 class ExternalRefundEvent:
     """An event about a refund that was made at the provider. `provider_id`: the provider's id of the refund.
 
-    `order_id`: the order id that the event names. It counts only if the payment is not known yet. `amount`: in minor
+    `order_id`: the order id that the event names. It is used only if the payment is not known yet. `amount`: in minor
     units of `currency`. `reason`: why the refund failed, or None.
     """
 
@@ -89,7 +89,7 @@ def record_external_refund(shop: ShopContext, event: ExternalRefundEvent) -> Ide
 
 
 def apply_kept_refund(shop: ShopContext, place: PaymentPlace, payment: Payment, kept: KeptEvent) -> Decision:
-    """Return the writes that move a kept refund to its payment, and adjust the order's money as if it came now."""
+    """Return the writes that move a kept refund to its payment, and that adjust the order's money now."""
     writes, result = _record_on_payment(shop, place, payment, kept)
     return [*writes, delete(KEPT_EVENT, kept)], result
 

@@ -5,8 +5,8 @@ order has its invoice exactly once, no number is missing, and an order that is c
 All invoices of a series take their numbers from one item, the InvoiceSeries. DynamoDB runs one transaction at a time on
 an item. So the orders of a batch share one transaction and take their numbers from one series. With several lanes
 (the setting `invoice_series`), a year has a series for each lane, and batches of different lanes do not wait for each
-other. An order gets one invoice whichever series its number is from, because the transaction changes the order under
-its version. So the number of lanes can change at any time
+other. An order gets only one invoice, whichever lane issues it, because the transaction has a condition on the order's
+version. So the number of lanes can change at any time
 (docs/decisions/0079-each-invoice-lane-has-a-series-of-its-own.md).
 """
 
@@ -37,7 +37,7 @@ class Fulfilment:
 
 @dataclass(frozen=True)
 class PaidOrder:
-    """A paid order with its money."""
+    """A paid order with its payments."""
 
     order: Order
     payments: Sequence[Payment]
@@ -46,7 +46,7 @@ class PaidOrder:
 def fulfil_order(shop: ShopContext, order_id: str) -> Fulfilment | None:
     """Issue the invoice of a paid order and request its shipment. Safe to repeat.
 
-    Returns None, and changes nothing, if the order does not exist or is not PAID: it may be fulfilled or cancelled.
+    Returns None, and changes nothing, if the order does not exist or is not PAID, for example because it is cancelled.
     """
     return fulfil_orders(shop, [order_id]).get(order_id)
 
@@ -54,7 +54,7 @@ def fulfil_order(shop: ShopContext, order_id: str) -> Fulfilment | None:
 def fulfil_orders(shop: ShopContext, order_ids: Sequence[str], lanes: int = 1) -> dict[str, Fulfilment]:
     """Fulfil several paid orders with one transaction: all or none. Return what was done, by order id. Safe to repeat.
 
-    An order that does not exist or is not PAID is left out. Raises WriteImpossible if DynamoDB accepts no such
+    An order that does not exist or is not PAID is left out. Raises WriteImpossible if DynamoDB will never accept the
     transaction, because an order is too large. At most 24 orders fit into one transaction.
 
     `lanes`: how many series of invoice numbers a year has. All numbers are from one series: the first order's id
@@ -70,7 +70,7 @@ def _fulfil(shop: ShopContext, order_ids: Sequence[str], lane: int) -> dict[str,
     paid_orders = [found for found in shop.table.run_concurrently(reads) if found]
     if not paid_orders:
         return {}
-    numbers, write = take_numbers(shop, len(paid_orders), lane)  # the last read, because all orders change the series
+    numbers, write = take_numbers(shop, len(paid_orders), lane)  # read the series last, because all orders change it
     writes: list[Write[Any]] = [write]
     done: dict[str, Fulfilment] = {}
     for paid, number in zip(paid_orders, numbers, strict=True):

@@ -45,7 +45,7 @@ class IdempotentResult:
 
 @dataclass(frozen=True)
 class IdempotencyKey:
-    """The key of a request, and the Command item that remembers its result. `fingerprint`: that of its body."""
+    """The key of a request, and of the Command item with its result. `fingerprint`: identifies the request's body."""
 
     caller: str
     key: str

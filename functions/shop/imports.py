@@ -166,7 +166,7 @@ LineOutcome = Literal["written", "unchanged"] | Rejected
 
 @dataclass(frozen=True)
 class LinePlan:
-    """What to write for a line. `resizes`: whether it changes the number of items that share the product's stock."""
+    """What to write for a line. `resizes`: whether the line changes the number of the product's stock items."""
 
     writes: Sequence[Write[Any]]
     outcome: LineOutcome
@@ -181,8 +181,8 @@ def _write_next_line(
     An import part is a group of lines of the file. If another worker changed the import part first, this call writes
     nothing. Then it returns the stored import part, or None if the import part has expired.
 
-    If the line changes the number of stock items, the stock is spread over them after the write. If that is
-    interrupted, the pieces stay where they are, and can be ordered there.
+    If the line changes the number of stock items, the stock is spread over them after the write. If the spreading is
+    interrupted, all pieces can still be ordered.
     """
     backoff = shop.table.new_backoff()
     plan = _plan_line(shop, line)

@@ -1,6 +1,6 @@
 """Invoices: build, number, read and print them. Invoice numbers have no gaps, and an issued invoice never changes.
 
-fulfilment.py issues them.
+The module fulfilment issues the invoices.
 """
 
 import hmac
@@ -31,7 +31,7 @@ LINK_LIFETIME_SECONDS = 600
 
 
 def counted_payments(payments: Iterable[Payment]) -> Iterator[Paid]:
-    """Yield the amount that each payment covers of the order's paid amount."""
+    """Yield for each payment how much of the order's paid amount it covers."""
     for payment in payments:
         if payment.status in CAPTURED_STATUSES and (counted := payment.amount - payment.uncounted):
             yield Paid(payment_id=payment.payment_id, amount=counted, method=payment.method)

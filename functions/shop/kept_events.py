@@ -1,11 +1,11 @@
-"""Keep the provider's disputes and refunds of payments that are not in the table, until their payments are.
+"""Keep the disputes and refunds that the provider reports, as long as their payment is not in the table.
 
-An event of a payment names no order that one could rely on. The claim of the payment (PaymentClaim) names the order
-that has its money. There are two reasons to keep an event:
+The order id in such an event is not reliable. The claim of the payment (PaymentClaim) names the order that has its
+money. There are two reasons to keep an event:
 - The money is not reported yet. The first such event writes a claim without an order. So the transaction that records
   the money finds the claim, and then applies the kept events. Until then, the event waits for staff like a payment that
   matches no order, because the money may never be reported.
-- The order is archived, and its payments with it. The event is stored beside the stub, and a restore applies it.
+- The order is archived, and its payments with it. The event is stored with the rest of the order. A restore applies it.
 """
 
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ Decision = tuple[Sequence[Write[Any]], dict[str, Any]]
 
 @dataclass(frozen=True)
 class PaymentPlace:
-    """Where the payment of an event is. `order_id`: the order that has the payment's money, or the one of the event.
+    """The order and the payment of an event. `order_id`: the order with the payment's money, or the id in the event.
 
     `payment`: None if the event must be kept. `claim`: None if the provider has reported nothing of the payment before.
     """
@@ -59,10 +59,10 @@ def find_payment(shop: ShopContext, payment_id: str, named_order_id: str) -> Pay
 
 
 def _is_being_restored(shop: ShopContext, payment: Payment) -> bool:
-    """Return whether a running restore has written this payment beside the stub. It must not be changed then.
+    """Return whether a running restore of the order has written this payment. Then it must not be changed yet.
 
-    Any other payment beside a stub arrived after the archiving. A restore marks the items that it writes. Times cannot
-    decide this, because the clocks of Lambdas differ.
+    Any other payment of an archived order arrived after the archiving. A restore marks the items that it writes.
+    Timestamps cannot show the difference, because the clocks of Lambdas differ.
     """
     key = PAYMENT.key(order_id=payment.order_id, payment_id=payment.payment_id)
     images = shop.table.batch_get_raw([key], consistent=True)
@@ -81,10 +81,10 @@ def is_later(status: str, stored: str | None) -> bool:
 
 
 def keep_event(shop: ShopContext, place: PaymentPlace, event: KeptEvent) -> Decision:
-    """Return the writes that keep an event, and the result. `event`: with any order id, `unmatched` and version.
+    """Return the writes that keep an event, and the result. They replace the event's order id, `unmatched` and version.
 
-    The transaction fails if the order or the claim changes meanwhile. An event that is not later than the kept one
-    changes nothing.
+    The transaction fails if the order or the claim changes meanwhile. The event changes nothing if the kept
+    status is the same or a later one.
     """
     is_known = place.claim is not None and place.claim.order_id is not None
     guard: Write[Any]

@@ -1,10 +1,10 @@
-"""Calculate how much money of an order is left, also if it leaves in other ways than by the shop's own refunds.
+"""Calculate how much money of an order the shop still has, after refunds and lost disputes.
 
 Each payment has a part that counts in the order's paid amount: `amount` minus `uncounted`. Money leaves a payment by
 refunds of the shop, by refunds that a person makes at the payment provider, and by disputes that the shop loses. The
-shop also promises money: a refund that is requested, pending or failed. Together, this is the committed money of the
-payment. A promise is never more than what is left: if a person refunds a payment at the provider, and a requested
-refund of the shop does not fit any more, the provider will reject it.
+shop also promises money: refunds that are requested, pending or failed. The money that left and the promised money
+together are the committed money of the payment. A promise counts only up to the money that is left: if a person refunds
+the payment at the provider, the provider will reject a requested refund of the shop that does not fit any more.
 
 For each order, these sums hold at each version:
 - `paid` is the sum of the counted parts of its payments.
@@ -28,7 +28,7 @@ OrderOrStub = Order | ArchivedOrder | None
 def committed_money(payment: Payment, refunds: Iterable[Refund]) -> int:
     """Return the money of a payment that has left it, or that the shop has promised to refund.
 
-    `refunds`: refunds of the order, also those of other payments.
+    `refunds`: refunds of the order, also of other payments.
     """
     promised = sum(it.amount for it in refunds if it.payment_id == payment.payment_id and not it.has_left)
     return payment.gone + min(promised, payment.remaining)
@@ -46,12 +46,12 @@ def compute_refundable(payment: Payment, refunds: Sequence[Refund]) -> tuple[int
 def count_withdrawal(
     order: OrderOrStub, before: Payment, after: Payment, refunds: Sequence[Refund], refunds_after: Sequence[Refund]
 ) -> tuple[OrderOrStub, Payment]:
-    """Return the order and the payment `after` money left the payment in another way than by a refund of the shop.
+    """Adjust the order and the payment after money left the payment in another way than by a refund of the shop.
 
-    `before` and `after`: the payment before and after this. `refunds` and `refunds_after`: the refunds of the order
-    before and after this. While the order is PENDING (not fully paid), the money is due again. Otherwise it counts as
-    refunded, and pays what the shop owes. What is more than the order's paid amount is over-refunded. The amount is
-    negative if money came back. Nothing is written, and the order's status and version stay as they are.
+    `before`, `after`: the payment before and after this. `refunds`, `refunds_after`: the refunds of the order before
+    and after this. While the order is PENDING (not fully paid), the money becomes due again. Otherwise it counts as
+    refunded, and reduces the amount that the shop owes. Money beyond the order's paid amount is over-refunded. If money
+    came back, the amounts change the other way. Nothing is written. The order keeps its status and version.
     """
     if not isinstance(order, Order) or after.unmatched:
         return order, after
@@ -74,7 +74,7 @@ def count_withdrawal(
 
 
 def save_order_money(before: Order, after: Order, at: Instant) -> list[Write[Any]]:
-    """Return the writes of an order of which only amounts changed, or no write if nothing changed."""
+    """Return the writes of an order whose amounts changed, or [] if nothing changed."""
     command: OrderCommand = "refund"
     if after.over_refunded != before.over_refunded:
         command = "over_refund"

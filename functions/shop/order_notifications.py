@@ -52,7 +52,7 @@ class MailRefused(Exception):
 
     @property
     def concerns_all_mails(self) -> bool:
-        """Whether the provider would refuse each other mail, too."""
+        """Whether the provider would refuse all other mails, too."""
         return self.kind in ("rate", "quota", "paused")
 
 
@@ -108,8 +108,8 @@ def get_mail_context(
 
     `order_version`: the version of the order that the mail reports, if known. Then the read is eventually consistent,
     and is repeated consistently if it shows an earlier version, or if the mail must not be sent. So a mail never shows
-    an order as it was before the event, and no mail is dropped. A setting or an address that changed a moment ago may
-    be missed, as if the mail had been sent before the change.
+    an order as it was before the event, and no mail is dropped by mistake. If a setting or an address changed a moment
+    ago, the mail may ignore the change, as if it had been sent before.
     """
     customer_key = CUSTOMER.key(customer_id=customer_id)
     settings_key = SETTINGS.key(customer_id=customer_id, name="notifications")
@@ -173,7 +173,7 @@ def claim_notification(
     """Claim the right to send a mail for `claim_seconds` seconds. Return None if the mail was sent already.
 
     `deferral`: the token of a deferred message. If a newer message about the mail was deferred since, the function also
-    returns None, so that copies of a message do not multiply while SES refuses the mail.
+    returns None. So copies of a message do not multiply while SES refuses the mail.
 
     The claim is a Notification item with status SENDING. `event`: the name of the event that the mail reports, for
     example OrderShipped. `at`: the time of this event. `effect_id`: the id of the mail. The customer, `at` and
@@ -255,7 +255,7 @@ def list_notifications_of_customer(
 ) -> QueryPage[Notification]:
     """Return the mails to a customer, sent or being sent, newest first (access pattern A25).
 
-    `since` (included), `until` (excluded): the range of the time of what a mail reports.
+    `since` (included), `until` (excluded): the time range of the events that the mails report.
 
     Raises NotFound if the caller may not see the customer.
     """
@@ -281,7 +281,7 @@ def query_notifications_of_order(
 ) -> QueryPage[Notification]:
     """Return a page of the mails about an order, newest first.
 
-    They are among the mails of its customer since the order was placed. One request reads up to 1 MB of these, about
+    The query reads the mails to the order's customer since the order was placed. One request reads up to 1 MB, about
     2,000 mails. The page is empty only if there is no further mail about the order.
     """
     while True:

@@ -160,7 +160,7 @@ def list_orders_by_number(
     """Return the orders with this number that the caller may see (access pattern A15b). Usually there is at most one.
 
     `number`: the number that customers are given, or a whole order id, in any case. A Lambda that reads the table's
-    stream writes the numbers, so a new order is found by its number only after a moment, but by its id at once. Sends
+    stream writes the numbers. So a new order is found by its number only after a moment, but by its id at once. Sends
     one Query, and then at most one BatchGetItem.
     """
     page = shop.table.query(ORDERS_BY_NUMBER, number=order_number(number), limit=limit, after=after)
@@ -187,7 +187,7 @@ def apply_payment(order: Order, amount: int, at: Instant) -> Order:
 def save_order(before: Order, after: Order, *, may_split: bool = True) -> list[Write[Any]]:
     """Return the writes of a changed order: the order, and the earlier entries of its timeline if it has too many.
 
-    They belong into one transaction. Every command writes orders with this function, so that no entry is lost.
+    Send them in one transaction. Every command writes orders with this function, so that no timeline entry is lost.
     `may_split`: whether the transaction has room for a second item.
     """
     kept, earlier = split_timeline(after) if may_split else (after, None)

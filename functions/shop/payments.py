@@ -93,8 +93,8 @@ def record_payment(shop: ShopContext, event: ProviderPaymentEvent, body: Mapping
       0. `get_payment_claim` shows the other order to staff.
 
     `body`: the fields of the event, to detect an event id that is used again with other content. The result is
-    {"payment_id", "status", "reason"}. If the order is archived and the table does not contain the payment, an event
-    that reports no received money, or money that is claimed for this order already, is ignored. The result then has no
+    {"payment_id", "status", "reason"}. If the order is archived and the table does not contain the payment, an event is
+    ignored, unless it reports received money that is not claimed for this order yet. The result then has no
     status. Raises TableBusy while the order is being archived. The provider then sends the event again.
     """
 
@@ -141,11 +141,11 @@ def _record(
 ) -> IdempotentResult:
     """Record the event, or return the result of its first delivery.
 
-    A payment remembers the first events that changed it. Any other event is remembered by a Command item. A new payment
-    of an order that was never archived has no earlier event. So its first event needs no such item, and no read of one.
+    A payment remembers the first events that changed it. A Command item remembers any other event. A new payment of an
+    order that was never archived has no earlier event. So its first event needs no Command item and no read of one.
 
-    `claim`: the claim of the payment, or None if none is known. The writes then contain the claim, and raise
-    AlreadyClaimed if there is one.
+    `claim`: the claim of the payment, or None if none is known. If it is None, the writes also store a new claim, and
+    raise PaymentAlreadyClaimed if a claim exists.
     """
     claimed_by = claim.order_id if claim else None
     payment_key = PAYMENT.key(order_id=event.order_id, payment_id=event.payment_id)
@@ -307,7 +307,7 @@ def list_unmatched_payments(shop: ShopContext) -> Iterator[Payment | KeptEvent]:
 
 
 def get_payment_claim(shop: ShopContext, caller: Caller, payment_id: str) -> PaymentClaim:
-    """Return the order that has the money of a provider's payment (access pattern C7). Only staff may call it.
+    """Return the claim of a provider's payment, which names its order (access pattern C7). Only staff may call it.
 
     Raises NotFound if the provider has not reported the money.
     """

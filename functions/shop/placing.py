@@ -44,7 +44,7 @@ stock item for each product, and a few other items.
 """
 MAX_PLAN_ATTEMPTS = 4
 MAX_PARTS_LEFT = 2
-"""How often an order leaves a busy stock part for another one. Then `Table.write` waits between its attempts."""
+"""How often an order changes from a busy stock part to another one. Then `Table.write` waits between its attempts."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ def place_order(
             return placed
     except (ShopError, BackorderUnconfirmed, WriteConflict):  # an outdated item may be the reason
         pass
-    return retry_on_conflict(shop, lambda: place(consistent=True))  # a resize may move the stock between two reads
+    return retry_on_conflict(shop, lambda: place(consistent=True))  # stock may move to another part during the reads
 
 
 def _place(
@@ -161,11 +161,11 @@ def _place(
 
 
 def _check_unpaid_orders(shop: ShopContext, customer_id: str, *, consistent: bool) -> None:
-    """Raise TooManyUnpaidOrders if the customer has the maximum number of unpaid orders, if there is one.
+    """Raise TooManyUnpaidOrders if the customer has the maximum number of unpaid orders. 0 means no maximum.
 
-    One query reads the customer's newest summaries, twice as many as the maximum. The limit is soft: a summary follows
-    its order after a moment, orders that are placed at the same time do not see each other, and an unpaid order with
-    many later orders is not counted.
+    One query reads the customer's newest summaries, twice as many as the maximum. The limit is not exact: a summary
+    follows its order after a moment, concurrent orders do not see each other, and an unpaid order before many later
+    orders is not counted.
     """
     most = shop.unpaid_orders_per_customer
     if not most:
@@ -183,9 +183,9 @@ def _write_order(
 
     A product's stock and the counter of a discount code may each be split over several items (parts). If a chosen part
     has too little left, the function chooses other parts and tries again. If a part that was chosen without reading the
-    stock is busy, it tries another one. Raises TableBusy if MAX_PLAN_ATTEMPTS attempts fail. Raises WriteConflict if a
-    resize moved stock while it was read. Raises BackorderUnconfirmed if pieces would be backordered, but `products` was
-    not read consistently.
+    stock is busy, it tries another one. Raises TableBusy if MAX_PLAN_ATTEMPTS attempts fail. Raises WriteConflict if
+    stock was moved between parts during the reads. Raises BackorderUnconfirmed if pieces would be backordered, but
+    `products` was not read consistently.
     """
     split = {id for id, product in products.items() if product.parts > 1}
     for attempt in range(MAX_PLAN_ATTEMPTS):

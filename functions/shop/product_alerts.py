@@ -112,7 +112,7 @@ def mark_page_notified(shop: ShopContext, page: FollowerPage) -> None:
 def mark_page_deferred(shop: ShopContext, page: FollowerPage) -> None:
     """Record that the message about a page was deferred, so that its copies are ignored.
 
-    The caller must queue the deferred message before it calls this function. Changes nothing if the campaign went on.
+    The caller must queue the deferred message before it calls this function. Does nothing if the campaign changed.
     """
     try:
         shop.table.write(update(CAMPAIGN, page.campaign, replace(page.campaign, version=page.campaign.version + 1)))
@@ -209,16 +209,16 @@ def _was_in_stock_before(event: ReceivedEvent, parts: Sequence[Stock]) -> bool:
 
 
 def _available_before(event: ReceivedEvent, part: Stock, filled_again: str | None) -> int:
-    """Return how many pieces another stock part had before the event, as far as the part shows it now.
+    """Return how many pieces another stock part had before the event, estimated from its present state.
 
-    `filled_again`: when pieces were last added to the event's part. If it is another time than the event's, the write
-    came after the event, although its clock may be slow.
+    `filled_again`: when pieces were last added to the event's part. If this is not the event's time, that write came
+    after the event, although its clock may be slow.
 
-    If the same write added pieces to both parts, the part has kept this number. If pieces were added to the part only
-    before the event, it had at least the pieces that it has now: since then, it only sold some.
+    If the same write added pieces to both parts, the other part has stored this number. If pieces were last added to
+    the other part before the event, it had at least its present pieces: since then, it only sold some.
 
-    If pieces were added to the part after the event, it counts as empty, because its pieces may all be newer. If two
-    parts got pieces after the product was sold out, at least the earlier of the two events starts the campaign.
+    If pieces were added to the other part after the event, it counts as empty, because all its pieces may be newer. If
+    two parts got pieces after the product was sold out, at least the earlier of the two events starts the campaign.
     """
     if part.added_at == event.data.added_at:
         return part.available_before

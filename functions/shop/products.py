@@ -87,8 +87,8 @@ def check_backorder_parts(product: Product) -> None:
 def check_category(shop: ShopContext, product: Product, before: Product | None = None) -> None:
     """Raise UnknownCategory if a product is put into a category that does not exist. The root path always exists.
 
-    `before`: the stored product; if the category stays the same, nothing is read. The category is not a condition of
-    the write: the lines of an import would conflict on it (docs/decisions/0060).
+    `before`: the stored product; if the category stays the same, nothing is read. The write has no condition on the
+    category, because the lines of an import would conflict on it (docs/decisions/0060).
     """
     place = {"catalog": product.catalog, "path": product.category}
     stays = before is not None and (before.catalog, before.category, before.discontinued) == (
@@ -139,7 +139,7 @@ def update_product(
     """Change the given attributes of a product; None leaves an attribute unchanged. Only staff may call it.
 
     `discontinued`: True ends the sale of the product, False starts it again. A discontinued product is in no category,
-    its followers get no mails, and new orders with it are rejected. Orders that contain it go on, and its stock stays.
+    its followers get no mails, and new orders with it are rejected. Existing orders continue, and its stock stays.
 
     `parts`: the number of items that share the stock. After the write, the stock is spread evenly over them (see
     stock_parts.py). Safe to repeat: repeat the command if it was interrupted after the write, or raised TableBusy. If
@@ -196,7 +196,7 @@ WriteOffReason = Literal["DAMAGED", "EXPIRED", "LOST", "MISCOUNTED", "STOLEN"]
 def write_off_stock(
     shop: ShopContext, caller: Caller, key: str, product_id: str, quantity: int, reason: WriteOffReason
 ) -> IdempotentResult:
-    """Remove pieces from the stock of a product that cannot be sold, or are not there. Only staff may call it.
+    """Remove damaged or missing pieces from the stock of a product. Only staff may call it.
 
     Pieces that orders have reserved are not removed. `key`: the idempotency key. A repeated call with the same key does
     not remove the quantity twice. The result is {"product_id", "quantity", "reason"}; it is kept with the key. Raises

@@ -236,7 +236,7 @@ def apply_refund_event(
 def _adjust_order(
     shop: ShopContext, refund: Refund, after: Refund, payment: Payment, *, must_check: bool
 ) -> list[Write[Any]]:
-    """Return the writes that adjust the order when a refund moved more money than its payment had, or moved it back.
+    """Return the writes that adjust the order if a refund moved more money than its payment had, or moved it back.
 
     Usually, there are none. `refund` and `after`: the refund before and after the move. `payment`: before the move.
     `must_check`: whether the transaction must fail if the order changes meanwhile.
@@ -295,8 +295,8 @@ def settle_refund(
     key. `reason`: how the refund was paid. The result is {"order_id", "refund_id", "status", "amount", "currency",
     "reason"}.
 
-    Raises WrongState if the refund has not failed, if the customer's bank disputes the payment, or if less money is
-    left of the payment than the refund needs: the customer could have the money twice. Also raises NotAllowed,
+    Raises WrongState if the refund has not failed, if the customer's bank disputes the payment, or if the payment has
+    less money left than the refund needs. Otherwise the customer could get the money twice. Also raises NotAllowed,
     NotFound, IdempotencyKeyReused and TableBusy.
     """
     caller.require_group("staff")

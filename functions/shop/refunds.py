@@ -1,7 +1,7 @@
 """Decide refunds, and write a Refund item for each of them. The module refund_processing sends the money later.
 
-The module order_money says how much of a payment can still be refunded. Failed refunds are subtracted too, because they
-may still be retried or sent to another destination.
+The module order_money calculates how much of a payment can still be refunded. Failed refunds are subtracted too,
+because they may still be retried or sent to another destination.
 
 Two concurrent commands must never refund the same money. If a payment is included in an order's paid amount, each
 command that adds a refund also writes the order, with a condition on the order's version. So one of the two commands
@@ -256,11 +256,10 @@ def refund_payment(shop: ShopContext, caller: Caller, key: str, order_id: str, p
     before. Nothing is refunded then: the payment becomes FAILED, so that it does not wait for staff any more.
 
     If the provider has reported only disputes or refunds of the payment, and not its money, nothing is refunded either:
-    these events stop waiting for staff. If the money is reported later, they are applied all the same.
+    these events leave the list of unmatched payments. If the money is reported later, they are applied anyway.
 
     Raises WrongState if the payment is not UNMATCHED. Raises TooMuch if the payment's refunds, including failed
-    refunds, already add up to its whole amount. Also raises NotAllowed,
-    NotFound, IdempotencyKeyReused and TableBusy.
+    refunds, already add up to its whole amount. Also raises NotAllowed, NotFound, IdempotencyKeyReused and TableBusy.
     """
     caller.require_group("staff")
     request = {"order_id": order_id, "payment_id": payment_id}
@@ -291,8 +290,8 @@ def _close_unmatched_events(
 ) -> tuple[Sequence[Write[Any]], dict[str, Any]]:
     """Return the writes that close the kept events of a payment that the provider has not reported.
 
-    `payment`: the payment if it was authorised or failed. If no such event waits for staff, raises NotFound without a
-    payment, and WrongState with one.
+    `payment`: the payment if it was authorised or failed. If no such event waits for staff, raises WrongState if there
+    is a payment, and NotFound otherwise.
     """
     kept = shop.table.query_all(KEPT_EVENTS_OF_PAYMENT, order_id=order_id, payment_id=payment_id)
     if not (waiting := [event for event in kept if event.unmatched]):

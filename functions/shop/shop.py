@@ -135,9 +135,9 @@ def decide_with_eventual_reads(shop: ShopContext, decide: Callable[[ShopContext]
     """Run a command with eventually consistent reads. If it then does not write, run it again with consistent reads.
 
     Eventually consistent reads cost half as much, but may return an item as it was a moment ago. Use this function only
-    if each item that `decide` reads, and each item that it finds missing, is a condition of its write: then the write
-    fails after an outdated read. Any other outcome may rest on an outdated read: an error, or a result without a write.
-    It is dropped, and `decide` runs as in `retry_on_conflict`. Raises the errors of `decide`, and TableBusy.
+    if the write of `decide` has a condition on each item that `decide` reads or finds missing. Then the write fails
+    after an outdated read. An error, or a result without a write, may come from an outdated read. So it is dropped, and
+    `decide` runs again as in `retry_on_conflict`. Raises the errors of `decide`, and TableBusy.
     """
     eventual = replace(shop, table=shop.table.with_eventual_reads())
     try:

@@ -2,7 +2,7 @@
 
 Stock parts are the items that share the stock of one product, so that many orders can reserve pieces at the same time.
 Their number can change while people buy (stock_parts.py). An order takes its pieces from an active part first, and from
-any part if this one has too few.
+any part if that part has too few pieces.
 
 A product that can be backordered can be ordered even when it is out of stock. Such a product has only one active part,
 part 0. The quantity in this part then goes below zero, and goods that are received later raise the quantity again.
@@ -50,8 +50,8 @@ class StockLevels:
     def available(self) -> int:
         """How many pieces can be ordered without backorders.
 
-        If a resize moved pieces between the reads of two parts, these pieces are missing, or counted twice. Then the
-        sum of the parts' `moved` is wrong by the same number. Otherwise it is 0.
+        Pieces may be moved between two parts during the reads. Then they are missing or counted twice, and the sum of
+        the parts' `moved`, which is otherwise 0, is wrong by the same number.
         """
         return max(0, sum(part.available - (part.moved or 0) for part in self.parts))
 
@@ -90,8 +90,8 @@ def leave_busy_part(order: Order, product: Product) -> Order:
     """Return the order with another stock part for the pieces of a product, without reading the stock.
 
     Stock parts are the items that share a product's stock. The product has at least two active parts, and the order
-    takes all its pieces from one of them. The next part depends on the order's id too, so orders that leave a part
-    spread over the others.
+    takes all its pieces from one of them. The next part depends on the order's id too, so the orders that leave a busy
+    part spread over the other parts.
     """
     line = order.lines[product.product_id]
     (busy,) = map(int, line.quantity_by_stock_part)
@@ -106,7 +106,7 @@ def assign_available_parts(shop: ShopContext, order: Order, products: Mapping[st
     Stock parts are the items that share a product's stock. If a product can be backordered, its missing pieces become
     backordered. Returns the order with the chosen parts. If any other products have too few pieces, raises OutOfStock
     with these products. Raises TableBusy if the goods are spread over too many stock parts for one transaction. Raises
-    WriteConflict if a resize moved pieces between the reads of two parts: read the products and their stock again.
+    WriteConflict if pieces were moved between two parts during the reads: read the products and their stock again.
     """
     levels = get_stock_levels(shop, products, consistent=True)
     lines: dict[str, Line] = {}
@@ -185,8 +185,8 @@ def reserve(order: Order, can_leave: Collection[str] = ()) -> Iterator[Write[Sto
     """Yield the writes that reserve an order's goods.
 
     A write raises PartOutOfStock if its stock part (one of the items with the product's stock) has too few pieces.
-    Backordered pieces are always taken from part 0. `can_leave`: the ids of the products for which it raises PartBusy
-    if the part is busy.
+    Backordered pieces are always taken from part 0. `can_leave`: the ids of the products for which a write raises
+    PartBusy if its part is busy.
     """
     for id, line in order.lines.items():
         for part, quantity in line.quantity_by_stock_part.items():
@@ -226,12 +226,12 @@ def restock(order: Order, quantities: Mapping[str, int]) -> Iterator[Write[Stock
 
 
 def write_off(product_id: str, levels: StockLevels, quantity: int) -> Iterator[Write[Stock]]:
-    """Yield the writes that remove pieces of a product that are not there, from as few stock parts as possible.
+    """Yield the writes that remove damaged or missing pieces of a product, from as few stock parts as possible.
 
-    Stock parts are the items that share a product's stock. `levels`: their stock as it was read. A part then never
-    received these pieces, so that the sum of what it received, moved and gave to orders stays right. Raises OutOfStock
-    if fewer pieces are available: orders have the others. A write raises WriteConflict if the part has fewer pieces
-    than were read.
+    Stock parts are the items that share a product's stock. `levels`: their stock as it was read. The writes also
+    subtract the pieces from `received`, so that the counters of a part still add up to its stock. Raises OutOfStock if
+    fewer pieces are available, because orders have reserved the others. A write raises WriteConflict if the part has
+    fewer pieces than were read.
     """
     if quantity > levels.available:
         raise OutOfStock({product_id: levels.available})
@@ -255,8 +255,8 @@ def add_to_part(
     """Return the write that adds pieces to a stock part (one of the items that share a product's stock).
 
     `at`: the time of the addition; the same for all parts that a transaction writes. `counter`: the field that counts
-    these pieces too. The part keeps what it had before: with this, the alerts to followers tell whether the product was
-    sold out (product_alerts.py).
+    these pieces too. The write also stores how many pieces the part had before. From this, product_alerts.py decides
+    whether the product was sold out.
     """
     return add_with_minimum(
         STOCK,

@@ -1,11 +1,11 @@
-"""Change the number of a product's stock parts while people buy.
+"""Change the number of a product's stock parts while people buy (a resize).
 
 Stock parts are the items that share the stock of one product. A part is never deleted. One write changes the number of
 active parts and creates the missing ones. Then transactions move pieces between the parts, so that the active parts
 have equal quantities and all others are empty.
 
-Each transaction takes pieces from a part only if they are still there. So a resize can end at any point: no piece is
-sold twice or lost, and the pieces in every part can be ordered. The same command again completes it.
+Each transaction takes pieces from a part only if they are still there. So this resize can end at any point: no piece is
+sold twice or lost, and the pieces in every part can be ordered. To complete the resize, repeat the command.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -23,7 +23,7 @@ from functions.shop.shop import ShopContext
 from functions.shop.stock import PartOutOfStock, add_to_part, get_stock_levels
 
 MOVE_ROUNDS = 4
-"""How often a resize reads the stock and moves pieces. Another round follows only if buyers were faster than a move."""
+"""How often a resize reads the stock and moves pieces. Another round follows only if buyers were faster."""
 MOVE_SECONDS = 8
 """After this time a resize starts no more moves.
 
@@ -94,11 +94,11 @@ def spread_stock(shop: ShopContext, product_id: str, wait: Callable[[], None] = 
 
 
 def plan_moves(by_part: Mapping[int, int], active: int) -> list[Move]:
-    """Return the moves after which the active stock parts have equal quantities, or differ by one, and all others none.
+    """Return the moves after which the active stock parts have equal quantities (or differ by 1), and the others 0.
 
-    `by_part`: the available pieces in each part, below zero if pieces are owed (backorders). `active`: how many parts
-    are active, the first ones. If all parts together owe pieces, part 0 owes them after the moves. There are fewer
-    moves than parts.
+    `by_part`: the available pieces in each part, below zero if pieces are owed (backorders). `active`: the number of
+    active parts, which are the first ones. If all parts together owe pieces, part 0 owes them after the moves. There
+    are fewer moves than parts.
     """
     total = sum(by_part.values())
     fullest_first = sorted(range(active), key=lambda part: -by_part[part])

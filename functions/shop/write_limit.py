@@ -1,14 +1,14 @@
 """Limit the writes of each customer: a burst at once, then a steady rate (GCRA, the generic cell rate algorithm).
 
-Each process of the API accepts the first writes of a customer without asking the table. So a customer who sends a few
-requests costs nothing. The next write counts itself and these writes in the customer's WriteLimit item, with one
-UpdateItem: one write unit for three writes. A process remembers a rejection until it ends, so a flood costs nothing.
+Each process of the API accepts the first writes of a customer without a request to the table. So a customer who sends a
+few requests costs nothing. The next write counts itself and these writes in the customer's WriteLimit item, with one
+UpdateItem: one write unit for three writes. A process remembers rejected customers, so a flood costs nothing.
 
-Within a time, a customer can send at most `burst` writes and those of the rate, and for each process of the API
-UNCOUNTED_WRITES more in the time of a burst. The count is not part of the write itself: a write that fails counts, too.
+In a period, a customer can send at most `burst` writes and those that the rate allows. Each process of the API accepts
+UNCOUNTED_WRITES more in the time of a burst. A write that fails counts, too, because it is counted separately.
 
-Clocks may differ. A process whose clock is ahead takes a part of the burst from the others for as long. If the stored
-time cannot come from a clock that is ahead by at most CLOCK_TOLERANCE_MS, it is ignored. So a wrong clock blocks no
+Clocks may differ. A process whose clock is ahead leaves less of the burst to the others, until their clocks reach its
+time. A stored time is ignored if it is further ahead than CLOCK_TOLERANCE_MS allows. So a wrong clock blocks no
 customer. If the answer of the table is lost, a write may count twice.
 """
 
@@ -28,7 +28,7 @@ MAX_REMEMBERED = 10_000
 
 @dataclass
 class RememberedCustomer:
-    """What one process knows of a customer's writes.
+    """The state of a customer's writes, as one process knows it.
 
     `used_until_ms`: the latest known value of the WriteLimit item, or less. `uncounted`: the accepted writes that the
     item does not count yet. `sent_at_ms`: the time of the last write.
@@ -63,12 +63,12 @@ class WriteLimiter:
         customer.uncounted = 0
 
     def _remember(self, customer_id: str, now_ms: int) -> RememberedCustomer:
-        """Return what this process knows of a customer. It forgets uncounted writes after the time of a burst."""
+        """Return the known state of a customer. Uncounted writes are forgotten after the time of a burst."""
         customer = self._customers.pop(customer_id, None)
         if customer is None or customer.sent_at_ms + self._burst_ms < now_ms:
             customer = RememberedCustomer()
         customer.sent_at_ms = now_ms
-        self._customers[customer_id] = customer  # at the end, because the first one is forgotten first
+        self._customers[customer_id] = customer  # move it to the end: the first entry is forgotten first
         if len(self._customers) > MAX_REMEMBERED:
             del self._customers[next(iter(self._customers))]
         return customer
@@ -84,7 +84,7 @@ class WriteLimiter:
         return now_ms + self._burst_ms - self._interval_ms
 
     def _count_in_table(self, shop: ShopContext, customer_id: str, customer: RememberedCustomer) -> None:
-        """Count a write and the uncounted writes in the item. Raises WriteConflict if the item is not as remembered."""
+        """Count a write and the uncounted writes in the item. Raises WriteConflict if the item has changed."""
         now_ms, amount = _epoch_ms(shop), (customer.uncounted + 1) * self._interval_ms
         latest = self._latest(now_ms)
         used_until_ms = now_ms + amount
