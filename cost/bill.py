@@ -1,7 +1,7 @@
-"""Compute the bill of a month for the resources of a synthesized template and a number of orders.
+"""Compute a stage's bill for a month, from the resources of its synthesized template and a number of orders.
 
-PRICED has a function for each type of resource that costs money, and FREE lists all other types. A type that is in
-neither raises UnpricedResource, so that the bill misses no new resource.
+PRICED contains a function for each type of resource that costs money. FREE lists all other types. If a template has
+another type, the bill raises UnpricedResource, so that it misses no new resource.
 """
 
 import json
@@ -21,7 +21,7 @@ PRICES = PROJECT / "ops" / "prices.json"
 MILLION = 1_000_000
 GIGABYTE = 1 << 30
 APART = ("SES", "Cognito")
-"""The services that cost far more than all others. The bill also shows the total without them."""
+"""The services that cost far more than all others. The bill also shows its total without these services."""
 
 
 def load_prices() -> Mapping[str, Any]:
@@ -35,7 +35,7 @@ class UnpricedResource(LookupError):
 
 @dataclass(frozen=True)
 class BillLine:
-    """A line of a bill. `quantity`: units in a month, as AWS bills them. `price`: of one unit in dollars."""
+    """A line of a bill. `quantity`: the units that AWS bills in a month. `price`: the price of one unit in dollars."""
 
     service: str
     what: str
@@ -49,7 +49,7 @@ class BillLine:
 
 @dataclass(frozen=True)
 class Month:
-    """The input of a bill. `resources`: properties by type and logical id. `orders`: in the month."""
+    """The input of a bill. `resources`: the resources' properties by type and logical id. `orders`: orders a month."""
 
     stage: Stage
     resources: Mapping[str, Mapping[str, Mapping[str, Any]]]
@@ -60,7 +60,7 @@ class Month:
         return float(self.prices["others"][name])
 
     def life(self, kind: str) -> float:
-        """Return the usage of all orders of the month. `kind`: a field of Usage, such as "read"."""
+        """Return the usage of all orders of the month together. `kind`: a field of Usage, such as "read"."""
         return self.orders * sum(step.total(kind) for step in usage.ORDER_LIFE.values())
 
     @cached_property
@@ -69,7 +69,7 @@ class Month:
 
     @cached_property
     def functions(self) -> Mapping[str, Mapping[str, Any]]:
-        """The shop's functions by name, without functions of the CDK, which run only during a deploy."""
+        """The shop's functions by name. Excludes the CDK's functions, which run only during a deploy."""
         found = self.resources.get("AWS::Lambda::Function", {}).values()
         ours = [one for one in found if str(one.get("Handler")).startswith("functions.")]
         return {lambda_name_of_handler(one["Handler"]): one for one in ours}
@@ -102,7 +102,7 @@ class Month:
 
     @cached_property
     def stored(self) -> tuple[float, float]:
-        """The gigabytes in the table and in its indexes, once as many orders are archived as placed each day."""
+        """The gigabytes in the table and in its indexes, in a shop that archives as many orders as it gets each day."""
         days = usage.days_until_archived(self.stage)
         sizes = [one.byte_days(days) for one in usage.ORDER_STORAGE.values()]
         a_day = self.orders / usage.MONTH_DAYS / GIGABYTE
@@ -139,7 +139,7 @@ def table_lines(month: Month, tables: Resources) -> Lines:
 
 
 def _provisioned_hours(stage: Stage, way: str, units: float) -> float:
-    """Return the provisioned unit hours: the average load at the target utilization, but at least the minimum."""
+    """Return the unit hours of provisioned capacity, which follows the average load but has a minimum."""
     mean = units / usage.HOURS_A_MONTH / 3600 / (stage.utilization / 100)
     least = sum(stage.capacity_range(f"{way}_units", target)[0] for target in ("table", "GSI1", "GSI2", "GSI3"))
     return max(mean, least) * usage.HOURS_A_MONTH
@@ -269,7 +269,7 @@ def firewall_lines(month: Month, firewalls: Resources) -> Lines:
 
 
 def _count_lines(service: str, what: str, price: str) -> Callable[[Month, Resources], Lines]:
-    """Return a function of PRICED that bills each resource with the same monthly price."""
+    """Return a function for PRICED that bills each resource of a type with the same monthly price."""
     return lambda month, found: iter([BillLine(service, what, len(found), month.price(price))])
 
 
@@ -324,7 +324,7 @@ FREE: Mapping[str, str] = {
 def load_resources(context: Mapping[str, object]) -> dict[str, dict[str, Mapping[str, Any]]]:
     """Return the properties of all resources that a deploy creates, by type and logical id.
 
-    The templates come from the cache. Raises InvalidSetting if a setting is wrong.
+    A cache has the templates of known settings. Raises InvalidSetting if a setting is wrong.
     """
     found: dict[str, dict[str, Mapping[str, Any]]] = {}
     for file in sorted(get_assembly({"laptop": "true", **context}).glob("*.template.json")):
@@ -355,13 +355,13 @@ def bill(month: Month) -> list[BillLine]:
 
 
 def load_month(orders_a_day: float, **context: object) -> Month:
-    """Return the input of a stage's bill. `context`: settings, as on the CDK's command line."""
+    """Return the input of a stage's bill. `context`: the CDK context with the stage and its settings."""
     stage = read_settings({**json.loads((PROJECT / "cdk.json").read_text())["context"], **context})
     return Month(stage, load_resources(context), orders_a_day * usage.MONTH_DAYS)
 
 
 def yearly_growth(month: Month) -> list[BillLine]:
-    """Return what each year adds to the cost of a month, because archived orders leave objects and some items."""
+    """Return what each year adds to the monthly cost: archived orders leave S3 objects and some items in the table."""
     prices, orders = month.prices["table_classes"][month.stage.table_class], month.orders * 12
     kept = [one.kept for one in usage.ORDER_STORAGE.values()]
     table, indexes = (orders * sum(sizes) / GIGABYTE for sizes in zip(*kept, strict=True))

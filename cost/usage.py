@@ -1,6 +1,6 @@
-"""The AWS usage of an order from placement to archive, and of a shop without orders.
+"""Declare the AWS usage of an order from placement to archive, and of a shop without orders.
 
-The usage is declared as data. tests/docs/test_cost.py compares it with that of a real order.
+tests/docs/test_cost.py compares these numbers with the usage of a real order.
 """
 
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from stacks.stage import Stage
 
 @dataclass(frozen=True)
 class Usage:
-    """The usage of a function in one step: invocations, read units, write units, and received messages."""
+    """The AWS usage of a function in one step of an order: invocations, read and write units, and received messages."""
 
     calls: int = 0
     read: float = 0
@@ -35,10 +35,10 @@ class LifeStep:
 
 @dataclass(frozen=True)
 class Stored:
-    """The storage of an order's items of one type: the bytes in the table and in its indexes.
+    """The bytes that an order's items of one type take in the table and in its indexes.
 
-    `days`: how long they stay; None if the archiving of the order ends it. `kept`: the bytes in the table and in the
-    indexes that stay for ever.
+    `days`: how long the items stay; None if they stay until the order is archived. `kept`: the bytes that stay for
+    ever, in the table and in its indexes.
     """
 
     table: int
@@ -85,10 +85,10 @@ ORDER_LIFE: Mapping[str, LifeStep] = {
         "archive": Usage(calls=1, read=2.5, written=5, messages=2),
     }),
 }
-"""The life of an order of two products in one parcel.
+"""The AWS usage of an order of two products in one parcel, by step.
 
-The records of a step are one batch, as in low traffic. A reader is invoked only for records that its filters accept.
-"""
+Each step's stream records are one batch, as in low traffic. Lambda invokes a reader only for records that its filters
+accept."""
 ORDER_STORAGE: Mapping[str, Stored] = {
     "Order": Stored(750, kept=(480, 0)),
     "Invoice": Stored(620, 1_450, kept=(620, 1_450)),
@@ -104,38 +104,38 @@ ORDER_STORAGE: Mapping[str, Stored] = {
     "Contribution": Stored(390, days=30 + retention.SEASON_OPEN_DAYS),
     "SalesMinute": Stored(170, days=retention.METRIC_DAYS),
 }
-"""The items of a delivered order, by type. Without items that many orders share: totals of products, invoice series."""
+"""The items of a delivered order, by type. Excludes items that many orders share, such as totals and invoice series."""
 # fmt: on
 SCHEDULED_READS: Mapping[str, float] = {"order_deadlines": 1, "backlog_metrics": 6.5, "customer_erasure": 2}
-"""The read units of a run that finds no work, by scheduled function. The canary is left out: it places an order."""
+"""The read units of a run that finds no work, by scheduled function. Excludes the canary, which places an order."""
 
 CALL_SECONDS = 0.05
 """The assumed duration of an invocation."""
 LOG_BYTES = 1_000
-"""The log bytes of an invocation: its log line, its metrics, and the line of the access log for a request."""
+"""The log bytes of an invocation: its log line, its metrics, and, for an API request, the line of the access log."""
 EVENT_BYTES = 800
-"""The bytes of an event on the bus: its fields, and those that EventBridge adds."""
+"""The bytes of an event on the bus: its own fields, and the fields that EventBridge adds."""
 ARCHIVED_BYTES = 4_200
-"""The bytes of an order in the archive: the object with its items, and its activity."""
+"""The bytes of an order in the archive: the object with its items, and its entries in the activity log."""
 ANSWER_BYTES = 2_000
 """The assumed bytes of an answer of the API."""
 VIEWS_PER_ORDER = 20
-"""The assumed reads of products, baskets and orders for each placed order. Each read costs half a unit."""
+"""The assumed number of reads of products, baskets and orders for each placed order. A read costs half a unit."""
 USERS_PER_ORDER = 1
 """The assumed number of users who sign in during a month, for each order of the month."""
 REQUESTS_PER_MESSAGE = 3
 """The SQS requests of a message: send, receive and delete."""
 POLLERS, POLLS_A_MINUTE = 5, 3
-"""The pollers that Lambda uses for each queue, even an empty one. Each has a long poll of 20 seconds.
+"""How many pollers Lambda uses for each queue, even for an empty queue. A long poll takes 20 seconds.
 
 https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html
 """
 TRACES_PER_SECOND, TRACED_SHARE = 1, 0.05
-"""The default sampling rule of X-Ray: one trace a second, and a share of all other requests."""
+"""The default sampling rule of X-Ray: one trace a second, and this share of all other requests."""
 CUSTOM_METRICS = 87
-"""The metrics that a busy shop writes (docs/observability.md)."""
+"""The number of metrics that a busy shop writes (docs/observability.md)."""
 KEY_REQUESTS = 114_000
-"""The assumed KMS requests in a month: DynamoDB sends one every five minutes for each of 13 functions."""
+"""The assumed KMS requests in a month: for each of 13 functions, DynamoDB sends one every five minutes."""
 HOURS_A_MONTH = 730
 MINUTES_A_MONTH = HOURS_A_MONTH * 60
 MONTH_DAYS = HOURS_A_MONTH / 24

@@ -57,9 +57,9 @@ FUNCTION_LOG = "functions.log"
 # The file with the measured invocations and requests of all functions in the current run.
 SPANS_FILE = "spans.log"
 REFUSED_MAILS = "refused-mails"
-"""The file in the directory of the local AWS with the kind of mails that SES refuses. Without it, SES refuses none."""
+"""The file that says how SES refuses mails, in the directory of the local AWS. Without it, SES refuses no mail."""
 MAIL_FAULTS = ("rate", "quota", "paused", "sandbox", "unknown", "suppressed")
-"""What of REFUSED_MAILS may contain. "suppressed": SES accepts all mails, but sends none (local/mail_refusals.py)."""
+"""What the file contains (local/mail_refusals.py). With "suppressed", SES accepts all mails, but sends none."""
 # The folders of the newest snapshot, and of the previous one while a new one is saved. ROLLBACK_FILES is a folder of a
 # snapshot with copies of files outside ministack's state, such as the checkpoints of the stream pollers.
 SNAPSHOT, PREVIOUS_SNAPSHOT, ROLLBACK_FILES = "saved", "saved-before", "beside"

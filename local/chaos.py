@@ -92,7 +92,7 @@ class Chaos:
         return done
 
     def faults(self) -> dict[str, Any]:
-        """Return the faults that last until a switch ends them: {"mail": what SES refuses, "provider": seconds}."""
+        """Return the faults that only the user ends: {"mail": how SES refuses mails, "provider": seconds of delay}."""
         with suppress(OSError):
             return {"mail": self._mail_file.read_text(), "provider": read_delay(self._slow_file)}
         return {"mail": None, "provider": read_delay(self._slow_file)}
@@ -252,7 +252,7 @@ class Chaos:
         raise InvalidField("order_id", "must be the id of an order that the code can read")
 
     def _mend_failure(self, body: Mapping[str, Any]) -> SwitchResult:
-        """Repair a poisoned item and its parked record, so that the record can be redriven."""
+        """Repair an item that `_poison_order` made unreadable, and its parked stream record, for a redrive."""
         key = str(body.get("key"))
         store = FailureRepository.for_target(local_target(self._running))
         try:
@@ -356,12 +356,12 @@ def poison_image(image: Image) -> Image:
 
 
 def mend_image(image: Image) -> Image:
-    """Return a poisoned item in the schema version of this code."""
+    """Return an item that `poison_image` made unreadable, in the schema version of this code."""
     return {**image, "schema": {"N": str(ROWS_BY_TYPE[image["type"]["S"]].schema)}}
 
 
 def mend_record(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a stream record with a mended new image. Raises ValueError if the record was not poisoned."""
+    """Return a stream record with a readable new image. Raises ValueError if `poison_image` did not change it."""
     image = record["dynamodb"]["NewImage"]
     if image["schema"]["N"] != UNKNOWN_SCHEMA:
         raise ValueError("the record was not poisoned")

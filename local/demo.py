@@ -60,7 +60,7 @@ class LaptopTarget(ScenarioTarget):
             raise EffectMissing(f"the payment provider answered {answer.status}: {answer.data!r}")
 
     def ship(self, order_id: str) -> None:
-        """Do nothing: the local warehouse dispatches and delivers."""
+        """Do nothing, because the local warehouse dispatches and delivers the order."""
 
 
 class DemoClients(ScenarioClients):

@@ -65,7 +65,7 @@ REPORTED = {
     "assumed_delivered": "shipped orders that were marked as delivered",
     "finished": "erasures that were finished",
 }
-"""What an advance prints about the results of the schedules, by the name of the result."""
+"""The texts that an advance prints for the results of the schedules, by the name of the result."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ def advance(
 
 
 def kept_items(engine: Engine, table_name: str) -> Callable[[Image], bool]:
-    """Return the `keep` of an advance: for the items of `KEPT_TYPES`, and the log entries of orders in the table."""
+    """Return a predicate: whether an advance keeps an item (`KEPT_TYPES`, and log entries of unarchived orders)."""
     client = engine.dynamodb()
 
     @cache
@@ -131,8 +131,8 @@ def expire_until(
     """Delete the items whose expiry time is `until` or earlier, as TTL would. Return how many items were deleted.
 
     `until` may be in the future. `keep`: returns whether to keep an item until its real expiry; its argument has the
-    keys, the ttl, `type` and `order_id` of the item. The table must have the string keys PK and SK. Safe to repeat. An
-    item whose expiry time another process changes meanwhile is not deleted.
+    keys, the ttl, `type` and `order_id` of the item. The table must have the string keys PK and SK. Safe to repeat. If
+    another process changes an item's expiry time meanwhile, the item is not deleted.
     """
     expired = engine.delete_expired_items()
     client = engine.dynamodb()

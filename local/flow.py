@@ -1,8 +1,8 @@
 """Describes the shop as nodes and edges, for the drawing on its web page.
 
 The nodes are made from the same declarations as the stack: the reactions (functions/model/reactions.py), the copies
-(functions/model/copies.py and totals.py), and the synthesized template. So a new reaction is drawn without a change
-here. The effects of a reaction follow from the permissions of its Lambda.
+(functions/model/copies.py and totals.py), and the synthesized template. So the page draws a new reaction without a
+change of this module. The permissions of a reaction's Lambda show what the reaction changes.
 """
 
 from __future__ import annotations

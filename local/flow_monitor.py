@@ -36,8 +36,8 @@ class FlowMonitor:
     def count_failures(self) -> dict[str, int]:
         """Return the number of stored failures by node: parked records and messages, and batches that were given up.
 
-        Redriven failures do not count. The dead letters of the schedules count at the node "schedules". Those of the
-        reactions do not count here, because the status of each queue has them.
+        Redriven failures do not count. Dead letters of schedules count at the node "schedules". Dead letters of
+        reactions do not count, because the status of each queue contains their number.
         """
         pages = self._s3.get_paginator("list_objects_v2").paginate(Bucket=self._running.stack.outputs["FailuresBucket"])
         keys = {found["Key"] for page in pages for found in page.get("Contents", ())}

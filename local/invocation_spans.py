@@ -1,6 +1,6 @@
 """Builds journal entries from the measured invocations and AWS requests of the functions.
 
-Both are lines of one file (local/measured_invocations.py, local/measured_requests.py). A worker process runs one
+Both are lines of the same file (local/measured_invocations.py, local/measured_requests.py). A worker process runs one
 invocation at a time. So all requests of the process before the line of an invocation belong to this invocation.
 """
 

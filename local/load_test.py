@@ -113,7 +113,7 @@ def run_load_test(shop: RunningShop, orders: int, clients: int, rate: float = 0)
 def find_rate(shop: RunningShop, clients: int) -> float:
     """Find the highest rate, in orders per second, at which no reader and no queue falls behind. Print each step.
 
-    Each rate is tried for STEP_SECONDS, and the next one after the backlog has been processed.
+    Tries each rate for STEP_SECONDS, and then waits until the backlog has been processed.
     """
     people = DemoClients(shop)
 
@@ -139,7 +139,7 @@ def find_rate(shop: RunningShop, clients: int) -> float:
 def find_highest(is_possible: Callable[[float], bool]) -> float:
     """Return the highest rate that is possible, with the precision RATE_PRECISION, or a rate below MIN_RATE.
 
-    Doubles the rate from 1 while it is possible, then bisects. `is_possible`: whether a rate is possible.
+    Starts at 1 and doubles the rate while `is_possible` returns True, then bisects.
     """
     low, high = 0.0, 1.0
     while is_possible(high):
@@ -169,10 +169,7 @@ def place_and_pay(people: DemoClients, product_id: str) -> str:
 
 
 def measure_reference_speed() -> float:
-    """Return the speed of this machine: the iterations per second of a fixed loop in one thread.
-
-    See the docstring of this module.
-    """
+    """Return the speed of this machine, to compare runs: the iterations per second of a fixed loop in one thread."""
     text, loops = json.dumps([{"order": number, "lines": ["mug"] * 10} for number in range(100)]), 0
     give_up = time.perf_counter() + REFERENCE_SECONDS
     while time.perf_counter() < give_up:

@@ -21,9 +21,9 @@ from functions.model.retries import retry_delay_seconds
 from local.queues import OLDEST_SECONDS, RETURNING, RETURNS_AT
 
 HELD_UNTIL = "held_until"
-"""The field of a message with the time until which its receipt by an event source mapping hides the message.
+"""The field of a message that stores until when it is hidden after an event source mapping received it.
 
-If `visible_at` is another time, the function has set another visibility timeout, which stays.
+If the message's `visible_at` is another time, the function has set its own visibility timeout. Do not change it.
 """
 Message = dict[str, Any]
 

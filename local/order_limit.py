@@ -14,13 +14,13 @@ from local.backlog import read_consumer_lags
 
 MAX_LAG_SECONDS = 15
 MIN_WAITING = 500
-"""A consumer is too slow if it has at least this lag and at least this number of waiting records or messages.
+"""A consumer (a stream reader or a queue) is too slow if its lag and its waiting records or messages reach both limits.
 
-The lag alone proves nothing: after a laptop has slept, a few records are hours old. Nor does the number alone: the
+The lag alone is not enough: after a laptop has slept, a few records are hours old. The number alone is not enough: the
 readers process 500 records of an import within seconds. At this limit, an order's last mail comes after two minutes.
 """
 MAX_FILE_AGE_SECONDS = 10
-"""An older measurement is from a killed run, and is ignored."""
+"""The shop ignores a file with an older measurement, because it is from a killed run."""
 RETRY_AFTER_SECONDS = 5
 CONSUMERS = {"event_publisher", *(level.function for level in SERVICE_LEVELS)}
 

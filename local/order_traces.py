@@ -1,16 +1,16 @@
-"""Builds the trace of an order from the journal: what happened, in which order, and what caused it.
+"""Builds the trace of an order from the local shop's journal: all measured steps (spans), each with its cause.
 
 A trace consists of chapters. A chapter begins with a cause from outside, such as a request to the API, and contains all
-spans that follow from it. Each span names its parent, which caused it. The parents are found by identifiers:
+spans that follow from this cause. The parent of a span is the span that caused it. This module finds the parent of:
 
-- A stream record follows from the request that wrote an item with the same key, and the same version if it has one.
-- A reader's invocation follows from the stream records with the sequence numbers in its batch.
-- An event follows from the record with the same change id (functions/model/changes.py), and from its publisher.
-- A reaction's invocation follows from the event whose id its message contains.
-- A mail has the id of an event as a tag, and follows from the reaction to this event.
+- a stream record: the request that wrote an item with the same key, and with the same version if the item has one.
+- a stream reader's invocation: the stream records with the sequence numbers in its batch.
+- an event: the record with the same change id (functions/model/changes.py), and the invocation that published it.
+- the invocation of a reaction (a worker that processes events): the event whose id its message contains.
+- a mail: the reaction to the event whose id is a tag of the mail.
 
-A span that ran several times, such as a reaction that failed and was retried, is one span with a segment for each
-attempt, and for each wait before it.
+If a step ran several times, for example because it failed, it is one span. The span then has a segment (a period) for
+each attempt, and for each wait before an attempt.
 """
 
 from __future__ import annotations
@@ -29,11 +29,12 @@ from local.journal import JournalEntry
 
 READERS = ("copies_reader", "event_publisher")
 ROOT_RECORDS_APART_SECONDS = 2.0
-"""Records without a known cause start one chapter together if they follow each other within this time."""
+"""Stream records without a known cause are in the same chapter if they follow each other within this time."""
 GRACE_SECONDS = 10.0
-"""A newer record without a known cause joins the previous chapter: its invocation may not have ended yet."""
+"""A stream record younger than this, without a known cause, joins the previous chapter: the invocation that caused it
+may still run, and the journal gets it only at its end."""
 BY_PRODUCTS = {"snapshot": "copy", "log": "copy", "marker": "marker", "counter": "marker"}
-"""The kinds of rows whose spans the page hides at first: copies of items, and markers that remember a step."""
+"""How the page groups the records that it hides at first, by kind of item: as copies of items, or as markers."""
 
 STATUS_TITLES = {
     "PENDING": "Placed",
@@ -52,7 +53,7 @@ STATUS_TITLES = {
 }
 """The title of a chapter, by the first new status of the order in the chapter."""
 EVENT_TITLES = {"OrderExpired": "Archived", "OrderRestored": "Restored", "OrderAddressChanged": "Address changed"}
-"""The title of a chapter, by an event in it that says more than the order's status."""
+"""The title of a chapter, by an event in the chapter. It replaces the title from STATUS_TITLES."""
 
 
 @dataclass
@@ -93,7 +94,9 @@ class Span:
         return [segment for segment in self.segments if segment["state"] != "waiting"]
 
     def add_attempt(self, began_at: float, ms: float, *, failed: bool, waits_since: float | None) -> None:
-        """Add an attempt, and the wait before it. `waits_since`: the start of the first wait, if it is known."""
+        """Add a segment for an attempt, and one for the wait before it.
+
+        `waits_since`: when the wait before the first attempt began, or None if this is not known."""
         since = self.ended_at if self.segments else waits_since
         if since is not None and since < began_at:
             self.segments.append(_segment("waiting", since, (began_at - since) * 1000))
@@ -127,7 +130,7 @@ def _segment(state: str, began_at: float, ms: float) -> dict[str, Any]:
 
 @dataclass
 class _Write:
-    """A write of an item by an AWS request, to which a stream record can belong."""
+    """A write of an item by an AWS request. `used`: whether its stream record has been found."""
 
     request: Mapping[str, Any]
     owner: Span
@@ -150,11 +153,10 @@ def build_trace(entries: Sequence[JournalEntry], now: float | None = None) -> di
 
 
 def describe_span(entries: Sequence[JournalEntry], id: str) -> dict[str, Any] | None:
-    """Return a span with all that is known about it, or None if there is no such span.
+    """Return all details of the span with this id, or None if no span has this id.
 
-    `entries` of the result: the journal entries of the span, with images and AWS requests. `reaction`: for a
-    reaction, its declared effect, and why a second delivery does not repeat the effect (its guard).
-    """
+    The result's `entries` are the span's journal entries, with images and AWS requests. For a reaction, `reaction` is
+    its declared effect, and the guard that prevents a second delivery from repeating the effect."""
     span = next((one for one in _Builder(entries).spans if one.id == id), None)
     if span is None:
         return None
@@ -200,7 +202,7 @@ class _Builder:
         self._add_readers(kinds.get("delivery", []), [one for one in invocations if one.get("records")])
 
     def _add_consequences(self, kinds: Mapping[str, list[JournalEntry]]) -> None:
-        """Add the spans of records, events and effects, and link all spans to their causes."""
+        """Add the spans of records, events and effects, and set the parent of every span."""
         for entry in sorted(kinds.get("record", []), key=lambda one: int(one["sequence"])):
             self._add_record(entry)
         self._link_readers()
@@ -219,7 +221,7 @@ class _Builder:
 
     # Causes from outside, and the invocations of functions ----------------------------------------------------------
     def _add_requests(self, requests: list[JournalEntry], invocations: list[JournalEntry]) -> None:
-        """Add a span for each request to the API: from its measured invocation, its log line, or both."""
+        """Add a span for each request to the API, from its measured invocation, its log line, or both."""
         logged = {entry.get("invocation", str(entry["id"])): entry for entry in requests}
         measured = {entry["invocation"]: entry for entry in invocations}
         for invocation in dict.fromkeys([*measured, *logged]):
@@ -242,7 +244,7 @@ class _Builder:
         self._add_owner(span, entry)
 
     def _add_owner(self, span: Span, entry: JournalEntry) -> None:
-        """Add the span of an invocation or API request. `entry`: the journal entry with the span's AWS requests."""
+        """Add the span of an invocation or API request. `entry`: the journal entry that has its AWS requests."""
         if not any(one is span for one in self.spans):
             self.spans.append(span)
         invocation = entry.get("invocation")
@@ -278,7 +280,7 @@ class _Builder:
             self._add_owner(span, entry)
 
     def _add_readers(self, deliveries: list[JournalEntry], invocations: list[JournalEntry]) -> None:
-        """Add a span for each batch of records of each reader. Deliveries of the same records are its attempts."""
+        """Add a span for each batch that a reader got. Repeated deliveries of the same batch are its attempts."""
         used: set[int] = set()
         attempts: list[tuple[float, float, str, list[str], bool, list[JournalEntry]]] = []
         for entry in deliveries:
@@ -296,7 +298,7 @@ class _Builder:
             began_at, ms = (ran[0]["began_at"], ran[0]["ms"]) if ran else (began_at, ms)
             bad = entry["outcome"] != "done"
             attempts.append((began_at, ms, entry["reader"], entry["sequences"], bad, [entry, *ran]))
-        for entry in invocations:  # the delivery is logged after the invocation, or not at all if the reader is killed
+        for entry in invocations:  # the poller logs a delivery after the invocation, or never if the reader is killed
             if entry["id"] not in used:
                 sequences, bad = [one["sequence"] for one in entry["records"]], "error" in entry
                 attempts.append((entry["began_at"], entry["ms"], entry["function"], sequences, bad, [entry]))
@@ -349,7 +351,7 @@ class _Builder:
         return None
 
     def _write_request(self, write: _Write) -> Span:
-        """Return the span of a writing AWS request. Each request has one span, whatever number of records it caused."""
+        """Return the span of the AWS request that made a write. All writes of a request share this span."""
         id = f"{write.owner.id}.{round(write.request['began_at'] * 1000)}"
         known = next((span for span in self.spans if span.id == id), None)
         if known is None:
@@ -377,7 +379,7 @@ class _Builder:
                     span.segments.insert(0, _segment("waiting", since, (span.began_at - since) * 1000))
 
     def _split_reader(self, reader: Span, records: list[Span], attempts: list[dict[str, Any]]) -> Span:
-        """Return a span for some records of a reader's batch. Its effects are the copies of these records.
+        """Return a span for some records of a reader's batch, with the copies that the reader made of these records.
 
         Only the first span of a batch has the capacity units of the batch, so that sums count them once.
         """
@@ -401,7 +403,7 @@ class _Builder:
 
     def _add_event(self, event: Mapping[str, Any], entry: JournalEntry, request: Mapping[str, Any] | None) -> None:
         """Add a span for a published event. `request`: the measured request, or None if only a log line is known."""
-        if event["event_id"] in self._events:  # the log line, or after a crash, a reader that published it again
+        if event["event_id"] in self._events:  # known from its request, or published again after a crash
             return
         publisher = self._by_invocation.get(entry.get("invocation", ""))
         span = Span(f"event-{event['event_id'][:12]}", "event", event["event"], entries=[entry], request=request)
@@ -471,10 +473,10 @@ class _Builder:
 
 
 def _continues(chapter: list[Span], root: Span, now: float) -> bool:
-    """Return whether a span without a known cause belongs to the previous chapter.
+    """Return whether a span without a known cause belongs to the previous chapter, which is `chapter`.
 
-    It does so unless it has a cause outside the shop. Records of one change from outside belong together.
-    """
+    Usually it does. A request, or a record with a cause outside the shop, begins a chapter. But records that one change
+    from outside caused share a chapter."""
     if root.kind in ("request", "schedule", "chaos"):
         return False
     if root.kind == "record":
@@ -488,7 +490,7 @@ def _continues(chapter: list[Span], root: Span, now: float) -> bool:
 
 
 def _cause_from_outside(span: Span) -> str | None:
-    """Return "expiry" or "restore" if a stream record has one of these causes from outside, else None.
+    """Return "expiry" or "restore" if a stream record has one of these causes outside the shop, else None.
 
     "expiry": DynamoDB removed an item whose ttl had passed. "restore": a tool wrote the items of an archived order.
     """
@@ -508,16 +510,15 @@ def _with_descendants(span: Span, children: Mapping[str, list[Span]]) -> Iterato
 
 
 def _chapter_to_json(number: int, root: Span, spans: list[Span]) -> dict[str, Any]:
-    """Return a chapter with its sums.
+    """Return a chapter as JSON, with sums over its spans.
 
-    `units`: of all requests and invocations. `failures`: the number of failed attempts. `failing`: the names of the
-    spans whose last attempt failed. `recovered`: the number of the attempt that succeeded after failures, and the time
-    since the first failure, or None.
-    """
+    `units`: the capacity units of all requests and invocations. `failures`: the number of failed attempts. `failing`:
+    the names of the spans whose last attempt failed. `recovered`: None, or if a span succeeded after failures, the
+    number of the successful attempt and the time since the first failure."""
     began_at = min(span.began_at for span in spans)
     units: dict[str, float] | None = None
     for span in spans:
-        if span.kind != "write":  # the units of the owner include those of its requests
+        if span.kind != "write":  # the units of an invocation already include those of its requests
             units = _add_units(units, span.units)
     failing = [span.name for span in spans if span.attempts and span.attempts[-1]["state"] == "failed"]
     return {
@@ -576,7 +577,7 @@ def _describe_changes(entry: JournalEntry) -> str | None:
 
 
 def _describe_batch(entry: JournalEntry) -> str | None:
-    """Return a note if an invocation worked for several orders, because its times and units include all of them."""
+    """Return a note if an invocation processed several orders: its times and units then include all of them."""
     orders = entry.get("orders", 1)
     return f"batch of {orders} orders" if orders > 1 else None
 

@@ -142,7 +142,7 @@ def find_copies(row: Row[Any], image: Image) -> Iterator[Relation]:
         item: Any = row.decode(image)
     except Unreadable:
         return
-    # while an order has the status ARCHIVING, its copies show the status before
+    # while an order has the status ARCHIVING, its copies still show the previous status
     if getattr(item, "status", "") != ARCHIVING:
         for (pk, sk), (into, _) in copies_of(row, item).items():
             yield Relation("snapshot", into.type, pk, sk, "=")

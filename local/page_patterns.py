@@ -214,7 +214,7 @@ def _invalid_fields(rejected: str) -> Iterator[None]:
     try:
         yield
     except InvalidArgument as error:
-        # Both expressions may name an attribute that the index lacks. Then the error is shown at the last one.
+        # If filter and projection both name an attribute that the index lacks, the page shows the error at the last.
         named = "project" if error.field == "filter or project" else error.field
         raise InvalidField(named, error.reason) from None
     except InvalidKeyValue as error:
@@ -265,7 +265,7 @@ def _filters(said: Mapping[str, Any]) -> list[str]:
 
 
 def _projected(said: Mapping[str, Any], index: IndexName) -> list[str]:
-    """Return the attributes of the projection, and the keys: without them, the page could not draw the items."""
+    """Return the attributes of the projection, and the keys, because the page cannot draw an item without its keys."""
     chosen = [name.strip() for name in _text(said, "project").split(",") if name.strip()]
     return [*chosen, *dict.fromkeys([*KEY_ATTRIBUTES["main"], *KEY_ATTRIBUTES[index]])] if chosen else []
 

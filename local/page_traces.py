@@ -13,7 +13,7 @@ MAX_TRACE_ENTRIES = 5_000
 
 
 def get_trace(journal: Journal, asked: PageRequest) -> dict[str, Any]:
-    """Return the trace of an order. `last`: the id of the last journal entry in it, or 0 if there is none."""
+    """Return the trace of an order. Its `last` is the id of the trace's last journal entry, or 0 if it has none."""
     entries = _entries(journal, asked)
     return {**build_trace(entries), "last": entries[-1]["id"] if entries else 0}
 

@@ -401,10 +401,10 @@ def _stream_record_entry(event: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _change_id(event: Mapping[str, Any], image: Image) -> str | None:
-    """Return the id of the event of this change, or None if the change has no event or its version is no number.
+    """Return the id of the event that this change causes, or None if it causes no event.
 
-    Any program can write an item with such a version, which must not stop the poller.
-    """
+    Also returns None if the item's version is not a number. Any program can write such an item, and the poller must
+    continue."""
     try:
         version = int(image.get("version", {}).get("N", "1"))
     except ValueError:

@@ -96,7 +96,7 @@ def run_schedules(
     """Run each schedule at several times between `start` and `until`, in the order of these times.
 
     See `run_times` for the times. `invoke`: invokes a function with an event. Each function returns numbers by
-    name, such as `lapsed`. Returns the sum of each.
+    name, such as `lapsed`. Returns the sum of these numbers by name.
     """
     done: Counter[str] = Counter()
     runs = [(at, one) for one in schedules for at in run_times(one.interval, start, until)]
@@ -109,9 +109,9 @@ def run_schedules(
 def run_times(interval: timedelta, start: datetime, until: datetime) -> Iterator[datetime]:
     """Yield the times at which a schedule runs while the clock advances: after 1, 2, 4, 8, … intervals, and at the end.
 
-    Each run also does the due work of the runs that were left out. But some work needs two runs with a pause: the
-    second run finishes an erasure at least 14 days after the first. With these times, there are runs soon after the
-    start and runs far apart, and 400 days take about 50 runs, not 600,000.
+    Each run also does the due work of the runs that were left out. But some work needs two runs with a pause: a second
+    run finishes an erasure at least 14 days after the first run. With these times, some runs come soon after the start
+    and others far apart, and 400 days take about 50 runs instead of 600,000.
     """
     after = interval
     while start + after < until:

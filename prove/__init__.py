@@ -1,5 +1,5 @@
-"""Check the promises of the shop in a throw-away stage of a real account, or on this machine.
+"""`make prove`: check that the shop keeps its promises, in a throw-away stage of an AWS account or on this machine.
 
-steps.py declares the steps. deployed.py has those of an account, laptop.py those of this machine, and shop_steps.py
-those of both. docs/prove.md describes a run.
+Each step checks one promise. steps.py declares all steps. deployed.py contains the steps for an AWS account, laptop.py
+the steps for this machine, and shop_steps.py the steps for both. docs/prove.md describes a run.
 """

@@ -95,7 +95,7 @@ def prove(
 
 
 def collect(results: list[Result], target: DeployedTarget | LocalTarget, found: Iterable[Result]) -> None:
-    """Append each result when its step ends. Read the usage of a local shop at once, before the shop stops."""
+    """Append the result of each step when the step ends. If the shop is local, add its usage before the shop stops."""
     for one in found:
         results.append(one)
         if isinstance(target, LocalTarget) and one.started_at:
@@ -104,7 +104,9 @@ def collect(results: list[Result], target: DeployedTarget | LocalTarget, found: 
 
 
 def measure_late(target: DeployedTarget, results: Sequence[Result], *, wait: bool) -> None:
-    """Read the usage of all steps from CloudWatch, before the stage is destroyed. Metrics arrive some minutes late."""
+    """Add the usage of each step from CloudWatch. Call this before the stage is destroyed.
+
+    `wait`: whether to wait until CloudWatch has the last metrics, which arrive some minutes late."""
     if wait and any(one.started_at for one in results):
         time.sleep(METRIC_DELAY_SECONDS)
     for one in results:

@@ -1,6 +1,6 @@
 """The steps of `make prove` in an AWS account. They deploy a stage and destroy it at the end.
 
-Deploys and the destruction are the commands that a person runs. `run_command` runs them, so tests can replace it.
+The steps use the same commands as a person. `run_command` runs all commands, so that tests can replace it.
 """
 
 from __future__ import annotations
@@ -61,11 +61,11 @@ PATIENCE_SECONDS = 300
 
 
 class Refused(RuntimeError):
-    """A proof may not destroy this stage. The text is the error message for the user."""
+    """`make prove` must not destroy this stage. The text is the error message for the user."""
 
 
 def check_throw_away(name: str) -> None:
-    """Raise Refused if a stage is protected, or if it exists and its file does not have `throw_away`.
+    """Raise Refused if a stage is protected, or if it exists without the setting `throw_away`.
 
     Raises InvalidSetting if there is no such stage.
     """
@@ -81,7 +81,7 @@ def check_throw_away(name: str) -> None:
 
 
 def run_command(words: Sequence[str], folder: Path) -> int:
-    """Run a command with its output in the terminal, without the variables of OF_MAKE. Return its exit code."""
+    """Run a command, without the environment variables of OF_MAKE, and return its exit code. Its output is shown."""
     print(f"$ {shlex.join(words)}", flush=True)
     inherited = {name: value for name, value in os.environ.items() if not OF_MAKE.match(name)}
     inherited["PATH"] = f"{PROJECT / '.venv' / 'bin'}{os.pathsep}{inherited.get('PATH', '')}"  # the CDK runs python3
@@ -89,10 +89,10 @@ def run_command(words: Sequence[str], folder: Path) -> int:
 
 
 class DeployedTarget:
-    """A stage in the account of the environment's credentials.
+    """A stage in the AWS account of the environment's credentials, as the target of a proof.
 
-    `sender`: a mail address that SES has verified, for the probes of SES. `release`: the commit of the release before.
-    `restored_tables`: tables that the step `restore` made. They are no part of the stack.
+    `sender`: a mail address that SES has verified, to check SES. `release`: the commit of the previous release.
+    `restored_tables`: the tables that the step `restore` made. They do not belong to the stack.
     """
 
     name = "aws"
@@ -136,7 +136,7 @@ class DeployedTarget:
             raise StepFailed(f"python -m ops {shlex.join(words)} failed: see its output")
 
     def measure(self, start: float, end: float) -> ProofUsage:
-        """Return the usage in the minutes that began between two times, from the metrics of AWS."""
+        """Return, from CloudWatch, the usage of all minutes that began between two times."""
         try:
             return self._measure(start, end)
         except (Exception, SystemExit):  # noqa: BLE001  a missing metric must not prevent that the stage is destroyed
@@ -171,7 +171,7 @@ class DeployedTarget:
 
 # deploys --------------------------------------------------------------------------------------------------------------
 def fail_deploy(target: DeployedTarget) -> Outcome:
-    """Deploy a new stage with a last resource that fails, and check that only this resource failed."""
+    """Deploy a new stage whose last resource fails on purpose, and check that no other resource failed."""
     if not is_first_deploy(target.stack, None):
         raise NotPossible("the stage exists, so this is not its first deploy")
     if target.make("fail_deploy=true") == 0:
@@ -246,9 +246,9 @@ def _empty_bucket(name: str) -> None:
 
 # restore --------------------------------------------------------------------------------------------------------------
 def restore(target: DeployedTarget) -> Outcome:
-    """Follow docs/runbooks/restore-table.md: restore the table, use its new stream, and repair what is missing.
+    """Follow docs/runbooks/restore-table.md: restore the table, use its new stream, and repair missing items.
 
-    There are no other customers, so no function is stopped, and no invoice number is lost.
+    No customer orders meanwhile, so the step stops no functions and loses no invoice numbers.
     """
     dynamodb, name = target.shop.client("dynamodb"), target.shop.outputs["TableName"]
     with shop_steps.customers(target) as people:
@@ -278,7 +278,7 @@ def restore(target: DeployedTarget) -> Outcome:
 
 
 def _restore_table(target: DeployedTarget, dynamodb: Any, name: str) -> str:
-    """Restore the current table into a new one with a stream, and return the new name."""
+    """Restore the current table into a new table with a stream, and return the name of the new table."""
     written, restored = datetime.now(UTC), f"{target.stack}-restored-{uuid.uuid4().hex[:8]}"
 
     def recovery_point() -> datetime | None:
@@ -308,7 +308,9 @@ def _restore_table(target: DeployedTarget, dynamodb: Any, name: str) -> str:
 
 
 def _ids_to_allow(target: DeployedTarget, stream: str) -> list[str]:
-    """Return the resources that a deploy with the restored table replaces. Raises StepFailed for unexpected ones."""
+    """Return the ids of the resources that a deploy with the restored table replaces.
+
+    Raises StepFailed if the deploy would replace any other resource."""
     body = target.shop.client("cloudformation").get_template(StackName=target.stack)["TemplateBody"]
     deployed = json.loads(body) if isinstance(body, str) else body
     context = {"stage": target.stage, "stream_arn": stream}
@@ -321,7 +323,7 @@ def _ids_to_allow(target: DeployedTarget, stream: str) -> list[str]:
 
 # upgrade --------------------------------------------------------------------------------------------------------------
 def upgrade(target: DeployedTarget) -> Outcome:
-    """Replace the stage with the previous release, and upgrade by docs/upgrades.md while customers order."""
+    """Deploy the previous release instead, and then upgrade as docs/upgrades.md says, while customers order."""
     tree = check_out_release(target)
     if target.run(["make", "synth", f"STAGE={target.stage}"], tree):
         raise NotPossible(f"the release before ({tree.name}) cannot be synthesized for the stage {target.stage}")
@@ -344,7 +346,7 @@ def upgrade(target: DeployedTarget) -> Outcome:
 
 
 def check_out_release(target: DeployedTarget) -> Path:
-    """Return a folder with the previous release. Raises NotPossible if there is none."""
+    """Return a folder with the code of the previous release. Raises NotPossible if there is no previous release."""
     release = target.release or _git("describe", "--tags", "--abbrev=0", "HEAD^")
     commit = _git("rev-parse", "--verify", "--quiet", f"{release}^{{commit}}") if release else ""
     if not commit:
@@ -431,5 +433,5 @@ def orders_coming(people: ScenarioClients) -> Iterator[OrdersComing]:
 
 # probes ---------------------------------------------------------------------------------------------------------------
 def play_probes(target: DeployedTarget) -> Outcome:
-    """Run every probe in the account. Each probe deletes the resources that it creates."""
+    """Run every probe (a check of a fact about AWS) in the account. Each probe deletes the resources it creates."""
     return judge_probes("aws", aws.play(PROBES, target.sender))

@@ -27,7 +27,7 @@ REHEARSAL = ("-m", "pytest", "-m", "rehearsal", "-rs", "-o", "faulthandler_timeo
 
 
 class LocalTarget:
-    """This machine. `running`: the local shop, once the step `deploy` started it."""
+    """This machine as the target of a proof. `running`: the local shop, after the step `deploy` has started it."""
 
     name = "laptop"
     effect_seconds, expiry_seconds, drift_pause_seconds = 50.0, 120.0, 3.0
@@ -56,7 +56,7 @@ class LocalTarget:
         return self._shop.aws
 
     def start(self) -> None:
-        """Start the shop. Smoke and the burst act as its warehouse."""
+        """Start the shop without its simulated warehouse. The steps that need a warehouse act as one."""
         self.running = self._started.enter_context(run_own_shop("--no-warehouse", "-c", "canary_minutes=5"))
 
     def stop(self) -> None:
@@ -64,7 +64,7 @@ class LocalTarget:
         self._started.close()
 
     def measure(self, start: float, end: float) -> ProofUsage:
-        """Return the usage that the functions have logged between two times."""
+        """Return the usage that the functions logged between two times, in seconds since the epoch."""
         if self.running is None:
             return ProofUsage()
         text = read_log(self.running.aws.function_log)
@@ -96,13 +96,12 @@ def start(target: LocalTarget) -> Outcome:
 
 
 def burst(target: LocalTarget) -> Outcome:
-    """Run the burst, and also check in the local SES that no mail was sent twice."""
+    """Place and pay many orders at the same time, and check also that the local SES sent no mail twice."""
     return shop_steps.burst(target, lambda placed: check_mails(target.local_aws, placed))
 
 
 def rehearse_upgrade(_: LocalTarget) -> Outcome:
-    """Run `make rehearse-upgrade`: the upgrade to a version with a migration and its rollback, while customers
-    order."""
+    """Run `make rehearse-upgrade`: an upgrade with a migration, and its rollback, while customers order."""
     done = subprocess.run([sys.executable, *REHEARSAL], cwd=PROJECT, check=False, stdout=subprocess.PIPE, text=True)
     print(done.stdout)
     if done.returncode:
@@ -111,7 +110,7 @@ def rehearse_upgrade(_: LocalTarget) -> Outcome:
 
 
 def play_probes(_: LocalTarget) -> Outcome:
-    """Run every probe on the components of the local shop."""
+    """Run every probe (a check of a fact about AWS) on the parts of the local shop."""
     from tests.conformance.runners.registry import play_laptop  # noqa: PLC0415  it imports moto
 
     os.environ.update(LOCAL_CREDENTIALS)

@@ -1,4 +1,4 @@
-"""The outcome of a step of a proof, and the errors that a step raises."""
+"""Define the outcome of a step of `make prove`, and the errors that a step raises."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,21 +7,20 @@ OK, FAILED, DIFFERS, NOT_HERE, NOT_RUN = "ok", "failed", "differs", "not possibl
 
 
 class StepFailed(RuntimeError):
-    """A step of a proof failed. The text says what the step found."""
+    """A step of `make prove` failed. The text says what the step found."""
 
 
 class NotPossible(RuntimeError):
-    """A step cannot run now, so the proof is incomplete. The text is the reason."""
+    """A step of `make prove` cannot run now, so the proof is incomplete. The text is the reason."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """The outcome of a step.
+    """The outcome of a step of `make prove`.
 
-    `status`: OK, FAILED, DIFFERS, NOT_RUN, or NOT_HERE if the step cannot exist on this target. `seen`: a sentence, or
-    the reason. `probes`: the result of each played probe by name, and `listed`: the probes whose difference
-    docs/conformance.md lists.
-    """
+    `status`: OK, FAILED, DIFFERS (a probe found other behaviour than AWS documents), NOT_RUN, or NOT_HERE if the step
+    cannot exist on this target. `seen`: what the step saw, or why it failed or did not run. `probes`: the result of
+    each probe by name. `listed`: the probes whose difference docs/conformance.md already lists."""
 
     status: str
     seen: str
@@ -31,7 +30,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class ProofUsage:
-    """What the shop used during a step: requests of its API, and consumed units of its table. None: unknown."""
+    """The API requests and the capacity units of the table that a step used. None: unknown."""
 
     requests: float | None = None
     read_units: float | None = None

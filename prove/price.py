@@ -1,4 +1,4 @@
-"""Estimate what a proof costs, from ops/prices.json. A proof above MAX_DOLLARS does not start."""
+"""Estimate what a run of `make prove` costs, from ops/prices.json. A run above MAX_DOLLARS does not start."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,20 +9,19 @@ from prove.outcome import ProofUsage
 
 MAX_DOLLARS = 2.0
 STAGE_HOURS = 5
-"""The maximum time of the stage. The deploys, the restore and the wait for an expiry take most of it."""
+"""How long the stage exists at most. Deploys, the restore of the table and the wait for an expiry take most time."""
 PROBES_DOLLARS = 1.0
-"""The estimate of tests/conformance/runners/aws.py for all probes, which are most of the cost."""
+"""The estimate for all probes (checks of AWS facts) from tests/conformance/runners/aws.py. They cost most of a run."""
 OTHER_ORDERS = 60
-"""The orders of all steps but the burst: scenarios, single orders, and orders during the upgrade."""
+"""The number of orders in all steps except the burst: scenarios, single orders, and orders during the upgrade."""
 USERS = 20
-"""The users of all steps. Their number does not depend on the size of the burst."""
+"""The number of users that all steps create. It does not depend on the size of the burst."""
 
 
 def estimate_dollars(stage: str, orders: int) -> float:
-    """Return the maximum price of a proof in dollars. `orders`: of the burst. Raises InvalidSetting.
+    """Return the maximum price of a proof in dollars. `orders`: the number of orders in the burst.
 
-    Free tiers are not subtracted. A table of a few megabytes is restored for less than a cent.
-    """
+    The price ignores free tiers, and the restore of the table, which costs less than a cent. Raises InvalidSetting."""
     idle = load_month(0, stage=stage)
     busy = load_month((orders + OTHER_ORDERS) / usage.MONTH_DAYS, stage=stage)
     without = ("Cognito",)
@@ -38,7 +37,7 @@ def estimate_dollars(stage: str, orders: int) -> float:
 
 
 def step_dollars(used: ProofUsage) -> float | None:
-    """Return the price of a step's requests and units, or None if they are unknown."""
+    """Return the price of a step's requests and capacity units in dollars, or None if they are unknown."""
     if used.requests is None or used.read_units is None or used.write_units is None:
         return None
     prices: Mapping[str, Any] = load_prices()

@@ -1,4 +1,4 @@
-"""Judge the results of the probes of tests/conformance: which differ, and which differences are listed."""
+"""Judge the results of probes, which check facts about AWS (tests/conformance): which facts differ unexpectedly?"""
 
 from collections.abc import Iterable
 
@@ -8,10 +8,10 @@ from tests.conformance.probes.kinds import Probe
 
 
 def judge_probes(runner: str, found: Iterable[tuple[Probe, str]]) -> Outcome:
-    """Return the outcome of played probes: DIFFERS if one differs whose difference is not recorded for this runner.
+    """Return the outcome of all probes: DIFFERS if a probe has another result than recorded for this runner.
 
-    A probe that could not be played counts as a difference if it is recorded as played. Otherwise, if an error stopped
-    a probe, the outcome is NOT_RUN.
+    A probe that could not run also differs if it is recorded as run. Otherwise, if an error stopped a probe, the
+    outcome is NOT_RUN.
     """
     played: dict[str, str] = {}
     for probe, result in found:

@@ -1,4 +1,4 @@
-"""Write the report of a proof: build/prove/report.json and report.md, without account numbers and addresses."""
+"""Write the report of `make prove`: build/prove/report.json and report.md, without account numbers and addresses."""
 
 import json
 import re
@@ -21,7 +21,7 @@ SEND_TO = "docs/prove.md#send-the-report"
 
 
 def build_report(results: Sequence[Result], *, target: str, dollars: float | None, **facts: Any) -> dict[str, Any]:
-    """Return the report as data. `dollars`: the estimate before the start. `facts`: further facts of the run."""
+    """Return the report as data. `dollars`: the estimated price. `facts`: further facts about the run, by name."""
     report = {
         "target": target,
         "verdict": judge(results),
@@ -57,7 +57,7 @@ def _step(one: Result) -> dict[str, Any]:
 
 
 def _hide_account(text: str) -> str:
-    """Replace account numbers, which errors of AWS contain in ARNs."""
+    """Replace the account numbers in a text. Errors of AWS contain them in ARNs."""
     return re.sub(r"(?<!\d)\d{12}(?!\d)", "111122223333", text)
 
 
@@ -73,7 +73,6 @@ def _version() -> str:
 
 
 def render_report(report: Mapping[str, Any]) -> str:
-    """Return the report as Markdown."""
     return "\n\n".join(_parts(report)) + "\n"
 
 

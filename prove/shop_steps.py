@@ -1,4 +1,4 @@
-"""The steps that run in a deployed stage and on this machine. They use the API and the resources of a shop."""
+"""The steps of `make prove` that run both in a deployed stage and on this machine."""
 
 from __future__ import annotations
 
@@ -24,16 +24,15 @@ from prove.outcome import OK, NotPossible, Outcome, StepFailed
 
 UNKNOWN_SCHEMA = 99
 REACTION = "fulfilment"
-"""The reaction whose message becomes a dead letter."""
+"""The reaction (a queue with its worker) in whose queue a step makes a dead letter."""
 
 
 class ShopOfTarget(Protocol):
-    """A target with a running shop.
+    """A running shop as the target of steps: a deployed stage, or the local shop.
 
     `orders`, `clients`: the size of the burst. `effect_seconds`: how long to wait for an effect. `expiry_seconds`: how
-    long to wait until DynamoDB has deleted an expired item. `drift_pause_seconds`: longer than the lag of the readers.
-    `poll_seconds`: how long a receive request waits for dead letters.
-    """
+    long to wait until DynamoDB has deleted an expired item. `drift_pause_seconds`: how long to wait until the stream's
+    readers have certainly processed all records. `poll_seconds`: how long a receive request waits for dead letters."""
 
     @property
     def shop(self) -> ShopTarget: ...
@@ -56,12 +55,12 @@ def smoke(target: ShopOfTarget) -> Outcome:
 
 @contextmanager
 def customers(target: ShopOfTarget) -> Iterator[ScenarioClients]:
-    """Create users, as `make smoke` does, and clean up after the `with` block."""
+    """Create users, as `make smoke` does, and delete them after the `with` block."""
     stage = StageTarget(target.shop, target.api_url)
     stage.timeout_seconds = target.effect_seconds
     try:
         people = ScenarioClients(stage)
-        stage.api_client("warehouse")  # before the threads of a burst, which would all create this user
+        stage.api_client("warehouse")  # create this user now: later, all threads of a burst would create it
         yield people
         people.discontinue_products()
     finally:
@@ -71,7 +70,7 @@ def customers(target: ShopOfTarget) -> Iterator[ScenarioClients]:
 
 # poison and redrive ---------------------------------------------------------------------------------------------------
 def poison_and_redrive(target: ShopOfTarget) -> Outcome:
-    """Cause an unreadable stream record and a dead letter, and redrive both."""
+    """Cause an unreadable stream record and a dead letter, and redrive (process again) both of them."""
     failures = FailureRepository.for_target(target.shop, wait_seconds=target.poll_seconds)
     with customers(target) as people:
         poison = write_poison_order(target.shop)
@@ -93,7 +92,7 @@ def poison_and_redrive(target: ShopOfTarget) -> Outcome:
 
 
 def write_poison_order(shop: ShopTarget) -> str:
-    """Write an order with an unknown schema version, such as newer code leaves after a rollback."""
+    """Write an order with an unknown schema version, as newer code leaves it before a rollback. Return its id."""
     order_id = f"poison-{uuid.uuid4().hex[:12]}"
     item = {
         **ORDER.key(order_id=order_id),
@@ -111,7 +110,7 @@ def delete_poison_order(shop: ShopTarget, order_id: str) -> None:
 
 
 def parked(failures: FailureRepository, order_id: str) -> list[str]:
-    """Return the keys of the parked records of an order."""
+    """Return the keys of an order's parked records, which the shop stored because it could not process them."""
     return [entry.key for entry in failures.list_entries() if order_id in json.dumps(failures.read_document(entry.key))]
 
 
@@ -133,7 +132,7 @@ def make_dead_letter(target: ShopOfTarget, people: ScenarioClients, failures: Fa
 
 
 def receive_once(shop: ShopTarget, queue: DeadLetterQueueInfo) -> None:
-    """Receive the messages of the queue and do not delete them, like a worker that fails."""
+    """Receive the messages of the queue without deleting them, like a worker that fails."""
     shop.client("sqs").receive_message(
         QueueUrl=queue.source, MaxNumberOfMessages=10, VisibilityTimeout=0, WaitTimeSeconds=1
     )
@@ -141,7 +140,7 @@ def receive_once(shop: ShopTarget, queue: DeadLetterQueueInfo) -> None:
 
 @contextmanager
 def disabled_mapping(target: ShopOfTarget) -> Iterator[None]:
-    """Disable the event source mapping of REACTION during a `with` block, after its last invocation has ended."""
+    """Disable the event source mapping of REACTION during a `with` block. First wait until its last invocation ends."""
     client, id = target.shop.client("lambda"), target.shop.outputs[f"{REACTION.title()}Mapping"]
 
     def switch(*, enabled: bool) -> None:
@@ -197,10 +196,9 @@ def run_canary(target: ShopOfTarget) -> Outcome:
 
 # archive --------------------------------------------------------------------------------------------------------------
 def archive(target: ShopOfTarget) -> Outcome:
-    """Let the retention of a delivered order end now, and wait until DynamoDB's time to live starts its archiving.
+    """Make the expiry marker of a delivered order expire now, and wait until the order is archived.
 
-    The retention is a number of days, so the step changes the time at which the order's expiry marker expires.
-    """
+    The shop archives an order when DynamoDB deletes its marker by TTL. Without this change, that would take days."""
     with customers(target) as people:
         order = place_paid_order(people)
         _wait(target, "the delivery", lambda: is_delivered(people, order))
@@ -242,7 +240,7 @@ def _explain_late_archive(target: ShopOfTarget, order: dict[str, Any]) -> None:
 
 # drift ----------------------------------------------------------------------------------------------------------------
 def drift(target: ShopOfTarget) -> Outcome:
-    """Check that all copies, logs and totals agree with their sources."""
+    """Check that all copies, logs and totals agree with the items from which they are derived."""
     found = DriftCheck(target.shop.shop, pause_seconds=target.drift_pause_seconds)
     found.check_all()
     report = "\n".join(format_report(found, whole=True))
@@ -253,7 +251,7 @@ def drift(target: ShopOfTarget) -> Outcome:
 
 # orders ---------------------------------------------------------------------------------------------------------------
 def place_paid_order(people: ScenarioClients, product_id: str | None = None) -> dict[str, Any]:
-    """Place an order for a product, or for a new one, and pay it."""
+    """Place and pay an order for a product. If `product_id` is None, create a product first."""
     order = people.place_order(product_id or people.create_stocked_product(1), quantity=1)
     people.pay_order(order)
     return order
@@ -264,7 +262,7 @@ def path_of(order: dict[str, Any]) -> str:
 
 
 def is_delivered(people: ScenarioClients, order: dict[str, Any]) -> bool:
-    """Return whether an order is delivered. If its shipment is requested, act as the warehouse."""
+    """Return whether an order is delivered. If its shipment is requested, act as the warehouse first."""
     people.target.ship(order["order_id"])
     return bool(people.alice.get(path_of(order))["status"] == "DELIVERED")
 

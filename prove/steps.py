@@ -1,4 +1,4 @@
-"""Declare the steps of a proof, run them, and judge their results."""
+"""Declare the steps of `make prove`, run them, and judge their results."""
 
 from __future__ import annotations
 
@@ -28,15 +28,13 @@ EXPECTED_ERRORS = (
     SystemExit,
     UnexpectedResponse,
 )
-"""The errors that a failing step may raise. The report shows their text. It reports any other error as a bug.
-
-The operator tools raise SystemExit.
-"""
+"""The errors that a failing step may raise (the operator tools raise SystemExit). The report shows their text. It shows
+any other error as a bug."""
 
 
 @dataclass(frozen=True)
 class NotHere:
-    """The reason why a step cannot exist on a target."""
+    """Stands for the function of a step that cannot exist on a target."""
 
     reason: str
 
@@ -46,10 +44,9 @@ Run = Callable[[Any], Outcome]
 
 @dataclass(frozen=True)
 class Step:
-    """A step: what it proves, and the function that runs it on each target.
+    """A step of `make prove`: the promise that it proves, and the function that runs it on each target.
 
-    `needs_shop`: whether it needs the shop that the step `deploy` starts.
-    """
+    `needs_shop`: whether the step needs the shop that the step `deploy` starts."""
 
     name: str
     proves: str
@@ -142,7 +139,7 @@ class Target(Protocol):
 
 @dataclass
 class Result:
-    """The result of a step. `started_at`: seconds since the epoch; 0 if it did not run."""
+    """The result of a step. `started_at`: seconds since the epoch; 0 if the step did not run."""
 
     step: Step
     outcome: Outcome
@@ -190,9 +187,9 @@ Verdict = Literal["passed", "failed", "incomplete"]
 
 
 def judge(results: Sequence[Result]) -> Verdict:
-    """Return the verdict: failed if a step failed, or if a probe differs that is not a listed difference.
+    """Return the verdict on a proof. It is failed if a step failed, or if a probe differs unexpectedly.
 
-    Otherwise it is incomplete if a step did not run that can exist on the target.
+    Otherwise, it is incomplete if a step did not run although it can exist on the target.
     """
     statuses = {one.outcome.status for one in results}
     return "failed" if statuses & {FAILED, DIFFERS} else "incomplete" if NOT_RUN in statuses else "passed"

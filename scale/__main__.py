@@ -1,7 +1,7 @@
 """Compute how many orders a second the deployed shop takes: `make scale`.
 
 `compute` (the default): run the model, store the figures in scale/results.json, and render the pages.
-`record`: record the requests of an order again, in scale/traces.json.
+`record`: record all AWS requests for an order again, in scale/traces.json.
 `laptop`: compare the model's prediction for this machine with a running shop.
 `page`: only render docs/scale.md, docs/quotas.md and ops/order_needs.json from the stored figures.
 """
@@ -18,7 +18,6 @@ from tests.conftest import FAKE_AWS_ENVIRONMENT
 
 
 def main() -> None:
-    """Run the command. `compute` prints a line for each profile."""
     parser = argparse.ArgumentParser(prog="python -m scale", description=__doc__)
     parser.add_argument("command", nargs="?", choices=("record", "compute", "laptop", "page"), default="compute")
     command, began = parser.parse_args().command, time.monotonic()

@@ -1,4 +1,4 @@
-"""Compute what an average order of the steady mix uses of each limit: units, requests, events, mails, Lambda time."""
+"""Compute how much an average order uses of each limit: capacity units, requests, events, mails, Lambda time."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -12,10 +12,10 @@ from scale.recorder import Call, load_traces
 
 @cache
 def per_order() -> Mapping[str, float]:
-    """Return what an average order needs from its placement to its archive, by name.
+    """Return what an average order uses until it is archived, by name.
 
-    "lambda-seconds": if functions have a full processor and get one record at a time. "written GSI2" and so on: the
-    write units of an index. "key KEY": the write units of a sharded partition key.
+    "lambda-seconds": with a full processor, and batches of one record. "written GSI2": the write units of an index.
+    "key KEY": the write units of a sharded partition key.
     """
     needs: Counter[str] = Counter()
     for lines, share in LINES_MIX.items():

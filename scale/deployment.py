@@ -12,14 +12,14 @@ from stacks.synth_cache import load_template
 
 STAGE = "prod"
 MAILS_PER_SECOND = "2000"
-"""The setting `mails_per_second`: four mails for each of 300 orders a second. SES's quotas are limits of their own."""
+"""The setting `mails_per_second`: enough for 300 orders a second with four mails each. SES's quotas come on top."""
 MAIL_SHARE = MAIL_PERCENT["order_notification"] / 100
 """The share of SES's sending rate that mails about orders may use."""
 
 
 @dataclass(frozen=True)
 class StreamMapping:
-    """The event source mapping of the stream for a function."""
+    """The settings of an event source mapping that reads the table's stream."""
 
     batch_size: int
     window_seconds: float
@@ -28,7 +28,7 @@ class StreamMapping:
 
 @dataclass(frozen=True)
 class QueueMapping:
-    """The event source mapping of a queue for a function. `max_concurrency`: None if it has Lambda's maximum."""
+    """The settings of an event source mapping that reads a queue. `max_concurrency`: None for Lambda's maximum."""
 
     batch_size: int
     window_seconds: float
@@ -37,11 +37,11 @@ class QueueMapping:
 
 @dataclass(frozen=True)
 class Deployment:
-    """The settings of a deployed shop. `readers`, `queues` and `memory_mb` are by function.
+    """The settings that limit the throughput of a deployed shop. `readers`, `queues`, `memory_mb`: by function.
 
-    `shards`: the number of shards of a partition key, by its template. `requests_per_second`: the throttle of the API
-    without webhooks. `invoice_series`: the number of series of invoice numbers. `stock_parts`: of each product.
-    """
+    `shards`: the number of shards of a partition key, by the key's template. `requests_per_second`: the throttle of
+    the API without webhooks. `invoice_series`: the number of series of invoice numbers. `stock_parts`: the number of
+    items that share the stock of each product."""
 
     readers: Mapping[str, StreamMapping]
     queues: Mapping[str, QueueMapping]
@@ -64,18 +64,18 @@ SHARDS: Mapping[str, int] = {
 
 
 def list_of(partition: str) -> str:
-    """Return the key of SHARDS for a partition key: for STATUS#PAID#{shard} it is STATUS#{open_status}#{shard}."""
+    """Return the key of SHARDS for a partition key: STATUS#{open_status}#{shard} for STATUS#PAID#{shard}."""
     return re.sub(r"^STATUS#\w+#", "STATUS#{open_status}#", partition)
 
 
 def load_deployment() -> Deployment:
-    """Return the settings of STAGE. Its template is synthesized unless it is in the cache."""
+    """Return the settings of STAGE. Synthesizes the stage's template unless a cache has it."""
     context = {"laptop": "true", "stage": STAGE, "stages": EXAMPLE_STAGES, "mails_per_second": MAILS_PER_SECOND}
     return read_deployment(load_template(f"orderstream-{STAGE}", context))
 
 
 def read_deployment(template: Mapping[str, Any]) -> Deployment:
-    """Return the settings in a synthesized template."""
+    """Return the settings that a synthesized template contains."""
     of_type: dict[str, dict[str, Any]] = {}
     for name, resource in template["Resources"].items():
         of_type.setdefault(resource["Type"], {})[name] = resource["Properties"]

@@ -1,10 +1,10 @@
 """Compare the model with a shop that runs on this machine: `python -m scale laptop`.
 
-A laptop has no limits of AWS. All functions share its processors. The model gets one measured
-value: the processor seconds of all processes for an order, when orders come one at a time. This value sets the time of
-each request and invocation. Then the model and the shop take the same orders from the same number of clients, as fast
-as they can. The result is the median of RUNS runs, and only for information. Run nothing else on the machine: the model
-assumes that all processors are free.
+On a laptop, no limits of AWS apply, and all functions share the processors. The model gets one measured value: the
+processor seconds of all processes for an order, when orders come one at a time. This value sets the time of each
+request and invocation. Then the model and the shop take the same orders from the same number of clients, as fast as
+they can. The result is the median of RUNS runs. It is only for information: no test depends on it. Run nothing else on
+the machine, because the model assumes that all processors are free.
 """
 
 import os
@@ -38,7 +38,7 @@ UNLIMITED: Mapping[str, float] = {
 
 
 def processor_seconds(state: Path) -> float:
-    """Return the processor seconds that the shop's processes have used. `state`: the shop's state folder."""
+    """Return the processor seconds that the processes of a local shop have used. `state`: the shop's state folder."""
     roots = {id for part in ("engine", "aws") if (id := processes.running_process_id(state / part))} | {os.getpid()}
     found: dict[int, tuple[int, float]] = {}
     for file in Path("/proc").glob("[0-9]*/stat"):
@@ -54,7 +54,7 @@ def processor_seconds(state: Path) -> float:
 
 
 def predict(deployment: Deployment, seconds_per_order: float, orders: int, processors: int) -> float:
-    """Return the predicted orders a second. `seconds_per_order`: measured processor seconds, one order at a time."""
+    """Return the predicted orders a second. `seconds_per_order`: the processor seconds measured for one order."""
     setup = Setup(deployment, UNLIMITED, NO_WAITS, processors=processors)
     alone = _run(setup, 1, 1)
     factor = seconds_per_order / alone.processor_used
@@ -68,7 +68,7 @@ def predict(deployment: Deployment, seconds_per_order: float, orders: int, proce
 
 
 def _run(setup: Setup, clients: int, orders: int) -> Model:
-    """Simulate clients that order one after the other. The run ends after the last effect of the last order."""
+    """Simulate clients that each place one order after the other. The run ends after the last order's last effect."""
     model = Model(setup)
     numbers = iter(range(orders))
     buyer = Buyer(load_traces()["1"], (0,))

@@ -1,13 +1,13 @@
-"""The limits of AWS that the model applies, as data. docs/quotas.md is generated from this list.
+"""List the limits of AWS that the model of the shop under load applies. docs/quotas.md is generated from this list.
 
-`kind`: a "hard" limit cannot be raised, a "quota" is raised by a request to AWS, and a "setting" belongs to the shop.
-`value`: the default in REGION. `raised`: the value to request from AWS (docs/quotas.md), or the changed setting; None
-if the default is enough for the aims, or cannot be raised. `lifted_by`: what to change when the shop reaches the limit.
-`quota`: the service and the code in Service Quotas, for a quota that each order uses.
+`kind`: a "hard" limit cannot be raised, AWS raises a "quota" on request, and a "setting" belongs to the shop. `value`:
+the default in REGION. `raised`: the value to request from AWS (docs/quotas.md), or the changed setting; None if the
+default is enough, or cannot be raised. `lifted_by`: what to change when the shop reaches the limit. `quota`: for a quota
+that each order uses, its service and its code in Service Quotas.
 
-On CHECKED_ON, we compared these values with AWS's pages: the quotas of API Gateway, of EventBridge in REGION and of a table,
-the throughput and growth of a new table, and how Lambda scales with requests and queues. We did not compare the others,
-which are well known. AWS changes values, and a new account has lower ones: see yours in the Service Quotas console.
+On CHECKED_ON, we compared these values with AWS's pages: the quotas of API Gateway, of EventBridge in REGION and of a
+table, the throughput and growth of a new table, and how Lambda scales with requests and queues. We did not check the
+other values, which are well known. AWS changes values, and a new account has lower values: see the console.
 """
 
 from collections.abc import Mapping
@@ -168,7 +168,6 @@ https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
 
 
 def defaults() -> dict[str, float]:
-    """Return the default value of each limit."""
     return {limit.id: limit.value for limit in LIMITS}
 
 

@@ -1,15 +1,15 @@
-"""The simulation: each order sends the recorded requests, and the limits of AWS delay or refuse them.
+"""Simulate the deployed shop under load: each order sends recorded requests, and AWS's limits delay or refuse them.
 
-It is a discrete-event simulation with simpy. All requests are recorded ones: the model takes the invocations of
-scale/traces.json and follows their causes (a command writes an item, its stream record invokes the readers, an event on
-the bus invokes a worker). It adds what the trace of a single order does not have: batches, lanes (parallel batches of a
-stream shard), transactions on the same item, partitions, pollers and quotas.
+The model is a discrete-event simulation with simpy. It takes the Lambda invocations of one order from
+scale/traces.json, and starts each invocation after its cause: a command writes an item, the item's stream record
+invokes the readers, an event on the bus invokes a worker. The trace of a single order has no batches, lanes (parallel
+batches of a stream shard), conflicting transactions, hot partitions, pollers or quotas. The model adds these.
 
-- Few orders share the partition of an order's own items, so these count only for the table's throughput. A key that
-  many orders share (a product, a shard of a list, a customer who orders often) also has the limit of a partition.
-- As in copies_reader, the copies of several records are written at the same time, and then one transaction adds all
-  their totals. The orders of a fulfilment batch also share one transaction. A joint transaction writes each shared item
-  once. A test compares this with the recorded burst.
+- An item that belongs to one order counts only for the table's throughput. A partition key that many orders share (a
+  product, a shard of a list, a customer who orders often) also has the limit of a partition.
+- The Lambda copies_reader writes the copies of several records at the same time, and then adds all their totals in one
+  transaction. Fulfilment also uses one transaction for the orders of a batch. Such a joint transaction writes each
+  shared item once. A test compares the model with a recorded burst of orders.
 """
 
 import random
@@ -43,20 +43,20 @@ EFFECTS = {
     "order_notification": "mail",
     "archive": "archive",
 }
-"""The name of the measured effect of each function."""
+"""The name of the effect whose delay the model measures, by the function that produces the effect."""
 INCREASING = (
     "SALES#{product_id}#{shard}",
     "ACTIVITY#{day}#{shard}",
     "CUSTOMER#{customer_id}",
     "STATUS#{open_status}#{shard}",
 )
-"""The partition keys whose sort keys increase with time, so that a split of the partition does not help."""
+"""The partition keys whose sort keys increase with time. All writes go to the end, so a split does not help."""
 SHARED_FIELDS = ("product_id", "customer_id", "shard", "series")
 PRODUCT_TYPES = ("BestSeller", "Sale", "Product")
 JOINT_FUNCTIONS = (COPIES, FULFILMENT)
-"""The functions that write the items of a batch in a joint transaction."""
+"""The functions that write shared items of a whole batch in one joint transaction."""
 VERSIONED = ("BestSeller", "SalesMinute", "InvoiceSeries")
-"""The types of shared items whose writes have the read version as their condition."""
+"""The types of shared items whose writes fail if the item's version has changed since it was read."""
 TARGETS: Mapping[str, tuple[str, ...]] = {
     name: tuple(reaction.name for reaction in REACTIONS if name in reaction.event_names)
     for name in {name for reaction in REACTIONS for name in reaction.event_names}
@@ -65,10 +65,10 @@ TARGETS: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class ServiceTimes:
-    """The average seconds of each kind of request. `processor_request`, `processor_call`: with a full processor.
+    """The average seconds that each kind of request takes.
 
-    The defaults are assumptions, because AWS publishes no service times (docs/scale.md lists them).
-    """
+    `processor_request`, `processor_call`: the processor seconds of a request and of an invocation, with a full
+    processor. The defaults are assumptions (listed in docs/scale.md), because AWS publishes no service times."""
 
     read: float = 0.005
     write: float = 0.006
@@ -96,12 +96,11 @@ class ServiceTimes:
 
 @dataclass(frozen=True)
 class Setup:
-    """The assumptions of a run. `limits`: the value of each limit by id (scale/limits.py).
+    """The assumptions of a simulation run. `limits`: the value of each AWS limit, by its id in scale/limits.py.
 
-    `mails`: whether SES's quotas apply. `fresh_table`: the table has only its initial throughput. `warm`: Lambda has
-    enough pollers and warm environments from the start. `outage`: the start and the end of an outage of the bus in
-    seconds. `processors`: the number of processors that all functions share on a laptop; None on AWS.
-    """
+    `mails`: whether SES's quotas apply. `fresh_table`: whether the table has only its initial throughput. `warm`:
+    whether Lambda has enough pollers and warm environments from the start. `outage`: when an outage of the bus starts
+    and ends, in seconds. `processors`: how many processors all functions share on a laptop; None on AWS."""
 
     deployment: Deployment
     limits: Mapping[str, float]
@@ -119,7 +118,7 @@ class Setup:
 
     @property
     def stream_shards(self) -> int:
-        """The number of stream shards: one for each partition that the table's throughput needs."""
+        """The number of stream shards. The model assumes one for each partition that the throughput needs."""
         written = self.throughput("write") / self.limits["partition-write"]
         read = self.throughput("read") / self.limits["partition-read"]
         return ceil(max(written, read))
@@ -127,8 +126,8 @@ class Setup:
 
 @dataclass(frozen=True)
 class Buyer:
-    """The input of an order. `trace`: its recorded requests. `products`: the numbers of its products. `customer`: None
-    if the customer orders only once."""
+    """A customer and what they order. `trace`: the recorded requests of such an order. `products`: the numbers of the
+    ordered products. `customer`: None if the customer orders only once."""
 
     trace: Trace
     products: tuple[int, ...]
@@ -137,7 +136,7 @@ class Buyer:
 
 @dataclass
 class OrderRun:
-    """An order in the run. `began`: the time of the request for each step."""
+    """An order in a simulation run. `began`: the time of the request that began each step, such as "paid"."""
 
     number: int
     buyer: Buyer
@@ -146,13 +145,13 @@ class OrderRun:
 
 @dataclass(eq=False)
 class PreparedCall:
-    """An invocation of a trace, with sums that are computed once for all orders.
+    """A recorded invocation, with sums that are computed once for all orders.
 
-    `transaction`: its transaction with items that a batch shares (totals, or the series of invoice numbers). `reads`:
-    the reads before this transaction. `plain`: all other requests. `written`, `read`: units of the plain requests, by
-    table and index. `shared`: their uses of shared keys. `seconds`: how long they wait for answers. `stock`: their
-    transaction with stock items. `events`: the names of published events. `used`: whether the run sent the requests.
-    """
+    `transaction`: the transaction on items that a whole batch shares (totals, or the series of invoice numbers).
+    `reads`: the reads before this transaction. `plain`: all other requests. `written`, `read`: the capacity units of
+    the plain requests, by table and index. `shared`: the plain requests' uses of keys that many orders share.
+    `seconds`: how long the plain requests wait for answers. `stock`: the plain request that is a transaction on stock
+    items. `events`: the names of published events. `used`: whether the run sent the requests."""
 
     call: Call
     plain: tuple[RecordedRequest, ...]
@@ -170,7 +169,7 @@ class PreparedCall:
 
 
 def is_shared(use: KeyUse, *, customer: bool) -> bool:
-    """Return whether many orders use this key. `customer`: whether the customer orders often."""
+    """Return whether many orders use this partition key. `customer`: whether the customer orders often."""
     if "{order_id}" in use.partition:
         return False
     if "{customer_id}" in use.partition:
@@ -179,13 +178,13 @@ def is_shared(use: KeyUse, *, customer: bool) -> bool:
 
 
 def prepare(call: Call, times: ServiceTimes, *, customer: bool) -> PreparedCall:
-    """Split the requests of an invocation into its joint transaction, the reads for it, and all others."""
+    """Split an invocation's requests: the transaction that a batch shares, the reads before it, and all others."""
     requests = call.requests
     at = next((n for n, one in enumerate(requests) if call.function in JOINT_FUNCTIONS and is_versioned(one)), None)
     transaction: RecordedRequest | None = None
     reads: tuple[RecordedRequest, ...] = ()
     if at is not None:
-        # copies_reader reads totals with the request before the transaction, fulfilment with all earlier requests
+        # copies_reader reads the totals with one request before the transaction, fulfilment with all earlier requests
         transaction, reads = requests[at], requests[at - 1 : at] if call.function == COPIES else requests[:at]
     plain = tuple(one for one in requests if one is not transaction and one not in reads)
     written: Counter[str] = Counter()
@@ -210,7 +209,7 @@ def prepare(call: Call, times: ServiceTimes, *, customer: bool) -> PreparedCall:
 
 
 def waiting_seconds(function: str, requests: Sequence[RecordedRequest], times: ServiceTimes) -> float:
-    """Return how long a function waits for answers. It sends all copies but the last one at the same time."""
+    """Return how long a function waits for answers. copies_reader writes all copies except the last in parallel."""
     seconds = [times.of(one) * (1 if function == COPIES else one.times) for one in requests]
     writes = sum(one.operation == "PutItem" for one in requests)
     if function == COPIES and writes > 2:
@@ -219,7 +218,7 @@ def waiting_seconds(function: str, requests: Sequence[RecordedRequest], times: S
 
 
 def units_of(keys: Iterable[KeyUse]) -> Mapping[str, float]:
-    """Return the units of a request's keys, by table and index."""
+    """Return the capacity units that a request uses, by table and index."""
     units: Counter[str] = Counter()
     for use in keys:
         units[use.where] += use.units * use.items  # type: ignore[assignment]
@@ -227,7 +226,7 @@ def units_of(keys: Iterable[KeyUse]) -> Mapping[str, float]:
 
 
 def is_versioned(request: RecordedRequest) -> bool:
-    """Return whether a request is a transaction whose items several orders of a batch share."""
+    """Return whether a request is a transaction on items that the orders of a batch share, such as totals."""
     return request.transaction and any(use.type in VERSIONED for use in request.keys)
 
 
@@ -238,7 +237,7 @@ def item_type(trigger: str) -> str:
 
 
 class RequestFailed(Exception):
-    """AWS refused a request for longer than the shop retries it. `what`: the limit."""
+    """AWS refused a request for longer than the shop retries it. `what`: the id of the limit."""
 
     def __init__(self, what: str) -> None:
         super().__init__(what)
@@ -246,7 +245,9 @@ class RequestFailed(Exception):
 
 
 class Model:
-    """The state of a simulation run: its limits, lanes, queues and measured effects. `seed`: of random numbers."""
+    """The state of a simulation run: its limits, lanes (parallel batches), queues and measured effects.
+
+    `seed`: the same seed gives the same run."""
 
     def __init__(self, setup: Setup, seed: int = 1) -> None:
         self.setup, self.random = setup, random.Random(seed)
@@ -300,7 +301,7 @@ class Model:
 
     # traces -----------------------------------------------------------------------------------------------------------
     def calls_after(self, order: OrderRun, cause: str) -> list[PreparedCall]:
-        """Return the invocations with this cause: "FUNCTION TRIGGER", a route, or "ttl"."""
+        """Return the invocations with this cause: "FUNCTION TRIGGER" of an invocation, a route, or "ttl"."""
         key = (id(order.buyer.trace), order.buyer.customer is not None)
         if key not in self._prepared:
             found: dict[str, list[PreparedCall]] = defaultdict(list)
@@ -314,10 +315,9 @@ class Model:
 
     # the table --------------------------------------------------------------------------------------------------------
     def items_of(self, order: OrderRun, use: KeyUse, attempt: int = 0) -> list[Hashable]:
-        """Return the shared items of a use: one for each product, or a shard, an invoice series or the customer.
+        """Return the shared items that `use` reads or writes: one for each product, or one shard, series or customer.
 
-        `attempt`: 0, 1 and so on. A retry takes another stock part or invoice series (shop/stock.py, shop/invoices.py).
-        """
+        `attempt`: from 0. A retry takes another stock part or invoice series (shop/stock.py, shop/invoices.py)."""
         if use.type == "Stock":
             parts = self.deployment.stock_parts
             step = 1 + order.number // parts % max(1, parts - 1)
@@ -331,7 +331,7 @@ class Model:
         return [(use.partition, order.buyer.customer)]
 
     def partition_of(self, order: OrderRun, use: KeyUse, item: Any) -> Hashable:
-        """Return the partition key of an item."""
+        """Return the partition key of one of the items that `use` reads or writes."""
         shards = self.deployment.shards.get(use.partition)
         if use.type == "BestSeller" and shards:
             return use.partition, item[1] % shards
@@ -340,7 +340,9 @@ class Model:
         return use.partition, *item[1:]
 
     def take_units(self, written: Mapping[str, float], read: Mapping[str, float]) -> float:
-        """Take units of the table and its indexes. Return how long the request waits for them. Raises RequestFailed."""
+        """Take capacity units of the table and its indexes, and return the seconds until they are free.
+
+        Raises RequestFailed if the wait is longer than MAX_RETRY_SECONDS."""
         wait = 0.0
         now = self.env.now
         for kind, units in (("write", written), ("read", read)):
@@ -352,10 +354,9 @@ class Model:
         return wait
 
     def take_shared(self, order: OrderRun, use: KeyUse, items: Sequence[Hashable] | None = None) -> float:
-        """Take units of the partitions of shared items. Return how long the request waits. Raises RequestFailed.
+        """Take capacity units of the shared items' partitions, and return the seconds until they are free.
 
-        `items`: None for all items of the use.
-        """
+        `items`: None for all items of `use`. Raises RequestFailed if the wait is longer than MAX_RETRY_SECONDS."""
         if use.action == "Read" and use.where != "table":
             return 0.0
         every = self.items_of(order, use)
@@ -382,7 +383,7 @@ class Model:
         return (times.processor_call + requests * times.processor_request) / share
 
     def spend_time(self, function: str, requests: int, waits: float) -> Process:
-        """Spend the time of an invocation: processor time for `requests` requests, and `waits` seconds for answers."""
+        """Let an invocation's time pass: processor time for `requests` requests, and `waits` seconds for answers."""
         processor = self.processor_seconds(function, requests)
         self.processor_used += processor
         if self.processors is None:
@@ -394,7 +395,7 @@ class Model:
         yield self.env.timeout(self.vary(waits))
 
     def run_plain(self, order: OrderRun, prepared: PreparedCall) -> Process:
-        """Send the requests of an invocation that need no joint transaction."""
+        """Send all requests of an invocation except its joint transaction and the reads before it."""
         prepared.used = True
         wait = self.take_units(prepared.written, prepared.read)
         if prepared.shared:
@@ -412,7 +413,7 @@ class Model:
 
     @property
     def used_requests(self) -> set[tuple[str, str, RecordedRequest]]:
-        """All requests that the run sent, with function and trigger."""
+        """All requests that the run sent, each with the function and the trigger of its invocation."""
         return {
             (prepared.call.function, prepared.call.trigger, one)
             for calls in self._prepared.values()
@@ -439,9 +440,8 @@ class Model:
     ) -> Process:
         """Retry a transaction on shared items until DynamoDB accepts it. Raises RequestFailed after MAX_RETRY_SECONDS.
 
-        `items`: returns the items, by attempt. `written`, `read`: the units of an attempt; AWS also bills refused ones.
-        `read_items`: reads the items before each attempt, and returns the time of the read.
-        """
+        `items`: returns the items of an attempt. `written`, `read`: the units of each attempt, because AWS also bills
+        refused attempts. `read_items`: reads the items before each attempt, and returns the time of the read."""
         began, attempt = self.env.now, 0
         while True:
             read_at = (yield from read_items()) if read_items else None
@@ -458,7 +458,7 @@ class Model:
             yield self.env.timeout(pause)
 
     def run_joint_transaction(self, function: str, members: Sequence[tuple[OrderRun, PreparedCall]]) -> Process:
-        """Send the reads and the joint transaction of the orders of a batch."""
+        """Send the reads for a batch of orders, and then their joint transaction."""
         if not members:
             return
         shared: dict[tuple[str, Hashable], tuple[OrderRun, KeyUse]] = {}
@@ -472,7 +472,7 @@ class Model:
                 owner = members[0][0] if use.type == "InvoiceSeries" else order  # all orders of a batch use one series
                 every: list[Hashable] = [None]
                 new = every
-                if use.type in VERSIONED:  # the transaction writes it once for all orders
+                if use.type in VERSIONED:  # the transaction writes such an item once for all orders
                     every = self.items_of(owner, use)
                     new = [item for item in every if (use.where, item) not in shared]
                     shared |= {(use.where, item): (owner, use) for item in new}
@@ -486,7 +486,7 @@ class Model:
         times = self.setup.times
 
         def read_items() -> Process:
-            if function == FULFILMENT:  # it reads all orders at the same time, and then the series
+            if function == FULFILMENT:  # fulfilment reads all orders at the same time, and then the invoice series
                 yield from self.spend_time(function, len(members), times.read)
             read_at = self.env.now
             yield from self.spend_time(function, 2, times.read)
@@ -503,7 +503,7 @@ class Model:
         yield from self.transact(items, written, read, read_items)
 
     def invoke(self, function: str, run: Callable[[], Process]) -> Process:
-        """Run an invocation. Returns False if Lambda refuses it, or if it fails. Then its event is delivered again."""
+        """Run an invocation. Return False if Lambda refuses it or if it fails. The caller then delivers it again."""
         start = self.lambdas.begin(function, self.env.now)
         if start is None:
             return False
@@ -520,7 +520,7 @@ class Model:
 
     # an order's life --------------------------------------------------------------------------------------------------
     def request(self, order: OrderRun, route: str) -> Process:
-        """Send a request to the API. Returns whether the API accepted it."""
+        """Send a request to the API. Return whether the API accepted it."""
         (prepared,) = self.calls_after(order, route)
         order.began.setdefault(prepared.call.step, self.env.now)
         webhook = "/payments/events" in route
@@ -544,7 +544,7 @@ class Model:
         return True
 
     def publish_records(self, order: OrderRun, cause: str) -> None:
-        """Put the stream records of an invocation's writes into the lanes of the readers."""
+        """Put the stream records of an invocation's writes into lanes (parallel batches), for each reader."""
         for prepared in self.calls_after(order, cause):
             reader = prepared.call.function
             mapping = self.deployment.readers[reader]
@@ -567,7 +567,7 @@ class Model:
         return self.queues[reaction]
 
     def finish(self, order: OrderRun, prepared: PreparedCall) -> None:
-        """Record the effect of an invocation, and put the stream records of its writes into the lanes."""
+        """Record when an invocation's effect is done, and put the stream records of its writes into lanes."""
         call = prepared.call
         began = order.began.get("placed" if call.function == FULFILMENT else call.step)
         name = EFFECTS.get("archive" if call.step == "archived" else call.function)
@@ -577,7 +577,7 @@ class Model:
         self.publish_records(order, f"{call.function} {call.trigger}")
 
     def deliver_event(self, order: OrderRun, name: str) -> None:
-        """Deliver an event from the bus to the queues of its reactions. The quota of targets may delay it."""
+        """Deliver an event from the bus to the queues that receive it. EventBridge's quota may delay the delivery."""
         for reaction in TARGETS.get(name, ()):
             delay = self.targets.take(1, self.env.now)
             assert delay is not None
@@ -596,7 +596,7 @@ class Model:
                 self.queue(reaction).put(order, prepared)
 
     def publish(self, members: Sequence[tuple[OrderRun, PreparedCall]]) -> Process:
-        """Publish the events of a batch, MAX_EVENTS in a request. Raises RequestFailed if the bus refuses them."""
+        """Publish the events of a batch, at most MAX_EVENTS a request. Raises RequestFailed if the bus refuses them."""
         events = []
         for order, prepared in members:
             prepared.used = True
@@ -614,7 +614,7 @@ class Model:
 
 
 class Lane:
-    """One of the parallel batches of a stream shard, for one reader. An item's records are always in the same lane."""
+    """The records for one of the parallel batches of a stream shard. All records of an item are in the same lane."""
 
     def __init__(self, model: Model, reader: str) -> None:
         self.model, self.reader = model, reader
@@ -648,7 +648,7 @@ class Lane:
         self.running = False
 
     def _copy(self, batch: Sequence[tuple[OrderRun, PreparedCall]]) -> Process:
-        """Write the copies, then add totals with joint transactions. If one fails, add its records one by one."""
+        """Write the copies, then add totals with joint transactions. If one of these fails, add record by record."""
         model = self.model
         for start in range(0, len(batch), ITEMS_AT_ONCE):
             yield from self._copy_together(batch[start : start + ITEMS_AT_ONCE])
@@ -663,7 +663,7 @@ class Lane:
                     yield from model.run_joint_transaction(COPIES, [one])
 
     def _copy_together(self, some: Sequence[tuple[OrderRun, PreparedCall]]) -> Process:
-        """Write the copies of several items at the same time. Their processor times still add up."""
+        """Write the copies of several items at the same time. Only their waits overlap, not their processor times."""
         model, wait, requests = self.model, 0.0, 0
         for order, prepared in some:
             prepared.used = True
@@ -677,7 +677,7 @@ class Lane:
 def group_records(
     counted: Sequence[tuple[OrderRun, PreparedCall]], model: Model
 ) -> Iterable[list[tuple[OrderRun, PreparedCall]]]:
-    """Group the records whose totals fit into one transaction, as copies_reader does."""
+    """Group the records whose totals fit into one transaction, as the Lambda copies_reader does."""
     keys_of = [
         {
             key
@@ -702,7 +702,7 @@ def group_records(
 
 
 def sort_key(keys: Iterable[Any], uses: Mapping[Any, int]) -> tuple[int, str]:
-    """Return the sort key of a record. Records that change the same popular total become neighbours."""
+    """Return the sort key of a record with these totals. It makes records of the same popular total neighbours."""
     return min((-uses[key], str(key)) for key in keys)
 
 

@@ -1,4 +1,4 @@
-"""The load profiles, such as a steady mix or a flash sale: which products customers order, and at which rate."""
+"""Define the load profiles, such as a steady mix or a flash sale: which products customers order, and how often."""
 
 import random
 from collections.abc import Callable
@@ -12,15 +12,15 @@ from scale.recorder import load_traces
 LINES_MIX = {"1": 0.70, "5": 0.25, "20": 0.05}
 """The share of orders, by number of lines. The average is three lines."""
 PRODUCTS, POPULARITY = 10_000, 0.8
-"""The number of products. The product of rank n is ordered n ** -POPULARITY times as often as the first."""
+"""The number of products. Customers order the product of rank n n ** -POPULARITY times as often as the first."""
 _WEIGHTS = list(accumulate((rank + 1) ** -POPULARITY for rank in range(PRODUCTS)))
 VIEW_ROUTE = "GET /orders/{order_id}"
 DISPATCH_ROUTE = "POST /orders/{order_id}/shipments/{shipment_id}/dispatched"
 DELIVER_ROUTE = "POST /orders/{order_id}/shipments/{shipment_id}/delivered"
 SALE_PARTS, BEST_SELLER_PARTS = 40, 4
-"""The stock parts of a product that staff prepared for a sale, and of products that always sell well."""
+"""The number of items that share the stock of a product in a sale, and of a product that always sells well."""
 OUTAGE = (5.0, 65.0)
-"""The start and the end of the outage of the bus, in seconds of the run."""
+"""When the outage of the bus starts and ends, in seconds of the run."""
 
 
 def steady_buyer(source: random.Random) -> Buyer:
@@ -42,17 +42,17 @@ def constant(seconds: float) -> float:  # noqa: ARG001
 
 
 def day(seconds: float) -> float:
-    """Return the load as a share of the peak: a day in 60 simulated seconds, from a third to the peak and back."""
+    """Return the load as a share of the peak. A day of 60 simulated seconds goes from a third to the peak and back."""
     return 2 / 3 + sin(tau * (seconds / 60 - 0.25)) / 3
 
 
 @dataclass(frozen=True)
 class Profile:
-    """A load on the shop. `whole_life`: whether orders are also dispatched, delivered and archived in the run.
+    """A load on the simulated shop: which orders come, and when.
 
-    `buyer`: returns a random order. `rate`: the share of the peak rate, by the time in seconds. `even`: orders come at
-    even intervals instead of random times. `prepare`: adapts the setup to the profile.
-    """
+    `buyer`: returns a random customer with their order. `whole_life`: whether orders are also dispatched, delivered
+    and archived. `rate`: returns the share of the peak rate at a time in seconds. `even`: whether orders come at even
+    intervals, not at random times. `prepare`: adapts the assumptions of the run to this load."""
 
     name: str
     title: str
@@ -64,7 +64,7 @@ class Profile:
 
 
 def with_parts(setup: Setup, parts: int) -> Setup:
-    """Return the setup with at least `parts` stock parts of each product. Only fast-selling products need them."""
+    """Return `setup` with each product's stock split into at least `parts` items, which fast-selling products need."""
     return replace(setup, deployment=replace(setup.deployment, stock_parts=max(parts, setup.deployment.stock_parts)))
 
 
@@ -73,12 +73,12 @@ def prepare_mix(setup: Setup) -> Setup:
 
 
 def prepare_day(setup: Setup) -> Setup:
-    """Return the setup of a morning, when Lambda has no warm environments."""
+    """Return `setup` as on a morning, when Lambda has no warm environments."""
     return replace(prepare_mix(setup), warm=False)
 
 
 def prepare_sale(setup: Setup) -> Setup:
-    """Return the setup of a sale: its product has SALE_PARTS, and Lambda has no warm environments."""
+    """Return `setup` as at the start of a sale: SALE_PARTS items share the product's stock, and Lambda is cold."""
     return replace(with_parts(setup, SALE_PARTS), warm=False)
 
 
@@ -108,7 +108,7 @@ PROFILES = (
 
 
 def arrivals(model: Model, profile: Profile, rate: float, seconds: float) -> Process:
-    """Start orders for `seconds`, at random times (Poisson) or evenly. `rate`: orders a second at the peak."""
+    """Start orders during `seconds`, at random times (Poisson) or evenly. `rate`: orders a second at the peak."""
     while model.env.now < seconds:
         now_rate = rate * profile.rate(model.env.now)
         yield model.env.timeout(1 / now_rate if profile.even else model.random.expovariate(now_rate))
@@ -117,7 +117,9 @@ def arrivals(model: Model, profile: Profile, rate: float, seconds: float) -> Pro
 
 
 def run_life(model: Model, order: OrderRun, profile: Profile) -> Process:
-    """Place, pay and view an order. Its later steps run at the same time, in place of those of earlier orders."""
+    """Place, pay and view an order. With `whole_life`, dispatch, deliver and archive it at the same time.
+
+    In a real shop, these later steps come days later. Here they stand for the later steps of earlier orders."""
     accepted = yield from model.request(order, "POST /orders")
     if not accepted:
         return

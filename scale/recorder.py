@@ -1,7 +1,7 @@
-"""Record every request of an order from its placement to its archive: keys, units, and whether it is a transaction.
+"""Record every AWS request for an order, from its placement to its archive: keys, units, and whether a transaction.
 
-The real handlers run on the local DynamoDB engine, and get its real stream records. Hooks of botocore record each
-request of every AWS client. The engine reports only the sum of a request's units, so the recorder computes the units of
+The real handlers run on the local DynamoDB engine, and get its real stream records. Hooks of botocore record the
+requests of all AWS clients. The engine reports only the sum of a request's units. So the recorder computes the units of
 each key and index from the items before and after the request (scale/units.py).
 
 `python -m scale record` writes scale/traces.json. A test compares the file with a new recording.
@@ -52,23 +52,22 @@ TRACES = Path(__file__).with_name("traces.json")
 STAGE = STAGES["prod"]
 SERVICES = ("dynamodb", "events", "s3", "sesv2", "sqs")
 FIRST_CUSTOMER = "first"
-"""The customer whose order creates the totals before the recording. Their requests are not recorded."""
+"""The customer whose order creates the totals before the recording begins. Their requests are not recorded."""
 BURST = "burst"
 BURST_ORDERS = 12
-"""The orders of the recorded burst: more than a batch of messages, so the burst contains several batches."""
+"""The number of orders in the recorded burst: more than fit into one batch of messages."""
 MAX_BATCH = 50
-"""The maximum number of stream records of a batch in a burst. Queues have their own batch size."""
+"""The maximum number of stream records in a batch of a burst. Queues have their own batch size."""
 READS = ("GetItem", "BatchGetItem", "Query")
 
 
 @dataclass(frozen=True)
 class KeyUse:
-    """The use of items of the same type by one request.
+    """One request's use of items of the same type in the table or an index.
 
-    `where`: "table" or the name of an index. `partition`: the template of the partition key; in lists of open orders
-    with the status, such as STATUS#PAID#{shard}. `action`: "Put", "Update", "Delete", "ConditionCheck" or "Read".
-    `units`: of one item. `items`: the number of items.
-    """
+    `where`: "table" or the name of an index. `partition`: the template of the partition key. For lists of open orders,
+    it contains the status, as in STATUS#PAID#{shard}. `action`: "Put", "Update", "Delete", "ConditionCheck" or "Read".
+    `units`: the capacity units of one item. `items`: the number of items."""
 
     where: str
     type: str
@@ -80,10 +79,9 @@ class KeyUse:
 
 @dataclass(frozen=True)
 class RecordedRequest:
-    """One request to an AWS service, or several equal ones. `entries`: the event names of a PutEvents request.
+    """One request to an AWS service, or several equal requests in a row; `times` is their number.
 
-    `times`: the number of equal requests, one after the other.
-    """
+    `entries`: the event names of a PutEvents request."""
 
     service: str
     operation: str
@@ -99,12 +97,11 @@ class RecordedRequest:
 
 @dataclass(frozen=True)
 class Call:
-    """One invocation of a Lambda. `trigger`: its route, or the name of its record's change or of its message's event.
+    """A recorded invocation of a Lambda. `step`: the order's step that led to it, such as "paid".
 
-    `batch`: the number of records or messages. `cause`: "FUNCTION TRIGGER" of the invocation that wrote the record's
-    item or published the message's event; "ttl" if DynamoDB deleted the item. In a burst, trigger and cause are "",
-    because a batch has several.
-    """
+    `trigger`: the API route, or the name of the event or change (such as "OrderPaid") that the Lambda processes.
+    `cause`: "FUNCTION TRIGGER" of the invocation that wrote the record or published the event; "ttl" if DynamoDB
+    deleted the item. In a burst, both are "", because a batch has several. `batch`: how many records or messages."""
 
     step: str
     function: str
@@ -116,7 +113,9 @@ class Call:
 
 @dataclass(frozen=True)
 class Trace:
-    """All invocations for an order, or for a burst. `engine_units`: the sums of the engine's ConsumedCapacity."""
+    """All recorded invocations for an order, or for a burst of orders.
+
+    `engine_units`: the sums of the engine's ConsumedCapacity."""
 
     lines: int
     orders: int
@@ -127,7 +126,7 @@ class Trace:
 # keys -----------------------------------------------------------------------------------------------------------------
 @cache
 def _templates() -> Sequence[tuple[str, re.Pattern[str], re.Pattern[str], Row[Any], str]]:
-    """Return each key of each row: index, patterns of partition and sort key, row, and partition template."""
+    """Return each key of each item type: index, patterns of partition and sort key, row, and partition template."""
     found = []
     for row in ROWS:
         for index in (index for index in INDEXES if getattr(row, index)):
@@ -143,7 +142,7 @@ def _pattern(template: str) -> re.Pattern[str]:
 
 
 def _describe_key(where: str, partition: str, sort: str | None = None) -> tuple[str, str]:
-    """Return an item's type, and the template of its partition key. `sort`: None for a Query, whose type is ""."""
+    """Return an item's type, and the template of its partition key. `sort`: None for a Query; the type is then ""."""
     for index, first, second, row, template in _templates():
         if index == where and first.match(partition) and (sort is None or second.match(sort)):
             if "{open_status}" in template:  # the lists of different statuses are different partitions
@@ -160,7 +159,7 @@ def _key_use(where: str, item: Item, action: str, units: float) -> KeyUse:
 
 
 def merge_uses(uses: Sequence[KeyUse]) -> tuple[KeyUse, ...]:
-    """Merge equal uses into one, with the number of their items."""
+    """Merge equal uses into one use with the sum of their items."""
     counted: Counter[KeyUse] = Counter()
     for use in uses:
         counted[KeyUse(use.where, use.type, use.partition, use.action, use.units)] += use.items
@@ -170,7 +169,7 @@ def merge_uses(uses: Sequence[KeyUse]) -> tuple[KeyUse, ...]:
 # the hook -------------------------------------------------------------------------------------------------------------
 @dataclass
 class Recorder:
-    """Records the requests of the AWS clients of this process with hooks of botocore.
+    """Records, with hooks of botocore, the requests of all AWS clients in this process.
 
     `reader`: a client without the hooks. It reads the items before and after each write.
     """
@@ -184,7 +183,7 @@ class Recorder:
 
     @contextmanager
     def recording(self) -> Iterator[None]:
-        """Record during a `with` block."""
+        """Record all requests during a `with` block."""
         hooked = [(name, clients.client(name).meta.events) for name in SERVICES]
         for name, events in hooked:
             events.register(f"before-call.{name}", self._before)
@@ -197,7 +196,7 @@ class Recorder:
                 events.unregister(f"after-call.{name}", self._after)
 
     def take(self) -> tuple[RecordedRequest, ...]:
-        """Return the requests since the last call. Equal neighbours are one request with `times`."""
+        """Return the requests since the last call of take(). Equal neighbours become one request with `times`."""
         taken, self.requests = self.requests, []
         self.written_keys = set()
         return tuple(replace(same, times=len(list(group))) for same, group in groupby(taken))
@@ -308,11 +307,10 @@ class RecordedOrder:
 
 @dataclass
 class RecordedShop:
-    """A shop whose invocations are recorded with their requests.
+    """A shop that records its invocations and their requests.
 
-    `writers`: the last invocation that wrote an item, as "FUNCTION TRIGGER", by the item's key. `step`: such as
-    "paid"; nothing is recorded before the first one.
-    """
+    `writers`: the last invocation that wrote an item, as "FUNCTION TRIGGER", by the item's key. `step`: the order's
+    current step, such as "paid". While it is "", the shop records no invocations."""
 
     shop: pair.OurShop
     recorder: Recorder
@@ -355,7 +353,7 @@ class RecordedShop:
             self.pay(order)
 
     def deliver_all(self, batch: int = 1) -> None:
-        """Deliver all stream records and messages. `batch`: the maximum number in a batch."""
+        """Deliver stream records and messages until none is left. `batch`: the maximum number in a batch."""
         sizes = {reaction.name: min(batch, reaction.batch_size) for reaction in REACTIONS}
         while True:
             records = self.shop.harness.new_records()
@@ -396,7 +394,7 @@ def _batches(waiting: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
 
 
 def _trigger_of(record: Mapping[str, Any]) -> str:
-    """Return the name of a record's change, such as "OrderPaid"; if it has none, the item type and event name."""
+    """Return the name of a record's change, such as "OrderPaid"; without such a name, the item type and event name."""
     change = changes.parse_change(record)
     if change and change.name:
         return change.name
@@ -431,7 +429,7 @@ def open_recorded_shop(engine: Engine) -> Iterator[RecordedShop]:
 
 
 def _send_in_turns(patch: pytest.MonkeyPatch, opened: ShopContext) -> None:
-    """Make shops send concurrent requests one after the other, so that all recordings have the same order."""
+    """Make shops send concurrent requests one after the other, so that each recording has the same sequence."""
     create_shop = clients.create_shop
 
     def create(table_name: str, **settings: Any) -> ShopContext:
@@ -448,10 +446,10 @@ def _run_in_turns(calls: Sequence[Callable[[], Any]]) -> list[Any]:
 
 
 def record_life(engine: Engine, lines: int, orders: int = 1) -> Trace:
-    """Record the life of an order, with one record or message in each batch, or of a burst of orders.
+    """Record all requests from placement to archive: for one order, or for a burst of `orders` orders.
 
-    `lines`: of each order. Another order of the same products is paid before, so the totals of the products exist.
-    """
+    With one order, each batch has one record or message. `lines`: the number of lines of each order. An earlier order
+    of the same products, which is not recorded, creates the products' totals."""
     batch = 1 if orders == 1 else MAX_BATCH
     with open_recorded_shop(engine) as live:
         # Each minute has its own totals, so the recording starts at the beginning of a minute.
@@ -492,7 +490,7 @@ def record_life(engine: Engine, lines: int, orders: int = 1) -> Trace:
 
 
 def record_all(engine: Engine) -> dict[str, Trace]:
-    """Record the life of an order for each number of lines, and a burst. Return the traces by name."""
+    """Record one order for each number of lines, and a burst of orders. Return the traces by name."""
     lives = {str(lines): record_life(engine, lines) for lines in LINES}
     return {**lives, BURST: record_life(engine, DETAILED_LINES, BURST_ORDERS)}
 

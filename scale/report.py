@@ -1,6 +1,6 @@
-"""Run every profile in every setup, and render docs/scale.md and docs/quotas.md from the stored figures.
+"""Simulate every load profile with default and raised quotas, and render docs/scale.md and docs/quotas.md.
 
-The figures are in scale/results.json, with a digest of all that they depend on. A test fails if the traces, the deployed
+scale/results.json stores the figures with a digest of their inputs. A test fails if the recorded requests, the deployed
 settings, the limits or the code of the model have changed since.
 """
 
@@ -27,7 +27,7 @@ FOLDER = Path(__file__).parent
 RESULTS = FOLDER / "results.json"
 DOCS = FOLDER.parent / "docs"
 ORDER_NEEDS = FOLDER.parent / "ops" / "order_needs.json"
-"""How much of each quota an order uses. `make check-deploy` reads this file, because ops cannot import scale."""
+"""The file that says how much of each quota an order uses. `make check-deploy` reads it: ops cannot import scale."""
 QUOTAS_CONSOLE = "https://console.aws.amazon.com/servicequotas/home/services"
 SEARCHED = ("steady", "flash", "company")
 AIMS = {
@@ -37,9 +37,9 @@ AIMS = {
     ("flash", "raised"): 1_000,
 }
 STARTS = {"deployed": 200.0, "raised": 1_300.0}
-"""The first rate of a search in orders a second, by setup."""
+"""The first rate that a search tries, in orders a second, for default and raised quotas."""
 LARGE_RATE = 10_000
-"""The rate of the section about very large shops, in orders a second."""
+"""The rate in the section of docs/scale.md about very large shops, in orders a second."""
 SOURCES = ("demand", "deployment", "model", "profiles", "recorder", "resources", "runs", "setups")
 EVENTS_PER_REQUEST = 4
 """The average number of events of a PutEvents request in runs with 2,000 orders a second."""
@@ -48,7 +48,7 @@ PROFILE_BY_NAME: Mapping[str, Profile] = {profile.name: profile for profile in P
 
 
 def digest(deployment: Deployment) -> str:
-    """Return a digest of everything that the figures depend on."""
+    """Return a digest of all inputs of the figures: recorded requests, settings, limits and source files."""
     texts = [
         TRACES.read_text(encoding="utf-8"),
         repr(deployment),
@@ -60,7 +60,9 @@ def digest(deployment: Deployment) -> str:
 
 # computing ------------------------------------------------------------------------------------------------------------
 def compute(deployment: Deployment, progress: Callable[[str], None] = lambda text: None) -> Results:
-    """Run all profiles, and return their figures. Takes minutes. `progress`: is called with a line for each result."""
+    """Simulate all load profiles, and return their figures. Takes minutes.
+
+    `progress`: called with a line of text for each result."""
     rows: list[Results] = []
     every = setups.setups(deployment)
     tasks = [(deployment, column, name) for column in every for name in SEARCHED]
@@ -87,7 +89,9 @@ def compute(deployment: Deployment, progress: Callable[[str], None] = lambda tex
 
 
 def search_profile(deployment: Deployment, column: str, name: str) -> list[Results]:
-    """Find the maximum rate of each effect of a profile. Return them as rows. `column`, `name`: of setup and profile."""
+    """Return a row for each effect of a load profile, with the highest rate at which the effect keeps up.
+
+    `column`: "deployed" or "raised" quotas. `name`: of the profile."""
     search = Search(setups.setups(deployment)[column], PROFILE_BY_NAME[name])
     effects = (ORDER,) if name == "company" else (ORDER, COPIED)
     return [_search_row(search, column, effect, STARTS[column]) for effect in effects]
@@ -113,7 +117,7 @@ def _delays(run: Run) -> Results:
 
 
 def describe_row(row: Results) -> str:
-    """Return a line about a row: its maximum rate, the first limit, the delays at 80 %, and how to lift the limit."""
+    """Return a line of text: the row's maximum rate, first limit, delays at 80 %, and how to lift the limit."""
     delays = ", ".join(f"{name} {p50:g}/{p99:g} s" for name, (p50, p99) in row["at_80"].items())
     return (
         f"{row['column']}, {PROFILE_BY_NAME[row['profile']].title}, {row['effect']}: {row['rate']:g} orders a second, "
@@ -144,7 +148,7 @@ def load_results() -> Results:
 
 
 def render_files(deployment: Deployment) -> dict[Path, str]:
-    """Return every file that is generated from the stored figures, by its path."""
+    """Return the text of each file that is generated from the stored figures, by its path."""
     return {
         DOCS / "scale.md": render_scale(load_results(), deployment),
         DOCS / "quotas.md": render_quotas(deployment),
@@ -153,20 +157,17 @@ def render_files(deployment: Deployment) -> dict[Path, str]:
 
 
 def render_scale(results: Results, deployment: Deployment) -> str:
-    """Return docs/scale.md."""
     return _page("Scale", "scale/results.json", _scale_sections(results, deployment))
 
 
 def render_quotas(deployment: Deployment) -> str:
-    """Return docs/quotas.md."""
     return _page("Quotas and limits", "scale/limits.py", _quota_sections(deployment))
 
 
 def render_order_needs() -> str:
     """Return the text of ops/order_needs.json: how much of each quota one order a second needs.
 
-    `api_seconds`: the time of one order's requests in the API's function, with a full processor.
-    """
+    Its `api_seconds`: how long the API's function works for one order, with a full processor."""
     per, times = needs(1), ServiceTimes()
     api_seconds = sum(
         share
@@ -265,7 +266,7 @@ In the column with raised quotas, prod also has `invoice_series` ({setups.INVOIC
 
 
 def _numbers(deployment: Deployment) -> Iterator[tuple[str, ...]]:
-    """Yield the settings that decide the maximum rate of prod: where each is, what it is for, its value, and why."""
+    """Yield the settings that decide the maximum rate of prod: place, purpose, value and reason of each."""
     copies, fulfilment = deployment.readers[COPIES], deployment.queues[FULFILMENT]
     yield (
         "the setting `memory_mb`", f"{FULFILMENT}, {COPIES}", f"{deployment.memory_mb[FULFILMENT]:,}",
@@ -365,7 +366,7 @@ these, {found["lost"]} were requests to the API (503). The others are retried: p
 
 
 def needs(orders: float) -> Mapping[str, float]:
-    """Return how much of each quota the steady mix needs at `orders` orders a second."""
+    """Return how much of each quota a steady mix of orders needs, at `orders` orders a second."""
     per = per_order()
     busiest = max(per[f"written {where}"] for where in ("table", "GSI1", "GSI2", "GSI3"))
     return {

@@ -1,6 +1,6 @@
-"""The parts of AWS that refuse or delay requests, one class for each kind of limit. Tests use them without the model.
+"""Model the limits of AWS that delay or refuse requests, with one class for each kind of limit.
 
-Times are simulated seconds. Each class counts its use and its refusals, so that the model finds the first limit.
+Times are simulated seconds. Each class counts uses and refusals, so that the model finds the limit reached first.
 """
 
 import random
@@ -10,20 +10,20 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 Split = Literal["any", "never", "increasing"]
-"""Whether it helps that DynamoDB splits a hot partition key. "any": yes, writes go to many sort keys. "never": the key
-has one item. "increasing": each new sort key is the last, so one half gets all writes."""
+"""Whether a hot partition key gets faster when DynamoDB splits it. "any": yes, writes go to many sort keys. "never":
+no, the key has one item. "increasing": no, each new sort key is the last, so one half gets all writes."""
 
 
 BURST_SECONDS = 0.25
-"""The default burst, in seconds of the rate. DynamoDB's burst capacity of five minutes is left out: it helps once."""
+"""The default burst, in seconds of the rate. The model ignores DynamoDB's burst capacity, which helps only once."""
 
 
 @dataclass
 class RateLimit:
     """A token bucket that delays requests above `rate` units a second, after a burst of `burst` units.
 
-    DynamoDB and the API refuse a request instead, and the client retries with backoff. The model treats both alike,
-    because the client waits equally long. `refused` counts the requests that had to wait.
+    DynamoDB and the API do not delay such a request: they refuse it, and the client retries with backoff. The model
+    delays it, because the client waits equally long. `refused` counts the requests that had to wait.
     """
 
     rate: float
@@ -38,7 +38,7 @@ class RateLimit:
         self._level = self.burst
 
     def take(self, units: float, now: float, max_wait: float = float("inf")) -> float | None:
-        """Take units, and return the seconds to wait. If these exceed `max_wait`, take nothing and return None."""
+        """Take units, and return the seconds to wait. If the wait exceeds `max_wait`, take nothing and return None."""
         self._level = min(self.burst, self._level + (now - self._at) * self.rate)
         self._at = now
         wait = max(0.0, units - self._level) / self.rate
@@ -55,9 +55,8 @@ class RateLimit:
 class HotKeys:
     """A rate limit for each partition key that many orders share. `rate`: the units a second of a partition.
 
-    `split_seconds`: the time above the limit after which DynamoDB splits a key into two partitions, then into four. AWS
-    does not publish this time.
-    """
+    `split_seconds`: how long a key is above the limit until DynamoDB splits it into two partitions, then into four.
+    AWS does not publish this time."""
 
     rate: float
     split_seconds: float = 300
@@ -82,11 +81,10 @@ class HotKeys:
 
 @dataclass
 class ItemLocks:
-    """Allows one transaction at a time on an item. DynamoDB refuses a second one, and bills it.
+    """Allows one transaction at a time on an item. DynamoDB refuses a second transaction, and bills it.
 
-    `busy_until`: the end of an item's transaction. `changed_at`: its last change. A transaction whose condition is the
-    item's version fails if it read the item before this change. `held`: the seconds of all transactions.
-    """
+    `busy_until`: when the item's transaction ends. `changed_at`: when the item last changed. A transaction that is
+    conditional on the item's version fails if it read the item earlier. `held`: the seconds of all transactions."""
 
     busy_until: dict[Hashable, float] = field(default_factory=dict)
     changed_at: dict[Hashable, float] = field(default_factory=dict)
@@ -97,7 +95,7 @@ class ItemLocks:
     def begin(self, items: Collection[Hashable], now: float, hold: float, read_at: float | None = None) -> bool:
         """Begin a transaction that takes `hold` seconds. Return False if it is refused.
 
-        `read_at`: when the transaction's condition was read; None if it has no version as condition.
+        `read_at`: when the caller read the item's version; None if the transaction is not conditional on a version.
         """
         self.attempts += 1
         for item in items:
@@ -112,10 +110,10 @@ class ItemLocks:
 
 @dataclass
 class ExecutionEnvironments:
-    """Lambda's limits: `concurrency` invocations at a time, and `started` new environments of a function in 10 s.
+    """Lambda's limits: `concurrency` invocations at a time, and `started` new environments for each function in 10 s.
 
-    `warm`: enough environments exist, so there are no cold starts. `peak`: the maximum of concurrent invocations.
-    """
+    `start_seconds`: the length of a cold start. `warm`: whether enough environments exist, so that none must start.
+    `peak`: the highest number of concurrent invocations so far."""
 
     concurrency: float
     start_seconds: float
@@ -155,7 +153,9 @@ class ExecutionEnvironments:
 
 @dataclass
 class Pollers:
-    """Lambda's pollers of a queue: `start` batches at a time, and more in each minute of a backlog, up to `maximum`."""
+    """Lambda's pollers of a queue. They run `start` batches at a time.
+
+    In each minute of a backlog, Lambda allows `growth_per_minute` more, up to `maximum`."""
 
     start: float
     growth_per_minute: float
@@ -171,8 +171,7 @@ class Pollers:
     def allowed(self, now: float, *, backlog: bool) -> int:
         """Return how many batches may run now. `backlog`: whether messages wait. If so, Lambda adds pollers.
 
-        The model does not remove pollers after a backlog as Lambda does, because all profiles are too short for that.
-        """
+        Lambda removes pollers after a backlog. The model does not, because its runs are too short for that."""
         if backlog and self._at is not None:
             self._limit = min(self.maximum, self._limit + (now - self._at) / 60 * self.growth_per_minute)
         self._at = now if backlog else None

@@ -1,4 +1,4 @@
-"""Run profiles, and find the highest rate at which each effect keeps up, with the limit that ends it."""
+"""Simulate load profiles, and find the highest rate at which each effect keeps up, and the limit reached above it."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,32 +12,32 @@ from scale.resources import RateLimit, percentile
 ORDER, COPIED, MAILED = EFFECTS[FULFILMENT], EFFECTS[COPIES], EFFECTS["order_notification"]
 MEASURED = (ORDER, COPIED, MAILED)
 FULL_ITEM_SHARE = 0.6
-"""An item counts as full if transactions use it for this share of the time. Then most others are refused."""
+"""An item counts as fully used if transactions hold it for this share of the time: most others are then refused."""
 FULL_VERSIONED_SHARE = 0.3
-"""The same for a total or an invoice series: a change between its read and its transaction fails this, too."""
+"""FULL_ITEM_SHARE for a total or an invoice series: a change after the read also fails the transaction."""
 VERSIONED_ITEMS = tuple(f"('{name}'" for name in VERSIONED)
 MAX_LEFT_SHARE = 0.05
-"""The maximum growth of waiting effects in the last third of a run, as a share of the effects requested in it."""
+"""How much the number of waiting effects may grow in the last third of a run, as a share of the effects requested."""
 MAX_LOST_SHARE = 0.002
 SAMPLES, SAMPLED_SECONDS = 16, 2.0
-"""The number of counts of waiting effects, and the seconds of all counts: a batch window of copies_reader."""
+"""How often the waiting effects are counted, and in how many seconds: one batch window of copies_reader."""
 MAX_RATE_SHARE = 1.02
-"""The highest share of a rate limit at which an effect keeps up. It is above 1, because arrivals are random."""
+"""The highest used share of a rate limit at which an effect keeps up. Above 1, because orders arrive at random."""
 UNREFUSED_SHARE = 0.5
-"""The highest share of Lambda's concurrency that counts if Lambda refused no invocation: a short peak does no harm."""
+"""The highest used share of Lambda's concurrency if Lambda refused no invocation, because a short peak does no harm."""
 MAX_P99_SECONDS = 10.0
 MIN_ORDERS, MAX_ORDERS = 1_000, 15_000
 MIN_RUN_SECONDS, MAX_RUN_SECONDS = 12.0, 200.0
-"""The simulated seconds of a run. It has at least MIN_ORDERS, and lasts for MIN_RUN_SECONDS unless it then has more
-than MAX_ORDERS. So it contains several batch windows of copies_reader."""
+"""The simulated seconds of a run. A run has at least MIN_ORDERS orders. It lasts at least MIN_RUN_SECONDS (several
+batch windows of copies_reader), but is shorter if it would otherwise have more than MAX_ORDERS orders."""
 
 
 @dataclass(frozen=True)
 class Load:
-    """The used share of a limit: 1 if it is full. `limit`: its id in scale/limits.py. `what`: the key, lane or quota.
+    """The used share of a limit. `limit`: its id in scale/limits.py. `what`: the key, reader, queue or quota.
 
-    `effects`: those that need it. `is_rate`: whether the limit is a rate. Then `share` is of the last third of the run.
-    """
+    `share`: 1 if the limit is fully used. `effects`: the effects that depend on the limit. `is_rate`: whether the
+    limit is a rate. If so, `share` covers only the last third of the run."""
 
     limit: str
     what: str
@@ -48,11 +48,10 @@ class Load:
 
 @dataclass(frozen=True)
 class Run:
-    """A finished run. `rate`: orders a second.
+    """A finished simulation run. `rate`: orders a second.
 
-    `waiting`: the number of waiting effects after two thirds of the run, and at its end. `before`: the used units of
-    each rate limit after two thirds of the run, by id().
-    """
+    `waiting`: how many effects waited after two thirds of the run, and at its end. `before`: how many units of each
+    rate limit were used after two thirds of the run, by the id() of the limit."""
 
     model: Model
     rate: float
@@ -61,7 +60,7 @@ class Run:
     before: Mapping[int, float]
 
     def _measured_delays(self, effect: str) -> Iterator[tuple[float, float]]:
-        """Yield the request time and the delay of each effect, without the first third of the run."""
+        """Yield the request time and the delay of each effect. Skips the first third of the run."""
         model = self.model
         waiting = ((began, model.env.now) for began in model.pending[effect].values())
         for began, done in (*model.effects[effect], *waiting):
@@ -69,7 +68,7 @@ class Run:
                 yield began, done - began
 
     def delays(self, effect: str) -> list[float]:
-        """Return the sorted delays of an effect in seconds. Waiting effects count with their delay so far."""
+        """Return the sorted delays of an effect in seconds. An effect that still waits counts with its wait so far."""
         return sorted(delay for _, delay in self._measured_delays(effect))
 
     def percentiles(self, effect: str) -> tuple[float, float]:
@@ -83,14 +82,14 @@ class Run:
         return now - before > MAX_LEFT_SHARE * asked + 3 * sqrt(before)
 
     def keeps_up(self, effect: str) -> bool:
-        """Return whether the effect keeps up: few orders are lost, and the delay neither grows nor is too long."""
+        """Return whether the effect keeps up: few orders are lost, and its delay is short and does not grow."""
         kept = sum(self.model.lost.values()) <= MAX_LOST_SHARE * self.model.orders
         within = all(load.share <= MAX_RATE_SHARE for load in self.loads if load.is_rate and effect in load.effects)
         return kept and within and not self.falls_behind(effect) and self.percentiles(effect)[1] <= MAX_P99_SECONDS
 
     @cached_property
     def loads(self) -> Sequence[Load]:
-        """The loads of all keys, lanes and quotas of the run, the fullest first."""
+        """The used shares of all limits of the run, the highest first."""
         return sorted(self._loads(), key=lambda load: -load.share)
 
     def first_limit(self, effect: str) -> Load:
@@ -131,7 +130,7 @@ class Run:
         yield from self._lane_loads(seconds)
 
     def _lane_loads(self, seconds: float) -> Iterator[Load]:
-        """Yield the loads of the lanes of readers, and of the pollers of queues."""
+        """Yield how busy the lanes (parallel batches) of each stream reader and the pollers of each queue are."""
         model = self.model
         for reader, effects in ((COPIES, (COPIED,)), (PUBLISHER, (ORDER, MAILED))):
             number = model.setup.stream_shards * model.deployment.readers[reader].parallelization
@@ -146,7 +145,7 @@ class Run:
 
 
 def key_effects(key: str) -> tuple[str, ...]:
-    """Return the effects that have to wait for a shared key. `key`: its text."""
+    """Return the effects that wait if a shared key is busy. `key`: the key or item as text."""
     if any(
         name in key for name in ("SalesMinute", "SALES_MINUTE", "BestSeller", "SEASON", "SALES", "ACTIVITY", "PRODUCT#")
     ):
@@ -163,7 +162,7 @@ def describe_key(key: object) -> str:
 
 
 def run_profile(setup: Setup, profile: Profile, rate: float, seconds: float = 0, seed: int = 1) -> Run:
-    """Run a profile with `rate` orders a second. `seconds`: simulated; 0 to derive them from the number of orders."""
+    """Simulate a load profile with `rate` orders a second. `seconds`: simulated time; 0 to derive it from `rate`."""
     seconds = seconds or min(MAX_RUN_SECONDS, max(min(MIN_RUN_SECONDS, MAX_ORDERS / rate), MIN_ORDERS / rate))
     model = Model(profile.prepare(setup), seed)
     model.env.process(arrivals(model, profile, rate, seconds))
@@ -175,7 +174,9 @@ def run_profile(setup: Setup, profile: Profile, rate: float, seconds: float = 0,
 
 
 def run_and_count(model: Model, until: float) -> Mapping[str, float]:
-    """Run until a time. Return how many effects wait, on average of SAMPLES, because batches come in waves."""
+    """Run the model until a time. Return how many effects of each kind wait then.
+
+    Batches come in waves, so each number is the average of the last SAMPLES counts."""
     counts: dict[str, list[int]] = {effect: [] for effect in MEASURED}
     for step in range(SAMPLES):
         at = until - SAMPLED_SECONDS * (SAMPLES - 1 - step) / SAMPLES
@@ -188,7 +189,7 @@ def run_and_count(model: Model, until: float) -> Mapping[str, float]:
 
 @dataclass(frozen=True)
 class Ceiling:
-    """The highest rate at which an effect keeps up, and the limit that ends it. `at_80`: a run at 80 % of the rate."""
+    """The highest rate at which an effect keeps up. `limit`: what the shop reaches above it. `at_80`: a run at 80 %."""
 
     effect: str
     rate: float
@@ -197,7 +198,7 @@ class Ceiling:
 
 
 class Search:
-    """Finds the ceilings of a profile. It caches runs, because several effects need the same ones."""
+    """Finds the highest rates of a load profile. Caches runs, because several effects need the same runs."""
 
     def __init__(self, setup: Setup, profile: Profile) -> None:
         self.setup, self.profile = setup, profile
@@ -210,7 +211,9 @@ class Search:
         return self._runs[rate]
 
     def ceiling(self, effect: str, start: float = 50.0) -> Ceiling:
-        """Raise the rate until the effect does not keep up, then halve the interval. `start`: the first rate to try."""
+        """Find the highest rate at which an effect keeps up. `start`: the first rate to try.
+
+        Raises the rate until the effect does not keep up, then halves the interval."""
         low, high = 0.0, start
         while (tried := self.run(high)).keeps_up(effect) and high < 100_000:
             low = tried.rate

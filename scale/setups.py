@@ -1,4 +1,4 @@
-"""The two setups that the model computes: prod as deployed, and prod with raised quotas."""
+"""Define the two configurations for which the model computes figures: prod as deployed, and with raised quotas."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -10,16 +10,18 @@ from scale.profiles import BEST_SELLER_PARTS, SALE_PARTS
 
 MAILS = "order_notification"
 INVOICE_SERIES, FULFILMENT_CONCURRENCY = 8, 16
-"""With raised quotas: the number of series of invoice numbers, and of concurrent fulfilment workers."""
+"""With raised quotas: how many series of invoice numbers, and how many concurrent fulfilment workers there are."""
 MAIL_CONCURRENCY = 1_000
-"""With raised quotas: the concurrent workers that send order mails. `mails_per_second` from 8,400 on sets this maximum."""
+"""With raised quotas: how many workers send order mails at the same time. The setting `mails_per_second` decides this
+number; 8,400 or more gives the maximum."""
 MORE_SHARDS: Mapping[str, int] = {
     "SALES_MINUTE#{shard}": 128,
     "ACTIVITY#{day}#{shard}": 16,
     "STATUS#{open_status}#{shard}": 8,
     "SALES#{product_id}#{shard}": 4,
 }
-"""With raised quotas: the shards of lists. An index with a time as sort key takes 1,000 writes a second for each shard."""
+"""With raised quotas: the number of shards, by partition key. In an index with a time as sort key, each shard takes 1,000
+writes a second."""
 
 
 def enlarge(deployment: Deployment) -> Deployment:
@@ -39,7 +41,7 @@ def enlarge(deployment: Deployment) -> Deployment:
 
 
 def setups(deployment: Deployment) -> Mapping[str, Setup]:
-    """Return the setups by name: the columns of docs/scale.md."""
+    """Return both configurations by name. Each is a column of docs/scale.md."""
     return {
         "deployed": Setup(deployment, limits.defaults()),
         "raised": Setup(enlarge(deployment), limits.raised()),

@@ -28,9 +28,9 @@ def written_units(before: Item | None, after: Item | None, *, transaction: bool)
 
 
 def index_writes(before: Item | None, after: Item | None) -> Iterator[tuple[str, Item, float]]:
-    """Yield the writes in the indexes that a write of an item causes: index, item with the index key, and units.
+    """Yield each index write that a write of an item causes: index, item with the index key, and units.
 
-    An index entry that is added, deleted or changed costs one write. If its key changes, it costs two: delete and put.
+    To add, delete or change an index entry costs one write. A change of its key costs two: a delete and a put.
     """
     for index in INDEX_PROJECTIONS:
         was, now = (_projected(index, image) for image in (before, after))

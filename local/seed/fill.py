@@ -1,4 +1,4 @@
-"""Fills the running local shop with random orders of some years: runs the years in memory, then writes the items."""
+"""Fills the running local shop with random orders of some years: simulates them in memory, then writes the items."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ UNNOTICED_SQL = """
 """SQL of a trigger: an inserted item adds no stream record if orderstream_seeded contains its key."""
 NOTICED_SQL = "DROP TRIGGER IF EXISTS orderstream_unnoticed; DROP TABLE IF EXISTS orderstream_seeded;"
 KNOWN_USERS = {"alice": "Alice Ash", "bob": "Bob Beck"}
-"""Users of the local shop who become customers of the seed, so that you can sign in as them."""
+"""Users of the local shop who also become random customers, so that you can sign in as them."""
 
 
 class ShopNotEmpty(Exception):

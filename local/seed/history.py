@@ -55,7 +55,7 @@ class Person:
 
 
 class History:
-    """The history of one seed, up to `end`. `play` runs it. `counts`: how often each thing happened.
+    """The random history of a shop up to the time `end`. `play` runs it. `counts`: how often each thing happened.
 
     `known`: users who can sign in, as (customer id, e-mail address, name). They are the shop's first customers.
     """
@@ -81,7 +81,7 @@ class History:
         self.counts: Counter[str] = Counter()
 
     def play(self, on_half_year: Callable[[datetime], object] = lambda day: None) -> None:
-        """Run all commands of the history, and the reactions to them. Call `on_half_year` after each half year."""
+        """Run all commands of the history and their reactions. Call `on_half_year` after each half year."""
         start = self._memory.now
         self._build_catalogue()
         for name in d.COMPANIES:
@@ -119,7 +119,7 @@ class History:
         self._product_weights = list(accumulate(1 / (number + 5) for number in range(wanted)))
 
     def _plan_prices(self, start: datetime) -> None:
-        """Schedule the price changes of all products, and the end of the sale of some."""
+        """Schedule the price changes of all products. For some products, schedule when the shop stops to sell them."""
         days = (self._end - start).days
         for product_id in self._products:
             changes = self._poisson(self._distribution.price_changes_per_year * days / 365)
@@ -219,7 +219,7 @@ class History:
         return lines
 
     def _place(self, person: Person, lines: dict[str, RequestedLine], code: str | None) -> Order:
-        """Place the order. Receive goods first if they are sold out. Leave out an invalid discount code."""
+        """Place an order. If its goods are sold out, receive new ones first. Ignore an invalid discount code."""
         key = self._id("key")
         body = {"lines": {id: line.quantity for id, line in lines.items()}, "code": code}
         while True:

@@ -168,7 +168,7 @@ class MemoryTable:
             self._store(key, {**{name: before[name] for name in before if name not in dropped}, **changed})
 
     def _store(self, key: Key, new: Image | None) -> None:
-        """Replace an item, in all indexes, and add a stream record if something changed."""
+        """Replace an item in the table and in all indexes, and add a stream record if the item changed."""
         old = self.items.pop(key, None)
         for index, names in KEY_NAMES.items():
             before, after = _index_entry(names, key, old), _index_entry(names, key, new)
