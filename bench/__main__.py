@@ -23,7 +23,7 @@ SECTIONS = {
     "growth": "growth",
     "size": "what is deployed",
 }
-"""The titles of the sections, by the module of bench that measures each."""
+"""The titles of the report's sections, by the module of bench that measures the section."""
 
 
 def main() -> None:

@@ -54,7 +54,7 @@ from tests.support.http_client import Token
 ROUNDS, THROTTLED_ROUNDS = 9, 5
 TIMEOUT_SECONDS = 30
 MAX_SECONDS = 900
-"""Lambda's maximum timeout. Functions stop before their deadline, so a shorter one could change the measurement."""
+"""Lambda's maximum timeout. Functions stop before their deadline, so a shorter timeout could change the result."""
 
 
 def accept_all_entries(body: bytes) -> Any:
@@ -77,7 +77,7 @@ CANNED: Mapping[str, Callable[[bytes], Any]] = {
         "UserAttributes": [{"Name": name, "Value": value} for name, value in COGNITO_USER.items()],
     },
 }
-"""The answers of the other services, by X-Amz-Target. All other targets get {}."""
+"""The fake answers of the services except DynamoDB, by the header X-Amz-Target. All other targets get {}."""
 MAX_RATIOS = {"api": 0.75, "copies_reader": 0.60, "event_publisher": 0.60}
 MEMORY_MB = {"api": 1024, "copies_reader": 512, "event_publisher": 512}
 """The functions that are also measured with a share of a processor, with their deployed memory in MB."""
@@ -90,7 +90,7 @@ SLOW_ROUTES = (
     "POST /orders/{order_id}/refunds",
     "POST /orders/{order_id}/returns",
 )
-"""A route of each module of routes that is slow to import (`python -m bench.route_imports`)."""
+"""One route from each slow module of routes. `python -m bench.route_imports` finds the modules with a slow import."""
 COGNITO_ROUTE = "POST /customers"
 MODULES = {lambda_name(path.stem): path.stem for path in HANDLERS.glob("*.py")}
 """The handler module of each of our functions, by the function's name."""
@@ -125,15 +125,16 @@ class StartAttempt:
             self.answered.set()
 
     def record_failure(self, why: bytes) -> None:
-        """Record that the start failed, unless it had an answer before. After its answer the usual shop may fail,
-        because its idempotency rejects work of an earlier start."""
+        """Record that the start failed, unless the function had an answer from AWS before. After this answer, the usual
+        shop may fail, because its idempotency rejects work of an earlier start."""
         if not self.answered.is_set():
             self.failure = why.decode(errors="replace")
             self.answered.set()
 
 
 class FakeAwsHandler(BaseHTTPRequestHandler):
-    """Lambda's runtime API and AWS at one address. The engine answers requests to DynamoDB, CANNED all others."""
+    """Fakes Lambda's runtime API and AWS at one address. Forwards DynamoDB requests to the engine; CANNED has all other
+    answers."""
 
     protocol_version = "HTTP/1.1"
     engine: ClassVar[tuple[str, int]]
@@ -148,7 +149,7 @@ class FakeAwsHandler(BaseHTTPRequestHandler):
             return self._answer(b"<ListBucketResult></ListBucketResult>")
         given, self.started.pending_event = self.started.pending_event, None
         self.started.event_taken.set()
-        if given is None:  # there is only one event; the process is killed while it waits for the next
+        if given is None:  # there is only one event; the bench kills the process while it waits for the next event
             time.sleep(TIMEOUT_SECONDS)
             return None
         deadline = str(int((time.time() + MAX_SECONDS) * 1000))
@@ -178,8 +179,8 @@ class FakeAwsHandler(BaseHTTPRequestHandler):
         return None
 
     def _forward(self, body: bytes, headers: dict[str, str]) -> None:
-        """Forward the request to the engine, and return its answer. An error fails the start, except for a failed
-        condition: an earlier start has done the same work."""
+        """Forward a request to the engine (the local DynamoDB), and send its answer. An error means that the start
+        failed, except for a failed condition, because an earlier start has done the same work."""
         forwarded = http.client.HTTPConnection(*FakeAwsHandler.engine)
         forwarded.request("POST", "/", body, headers)
         answer = forwarded.getresponse()
@@ -205,7 +206,7 @@ class FakeAwsHandler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_: Any) -> None:
-        """Log nothing."""
+        """Print nothing for a request."""
 
 
 class RuntimeApiServer(ThreadingHTTPServer):
@@ -214,12 +215,12 @@ class RuntimeApiServer(ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, *_: Any) -> None:
-        """Ignore the error: the process was killed before it read the answer."""
+        """Ignore the error: the bench killed the process before it read the answer."""
 
 
 @dataclass
 class MeasuredFunction:
-    """A function whose cold start is measured. `handler`: as in Lambda. `path`: folders of its packages."""
+    """A function whose cold start is measured. `handler`: as in Lambda's settings. `path`: folders of its packages."""
 
     name: str
     handler: str
@@ -232,7 +233,8 @@ class MeasuredFunction:
     def start(self, port: int, share: float = 1, since_event: bool = False) -> None:
         """Start the function once in a new process, and record its times. Raises RuntimeError if it gets no answer.
 
-        `port`: of the fake AWS. `share`: of a processor; with `since_event`, only after the function got its event.
+        `port`: the port of the fake AWS. `share`: the share of a processor that the process gets. With `since_event`,
+        the limit applies only after the function got its event.
         """
         started = FakeAwsHandler.current = StartAttempt(dict(self.event))
         address = f"127.0.0.1:{port}"
@@ -266,25 +268,25 @@ class MeasuredFunction:
 
     @property
     def took(self) -> Spread:
-        """The milliseconds of all starts but the first, which may read files that are not cached in memory yet."""
+        """The milliseconds of all starts except the first. The first start may read files that are not cached yet."""
         return spread(self.seconds[1:]).scaled(1000)
 
     @property
     def ran(self) -> Spread:
-        """The processor time of the same starts in milliseconds."""
+        """The processor time in milliseconds of all starts except the first."""
         return spread(self.processor_seconds[1:]).scaled(1000)
 
 
 def processor_seconds(process: "subprocess.Popen[bytes]") -> float:
-    """Return the processor time of another process. Linux has a clock for each: see clock_getcpuclockid(3)."""
+    """Return the processor time of another process from its clock: see clock_getcpuclockid(3). Works only on Linux."""
     return time.clock_gettime((~process.pid << 3) | 2)
 
 
 def throttle(process: "subprocess.Popen[bytes]", share: float, done: threading.Event) -> None:
-    """Limit a process to a share of a processor until `done`, as the kernel does in Lambda.
+    """Limit a process to a share of a processor until `done` is set, as the kernel does in Lambda.
 
-    The process has a quota for each PERIOD_SECONDS. When the quota is used up, the process is stopped until it has a
-    whole quota again. An unused quota expires, and time beyond the quota counts for the next period.
+    The process gets a quota of processor time for each PERIOD_SECONDS. When it has used the quota, this function stops
+    it until the next period. Unused time expires. Time beyond the quota counts for the next period.
     """
     quota, began = share * PERIOD_SECONDS, time.perf_counter()
     left, at, used, stopped = quota, began, processor_seconds(process), False
@@ -299,7 +301,7 @@ def throttle(process: "subprocess.Popen[bytes]", share: float, done: threading.E
 
 @contextmanager
 def runtime(engine: Engine) -> Iterator[int]:
-    """Serve the runtime API and AWS, with the engine as DynamoDB. Yields the port."""
+    """Serve Lambda's runtime API and a fake AWS during a `with` block. Yields the port. The engine is its DynamoDB."""
     FakeAwsHandler.engine = ("127.0.0.1", engine.port)
     server = RuntimeApiServer(("127.0.0.1", 0), FakeAwsHandler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -308,7 +310,7 @@ def runtime(engine: Engine) -> Iterator[int]:
 
 
 def figures(engine: Engine) -> list[Figure]:
-    """Return the milliseconds to the first answer of each function."""
+    """Measure the cold start of each function: the milliseconds until its first answer from AWS."""
     with ExitStack() as stack:
         _, queues = stack.enter_context(pair.open_environment(engine))
         usual = stack.enter_context(pair.open_usual_shop(engine, queues))
@@ -350,7 +352,7 @@ def figures(engine: Engine) -> list[Figure]:
 
 
 def _throttled(port: int, mine: Mapping[str, MeasuredFunction], theirs: Mapping[str, MeasuredFunction]) -> list[Figure]:
-    """Measure the functions of MEMORY_MB with a share of a processor: for the whole start, and after the event."""
+    """Measure the functions of MEMORY_MB with a share of a processor: from the start on, and from the event on."""
     ways = {
         (name, since_event): tuple(replace(way, seconds=[], processor_seconds=[]) for way in (mine[name], theirs[name]))
         for since_event in (False, True)
@@ -386,7 +388,7 @@ def _usual_function(name: str, event: Event) -> MeasuredFunction:
 
 
 def _usual_events(shop: UsualShop) -> dict[str, Event]:
-    """Return an event for each function of the usual shop, from the life of an order; for the API, a new order."""
+    """Return an event for each function of the usual shop. An order causes them; the API gets a new order."""
     events: dict[str, Event] = {}
     shop.open("ann", ["mug"])
     order_id = shop.place("ann", "key-1", {"mug": 1})
@@ -403,8 +405,8 @@ def _usual_events(shop: UsualShop) -> dict[str, Event]:
 
 
 def _our_events(shop: OurShop) -> dict[str, Event]:
-    """Return an event for each of our functions. Two orders (one is cancelled), a followed product that is back in
-    stock, an import and a renamed customer cause them. Scheduled functions get the time."""
+    """Return an event for each of our functions. Scheduled functions get the time. The others get events of two orders
+    (one is cancelled), a followed product that is back in stock, an import and a renamed customer."""
     harness, events = shop.harness, dict[str, Event]()
     harness.open_shop(available=pair.FULL_STOCK)
     order_id, other = harness.place_order("one", mug=2), harness.place_order("two", pot=1)
@@ -430,7 +432,7 @@ def _our_events(shop: OurShop) -> dict[str, Event]:
 
 
 def _requests(shop: OurShop) -> dict[str, Event]:
-    """Return a valid request to each measured route, for a delivered order."""
+    """Return a valid request to each measured route. All requests are about a delivered order."""
     order_id = shop.harness.place_order("three", mug=1)
     shop.harness.pay_order(order_id, "evt_3", "pi_3")
     pair.deliver_all(shop)
@@ -448,7 +450,7 @@ def _requests(shop: OurShop) -> dict[str, Event]:
 
 
 def _keep_first_event(events: dict[str, Event], name: str, batch: list[Any]) -> None:
-    """Store the first batch of each function; for the archive, the first with an expired order."""
+    """Store the first batch of each function as its event. For the archive, store the first with an expired order."""
     records = [it for it in batch if "OrderExpired" in it["body"]] if name == "archive" else batch
     if records:
         events.setdefault(name, {"Records": records})

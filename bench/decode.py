@@ -34,7 +34,7 @@ _deserialize = TypeDeserializer().deserialize
 
 
 def figures(engine: Engine) -> list[Figure]:  # noqa: ARG001  every section gets it
-    """Return the microseconds to decode an image, a change and a record."""
+    """Measure how many microseconds it takes to decode an image, a change and a stream record."""
     loads = _orjson_loads()
     placed, paid = images()
     inserted, modified = record("INSERT", None, placed), record("MODIFY", placed, paid)
@@ -81,7 +81,7 @@ def figures(engine: Engine) -> list[Figure]:  # noqa: ARG001  every section gets
 
 
 def _microseconds(ways: Mapping[str, Way]) -> dict[str, Spread]:
-    """Return the processor time of a call in microseconds. Decoding waits for nothing, so this is the elapsed time."""
+    """Return the processor time of one call in microseconds. It is also the elapsed time: decoding never waits."""
     took = measure_in_turns(ways, rounds=ROUNDS, times=TIMES, clock=time.process_time)
     return {name: it.scaled(1e6) for name, it in took.items()}
 
@@ -97,7 +97,7 @@ def deserialize_record(record: Any) -> list[dict[str, Any]]:
 
 
 def read_lazily(before: Any, after: Any) -> tuple[Order, Order]:
-    """Decode the images of a changed order as our shop does: lines only when they are read."""
+    """Decode the images of a changed order as our shop does: it decodes order lines only when code reads them."""
     is_now = ORDER.decode_lazy(after, None)
     return ORDER.decode_lazy(before, is_now), is_now
 
@@ -122,7 +122,7 @@ def _orjson_loads() -> Callable[[str], object]:
 
 
 def images() -> tuple[Any, Any]:
-    """Return the images of an order of five lines, placed and then paid. They share no objects, as if from Lambda."""
+    """Return the images of an order of five lines: placed, and paid. As in Lambda, the images share no objects."""
     lines = {f"product-{n}": Line(name=f"Blue product {n}", price=1250 + n, quantity=1 + n % 2) for n in range(5)}
     placed = order(
         lines=lines, order_id="g4xouvh65duoz5hu2sws4jhtyq", customer_id="6c84fb90-12c4-11e1-840d-7b25c5ee775a"

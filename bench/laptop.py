@@ -28,11 +28,11 @@ PACED_ORDERS, PACE_SECONDS = 100, 0.5
 BURST_ORDERS, CLIENTS = 250, 8
 WARM_UP_ORDERS = 12
 MEASURED_STEPS = {"placed": ("POST /orders", "OrderPlaced"), "paid": ("POST /payments/events", "OrderPaid")}
-"""By measured step: the route of its request, and the change that causes its effects."""
+"""For each measured step: the route of its request, and the change of the order that causes its effects."""
 
 
 def figures(engine: Engine) -> list[Figure]:  # noqa: ARG001  this shop starts its own engine
-    """Return the milliseconds from a request to its last effect, and the orders a second."""
+    """Measure the milliseconds from a request to its last effect, and how many orders a second the shop processes."""
     with tempfile.TemporaryDirectory() as folder:
         laptop = LaptopShop(Path(folder) / "state")
         laptop.start()
@@ -55,7 +55,7 @@ def figures(engine: Engine) -> list[Figure]:  # noqa: ARG001  this shop starts i
 
 
 def place_orders(people: DemoClients, orders: int, every_seconds: float = 0) -> list[str]:
-    """Place orders of a new product, and wait for all their effects. `every_seconds`: 0 is as fast as possible."""
+    """Place orders of a new product, and wait for all their effects. `every_seconds`: the interval; 0 for no pause."""
     product_id, began = people.create_stocked_product(orders), time.monotonic()
 
     def order(number: int) -> str:
@@ -69,7 +69,7 @@ def place_orders(people: DemoClients, orders: int, every_seconds: float = 0) -> 
 
 
 def effect_latencies(journal: Path, orders: list[str]) -> Iterator[dict[str, float]]:
-    """Yield the milliseconds from each request of an order to its last effect, by step, for each order."""
+    """Yield for each order: by step, the milliseconds from the step's request to its last effect."""
     for entries in _entries(journal, orders):
         yield {what: _latency_ms(entries, *ends) for what, ends in MEASURED_STEPS.items()}
 

@@ -46,12 +46,12 @@ LINES = (1, 5, 20)
 QUANTITY = 2
 PLACING_LINES = (1, 5)
 ARCHIVE_DAYS, TTL_DAYS = 396, 30
-"""Days until a closed order is archived, and then days until the `ttl` of its other items has passed."""
+"""How many days after its end an order is archived, and how many days later the `ttl` of its other items passes."""
 STEPS = ("placed", "paid", "dispatched", "delivered", "archived")
 DETAILED_LINES = 5
-"""The lines of the order whose figures are also shown for each step."""
+"""The number of lines of the order whose figures the report also shows for each step."""
 MAX_RATIOS = {1: 0.88, 5: 0.80, 20: 0.75}
-"""The aims by number of lines: our share of the usual shop's units. Decision 69 explains what bounds them."""
+"""The aims by number of lines: our share of the usual shop's units. Decision 69 explains why not less."""
 UNITS = ("read", "written")
 COPIES = {row.type for row in ROWS_BY_TYPE.values() if row.kind in ("snapshot", "log")}
 Used = Mapping[tuple[str, str], Counter[str]]
@@ -69,22 +69,22 @@ def figures(engine: Engine) -> list[Figure]:
 # a life ---------------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Life:
-    """The result of `run_life`: requests and units by step and function, and the final state. `order`: the item of the
-    order itself after placement."""
+    """The cost of an order from placement to archive, and its final state. `used`: the requests and capacity units, by
+    step and function. `order`: the order's own item after placement."""
 
     used: Used
     state: OrderOutcome
     order: dict[str, Any]
 
     def units(self, *kinds: str, step: str | None = None) -> float:
-        """Return the sum of these kinds, by default of read and written units. `step`: None for all steps."""
+        """Return the sum of these kinds of use, by default of read and written units. `step`: None for all steps."""
         steps = [used for (name, _), used in self.used.items() if step in (None, name)]
         return sum(used[kind] for used in steps for kind in kinds or UNITS)
 
 
 @dataclass(frozen=True)
 class Lives:
-    """The life of the same order in each shop. `promising`: in the usual shop with the same promises."""
+    """The cost of the same order in each shop. `promising`: in the usual shop with the same promises as ours."""
 
     ours: Life
     usual: Life
@@ -96,7 +96,7 @@ class Lives:
 
 
 def run_lives(engine: Engine, queues: dict[str, str], lines: int) -> Lives:
-    """Run the same life in each shop. Raises AssertionError if the final states differ."""
+    """Run the same order in each shop, until it is archived. Raises AssertionError if the final states differ."""
     customer_id = "ann-1"  # fixed, because units depend on the length of the id
     with pair.open_our_shop(engine, queues) as shop:
         ours = run_life(shop, customer_id, lines)
@@ -146,12 +146,12 @@ def run_life(shop: BenchShop, customer_id: str, lines: int) -> Life:
 
 
 BURST = 23
-"""The number of orders that go through each step together."""
+"""The number of orders in a burst. All of them go through each step together."""
 BURST_RATIO = 0.65
 
 
 def burst_figures(engine: Engine, queues: dict[str, str]) -> Iterator[Figure]:
-    """Yield the units and requests of an order of a burst, on average, for each shop."""
+    """Run a burst (BURST orders at once) in each shop. Yield the average units and requests of one order."""
     with pair.open_our_shop(engine, queues) as shop:
         bursts = [run_burst(shop)]
     for same_promises in (False, True):
@@ -164,13 +164,14 @@ def burst_figures(engine: Engine, queues: dict[str, str]) -> Iterator[Figure]:
 
 
 def average_per_order(burst: Used, kinds: Sequence[str]) -> float:
-    """Return the sum of these kinds for one order of a burst, on average."""
+    """Return the average use of one order in a burst, summed over these kinds, such as "read"."""
     return round(sum(used[kind] for used in burst.values() for kind in kinds) / BURST, 2)
 
 
 def run_burst(shop: BenchShop) -> Used:
-    """Run the life of BURST orders of the same products, each of another customer, and measure each step. The records
-    of a step are one batch. Raises AssertionError if an order is not archived at the end."""
+    """Measure each step of BURST orders, from placement to archive. Each customer orders the same products once.
+
+    The records of a step are one batch. Raises AssertionError if an order is not archived at the end."""
     view, meter, name = outcome.view_of(shop), shop.meter, "ann-1"
     ids = [f"p{number:02}-{name}" for number in range(DETAILED_LINES)]
     quantities, amount = dict.fromkeys(ids, QUANTITY), PRICE * QUANTITY * DETAILED_LINES
@@ -205,7 +206,7 @@ def run_burst(shop: BenchShop) -> Used:
 
 
 def _figure(what: str, unit: str, columns: Sequence[Spread], **aims: float | None) -> Figure:
-    """Return a figure. `columns`: a value for each of WAYS, in this order. The last ones may be missing."""
+    """Return a figure. `columns`: the values in the order of WAYS. The last values may be missing."""
     return Figure.of(what, unit, dict(zip(WAYS, columns, strict=False)), **aims)
 
 
@@ -230,7 +231,7 @@ def _life_figures(lines: int, lived: Lives) -> Iterator[Figure]:
 
 
 def _unit_price(life: Life) -> float:
-    """Return the price in USD of the units of a million orders with this life."""
+    """Return the price in USD of the capacity units of a million such orders."""
     table = load_prices()["table_classes"]["STANDARD"]
     read, written = life.units("read") * table["read_million"], life.units("written") * table["write_million"]
     return round(float(read + written), 2)
@@ -319,7 +320,7 @@ def _size(value: Any) -> int:
 
 
 def unit_breakdown(engine: Engine, lines: int = 5) -> str:
-    """Return two tables as text: the units of a life by step and function, and the minimum units of each part."""
+    """Return two tables as text: an order's units by step and function, and the minimum units of each part."""
     with pair.open_environment(engine) as (_, queues):
         both = run_lives(engine, queues, lines)
     parts = minimum_units(lines)
@@ -341,7 +342,7 @@ def units_by_function(both: Lives) -> str:
 
 # placing --------------------------------------------------------------------------------------------------------------
 def _placing_figures(lines: int, both: Lives) -> Iterator[Figure]:
-    """Yield the units and requests of the step "placed". The floor reads only customer and products."""
+    """Yield the units and requests to place an order. The lower bound reads only the customer and the products."""
     called = f"placing an order, {lines} line{'s' * (lines > 1)}"
     least = {"written": 3 + 2 * lines, "read": (1 + lines) / 2, "requests": 2}
     for kind, floor in least.items():
@@ -352,7 +353,7 @@ def _placing_figures(lines: int, both: Lives) -> Iterator[Figure]:
 
 
 def _extra_figures(engine: Engine, queues: dict[str, str]) -> Iterator[Figure]:
-    """Yield what each extra of an order costs, such as a discount code. The usual shop has no extras."""
+    """Yield the additional cost of each extra of an order, such as a discount code. The usual shop has no extras."""
     for name, (order, _, _) in MORE.items():
         with pair.open_our_shop(engine, queues) as shop:
             open_shop(shop.harness.shop)
@@ -374,8 +375,8 @@ def _measure_step(shop: BenchShop, step: str, act: Callable[[], object]) -> Coun
 # deduplication --------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class DeduplicationCost:
-    """The requests and units that only detect whether a change was processed before. `rejected_kilobytes`: the size in
-    KB of each write that is rejected when the change is delivered again."""
+    """The requests and units that only detect whether a change was processed before. `rejected_kilobytes`: the sizes in
+    KB of the writes that DynamoDB rejects when the same change is delivered again."""
 
     requests: int
     units: float
@@ -383,7 +384,7 @@ class DeduplicationCost:
 
 
 def deduplication_figures(engine: Engine, queues: dict[str, str]) -> Iterator[Figure]:
-    """Yield the costs of a dispatched order, whose copies have a version, and of a paid order, which has totals too."""
+    """Yield what duplicate detection costs for a dispatched order (only copies) and a paid order (also totals)."""
     with pair.open_our_shop(engine, queues) as shop:
         ours = _measure_deduplication(shop)
     with pair.open_usual_shop(engine, queues) as other:
@@ -405,8 +406,9 @@ def deduplication_figures(engine: Engine, queues: dict[str, str]) -> Iterator[Fi
 
 
 def _measure_deduplication(shop: BenchShop) -> dict[str, DeduplicationCost]:
-    """Return what deduplication costs for each change of an order. Deliver each change again, at once and later. Raises
-    AssertionError if a redelivery changes a copy."""
+    """Return what duplicate detection costs for each change of an order. Deliver each change again, at once and later.
+
+    Raises AssertionError if a redelivery changes a copy."""
     customer_id = f"ann-{next(pair.unique_numbers)}"
     shop.open(customer_id, [customer_id])
     order_id = shop.place(customer_id, "key-1", {customer_id: 1})
@@ -435,7 +437,7 @@ def _measure_deduplication(shop: BenchShop) -> dict[str, DeduplicationCost]:
 
 
 def _redeliver(shop: BenchShop, records: list[Any]) -> list[int]:
-    """Deliver a batch to `copies_reader` again. Return the size in KB of each write, which changes no item."""
+    """Deliver a batch to `copies_reader` again. Return the size in KB of each write. No write changes an item."""
     reader, _ = shop.readers["copies_reader"]
     before = outcome.copies_of(shop)
     shop.meter.sent.clear()
@@ -446,8 +448,8 @@ def _redeliver(shop: BenchShop, records: list[Any]) -> list[int]:
 
 
 def _deduplication_share(sent: SentRequest) -> tuple[int, float]:
-    """Return how much of a request of `copies_reader` only detects a repetition: requests and units."""
-    if sent.operation == "TransactWriteItems":  # our totals are in one transaction with their contribution
+    """Return the part of a request of `copies_reader` that only detects duplicates: requests and units."""
+    if sent.operation == "TransactWriteItems":  # our shop writes totals and their contribution in one transaction
         marks = [write for write in sent.body["TransactItems"] if '"COUNTED#' in json.dumps(write).upper()]
         return 0, 2.0 * len(marks)
     reads_lines = sent.operation == "Query" and sent.body["TableName"] in pair.USUAL.values()

@@ -1,4 +1,4 @@
-"""Measure the same work of several shops in turns, so that a slow machine slows all of them."""
+"""Measure the same work of several shops in turns, so that a slow machine slows all of them equally."""
 
 import gc
 import statistics
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Spread:
-    """The median of several rounds, with the lower and upper quartile."""
+    """The median of a value in several rounds, with the lower and upper quartile."""
 
     median: float
     low: float
@@ -25,11 +25,10 @@ WAYS = ("ours", "usual", "promising", "floor")
 
 @dataclass(frozen=True)
 class Figure:
-    """One row of docs/performance.md: a measured value of each shop in the same unit. None: that shop has no such work.
+    """A row of docs/performance.md: a measured value of each shop. None: that shop has no such work.
 
     `usual`: of the usual shop. `promising`: of the usual shop with PROMISES=same. `floor`: the lower bound.
-    `max_ratio`: the aim for ours as a share of the usual shop's. `max_value`: the aim for ours in the unit.
-    """
+    `max_ratio`, `max_value`: the aim for our value, as a share of the usual shop's value, or in the figure's unit."""
 
     what: str
     unit: str
@@ -42,7 +41,7 @@ class Figure:
 
     @classmethod
     def of(cls, what: str, unit: str, ways: Mapping[str, Spread], **aims: float | None) -> "Figure":
-        """Return a figure from its values by name. `ways`: those of WAYS that were measured."""
+        """Return a figure. `ways`: the measured values, by a name in WAYS."""
         ours, usual, promising, floor = map(ways.get, WAYS)
         return cls(what, unit, ours, usual, floor, promising=promising, **aims)
 
@@ -53,7 +52,7 @@ class Figure:
 
     @property
     def promising_ratio(self) -> float | None:
-        """Our value as a share of that of the usual shop with the same promises."""
+        """Our value as a share of the value of the usual shop with the same promises."""
         other = self.promising
         return self.ours.median / other.median if self.ours and other and other.median else None
 
@@ -66,7 +65,7 @@ class Figure:
 
 
 def exact(value: float) -> Spread:
-    """Return a value that is the same in every run, such as units, requests or bytes."""
+    """Return the spread of a value that is the same in every run, such as units, requests or bytes."""
     return Spread(value, value, value)
 
 
@@ -85,8 +84,8 @@ def measure_in_turns(
 ) -> dict[str, Spread]:
     """Return the duration of one call of each function, in the clock's unit.
 
-    In each round, every function runs `times` times. A first round warms up and does not count. `clock`: with
-    time.process_time the work of other processes does not count."""
+    In each round, every function runs `times` times. A first round warms up and does not count. `clock`: use
+    time.process_time to exclude the work of other processes."""
     taken: dict[str, list[float]] = {name: [] for name in ways}
     gc.collect()
     gc.freeze()  # otherwise each collection below visits every loaded module, and takes longer than the measured work

@@ -1,4 +1,4 @@
-"""Read the final state of an order from the table and the archive of a shop, in a form that is equal for both shops."""
+"""Read an order's final state from the table and the archive of a shop, in a form that both shops have in common."""
 
 import base64
 import gzip
@@ -17,11 +17,11 @@ from functions.model.entities import SALES_MINUTE_SHARDS, PurchasedLine, Timelin
 
 @dataclass
 class OrderOutcome:
-    """The state of an order and of all items derived from it.
+    """The final state of an order and of all items derived from it.
 
-    `queues`: the statuses whose lists of orders contain the order, after each step. `indexed`: the number of index
-    entries by kind and access path. `listed`: status and total in the customer's list. `stock_taken`: by product.
-    `remaining`: the kinds of the items after the archiving. `archived`: the contents of the archive object."""
+    `queues`: after each step, the statuses whose list of orders contains this order. `indexed`: the number of index
+    entries by kind and access path. `listed`: status and total in the customer's list. `stock_taken`: pieces by
+    product. `remaining`: the kinds of items that stay after the archiving. `archived`: the archive object's content."""
 
     queues: list[list[str]] = field(default_factory=list)
     indexed: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -42,10 +42,11 @@ class OrderOutcome:
 
 @dataclass(frozen=True)
 class KeyView:
-    """How a shop names the data that both shops have. `type`: the attribute with the type of an item.
+    """Where a shop stores the data that both shops have. `type`: the attribute with the type of an item.
 
     `order`, `customer`, `product`: templates of partition keys. `indexes`: the partition key attribute of each index.
-    `access_paths`: what an index finds, such as "customer", by key prefix. `kinds`: common names of item types."""
+    `access_paths`: by what an index finds items, such as "customer", by key prefix. `kinds`: by item type, the name
+    that both shops have in common."""
 
     type: str
     order: str
@@ -150,7 +151,7 @@ def order_of(shop: BenchShop, order_id: str) -> dict[str, Any]:
 
 
 def group_by_kind(view: KeyView, images: Sequence[Mapping[str, Any]]) -> dict[str, list[dict[str, Any]]]:
-    """Return the decoded items by kind."""
+    """Return the decoded items by kind, such as "order" or "invoice"."""
     found: dict[str, list[dict[str, Any]]] = {}
     for item in map(deserialize, images):
         found.setdefault(view.kinds.get(item.get(view.type, ""), "other"), []).append(item)
@@ -158,7 +159,7 @@ def group_by_kind(view: KeyView, images: Sequence[Mapping[str, Any]]) -> dict[st
 
 
 def metric_totals(shop: BenchShop, order_id: str) -> Counter[str]:
-    """Return the sums of all minutes in the shard of sales metrics that counts this order."""
+    """Return the sales of all minutes together, from the shard that counts this order."""
     if isinstance(shop, UsualShop):
         key = shop.modules["items"].shard_key("metric", order_id)
     else:
@@ -170,13 +171,13 @@ def metric_totals(shop: BenchShop, order_id: str) -> Counter[str]:
 
 
 def queues_of(shop: BenchShop, order_id: str) -> list[str]:
-    """Return the statuses whose lists contain the order."""
+    """Return the statuses whose list of orders contains this order."""
     return [key.split("#")[1] for kind, by, key, _ in _indexed(shop, order_id, ()) if (kind, by) == ("order", "queue")]
 
 
 def _indexed(shop: BenchShop, order_id: str, ids: Sequence[str]) -> Iterator[tuple[str, str, str, dict[str, Any]]]:
-    """Yield the index entries of an order and of its best-seller items. Each is the item's kind, its access path, its
-    partition key in the index, and the item."""
+    """Yield the index entries of an order and of its best-seller items. An entry has the item's kind, the access path,
+    the partition key in the index, and the item."""
     view, table = view_of(shop), shop.harness.shop.table
     for index, partition in view.indexes.items():
         images = table.client.scan(TableName=table.name, IndexName=index)["Items"]
@@ -195,7 +196,7 @@ def copies_of(shop: BenchShop) -> dict[str, list[dict[str, Any]]]:
 
 
 def outcome_before_archive(shop: BenchShop, order_id: str, customer_id: str, ids: Sequence[str]) -> OrderOutcome:
-    """Return the state before the archiving, while all items exist."""
+    """Return the order's state before it is archived, while all items exist."""
     view, harness = view_of(shop), shop.harness
     owned = group_by_kind(view, harness.partition(view.order.format(order_id)))
     theirs = group_by_kind(view, harness.partition(view.customer.format(customer_id)))
@@ -218,7 +219,7 @@ def outcome_before_archive(shop: BenchShop, order_id: str, customer_id: str, ids
 
 
 def _sales(shop: BenchShop, indexed: Sequence[Any], ids: Sequence[str]) -> Iterator[tuple[str, int]]:
-    """Yield each product and its sold pieces, read by product."""
+    """Yield each product and its sold pieces, from the sales of the product."""
     if isinstance(shop, UsualShop):
         yield from ((it["product_id"], it["quantity"]) for kind, by, _, it in indexed if (kind, by) == SALE_OF_PRODUCT)
     else:
@@ -228,7 +229,7 @@ def _sales(shop: BenchShop, indexed: Sequence[Any], ids: Sequence[str]) -> Itera
 
 
 def _purchases(indexed: Sequence[Any], of_customer: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
-    """Yield each product and its sold pieces, read by customer."""
+    """Yield each product and its sold pieces, from the customer's purchases."""
     yield from ((it["product_id"], it["quantity"]) for kind, by, _, it in indexed if (kind, by) == SALE_OF_CUSTOMER)
     for summary in of_customer.get("summary", ()):
         yield from ((id, PurchasedLine.from_text(line).quantity) for id, line in summary.get("lines", {}).items())
@@ -241,7 +242,7 @@ def _pieces(found: Iterator[tuple[str, int]]) -> dict[str, int]:
 def add_archive_outcome(
     shop: BenchShop, state: OrderOutcome, order_id: str, customer_id: str, ids: Sequence[str]
 ) -> None:
-    """Add what the archiving left: the remaining items, the stock, and the contents of the archive."""
+    """Add the state after the archiving: the remaining items, the stock, and the content of the archive."""
     view, harness = view_of(shop), shop.harness
     (listed,) = _archived_orders(shop, view, customer_id)
     state.listed = (listed["status"], listed["total"])
@@ -296,7 +297,7 @@ def _archive_contents(found: Mapping[str, list[dict[str, Any]]]) -> dict[str, An
 
 
 def _timeline(found: Mapping[str, list[dict[str, Any]]]) -> list[str]:
-    """Return the event names of an order. In our shop the order contains all but the first."""
+    """Return the names of an order's events. In our shop, the order contains all events except the first."""
     for order in found["order"]:
         if entries := order.get("timeline"):
             later = [TimelineEntry.from_text(entries[version]).event for version in sorted(entries, key=int)]
@@ -312,10 +313,10 @@ def _lines_of(found: Mapping[str, list[dict[str, Any]]]) -> Iterator[tuple[str, 
 
 
 def _read_images(name: str, content: bytes) -> Iterator[Any]:
-    """Yield the images in an archive object of activity."""
+    """Yield the images in an archived object with activity entries."""
     yield from map(json.loads, (gzip.decompress(content) if name.endswith(".gz") else content).splitlines())
 
 
 def _decode_binary_values(image: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an image as the table had it. In JSON, its binary values are base64 text."""
+    """Return an image as it was in the table: decode its binary values, which are base64 text in JSON."""
     return {name: {"B": base64.b64decode(value["B"])} if "B" in value else dict(value) for name, value in image.items()}

@@ -1,7 +1,7 @@
 """Open our shop and the usual shop on one local engine, each with its real handlers and its real stream.
 
-Both shops get the same commands. In this process they share one fake bus, and fake queues, buckets and mails.
-`deliver_all` delivers records and messages as Lambda does: only records that the filters of a reader accept.
+Both shops get the same commands. They share a fake bus, fake queues, fake buckets and fake mails in this process. Like
+Lambda, `deliver_all` delivers to a reader only the records that the reader's filters accept.
 """
 
 import contextlib
@@ -63,7 +63,7 @@ LOGGERS = ("orderstream", "orderstream.counts", "usual")
 READER_MODULES = {"copies_reader": "copies", "event_publisher": "publish", "activity_archive": "activity_archive"}
 WORKER_MODULES = {"fulfilment": "fulfilment", "order_notification": "notifications", "archive": "archive"}
 MODULES = ("api", *READER_MODULES.values(), *WORKER_MODULES.values(), "items", "once", "table")
-"""The modules of bench.usual. They are imported once for each table, because they create their clients at import."""
+"""The modules of bench.usual. Each is imported once for each table, because it creates its clients at import."""
 unique_numbers = count(1)
 Handler = Callable[[dict[str, Any], Any], Any]
 Quantities = Mapping[str, int]
@@ -71,7 +71,7 @@ Quantities = Mapping[str, int]
 
 @dataclass(frozen=True)
 class LambdaContextStub:
-    """The context object that a handler gets from Lambda."""
+    """Replaces the context object that a handler gets from Lambda."""
 
     function_name: str = "bench"
     memory_limit_in_mb: int = 512
@@ -98,8 +98,8 @@ class SentRequest:
 
 @dataclass
 class CapacityMeter:
-    """Counts the requests to DynamoDB and their units. `used`: the numbers "requests", "read" and "written", by step
-    and function."""
+    """Counts the requests to DynamoDB and their capacity units. `used`: the numbers "requests", "read" and "written",
+    by step and function."""
 
     used: dict[tuple[str, str], Counter[str]] = field(default_factory=dict)
     sent: list[SentRequest] = field(default_factory=list)
@@ -140,7 +140,7 @@ def _request_capacity(params: dict[str, Any], model: Any, **_: Any) -> None:
 
 
 class NullStream(io.TextIOBase):
-    """Discards what is written. It is never closed, because loggers that are created meanwhile keep it."""
+    """A stream that discards all output. Do not close it, because loggers may keep it after the `with` block."""
 
     def write(self, text: str) -> int:
         return len(text)
@@ -148,7 +148,7 @@ class NullStream(io.TextIOBase):
 
 @contextmanager
 def discard_logs() -> Iterator[None]:
-    """Discard logs and metrics in the `with` block. They are still rendered, so their time counts."""
+    """Discard logs and metrics in the `with` block. The shop still renders them, so this time counts."""
     nowhere = NullStream()
     with contextlib.redirect_stdout(nowhere):
         handlers = [
@@ -164,8 +164,8 @@ def discard_logs() -> Iterator[None]:
 
 @contextmanager
 def without_interference() -> Iterator[None]:
-    """Exclude garbage collection of existing objects, and moto's hooks, from times measured in the `with` block.
-    Without the hooks, the block must not send requests to the fake bus, queues and buckets."""
+    """Exclude moto's hooks, and the garbage collection of existing objects, from times measured in the `with` block.
+    Without these hooks, the block must not send requests to the fake bus, queues and buckets."""
     gc.collect()
     gc.freeze()
     botocore_stubber.enabled = False
@@ -178,7 +178,7 @@ def without_interference() -> Iterator[None]:
 
 # the shops ------------------------------------------------------------------------------------------------------------
 class BenchShop(Protocol):
-    """The common interface of both shops. `meter`: counts the requests of the shop."""
+    """The common interface of both shops. `meter`: counts the shop's requests to DynamoDB."""
 
     harness: ShopHarness
     meter: CapacityMeter
@@ -209,7 +209,7 @@ class BenchShop(Protocol):
 
 @dataclass
 class OurShop:
-    """Our shop. Commands are called as the API calls them."""
+    """Our shop. Its methods call the commands as the API does."""
 
     harness: ShopHarness
     meter: CapacityMeter = field(default_factory=CapacityMeter)
@@ -261,7 +261,7 @@ class OurShop:
 
 @dataclass
 class UsualShop:
-    """The usual shop. Commands are requests to the handler of its API. `modules`: those of bench.usual, by name."""
+    """The usual shop. Its methods send requests to the handler of its API. `modules`: of bench.usual, by name."""
 
     harness: ShopHarness
     modules: Mapping[str, ModuleType]
@@ -335,14 +335,14 @@ def request(
 
 
 def send_request(handler: Handler, of: dict[str, Any]) -> Any:
-    """Send a valid request to the handler of an API, and return the body of the answer. `of`: the event."""
+    """Send a valid request to the handler of an API, and return the body of the answer. `of`: the Lambda event."""
     answer = handler(of, LAMBDA_CONTEXT)
     assert answer["statusCode"] in (200, 201), answer
     return json.loads(answer["body"])
 
 
 def deliver_all(shop: BenchShop, batches: Callable[[str, list[Any]], object] = lambda name, batch: None) -> None:
-    """Deliver all records and messages. `batches`: is called with the function's name and the batch before each."""
+    """Deliver all records and messages. `batches`: called before each batch with the function's name and the batch."""
     harness, meter = shop.harness, shop.meter
     while True:
         records = harness.new_records()
@@ -362,14 +362,14 @@ def deliver_all(shop: BenchShop, batches: Callable[[str, list[Any]], object] = l
 
 
 def to_sqs_record(message: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a message of a queue as a record of Lambda's event."""
+    """Return a queue's message as a record of the event that Lambda passes to a function."""
     return {"receiptHandle": "r", "attributes": {}, "messageAttributes": {}, "eventSource": "aws:sqs", **message}
 
 
 # opening a shop -------------------------------------------------------------------------------------------------------
 @contextmanager
 def open_environment(engine: Engine) -> Iterator[tuple[pytest.MonkeyPatch, dict[str, str]]]:
-    """Set the environment of both shops, without AWS credentials. Yields the patch and the URLs of queues."""
+    """Set the environment variables of both shops, without AWS credentials. Yields the patch and the URLs of queues."""
     with pytest.MonkeyPatch.context() as patch:
         for name, value in ENVIRONMENT.items():
             patch.setenv(name, value)
@@ -380,7 +380,7 @@ def open_environment(engine: Engine) -> Iterator[tuple[pytest.MonkeyPatch, dict[
 
 @contextmanager
 def open_our_shop(engine: Engine, queues: dict[str, str]) -> Iterator[OurShop]:
-    """Open our shop, empty, with a new table."""
+    """Open our shop with a new, empty table."""
     name = f"bench-{os.getpid()}-{next(unique_numbers)}"
     engine.create_table(name, create_table_request(name))
     with pytest.MonkeyPatch.context() as patch, run_shop(engine, queues, name, patch) as harness:
@@ -389,7 +389,7 @@ def open_our_shop(engine: Engine, queues: dict[str, str]) -> Iterator[OurShop]:
 
 @contextmanager
 def open_usual_shop(engine: Engine, queues: dict[str, str], same_promises: bool = False) -> Iterator[UsualShop]:
-    """Open the usual shop, empty. Its modules know one table by name, so the table is deleted and created again."""
+    """Open the usual shop with an empty table. Its modules know one table name, so it deletes the old table first."""
     table = USUAL[same_promises]
     idempotency = IDEMPOTENCY.format(table)
     with pytest.MonkeyPatch.context() as patch:
@@ -407,7 +407,7 @@ def open_usual_shop(engine: Engine, queues: dict[str, str], same_promises: bool 
                     engine.dynamodb().delete_table(TableName=name)
                 engine.create_table(name, asked_for)
             harness.new_records()
-            with discard_logs():  # importing its modules may have added loggers
+            with discard_logs():  # the import of the modules may have added loggers
                 yield shop
 
 
@@ -426,8 +426,8 @@ def create_secret_and_firehose() -> None:
 
 @cache
 def import_modules(same_promises: bool) -> dict[str, ModuleType]:
-    """Import the modules of the usual shop, once without and once with the same promises. The environment must be set,
-    because they read it at import."""
+    """Import the modules of the usual shop, once for each value of `same_promises`. First set the environment
+    variables, because the modules read them at import."""
     for name in [name for name in sys.modules if name.startswith("bench.usual.")]:
         del sys.modules[name]
     found = {name: importlib.import_module(f"bench.usual.{name}") for name in MODULES}
@@ -437,7 +437,7 @@ def import_modules(same_promises: bool) -> dict[str, ModuleType]:
 
 @contextmanager
 def our_api() -> Iterator[Handler]:
-    """Yield the handler of our API, for the table of our open shop."""
+    """Yield the handler of our API. It uses the table of our open shop."""
     with pytest.MonkeyPatch.context() as patch:
         for name, value in API_VARIABLES.items():
             patch.setenv(name, value)

@@ -25,7 +25,7 @@ from tests.support.http_client import Token
 LINES = (1, 5, 50)
 ROUNDS = 15
 CALLS = {1: 8, 5: 8, 50: 2}
-"""The calls in a round, by the number of lines. A long call needs fewer for an exact time."""
+"""The number of calls in a round, by the number of order lines. A longer call needs fewer calls for an exact time."""
 
 
 def figures(engine: Engine) -> list[Figure]:

@@ -36,9 +36,9 @@ from tests.support.wire_tap import reply_with
 
 RECORDS, BATCH = 1000, 100
 SLOW_RECORDS, SLOW_SECONDS = 300, 0.005
-"""The number of records for the rows with slow requests, and the delay that is added to each request."""
+"""For the rows with slow requests: the number of records, and the delay that the bench adds to each request."""
 DELIVERED, CANCELLED = 18, 5
-"""The delivered orders of a group, with five changes each, and the cancelled ones, with two: together a batch."""
+"""How many orders of a group are delivered (five changes each) and cancelled (two each). Their changes are a batch."""
 PRODUCTS = 6
 MAX_RATIOS = {
     ("copies_reader", "processor"): 0.70,
@@ -46,7 +46,7 @@ MAX_RATIOS = {
     ("event_publisher", "processor"): 0.30,
     ("event_publisher", "time"): 0.30,
 }
-"""The aims: our share of the usual shop's time, by reader and clock."""
+"""The aims: our time as a share of the usual shop's time, by reader and clock."""
 Shops = Mapping[str, BenchShop]
 MICRO = 1_000_000
 WRITES = {
@@ -71,7 +71,7 @@ def figures(engine: Engine) -> list[Figure]:
 
 
 def _generate_records(shop: BenchShop, count: int) -> list[dict[str, Any]]:
-    """Write orders in groups, and return their stream records, which no reader has read yet. `count`: of records."""
+    """Write orders in groups, and return their `count` stream records, which no reader has read yet."""
     customer_id = f"ann-{next(pair.unique_numbers)}"
     ids = [f"product-{number}-{customer_id}" for number in range(PRODUCTS)]
     shop.open(customer_id, ids)
@@ -94,7 +94,7 @@ def _generate_records(shop: BenchShop, count: int) -> list[dict[str, Any]]:
 
 # measuring ------------------------------------------------------------------------------------------------------------
 class BatchWork(Protocol):
-    """A way to process batches. `prepare`: does the work that is not measured, and returns the work that is."""
+    """A way to process batches. `prepare`: does the work that is not measured, and returns a function to measure."""
 
     def prepare(self, number: int) -> Callable[[], object]: ...
 
@@ -142,7 +142,7 @@ class OneItemAtATime:
 
 @dataclass
 class ReplayedWrites:
-    """The floor: sends the write requests of `copies_reader` for the last batch to another table."""
+    """The lower bound: sends the write requests of `copies_reader` for the last batch to another table."""
 
     client: Any
     table_name: str
@@ -176,7 +176,7 @@ Timings = dict[str, list[float]]
 
 
 def _measure_in_turns(ways: Mapping[str, BatchWork], count: int = RECORDS) -> tuple[Timings, Timings]:
-    """Return the processor time and the elapsed time of a record in microseconds, by way and batch."""
+    """Return the processor time and the elapsed time of one record in microseconds, by way and batch."""
     processor: Timings = defaultdict(list)
     clock: Timings = defaultdict(list)
     for number in range(count // BATCH):
@@ -243,7 +243,7 @@ def _copies_figures(engine: Engine, shops: Shops, records: Mapping[str, list[dic
 
 
 def _slow_figures(shops: Shops, records: Mapping[str, list[dict[str, Any]]]) -> Iterator[Figure]:
-    """Yield the elapsed time of copies if requests are slow, with several items at a time and with one."""
+    """Yield the elapsed time of `copies_reader` if requests are slow: with several items at a time, and with one."""
 
     def work(name: str, first: int) -> ReaderWork:
         return ReaderWork.of(shops[name], "copies_reader", records[name], first, SLOW_RECORDS)

@@ -29,7 +29,8 @@ SUMMARY = {
     "Copying a change to all the places that show it": "copies_reader, a record: time",
     "Placing an order of 5 lines, computing time": "POST /orders, 5 lines: processor",
 }
-"""The first table of the page: a plain description, and the beginning of its figure's name. The first match counts."""
+"""The rows of the page's first table: a plain description, and the beginning of the name of the figure that it shows.
+If several figures match, the first counts."""
 INTRODUCTION = """
 We wrote the usual shop for this comparison (bench/usual). It uses boto3's resource and batch_writer, TypeDeserializer,
 Powertools' resolver, batch processor and idempotency, and one item for each order line. bench/usual/promises.py names
@@ -48,7 +49,7 @@ writes this page.
 
 @dataclass(frozen=True)
 class Section:
-    """A section of the page: the title, docstring and figures of one module of bench."""
+    """A section of docs/performance.md: the title, docstring and figures of one module of bench."""
 
     title: str
     description: str
@@ -56,7 +57,7 @@ class Section:
 
 
 def render_text(section: Section, seconds: float) -> str:
-    """Return a section as lines for the terminal. `seconds`: how long its measurement took."""
+    """Return a section as text for the terminal. `seconds`: how long its measurement took."""
     rows = [HEAD, *map(_cells, section.figures)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
@@ -64,7 +65,6 @@ def render_text(section: Section, seconds: float) -> str:
 
 
 def render_page(sections: Sequence[Section]) -> str:
-    """Return the text of docs/performance.md."""
     written = "<!-- Written by `make bench ARGS=--write`. -->"
     parts = [f"# Performance\n\n{written}\n{LEAD}", render_summary(sections), f"{INTRODUCTION}\n{_describe_machine()}"]
     for section in sections:
@@ -75,19 +75,19 @@ def render_page(sections: Sequence[Section]) -> str:
 
 
 def describe(docstring: str) -> str:
-    """Return the text of a section on the page: its docstring without the first paragraph."""
+    """Return a section's text on the page: the docstring of its module without the first paragraph."""
     return docstring.strip().partition("\n\n")[2].strip() or docstring.strip()
 
 
 def _drop_empty_columns(rows: Sequence[Sequence[str]]) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
-    """Return the head and the rows of a table, without the columns that are empty in every row."""
+    """Return the head and the rows of a table. Leaves out columns that are empty in every row."""
     kept = [number for number, column in enumerate(zip(*rows, strict=True)) if any(column)]
     head, *shown = [[row[number] for number in kept] for row in (HEAD, *rows)]
     return head, shown
 
 
 def render_summary(sections: Sequence[Section]) -> str:
-    """Return the first table of the page, in plain words, without figures that were not measured."""
+    """Return the first table of the page, in plain words. Leaves out figures that were not measured."""
     figures = [figure for section in sections for figure in section.figures]
     found = {words: [it for it in figures if it.what.startswith(what)] for words, what in SUMMARY.items()}
     rows = [[words, *_summary_cells(matching[0])] for words, matching in found.items() if matching]
@@ -95,7 +95,7 @@ def render_summary(sections: Sequence[Section]) -> str:
 
 
 def _summary_cells(figure: Figure) -> tuple[str, ...]:
-    """Return the medians, without quartiles. Measured times have three digits."""
+    """Return a figure's medians without quartiles, and measured times with three digits."""
     unit = figure.unit.partition(" per ")[0]
     ways = (figure.ours, figure.usual, figure.promising)
     medians = (each and (each if each.low == each.high else exact(float(f"{each.median:.3g}"))) for each in ways)
@@ -103,7 +103,7 @@ def _summary_cells(figure: Figure) -> tuple[str, ...]:
 
 
 def render_aims(sections: Sequence[Section]) -> str:
-    """Return a line for each aim: "reached" or "missed", the figure and the aim."""
+    """Return a line of text for each aim: "reached" or "missed", the figure and the aim."""
     figures = [figure for section in sections for figure in section.figures if figure.is_reached is not None]
     rows = [(cells[7].rpartition(" ")[2], cells[0], cells[5] or cells[1], cells[7]) for cells in map(_cells, figures)]
     return "\n".join(f"{word:<8} {what}: {value} ({aim.rpartition(' ')[0]})" for word, what, value, aim in rows)

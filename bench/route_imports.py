@@ -28,7 +28,7 @@ print((time.process_time() - began) * 1000)
 
 
 def import_milliseconds(module: str, path: str) -> float:
-    """Return the median of ROUNDS imports of a module of routes. `path`: folders of packages, joined by ":"."""
+    """Return the median processor time of ROUNDS imports of a module. `path`: folders of packages, joined by ":"."""
     environment = {**FAKE_AWS_ENVIRONMENT, **VARIABLES, **API_VARIABLES, "PATH": os.environ["PATH"]}
     environment |= {"TABLE_NAME": "none", "AWS_LAMBDA_FUNCTION_NAME": "api"}
     command = [sys.executable, "-I", "-S", "-B", "-c", IMPORT_SCRIPT, module, path]

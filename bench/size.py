@@ -22,12 +22,12 @@ from stacks.bundle import BUNDLES, LAMBDA_TARGET, build_bundle, find_python
 
 RUNTIME = ("awslambdaric", "runtime_client", "simplejson", "snapshot_restore_py")
 NOT_DEPLOYED = (".", "aws_xray_sdk", "bin", "orjson", "wrapt", *RUNTIME)
-"""Prefixes of packages that are not deployed: those of Tracer and of the bench, and those that Lambda provides."""
+"""Prefixes of packages that no deploy needs: packages of Tracer and of the bench, and packages that Lambda provides."""
 MAX_MEGABYTES, MAX_SECONDS = 15, 10
 
 
 def figures(engine: Engine) -> list[Figure]:  # noqa: ARG001  every section gets it
-    """Return the sizes in MB and the times in seconds."""
+    """Measure the size of the bundle in MB, and how many seconds its build and `make synth` take."""
     folder, _ = build_bundle()
     assert folder.parent == BUNDLES
     shutil.rmtree(folder)
@@ -54,7 +54,7 @@ def figures(engine: Engine) -> list[Figure]:  # noqa: ARG001  every section gets
 
 
 def zip_size(paths: list[Path], compiled: bool) -> Spread:
-    """Zip the paths and return the size in MB. `compiled`: with .pyc files."""
+    """Zip the paths and return the size in MB. `compiled`: whether to include .pyc files."""
     with tempfile.TemporaryFile() as file:
         with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
             for path in paths:
