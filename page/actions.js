@@ -1,4 +1,4 @@
-// The commands for an order: by role and state, with the dialogs that ask for their input.
+// The commands for an order: buttons that depend on the user's role and the order's state, and their dialogs.
 
 import { get, once, post } from "./api.js";
 import { checkbox, field, form } from "./forms.js";
@@ -26,7 +26,7 @@ const ACTIONS = [
   { name: "Cancel", states: CANCELLABLE, who: (me) => groupOf(me) !== "warehouse", open: cancel, kind: "danger" },
 ];
 
-/** The buttons for an order in its state, for this user. `done` is called after a command succeeded. `small`: in a list. */
+/** Returns the buttons for an order. `done`: called after a command succeeded. `small`: whether they are in a list. */
 export function actionButtons({ order, me, done, small = false }) {
   const asked = { order, me, done, path: `/api/orders/${order.order_id}` };
   const there = ACTIONS.filter(isHere).filter(({ states, archived = false, who }) =>
@@ -72,7 +72,7 @@ async function answerCancel({ order, me, path, done }, answer) {
   await done();
 }
 
-/** A dialog about the parcels of an order that are in this state. */
+/** Opens a dialog about the parcels of an order that are in this state. */
 function aboutParcels(title, { me, path }, state, none, build) {
   dialog(title, (box) => {
     const place = el("div", { class: "stack" });

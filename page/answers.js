@@ -1,4 +1,4 @@
-// The result of a query: its cost, the item collection in key order, and the sent requests.
+// Shows the result of a query: its cost, the items in key order, and the sent requests.
 
 import { bytes, duration, number, plural, units } from "./format.js";
 import { attributeText, keyLink, openItem, typeOf } from "./items.js";
@@ -8,10 +8,10 @@ const MOST_ATTRIBUTES = 7;
 const TINTS = 8;
 const KEYS = /^(PK|SK|GSI\dPK|GSI\dSK|type|schema|ttl)$/;
 
-/** The indexes whose keys are shown, also for the next results. */
+/** The indexes whose keys the user wants to see. The choice also applies to the next results. */
 const shownIndexes = new Set();
 
-/** The parts of a result. `pk`, `project`: of the query. `pages`: the buttons for other pages, if there are any. */
+/** Returns the parts of a result. `pk`, `project`: of the query. `pages`: the buttons for other pages, if any. */
 export function collectionParts(found, { pk, project }, pages) {
   const place = el("div", { class: "stack" });
   const draw = () => place.replaceChildren(...(found.items.length ? [switches(found, draw), collection(found, project ? "size returned" : "size")] : [nothing(found)]));
@@ -33,7 +33,7 @@ function costs(found) {
 
 export const unitsText = (count) => `${units(count)} read unit${count === 1 ? "" : "s"}`;
 
-/** A single read costs too little to be read as an amount. */
+/** Returns the price of a million reads, because the amount for one read is too small to understand. */
 export function priceText({ million, currency, region, as_of: day }) {
   const amount = new Intl.NumberFormat("en-GB", { style: "currency", currency, currencyDisplay: "narrowSymbol", maximumSignificantDigits: 3, minimumFractionDigits: 2 });
   return `${amount.format(million)} for a million such reads (on-demand, ${region}, prices of ${day})`;
@@ -59,7 +59,7 @@ function nothing({ read }) {
 // The item collection --------------------------------------------------------------------------------------------------
 const indexesOf = (items) => [...new Set(items.flatMap(({ image }) => Object.keys(image)).filter((name) => /^GSI\dPK$/.test(name)).map((name) => name.slice(0, 4)))].sort();
 
-/** A switch for each index that contains items of the result. The index that was read is always shown. */
+/** Returns a switch for each index that contains items of the result. The page always shows the index of the query. */
 function switches({ items, index }, draw) {
   const others = indexesOf(items).filter((name) => name !== index);
   if (!others.length) return "";
@@ -75,7 +75,7 @@ function switches({ items, index }, draw) {
   return el("div", { class: "row tight", role: "group", "aria-label": "Keys of the indexes" }, el("span", { class: "hint" }, "Show the keys in"), made);
 }
 
-/** Rows in the order of the read; the rows of a partition share a cell. */
+/** Returns a table with the items in the order of the result. All rows of a partition share one cell. */
 function collection({ items, keys: [pk, sk], index, requests: [first] }, size) {
   const shown = indexesOf(items).filter((name) => name !== index && shownIndexes.has(name));
   const isReversed = first?.sent.ScanIndexForward === "false";
@@ -100,7 +100,7 @@ function collection({ items, keys: [pk, sk], index, requests: [first] }, size) {
     el("table", null, el("caption", { class: "unseen" }, caption), el("thead", null, head), bodies));
 }
 
-/** [partition key, items] of the items that follow each other in one partition. */
+/** Groups consecutive items of the same partition: [partition key, items]. */
 function partitions(items, pk) {
   const found = [];
   for (const one of items) {
@@ -128,13 +128,13 @@ const opener = (image, text) => el("button", { type: "button", class: "link", "a
 
 const tints = new Map();
 
-/** The tint of a type: the same for all results, and different for neighbours as long as there are tints. */
+/** Returns the tint of an item type, the same in all results. Types get different tints while there are enough. */
 function tintOf(type) {
   if (!tints.has(type)) tints.set(type, tints.size % TINTS);
   return tints.get(type);
 }
 
-/** The most important attributes of an item; the others are seen when it is opened. */
+/** Returns the most important attributes of an item. The user sees all attributes when they open the item. */
 function attributes(image) {
   const inKeys = new Set(Object.entries(image).filter(([name]) => KEYS.test(name)).flatMap(([, value]) => String(value.S).split("#")));
   const rank = ([name, value]) => (name === "status" ? 0 : value.M || value.L ? 2 : value.S && (value.S.length > 30 || /^\d{4}-\d\d-\d\dT/.test(value.S)) ? 3 : inKeys.has(value.S) ? 4 : 1);
@@ -144,7 +144,7 @@ function attributes(image) {
   return [shown, left > 0 && el("span", { class: "attribute name" }, `and ${number(left)} more`)];
 }
 
-/** When DynamoDB may delete the item: as time left, and the moment when it is hovered or focused. */
+/** Shows how long it takes until DynamoDB may delete the item. On hover or focus, shows the exact time. */
 export function timeLeft(ttl) {
   const at = new Date(ttl * 1000);
   const left = at - Date.now();
@@ -159,14 +159,14 @@ function requests({ requests: all }) {
   return el("details", { class: "requests" }, el("summary", null, title), el("ol", null, all.map(request)));
 }
 
-/** The first request completely, and only the differences of the others. */
+/** Shows the first request completely, and only the differences of the others. */
 function request({ operation, sent }, at) {
   const title = at === 0 ? `1. ${operation}` : `${at + 1}. ${operation}, like request 1 except for`;
   const lines = Object.entries(sent).map(([name, text]) => el("div", null, el("dt", null, name), el("dd", null, text ?? "(not sent)")));
   return el("li", null, el("h3", null, title), lines.length > 0 && el("dl", { class: "sent" }, lines));
 }
 
-/** The first request as code, to copy. */
+/** Shows the first request as code, which the user can copy. */
 export function code({ boto3, cli }) {
   if (!boto3) return "";
   const part = (title, text) => [

@@ -1,10 +1,10 @@
 // Sends requests to the server with the user's token, retries if that is safe, and reports whether the server answers.
-// A path is /api/…, at any address of the API, or /local/…, which exists only on a laptop.
+// A path begins with /api/ (the API, wherever it is deployed) or with /local/ (exists only on a laptop).
 
 import { settings } from "./settings.js";
 import { labels } from "./labels.js";
 
-/** An error response as problem+json; `document` has its further fields. */
+/** An error response of the API as problem+json. `document`: all its fields. */
 export class Problem extends Error {
   constructor(status, document) {
     super(document.detail || document.title || document.message || `The shop answered with status ${status}`);
@@ -14,7 +14,7 @@ export class Problem extends Error {
   }
 }
 
-/** No response at all. */
+/** The server sent no response. */
 export class Unanswered extends Error {}
 
 /** Emits "change" when `answers` changes. */
@@ -25,16 +25,16 @@ const COMMAND_TRIES = 8;
 const ANSWER_WITHIN_MS = 30_000;
 let tokens = null;
 
-/** Provides tokens: `token(person, signal)`, and `forget(person)` after the API rejected the token. */
+/** Sets the source of tokens: `token(person, signal)`, and `forget(person)` for a token that the API rejected. */
 export const tokensFrom = (source) => (tokens = source);
 
 /** Returns the URL for a path of the page. */
 export const reached = (path) => path.replace(/^\/api/, settings.api);
 
 /**
- * Returns the JSON of the response. `as`: the user whose token is sent; `key`: an Idempotency-Key. Reads are retried
- * until they succeed or are aborted. Commands are retried a few times, because each has a key or is repeatable; others
- * set `tries: 1`.
+ * Sends a request and returns the JSON of the response. `as`: the user whose token it sends. `key`: an Idempotency-Key.
+ * It retries reads until they succeed or are aborted. It retries commands a few times, because each command has a key
+ * or is safe to repeat. For any other command, set `tries: 1`.
  */
 export async function call(method, path, { as, tries, signal, ...sent } = {}) {
   const most = tries ?? (method === "GET" ? Infinity : COMMAND_TRIES);
@@ -107,8 +107,8 @@ export function pause(ms, signal) {
 const intents = new Map();
 
 /**
- * Runs a command under an Idempotency-Key. The key stays the same for the same input while the result is unknown, so
- * pressing the button again after a lost answer does not run the command twice.
+ * Runs a command with an Idempotency-Key. While the result is unknown, the same input gets the same key. So if the user
+ * presses the button again after a lost answer, the command does not run twice.
  */
 export async function once(intent, body, command) {
   const wanted = JSON.stringify(body);
@@ -118,7 +118,7 @@ export async function once(intent, body, command) {
     intents.delete(intent);
     return answer;
   } catch (error) {
-    if (error instanceof Problem && error.status < 500) intents.delete(intent); // a plain no: nothing was done
+    if (error instanceof Problem && error.status < 500) intents.delete(intent); // the API rejected the command, so it did nothing
     throw error;
   }
 }

@@ -1,5 +1,5 @@
 // The API documentation: Swagger UI with the OpenAPI document of the API, an example of each response, and the user's
-// token. The fragment of the address may be the slug of a problem, because each error response links to it.
+// token. The address may end with the slug of a problem (an error), because each error response links to it.
 
 import { get, reached } from "./api.js";
 import { account, arrive, person, token } from "./people.js";
@@ -12,7 +12,7 @@ const isMethod = (name) => ["get", "put", "post", "patch", "delete"].includes(na
 let ui;
 let shown; // the token that Swagger UI shows as entered
 
-/** Adds to the OpenAPI document its server, and the examples of responses, which would make it too large for the API. */
+/** Adds the server and examples of responses to the OpenAPI document, which would be too large for the API with them. */
 function completed(document, { responses, problems }) {
   document.servers = [{ url: server, description: settings.shop }];
   for (const [path, item] of Object.entries(document.paths)) {
@@ -79,7 +79,7 @@ function problemSection({ problems }, document) {
 }
 
 // What Swagger UI lacks for screen readers and the keyboard -----------------------------------------------------------
-/** Its links inside of buttons become text: the buttons lead to the same place. */
+/** Makes text of Swagger UI's links inside of buttons, because each button leads to the same place as its link. */
 const withoutNestedLinks = () => ({ wrapComponents: { DeepLink: (_, { React }) => ({ text }) => React.createElement("span", null, text) } });
 
 function nameControls(place) {

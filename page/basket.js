@@ -1,4 +1,4 @@
-// The basket, the delivery address, and placing the order; then its payment, in the same place.
+// The panel with the basket, the delivery address and the button that places the order. It then shows the payment.
 
 import { once, post } from "./api.js";
 import { field, form } from "./forms.js";
@@ -9,7 +9,7 @@ import { labels } from "./labels.js";
 
 const KEPT = "orderstream.basket";
 
-/** Quantities by product, stored for this tab; emits "change". */
+/** The quantities by product. The browser stores them for this tab. Emits "change". */
 export class Basket extends EventTarget {
   #quantities = new Map(JSON.parse(sessionStorage.getItem(KEPT) ?? "[]"));
   #products = new Map();
@@ -38,12 +38,12 @@ export class Basket extends EventTarget {
     return [...this.#quantities.keys()];
   }
 
-  /** The products of the basket that are known to be for sale, with their quantities. */
+  /** The products in the basket that are for sale as far as the page knows, with their quantities. */
   get lines() {
     return [...this.#quantities].filter(([id]) => this.#products.has(id)).map(([id, quantity]) => ({ ...this.#products.get(id), quantity }));
   }
 
-  /** The number of pieces, and the price of the goods, as text: one amount for each currency. */
+  /** The number of pieces, and the price of the goods as text, with one amount for each currency. */
   get sums() {
     const totals = new Map();
     for (const { currency, price, quantity } of this.lines) totals.set(currency, (totals.get(currency) ?? 0) + price * quantity);
@@ -59,7 +59,7 @@ export class Basket extends EventTarget {
   }
 }
 
-/** The panel: basket and address, then the payment. `placed` is called with the order, `reload` reloads the prices. */
+/** Returns the panel: basket and address, then payment. `placed`: called with the order. `reload`: reloads prices. */
 export function basketPanel({ basket, me, signal, placed, reload }) {
   const panel = el("div", { class: "card basket" });
   const fillIn = () => panel.replaceChildren(...checkout());
@@ -86,7 +86,7 @@ export function basketPanel({ basket, me, signal, placed, reload }) {
         ...(code.control.value.trim() && { discount_code: code.control.value.trim() }),
       };
       try {
-        await register(me, body.address.name, signal); // who only looks need not be a customer
+        await register(me, body.address.name, signal); // a user becomes a customer with the first order
         const order = await once(`order of ${me}`, body, (key) => post("/api/orders", body, { as: me, key, signal }));
         basket.clear();
         await showPayment(order);
@@ -100,7 +100,7 @@ export function basketPanel({ basket, me, signal, placed, reload }) {
   }
 
   async function showPayment(order) {
-    const { payPanel } = await import("./pay.js"); // loads when it is needed, like the other parts that few visits need
+    const { payPanel } = await import("./pay.js"); // load this part only when it is needed, because few visits need it
     const title = el("h2", { tabindex: "-1" }, "Order placed");
     const another = button("Place another order", () => {
       fillIn();
@@ -112,7 +112,7 @@ export function basketPanel({ basket, me, signal, placed, reload }) {
   }
 }
 
-/** On a narrow window, the basket is below the products: a bar at the bottom shows count and sum, and leads to it. */
+/** Returns a bar for narrow windows, where the basket is below the products: it shows the sum and leads there. */
 export function basketBar({ basket, place, signal }) {
   const text = el("span", null);
   const price = el("strong", null);
@@ -132,7 +132,7 @@ export function basketBar({ basket, place, signal }) {
   const observer = new IntersectionObserver(([{ isIntersecting }]) => {
     isSeen = isIntersecting;
     draw();
-  }, { rootMargin: "0px 0px -160px" }); // the upper edge alone shows no sum
+  }, { rootMargin: "0px 0px -160px" }); // if only the upper edge of the basket is visible, its sum is not
   observer.observe(place);
   signal.addEventListener("abort", () => observer.disconnect(), { once: true });
   basket.addEventListener("change", draw, { signal });
@@ -169,7 +169,7 @@ function basketLine(basket, { product_id: id, name, quantity }) {
   const line = el("li", { "data-product": id },
     el("span", { class: "basket-name" }, name, hint), count, cost,
     button("✕", (made) => {
-      made.closest(".basket").querySelector("h2").focus(); // the button goes with its line
+      made.closest(".basket").querySelector("h2").focus(); // the focused button was removed with its line
       basket.set(id, 0);
       announce(`${name} is removed from the basket`);
     }, { kind: "small quiet", "aria-label": `Remove ${name}` }));
@@ -181,7 +181,7 @@ function basketLine(basket, { product_id: id, name, quantity }) {
   return line;
 }
 
-/** The fields of an address, filled in with the known values, and a function that reads them. */
+/** Returns the fields of an address, with the known values, and a function that reads the fields. */
 function addressFields(name) {
   const { street, postcode, city, country } = labels.address;
   const rows = [

@@ -10,7 +10,7 @@ const PAGE = 10;
 const MONTHS = 12;
 const names = new Map();
 
-/** The best sellers of a month, best first, with a button for more. */
+/** Shows the best sellers of a month, best first, with a button for more. */
 export async function bestSellers({ month, signal }) {
   const found = await page(month, null, signal);
   if (!found.items.length) return empty(`Nothing was sold in ${monthName(month)}`, "This list counts paid pieces minus returned pieces, shortly after each change.");
@@ -38,7 +38,7 @@ async function page(season, cursor, signal) {
   return found;
 }
 
-/** The list has product ids. A product that is no longer offered is shown with its id. */
+/** Loads the name of a product, because the list has only product ids. A product that is not for sale keeps its id. */
 async function learnName(id, signal) {
   if (names.has(id)) return;
   const found = await get(`/api/products/${encodeURIComponent(id)}`, { signal }).catch(() => null);
@@ -57,7 +57,7 @@ function drawn(items, month, signal) {
 
 const pieces = (value) => plural(value, "piece");
 
-/** A month, such as 2026-11, in words; months are in UTC. */
+/** Returns a month, such as 2026-11, in words. Months are in UTC. */
 function monthName(month) {
   const first = new Date(`${month}-01T00:00:00Z`);
   return Number.isNaN(first.valueOf()) ? month : first.toLocaleDateString("en-GB", { month: "long", year: "numeric", timeZone: "UTC" });

@@ -1,4 +1,4 @@
-// The board: the open orders of all customers by state, page by page, live, and the commands of staff.
+// The board, for staff: the open orders of all customers by state, with their commands. It updates itself.
 
 import { get } from "./api.js";
 import { actionButtons } from "./actions.js";
@@ -35,13 +35,13 @@ export function show(place, { query, signal }) {
   return heading;
 }
 
-/** Calls `run` every few milliseconds while the tab is visible and no dialog is open, never twice at once. */
+/** Calls `run` repeatedly while the tab is visible and no dialog is open. Waits for each call before the next. */
 function repeat(run, milliseconds, signal) {
   let running = false;
   const timer = setInterval(async () => {
     if (running || document.hidden || document.querySelector("dialog[open]")) return;
     running = true;
-    await run().catch(() => {}); // the next call may succeed, and the frame shows that the shop does not answer
+    await run().catch(() => {}); // ignore the error: the page's header shows it, and the next call may succeed
     running = false;
   }, milliseconds);
   const stop = () => clearInterval(timer);
@@ -49,13 +49,13 @@ function repeat(run, milliseconds, signal) {
   return stop;
 }
 
-/** The address of the board with some parameters changed, so that it can be bookmarked, and Back works. */
+/** Returns the address of the board with these parameters, so that bookmarks and the Back button work. */
 function addressOf(asked) {
   const said = Object.entries(asked).filter(([name, value]) => value && !(name === "order" && value === "newest"));
   return `#/board?${new URLSearchParams(said)}`;
 }
 
-/** A tab for each state, with the number of its orders. The API has no counts: the ids of one page are counted. */
+/** Returns a tab for each state, with its number of orders: the ids of a page, because the API returns no counts. */
 function tabs(asked, me, signal) {
   const counts = new Map(OPEN.map((status) => [status, el("span", { class: "board-count" })]));
   const tab = (status) => el("a", { href: addressOf({ ...asked, status }), "aria-current": status === asked.status && "page" }, stateName(status), " ", counts.get(status));
@@ -83,7 +83,7 @@ function filters(asked) {
 }
 
 // Finding --------------------------------------------------------------------------------------------------------------
-/** By what an order is found, in any state: [label, none found, find(text, carrier, read) → the orders]. */
+/** The ways to find an order in any state: [label, text if none is found, find(text, carrier, read) → orders]. */
 const WAYS = {
   number: ["Order number", "No order has this number.", async (text, _, read) => (await read("orders", { number: text })).items],
   tracking: ["Tracking number", "No parcel of this carrier has this tracking number.", async (text, carrier, read) => {
@@ -99,7 +99,7 @@ const WAYS = {
   }],
 };
 
-/** Delivered, cancelled and archived orders are in no list of the board, but are found here. */
+/** Returns the search form. It also finds delivered, cancelled and archived orders, which no list of the board has. */
 function finder(list, me, signal, stopPages) {
   const way = field("Find by", "way", {}, { options: Object.entries(WAYS).map(([name, [label]]) => [name, label.toLowerCase()]) });
   const text = field(WAYS.number[0], "text", { required: true, autocomplete: "off", spellcheck: "false" });
@@ -123,9 +123,9 @@ function finder(list, me, signal, stopPages) {
 }
 
 // The list -------------------------------------------------------------------------------------------------------------
-/** Pages forward by cursor, back by the cursors that led here. The page that is shown stays up to date. */
+/** Shows a list page by page, with the API's cursors; keeps earlier cursors for Back. Updates the page that it shows. */
 function showPages(list, asked, me, signal) {
-  const place = el("div", null); // of its own, so that a late answer does not replace what was found
+  const place = el("div", null); // a separate element, so that a late answer does not replace the results of a search
   const cursors = [null];
   const arrived = el("span", null);
   let rows = new Map();
@@ -141,7 +141,7 @@ function showPages(list, asked, me, signal) {
   }
 
   async function page() {
-    rows = null; // while the page turns, it is not updated
+    rows = null; // do not update the rows while another page loads
     const found = await read();
     const head = el("div", { class: "card-head" }, el("h2", null, stateName(asked.status)), el("div", { class: "row tight" }, arrived, button("Refresh", turn, { kind: "small quiet" })));
     rows = new Map(found.items.map((order) => [order.order_id, orderRow(order, me, signal)]));
@@ -152,7 +152,7 @@ function showPages(list, asked, me, signal) {
     return [head, table(`Orders: ${stateName(asked.status)}, ${asked.order} first`, HEADS, shown, { hideCaption: true }), turning(found.cursor)];
   }
 
-  /** Rows stay where they are: each shows its present state, and what is new is offered, so that nothing moves. */
+  /** Updates the state in each row, but moves no row. For new orders, shows a button that reloads the list. */
   async function update({ items }) {
     if (!rows) return;
     const now = new Map(items.map((order) => [order.order_id, order]));
@@ -177,9 +177,9 @@ function nothing(asked) {
 }
 
 /**
- * The row of an order: {shown, update(order, status)}. After a command, it shows the new state and the next commands.
- * `update`: shows an order of the list as it is now; without an order, it left the list, and if the row still shows the
- * state of the list, the order is read.
+ * Returns the row of an order: {shown, update(order, status)}. After a command, it shows the new state and commands.
+ * `update` shows the current state of the order. `order` is undefined if the order has left the list of `status`. If the
+ * row still shows this status then, `update` reads the order.
  */
 function orderRow(order, me, signal) {
   const shown = el("tr");

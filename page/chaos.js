@@ -1,4 +1,4 @@
-// Chaos, on the laptop only: switches that break a node of the flow on purpose, and the sample order that shows it.
+// Chaos, only on a laptop: switches that break a part of the system on purpose, and sample orders that show the effect.
 
 import { get, pause, post } from "./api.js";
 import { checkbox, field, form } from "./forms.js";
@@ -14,7 +14,7 @@ const LATE = "Also place a sample order, cancel it, and pay it late: it is refun
 const EFFECT_MS = 8000;
 
 // The sample order -------------------------------------------------------------------------------------------------------
-/** Places a sample order as a local customer and pays for it. An empty shop is stocked first. Returns the order. */
+/** Places a sample order as a local customer, pays for it, and returns it. Fills an empty shop with products first. */
 export async function sampleOrder({ signal, paid = true, late = false }) {
   const me = groupOf(person()) ? "alice" : person();
   await register(me, fullName(me), signal);
@@ -33,7 +33,7 @@ async function placed(me, signal) {
   return post("/api/orders", body, { as: me, key: crypto.randomUUID(), signal });
 }
 
-/** A product that can be ordered, if there is one; the sample product if possible. */
+/** Returns a product that can be ordered, preferably the sample product, or undefined if there is none. */
 async function inStock(signal) {
   const { items } = await get("/api/products?limit=100", { signal });
   const sold = items.filter((one) => one.available > 0).map((one) => one.product_id);
@@ -61,8 +61,8 @@ const PROCESSES = {
 };
 
 /**
- * A switch: its title, its fields, the fields of its request, what it does, and what to watch. `order`: how its sample
- * order is placed; `first`: it is placed before the switch is used; `always`: the switch needs it.
+ * The switches. Each has its title, its fields, the fields of its request, what it does, and what to watch. `order`: how
+ * to place its sample order. `first`: whether this order comes before the switch. `always`: whether the switch needs it.
  */
 const SWITCHES = {
   fail: (_, { events }) => {
@@ -120,15 +120,15 @@ const SWITCHES = {
 
 const SAMPLE_EVENTS = ["OrderPlaced", "OrderPaid", "ShipmentRequested"];
 
-/** How a sample order reaches a node that listens for these events (a reader: for all), or undefined if none does. */
+/** Returns how to place a sample order that causes one of these events, or undefined. Stream readers get all events. */
 function orderFor(events) {
   if (!events || events.some((name) => SAMPLE_EVENTS.includes(name))) return {};
   return events.includes("RefundRequested") ? { late: true } : undefined;
 }
 
 /**
- * The form of a switch. `wanted`: the request that names it. `isStopped`: whether its reader is stopped now. `events`:
- * what its reaction listens for.
+ * Returns the form of a switch. `wanted`: the fields of the request that name the switch. `isStopped`: whether its
+ * stream reader is stopped now. `events`: the names of the events that its reaction handles.
  */
 export function switchForm(wanted, { signal, isStopped = false, events }) {
   const one = SWITCHES[wanted.switch](wanted, { isStopped, events });

@@ -1,5 +1,5 @@
-// Charts, drawn here so that no library is loaded: bars over time as SVG, and bars of a list. Their values are also in
-// their accessible names, and in tables beside them.
+// Draws charts without a library: bars over time as SVG, and lists with bars. Screen readers get the values from
+// accessible names and from tables beside the charts.
 
 import { el } from "./ui.js";
 
@@ -7,7 +7,7 @@ const SVG = "http://www.w3.org/2000/svg";
 const HEIGHT = 180;
 const TOP = 10;
 const BOTTOM = 26;
-const LETTER = 6.6; // of an axis, in pixels, as wide as they come
+const LETTER = 6.6; // the maximum width of a letter at an axis, in pixels
 const TICKS = 4;
 
 function shape(tag, attributes, ...children) {
@@ -18,9 +18,9 @@ function shape(tag, attributes, ...children) {
 }
 
 /**
- * Bars over time. `bars`: [{at, value, description}] with `at` as the label of the axis; `write`: formats a value for the
- * axis; `name`: the accessible name. The chart is as wide as its place, so its letters have the normal size. The value
- * of a bar is shown while the pointer is over it, and when the chart has the focus: arrow keys go from bar to bar.
+ * Draws bars over time. `bars`: [{at, value, description}], with `at` as the label at the axis. `write`: formats a value
+ * for the axis. `name`: the accessible name. The chart is as wide as its container, so its letters have the normal size.
+ * It shows the value of the bar under the pointer. If the chart has the focus, arrow keys go from bar to bar.
  */
 export function timeChart({ title, sum, name, bars, write }) {
   const host = el("div", { class: "chart-room" });
@@ -38,7 +38,7 @@ export function timeChart({ title, sum, name, bars, write }) {
 
 const positions = new Map();
 
-/** The layer over a chart that shows one value: a slider, so that keys and screen readers go through the values. */
+/** Returns the layer over a chart that shows one value. It is a slider, for use with keys and screen readers. */
 function valueReader({ title, bars, columns, left, step, width }) {
   const value = el("p", { class: "chart-value", "aria-hidden": "true", hidden: true });
   const slider = el("div", { class: "chart-slider", role: "slider", tabindex: "0", "aria-label": `${title}: one value at a time`, "aria-valuemin": 0, "aria-valuemax": bars.length - 1 });
@@ -91,7 +91,7 @@ function drawn(width, { name, bars, write }) {
   return { picture: made, columns, left, step };
 }
 
-/** Round numbers from the minimum, or 0, to the maximum. */
+/** Returns round numbers for an axis, from the minimum (at most 0) to the maximum. */
 export function ticksOf(values) {
   const low = Math.min(0, ...values);
   const high = Math.max(0, ...values);
@@ -121,7 +121,7 @@ function column({ value }, x, step, y) {
   return shape("rect", { class: value < 0 ? "bar below" : "bar", x, y: from, width, height: Math.max(1, to - from) });
 }
 
-/** As many times below the bars as fit. */
+/** Returns the times below the bars, as many as fit. */
 function times(bars, { left, step, width }) {
   const room = Math.max(...bars.map((bar) => bar.at.length)) * LETTER + 18;
   const every = Math.max(1, Math.ceil(room / step));
@@ -132,7 +132,7 @@ function times(bars, { left, step, width }) {
   });
 }
 
-/** A list with a bar for each: [{label, value}]; the maximum has the longest bar. */
+/** Returns a list with a bar for each of `lines`: [{label, value}]. The maximum has the longest bar. */
 export function barList(lines, write, attributes = {}) {
   const most = Math.max(1, ...lines.map((one) => one.value));
   return el("ol", { class: "bars", ...attributes }, lines.map(({ label, value }) => {

@@ -1,5 +1,4 @@
-// Customers, for staff: lists of customers, companies and discount codes. And the page of one customer, for staff and
-// for the customer.
+// Lists of customers, companies and discount codes, for staff. The page of one customer, for staff and for the customer.
 
 import { call, get, once, post } from "./api.js";
 import { asUtc, checkbox, field, form } from "./forms.js";
@@ -36,7 +35,7 @@ const LISTS = {
 const addressOf = (said) => `#/customers?${new URLSearchParams(Object.entries(said).filter(([, value]) => value))}`;
 const customerLink = (id, text = shortId(id)) => el("a", { href: `#/customers/${encodeURIComponent(id)}`, title: id }, text);
 
-/** A list in pages: a table, and a button that adds the next page. `path` may have a query. */
+/** Shows a list as a table, with a button that adds the next page. `path` may have a query. */
 async function paged({ path, me, signal, caption, heads, line, none, limit = PAGE }) {
   const page = (cursor) => {
     const [base, query] = path.split("?");
@@ -118,7 +117,7 @@ function openDiscounts({ card, me, signal }) {
   }));
 }
 
-/** The row of a code. Its use is one request more, so it is read when it is wanted. */
+/** Returns the row of a discount code. The number of its uses needs a request, so it loads only on a click. */
 function discountRow(discount, me, signal) {
   const shown = el("tr");
   const path = `/api/discounts/${encodeURIComponent(discount.code)}`;
@@ -144,7 +143,7 @@ function discountRow(discount, me, signal) {
 }
 
 // One customer ---------------------------------------------------------------------------------------------------------
-/** A customer sees their own page as themselves. Every other page is for staff. */
+/** Shows the page of a customer. Customers see only their own page, and use it as themselves. Staff see all pages. */
 function showCustomer(place, id, signal) {
   const isOwn = id === "me" || (id === person() && !groupOf(person()));
   const me = isOwn ? person() : staffMember() ?? person();
@@ -193,7 +192,7 @@ function choices({ me, base }, chosen) {
   }, { kind: "" });
 }
 
-/** The parts of the page: the orders are read with the profile, every other part each time it is opened. */
+/** Returns the parts of the page. Orders load with the profile, each other part when the user opens it. */
 function parts(about, page) {
   const orders = el("section", { class: "card", "aria-label": "Orders" });
   drawOrders(orders, about, page);
@@ -267,7 +266,7 @@ function issue({ me, base }, done) {
   }, { kind: "" });
 }
 
-/** A customer has no list of addresses: these are the addresses of the newest invoices. */
+/** Shows invoices, and the addresses of the newest invoices, because the shop stores no list of addresses. */
 async function invoices({ me, base, signal }) {
   const addresses = new Map();
   const list = el("ul", { class: "plain-list" });
@@ -314,7 +313,7 @@ async function suppression({ me, base, signal }, place) {
   ];
 }
 
-/** Each part of the page that is read when it is opened, and whether only staff see it. */
+/** The parts of the page that load when the user opens them, and whether only staff see the part. */
 const PARTS = [
   { title: "Credit", load: credit },
   { title: "Invoices and addresses", load: invoices },

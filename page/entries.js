@@ -1,9 +1,9 @@
-// One entry of the journal, for the timeline and for the live log of the stream.
+// Shows one entry of the journal, for the timeline of an order and for the live log.
 
 import { bytes, duration, fineTime, units } from "./format.js";
 import { chip, el, facts, orderLink, timeOf } from "./ui.js";
 
-/** The label of each kind, and its level in the chain that begins with the request. */
+/** By kind of entry: its label, and how far it is from the request that caused it (0 for the request). */
 export const KINDS = {
   request: ["Request", 0],
   record: ["Stream record", 1],
@@ -22,7 +22,7 @@ export const KINDS = {
 };
 const SHOWN_ABOVE = new Set(["id", "at", "kind", "text", "order_id"]);
 
-/** A list item; `linked` also links the order, for lists with entries of several orders. */
+/** Returns a list item. `linked`: whether to link the order, for lists with entries of several orders. */
 export function entryItem(entry, { linked = false } = {}) {
   const [name, depth] = KINDS[entry.kind] ?? [entry.kind, 0];
   const reason = entry.reason ?? entry.error;
@@ -38,7 +38,7 @@ export function isBad({ kind, outcome, status }) {
   return kind === "failed" || kind === "parked" || outcome === "failed" || status >= 500;
 }
 
-/** The measurements, each as a chip. */
+/** Returns the measured values of an entry, each as a chip. */
 function measures({ status, ms, units: used, attempt, lag_ms: lag, outcome, records, bytes: size, by }) {
   return [
     status && chip(String(status), status < 400 ? "good" : "bad"),

@@ -1,4 +1,4 @@
-// Failures that are stored: parked records, batches that were given up, and dead letters. They can be redriven.
+// Lists stored failures: unprocessable (parked) records, failed batches and dead letters. A user can redrive them.
 
 import { get, post } from "./api.js";
 import { bytes, plural } from "./format.js";
@@ -6,7 +6,7 @@ import { announce, button, chip, dialog, el, empty, fill, row, table, timeOf, to
 
 const AT_NODE = 100;
 
-/** The section, and `refresh`, which reloads the newest page. `changed` is called after a redrive. */
+/** Returns the section, and `refresh`, which reloads the newest page. `changed`: called after a redrive. */
 export function failuresSection({ signal, changed }) {
   const place = el("div");
   const refresh = () => showNewest(place, signal, () => (refresh(), changed()));
@@ -15,7 +15,7 @@ export function failuresSection({ signal, changed }) {
   return { element: el("section", { class: "card", "aria-label": "Failures" }, head, place), refresh };
 }
 
-/** What is stored at one node, each with a button that redrives it, and `refresh`. */
+/** Returns the failures of one node of the drawing, each with a button that redrives it, and `refresh`. */
 export function failuresAt(node, { signal, changed }) {
   const element = el("section", { class: "flow-stored", "aria-label": `Failures at ${node.label}` });
   let shown = "";
@@ -38,11 +38,11 @@ export function failuresAt(node, { signal, changed }) {
 
 const isPoisoned = ({ kind, reason }) => kind === "parked" && reason.startsWith("UnknownSchema");
 
-/** Writes a poisoned record in a schema that the code can read, and redrives it. */
+/** Redrives a failure. If a chaos switch made its record unreadable, writes the record in a readable schema first. */
 async function mendAndRedrive(one, done) {
   if (isPoisoned(one)) {
     await post("/local/chaos", { switch: "mend", key: one.key }, { tries: 1 }).catch((error) => {
-      if (error.status !== 400) throw error; // it was mended before, so only the redrive is left
+      if (error.status !== 400) throw error; // 400: the record is readable already, so only redrive it
     });
   }
   await redrive(one.key, done);
@@ -50,7 +50,7 @@ async function mendAndRedrive(one, done) {
 
 async function redrive(key, done) {
   const { redriven, why } = await post(`/local/failures/${encodeURIComponent(key)}/redrive`);
-  if (redriven) done(); // first, because a dialog takes its toasts with it when it is closed
+  if (redriven) done(); // before the toast, because a dialog that closes removes its toasts
   toast(redriven ? "Redriven: the failed work is done, and no effect is repeated." : `Not redriven: ${why}`, redriven ? "good" : "bad");
 }
 

@@ -1,4 +1,4 @@
-// The flow, live: a drawing of the system on which records move, with the ways to break each part of it.
+// The flow: a live drawing of the system on which records move, with switches that break each part of the system.
 
 import { call, get } from "./api.js";
 import { sampleOrder, switchForm } from "./chaos.js";
@@ -45,7 +45,7 @@ export function show(place, { signal }) {
       view.update(now);
       const said = inShort(now, activity);
       if (Object.keys(now.failures ?? {}).length) failures.load();
-      if (sum.textContent !== said.text) sum.replaceChildren(chip(said.text, said.tone)); // said again only when it changes
+      if (sum.textContent !== said.text) sum.replaceChildren(chip(said.text, said.tone)); // a screen reader reads each new text
     });
     return view.element;
   });
@@ -60,7 +60,7 @@ export function show(place, { signal }) {
     count(live);
   }
 
-  /** Places an order, and counts below the heading what follows from it. */
+  /** Places an order, and shows below the heading how many events, mails and other effects follow from it. */
   async function watch() {
     order = null;
     const placed = await sampleOrder({ signal });
@@ -77,7 +77,7 @@ export function show(place, { signal }) {
   }
 }
 
-/** Requests the state each second while the tab is visible. After an error, it retries; the frame shows the error. */
+/** Requests the state every second while the tab is visible. Retries after an error, which the page's header shows. */
 async function poll(signal, draw) {
   while (!signal.aborted) {
     try {
@@ -164,7 +164,7 @@ function flowView(flow, { activity, below, signal, changed }) {
     if (focused) made.querySelector("button").focus();
   }
 
-  /** Lets the records of new entries move along the edges. */
+  /** Shows records that move along the edges, for new entries of the journal. */
   function move(entries) {
     for (const entry of entries) {
       const tone = entry.outcome && entry.outcome !== "done" ? "is-bad" : "";
@@ -185,7 +185,7 @@ function flowView(flow, { activity, below, signal, changed }) {
 }
 
 // The failures ---------------------------------------------------------------------------------------------------------
-/** The list of failures. It loads when there is a failure, because most visits need none. */
+/** Returns the list of failures. Its code loads only when there is a failure, because most visits do not need it. */
 function storedFailures({ signal, changed }) {
   const none = empty("No failures", "Records that the code cannot read appear here, with their payload and the reason.");
   const element = el("div", null, el("section", { class: "card", "aria-label": "Failures" }, el("h2", null, "Failures"), none));
@@ -198,7 +198,7 @@ function storedFailures({ signal, changed }) {
   return { element, load, refresh: async () => (loaded ? (await loaded).refresh() : load()) };
 }
 
-/** What is stored at one node, and `refresh`. */
+/** Returns the stored failures of one node, and `refresh`. */
 function failuresOf(node, about) {
   const element = el("div");
   const made = import("./failures.js").then(({ failuresAt }) => {

@@ -12,8 +12,8 @@ const MOST_DOTS = 80;
 const COLUMNS = { first: [116, 98], table: [128, 98], reader: [168, 128], bus: [96, 76], reaction: [160, 154], effect: [146, 84] };
 
 /**
- * The element; `update(states)` with the state of each node: its tone, text and badges; `move(from, to)`, which lets a
- * record move along an edge after `delay` ms; `mark(id)`, which marks the node whose panel is open.
+ * Returns the element and three functions. `update(states)` shows the state of each node: its tone, text and badges.
+ * `move(from, to)` shows a record that moves along an edge after `delay` ms. `mark(id)` marks the open panel's node.
  */
 export function drawing({ nodes, edges }, { onOpen, signal }) {
   const still = matchMedia("(prefers-reduced-motion: reduce)");
@@ -156,7 +156,7 @@ function lineInRows(edge, boxes, { wide, gap, references }) {
   const reference = references.find((one) => one.from === edge.from && one.to === edge.to);
   if (reference) return { ...edge, label: null, d: `M${right(from)} ${centreY(from)} H${reference.x - 7}` };
   const to = boxes.get(edge.to);
-  if (!to || edge.from === "provider") return null; // the webhooks are in the panel: an edge across the drawing hides others
+  if (!to || edge.from === "provider") return null; // do not draw the webhooks: this edge would cross others, and the panel names them
   const [y0, y1] = [centreY(from), centreY(to)];
   if (edge.derived) {
     const x = to.x + to.w * 0.72;
@@ -182,8 +182,8 @@ const centreY = (box) => box.y + box.h / 2;
 const right = (box) => box.x + box.w;
 
 /**
- * Places what the reactions change beside them. Neighbours share a box. What is drawn elsewhere, such as the table,
- * becomes a reference: its name.
+ * Places the nodes that the reactions change beside the reactions. Neighbours that change the same node share its box.
+ * If the drawing already has the node elsewhere, such as the table, shows only its name as a reference.
  */
 function placeEffects(nodes, edges, boxes, { x, w }) {
   const references = [];

@@ -1,4 +1,4 @@
-// What the nodes of the flow are doing: their states, what the journal says about them, and the panel of a node.
+// The states of the nodes in the drawing of the flow, their entries in the journal, and the panel of a node.
 
 import { get } from "./api.js";
 import { entryItem } from "./entries.js";
@@ -9,12 +9,12 @@ const RECENT_MS = 10_000;
 const SHOW_RECOVERY_MS = 90_000;
 const KEPT_ENTRIES = 400;
 const SETTLED_MS = 3000;
-const FORGOTTEN_MS = 300_000; // a message without an effect leaves no entry that ends its failure
+const FORGOTTEN_MS = 300_000; // forget a failure after this time: a message without an effect has no entry that ends its failure
 const PROCESS_NODES = { dynamodb: "table", aws: "api" };
 const BREAKING = new Set(["fail", "twice", "kill"]);
 const ENTRIES_SHOWN = 8;
 
-/** The node of an entry of the journal. */
+/** Returns the id of the node to which an entry of the journal belongs, or null. */
 export function nodeOf({ kind, reader, reaction, node, process }) {
   if (reader ?? reaction ?? node) return reader ?? reaction ?? node;
   if (process) return PROCESS_NODES[process];
@@ -22,8 +22,8 @@ export function nodeOf({ kind, reader, reaction, node, process }) {
 }
 
 /**
- * Follows the entries of the journal: the newest of each node, failures that are not over, and recoveries. A
- * recovery is measured from the first failure of a record or message until its success.
+ * Collects, from the entries of the journal, each node's newest entries, current failures and last recovery. A
+ * recovery lasts from the first failure of a record or message until its success.
  */
 export class Activity {
   #entries = [];
@@ -39,7 +39,7 @@ export class Activity {
     this.#entries = [...this.#entries, ...entries].slice(-KEPT_ENTRIES);
   }
 
-  /** The entries of a node. `sources`: the reactions whose effects are its entries, too. */
+  /** Returns the entries of a node. `sources`: the reactions whose effects also count as its entries. */
   entriesOf(id, sources) {
     const isEffect = ({ kind, reaction }) => kind === "effect" && sources.has(reaction);
     return this.#entries.filter((entry) => nodeOf(entry) === id || isEffect(entry) || (id === "bus" && entry.kind === "published"));
@@ -49,15 +49,15 @@ export class Activity {
     return this.#entries.filter((entry) => entry.kind === kind && now - Date.parse(entry.at) < RECENT_MS).length;
   }
 
-  /** The highest attempt that failed at a node and did not succeed yet, or 0. */
+  /** Returns the highest number of attempts among the node's current failures, or 0 if there is no failure. */
   failingAttempt(id) {
     const open = [...(this.#failing.get(id)?.values() ?? [])].filter((one) => Date.now() - one.last < FORGOTTEN_MS);
     return Math.max(0, ...open.map((one) => one.attempt));
   }
 
   /**
-   * Ends the failures of a queue that is idle for some seconds: a message without an effect has no entry of its success,
-   * and on a slow machine the log lines of the last call are late. `isIdle`: nothing waits, and nothing is a dead letter.
+   * Ends the failures of a queue that is idle for some seconds. A message without an effect has no entry of its success,
+   * and on a slow machine log lines are late. `isIdle`: whether the queue and its dead-letter queue are empty.
    */
   settle(id, isIdle, now = Date.now()) {
     if (!isIdle) return void this.#idleSince.delete(id);
@@ -73,7 +73,7 @@ export class Activity {
     }
   }
 
-  /** The last recovery of a node: {text, at, order_id}, or undefined. */
+  /** Returns the last recovery of a node: {text, at, order_id}, or undefined. */
   recovery(id) {
     return this.#recovered.get(id);
   }
@@ -112,7 +112,7 @@ export class Activity {
     }
   }
 
-  /** A batch is logged after its second delivery; a message is logged before both, so its queue must settle. */
+  /** Notes a repeated delivery. A batch's entry comes after both deliveries, a message's before: `settle` waits. */
   #repeat(id, at, { kind, ms, order_id }) {
     if (kind === "delivery") this.#recover(id, at, `recovered: both deliveries processed, after ${duration(ms)}`, order_id);
     else this.#repeated.set(id, { at, order_id });
@@ -143,7 +143,7 @@ export class Activity {
 }
 
 // States -----------------------------------------------------------------------------------------------------------------
-/** The state of each node: {tone, text, badges}. `now`: the answer of /local/stream. */
+/** Returns the state of each node: {tone, text, badges}. `now`: the answer of /local/stream. */
 export function statesOf(nodes, now, activity) {
   const readers = new Map(now.readers.map((one) => [one.name, one]));
   const queues = new Map(now.queues.map((one) => [one.name, one]));
@@ -210,7 +210,7 @@ function otherState(node, { processes, faults }, activity) {
 const faultText = (kind) => (kind === "rate" ? "1 mail a second" : kind === "suppressed" ? "sends no mails" : `refuses: ${kind}`);
 const isBehind = (id, behind) => behind.some((text) => text.startsWith(`${id} is `));
 
-/** The state of the whole flow in one sentence: never "All caught up" while anything is stored as failed. */
+/** Returns the state of the whole flow in one sentence. "All caught up" means also that there are no stored failures. */
 export function inShort({ readers, queues, processes, behind, failures, full_disk }, activity) {
   if (full_disk) return { text: full_disk, tone: "bad" };
   const down = processes.filter((one) => !one.running).map((one) => one.name);
@@ -232,7 +232,7 @@ export function inShort({ readers, queues, processes, behind, failures, full_dis
 }
 
 // The panel --------------------------------------------------------------------------------------------------------------
-/** What a node is, its settings, its last activity and calls. `breaks`: the switches; `failures`: what is stored there. */
+/** Returns a node's panel: purpose, settings, last entries and calls. `breaks`: switches. `failures`: its failures. */
 export function nodePanel(node, { activity, sources, signal, breaks, failures, onClose }) {
   const heading = el("h2", { id: "flow-panel-title", tabindex: "-1" }, node.label);
   const close = el("button", { type: "button", class: "close", "aria-label": `Close ${node.label}`, onclick: onClose }, "✕");

@@ -9,14 +9,14 @@ const MOMENT = new Intl.DateTimeFormat(LOCALE, { dateStyle: "medium", timeStyle:
 const NUMBER = new Intl.NumberFormat(LOCALE);
 const UNITS = new Intl.NumberFormat(LOCALE, { maximumFractionDigits: 1 });
 
-/** An amount in minor units: 1250 EUR is €12.50. */
+/** Formats an amount in minor units: 1250 EUR is €12.50. */
 export function money(minor, currency) {
   const format = new Intl.NumberFormat(LOCALE, { style: "currency", currency });
   return format.format(minor / 10 ** format.resolvedOptions().maximumFractionDigits);
 }
 
 const COMPACT = { notation: "compact", maximumSignificantDigits: 3 };
-/** For an axis: 12400 is 12.4k, and 1240000 EUR is €12.4k. */
+/** Formats a number for an axis: 12400 is 12.4k, and 1240000 EUR is €12.4k. */
 export const compactNumber = (value) => compact(new Intl.NumberFormat(LOCALE, COMPACT), value);
 
 export function compactMoney(minor, currency) {
@@ -24,7 +24,7 @@ export function compactMoney(minor, currency) {
   return compact(new Intl.NumberFormat(LOCALE, { ...COMPACT, style: "currency", currency }), minor / 10 ** digits);
 }
 
-/** The locale writes thousands as K, like a kelvin. */
+/** Writes thousands as k. The locale would write K, the sign of the kelvin. */
 const compact = (format, value) => format.formatToParts(value).map((part) => (part.type === "compact" ? part.value.replace("K", "k") : part.value)).join("");
 
 export const time = (at) => TIME.format(new Date(at));
@@ -36,7 +36,7 @@ export const shortId = (id) => (id.length > 12 ? id.slice(0, 8) : id);
 export const plural = (count, one, many = `${one}s`) => `${number(count)} ${count === 1 ? one : many}`;
 export const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 
-/** 35 ms, 2.2 s, 3 min, 400 days: precise enough to compare, short enough to read. */
+/** Formats milliseconds as a short duration, such as 35 ms, 2.2 s, 3 min or 400 days. */
 export function duration(ms) {
   if (ms < 1000) return `${Math.round(ms)} ms`;
   if (ms < 60_000) return `${UNITS.format(ms / 1000)} s`;
@@ -49,7 +49,7 @@ export function bytes(count) {
   return count < 1024 ? `${count} bytes` : `${UNITS.format(count / 1024)} KiB`;
 }
 
-/** The label of a state, and its tone: waiting, moving, good, bad, or over. */
+/** By state: its label and its tone, which is waiting, moving, good, bad or over. */
 const STATES = {
   PENDING: ["Awaiting payment", "waiting"],
   PAID: ["Paid", "moving"],

@@ -1,11 +1,11 @@
-// Forms: fields with labels, submission without repeats, and errors beside their fields.
+// Forms: fields with labels, protection against a second click, and errors beside the fields.
 
 import { explain, fieldErrors } from "./problems.js";
 import { el } from "./ui.js";
 
 let fields = 0;
 
-/** A label and its control; `name` is the field's path in the shop's errors. */
+/** Returns a label with its control. `name`: the field's path in the API's errors. */
 export function field(label, name, attributes = {}, { hint, options } = {}) {
   const id = `field-${(fields += 1)}`;
   const described = hint && `${id}-hint`;
@@ -29,7 +29,7 @@ export function localMoment(at) {
   return at && !Number.isNaN(date.valueOf()) ? new Date(date - date.getTimezoneOffset() * 60_000).toISOString().slice(0, 16) : "";
 }
 
-/** A form that calls `send` with itself. Errors are shown at their fields, and above the button. */
+/** Returns a form that calls `send` with itself. Shows errors at their fields and above the button. */
 export function form(attributes, children, submitText, send, { nameOf, kind = "primary", also = [] } = {}) {
   const said = el("div", { class: "form-said", role: "alert" });
   const go = el("button", { type: "submit", class: `button ${kind}` }, submitText);
@@ -66,7 +66,7 @@ function show(made, said, error, nameOf) {
   made.querySelector("[aria-invalid]")?.focus();
 }
 
-/** Makes a sentence of a message: some are sentences already, others begin with the verb. */
+/** Makes a sentence of an error message. Some messages begin with the verb, others are sentences already. */
 const asSentence = (why) => `${/^[a-z]/.test(why) ? "This field " : ""}${why.replace(/\.?$/, ".")}`;
 
 /** Shows an error at its control; returns false if the form has no control of this name. */

@@ -1,8 +1,8 @@
-// The timeline of an order without a journal: from the order's own log, at each refresh.
+// The timeline of an order on AWS, where there is no journal. It comes from the order's own log, at each refresh.
 
 import { button, el, empty, stateChip, timeOf } from "./ui.js";
 
-/** {element, state, update}: shows the order's log at the last refresh. */
+/** Returns {element, state, update}, which show the order's log as it was at the last refresh. */
 export function history({ look }) {
   const element = el("div", { class: "card" });
   const update = ({ timeline }) => element.replaceChildren(timeline.length ? list(timeline) : nothing());
@@ -14,7 +14,7 @@ const list = (timeline) => el("ol", { class: "plain-list" }, timeline.map(({ at,
 
 const nothing = () => empty("No history yet", "Changes of the order appear here shortly after they happen.");
 
-/** OrderPartlyShipped: "Order partly shipped". */
+/** Returns an event's name in words: "Order partly shipped" for OrderPartlyShipped. */
 function inWords(event) {
   const text = event.replace(/(?<=[a-z])(?=[A-Z])/g, " ").toLowerCase();
   return text.charAt(0).toUpperCase() + text.slice(1);

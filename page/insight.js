@@ -1,4 +1,4 @@
-// Insight: sales over time, and the best sellers of a month, with figures for staff.
+// Insight, for staff: the sales in a range of time, and the best sellers of a month.
 
 import { asUtc, field, form, localMoment } from "./forms.js";
 import { isStaff, person, staffMember, staffNote } from "./people.js";
@@ -31,7 +31,7 @@ export function show(place, { query, signal }) {
   return heading;
 }
 
-/** The parameters in the address; invalid ones are ignored. */
+/** Returns the parameters in the address. Replaces invalid parameters by defaults. */
 function askedIn(query) {
   const [from, to] = ["from", "to"].map((name) => (Number.isNaN(Date.parse(query.get(name))) ? "" : query.get(name)));
   const best = MONTH.test(query.get("best")) ? query.get("best") : new Date().toISOString().slice(0, 7);
@@ -39,14 +39,14 @@ function askedIn(query) {
   return { range: Object.hasOwn(RANGES, query.get("range")) ? query.get("range") : "hour", best, ...(isOwn && { range: "own", from, to }) };
 }
 
-/** The error in a range that the user entered; "" if it is valid. */
+/** Returns the error in a range that the user entered, or "" if the range is valid. */
 function wrongTime(from, to) {
   const long = Date.parse(to) - Date.parse(from);
   if (long <= 0) return "The end must be after the start.";
   return long > LONGEST ? "The time range must not be longer than 366 days." : "";
 }
 
-/** The range, in ms; the range "last hour" ends now. */
+/** Returns the start and the end of a range in ms. The range "last hour" ends now. */
 function rangeOf({ range, from, to }) {
   if (range === "own") return { from: Date.parse(from), to: Date.parse(to) };
   const now = Date.now();
@@ -78,7 +78,7 @@ function monthForm({ range, from, to, best }) {
   }, { kind: "" });
 }
 
-/** Reloads on a click, or every few seconds while the tab is visible. */
+/** Returns two buttons: one reloads at once, the other every few seconds while the tab is visible. */
 function refreshers(again, signal) {
   let timer = null;
   const live = el("button", { type: "button", class: "button small", "aria-pressed": "false" }, "Update every 5 seconds");

@@ -1,4 +1,4 @@
-// One item of the table, opened whole: its attributes with their types, its keys, its sources and its copies.
+// Shows one whole item of the table: its attributes with their types, its keys, its sources and its copies.
 
 import { get } from "./api.js";
 import { code, priceText, timeLeft, unitsText } from "./answers.js";
@@ -8,13 +8,13 @@ import { chip, dialog, el, facts, loading, table, row } from "./ui.js";
 
 export const typeOf = (image) => image.type?.S ?? "item";
 
-/** A link to the items of a partition, of the table or of an index. */
+/** Returns a link to the items of a partition in the table or in an index. */
 export function keyLink(index, pk, { sk, how } = {}, text = pk) {
   const asked = { ...(index !== "table" && { index }), pk, ...(how && { how, sk }) };
   return el("a", { href: `#/table?${new URLSearchParams(asked)}`, class: "key" }, text);
 }
 
-/** An attribute's value in one line: maps and lists by their length. */
+/** Returns an attribute's value in one line. For a map or a list, returns its length. */
 export function attributeText(value) {
   const [[type, content]] = Object.entries(value);
   if (type === "M") return `{${Object.keys(content).length}}`;
@@ -63,7 +63,7 @@ function valueNode(value) {
   return type === "M" || type === "L" ? el("pre", { tabindex: "0" }, JSON.stringify(plain(value), null, 2)) : String(content);
 }
 
-/** A value without DynamoDB's types. */
+/** Returns a value of DynamoDB JSON without its types. */
 function plain(value) {
   const [[type, content]] = Object.entries(value);
   if (type === "M") return Object.fromEntries(Object.entries(content).map(([name, one]) => [name, plain(one)]));

@@ -1,12 +1,12 @@
-// New entries of the journal, live: a stream that reconnects, passed on in small batches.
-// A hidden tab holds no stream: a browser allows six connections to an address, for all its tabs together.
+// Receives new entries of the journal from a stream that reconnects, and passes them on in small batches.
+// A hidden tab closes its stream, because a browser allows only six connections to a server for all tabs together.
 
 const BATCH_MS = 120;
 const AGAIN_MS = 2000;
 
 /**
- * Calls `on` with the entries after `after` (from now on, if undefined), of one order if `order` is set, until `signal`
- * aborts. `onState` is called with whether the stream is open.
+ * Calls `on` with all entries after the id `after`, or only with new entries if `after` is undefined. If `order` is set,
+ * only with entries of this order. Stops when `signal` aborts. Calls `onState` with whether the stream is open.
  */
 export function follow({ after, order, signal, on, onState = () => {} }) {
   let last = after;
@@ -27,13 +27,13 @@ export function follow({ after, order, signal, on, onState = () => {} }) {
     opened.onopen = () => onState(true);
     opened.onmessage = ({ data }) => {
       const entry = JSON.parse(data);
-      if (last !== undefined && entry.id <= last) return; // a stream that was opened anew may repeat itself
+      if (last !== undefined && entry.id <= last) return; // a new stream may send an entry again
       last = entry.id;
       if (waiting.push(entry) === 1) setTimeout(hand, BATCH_MS);
     };
     opened.onerror = () => {
       onState(false);
-      if (opened.readyState !== EventSource.CLOSED) return; // it opens itself again
+      if (opened.readyState !== EventSource.CLOSED) return; // the browser reconnects by itself
       source = null;
       setTimeout(open, AGAIN_MS);
     };

@@ -1,4 +1,4 @@
-// Users on a laptop: a visitor can act as any user, by name. The choice is stored for this tab.
+// Users on a laptop: a visitor can act as any user, by name. The browser stores the choice for this tab.
 
 import { get, Problem, post } from "./api.js";
 import { field, form } from "./forms.js";
@@ -29,7 +29,7 @@ export function choose(name) {
 export const token = async (name, signal) => (await signedIn(name, signal)).token;
 export const forget = (name) => tokens.delete(name); // the local AWS forgets tokens when it is killed
 
-/** A user's token while it is valid, and the customer of the user: {token, registered}. */
+/** Returns the user's token, from a cache while it is valid, and whether the user is a customer: {token, registered}. */
 async function signedIn(user, signal) {
   const known = tokens.get(user);
   if (known && known.until > Date.now()) return known;

@@ -1,4 +1,4 @@
-// Opens the view that the address names, and keeps the frame around it: user, navigation and connection state.
+// Opens the view that the address names. Keeps the frame around the view: user, navigation and connection state.
 
 import { reach, Unanswered } from "./api.js";
 import { account, arrive, person, staffMember } from "./people.js";
@@ -7,9 +7,9 @@ import { el, failure, loading, scrollToCurrent } from "./ui.js";
 import { labels } from "./labels.js";
 
 /**
- * The views, in the order of the navigation; the first one that exists here is the way in. Each has its label in the
- * navigation, if it has one; its module and its stylesheet, which load when it is first opened; who may see it, or the
- * part of it with this id; and whether only a laptop has it. An entry with `href` is a document of its own.
+ * The views, in the order of the navigation. The page starts with the first view that exists here. `title`: the label in
+ * the navigation, if any. `load`, `styles`: the module and the stylesheets, which load when the view first opens. `who`:
+ * returns a user if the current user may see the view, or its part with an id. `href`: a separate document.
  */
 const VIEWS = {
   flow: { title: "Flow", load: () => import("./flow.js"), styles: ["flow.css"], laptop: true },
@@ -29,7 +29,7 @@ const SLOW_MS = 150;
 let open = new AbortController();
 let opened = 0;
 
-/** The view's name, the rest of the path, and its query. */
+/** Returns the parts of the address: the view's name, the rest of the path, and the query. */
 function address() {
   const [path, query] = location.hash.replace(/^#\//, "").split("?");
   const [name, rest] = path.split("/", 2);
@@ -39,7 +39,7 @@ function address() {
 
 const firstView = () => Object.keys(VIEWS).find((name) => isHere(VIEWS[name]));
 
-/** The address may be typed by the user, so its encoding may be invalid. */
+/** Decodes a part of the address. The encoding may be invalid, because a user can type the address. */
 function decoded(text) {
   try {
     return decodeURIComponent(text);
@@ -50,7 +50,7 @@ function decoded(text) {
 
 const mayBeSeen = ({ who = () => true }, id = "") => Boolean(who(id));
 
-/** `keepFocus`: keep the focus where it is, outside of the view. */
+/** Shows the view of the address. `keepFocus`: whether the focus stays where it is, outside of the view. */
 async function show({ keepFocus = false } = {}) {
   open.abort(new DOMException("another view was opened", "AbortError"));
   open = new AbortController();
@@ -81,7 +81,7 @@ async function moduleOf(view, id) {
 
 const applied = new Map();
 
-/** Adds a stylesheet once, and waits for it, so that no view is seen without its styles. */
+/** Adds a stylesheet once, and waits until it has loaded, so that no view appears without its styles. */
 function applyStyles(href) {
   if (!applied.has(href)) {
     applied.set(href, new Promise((resolve, reject) => {
@@ -95,7 +95,7 @@ function applyStyles(href) {
   return applied.get(href);
 }
 
-/** A browser may remember that a module did not load, until the page is loaded again. */
+/** Shows that a module did not load. The button reloads the page, because a browser may remember the failed load. */
 function unloaded(place, error) {
   const heading = el("h1", null, settings.shop);
   place.append(heading, failure(new Unanswered(labels.unanswered, { cause: error }), () => location.reload()));
@@ -115,7 +115,7 @@ async function start() {
   document.getElementById("foot").textContent = labels.foot;
   document.getElementById("account").append(account(show));
   document.getElementById("skip").addEventListener("click", (event) => {
-    event.preventDefault(); // the hash is the view's
+    event.preventDefault(); // the hash of the address names the view, so do not change it
     main.focus();
   });
   reach.addEventListener("change", () => {

@@ -12,7 +12,7 @@ import { button, chip, copyable, el, facts, failure, loading, row, stateChip, ta
 
 const MOST_PAGES = 5;
 
-/** What happened to the order: on a laptop from the journal, live; elsewhere from the order's own log, at each refresh. */
+/** How to show the order's history: on a laptop live from the journal, on AWS from the order's log at each refresh. */
 const COURSES = [
   { laptop: true, title: "Trace", open: trace },
   { laptop: false, title: "Timeline", open: history },
@@ -62,7 +62,7 @@ async function lookAt(head, about) {
   }
 }
 
-/** The order with all its items; it may take several pages. */
+/** Loads the order with all its items, which may take several pages. */
 async function wholeOrder(id, me, signal) {
   const whole = { order: null, payments: [], invoices: [], shipments: [], returns: [], refunds: [], timeline: [], ends_at: null };
   let cursor = null;

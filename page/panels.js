@@ -1,4 +1,4 @@
-// Beside the timeline: the current items of an order, in panels that reload when the order changed.
+// The panels beside the timeline: they show the current items of an order, and reload when the order changed.
 
 import { get, post, reached } from "./api.js";
 import { explain } from "./problems.js";
@@ -8,7 +8,7 @@ import { button, chip, copyable, dialog, el, facts, stateChip, timeOf, toast } f
 
 const COPY_TONES = { "in sync": "good" };
 
-/** Each panel: the data it needs beside the whole order, how it shows them, and whether only a laptop has it. */
+/** The panels: the data that each needs besides the order, how it shows the data, and whether only a laptop has it. */
 const PANELS = [
   { title: "Copies", load: ({ id, signal }) => get(`/local/orders/${id}/copies`, { signal }), draw: copies, laptop: true },
   { title: "Invoice", load: ({ whole }) => whole?.invoices, draw: invoices },
@@ -18,7 +18,7 @@ const PANELS = [
   { title: "Archive", load: archived, draw: archive, laptop: true },
 ];
 
-/** The panels, and `refresh(whole)`, which redraws the panels whose data changed. */
+/** Returns the panels, and `refresh(whole)`, which redraws each panel whose data changed. */
 export function sidePanels(id, me, signal) {
   const made = PANELS.filter(isHere).map((panel) => ({ ...panel, place: el("div", null, none("Nothing to show yet.")), known: undefined }));
   const element = el("aside", { class: "panels", "aria-label": "Details of the order" },
@@ -45,7 +45,7 @@ const none = (text) => el("p", { class: "hint" }, text);
 const archivedWith = (whole) => whole?.order?.archived;
 
 // Copies ---------------------------------------------------------------------------------------------------------------
-/** A copy that follows late is not an error: the readers write it a moment after its source. */
+/** Shows the copies of the order. A late copy is no error, because the readers write it a moment after its source. */
 function copies({ in_sync: inSync, checked_at: at, copies: all }, { whole }) {
   const apart = all.filter((one) => one.state !== "in sync").length;
   const late = whole?.order ? `, ${duration(Math.max(0, Date.parse(at) - Date.parse(whole.order.updated_at)))}` : "";
@@ -134,7 +134,7 @@ function openMail({ id, subject, to, at }) {
 }
 
 // Archive --------------------------------------------------------------------------------------------------------------
-/** Requested only if the object exists: a 404 is an error in the browser's console. */
+/** Loads the archive object only if it exists, because the browser's console shows each 404 as an error. */
 async function archived({ id, whole, signal }) {
   if (!archivedWith(whole)) return { endsAt: whole?.ends_at ?? null };
   return get(`/local/orders/${id}/archive`, { signal });

@@ -1,4 +1,4 @@
-// Paying an order: on the laptop with a test card that succeeds or fails; elsewhere with the shop's own provider.
+// Pays an order: on the laptop with a test card that succeeds or fails, on AWS with the shop's own provider.
 
 import { get, once, post } from "./api.js";
 import { capital, money } from "./format.js";
@@ -13,7 +13,7 @@ const WAYS = [
   { laptop: false, ask: provider },
 ];
 
-/** The due amount, the payment form, and then a link to the timeline. */
+/** Shows the due amount and the payment form, and after the payment a link to the timeline. */
 export function payPanel({ order, signal, paid = () => {} }) {
   const panel = el("div", { class: "pay stack" });
   const [way] = WAYS.filter(isHere);
@@ -36,7 +36,7 @@ async function cards({ order, signal, paid }) {
   });
 }
 
-/** The place for the form of the shop's payment provider, after the shop has added it. */
+/** Returns the place where a shop adds the form of its payment provider. */
 function provider({ order }) {
   return el("p", { class: "notice" }, "The shop's payment provider takes the payment. The payment must have this order_id in its metadata: ", el("code", { class: "id" }, order.order_id), ". The provider then notifies the shop.");
 }

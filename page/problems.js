@@ -1,4 +1,4 @@
-// The meaning of the shop's problems for a user, and the steps to take.
+// Explains the errors of the API to a user, with the steps to take.
 
 import { Problem, Unanswered } from "./api.js";
 import { moment, number, stateName } from "./format.js";
@@ -25,10 +25,10 @@ const REJECTIONS = {
   "fault": ({ instance }) => `The shop failed. The error is logged under ${instance}. Try again.`,
 };
 
-/** An error without a response of the API; its message is shown unchanged. */
+/** An error that is not from the API. The page shows its message unchanged. */
 export class Rejection extends Error {}
 
-/** One or two plain sentences. `nameOf` returns the names of products by id. */
+/** Explains an error in one or two plain sentences. `nameOf`: returns the name of a product by its id. */
 export function explain(error, nameOf = (id) => id) {
   if (error instanceof Unanswered || error instanceof Rejection) return error.message;
   if (!(error instanceof Problem)) {
@@ -43,13 +43,13 @@ export function explain(error, nameOf = (id) => id) {
   return fieldErrors(error).length ? "Please check the highlighted fields." : `${error.message.replace(/\.?$/, ".")}`;
 }
 
-/** [{field, why}] of the sent values; `field` is a path such as address.postcode. */
+/** Returns the errors of the sent values: [{field, why}]. `field`: a path such as address.postcode. */
 export function fieldErrors(error) {
   const errors = error instanceof Problem ? error.document.errors ?? [] : [];
   return errors.map(({ field, why, message }) => ({ field, why: plain(why ?? message ?? "is not valid") }));
 }
 
-/** Replaces the validator's terms (strings, patterns) with plain words. */
+/** Replaces technical terms of the API's validator (string, pattern) with plain words. */
 function plain(why) {
   return why
     .replace(/^String should have at least 1 character$/, "must not be empty")

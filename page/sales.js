@@ -1,4 +1,4 @@
-// Sales in a range of time: read minute by minute, shown as charts and as a table.
+// Loads the sales of each minute in a range of time, and shows them as charts and as a table.
 
 import { get } from "./api.js";
 import { timeChart } from "./chart.js";
@@ -14,7 +14,7 @@ const CLOCK = new Intl.DateTimeFormat(LOCALE, { hour: "2-digit", minute: "2-digi
 const DATE = new Intl.DateTimeFormat(LOCALE, { day: "numeric", month: "short" });
 const ZONE = new Intl.DateTimeFormat().resolvedOptions().timeZone;
 
-/** The charts of [from, to), in ms, and their table. */
+/** Returns the charts of the sales in [from, to), in ms, and their table. */
 export async function sales({ from, to, signal }) {
   const buckets = timeBucketsOf(from, to);
   const { points, isAll } = await read(buckets.edges[0], buckets.edges.at(-1), signal);
@@ -30,7 +30,7 @@ export async function sales({ from, to, signal }) {
   ].filter(Boolean);
 }
 
-/** The points of a range, page by page, up to a limit: a minute has one point per currency. */
+/** Loads the points of a range page by page, up to a limit. Each minute has one point for each currency. */
 async function read(from, to, signal) {
   const points = [];
   let cursor = null;
@@ -44,7 +44,7 @@ async function read(from, to, signal) {
   return { points, isAll: false };
 }
 
-/** The charts: {title, sum, of: bucket → value, write and short: value → text}; revenue once for each currency. */
+/** Returns the charts, with revenue for each currency: {title, sum, of: bucket → value, write, short: value → text}. */
 function measures(sum) {
   const currencies = Object.keys(sum.revenue).sort();
   return [
@@ -63,7 +63,7 @@ function chart({ title, of, sum, write, short }, sums, buckets) {
   return timeChart({ title: `${title} per ${buckets.per}`, sum: `${write(sum)} in total`, name, bars, write: short });
 }
 
-/** The table with the same values; times without sales are left out. */
+/** Returns a table with the same values. It leaves out times without sales. */
 function asTable(all, sums, buckets) {
   const sold = sums.filter((one) => all.some(({ of }) => of(one) !== 0));
   const heads = ["Time", ...all.map(({ title }) => ({ text: title, number: true }))];
@@ -73,7 +73,7 @@ function asTable(all, sums, buckets) {
 }
 
 // Times ----------------------------------------------------------------------------------------------------------------
-/** Labels below an axis: the time of the day, with the date if there are several days. */
+/** Returns a label below an axis: the time of the day, with the date if the range has several days. */
 function shortTime(at, { edges, isDays }) {
   if (isDays) return DATE.format(at);
   return DATE.format(edges[0]) === DATE.format(edges.at(-1) - 1) || edges.at(-1) - edges[0] < 90_000_000 ? CLOCK.format(at) : `${DATE.format(at)} ${CLOCK.format(at)}`;

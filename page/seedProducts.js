@@ -1,4 +1,4 @@
-// Six products for an empty shop: cheap and expensive, plenty and scarce, and one that can be backordered.
+// Six products for an empty shop: cheap and expensive, with much and little stock, and one that can be backordered.
 
 import { Problem, post } from "./api.js";
 import { staffMember } from "./people.js";
@@ -12,7 +12,7 @@ const GOODS = [
   { product_id: "oak-stool", name: "Oak stool", price: 14900, stock: 3, backorder: true },
 ];
 
-/** Safe to repeat: existing products stay, and each receipt counts once. */
+/** Creates the products and their stock. Safe to repeat: existing products stay, and each receipt counts once. */
 export async function seedProducts() {
   const as = staffMember();
   for (const { stock, ...product } of GOODS) {

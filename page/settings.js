@@ -1,8 +1,8 @@
-// The settings of the shop that serves this page: read before all other modules start.
+// Loads the settings of the shop that serves this page, before all other modules start.
 
 /**
- * `shop`: its name. `api`: the prefix of each path of the API. `laptop`: whether a local shop serves the page, so that
- * it can show its internals; elsewhere `sign_in` has the sign-in settings: {url, client_id, scope}.
+ * `shop`: its name. `api`: the prefix of each path of the API. `laptop`: whether a local shop serves the page. If so,
+ * the page also shows the shop's internals. On AWS, `sign_in` has the sign-in settings: {url, client_id, scope}.
  */
 export const settings = await read().catch((error) => {
   document.querySelector("#main .loading").textContent = "The shop does not answer. Reload this page in a moment.";
@@ -15,5 +15,5 @@ async function read() {
   return response.json();
 }
 
-/** Whether an entry exists in this place of the page: `laptop: true`, `laptop: false`, or absent for both. */
+/** Returns whether an entry exists here. `laptop`: true for a laptop, false for AWS, absent for both. */
 export const isHere = ({ laptop = settings.laptop }) => laptop === settings.laptop;

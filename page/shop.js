@@ -37,7 +37,7 @@ export function show(place, { query, signal }) {
   }
   const placed = () => {
     shelves.reload();
-    setTimeout(() => !signal.aborted && orders(), SOON_MS); // the list of my orders is a copy, made a moment later
+    setTimeout(() => !signal.aborted && orders(), SOON_MS); // the list of orders is a copy that the shop writes a moment later
   };
   aside.append(basketPanel({ basket, me, signal, placed, reload: () => shelves.reload() }));
   place.append(basketBar({ basket, place: aside, signal }));
@@ -47,7 +47,7 @@ export function show(place, { query, signal }) {
 }
 
 // Products -------------------------------------------------------------------------------------------------------------
-/** The products of one category, or those that a search found, below the tree of the categories. */
+/** Shows the tree of categories, and below it the products of a category or the results of a search. */
 class Shelves {
   #place; #basket; #me; #signal; #tree; #asked;
 
@@ -72,7 +72,7 @@ class Shelves {
     }
   }
 
-  /** Opens another category or search in this view, so that basket and payment stay as they are. */
+  /** Opens another category or search without a new view, so that basket and payment stay as they are. */
   #go(asked, focused) {
     history.pushState(null, "", addressOf(asked));
     const open = this.open(asked);
@@ -84,7 +84,7 @@ class Shelves {
     const link = (path, name) => el("a", {
       href: addressOf({ category: path }), "aria-current": category.startsWith(path) && (path !== ROOT || category === ROOT) && "page",
       onclick: (event) => {
-        if (event.ctrlKey || event.metaKey || event.shiftKey) return; // opens a tab or a window
+        if (event.ctrlKey || event.metaKey || event.shiftKey) return; // let the browser open a tab or a window
         event.preventDefault();
         this.#go({ category: path, words: "" }, ".tabs:last-of-type a[aria-current]");
       },
@@ -109,7 +109,7 @@ class Shelves {
     return found;
   }
 
-  /** The wanted category. Without a wish, and if it has no products: the first one in it that may have some. */
+  /** Loads the wanted category. Without a wish or products, loads the first subcategory that has products. */
   async #browse({ category: wanted }) {
     let category = wanted || ROOT;
     let first = await this.#page(category);
@@ -135,7 +135,7 @@ class Shelves {
 
   #first = (category) => this.#tree.find((one) => one.parent === category)?.path;
 
-  /** The shop has no index of words: the products of the categories are read, and compared here. */
+  /** Searches here, in the products of all wanted categories, because the shop has no index of words. */
   async #search({ category: wanted, words }) {
     const category = wanted || ROOT;
     const paths = [category, ...this.#tree.map((one) => one.path).filter((path) => path !== category && path.startsWith(category))];
@@ -173,7 +173,7 @@ class Shelves {
   }
 }
 
-/** All categories, each before its children. */
+/** Loads all categories. Each comes before its subcategories. */
 async function categories(signal) {
   const found = [];
   let cursor = null;
@@ -186,16 +186,16 @@ async function categories(signal) {
   return found;
 }
 
-/** A path with the paths above it: "/", "/kitchen/", "/kitchen/mugs/". */
+/** Returns a path and all paths above it: "/", "/kitchen/", "/kitchen/mugs/". */
 const pathsOf = (path) => [...path].flatMap((letter, at) => (letter === "/" ? [path.slice(0, at + 1)] : []));
 
-/** The address of the shop with a category or a search, so that it can be bookmarked, and Back works. */
+/** Returns the address of a category or a search, so that bookmarks and the Back button work. */
 function addressOf({ category, words }) {
   const said = Object.entries({ category, search: words }).filter(([, value]) => value);
   return said.length ? `#/shop?${new URLSearchParams(said)}` : "#/shop";
 }
 
-/** Products in the basket may be in another category or on a later page: the basket requests them, with their prices. */
+/** Loads the products in the basket that the view does not show, with their prices: they may be in other categories. */
 async function knowTheRest(basket, shown, signal) {
   await Promise.all(basket.ids.filter((id) => !shown.has(id)).map(async (id) => {
     const path = `/api/products/${encodeURIComponent(id)}`;
@@ -226,7 +226,7 @@ function stock(available, backorder) {
   return backorder ? chip("On backorder", "moving") : chip("Sold out", "over");
 }
 
-/** One of six tints, always the same for the same product. */
+/** Returns one of six tints. The same product always gets the same tint. */
 const tint = (id) => [...id].reduce((sum, letter) => (sum * 31 + letter.charCodeAt(0)) % 997, 7) % 6;
 
 // My orders ------------------------------------------------------------------------------------------------------------

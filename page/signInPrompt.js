@@ -1,4 +1,4 @@
-// Shown instead of a view that the user may not see: they may sign in, or sign in as another user.
+// The prompt that replaces a view which the user may not see. It offers to sign in, or to sign in as another user.
 
 import { person, signIn } from "./people.js";
 import { button, el, empty } from "./ui.js";

@@ -1,4 +1,4 @@
-// Users who sign in: with the groups in their token, and their customer profile, if they have one.
+// The signed-in user on AWS: the groups in their token, and their customer profile, if they have one.
 
 import { get, post, Problem } from "./api.js";
 import { capital } from "./format.js";
@@ -16,7 +16,7 @@ export const groupOf = (id) => (id === null ? null : GROUPS.find((group) => whos
 export const staffMember = () => (groupOf(person()) ? person() : null);
 export const fullName = () => customer?.name ?? "";
 
-/** A user who is not signed in may look around, after any error. */
+/** Completes a sign-in. After an error, the user is not signed in, but can still see the products. */
 export async function arrive() {
   try {
     await comeBack();
@@ -26,7 +26,7 @@ export async function arrive() {
   }
 }
 
-/** The customer of the token; null if the user is not registered. */
+/** Loads the customer who is signed in. Returns null if the user is not registered as a customer. */
 async function myself() {
   try {
     return await get("/api/customers/me", { as: person(), tries: 2 });

@@ -1,12 +1,12 @@
-// Sign-in at the shop's identity provider: an authorization code with PKCE (RFC 7636) for tokens. A page can keep no
-// secret, and needs none for this.
+// Signs users in at the shop's identity provider, which exchanges an authorization code with PKCE (RFC 7636) for tokens.
+// PKCE needs no client secret, which a web page could not keep.
 
 import { Unanswered } from "./api.js";
 import { Rejection } from "./problems.js";
 import { settings } from "./settings.js";
 
-// Stored for this tab: the tokens survive a reload and the way to the sign-in and back, and are gone with the tab. A
-// cookie would be sent with requests that other pages cause; the API reads none.
+// The browser stores the tokens for this tab: they survive a reload and the sign-in, and are deleted with the tab. The
+// API reads no cookies, because browsers also send cookies with requests that other pages cause.
 const TOKENS = "orderstream.tokens";
 const ASKED = "orderstream.sign-in";
 const EARLIER_MS = 60_000;
@@ -38,21 +38,21 @@ export async function comeBack() {
   if (!answer.has("code")) throw new Rejection(NOT_SIGNED_IN);
   const sent = { grant_type: "authorization_code", code: answer.get("code"), redirect_uri: HERE, code_verifier: asked.verifier };
   if (!(await askFor(sent))) throw new Rejection(NOT_SIGNED_IN);
-  if (asked.view && !asked.view.startsWith("#")) location.reload(); // the address is now that of another document
+  if (asked.view && !asked.view.startsWith("#")) location.reload(); // load the document of the new address, because it is not this one
 }
 
-/** Signs out here and at the provider: the tokens are deleted and revoked, and the next sign-in asks for the user. */
+/** Signs out here and at the provider: deletes and revokes the tokens. The next sign-in asks for the user again. */
 export async function signOut() {
   const { refresh } = kept() ?? {};
   sessionStorage.clear(); // the basket, too
-  if (refresh) await send("revoke", { token: refresh }).catch(() => {}); // without it, it ends by itself
+  if (refresh) await send("revoke", { token: refresh }).catch(() => {}); // ignore an error: the token expires anyway
   location.assign(`${url}/logout?${new URLSearchParams({ client_id: clientId, logout_uri: HERE })}`);
 }
 
 // Tokens ---------------------------------------------------------------------------------------------------------------
 let renewing = null;
 
-/** The access token, renewed before it expires; null if no user is signed in. */
+/** Returns the access token, and renews it before it expires. Returns null if no user is signed in. */
 export async function token() {
   const now = kept();
   if (!now || now.until > Date.now()) return now?.access ?? null;
@@ -66,7 +66,7 @@ export function forget() {
   if (now) sessionStorage.setItem(TOKENS, JSON.stringify({ ...now, until: 0 }));
 }
 
-/** The user in the access token: {sub, groups}, to select the views. The API itself checks all permissions. */
+/** Returns the user in the access token: {sub, groups}, to select the views. The API itself checks all permissions. */
 export function whose() {
   const now = kept();
   if (!now) return null;
@@ -76,7 +76,7 @@ export function whose() {
 
 const kept = () => JSON.parse(sessionStorage.getItem(TOKENS));
 
-/** Stores a new access token and returns it; if there is none, signs out and returns null. */
+/** Requests a new access token, stores and returns it. If the provider gives none, signs out and returns null. */
 async function askFor(sent) {
   const response = await send("token", sent);
   if (response.status >= 500 || response.status === 429) throw new Unanswered("Sign-in is not available. Try again in a moment.");

@@ -1,4 +1,4 @@
-// The panel of a span: what it did, with the images of a record, the requests of an invocation, or a mail itself.
+// The panel of a span (a step of an order's trace): its images, AWS requests or mail.
 
 import { get } from "./api.js";
 import { duration, fineTime, plural, units } from "./format.js";
@@ -52,7 +52,7 @@ function details(span, found) {
   ].filter(Boolean);
 }
 
-/** An invocation of a batch is in several entries. */
+/** Removes repeated requests: several entries can contain the same invocation of a batch. */
 const unique = (requests) => [...new Map(requests.map((one) => [`${one.operation} ${one.began_at}`, one])).values()];
 
 // A stream record -------------------------------------------------------------------------------------------------------
@@ -71,7 +71,7 @@ function images({ PK, SK, old: oldImage = {}, new: newImage = {}, bytes, event }
       el("dl", { class: "diff" }, names.filter((name) => !changed.includes(name)).map((name) => el("div", null, el("dt", null, name), el("dd", null, now[name]))))));
 }
 
-/** The values of an image as text, by path: the attributes of a map have a line each. */
+/** Returns the values of an image as text, by path. Each attribute of a map has its own path. */
 function flat(value, path = "") {
   if (value === null || typeof value !== "object" || Array.isArray(value) || (path && !Object.keys(value).length)) return { [path]: typeof value === "string" ? value : JSON.stringify(value) };
   return Object.assign({}, ...Object.entries(value).map(([name, one]) => flat(one, path ? `${path}.${name}` : name)));

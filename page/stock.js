@@ -1,4 +1,4 @@
-// What staff change of a product in the shop: its stock, its price, and the number of its stock parts.
+// The dialog in which staff change a product: its stock, its price, and how many items share its stock.
 
 import { call, get, once, post } from "./api.js";
 import { checkbox, field, form } from "./forms.js";
@@ -9,7 +9,7 @@ import { dialog, el, facts, fill, toast } from "./ui.js";
 const REASONS = ["DAMAGED", "EXPIRED", "LOST", "MISCOUNTED", "STOLEN"];
 const MOST = { min: "1", max: "1000000", step: "1", required: true };
 
-/** `done` is called after a command succeeded. */
+/** Opens the dialog. `done`: called after a command succeeded. */
 export function openStock({ product, me, done }) {
   const path = `/api/products/${encodeURIComponent(product.product_id)}`;
   dialog(product.name, (box) => {

@@ -1,4 +1,4 @@
-// Reads the table: by a question (an access pattern) or by a key. The address has the query, so it can be shared.
+// Reads the table by a question (an access pattern) or by a key. A user can share a query, because it is in the address.
 
 import { get, post } from "./api.js";
 import { collectionParts } from "./answers.js";
@@ -7,7 +7,7 @@ import { plural } from "./format.js";
 import { person } from "./people.js";
 import { announce, button, el, fill } from "./ui.js";
 
-/** The question of the way in: a whole item collection of the shop's main entity. */
+/** The question that the view shows first: all items of an order. */
 const FIRST = "A12b";
 const PREVIEW_AFTER_MS = 250;
 let lists = 0;
@@ -34,7 +34,7 @@ const tab = (text, href, isHere) => el("a", { href, "aria-current": isHere && "p
 const addressOf = (path, asked) => `#/table${path}?${new URLSearchParams(Object.entries(asked).filter(([, value]) => value))}`;
 
 // Questions ------------------------------------------------------------------------------------------------------------
-/** All questions by noun, a search box for them, and beside them the form of the chosen one. */
+/** Returns all questions by noun, a search box for them, and beside them the form of the chosen question. */
 function questions(id, { known, query, answered, signal }) {
   const place = el("div", { class: "question" });
   const links = new Map(known.items.map((one) => [one, questionLink(one, (event) => pick(event, one))]));
@@ -45,7 +45,7 @@ function questions(id, { known, query, answered, signal }) {
     return made;
   };
   const pick = (event, one) => {
-    if (event.ctrlKey || event.metaKey || event.shiftKey) return; // a new tab
+    if (event.ctrlKey || event.metaKey || event.shiftKey) return; // let the browser open a new tab
     event.preventDefault();
     history.pushState(null, "", `#/table/${one.id}`);
     answered.hidden = true;
@@ -55,9 +55,9 @@ function questions(id, { known, query, answered, signal }) {
   const chosen = known.items.find((one) => one.id === id) ?? known.items.find((one) => one.id === FIRST);
   const made = draw(chosen, query);
   const isAsked = chosen.id === id ? query.size > 0 : !id;
-  if (isAsked && made.checkValidity()) setTimeout(() => made.requestSubmit()); // once it is on the page
+  if (isAsked && made.checkValidity()) setTimeout(() => made.requestSubmit()); // wait until the form is on the page
   const list = chooser(links);
-  setTimeout(() => (list.scroller.scrollTop = links.get(chosen).offsetTop - list.scroller.clientHeight / 2)); // once it is on the page
+  setTimeout(() => (list.scroller.scrollTop = links.get(chosen).offsetTop - list.scroller.clientHeight / 2)); // wait until the list is on the page
   return el("div", { class: "questions" }, list, place);
 }
 
@@ -104,13 +104,13 @@ function questionForm(one, known, said, { answered, signal }) {
   });
 }
 
-/** An argument, with values that find items here: a required argument is filled in with the first. */
+/** Returns the field of an argument, with example values that find items. A required argument starts with the first. */
 function argumentField(name, { needed, value, examples, number }) {
   const attributes = { required: needed, value: value ?? (needed ? examples[0] : null), inputmode: number && "numeric" };
   return suggesting(name, `arguments.${name}`, examples, attributes, needed ? null : "Optional");
 }
 
-/** A text field with suggestions: texts, or pairs of a text and its label. */
+/** Returns a text field with suggestions: texts, or pairs of a text and its label. */
 function suggesting(label, name, suggestions, attributes, hint) {
   const id = `suggestions-${(lists += 1)}`;
   const made = field(label, name, { list: id, autocomplete: "off", autocapitalize: "none", spellcheck: "false", ...attributes }, { hint });
@@ -121,7 +121,7 @@ function suggesting(label, name, suggestions, attributes, hint) {
   return Object.assign(made, { suggest });
 }
 
-/** Optional arguments of a pattern with several items: more key fields, a range, a limit. */
+/** Returns the fields of optional arguments, if a question finds several items: more key fields, a range, a limit. */
 function narrowing(one, argument, said) {
   if (!one.pages) return null;
   const range = one.range ? rangeFields(one, said) : [];
@@ -162,7 +162,7 @@ const readExpressions = (made) => ({ filter: textsOf(made)("filter"), project: t
 // Keys -----------------------------------------------------------------------------------------------------------------
 const SORT_KEY_OPERATORS = [["", "any"], ["=", "="], ["begins_with", "begins_with"], ["BETWEEN", "between"], ["<", "<"], ["<=", "<="], [">", ">"], [">=", ">="]];
 
-/** A partition key and a condition on the sort key, of the table or of an index. */
+/** Returns the form of a query by key: a partition key and a condition on the sort key, of the table or an index. */
 function keyForm({ known, query, answered, signal }) {
   const index = field("Read", "index", {}, { options: known.indexes.map(({ name }) => [name, name === "table" ? "the table" : `the index ${name}`, name === query.get("index")]) });
   const pk = suggesting("", "pk", [], { required: true, value: query.get("pk") }, "Choose a partition, or write any key");
@@ -198,17 +198,17 @@ function keyForm({ known, query, answered, signal }) {
   return made;
 }
 
-/** A hidden field is disabled, so that it is not sent. */
+/** Shows or hides a field. Disables a hidden field, so that the form does not send it. */
 function toggle(made, isShown) {
   made.hidden = !isShown;
   made.control.disabled = !isShown;
   made.control.required = isShown;
 }
 
-/** The fixed text of a key template before its first field. */
+/** Returns the fixed text of a key template before its first field. */
 const startOf = (template) => template.split("{")[0];
 
-/** The sort key templates by type, of the partition with this key; while the key is written, of those that it may be. */
+/** Returns the sort key templates of a partition, by item type. If `pk` is incomplete, of all partitions that match. */
 function sortsOf(partitions, pk) {
   const parts = (text) => text.split("#").length;
   const near = partitions.filter(({ template }) => pk && pk.startsWith(startOf(template)));
@@ -223,14 +223,14 @@ function readKey(made) {
 }
 
 // Expressions ----------------------------------------------------------------------------------------------------------
-/** [name, DynamoDB type] of the attributes that a read of these item types returns. */
+/** Returns the attributes that a read of these item types returns: [name, DynamoDB type]. */
 function typesOf(known, { entities, index }) {
   const there = known.indexes.find(({ name }) => name.toLowerCase() === index)?.attributes;
   const all = Object.assign({}, ...entities.map((name) => known.types[name]));
   return Object.entries(all).filter(([name]) => !there || there.includes(name)).sort();
 }
 
-/** What each operator makes of an attribute and its values. */
+/** The condition that each operator builds from an attribute and its values. */
 const OPERATORS = {
   "=": compared("="), "<>": compared("<>"), "<": compared("<"), "<=": compared("<="), ">": compared(">"), ">=": compared(">="),
   "between": (name, value, to) => `${name} BETWEEN ${value} AND ${to}`,
@@ -248,8 +248,8 @@ function compared(operator) {
 }
 
 /**
- * DynamoDB's own filter and projection, composed from fields or written by hand in its syntax. `read`: returns the query
- * of a form, for the preview.
+ * Returns the fields for DynamoDB's filter and projection, which a user composes from fields or types as expressions.
+ * `read`: returns the query of a form, for the preview.
  */
 function composer(attributes, said, { filters, read }) {
   const text = (label, name, hint) => field(label, name, { value: said.get(name), autocomplete: "off", autocapitalize: "none", spellcheck: "false" }, { hint });
@@ -271,7 +271,7 @@ function composer(attributes, said, { filters, read }) {
   return made;
 }
 
-/** Conditions, each of an attribute, an operator and a value: they write the filter expression. */
+/** Returns the fields of conditions (attribute, operator and value), which write the filter expression. */
 function conditions(attributes, filter) {
   const list = el("div", { class: "stack" });
   const joined = field("Combine", "", {}, { options: [[" AND ", "all must be true"], [" OR ", "one must be true"]] });
@@ -321,14 +321,14 @@ function toggleEnd(made, isShown) {
   made.control.disabled = !isShown;
 }
 
-/** A value as the filter has it: quoted if the attribute is a text, or if it is no single word. */
+/** Returns a value for the filter expression, in quotes if the attribute is a text or if the value is not one word. */
 function literal(value, type) {
   if (type === "N" || type === "BOOL" || /^['"]/.test(value)) return value;
   if (type !== "S" && /^[\w.-]+$/.test(value)) return value;
   return value.includes("'") ? `"${value}"` : `'${value}'`;
 }
 
-/** A check box for each attribute: they write the projection expression, and show it. */
+/** Returns a check box for each attribute. The boxes write the projection expression, and show its attributes. */
 function boxes(attributes, projection) {
   const chosen = () => projection.value.split(",").map((name) => name.trim()).filter(Boolean);
   const made = attributes.map(([name]) => checkbox(name, "", { value: name }));
@@ -344,7 +344,7 @@ function boxes(attributes, projection) {
   return made.length ? el("fieldset", null, el("legend", null, "Return only these attributes"), list) : null;
 }
 
-/** The expressions as DynamoDB gets them, before the query runs. */
+/** Shows the expressions as DynamoDB gets them, before the query runs. */
 async function showPreview(place, asked) {
   if (!asked.pk && !(asked.pattern && (asked.filter || asked.project))) return place.replaceChildren();
   const { problem, names, values, ...parts } = await post("/local/expressions", asked).catch((error) => ({ problem: { field: "expressions", why: error.message } }));
@@ -354,7 +354,7 @@ async function showPreview(place, asked) {
 }
 
 // The answer -----------------------------------------------------------------------------------------------------------
-/** Forward by cursor, back by the earlier cursors. The form shows the errors of an invalid query. */
+/** Shows the result page by page, and keeps earlier cursors for Back. The form shows the errors of an invalid query. */
 async function showPages(place, path, asked, hasPages, signal) {
   const cursors = [null];
   await turn();
@@ -367,7 +367,7 @@ async function showPages(place, path, asked, hasPages, signal) {
     announce(`${plural(found.shown, "item")} shown`);
   }
 
-  /** The buttons are replaced with their page: the focus moves to the head of the new one. */
+  /** Loads another page, and moves the focus to its heading, because the focused button disappears with the old page. */
   async function read() {
     await turn();
     place.querySelector("h2").focus();

@@ -1,4 +1,4 @@
-// Buckets of time in the viewer's zone: minutes are summed to hours, hours to days.
+// Adds up the sales of minutes in equal periods (buckets), such as hours or days, in the viewer's time zone.
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
@@ -9,7 +9,7 @@ const STEPS = [
 ];
 const MOST = 62;
 
-/** The equal buckets that cover [from, to), in ms: {edges, step, per}; the finest that are not too many. */
+/** Returns the shortest equal buckets that cover [from, to), in ms, without being too many: {edges, step, per}. */
 export function timeBucketsOf(from, to) {
   const [step, per] = STEPS.find(([one]) => (to - from) / one < MOST) ?? STEPS.at(-1);
   const edges = [begin(from, step)];
@@ -17,7 +17,7 @@ export function timeBucketsOf(from, to) {
   return { edges, step, per, isDays: step >= DAY };
 }
 
-/** Days are in the viewer's zone: some have 23 hours, or 25. */
+/** Returns the start of the bucket. A day in the viewer's time zone may have 23 or 25 hours. */
 function begin(at, step) {
   if (step >= DAY) return new Date(at).setHours(0, 0, 0, 0);
   const ahead = new Date(at).getTimezoneOffset() * MINUTE;
@@ -30,7 +30,7 @@ function next(at, step) {
   return date.setDate(date.getDate() + step / DAY);
 }
 
-/** Sums the points of minutes, oldest first, into buckets: [{from, to, orders, pieces, revenue: {EUR: …}}]. */
+/** Adds up the points of minutes, oldest first, in buckets: [{from, to, orders, pieces, revenue: {EUR: …}}]. */
 export function sumByBucket(points, edges) {
   const buckets = edges.slice(0, -1).map((from, at) => ({ from, to: edges[at + 1], ...nothing() }));
   let at = 0;
@@ -50,7 +50,6 @@ function add(sum, { orders, pieces, currency, revenue }) {
   sum.revenue[currency] = (sum.revenue[currency] ?? 0) + revenue;
 }
 
-/** The sum of all points. */
 export function total(points) {
   const sum = nothing();
   for (const point of points) add(sum, point);

@@ -1,4 +1,4 @@
-// An order as a trace: chapters, each a waterfall of spans with measured starts and lengths. Live.
+// Shows the trace of an order, live. Each chapter (a cause and its effects) is a waterfall of measured steps (spans).
 
 import { get } from "./api.js";
 import { duration, fineTime, plural, units } from "./format.js";
@@ -11,18 +11,18 @@ const AT_LATEST_MS = 1500;
 const SAID_EVERY_MS = 2500;
 const VIEWS = ["Timeline", "List", "JSON"];
 const LEGEND = [["working", "working"], ["waiting", "waiting"], ["failed", "failed attempt"]];
-/** Above this place of a bar's end, in percent, its text is placed before the bar. */
+/** If a bar ends after this percentage of the width, its text is before the bar. */
 const LATE = 80;
-/** A segment that is wider, in percent, has room for a text. */
+/** A segment that is wider than this percentage has room for a text. */
 const ROOMY = 15;
 
-/** What a span is, in words. */
+/** The name of each kind of span on the page. */
 export const KINDS = {
   request: "Request", write: "Write", record: "Stream record", reader: "Reader", event: "Event", reaction: "Reaction",
   mail: "Mail", schedule: "Scheduled run", parked: "Parked", chaos: "Chaos",
 };
 
-/** {element, state, aside, update}: updates itself, and reloads the order when it changed. */
+/** Returns {element, state, aside, update}. The trace updates itself, and reloads the order when the order changed. */
 export function trace({ id, query, signal, look }) {
   const path = `/local/orders/${encodeURIComponent(id)}`;
   const state = el("p", { class: "live", role: "status" }, "Connecting …");
@@ -35,7 +35,7 @@ export function trace({ id, query, signal, look }) {
   return { element: el("div", { class: "stack" }, el("div", { class: "row trace-head" }, sums, shown.views), body, legend), state, aside, update: () => {} };
 }
 
-/** The trace so far, and then as it grows. */
+/** Loads the trace, and loads it again when it grows. */
 async function read(shown, { id, path, signal, state, onNews }) {
   let last;
   const load = async () => {
@@ -49,7 +49,7 @@ async function read(shown, { id, path, signal, state, onNews }) {
     if (!signal.aborted) state.replaceWith(failure(error, () => location.reload()));
     return;
   }
-  const reload = oneAtATime(() => load().catch(() => {})); // without an answer, the next entry causes the next try
+  const reload = oneAtATime(() => load().catch(() => {})); // ignore the error: the next entry causes the next try
   const say = announcer();
   follow({
     after: last, order: id, signal,
@@ -62,10 +62,10 @@ async function read(shown, { id, path, signal, state, onNews }) {
   });
 }
 
-/** A failed request is logged too; a reload because of it would never end. */
+/** Returns whether an entry is a failed read. Do not reload the order after it: another failed read would follow. */
 const isLook = ({ kind, route = "" }) => kind === "request" && route.startsWith("GET ");
 
-/** Runs never overlap; calls during a run cause one more run after it. */
+/** Returns a function that calls `run`, but never twice at once. Calls during a run cause one more run after it. */
 export function oneAtATime(run) {
   let running = null;
   let wanted = false;
@@ -85,7 +85,7 @@ export function oneAtATime(run) {
   };
 }
 
-/** Announces new entries: many at once, and not too often. */
+/** Returns a function that announces new entries to screen readers, several at once, so that it does not speak often. */
 function announcer() {
   let unsaid = [];
   return (entries) => {
@@ -99,7 +99,7 @@ function announcer() {
   };
 }
 
-/** Calls `run` after a short pause without events, or after a while if events do not stop. */
+/** Returns a function that calls `run` after a short pause without calls, or after a while if calls do not stop. */
 function settled(run, signal) {
   let timer, since;
   return () => {
@@ -115,7 +115,7 @@ function settled(run, signal) {
 class Trace {
   #chapters = [];
   #sections = new Map();
-  #folds = new Set(); // the folded groups that the user opened
+  #folds = new Set(); // the groups of copies or markers that the user opened
   #current = ""; // the row in the tab order
   #view;
 
@@ -237,7 +237,7 @@ class Trace {
     return el("div", { class: "waterfall" }, axis, el("ol", { class: "spans" }, rows));
   }
 
-  /** One row for several copies or markers; it opens. */
+  /** Returns one row for several copies or markers. The user can open it. */
   #fold({ folded, depth, name }, from, length) {
     const [first] = folded;
     const open = this.#folds.has(first.id) || folded.some((span) => span.id === this.selected);
@@ -292,7 +292,7 @@ class Trace {
     this.#keepCurrent();
   }
 
-  /** Beside the chapters, or on a narrow page below the selected row. */
+  /** Places the panel beside the chapters, or on a narrow page below the selected row. */
   #placePanel() {
     this.aside.hidden = !this.panel;
     if (!this.panel) return this.aside.replaceChildren();
@@ -314,7 +314,7 @@ class Trace {
   }
 
   // The keyboard --------------------------------------------------------------------------------------------------------
-  /** One row is in the tab order; the arrow keys move between the rows of all chapters. */
+  /** Puts only one row into the tab order. The arrow keys move between the rows of all chapters. */
   #keepCurrent() {
     const rows = [...this.body.querySelectorAll(".span-row")];
     const current = rows.find((one) => one.dataset.span === (this.selected ?? this.#current)) ?? rows.find((one) => one.dataset.span === this.#current) ?? rows[0];
@@ -335,7 +335,7 @@ class Trace {
   }
 }
 
-/** Makes these the children, and moves only those in a wrong place: focus and open panels stay. */
+/** Makes the nodes `wanted` the only children. Moves only nodes in a wrong place, so focus and open panels stay. */
 function arrange(parent, wanted) {
   wanted.forEach((node, at) => {
     if (parent.children[at] !== node) parent.insertBefore(node, parent.children[at] ?? null);
@@ -343,7 +343,7 @@ function arrange(parent, wanted) {
   while (parent.children.length > wanted.length) parent.lastChild.remove();
 }
 
-/** The rows of a chapter: [{span, depth}] and, for copies and markers of one cause, [{folded, depth, name}]. */
+/** Returns a chapter's rows: {span, depth}, or {folded, depth, name} for several copies or markers of one cause. */
 function rowsOf(spans) {
   const depths = new Map();
   const groups = new Map(); // by the ids of their spans
@@ -370,7 +370,7 @@ function rowsOf(spans) {
 }
 
 // Times and sums ---------------------------------------------------------------------------------------------------------
-/** At most five round steps of a length in ms. */
+/** Returns at most five round numbers for an axis of this length in ms. */
 function ticks(length) {
   const raw = length / 4;
   const power = 10 ** Math.floor(Math.log10(raw));
@@ -383,7 +383,7 @@ function placed(node, share) {
   return node;
 }
 
-/** The segments of a span on the axis of its chapter, and its length beside them. */
+/** Returns the bar of a span: its segments on the axis of its chapter, and its length as text. */
 function bar(span, from, length) {
   const share = (ms) => (ms / length) * 100;
   const parts = span.segments.map((segment) => {
@@ -401,7 +401,7 @@ function bar(span, from, length) {
   return el("span", { class: "bar", "aria-hidden": "true" }, parts, text);
 }
 
-/** Places a text on a segment, where there is no room beside the bar: on work, if it is long enough for the text. */
+/** Places a text on a segment, because there is no room beside the bar. Prefers a long segment of work to a wait. */
 function inside(text, span, startOf, widthOf) {
   const roomy = span.segments.filter((segment) => segment.state !== "waiting" && widthOf(segment) > ROOMY);
   const on = (roomy.length ? roomy : span.segments).reduce((one, other) => (other.ms > one.ms ? other : one));
@@ -427,7 +427,7 @@ function outcome({ attempts, failures, segments, problem }) {
   return failures ? `done at attempt ${attempts}` : "done";
 }
 
-/** 1.5 R 5 W */
+/** Returns capacity units as text, such as "1.5 R 5 W". */
 export function unitsOf({ read = 0, write = 0 }) {
   const parts = [read && `${units(read)} R`, write && `${units(write)} W`].filter(Boolean);
   return parts.join(" ") || "no units";

@@ -1,17 +1,17 @@
-// The elements of which every view is built. Data becomes text nodes and attributes only, never markup.
+// Functions that build the elements of all views. Data becomes only text nodes and attributes, never markup.
 
 import { explain } from "./problems.js";
 import { moment, shortId, stateName, stateTone } from "./format.js";
 
 const LETTER = "[\\u0590-\\u08ff\\ufb1d-\\ufdff\\ufe70-\\ufefc\\u{10800}-\\u{10fff}\\u{1e800}-\\u{1efff}]";
-/** The part of a text from its first to its last right-to-left letter or number. */
+/** Matches the part of a text from its first to its last right-to-left letter or number. */
 const RIGHT_TO_LEFT = new RegExp(`(${LETTER}(?:.*${LETTER})?)`, "su");
 
-/** A text whose right-to-left part is isolated, so that the words and numbers beside it keep their order. */
+/** Isolates the right-to-left part of a text, so that the words and numbers beside it keep their order. */
 const isolated = (text) =>
   text.split(RIGHT_TO_LEFT).map((part, at) => (at % 2 ? Object.assign(document.createElement("bdi"), { textContent: part }) : part));
 
-/** An element: attributes by name, `on…` as listeners, null or false is left out; children are nodes or text. */
+/** Creates an element. Attributes `on…` are listeners. Ignores null and false. Children are nodes or text. */
 export function el(tag, attributes, ...children) {
   const node = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes ?? {})) {
@@ -30,13 +30,13 @@ export const timeOf = (at, shown = moment) => el("time", { datetime: at, title: 
 export const orderLink = (id, text = shortId(id)) =>
   el("a", { href: `#/orders/${encodeURIComponent(id)}`, class: text === shortId(id) && "id short", title: id }, text);
 
-/** A list of names and values; a pair without a value is left out. */
+/** Returns a list of names and values. Leaves out a pair without a value. */
 export function facts(...pairs) {
   const there = pairs.filter(([, value]) => value != null && value !== "" && value !== false);
   return el("dl", { class: "facts" }, there.map(([name, value]) => el("div", null, el("dt", null, name), el("dd", null, value))));
 }
 
-/** A button that cannot be pressed twice: it shows that its action is running, and keeps the focus. */
+/** Returns a button that ignores clicks while its action runs. It shows this state, and keeps the focus. */
 export function button(text, run, { kind = "", ...attributes } = {}) {
   const made = el("button", { type: "button", class: `button ${kind}`, ...attributes }, text);
   made.addEventListener("click", () => busy(made, () => run(made)));
@@ -55,7 +55,7 @@ export async function busy(control, run) {
   }
 }
 
-/** A table with its caption, in a region of its own that scrolls where it is too wide, by keyboard too. */
+/** Returns a table with its caption, in a region that scrolls if the table is too wide, also with the keyboard. */
 export function table(caption, heads, rows, { hideCaption = false } = {}) {
   const head = heads.map((one) => el("th", { scope: "col", class: one.number && "number" }, one.text ?? one));
   const body = el("tbody", null, rows);
@@ -63,13 +63,13 @@ export function table(caption, heads, rows, { hideCaption = false } = {}) {
   return Object.assign(el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption }, made), { body });
 }
 
-/** A row: the first cell names it. A cell is a node or text, or {number: text}. */
+/** Returns a row. The first cell is its header. A cell is a node or text, or {number: text}. */
 export function row(first, ...cells) {
   const shown = cells.map((cell) => (cell?.number === undefined ? el("td", null, cell) : el("td", { class: "number" }, cell.number)));
   return el("tr", null, el("th", { scope: "row" }, first), shown);
 }
 
-/** Shows the current link of a row of links that scrolls sideways where the window is too narrow. */
+/** Scrolls a row of links so that the current link is visible, also in a narrow window. */
 export function scrollToCurrent(links) {
   const current = links.querySelector("[aria-current]");
   if (current) links.scrollLeft = current.offsetLeft - links.offsetLeft - (links.clientWidth - current.offsetWidth) / 2;
@@ -81,13 +81,13 @@ export function empty(title, text, ...actions) {
   return el("div", { class: "empty" }, el("p", { class: "empty-title" }, title), el("p", null, text), actions);
 }
 
-/** An error in place of a view: the reason, and a button to retry. */
+/** Returns an error that replaces a view: the reason, and a button to retry. */
 export function failure(error, again, ...more) {
   const retry = again && button("Try again", again);
   return el("div", { class: "notice bad", role: "alert" }, el("p", null, explain(error)), el("div", { class: "row" }, retry, more));
 }
 
-/** Fills `place` with the result of `load`; shows that it is loading, or why it failed. */
+/** Fills `place` with the result of `load`. Meanwhile shows that it is loading; after an error, the reason. */
 export async function fill(place, what, load) {
   place.replaceChildren(loading(`Loading ${what} …`));
   try {
@@ -97,7 +97,7 @@ export async function fill(place, what, load) {
   }
 }
 
-/** Refills `place` silently: open details stay open, and the focus stays. */
+/** Fills `place` again without a loading message. Open details stay open, and the focus stays. */
 export async function renew(place, load) {
   try {
     const made = [await load()].flat().filter(Boolean);
@@ -121,14 +121,14 @@ export function announce(text) {
 export function toast(text, tone = "good") {
   document.querySelector(".toast")?.remove();
   const shown = el("p", { class: `toast ${tone}`, role: tone === "bad" ? "alert" : "status" }, text);
-  const over = document.querySelector("dialog[open]") ?? document.body; // what is modal hides all else
+  const over = document.querySelector("dialog[open]") ?? document.body; // a modal dialog covers everything outside of it
   over.append(shown);
   setTimeout(() => shown.remove(), tone === "bad" ? 9000 : 5000);
 }
 
 let dialogs = 0;
 
-/** A modal dialog that is removed when it is closed; the focus returns to its former place. */
+/** Opens a modal dialog, and removes it when the user closes it. The focus then returns to its former place. */
 export function dialog(title, build, { wide = false } = {}) {
   const titled = `dialog-${(dialogs += 1)}`;
   const made = el("dialog", { "aria-labelledby": titled, class: wide && "wide" });
@@ -140,7 +140,7 @@ export function dialog(title, build, { wide = false } = {}) {
   return made;
 }
 
-/** An id that can be copied completely. */
+/** Returns an id with a button that copies it. */
 export function copyable(id, what) {
   const copy = async () => {
     await navigator.clipboard.writeText(id);
