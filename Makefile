@@ -91,7 +91,7 @@ hostile: installed ## send 9,000 hostile requests; the API must not misread any 
 extending: installed ## run all checks and tests after each extension of docs/extending.md; takes an hour
 	$(python) -m pytest -m extending tests/docs/test_extending.py $(ARGS)
 
-bench: installed build/bench/.installed ## benchmark against a conventional implementation and a lower bound; ARGS="--only decode", ARGS=--write
+bench: installed build/bench/.installed ## measure money, units and times against lower bounds; ARGS="--only life", ARGS=--write
 	$(python) -m bench $(ARGS)
 
 check: installed ## run the checks: lint, format, types, import contracts, words, and forgotten declarations

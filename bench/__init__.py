@@ -1,4 +1,4 @@
-"""Benchmarks against a conventional implementation ("the usual shop", bench/usual) and a lower bound: `make bench`."""
+"""Benchmarks: money, units, requests and times, beside lower bounds for the same work: `make bench`."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Measure our shop, the usual shop and the lower bound in one run: `make bench`.
+"""Measure what the shop costs, how fast it is, and lower bounds for the same work: `make bench`.
 
 Run nothing else on the machine during the measurement. All sections use one local engine, one after the other.
 """
@@ -14,11 +14,10 @@ from local import dynamodb_engine
 from tests.conftest import FAKE_AWS_ENVIRONMENT
 
 SECTIONS = {
+    "life": "an order's whole life",
     "cold": "cold start",
-    "decode": "decoding",
     "records": "1,000 records through the stream's readers",
     "placing": "placing an order",
-    "life": "an order's whole life",
     "laptop": "the whole shop on this machine",
     "growth": "growth",
     "size": "what is deployed",

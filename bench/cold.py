@@ -1,20 +1,17 @@
 """Measure cold starts: the time from the start of a process to its first answer from DynamoDB.
 
-Python runs Lambda's runtime interface client on our bundle, which is trimmed and compiled as for Lambda, but for this
-machine. The time ends with the first answer of DynamoDB (`event_publisher`: of the bus). The usual shop starts from
-installed and compiled packages, with one module for each function. AWS's samples also use Powertools' Tracer, which has
-rows of its own.
+Python runs Lambda's runtime interface client on the bundle, which is trimmed and compiled as for Lambda, but for this
+machine. The time ends with the first answer of DynamoDB (`event_publisher`: of the bus).
 
-- Our API imports a module of routes when the first request needs it, so the start depends on the route. We measure a
-  route of each of the slowest modules (`python -m bench.route_imports`). The row `api` is the slowest of them. The
-  usual shop imports all routes at once, so each row compares with its POST /orders.
+- The API imports a module of routes when the first request needs it, so the start depends on the route. We measure a
+  route of each of the slowest modules (`python -m bench.route_imports`). The row `api` is the slowest of them.
 - "Processor" is the processor time until the answer.
 - "At ... MB" simulates the share of a processor that Lambda gives a function: 58 % at 1,024 MB (the API), 29 % at 512
   MB (the readers), all of it at 1,769 MB. The bench stops the process (SIGSTOP) after its share of each 20 ms. In rows
   "from its event on" it does so only after the first event. Lambda may give a function more processor time during the
   import, but AWS does not promise it.
-- The floor reads one item with http.client. "boto3 alone" reads it with boto3's client from our bundle: a lower bound
-  for our stream functions. The API cannot start faster than pydantic and Powertools' resolver, which both shops use.
+- The floor reads one item with http.client. "boto3 alone" reads it with boto3's client from the bundle: a lower bound
+  for the stream functions. The API cannot start faster than pydantic and Powertools' resolver.
 """
 
 import compileall
@@ -35,9 +32,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, ClassVar
 
-from bench import BENCH_PACKAGES, pair
-from bench.measure import WAYS, Figure, Spread, spread
-from bench.pair import OurShop, UsualShop
+from bench import BENCH_PACKAGES, measured_shop
+from bench.measure import Figure, Spread, spread
+from bench.measured_shop import BenchShop
 from functions.model.lambdas import lambda_name
 from functions.model.reactions import HANDLERS
 from functions.shop import cancellation, customers, follows, imports, products
@@ -77,8 +74,7 @@ CANNED: Mapping[str, Callable[[bytes], Any]] = {
         "UserAttributes": [{"Name": name, "Value": value} for name, value in COGNITO_USER.items()],
     },
 }
-"""The fake answers of the services except DynamoDB, by the header X-Amz-Target. All other targets get {}."""
-MAX_RATIOS = {"api": 0.75, "copies_reader": 0.60, "event_publisher": 0.60}
+"""The answers of the other services, by X-Amz-Target. All other targets get {}."""
 MEMORY_MB = {"api": 1024, "copies_reader": 512, "event_publisher": 512}
 """The functions that are also measured with a share of a processor, with their deployed memory in MB."""
 WHOLE_PROCESSOR_MB = 1769
@@ -93,17 +89,7 @@ SLOW_ROUTES = (
 """One route from each slow module of routes. `python -m bench.route_imports` finds the modules with a slow import."""
 COGNITO_ROUTE = "POST /customers"
 MODULES = {lambda_name(path.stem): path.stem for path in HANDLERS.glob("*.py")}
-"""The handler module of each of our functions, by the function's name."""
-USUAL_MODULES = {
-    "api": "api",
-    "copies_reader": "copies",
-    "event_publisher": "publish",
-    "fulfilment": "fulfilment",
-    "order_notification": "notifications",
-    "archive": "archive",
-}
-"""The module of bench.usual with the same task, by the name of our function."""
-TRACED_MODULES = {"api": "traced_api", "copies_reader": "traced"}
+"""The handler module of each function, by the function's name."""
 SCHEDULED = ("order_deadlines", "customer_erasure", "backlog_metrics")
 Event = Mapping[str, Any]
 
@@ -125,8 +111,7 @@ class StartAttempt:
             self.answered.set()
 
     def record_failure(self, why: bytes) -> None:
-        """Record that the start failed, unless the function had an answer from AWS before. After this answer, the usual
-        shop may fail, because its idempotency rejects work of an earlier start."""
+        """Record that the start failed, unless it had an answer before."""
         if not self.answered.is_set():
             self.failure = why.decode(errors="replace")
             self.answered.set()
@@ -312,15 +297,11 @@ def runtime(engine: Engine) -> Iterator[int]:
 def figures(engine: Engine) -> list[Figure]:
     """Measure the cold start of each function: the milliseconds until its first answer from AWS."""
     with ExitStack() as stack:
-        _, queues = stack.enter_context(pair.open_environment(engine))
-        usual = stack.enter_context(pair.open_usual_shop(engine, queues))
-        ours = stack.enter_context(pair.open_our_shop(engine, queues))
-        our_events, usual_events = _our_events(ours), _usual_events(usual)
-        mine = {name: _our_function(ours, name, event) for name, event in sorted(our_events.items())}
-        routes = {route: _our_function(ours, "api", event) for route, event in _requests(ours).items()}
-        theirs = {name: _usual_function(module, usual_events[name]) for name, module in USUAL_MODULES.items()}
-        traced = {name: _usual_function(module, usual_events[name]) for name, module in TRACED_MODULES.items()}
-        bundle, environment = mine["copies_reader"].path[0], mine["copies_reader"].environment
+        _, queues = stack.enter_context(measured_shop.open_environment(engine))
+        shop = stack.enter_context(measured_shop.open_shop(engine, queues))
+        functions = {name: _function(shop, name, event) for name, event in sorted(_events(shop).items())}
+        routes = {route: _function(shop, "api", event) for route, event in _requests(shop).items()}
+        bundle, environment = functions["copies_reader"].path[0], functions["copies_reader"].environment
         bare = MeasuredFunction("floor", "bench.floor.handler", (PROJECT, BENCH_PACKAGES), {}, environment)
         alone = MeasuredFunction(
             "boto3 alone", "bench.floor.with_boto3", (bundle, BENCH_PACKAGES, PROJECT), {}, environment
@@ -328,49 +309,38 @@ def figures(engine: Engine) -> list[Figure]:
         compileall.compile_dir(PROJECT / "bench", quiet=1)
         port = stack.enter_context(runtime(engine))
         for _ in range(ROUNDS + 1):
-            for way in (*routes.values(), *mine.values(), *theirs.values(), *traced.values(), bare, alone):
-                way.start(port)
+            for function in (*routes.values(), *functions.values(), bare, alone):
+                function.start(port)
         cognito = routes.pop(COGNITO_ROUTE)
         slowest = max(routes, key=lambda route: routes[route].took.median)
-        mine["api"] = routes[slowest]
-        throttled = _throttled(port, mine, theirs)
+        functions["api"] = routes[slowest]
+        throttled = _throttled(port, functions)
 
-    def took(way: MeasuredFunction | None) -> Spread | None:
-        return way.took if way else None
-
-    def row(what: str, name: str, way: MeasuredFunction) -> Figure:
-        return Figure(what, "ms", took(way), took(theirs.get(name)), took(bare), MAX_RATIOS.get(name))
-
-    rows = [row(f"`api`, at its slowest: {slowest}", "api", routes[slowest])]
-    rows += [row(f"`api`, {route}", "api", way) for route, way in routes.items() if route != slowest]
-    rows.append(Figure(f"`api`, {COGNITO_ROUTE}, which asks Cognito first", "ms", took(cognito)))
-    rows += [row(f"`{name}`", name, way) for name, way in sorted(mine.items()) if name != "api"]
-    rows += [Figure(f"`{name}`: processor", "ms", mine[name].ran, theirs[name].ran, bare.ran) for name in MEMORY_MB]
-    rows += throttled
-    rows += [Figure(f"`{name}`, the usual shop with Tracer", "ms", usual=took(way)) for name, way in traced.items()]
-    return [*rows, Figure("boto3 alone", "ms", floor=took(alone))]
+    rows = [Figure(f"`api`, at its slowest: {slowest}", "ms", routes[slowest].took, bare.took)]
+    rows += [Figure(f"`api`, {route}", "ms", it.took, bare.took) for route, it in routes.items() if route != slowest]
+    rows.append(Figure(f"`api`, {COGNITO_ROUTE}, which asks Cognito first", "ms", cognito.took, bare.took))
+    rows += [Figure(f"`{name}`", "ms", it.took, bare.took) for name, it in functions.items() if name != "api"]
+    rows += [Figure(f"`{name}`: processor", "ms", functions[name].ran, bare.ran) for name in MEMORY_MB]
+    return [*rows, *throttled, Figure("boto3 alone", "ms", alone.took, bare.took)]
 
 
-def _throttled(port: int, mine: Mapping[str, MeasuredFunction], theirs: Mapping[str, MeasuredFunction]) -> list[Figure]:
-    """Measure the functions of MEMORY_MB with a share of a processor: from the start on, and from the event on."""
+def _throttled(port: int, functions: Mapping[str, MeasuredFunction]) -> list[Figure]:
+    """Measure the functions of MEMORY_MB with a share of a processor: for the whole start, and after the event."""
     ways = {
-        (name, since_event): tuple(replace(way, seconds=[], processor_seconds=[]) for way in (mine[name], theirs[name]))
+        (name, since_event): replace(functions[name], seconds=[], processor_seconds=[])
         for since_event in (False, True)
         for name in MEMORY_MB
     }
     for _ in range(THROTTLED_ROUNDS + 1):
-        for (name, since_event), both in ways.items():
-            for way in both:
-                way.start(port, MEMORY_MB[name] / WHOLE_PROCESSOR_MB, since_event)
-    rows = []
-    for (name, since_event), both in ways.items():
-        what = f"`{name}` at {MEMORY_MB[name]:,} MB{', from its event on' * since_event}"
-        took = dict(zip(WAYS, (way.took for way in both), strict=False))
-        rows.append(Figure.of(what, "ms", took, max_ratio=None if since_event else MAX_RATIOS[name]))
-    return rows
+        for (name, since_event), function in ways.items():
+            function.start(port, MEMORY_MB[name] / WHOLE_PROCESSOR_MB, since_event)
+    return [
+        Figure(f"`{name}` at {MEMORY_MB[name]:,} MB{', from its event on' * since_event}", "ms", function.took)
+        for (name, since_event), function in ways.items()
+    ]
 
 
-def _our_function(shop: OurShop, name: str, event: Event) -> MeasuredFunction:
+def _function(shop: BenchShop, name: str, event: Event) -> MeasuredFunction:
     environment = {**VARIABLES, **API_VARIABLES, "TABLE_NAME": shop.harness.shop.table.name}
     return MeasuredFunction(
         name,
@@ -381,40 +351,17 @@ def _our_function(shop: OurShop, name: str, event: Event) -> MeasuredFunction:
     )
 
 
-def _usual_function(name: str, event: Event) -> MeasuredFunction:
-    table = pair.USUAL[False]
-    environment = {**VARIABLES, "TABLE_NAME": table, "IDEMPOTENCY_TABLE": pair.IDEMPOTENCY.format(table)}
-    return MeasuredFunction(name, f"bench.usual.{name}.handler", (BENCH_PACKAGES, PROJECT), event, environment)
-
-
-def _usual_events(shop: UsualShop) -> dict[str, Event]:
-    """Return an event for each function of the usual shop. An order causes them; the API gets a new order."""
-    events: dict[str, Event] = {}
-    shop.open("ann", ["mug"])
-    order_id = shop.place("ann", "key-1", {"mug": 1})
-    for act in (
-        partial(shop.pay, order_id, pair.PRICE),
-        partial(shop.ship, order_id),
-        partial(shop.deliver, order_id),
-        partial(shop.harness.advance_days, days=400),
-    ):
-        pair.deliver_all(shop, partial(_keep_first_event, events))
-        act()
-    pair.deliver_all(shop, partial(_keep_first_event, events))
-    return events | {"api": _new_order()}
-
-
-def _our_events(shop: OurShop) -> dict[str, Event]:
-    """Return an event for each of our functions. Scheduled functions get the time. The others get events of two orders
-    (one is cancelled), a followed product that is back in stock, an import and a renamed customer."""
+def _events(shop: BenchShop) -> dict[str, Event]:
+    """Return an event for each function. Two orders (one is cancelled), a followed product that is back in
+    stock, an import and a renamed customer cause them. Scheduled functions get the time."""
     harness, events = shop.harness, dict[str, Event]()
-    harness.open_shop(available=pair.FULL_STOCK)
+    harness.open_shop(available=measured_shop.FULL_STOCK)
     order_id, other = harness.place_order("one", mug=2), harness.place_order("two", pot=1)
     harness.pay_order(order_id)
     harness.pay_order(other, "evt_2", "pi_2")
-    pair.deliver_all(shop, partial(_keep_first_event, events))
+    measured_shop.deliver_all(shop, partial(_keep_first_event, events))
     cancellation.cancel_order(harness.shop, ANN, other)
-    pair.deliver_all(shop, partial(_keep_first_event, events))
+    measured_shop.deliver_all(shop, partial(_keep_first_event, events))
     cancellation.agree_cancel(harness.shop, WAREHOUSE, other)
     harness.dispatch_order(order_id)
     harness.deliver_order(order_id)
@@ -424,18 +371,18 @@ def _our_events(shop: OurShop) -> dict[str, Event]:
     line = imports.ParsedLine(1, {"product_id": "cup", "name": "Cup", "price": 500, "currency": "EUR"}, quantity=1)
     imports.import_products(harness.shop, STAFF, "import", {}, lambda: [line])
     customers.rename_customer(harness.shop, ANN, ANN.id, "Ann Oak")
-    pair.deliver_all(shop, partial(_keep_first_event, events))
+    measured_shop.deliver_all(shop, partial(_keep_first_event, events))
     harness.advance_days(days=400)
-    pair.deliver_all(shop, partial(_keep_first_event, events))
+    measured_shop.deliver_all(shop, partial(_keep_first_event, events))
     at = {"time": harness.now().isoformat(timespec="seconds").replace("+00:00", "Z")}
     return events | dict.fromkeys(SCHEDULED, at)
 
 
-def _requests(shop: OurShop) -> dict[str, Event]:
-    """Return a valid request to each measured route. All requests are about a delivered order."""
+def _requests(shop: BenchShop) -> dict[str, Event]:
+    """Return a valid request to each measured route, for a delivered order."""
     order_id = shop.harness.place_order("three", mug=1)
     shop.harness.pay_order(order_id, "evt_3", "pi_3")
-    pair.deliver_all(shop)
+    measured_shop.deliver_all(shop)
     shop.harness.dispatch_order(order_id)
     shop.harness.deliver_order(order_id)
     requests: dict[str, Event] = {}
@@ -443,7 +390,7 @@ def _requests(shop: OurShop) -> dict[str, Event]:
         method, path = route.split()
         token = http_client.STAFF if route in STAFF_ROUTES | WAREHOUSE_ROUTES else Token("ann")
         key = "key-9" if route in IDEMPOTENT_ROUTES else None
-        requests[route] = pair.request(
+        requests[route] = measured_shop.request(
             method, path.format(order_id=order_id, customer_id="ann"), BODIES[route], token=token, key=key
         )
     return requests
@@ -454,7 +401,3 @@ def _keep_first_event(events: dict[str, Event], name: str, batch: list[Any]) -> 
     records = [it for it in batch if "OrderExpired" in it["body"]] if name == "archive" else batch
     if records:
         events.setdefault(name, {"Records": records})
-
-
-def _new_order() -> Event:
-    return pair.request("POST", "/orders", pair.new_order({"mug": 1}), token=Token("ann"), key="key-2")

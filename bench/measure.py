@@ -1,4 +1,4 @@
-"""Measure the same work of several shops in turns, so that a slow machine slows all of them equally."""
+"""Measure times in rounds, and state each result as a figure with its unit, lower bound and aim."""
 
 import gc
 import statistics
@@ -20,48 +20,23 @@ class Spread:
         return Spread(self.median * factor, self.low * factor, self.high * factor)
 
 
-WAYS = ("ours", "usual", "promising", "floor")
-
-
 @dataclass(frozen=True)
 class Figure:
-    """A row of docs/performance.md: a measured value of each shop. None: that shop has no such work.
+    """One row of docs/performance.md. `floor`: the lower bound for the same work, if one is known.
 
-    `usual`: of the usual shop. `promising`: of the usual shop with PROMISES=same. `floor`: the lower bound.
-    `max_ratio`, `max_value`: the aim for our value, as a share of the usual shop's value, or in the figure's unit."""
+    `max_value`: the aim. The value should be at most this, in the same unit.
+    """
 
     what: str
     unit: str
-    ours: Spread | None = None
-    usual: Spread | None = None
+    value: Spread | None = None
     floor: Spread | None = None
-    max_ratio: float | None = None
     max_value: float | None = None
-    promising: Spread | None = None
-
-    @classmethod
-    def of(cls, what: str, unit: str, ways: Mapping[str, Spread], **aims: float | None) -> "Figure":
-        """Return a figure. `ways`: the measured values, by a name in WAYS."""
-        ours, usual, promising, floor = map(ways.get, WAYS)
-        return cls(what, unit, ours, usual, floor, promising=promising, **aims)
-
-    @property
-    def ratio(self) -> float | None:
-        """Our value as a share of the usual shop's."""
-        return self.ours.median / self.usual.median if self.ours and self.usual else None
-
-    @property
-    def promising_ratio(self) -> float | None:
-        """Our value as a share of the value of the usual shop with the same promises."""
-        other = self.promising
-        return self.ours.median / other.median if self.ours and other and other.median else None
 
     @property
     def is_reached(self) -> bool | None:
-        """Whether our value reaches its aim; None if the figure has no aim."""
-        if self.max_ratio is not None and self.ratio is not None:
-            return self.ratio <= self.max_ratio
-        return self.ours.median <= self.max_value if self.max_value is not None and self.ours else None
+        """Whether the value reaches its aim; None if the figure has no aim."""
+        return self.value.median <= self.max_value if self.max_value is not None and self.value else None
 
 
 def exact(value: float) -> Spread:
@@ -84,8 +59,9 @@ def measure_in_turns(
 ) -> dict[str, Spread]:
     """Return the duration of one call of each function, in the clock's unit.
 
-    In each round, every function runs `times` times. A first round warms up and does not count. `clock`: use
-    time.process_time to exclude the work of other processes."""
+    In each round, every function runs `times` times, so that a slow machine slows all of them. A first round warms up
+    and does not count. `clock`: with time.process_time the work of other processes does not count.
+    """
     taken: dict[str, list[float]] = {name: [] for name in ways}
     gc.collect()
     gc.freeze()  # otherwise each collection below visits every loaded module, and takes longer than the measured work

@@ -15,9 +15,9 @@ from typing import Any
 
 import boto3
 
-from bench import pair
+from bench import measured_shop
 from bench.measure import Figure, exact, measure_in_turns
-from bench.pair import PRICE, BenchShop, Handler, OurShop, UsualShop
+from bench.measured_shop import PRICE, BenchShop, Handler
 from functions.handlers.api import handler as api_handler
 from local.dynamodb_engine import REGION, Engine
 from tests.support.http_client import Token
@@ -29,31 +29,30 @@ CALLS = {1: 8, 5: 8, 50: 2}
 
 
 def figures(engine: Engine) -> list[Figure]:
+    """Return the processor milliseconds and the requests of placing an order, by its number of lines."""
     with ExitStack() as stack:
-        _, queues = stack.enter_context(pair.open_environment(engine))
-        promising = stack.enter_context(pair.open_usual_shop(engine, queues, same_promises=True))
-        usual = stack.enter_context(pair.open_usual_shop(engine, queues))
-        ours = stack.enter_context(pair.open_our_shop(engine, queues))
-        stack.enter_context(pair.our_api())
-        return [figure for lines in LINES for figure in _figures_of(lines, ours, usual, promising)]
+        _, queues = stack.enter_context(measured_shop.open_environment(engine))
+        shop = stack.enter_context(measured_shop.open_shop(engine, queues))
+        stack.enter_context(measured_shop.open_api())
+        return [figure for lines in LINES for figure in _figures_of(lines, shop)]
 
 
-def _figures_of(lines: int, ours: OurShop, usual: UsualShop, promising: UsualShop) -> list[Figure]:
-    customer_id = f"ann-{next(pair.unique_numbers)}"
+def _figures_of(lines: int, shop: BenchShop) -> list[Figure]:
+    customer_id = f"ann-{next(measured_shop.unique_numbers)}"
     ids = [f"product-{number:02}-{customer_id}" for number in range(lines)]
-    shops: dict[str, BenchShop] = {"ours": ours, "usual": usual, "promising": promising}
-    for shop in shops.values():
-        shop.open(customer_id, ids)
-    bare = MinimalHandler(boto3.client("dynamodb", region_name=REGION), ours.harness.shop.table.name)
+    shop.open(customer_id, ids)
+    bare = MinimalHandler(boto3.client("dynamodb", region_name=REGION), shop.harness.shop.table.name)
     handlers: dict[str, Handler] = {"ours": api_handler, "floor": bare}
-    handlers |= {name: shop.modules["api"].handler for name, shop in shops.items() if isinstance(shop, UsualShop)}
     calls = 1 + (1 + ROUNDS) * CALLS[lines]
     ways = {name: PlaceOrders(handler, customer_id, ids, calls) for name, handler in handlers.items()}
-    sent = {name: exact(_count_requests(shop, ways[name])) for name, shop in shops.items()} | {"floor": exact(2)}
-    with pair.without_interference():
+    sent = _count_requests(shop, ways["ours"])
+    with measured_shop.without_interference():
         took = measure_in_turns(ways, rounds=ROUNDS, times=CALLS[lines], clock=_milliseconds)
     called = f"POST /orders, {lines} line{'s' * (lines > 1)}"
-    return [Figure.of(f"{called}: processor", "ms", took), Figure.of(f"{called}: requests", "requests", sent)]
+    return [
+        Figure(f"{called}: processor", "ms", took["ours"], took["floor"]),
+        Figure(f"{called}: requests", "requests", exact(sent), exact(2)),
+    ]
 
 
 def _milliseconds() -> float:
@@ -62,7 +61,7 @@ def _milliseconds() -> float:
 
 def _count_requests(shop: BenchShop, place: Callable[[], object]) -> int:
     shop.meter.sent.clear()
-    with shop.meter.measure(shop.clients):
+    with shop.meter.measure():
         place()
     return len(shop.meter.sent)
 
@@ -71,12 +70,14 @@ class PlaceOrders:
     """Places a new order of the same products at each call. `calls`: how many orders it can place."""
 
     def __init__(self, handler: Handler, customer_id: str, ids: Sequence[str], calls: int) -> None:
-        token, body = Token(customer_id), pair.new_order(dict.fromkeys(ids, 2))
+        token, body = Token(customer_id), measured_shop.new_order(dict.fromkeys(ids, 2))
         self._handler = handler
-        self._events = [pair.request("POST", "/orders", body, token=token, key=f"key-{n}") for n in range(calls)]
+        self._events = [
+            measured_shop.request("POST", "/orders", body, token=token, key=f"key-{n}") for n in range(calls)
+        ]
 
     def __call__(self) -> None:
-        answer = self._handler(self._events.pop(), pair.LAMBDA_CONTEXT)
+        answer = self._handler(self._events.pop(), measured_shop.LAMBDA_CONTEXT)
         assert answer["statusCode"] == 201, answer
 
 

@@ -1,9 +1,7 @@
 """Measure the deployment: the size of the bundle with all functions, and the time to build it and to run `make synth`.
 
 The bundle is built with a warm cache of packages, and `make synth` uses an existing bundle. The uploaded zip contains
-compiled files if Lambda's version of Python is installed. The bundle of the usual shop is the result of `pip install
---target`, as AWS's samples deploy it, without Tracer and the packages that only the bench needs. Each figure is of one
-run.
+compiled files if Lambda's version of Python is installed. Each figure is of one run.
 """
 
 import os
@@ -14,15 +12,11 @@ import time
 import zipfile
 from pathlib import Path
 
-from bench import BENCH_PACKAGES
 from bench.measure import Figure, Spread, exact
 from local.dynamodb_engine import Engine
 from stacks import PROJECT
 from stacks.bundle import BUNDLES, LAMBDA_TARGET, build_bundle, find_python
 
-RUNTIME = ("awslambdaric", "runtime_client", "simplejson", "snapshot_restore_py")
-NOT_DEPLOYED = (".", "aws_xray_sdk", "bin", "orjson", "wrapt", *RUNTIME)
-"""Prefixes of packages that no deploy needs: packages of Tracer and of the bench, and packages that Lambda provides."""
 MAX_MEGABYTES, MAX_SECONDS = 15, 10
 
 
@@ -39,13 +33,12 @@ def figures(engine: Engine) -> list[Figure]:  # noqa: ARG001  every section gets
     alone = {name: value for name, value in os.environ.items() if not name.startswith("MAKE") and name != "ARGS"}
     subprocess.run(["make", "synth"], cwd=PROJECT, env=alone, check=True, capture_output=True)
     synthesized = time.monotonic() - began
-    usual = [path for path in BENCH_PACKAGES.iterdir() if not path.name.startswith(NOT_DEPLOYED)]
     variants = {"the bundle, zipped, not compiled": False}
     if find_python(LAMBDA_TARGET):
         variants["the bundle, zipped"] = True
     return [
         *(
-            Figure(what, "MB", zip_size([folder], compiled), zip_size(usual, compiled), max_value=MAX_MEGABYTES)
+            Figure(what, "MB", zip_size(folder, compiled), max_value=MAX_MEGABYTES)
             for what, compiled in variants.items()
         ),
         Figure("the bundle, made with a warm cache", "s", exact(round(made, 1)), max_value=MAX_SECONDS),
@@ -53,12 +46,11 @@ def figures(engine: Engine) -> list[Figure]:  # noqa: ARG001  every section gets
     ]
 
 
-def zip_size(paths: list[Path], compiled: bool) -> Spread:
-    """Zip the paths and return the size in MB. `compiled`: whether to include .pyc files."""
+def zip_size(folder: Path, compiled: bool) -> Spread:
+    """Zip the folder and return the size in MB. `compiled`: with .pyc files."""
     with tempfile.TemporaryFile() as file:
         with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-            for path in paths:
-                for found in (path, *path.rglob("*")) if path.is_dir() else (path,):
-                    if compiled or found.suffix != ".pyc":
-                        archive.write(found, found.relative_to(path.parent))
+            for path in folder.rglob("*"):
+                if compiled or path.suffix != ".pyc":
+                    archive.write(path, path.relative_to(folder))
         return exact(round(file.tell() / (1 << 20), 1))

@@ -23,7 +23,7 @@ from typing import Any
 import boto3
 import pytest
 
-from bench import pair
+from bench import measured_shop
 from bench.life import ARCHIVE_DAYS, DETAILED_LINES, LINES, QUANTITY, TTL_DAYS
 from functions.api.http import context
 from functions.dynamodb.codec import Image
@@ -312,7 +312,7 @@ class RecordedShop:
     `writers`: the last invocation that wrote an item, as "FUNCTION TRIGGER", by the item's key. `step`: the order's
     current step, such as "paid". While it is "", the shop records no invocations."""
 
-    shop: pair.OurShop
+    shop: measured_shop.BenchShop
     recorder: Recorder
     calls: list[Call] = field(default_factory=list)
     writers: dict[tuple[str, str], str] = field(default_factory=dict)
@@ -366,16 +366,18 @@ class RecordedShop:
                     self._hand_over(name, reader, some, trigger, cause)
             messages = {name: self.shop.harness.take_messages(name) for name in self.shop.workers}
             for name, waiting in messages.items():
-                for some in _batches([pair.to_sqs_record(message) for message in waiting], sizes[name]):
+                for some in _batches([measured_shop.to_sqs_record(message) for message in waiting], sizes[name]):
                     event = json.loads(some[0]["body"])["detail-type"] if len(some) == 1 else ""
                     cause = f"event_publisher {event}" if event else ""
                     self._hand_over(name, self.shop.workers[name], some, event, cause)
             if not records and not any(messages.values()):
                 return
 
-    def _hand_over(self, name: str, handler: pair.Handler, some: Sequence[Any], trigger: str, cause: str) -> None:
+    def _hand_over(
+        self, name: str, handler: measured_shop.Handler, some: Sequence[Any], trigger: str, cause: str
+    ) -> None:
         event = {"Records": list(some)}
-        answer = self.invoke(name, trigger, lambda: handler(event, pair.LAMBDA_CONTEXT), len(some), cause)
+        answer = self.invoke(name, trigger, lambda: handler(event, measured_shop.LAMBDA_CONTEXT), len(some), cause)
         assert answer == {"batchItemFailures": []}
 
     def _writer_of(self, record: Mapping[str, Any]) -> str:
@@ -412,12 +414,12 @@ def open_recorded_shop(engine: Engine) -> Iterator[RecordedShop]:
         "UNPAID_ORDERS_PER_CUSTOMER": STAGE.unpaid_orders_per_customer,
     }
     with ExitStack() as stack:
-        patch, queues = stack.enter_context(pair.open_environment(engine))
+        patch, queues = stack.enter_context(measured_shop.open_environment(engine))
         for name, value in settings.items():
             patch.setenv(name, str(value))
-        shop = stack.enter_context(pair.open_our_shop(engine, queues))
+        shop = stack.enter_context(measured_shop.open_shop(engine, queues))
         _send_in_turns(patch, shop.harness.shop)
-        stack.enter_context(pair.our_api())
+        stack.enter_context(measured_shop.open_api())
         context.write_limiter.cache_clear()  # the cached limiter counts writes of an earlier recording
         stack.callback(context.write_limiter.cache_clear)
         boto3.client("secretsmanager", region_name=REGION).create_secret(

@@ -1,26 +1,21 @@
-"""Open our shop and the usual shop on one local engine, each with its real handlers and its real stream.
+"""Open the shop on the local engine, with its real handlers and its real stream, and count its requests to DynamoDB.
 
-Both shops get the same commands. They share a fake bus, fake queues, fake buckets and fake mails in this process. Like
-Lambda, `deliver_all` delivers to a reader only the records that the reader's filters accept.
+The bus, queues, buckets and mails are simulated in this process. `deliver_all` delivers records and messages as Lambda
+does: a reader gets only the records that its filters accept.
 """
 
 import contextlib
 import gc
-import importlib
 import io
 import json
 import logging
 import os
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from functools import cache
 from itertools import count
-from types import ModuleType
-from typing import Any, Protocol
+from typing import Any
 
 import boto3
 import pytest
@@ -40,30 +35,21 @@ from local.event_source_mappings.filters import FilterCriteria
 from stacks import filters
 from tests.api.conftest import VARIABLES as API_VARIABLES
 from tests.support.harness import PEPPER, READERS, STAFF, WAREHOUSE, WORKERS, ShopHarness, aws_surroundings, run_shop
-from tests.support.http_client import JSON, WEBHOOK_SECRETS, Token, http_event, payment_event, stripe_signature
+from tests.support.http_client import JSON, Token, http_event
 
 HOME = {"name": "Ann Ash", "street": "1 Elm Row", "postcode": "1010", "city": "Wien", "country": "AT"}
 PRICE = 1250
 FULL_STOCK = 1_000_000
 QUEUE_BATCH = 10
-"""The batch size of queues, in both shops."""
+"""The batch size of queues."""
 ENVIRONMENT = {
     "AWS_CONFIG_FILE": os.devnull,
     "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
     "AWS_DEFAULT_REGION": REGION,
     "METRICS_NAMESPACE": "bench",
     "AWS_EC2_METADATA_DISABLED": "true",
-    "DELIVERY_STREAM": "activity",
-    "WEBHOOK_SECRET": "provider-webhook",
 }
-USUAL = {False: "usual", True: "promising"}
-"""The table name of the usual shop, by whether it keeps the same promises (bench/usual/promises.py)."""
-IDEMPOTENCY = "{}-idempotency"
-LOGGERS = ("orderstream", "orderstream.counts", "usual")
-READER_MODULES = {"copies_reader": "copies", "event_publisher": "publish", "activity_archive": "activity_archive"}
-WORKER_MODULES = {"fulfilment": "fulfilment", "order_notification": "notifications", "archive": "archive"}
-MODULES = ("api", *READER_MODULES.values(), *WORKER_MODULES.values(), "items", "once", "table")
-"""The modules of bench.usual. Each is imported once for each table, because it creates its clients at import."""
+LOGGERS = ("orderstream", "orderstream.counts")
 unique_numbers = count(1)
 Handler = Callable[[dict[str, Any], Any], Any]
 Quantities = Mapping[str, int]
@@ -119,19 +105,17 @@ class CapacityMeter:
         self._body = json.loads(params["body"])
 
     @contextmanager
-    def measure(self, measured: Sequence[Any]) -> Iterator["CapacityMeter"]:
-        """Count the requests of these clients in the `with` block."""
-        for client in measured:
-            client.meta.events.register("before-parameter-build.dynamodb", _request_capacity)
-            client.meta.events.register("before-call.dynamodb", self.record_body)
-            client.meta.events.register("after-call.dynamodb", self.count)
+    def measure(self) -> Iterator["CapacityMeter"]:
+        """Count the requests of the shop's client in the `with` block."""
+        events = clients.client("dynamodb").meta.events
+        hooks = {"before-parameter-build": _request_capacity, "before-call": self.record_body, "after-call": self.count}
+        for name, hook in hooks.items():
+            events.register(f"{name}.dynamodb", hook)
         try:
             yield self
         finally:
-            for client in measured:
-                client.meta.events.unregister("before-parameter-build.dynamodb", _request_capacity)
-                client.meta.events.unregister("before-call.dynamodb", self.record_body)
-                client.meta.events.unregister("after-call.dynamodb", self.count)
+            for name, hook in hooks.items():
+                events.unregister(f"{name}.dynamodb", hook)
 
 
 def _request_capacity(params: dict[str, Any], model: Any, **_: Any) -> None:
@@ -176,40 +160,10 @@ def without_interference() -> Iterator[None]:
         gc.unfreeze()
 
 
-# the shops ------------------------------------------------------------------------------------------------------------
-class BenchShop(Protocol):
-    """The common interface of both shops. `meter`: counts the shop's requests to DynamoDB."""
-
-    harness: ShopHarness
-    meter: CapacityMeter
-
-    @property
-    def readers(self) -> Mapping[str, tuple[Handler, FilterCriteria]]: ...
-
-    @property
-    def workers(self) -> Mapping[str, Handler]: ...
-
-    @property
-    def clients(self) -> Sequence[Any]: ...
-
-    def open(self, customer_id: str, product_ids: Sequence[str]) -> None: ...
-
-    def place(self, customer_id: str, key: str, quantities: Quantities) -> str: ...
-
-    def pay(self, order_id: str, amount: int) -> None: ...
-
-    def fulfil(self, order_id: str) -> None: ...
-
-    def ship(self, order_id: str) -> None: ...
-
-    def deliver(self, order_id: str) -> None: ...
-
-    def cancel(self, order_id: str) -> None: ...
-
-
+# the shop -------------------------------------------------------------------------------------------------------------
 @dataclass
-class OurShop:
-    """Our shop. Its methods call the commands as the API does."""
+class BenchShop:
+    """The measured shop. Commands are called as the API calls them. `meter`: counts its requests to DynamoDB."""
 
     harness: ShopHarness
     meter: CapacityMeter = field(default_factory=CapacityMeter)
@@ -225,10 +179,6 @@ class OurShop:
     @property
     def workers(self) -> Mapping[str, Handler]:
         return {name: module.handler for name, module in WORKERS.items()}
-
-    @property
-    def clients(self) -> Sequence[Any]:
-        return [clients.client("dynamodb")]
 
     def open(self, customer_id: str, product_ids: Sequence[str]) -> None:
         shop = self.harness.shop
@@ -259,69 +209,8 @@ class OurShop:
         cancellation.cancel_order(self.harness.shop, STAFF, order_id)
 
 
-@dataclass
-class UsualShop:
-    """The usual shop. Its methods send requests to the handler of its API. `modules`: of bench.usual, by name."""
-
-    harness: ShopHarness
-    modules: Mapping[str, ModuleType]
-    meter: CapacityMeter = field(default_factory=CapacityMeter)
-
-    @property
-    def readers(self) -> Mapping[str, tuple[Handler, FilterCriteria]]:
-        readers = {name: self.modules[module] for name, module in READER_MODULES.items()}
-        return {name: (it.handler, FilterCriteria(tuple(map(json.dumps, it.FILTERS)))) for name, it in readers.items()}
-
-    @property
-    def workers(self) -> Mapping[str, Handler]:
-        return {name: self.modules[module].handler for name, module in WORKER_MODULES.items()}
-
-    @property
-    def clients(self) -> Sequence[Any]:
-        return [self.modules["table"].client, self.modules["once"].client]
-
-    def ask(
-        self, path: str, body: Any = None, *, token: Token | None = None, key: str | None = None, signed: bool = False
-    ) -> Any:
-        asked = request("POST", path, body, token=token, key=key)
-        if signed:
-            asked["headers"]["stripe-signature"] = stripe_signature(asked["body"], datetime.now(UTC))
-        return send_request(self.modules["api"].handler, asked)
-
-    def open(self, customer_id: str, product_ids: Sequence[str]) -> None:
-        customer = {"entity": "customer", "customer_id": customer_id, "name": "Ann Ash"}
-        table, key = self.modules["table"].table, self.modules["items"].key
-        with table.batch_writer() as batch:
-            batch.put_item(Item={**key(f"c#{customer_id}"), **customer, "email": f"{customer_id}@example.com"})
-            for id in product_ids:
-                product = {"entity": "product", "product_id": id, "name": f"Blue {id}", "price": PRICE}
-                batch.put_item(Item={**key(f"p#{id}"), **product, "currency": "EUR"})
-                batch.put_item(Item={**key(f"p#{id}", "w#1"), "entity": "stock", "available": FULL_STOCK})
-
-    def place(self, customer_id: str, key: str, quantities: Quantities) -> str:
-        return str(self.ask("/orders", new_order(quantities), token=Token(customer_id), key=key)["order_id"])
-
-    def pay(self, order_id: str, amount: int) -> None:
-        body = payment_event(order_id, amount, id=f"evt_{order_id}", payment_id=f"pi_{order_id}")
-        assert self.ask("/payments/events", body, signed=True)["status"] == "CAPTURED"
-
-    def fulfil(self, order_id: str) -> None:
-        body = json.dumps({"detail": {"id": order_id, "type": "OrderPaid", "data": {"order_id": order_id}}})
-        self.workers["fulfilment"]({"Records": [to_sqs_record({"messageId": order_id, "body": body})]}, LAMBDA_CONTEXT)
-
-    def ship(self, order_id: str) -> None:
-        parcel = {"carrier": "dhl", "tracking_number": "42"}
-        self.ask(f"/orders/{order_id}/shipments/{order_id}-1/dispatch", parcel)
-
-    def deliver(self, order_id: str) -> None:
-        self.ask(f"/orders/{order_id}/shipments/{order_id}-1/deliver")
-
-    def cancel(self, order_id: str) -> None:
-        self.ask(f"/orders/{order_id}/cancel")
-
-
 def new_order(quantities: Quantities) -> dict[str, Any]:
-    """Return the body of POST /orders, which is the same in both shops."""
+    """Return the body of POST /orders, with a delivery address."""
     return {"lines": [{"product_id": id, "quantity": many} for id, many in quantities.items()], "address": HOME}
 
 
@@ -332,13 +221,6 @@ def request(
     text = None if body is None else json.dumps(body)
     headers = {**(JSON if body is not None else {}), **({"idempotency-key": key} if key is not None else {})}
     return http_event(method, path, token=token, body=text, headers=headers)
-
-
-def send_request(handler: Handler, of: dict[str, Any]) -> Any:
-    """Send a valid request to the handler of an API, and return the body of the answer. `of`: the Lambda event."""
-    answer = handler(of, LAMBDA_CONTEXT)
-    assert answer["statusCode"] in (200, 201), answer
-    return json.loads(answer["body"])
 
 
 def deliver_all(shop: BenchShop, batches: Callable[[str, list[Any]], object] = lambda name, batch: None) -> None:
@@ -369,7 +251,7 @@ def to_sqs_record(message: Mapping[str, Any]) -> dict[str, Any]:
 # opening a shop -------------------------------------------------------------------------------------------------------
 @contextmanager
 def open_environment(engine: Engine) -> Iterator[tuple[pytest.MonkeyPatch, dict[str, str]]]:
-    """Set the environment variables of both shops, without AWS credentials. Yields the patch and the URLs of queues."""
+    """Set the environment of a shop, without AWS credentials. Yields the patch and the URLs of queues."""
     with pytest.MonkeyPatch.context() as patch:
         for name, value in ENVIRONMENT.items():
             patch.setenv(name, value)
@@ -379,65 +261,17 @@ def open_environment(engine: Engine) -> Iterator[tuple[pytest.MonkeyPatch, dict[
 
 
 @contextmanager
-def open_our_shop(engine: Engine, queues: dict[str, str]) -> Iterator[OurShop]:
-    """Open our shop with a new, empty table."""
+def open_shop(engine: Engine, queues: dict[str, str]) -> Iterator[BenchShop]:
+    """Open an empty shop with a new table."""
     name = f"bench-{os.getpid()}-{next(unique_numbers)}"
     engine.create_table(name, create_table_request(name))
     with pytest.MonkeyPatch.context() as patch, run_shop(engine, queues, name, patch) as harness:
-        yield OurShop(harness)
+        yield BenchShop(harness)
 
 
 @contextmanager
-def open_usual_shop(engine: Engine, queues: dict[str, str], same_promises: bool = False) -> Iterator[UsualShop]:
-    """Open the usual shop with an empty table. Its modules know one table name, so it deletes the old table first."""
-    table = USUAL[same_promises]
-    idempotency = IDEMPOTENCY.format(table)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("IDEMPOTENCY_TABLE", idempotency)
-        patch.setenv("PROMISES", "same" if same_promises else "")
-        with run_shop(engine, queues, table, patch) as harness:
-            create_secret_and_firehose()
-            shop = UsualShop(harness, import_modules(same_promises))
-            assert shop.clients[0].meta.endpoint_url == engine.endpoint, "one engine for each process"
-            for name, asked_for in (
-                (table, shop.modules["table"].create_table_request(table)),
-                (idempotency, shop.modules["once"].create_table_request(idempotency)),
-            ):
-                with contextlib.suppress(engine.dynamodb().exceptions.ResourceNotFoundException):
-                    engine.dynamodb().delete_table(TableName=name)
-                engine.create_table(name, asked_for)
-            harness.new_records()
-            with discard_logs():  # the import of the modules may have added loggers
-                yield shop
-
-
-def create_secret_and_firehose() -> None:
-    """Create the webhook secret and the Firehose stream of the usual shop."""
-    boto3.client("secretsmanager").create_secret(
-        Name=ENVIRONMENT["WEBHOOK_SECRET"], SecretString=WEBHOOK_SECRETS["current"]
-    )
-    firehose, name = boto3.client("firehose"), ENVIRONMENT["DELIVERY_STREAM"]
-    if name not in firehose.list_delivery_streams()["DeliveryStreamNames"]:
-        bucket = {"RoleARN": "arn:aws:iam::123456789012:role/firehose", "BucketARN": "arn:aws:s3:::archive"}
-        firehose.create_delivery_stream(
-            DeliveryStreamName=name, ExtendedS3DestinationConfiguration={**bucket, "Prefix": "activity/"}
-        )
-
-
-@cache
-def import_modules(same_promises: bool) -> dict[str, ModuleType]:
-    """Import the modules of the usual shop, once for each value of `same_promises`. First set the environment
-    variables, because the modules read them at import."""
-    for name in [name for name in sys.modules if name.startswith("bench.usual.")]:
-        del sys.modules[name]
-    found = {name: importlib.import_module(f"bench.usual.{name}") for name in MODULES}
-    assert found["copies"].SAME_PROMISES is same_promises
-    return found
-
-
-@contextmanager
-def our_api() -> Iterator[Handler]:
-    """Yield the handler of our API. It uses the table of our open shop."""
+def open_api() -> Iterator[Handler]:
+    """Yield the handler of the API, for the table of the open shop."""
     with pytest.MonkeyPatch.context() as patch:
         for name, value in API_VARIABLES.items():
             patch.setenv(name, value)
