@@ -1,4 +1,4 @@
-"""The decision records: each pointer leads to a record, and the index has all of them."""
+"""The decisions: each pointer leads to a section, and the index has all sections."""
 
 import re
 from collections.abc import Iterator
@@ -10,17 +10,20 @@ from docs.generate import DOCS
 
 FOLDER = DOCS / "decisions"
 ROOT = DOCS.parent
-RECORDS = {int(file.name[:4]): file for file in sorted(FOLDER.glob("[0-9]*.md"))}
-TITLES = {
-    number: file.read_text(encoding="utf-8").partition("\n")[0].partition(". ")[2] for number, file in RECORDS.items()
-}
-INDEX = (FOLDER / "README.md").read_text(encoding="utf-8")
-ENTRY = re.compile(r"^- \[(\d+)\]\(([^)]+)\): (.*)$", re.MULTILINE)
+CHAPTERS = {file.name: file.read_text(encoding="utf-8") for file in sorted(FOLDER.glob("*.md"))}
+INDEX = CHAPTERS.pop("README.md")
+SECTION = re.compile(r'^## (\d+)\. ([^\n]+) <a id="d(\d+)"></a>\n(.*?)(?=^## |\Z)', re.DOTALL | re.MULTILINE)
+SECTIONS = [(name, *found.groups()) for name, text in CHAPTERS.items() for found in SECTION.finditer(text)]
+CHAPTER_OF = {int(number): name for name, number, *_ in SECTIONS}
+QUESTION = re.compile(r"^- \[(.+)\]\(([\w-]+\.md)\)$", re.MULTILINE)
+ENTRY = re.compile(r"^    - \[(\d+)\]\(([\w-]+\.md)#d(\d+)\): (.+)$", re.MULTILINE)
+MAX_LINES = 14
+WITH_A_LONG_TABLE = {69}
 WITH_POINTERS = (".py", ".md", ".js", ".css", ".html", ".yml", ".toml", ".txt", "Makefile")
 LEFT_OUT = {".git", ".venv", "node_modules", "build", ".local", ".hypothesis", "cdk.out"}
 NAMED = re.compile(r"\bdecisions?[ \n]+(?:# ?)?(\d+)\b", re.IGNORECASE)
-PATH = re.compile(r"\bdecisions/(\d{4})((?:-[\w-]+)?(?:\.md)?)")
-LINK = re.compile(r"\[(?:[Dd]ecision )?(\d+)\]\((?:[\w./-]*/)?(\d{4})-[\w-]+\.md\)")
+PATH = re.compile(r"\bdecisions/(\d{4}|(?!README)[\w-]+\.md)(?:#(\w+))?")
+LINK = re.compile(r"\[(?:[Dd]ecision\s)?(\d+)\]\((?:[\w./-]*/)?([\w-]+\.md)?#d(\d+)\)")
 
 
 def files_with_pointers() -> Iterator[Path]:
@@ -30,23 +33,28 @@ def files_with_pointers() -> Iterator[Path]:
             yield from (file for file in found if file.is_file() and file.name.endswith(WITH_POINTERS))
 
 
-def wrong_pointers(text: str) -> list[str]:
-    """Return the pointers of a text that lead to no record, or to another one than they say."""
-    wrong = [found[0] for found in NAMED.finditer(text) if int(found[1]) not in RECORDS]
-    for found in PATH.finditer(text):
-        name = RECORDS[int(found[1])].name if int(found[1]) in RECORDS else ""
-        if not name or found[2].removesuffix(".md") not in ("", name[4:].removesuffix(".md")):
+def wrong_pointers(text: str, chapter: str = "") -> list[str]:
+    """Return the pointers of a text that lead to no section, or to another one than they say.
+
+    `chapter`: the name of the text's file if it is a chapter.
+    """
+    wrong = [found[0] for found in NAMED.finditer(text) if int(found[1]) not in CHAPTER_OF]
+    anchors = {f"{name}#d{number}" for number, name in CHAPTER_OF.items()}
+    wrong += [found[0] for found in PATH.finditer(text) if f"{found[1]}#{found[2]}" not in anchors]
+    for found in LINK.finditer(text):
+        if found[1] != found[3] or CHAPTER_OF.get(int(found[1])) != (found[2] or chapter):
             wrong.append(found[0])
-    return wrong + [found[0] for found in LINK.finditer(text) if int(found[1]) != int(found[2])]
+    return wrong
 
 
-def test_each_pointer_to_a_decision_leads_to_its_record() -> None:
+def test_each_pointer_to_a_decision_leads_to_its_section() -> None:
     files = [*files_with_pointers()]
-    wrong = {
-        str(file.relative_to(ROOT)): found
-        for file in files
-        if file != Path(__file__) and (found := wrong_pointers(file.read_text(encoding="utf-8")))
-    }
+    wrong = {}
+    for file in files:
+        chapter = file.name if file.parent == FOLDER else ""
+        found = wrong_pointers(file.read_text(encoding="utf-8"), chapter)
+        if file != Path(__file__) and found:
+            wrong[str(file.relative_to(ROOT))] = found
     assert wrong == {}
     assert len(files) > 500
 
@@ -56,10 +64,13 @@ def test_each_pointer_to_a_decision_leads_to_its_record() -> None:
     [
         "as decision 26 says",
         "Decision\n999",
-        "docs/decisions/0026",
-        "docs/decisions/0001-another-title.md",
-        "[2](0001-keys-are-templates.md)",
-        "[decision 2](decisions/0001-keys-are-templates.md)",
+        "docs/decisions/0001",
+        "docs/decisions/reads.md",
+        "docs/decisions/reads.md#d1",
+        "[2](keys-and-items.md#d1)",
+        "[1](reads.md#d1)",
+        "[1](#d1)",
+        "[decision\n2](decisions/keys-and-items.md#d1)",
     ],
 )
 def test_a_wrong_pointer_is_found(text: str) -> None:
@@ -67,30 +78,37 @@ def test_a_wrong_pointer_is_found(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["decision 1", "docs/decisions/0001", "[1](0001-keys-are-templates.md)", "2 decisions"]
+    "text",
+    ["decision 1", "docs/decisions/keys-and-items.md#d1", "docs/decisions/README.md", "[1](#d1)", "2 decisions"],
 )
 def test_a_right_pointer_is_not_reported(text: str) -> None:
-    assert wrong_pointers(text) == []
+    assert wrong_pointers(text, "keys-and-items.md") == []
 
 
-def test_each_record_has_the_number_of_its_file_and_a_title() -> None:
-    for number, file in RECORDS.items():
-        assert file.read_text(encoding="utf-8").startswith(f"# {number}. "), file.name
-        assert TITLES[number], file.name
+def test_each_heading_of_a_chapter_is_a_decision_with_the_anchor_of_its_number() -> None:
+    headings = [line for text in CHAPTERS.values() for line in text.splitlines() if line.startswith("## ")]
+    assert len(headings) == len(SECTIONS) == len(CHAPTER_OF)
+    assert [number for _, number, _, anchor, _ in SECTIONS if number != anchor] == []
 
 
-def test_the_index_has_each_record_once_with_its_title() -> None:
-    entries = [(int(number), path, title) for number, path, title in ENTRY.findall(INDEX)]
-    assert sorted(entries) == [(number, file.name, TITLES[number]) for number, file in RECORDS.items()]
+def test_each_decision_is_short() -> None:
+    lines = {int(number): len([line for line in body.splitlines() if line]) for _, number, _, _, body in SECTIONS}
+    assert {number: count for number, count in lines.items() if count > MAX_LINES}.keys() <= WITH_A_LONG_TABLE
 
 
-def test_each_group_of_the_index_is_a_question_with_records() -> None:
-    groups = re.findall(r"^## (.*)\n\n- \[", INDEX, re.MULTILINE)
-    assert len(groups) > 10
-    assert [group for group in groups if not group.endswith("?")] == []
+def test_the_index_has_each_chapter_once_with_its_question() -> None:
+    questions = [(name, text.partition("\n")[0].removeprefix("# ")) for name, text in CHAPTERS.items()]
+    assert sorted((name, question) for question, name in QUESTION.findall(INDEX)) == questions
+    assert [question for _, question in questions if not question.endswith("?")] == []
 
 
-def test_the_index_names_each_number_without_a_record() -> None:
-    gaps = [number for number in range(1, max(RECORDS)) if number not in RECORDS]
-    (named,) = re.findall(r"needed no record: ([\d, ]+)\.", INDEX)
-    assert [int(number) for number in named.split(", ")] == gaps
+def test_the_index_has_each_decision_once_in_the_order_of_its_chapter() -> None:
+    chapters = [name for _, name in QUESTION.findall(INDEX)]
+    sections = sorted(SECTIONS, key=lambda section: chapters.index(section[0]))
+    assert ENTRY.findall(INDEX) == [(number, name, anchor, title) for name, number, title, anchor, _ in sections]
+
+
+def test_the_index_names_each_number_without_a_decision() -> None:
+    gaps = [number for number in range(1, max(CHAPTER_OF)) if number not in CHAPTER_OF]
+    (named,) = re.findall(r"^These numbers have no decision: ([\d, \n]+)\.", INDEX, re.MULTILINE)
+    assert [int(number) for number in named.split(",")] == gaps
