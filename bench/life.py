@@ -12,7 +12,7 @@ The floor writes each copy, index entry and mail of our key table once, and read
   size of an item, and each change writes all of them again.
 
 The shop is 26.5 units above that floor at five lines. 18 of them are written, and 8.5 are read: [decision
-69](decisions/0069-what-an-orders-life-costs-line-by-line.md) lists what each unit is for.
+69](decisions/cost-and-scale.md#d69) lists what each unit is for.
 
 In the last rows the same change is delivered again. Copies whose condition is a version need no unit to detect that;
 totals need a mark. The shop sends each copy again, and DynamoDB rejects it. AWS bills a rejected write like an accepted

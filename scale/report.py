@@ -204,7 +204,7 @@ def _scale_sections(results: Results, deployment: Deployment) -> Iterator[str]:
 How many orders a second the deployed shop can process, and which limit it reaches first. **A model computes these
 figures. Nothing was measured on AWS.** The [model](../scale/model.py) replays the requests that the real handlers sent to
 the local engine, with AWS's limits in {REGION} ([quotas.md](quotas.md)) and with [assumptions](#assumptions)
-([what it leaves out](decisions/0077-scale-is-a-model-of-recorded-requests.md)). `make scale` computes the same figures
+([what it leaves out](decisions/cost-and-scale.md#d77)). `make scale` computes the same figures
 again, in 10 to 25 minutes.
 """
     yield "## Aims"
@@ -284,7 +284,7 @@ def _numbers(deployment: Deployment) -> Iterator[tuple[str, ...]]:
     yield (
         "the setting `invoice_series`", "series of invoice numbers", f"{deployment.invoice_series}",
         ("one is enough for the aim; several are a decision of the accountant "
-         "([decision 79](decisions/0079-each-invoice-lane-has-a-series-of-its-own.md))"),
+         "([decision 79](decisions/money.md#d79))"),
     )  # fmt: skip
     yield (
         "the settings `batch_size`, `batch_window_seconds`", COPIES,

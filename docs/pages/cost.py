@@ -118,7 +118,7 @@ adds {grown} to a month of prod, in the order of the columns. Ten million orders
 second on average ([what prod can process](scale.md)).
 
 The largest line is users: Cognito bills each user who signs in or refreshes a token in a month, by
-[plan](decisions/0081-a-default-gives-what-it-costs.md). The second is mails.
+[plan](decisions/cost-and-scale.md#d81). The second is mails.
 """
 
 
@@ -186,7 +186,7 @@ Not included:
 - [Limits of a customer](settings.md#throttles-and-limits). Unpaid orders:
   {prices["read_million"] / 2:.2f} for a million orders, if a customer's newest orders have up to 4 KB. Writes:
   {prices["write_million"] / 3:.2f} for a million that are
-  [counted](decisions/0075-the-first-writes-of-a-customer-are-not-counted.md).
+  [counted](decisions/access-and-limits.md#d75).
 - Rejected writes of copies that exist already: the local engine does not report their units.
 - The items of products and customers, and totals that many orders share.
 - The transfer of copies of backups to another region, and a table that was [restored](runbooks/restore-table.md).

@@ -26,7 +26,7 @@ def _sections() -> Iterator[str]:
     yield """
 Each row of the [key table](table.md) declares whose data its items hold: `owner`, `personal` (the attributes that
 identify the customer, or that they wrote), `purpose` and `on_erasure`. This page, the erasure and the export follow
-from these declarations ([why](decisions/0051-a-row-declares-whose-personal-data-it-holds.md)): a new entity needs no
+from these declarations ([why](decisions/end-of-life.md#d51)): a new entity needs no
 other code ([test](../tests/model/test_personal_data.py)).
 """
     yield "## Stored data of a customer"
@@ -56,7 +56,7 @@ when its order is archived and after an erasure. An export includes it.
   ([analytics](analytics.md#personal-data-and-retention)).
 - The suppression list of SES keeps addresses after a bounce or a complaint, also after an erasure. Staff can delete an
   entry before the erasure, an administrator of the account later
-  ([why](decisions/0084-ses-knows-which-addresses-get-no-mail.md)).
+  ([why](decisions/mails.md#d84)).
 - The failure store keeps failed records for 30 days. An erasure removes the customer's personal attributes from them.
 - The table's stream keeps the images of changed items for 24 hours, point-in-time recovery keeps old data for 35 days,
   and backups in prod for {STAGES["prod"].monthly_backup_days} days ([settings](settings.md)). After a restore, staff
@@ -79,7 +79,7 @@ A27d).
 
 `DELETE /customers/{customer_id}` starts an erasure. The profile is deleted at once; an hourly job erases the rest, and
 finishes 14 days after it found the last personal data
-([why](decisions/0015-an-erasure-is-one-transaction-then-an-hourly-job.md)).
+([why](decisions/end-of-life.md#d15)).
 """
     yield "## Items that belong to no customer"
     yield """

@@ -10,8 +10,8 @@ from docs import markdown
 from functions.model.entities import SALE_SHARDS, SALES_MINUTE_SHARDS, STATUS_SHARDS
 from stacks.stage import LOG_RETENTION_DAYS, STAGES, Stage
 
-POINTER = re.compile(r"\bdocs/([\w/-]+)\.md")
-"""A page of docs/ in the description of a setting."""
+POINTER = re.compile(r"\bdocs/([\w/-]+)\.md(#\w+)?")
+"""A page of docs/, or an anchor in it, in the description of a setting."""
 
 
 def render_page() -> str:
@@ -114,7 +114,7 @@ API Gateway's limits are targets, not exact
 Products, stock, categories, ratings, reviews and best sellers are the same for everyone. Their answers have
 `Cache-Control: public, max-age=0, s-maxage=SECONDS`, where `SECONDS` is `public_cache_seconds`. All other answers, and
 all errors of the function, have `Cache-Control: private, no-store`; only the API's documentation may be cached for five
-minutes ([reasons, and what it saves](decisions/0076-only-public-answers-are-cached.md)). CloudFront keeps no errors,
+minutes ([reasons, and what it saves](decisions/cost-and-scale.md#d76)). CloudFront keeps no errors,
 not even those of API Gateway, such as 429.
 
 - CloudFront (with `sign_in_prefix` or `web_acl`) answers from its cache for that time, and may show the last answer
@@ -146,7 +146,7 @@ rotate the secret, see [its runbook](runbooks/rotate-secrets.md#the-origin-secre
     yield """
 With the setting `sign_in_prefix`, CloudFront serves the page of `make up` without its internals, at `/page/` beside the
 API, and users sign in with Cognito
-([reasons](decisions/0040-the-page-on-aws-is-the-local-page-without-its-internals.md)):
+([reasons](decisions/access-and-limits.md#d40)):
 
 1. Set `sign_in_prefix = "my-shop"` and deploy. The output is `PageUrl`. The prefix must be unique in the region.
    If it is taken, the deploy fails and is rolled back. The first deploy takes some minutes longer, because of
@@ -200,7 +200,7 @@ An administrator of the shop's account can delete the backups in the vault of th
     yield "## Measurements"
     yield """
 With `snap_start`, a cold start of the API skips the [imports](performance.md#cold-start). No snapshot contains a secret
-([reasons](decisions/0080-a-lambda-imports-what-it-uses.md)). We did not measure it on AWS: compare `Init Duration` with
+([reasons](decisions/cost-and-scale.md#d80)). We did not measure it on AWS: compare `Init Duration` with
 `Restore Duration` in the log before you keep it.
 """
 
@@ -208,7 +208,7 @@ With `snap_start`, a cold start of the API skips the [imports](performance.md#co
 def _describe(name: str, told: Mapping[str, str]) -> str:
     """Return the description with links. The second setting of a pair refers to the first, whose description it has."""
     first = next(other for other, text in told.items() if text == told[name])
-    return POINTER.sub(r"[\1](\1.md)", told[name]) if first == name else f"See `{first}`."
+    return POINTER.sub(r"[\1](\1.md\2)", told[name]) if first == name else f"See `{first}`."
 
 
 def _allowed_values(one: "Field[Any]") -> str:

@@ -5,7 +5,7 @@ The function works on plain values, because the entity classes may no longer be 
 scans the whole table once.
 
 A migration does not raise the version of an item, because consumers of the stream must not react to the new format. See
-docs/decisions/0020.
+docs/decisions/change.md#d20.
 """
 
 from __future__ import annotations
