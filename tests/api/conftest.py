@@ -45,7 +45,7 @@ SUPPRESSED = SuppressionList()
 
 @pytest.fixture
 def suppressed() -> Iterator[SuppressionList]:
-    """SES's suppression list, which is empty at first."""
+    """A simulated SES suppression list, which is empty at first."""
     yield SUPPRESSED
     SUPPRESSED.reasons.clear()
     SUPPRESSED.refuses = ""
@@ -53,7 +53,7 @@ def suppressed() -> Iterator[SuppressionList]:
 
 @pytest.fixture(scope="module")
 def outside(engine: Engine) -> Iterator[pytest.MonkeyPatch]:
-    """The function's environment and AWS resources, except its table."""
+    """Create the environment variables and AWS resources of the API's function, except its table."""
     with pytest.MonkeyPatch.context() as patch, mock_aws(config=MOTO):
         patch.setenv("AWS_ENDPOINT_URL_DYNAMODB", engine.endpoint)
         for name, value in VARIABLES.items():
@@ -105,7 +105,7 @@ def bare(outside: pytest.MonkeyPatch, new_table: Callable[[], str]) -> Iterator[
 def items_after(
     outside: pytest.MonkeyPatch, lasting_table: Callable[[], str], dynamodb: "DynamoDBClient"
 ) -> Callable[[Callable[[ApiHarness], T]], tuple[list[Item], T]]:
-    """Calls a function with the API of an empty shop. Returns the items that are then in the table, and its result."""
+    """Return a function that calls `act` with the API of an empty shop, and returns the stored items and the result."""
 
     def items_after(act: Callable[[ApiHarness], T]) -> tuple[list[Item], T]:
         name = lasting_table()
@@ -128,7 +128,7 @@ def open_shop(api: ApiHarness) -> None:
 
 @pytest.fixture(scope="module")
 def opened(items_after: Callable[[Callable[[ApiHarness], None]], tuple[list[Item], None]]) -> list[Item]:
-    """The items of an open shop."""
+    """Return the items of a shop with one customer, products and stock."""
     items, _ = items_after(open_shop)
     return items
 
@@ -137,7 +137,7 @@ def opened(items_after: Callable[[Callable[[ApiHarness], None]], tuple[list[Item
 def furnished(
     items_after: Callable[[Callable[[ApiHarness], dict[str, str]]], tuple[list[Item], dict[str, str]]],
 ) -> tuple[list[Item], dict[str, str]]:
-    """The items of an open shop with one resource of each kind, and the path parameters of these resources."""
+    """Return the items of the shop with one resource of each kind, and the path parameters of these resources."""
 
     def furnish_open_shop(api: ApiHarness) -> dict[str, str]:
         open_shop(api)

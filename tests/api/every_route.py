@@ -123,7 +123,7 @@ SIGNED_ROUTES = {
     "GET /unsubscribe",
     "POST /unsubscribe",
 }
-"""Routes that need a signature or a sealed token instead of a token. The requests of these tests have none."""
+"""Routes that need a signature or a sealed token instead of an access token. These tests send none of them."""
 OWNER_ONLY_ROUTES = {"PUT /customers/{customer_id}/email"}
 """Routes for the customer only, not even for staff: only the customer's own token proves the verified address."""
 CALLER_ROUTES = {
@@ -190,7 +190,7 @@ def create_one_of_everything(api: ApiHarness) -> dict[str, str]:
 
 
 def call_route(api: ApiHarness, world: dict[str, str], key: str, token: Token | None) -> HandlerResponse:
-    """Send a valid request to this route, about the existing resources."""
+    """Send a valid request to this route, with the ids of the existing resources."""
     method, path = key.split()
     if key == IMPORT_ROUTE:
         return api.send_file('{"product_id": "new", "name": "New", "price": 1, "currency": "EUR"}', token, key="key-9")

@@ -29,7 +29,7 @@ from tests.support.http_client import (
 
 World = Mapping[str, str]
 Changes = dict[str, Any]
-"""What a request differs in from `valid_request`: path parameters by name, and its "token", "query" or "body"."""
+"""The differences from `valid_request`: path parameters by name, and the "token", "query" or "body"."""
 
 MUG = {"product_id": "mug", "quantity": 1, "restock": True}
 

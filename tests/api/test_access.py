@@ -1,7 +1,7 @@
-"""Access to every route: for its owner, another customer, no user, the wrong group, and tokens of other users.
+"""Tests each route as owner, other customer, anonymous user, wrong group, and with tokens of other users.
 
-API Gateway checks a token's signature, time and issuer before it calls the function: tests/stacks/test_template.py
-checks its settings, tests/laptop/test_tokens.py checks a running authorizer.
+API Gateway checks a token's signature, time and issuer before it calls the function. tests/stacks/test_template.py
+checks these settings, and tests/laptop/test_tokens.py checks a running authorizer.
 """
 
 import re
@@ -66,7 +66,7 @@ def test_data_of_another_customer_is_answered_like_missing_data(api: ApiHarness,
 def test_an_unknown_id_in_a_path_is_not_found_by_staff(api: ApiHarness, world: dict[str, str]) -> None:
     api.register_customer(STAFF)  # so that no route answers that staff are not customers
     before = api.table_images()
-    for key in sorted(set(ROUTES) - SIGNED_ROUTES):  # a signed route answers only who has its link
+    for key in sorted(set(ROUTES) - SIGNED_ROUTES):  # a signed route accepts everyone who has its link
         for name in re.findall("{(.*?)}", key):
             answered = call_route(api, world | {name: "nobody"}, key, STAFF)
             assert (answered.status, answered.problem_type) == (404, "not-found"), (key, name)
@@ -124,7 +124,7 @@ def test_no_cache_may_store_data_of_a_customer(api: ApiHarness) -> None:
 
 
 def test_every_route_declares_its_kind_of_user(api: ApiHarness, world: dict[str, str]) -> None:
-    """Fail for a new route until it is in one of these sets. Then the tests here call it as every kind of user."""
+    """Fail until a new route is in one of these sets. Then the tests in this file call it as every kind of user."""
     kinds = (PUBLIC_ROUTES, STAFF_ROUTES, WAREHOUSE_ROUTES, CUSTOMER_DATA_ROUTES, CALLER_ROUTES)
     assert {key: [key in kind for kind in kinds].count(True) for key in ROUTES} == dict.fromkeys(ROUTES, 1)
     assert set(ROUTES) >= STAFF_ROUTES | WAREHOUSE_ROUTES | CALLER_ROUTES
@@ -137,7 +137,7 @@ def test_routes_for_every_signed_in_user_reveal_no_data_of_other_customers(
     before = api.table_images()
     assert call_route(api, world, key, None).problem_type == "unauthenticated"
     assert api.table_images() == before
-    refused = call_route(api, world, key, Token("stranger"))  # who has an account at the pool, and is no customer
+    refused = call_route(api, world, key, Token("stranger"))  # a signed-in user who is not a customer yet
     assert refused.status < 500
     after = api.table_images()
     assert [image for image in before if "ann" in str(image) and image not in after] == []

@@ -1,4 +1,4 @@
-"""Gift cards, store credit, transfers, and paying with them, as a client sees it."""
+"""Tests gift cards, store credit, transfers, and payments with credit over the API."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Recent activity: of a customer, and of all customers on a day, merged from its shards."""
+"""Tests the activity log: of one customer, and of all customers on a day, which is merged from several index shards."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -18,7 +18,7 @@ OTHER_STAFF = Token("staff-2", ("staff",))
 
 
 def happened(number: int, at: str, **changed: Any) -> Activity:
-    """Something that happened to one of three customers."""
+    """Return an activity entry of one of three customers. `number` selects the customer, and is part of the ids."""
     values: dict[str, Any] = {
         "customer_id": ("ann", "bob", "eve")[number % 3],
         "change_id": f"c{number:05}",
@@ -35,7 +35,7 @@ def put(api: ApiHarness, *entries: Activity) -> None:
 
 
 def pages(api: ApiHarness, **query: Any) -> Iterator[list[str]]:
-    """All pages of the day, each as the ids of the orders that something happened to."""
+    """Yield each page of the day, as the order ids of its entries."""
     cursor: dict[str, Any] = {}
     while True:
         said = api.call("GET", "/activity", STAFF, day=DAY, **query, **cursor).body
@@ -68,7 +68,7 @@ def test_the_activity_of_a_day_is_one_query_per_shard_merged_newest_first(api: A
 
 @pytest.mark.parametrize("limit", [1, 7, 60, 100])
 def test_page_after_page_everything_of_the_day_comes_once(api: ApiHarness, limit: int) -> None:
-    """Also where several things happen at once, which lie in several shards."""
+    """Several entries have the same time, and are in different shards."""
     put(api, *(happened(n, f"{DAY}T09:{n // 5:02}:00.000Z") for n in range(60)))
     found = list(pages(api, limit=limit))
     assert [id for page in found for id in page] == [f"o{n:05}" for n in reversed(range(60))]

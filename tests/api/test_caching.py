@@ -1,4 +1,4 @@
-"""Every answer to a read has an ETag, and 304 for a client that has it. Caches may store those of public routes."""
+"""Each answer to a read has an ETag, and is a 304 if the client has this ETag. Caches may store public answers."""
 
 import re
 from typing import Any
@@ -34,7 +34,7 @@ OWN_CONTROL = dict.fromkeys(PAGES, "public, max-age=300")
 
 
 def read(path: str, has: str = "", token: Token | None = None) -> HandlerResponse:
-    """Read a path. `has`: the header If-None-Match."""
+    """Read a path. `has`: the value of the header If-None-Match."""
     path, _, query = path.partition("?")
     headers = {"if-none-match": has} if has else {}
     return invoke_api(http_event("GET", path, token=token, headers=headers, query=query))

@@ -1,4 +1,4 @@
-"""Orders that are cancelled, or sent elsewhere, as the API takes it from customers and from the warehouse."""
+"""Tests over the API that customers and the warehouse cancel orders and change their delivery addresses."""
 
 from typing import Any
 

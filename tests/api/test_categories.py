@@ -21,7 +21,7 @@ def grow(api: ApiHarness, *paths: str, **more: Any) -> None:
 
 
 def pages(api: ApiHarness, route: str, **query: Any) -> list[list[str]]:
-    """All pages of a list, each as the paths of its categories."""
+    """Return all pages of a list, each as the paths of its categories."""
     found: list[list[str]] = []
     cursor: dict[str, Any] = {}
     while cursor != {"cursor": None}:

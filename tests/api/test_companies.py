@@ -16,7 +16,7 @@ FAT = "x" * 60_000
 
 @pytest.fixture
 def acme(api: ApiHarness) -> ApiHarness:
-    """Ann and Bob are in a company, Carol is in another."""
+    """Add Ann and Bob to one company, and Carol to another."""
     for token in (BOB, CAROL):
         api.register_customer(token)
     for id, name in (("acme", "Acme & Daughters"), ("initech", "Initech")):
@@ -145,7 +145,7 @@ def test_an_erased_customer_is_in_no_company(acme: ApiHarness) -> None:
 
 # pages ----------------------------------------------------------------------------------------------------------------
 def fill(api: ApiHarness, number: int, name: str = "Somebody") -> list[str]:
-    """So many members more; the ids of all."""
+    """Add this number of members to the company. Return the ids of all members."""
     ids = [f"c{n:03}" for n in range(number)]
     for id in ids:
         member = replace(SAMPLES[t.CUSTOMER], customer_id=id, name=name)

@@ -1,4 +1,4 @@
-"""A cursor is good for one list only: for no other route, caller, resource or filter. All paged routes are tried."""
+"""A cursor is valid for one list only: for no other route, caller, resource or filter. All paged routes are tested."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ from tests.api.every_route import QUERIES, STAFF_ROUTES
 from tests.support.http_client import ANN, STAFF, ApiHarness, HandlerResponse, Token
 
 EXCLUSIVE = {"GET /orders": {"status", "number"}, "GET /customers": {"email"}}
-"""Parameters that exclude others, by route."""
+"""By route: parameters that cannot be combined."""
 OTHER_VALUES = {
     "status": "PAID",
     "number": "another1",
@@ -73,12 +73,12 @@ def parameters_of(path: str) -> Mapping[str, str]:
 
 LISTS = list(paged_lists())
 SAME_LISTS = {"GET /orders", "GET /customers/{customer_id}/orders"}
-"""The customer's own orders have two addresses."""
+"""Two routes of the same list: a customer's own orders."""
 
 
 @dataclass
 class Asked:
-    """A query of a route. `request`: its ListRequest. `known`: the values of its query's keys and range."""
+    """What a request to a list asked the table. `request`: its ListRequest. `known`: the values of keys and range."""
 
     request: ListRequest | None = None
     known: set[str] | None = None
@@ -161,7 +161,7 @@ def test_a_cursor_is_refused_for_another_caller_resource_or_filter(
         if place == "path":
             other = {**world, name: "other"}
             assert is_refused(one.call(api, other, cursor=cursor)), f"another {name}"
-        elif name not in ("limit", "fields", "cursor"):  # limit and fields change how much a page shows of the list
+        elif name not in ("limit", "fields", "cursor"):  # limit and fields do not change which items are in the list
             changed: dict[str, Any] = {name: OTHER_VALUES[name]}
             response = one.call(api, world, cursor=cursor, **changed)
             excluded = response.field_errors.keys() & EXCLUSIVE.get(one.route, set())

@@ -1,4 +1,4 @@
-"""Customers: registering with a verified address, settings, and the page that shows all of them."""
+"""Tests customers: registration with a verified address, settings, and the page with all data of a customer."""
 
 from dataclasses import replace
 from typing import Any
@@ -13,7 +13,7 @@ from tests.support.samples import SAMPLES
 
 
 def summarise(api: ApiHarness, count: int, customer_id: str = ANN.sub) -> list[str]:
-    """Orders in a customer's partition, as the stream copies them there; their ids, oldest first."""
+    """Write copies of orders to a customer's partition, as the stream's reader does. Return the ids, oldest first."""
     ids = [f"order-{number:03}" for number in range(count)]
     for number, id in enumerate(ids):
         at: Any = f"2026-11-21T09:30:00.{number:03}Z"
@@ -152,7 +152,7 @@ def test_a_name_may_be_any_name(api: ApiHarness, name: str) -> None:
 # another address ------------------------------------------------------------------------------------------------------
 @pytest.fixture
 def carol(bare: ApiHarness) -> Token:
-    """A customer."""
+    """Register Carol with a verified address."""
     carol = create_cognito_user("carol@example.com", verified=True)
     assert bare.call("POST", "/customers", carol, {"name": "Carol"}).status == 201
     return carol

@@ -1,4 +1,4 @@
-"""A customer's export: everything that is kept of them, page by page, for them and for staff alone."""
+"""Tests a customer's export: it has all items of the customer, page by page, for this customer and staff only."""
 
 import json
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ def pages(api: ApiHarness, token: Token, path: str = PATH, **query: Any) -> Iter
 
 
 def everything_owned() -> dict[str, Any]:
-    """A sample of every row that belongs to a customer, by its type; all are Ann's."""
+    """Return a sample item of Ann for each item type that belongs to a customer, by type."""
     replaced = {row.replaces for row in t.ROWS}
     return {row.type: SAMPLES[row] for row in personal_data.owned_rows() if row.replaces is None or row in replaced}
 
@@ -107,7 +107,7 @@ def test_an_archived_order_is_read_from_its_object_and_if_it_is_just_replaced_th
 
 
 def test_no_page_comes_near_the_limit_of_an_answer(bare: ApiHarness) -> None:
-    note = "\u6f22" * 100_000  # 300,000 bytes in the table, and six characters each in JSON
+    note = "\u6f22" * 100_000  # each character takes 3 bytes in the table, and 6 in JSON
     register_customer(bare.shop, Caller("ann"), "ann@example.com", "Ann")
     for number in range(20):
         put(bare, {"Review": Review(**{**vars_of(SAMPLES[t.REVIEW]), "product_id": f"p{number:02}", "text": note})})

@@ -1,4 +1,4 @@
-"""Discount codes: made, looked at and ended by staff, sent with an order by customers."""
+"""Tests discount codes: staff create, read and end them, and customers send them with an order."""
 
 from datetime import timedelta
 from typing import Any

@@ -21,12 +21,12 @@ MORE: tuple[tuple[str, dict[str, str]], ...] = (
     ("/orders", {"number": "PUEW472M"}),
     ("/orders", {"status": "PENDING", "order": "oldest"}),
 )
-"""Further access patterns are used because of query parameters."""
+"""Requests with query parameters, which use further access patterns."""
 
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, set[str]]:
-    """The patterns that are asked from here on, by the route that did; `now` names the route."""
+    """Record which routes use each access pattern from now on. The test sets the current route under the key `now`."""
     found: dict[str, set[str]] = defaultdict(set)
     get, query, batch_get = Table.get, Table.query, Table.batch_get
 
@@ -63,7 +63,7 @@ def test_every_access_pattern_is_used_by_a_route(
         assert api.call("GET", path, STAFF, **named).status == 200
     by_row = {id: asked[id] for id in [pattern.id for pattern in PATTERNS if pattern.id[0] == "A"] + ["A8d"]}
     for id, routes in by_row.items():
-        if not routes and id != "A10c":  # which commands and the erasure ask
+        if not routes and id != "A10c":  # only commands and the erasure read A10c, no route does
             at = declared_at("patterns", id)
             pytest.fail(f"{at}: no route asks {id}: add one to functions/api/routes, or name it C…, R…", pytrace=False)
     assert {id.rstrip(string.ascii_lowercase) for id in by_row} >= ROWS

@@ -1,4 +1,4 @@
-"""`fields` shortens the answers of large reads: an answer has the selected fields, and those that are always sent."""
+"""The parameter `fields` shortens large answers: they have the selected fields, and those that are always sent."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -41,7 +41,7 @@ def caller(path: str) -> Token | None:
 
 @pytest.fixture
 def places(api: ApiHarness, world: dict[str, str]) -> dict[str, str]:
-    """The path parameters of resources. Each list has two items."""
+    """Return the path parameters of resources. Each list has two items."""
     table = api.shop.table
     for number in ("1", "2"):
         summary = replace(SAMPLES[t.ORDER_SUMMARY], order_id=f"copied-{number}", status="PAID")

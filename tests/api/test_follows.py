@@ -1,4 +1,4 @@
-"""Follows, as customers make them and staff see them."""
+"""Tests that customers follow products, and that staff see the followers."""
 
 from collections.abc import Iterator
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The guard that parses a request body before the router: it parses valid bodies exactly, and rejects all others."""
+"""Tests the guard, which parses a request body before the router: it parses valid bodies exactly, and no others."""
 
 import contextlib
 import json

@@ -23,7 +23,7 @@ LINE = {"product_id": "mug", "quantity": 1}
 
 
 def changed(field: str, value: Any) -> dict[str, Any]:
-    """An order in which one field, by its path, is something else."""
+    """Return the body of an order with another value in one field. `field`: the path of the field."""
     body = copy.deepcopy(order_body())
     *way, last = field.split(".")
     inside: Any = body

@@ -198,7 +198,7 @@ def test_any_bytes_are_lines_or_refused_and_never_break_it(media_type: str, cont
     with contextlib.suppress(InvalidInput):
         head = b"product_id,name,price,currency\n" if media_type == CSV else b""
         found = parse_lines(UploadedFile(media_type, head + content))
-        told = content if head else content.removeprefix(b"\xef\xbb\xbf")  # a file may begin with this mark
+        told = content if head else content.removeprefix(b"\xef\xbb\xbf")  # a file may begin with a byte order mark
         assert len(found) == len([line for line in told.split(b"\n") if line.strip()])
         numbers = [line.number if isinstance(line, ParsedLine) else line.line for line in found]
         assert numbers == sorted(set(numbers))

@@ -24,7 +24,7 @@ HOSTILE = "<script>alert('1')</script> & \"co\" {{ 7 * 7 }}"
 
 @pytest.fixture
 def invoice_id(api: ApiHarness) -> str:
-    """Ann's invoice."""
+    """Create an invoice of Ann. Return its id."""
     order_id = api.place_order(mug=2, pot=1).body["order_id"]
     api.pay(order_id)
     issued = fulfil_order(api.shop, order_id)
@@ -46,7 +46,7 @@ def link_to(api: ApiHarness, invoice_id: str) -> str:
 
 
 class Shown(HTMLParser):
-    """Return the elements of a page as a browser shows them, and check that the page loads and runs nothing."""
+    """Parses a page into its elements as a browser shows them, and checks that the page loads and runs nothing."""
 
     def __init__(self, html: str) -> None:
         super().__init__()

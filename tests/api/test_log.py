@@ -1,4 +1,4 @@
-"""The log: one line for each request, with enough fields to find it and without personal data."""
+"""Tests the log: one line for each request, with enough fields to find the request, and without personal data."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Staff learn from SES why a customer gets no mails, and let SES send again."""
+"""Staff read in SES's suppression list why a customer gets no mails, and remove the address from the list."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Numbers in sort keys are padded, so their items are sorted correctly beyond the ninth, too."""
+"""Numbers in sort keys have leading zeros, so more than nine items are sorted correctly, too."""
 
 from dataclasses import replace
 from typing import Any

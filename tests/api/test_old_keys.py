@@ -1,4 +1,4 @@
-"""A client repeats a request with its Idempotency-Key months later: nothing is done twice."""
+"""A client repeats a request with its Idempotency-Key months later. Nothing is done twice."""
 
 from collections.abc import Callable
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""The API's description, and the list of problems."""
+"""Tests the OpenAPI document, and the list of problems."""
 
 import json
 import re
@@ -123,7 +123,8 @@ MODELS = {model.__name__: model for model in subclasses(BaseModel) if model.__mo
 
 @pytest.mark.parametrize("name", sorted(BODIES))
 def test_every_request_body_has_a_valid_example(name: str) -> None:
-    for example in DOCUMENT["components"]["schemas"][name].get("examples", ()):  # each has one: see find_omissions
+    # `find_omissions` checks that each body has an example
+    for example in DOCUMENT["components"]["schemas"][name].get("examples", ()):
         assert MODELS[name].model_validate(example)
 
 
@@ -150,7 +151,7 @@ def test_countries_are_those_of_iso_3166() -> None:
 
 # the list of problems -------------------------------------------------------------------------------------------------
 class Loads(HTMLParser):
-    """Everything on a page that makes a browser load or run something, or leads somewhere."""
+    """Collects the tags, ids and links of a page, and checks that a browser loads and runs nothing for it."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Orders: their fields by kind of user, their lists, and cancelling."""
+"""Tests orders: their fields by kind of user, their lists, and their cancellation."""
 
 from typing import Any
 
@@ -37,7 +37,7 @@ def archived(api: ApiHarness, order_id: str = "old") -> None:
 
 
 def test_an_order_of_a_newer_schema_cannot_be_read_or_changed(api: ApiHarness) -> None:
-    """Simulates a rollback or a deploy in progress: older code must not drop new attributes of the order."""
+    """During a rollback or a deploy, older code must not remove new attributes of an order."""
     order_id = placed(api)
     table = api.shop.table
     key = ORDER.key(order_id=order_id)
@@ -72,7 +72,7 @@ def test_the_whole_order_comes_in_one_query_by_kind(api: ApiHarness) -> None:
     api.pay(id)
     with api.record_requests() as sent:
         whole = api.call("GET", f"/orders/{id}/whole", ANN).body
-    assert sent == ["GetItem", "Query"]  # whose it is, then all of it
+    assert sent == ["GetItem", "Query"]  # first the order's owner, then all items of the order
     assert whole["order"]["status"] == "PAID"
     assert [(paid["payment_id"], paid["amount"]) for paid in whole["payments"]] == [("pi_1", 2500)]
     assert (whole["shipments"], whole["invoices"], whole["ends_at"], whole["cursor"]) == ([], [], None, None)
@@ -236,7 +236,7 @@ def test_a_filter_that_is_sent_twice_is_malformed(api: ApiHarness) -> None:
 
 # by number ------------------------------------------------------------------------------------------------------------
 def with_copies(api: ApiHarness, order_id: str) -> str:
-    """The stream's reader has written the item that finds the order by its number. Return the order's number."""
+    """Write the item that finds the order by its number, as the stream's reader does. Return the order's number."""
     order = api.shop.table.get(ORDER_BY_ID, order_id=order_id)
     assert isinstance(order, Order)
     api.shop.table.write(put_if_absent(ORDER_NUMBER, next(number_of_order(order))))

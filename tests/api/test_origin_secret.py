@@ -1,4 +1,4 @@
-"""With a firewall, the API's own address rejects all requests that do not come through CloudFront."""
+"""If a stage has a firewall, the API's own address rejects all requests that do not come through CloudFront."""
 
 import json
 from collections.abc import Iterator
@@ -46,11 +46,10 @@ def test_a_request_with_the_origin_secret_is_answered(fronted: ApiHarness) -> No
 
 
 def test_the_secret_is_changed_without_a_refused_request(fronted: ApiHarness) -> None:
-    """Follows docs/runbooks/rotate-secrets.md: CloudFront sends the old secret until a deploy sets the new one."""
+    """As in docs/runbooks/rotate-secrets.md, CloudFront sends the old secret until a deploy sets the new one."""
 
     def kept(**values: str) -> list[bool]:
-        """Return which of the old, the new, no and an unknown secret a function accepts after it has read the secret
-        again."""
+        """Write the secret. Return whether a function then accepts the old, the new, no and an unknown secret."""
         boto3.client("secretsmanager", region_name=REGION).put_secret_value(
             SecretId="front", SecretString=json.dumps(values)
         )

@@ -1,4 +1,4 @@
-"""A value that violates a regular expression of the API's description gets the rule in words, not the expression."""
+"""If a value does not match a regular expression of the OpenAPI document, the problem says the rule in words."""
 
 import json
 import re

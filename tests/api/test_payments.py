@@ -1,4 +1,4 @@
-"""The payment provider's webhook: its signature, its events, and money that matches no order."""
+"""Tests the payment provider's webhook: its signature, its events, and payments that match no order."""
 
 import hashlib
 import hmac

@@ -13,7 +13,7 @@ from tests.support.http_client import ANN, BOB, JSON, STAFF, ApiHarness, http_ev
 
 
 def left(api: ApiHarness, product_id: str = "mug") -> int:
-    """How many can still be ordered."""
+    """Return how many pieces of a product can still be ordered."""
     return int(api.call("GET", f"/products/{product_id}/stock").body["available"])
 
 

@@ -1,4 +1,4 @@
-"""The one table of problems: no row shows more than it should. That each error has its row: tests/test_omissions.py."""
+"""Tests that the table of problems shows nothing too much. tests/test_omissions.py checks that each error has a row."""
 
 import json
 from typing import Any

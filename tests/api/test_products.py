@@ -192,7 +192,7 @@ def listed(api: ApiHarness, **query: Any) -> list[str]:
 
 
 def pages(api: ApiHarness, **query: Any) -> Iterator[list[str]]:
-    """All pages of a category, each as the ids of its products."""
+    """Return all pages of a category, each as the ids of its products."""
     cursor: dict[str, Any] = {}
     while cursor != {"cursor": None}:
         said = api.call("GET", "/products", **query, **cursor).body
@@ -327,7 +327,7 @@ def test_a_cursor_of_products_belongs_to_its_category_and_to_no_other_list(api: 
 
 # sales ----------------------------------------------------------------------------------------------------------------
 def sold(api: ApiHarness, *moments: str) -> None:
-    """A sale of a mug at each moment, as the stream copies it."""
+    """Write a sale of a mug at each of these times, as the stream's reader does."""
     for number, moment in enumerate(moments):
         at: Any = moment
         line = Sale(

@@ -1,4 +1,4 @@
-"""Dispute and refund events of the provider are recorded, and everything else is acknowledged and logged."""
+"""Dispute and refund events of the payment provider are recorded. All other events are acknowledged and logged."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ Lines = list[dict[str, Any]]
 
 
 def event_of(kind: str, about: dict[str, Any], id: str = "evt_9") -> dict[str, Any]:
-    """An event with some of the fields that are theirs alone."""
+    """Return a webhook event of the provider. `about`: the dispute or refund that it reports."""
     return {"id": id, "object": "event", "livemode": False, "type": kind, "data": {"object": about}}
 
 
@@ -29,7 +29,7 @@ def refund(status: str | None, metadata: Any, **changed: Any) -> dict[str, Any]:
 
 @pytest.fixture
 def paid(api: ApiHarness) -> str:
-    """An order that was paid with pi_1; its id."""
+    """Place an order, and pay it with the payment pi_1. Return its id."""
     order_id = str(api.place_order().body["order_id"])
     post_webhook(api, payment_event(order_id, 2500))
     return order_id
@@ -37,7 +37,7 @@ def paid(api: ApiHarness) -> str:
 
 @pytest.fixture
 def on_its_way(api: ApiHarness, paid: str) -> dict[str, str]:
-    """The metadata of a refund of 5.00 that the provider has not finished."""
+    """Start a refund of 5.00 that stays pending at the provider. Return the refund's metadata."""
     staff = Caller(STAFF.sub, frozenset(STAFF.groups))
     refunds.refund_order(api.shop, staff, "sorry", paid, 500)
     refund_processing.process_refund(api.shop, provider_behaving("pending"), paid, "pi_1-1")

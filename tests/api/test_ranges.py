@@ -1,4 +1,4 @@
-"""Lists by date: the edges of their ranges, pages beyond a megabyte, and cursors bound to their user."""
+"""Tests lists by date: the edges of their ranges, results beyond one megabyte, and cursors bound to their user."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -18,7 +18,7 @@ SALE, SUMMARY = SAMPLES[t.SALE], SAMPLES[t.ORDER_SUMMARY]
 INVOICE, ACTIVITY = SAMPLES[t.INVOICE], SAMPLES[t.ACTIVITY]
 REVIEW, MAIL = SAMPLES[t.REVIEW], SAMPLES[t.NOTIFICATION]
 FAR = 4_000_000_000
-"""A time to live after all times of these tests."""
+"""A value of the attribute `ttl` after all times of these tests."""
 OTHER_STAFF = Token("staff-2", ("staff",))
 FAT = "x" * 60_000
 MEGABYTE = 1 << 20
@@ -26,10 +26,10 @@ MEGABYTE = 1 << 20
 
 @dataclass(frozen=True)
 class Dated:
-    """A list by date: its caller, its path, its items, and the field that identifies an item.
+    """A list by date: its path, its caller, the declaration of its items, and the field that identifies an item.
 
-    `beside`: the same list for other users, or another list. `item`: makes an item from a number and a time. `fat`: a
-    field of its items that can be long. `fat_value`: a long value of this field.
+    `beside`: paths and callers of other lists. `item`: makes an item from a number and a time. `fat`: a field of its
+    items that can be long. `fat_value`: a long value of this field.
     """
 
     path: str
@@ -43,7 +43,7 @@ class Dated:
     fat_value: Any = FAT
 
     def put(self, api: ApiHarness, *moments: str, **fat: Any) -> None:
-        """So many items, numbered, each at its moment."""
+        """Write one numbered item for each of these times."""
         for number, moment in enumerate(moments):
             item = replace(self.item(number, Instant(moment)), **fat)
             api.shop.table.client.put_item(TableName=api.shop.table.name, Item=self.row.encode(item))
@@ -52,13 +52,13 @@ class Dated:
         return api.call("GET", self.path, token or self.token, **dict(self.query), **query)
 
     def found(self, api: ApiHarness, **query: Any) -> list[int]:
-        """The numbers of the items on a page."""
+        """Return the numbers of the items on a page."""
         answered = self.ask(api, **query)
         assert answered.status == 200, answered.text
         return [number_of(item[self.id]) for item in answered.body["items"]]
 
     def pages(self, api: ApiHarness, **query: Any) -> Iterator[list[int]]:
-        """All pages, each as the numbers of its items."""
+        """Yield each page as the numbers of its items."""
         cursor: dict[str, Any] = {}
         while True:
             said = self.ask(api, **query, **cursor).body
@@ -155,17 +155,17 @@ LISTS = {
         (("/customers/me/invoices", BOB), ("/customers/ann/invoices", STAFF)),
     ),
 }
-FAT_LISTS = {name: dated for name, dated in LISTS.items() if dated.row is not t.ORDER}  # its index holds nothing fat
+FAT_LISTS = {name: dated for name, dated in LISTS.items() if dated.row is not t.ORDER}  # its index has no long fields
 
 
 @pytest.fixture(params=list(LISTS.values()), ids=list(LISTS))
 def dated(request: pytest.FixtureRequest) -> Dated:
-    """Each of the lists in turn."""
+    """Return one of the lists. The tests run with each list."""
     return request.param  # type: ignore[no-any-return]
 
 
 # the edges ------------------------------------------------------------------------------------------------------------
-RANGES = {  # requested range; the first and the last moment in it
+RANGES = {  # by name: the requested range, and the first and the last time in it
     "a day": ("2026-11-21", "2026-11-22", "2026-11-21T00:00:00.000Z", "2026-11-21T23:59:59.999Z"),
     "a month of 30 days": ("2026-11-01", "2026-12-01", "2026-11-01T00:00:00.000Z", "2026-11-30T23:59:59.999Z"),
     "a month of 31 days": ("2026-12-01", "2027-01-01", "2026-12-01T00:00:00.000Z", "2026-12-31T23:59:59.999Z"),
@@ -199,7 +199,7 @@ def test_a_range_holds_its_first_millisecond_and_its_last_and_none_beside(
 
 
 def just(moment: str, milliseconds: int) -> str:
-    """A moment so many milliseconds away from another."""
+    """Return a time this number of milliseconds after another."""
     return to_instant(datetime.fromisoformat(moment) + timedelta(milliseconds=milliseconds))
 
 
@@ -274,7 +274,7 @@ def test_a_list_of_a_range_is_one_request_per_page_regardless_of_other_items(api
 # cursors --------------------------------------------------------------------------------------------------------------
 @pytest.fixture
 def cursor(api: ApiHarness, dated: Dated) -> str:
-    """The cursor of a first page; more follows."""
+    """Return the cursor of a first page. More pages follow."""
     dated.put(api, *(f"2028-02-29T10:00:0{second}.000Z" for second in range(3)))
     return str(dated.ask(api, limit=1, **FEBRUARY).body["cursor"])
 

@@ -22,7 +22,7 @@ from tests.support.payment_provider import REFUSED, provider_behaving
 
 @pytest.fixture
 def paid(api: ApiHarness) -> str:
-    """An order that was paid with pi_1; its id."""
+    """Place an order, and pay it with the payment pi_1. Return its id."""
     order_id = str(api.place_order().body["order_id"])
     post_webhook(api, payment_event(order_id, 2500))
     return order_id
@@ -179,7 +179,7 @@ def test_a_refund_is_not_settled_without_a_reason_of_one_line(api: ApiHarness, p
 
 
 def test_the_refund_of_a_disputed_payment_is_not_settled_by_hand(api: ApiHarness, paid: str) -> None:
-    """If the shop loses the dispute, the customer would have the money twice."""
+    """If the shop lost the dispute, the customer would get the money twice."""
     give(api, paid)
     path = fail(api, paid)
     steps: list[tuple[Any, str]] = [("opened", "DISPUTED"), ("lost", "REFUNDED")]

@@ -1,6 +1,6 @@
-"""The examples of responses that the API documentation of the page shows, one for each operation.
+"""Tests the examples of responses in the API documentation of the page, one for each operation.
 
-Response models change seldom, and example ids do not matter: so the file is written once by `make record`, and these
+Response models change seldom, and the ids in examples do not matter. So `make record` writes the file once, and these
 tests compare its entries with the schemas of the OpenAPI document.
 """
 
@@ -39,7 +39,7 @@ def examples(pytestconfig: pytest.Config) -> Recorded:
 
 @pytest.fixture
 def furnished_shop(harness: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> Iterator[ApiHarness]:
-    """The API of the shop of `harness`, whose stream and queues the test processes."""
+    """Return the API of the shop of `harness`, which processes the shop's stream and queues."""
     for name in VARIABLES.keys() - {"PEPPER_SECRET", "ARCHIVE_BUCKET"}:
         monkeypatch.setenv(name, VARIABLES[name])
     secrets = clients.client("secretsmanager")
@@ -74,23 +74,23 @@ def test_every_operation_has_an_example_that_fits_its_schema(
 
 
 NULL_ELSEWHERE = {
-    "CategoryAnswer": "parent",  # the root has none
+    "CategoryAnswer": "parent",  # the root category has no parent
     "CategoryWithAncestors": "parent",
-    "CompanyPage": "company",  # on the first page only
-    "ImportAnswer": "ended_at",  # while it runs
-    "InvoiceAnswer": "address",  # of an erased customer
-    "OrderAnswer": "customer_name lines address shipping tax paid refunded owed due",  # an archived order
-    "Parcel": "address",  # of an erased customer
-    "RatingAnswer": "average",  # without reviews
-    "Received": "payment_id status",  # an event of nothing that the shop knows
-    "ShipmentAnswer": "carrier tracking_number",  # until it is sent
-    "WholeOrder": "order ends_at",  # on the first page only
+    "CompanyPage": "company",  # only the first page has the company
+    "ImportAnswer": "ended_at",  # null while the import runs
+    "InvoiceAnswer": "address",  # null if the customer is erased
+    "OrderAnswer": "customer_name lines address shipping tax paid refunded owed due",  # null if the order is archived
+    "Parcel": "address",  # null if the customer is erased
+    "RatingAnswer": "average",  # null without reviews
+    "Received": "payment_id status",  # null if the event is about nothing that the shop knows
+    "ShipmentAnswer": "carrier tracking_number",  # null until the shipment is sent
+    "WholeOrder": "order ends_at",  # only the first page has the order
 }
-"""The fields of answers that are null in no example, but in the situation beside them."""
+"""By model: the fields that are null in no example, but only in the situation of the comment."""
 
 
 def nulls_of(schema: Any, value: Any) -> Iterator[tuple[str, str, bool]]:
-    """Yield each field in a value whose schema allows null: the name of its schema, its name, and if it is null."""
+    """Yield each field of a value whose schema allows null, as (name of the schema, name of the field, is null)."""
     name = schema.get("$ref", "").rpartition("/")[2]
     schema = DOCUMENT["components"]["schemas"].get(name, schema)
     for one in value if isinstance(value, list) else ():

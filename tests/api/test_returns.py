@@ -1,4 +1,4 @@
-"""Goods that come back, as the API takes them, and the money that it shows going back."""
+"""Tests returns over the API, and the refunds that the API shows for them."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -14,7 +14,7 @@ MUG = {"product_id": "mug", "quantity": 1, "restock": True}
 
 @pytest.fixture
 def order_id(api: ApiHarness) -> str:
-    """Two mugs and a pot, delivered."""
+    """Deliver an order of two mugs and a pot. Return its id."""
     order_id = str(api.place_order(mug=2, pot=1).body["order_id"])
     api.pay(order_id)
     fulfil_order(api.shop, order_id)
@@ -26,7 +26,7 @@ def order_id(api: ApiHarness) -> str:
 
 @pytest.fixture
 def later(api: ApiHarness) -> Iterator[timedelta]:
-    """It is 30 days later for the shop."""
+    """Advance the shop's clock by 30 days."""
     clock = api.shop.table.clock
     api.shop.table.clock = lambda: clock() + timedelta(days=30)
     yield timedelta(days=30)

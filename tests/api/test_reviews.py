@@ -18,7 +18,7 @@ MINE = "/products/mug/reviews/me"
 
 @pytest.fixture
 def bought(api: ApiHarness) -> str:
-    """An order of Ann's, of two mugs, that was delivered."""
+    """Deliver an order of Ann for two mugs. Return its id."""
     order_id = str(api.place_order().body["order_id"])
     api.pay(order_id)
     fulfilment = fulfil_order(api.shop, order_id)
@@ -64,7 +64,7 @@ def test_a_cursor_does_not_reveal_the_author_of_a_review(bare: ApiHarness) -> No
 def test_beyond_a_megabyte_every_review_comes_once_newest_first(bare: ApiHarness) -> None:
     fat = "x" * 60_000
     for number in range(60):
-        at = Instant(f"2026-11-21T09:{number // 2:02}:00.000Z")  # two at a time
+        at = Instant(f"2026-11-21T09:{number // 2:02}:00.000Z")  # two reviews have the same time
         for ids in ({"customer_id": f"c{number:02}"}, {"customer_id": "ann", "product_id": f"p{number:02}"}):
             review = replace(SAMPLES[REVIEW], **ids, written_at=at, text=f"{number} {fat}")
             bare.shop.table.client.put_item(TableName=bare.shop.table.name, Item=REVIEW.encode(review))

@@ -1,4 +1,4 @@
-"""The table of routes: the API imports only the module that a request needs."""
+"""Tests the table of routes, by which the API imports only the module that a request needs."""
 
 from itertools import combinations
 
@@ -10,7 +10,7 @@ from tests.support.route_table import TABLE, route_table
 
 
 def test_the_table_has_each_route_of_each_module(pytestconfig: pytest.Config) -> None:
-    """A route that is not in the table is answered with 404."""
+    """The API answers 404 to a route that is not in the table."""
     file, text = pytestconfig.rootpath / TABLE, route_table()
     if pytestconfig.getoption("record"):
         file.write_text(text, encoding="utf-8")
@@ -19,7 +19,7 @@ def test_the_table_has_each_route_of_each_module(pytestconfig: pytest.Config) ->
 
 
 def test_no_path_belongs_to_two_routes_of_a_method() -> None:
-    """Powertools takes the first route that it has registered, so the order of the imports must not matter."""
+    """Powertools uses the first route that matches a path, so the order of the imports must not matter."""
     assert not [(one.key, two.key) for one, two in combinations(app.known_routes, 2) if overlap(one, two)]
 
 

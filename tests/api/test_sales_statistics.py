@@ -1,4 +1,4 @@
-"""Best sellers for all users, figures for staff."""
+"""Tests the best sellers, which all users see, and the sales figures, which only staff see."""
 
 from dataclasses import replace
 from typing import Any
@@ -14,7 +14,7 @@ from tests.support.samples import SAMPLES, moment
 
 @pytest.fixture
 def sold(bare: ApiHarness) -> ApiHarness:
-    """Three products sold this month, one the month before; three minutes."""
+    """Write the sales of three products in this month, of one in an earlier month, and of three minutes."""
     season = season_of(bare.shop.now_instant())
     for number, product_id in enumerate(("pot", "mug", "cup"), 1):
         seller = replace(SAMPLES[BEST_SELLER], product_id=product_id, season=season, pieces=number)

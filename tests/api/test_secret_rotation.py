@@ -1,4 +1,4 @@
-"""Secrets are changed while the shop is open, as docs/runbooks/rotate-secrets.md says; the pepper is not."""
+"""Tests docs/runbooks/rotate-secrets.md: all secrets except the pepper can change while the shop is open."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -30,7 +30,7 @@ OLD, NEW = WEBHOOK_SECRETS["current"], "whsec_new"
 
 @pytest.fixture
 def keep() -> Iterator[Callable[[str], None]]:
-    """Writes a value of the webhook's secret, as the runbook's command does."""
+    """Return a function that writes a value of the webhook's secret, as the runbook's command does."""
     secretsmanager = boto3.client("secretsmanager", region_name=REGION)
 
     def write(value: str) -> None:
@@ -48,7 +48,7 @@ def test_the_webhooks_secret_is_changed_without_a_refused_event(
     numbers = iter(range(100))
 
     def taken(secret: str) -> bool:
-        """Whether an event is taken that the provider signs with this, after a warm function has looked again."""
+        """Return whether the webhook accepts a signature with this secret, after a warm function has reread its own."""
         nonlocal moment
         moment += timedelta(seconds=secrets.SECRET_CACHE_SECONDS)
         told = {**payment_event("o", 1), "id": f"evt_{next(numbers)}", "type": "charge.succeeded"}
@@ -56,9 +56,9 @@ def test_the_webhooks_secret_is_changed_without_a_refused_event(
 
     monkeypatch.setattr(api.shop.table, "clock", lambda: moment)
     assert (taken(OLD), taken(NEW)) == (True, False)
-    keep(json.dumps({"current": NEW, "previous": OLD}))  # both live: the provider changes over when it likes
+    keep(json.dumps({"current": NEW, "previous": OLD}))  # both values are valid until the provider uses the new one
     assert (taken(OLD), taken(NEW)) == (True, True)
-    keep(json.dumps({"current": NEW, "previous": ""}))  # the old one ends
+    keep(json.dumps({"current": NEW, "previous": ""}))  # the old value is no longer valid
     assert (taken(OLD), taken(NEW), taken("")) == (False, True, False)
 
 
@@ -76,7 +76,7 @@ def test_a_secret_that_is_not_json_fails_events_with_a_5xx_so_that_the_provider_
 
 @pytest.fixture
 def another_pepper() -> Iterator[Callable[[], None]]:
-    """Changes the pepper for functions that start from now on."""
+    """Return a function that changes the pepper for all functions that start later."""
     secretsmanager = boto3.client("secretsmanager", region_name=REGION)
     before = secretsmanager.get_secret_value(SecretId="pepper")["SecretString"]
 
@@ -100,7 +100,7 @@ def unsubscribe(token: str) -> HandlerResponse:
 def test_a_new_pepper_invalidates_values_made_with_the_old_one(
     api: ApiHarness, another_pepper: Callable[[], None]
 ) -> None:
-    """Shows the effect of a new pepper, and why it must not change while the shop is open."""
+    """Show why the pepper must not change while the shop is open."""
     code = api.call("POST", "/gift-cards", STAFF, {"amount": 100, "currency": "EUR"}, key="card").body["code"]
     orders = [api.place_order(key, mug=1).body["order_id"] for key in ("one", "two")]
     cursor = api.call("GET", "/orders", STAFF, status="PENDING", limit=1).body["cursor"]

@@ -1,4 +1,4 @@
-"""The consequences of a paid order in the API: shipments, invoices and sent mails."""
+"""Tests what the API shows after an order is paid: shipments, invoices and sent mails."""
 
 from datetime import timedelta
 from typing import Any
@@ -16,7 +16,7 @@ DHL = {"carrier": "DHL", "tracking_number": "JD0146 000034"}
 
 
 def fulfilling(api: ApiHarness, key: str = "key-1", **quantities: int) -> tuple[str, str]:
-    """An order that is paid for and in the warehouse's hands: its id, its shipment's id."""
+    """Place and pay an order, and request its shipment. Return the ids of the order and the shipment."""
     order_id = str(api.place_order(key, ANN, **quantities).body["order_id"])
     api.pay(order_id, event_id=f"evt_{key}", payment_id=f"pi_{key}")
     fulfilment = fulfil_order(api.shop, order_id)
@@ -199,7 +199,7 @@ def test_invoices_are_cut_into_pages(api: ApiHarness) -> None:
 
 # notifications --------------------------------------------------------------------------------------------------------
 def told(api: ApiHarness, order_id: str, effect_id: str, ends_in: timedelta) -> None:
-    """Ann was sent a mail that is remembered for so long."""
+    """Write the Notification item of a mail that Ann got. It expires after `ends_in`."""
     notification = Notification(
         customer_id=ANN.sub,
         order_id=order_id,

@@ -45,7 +45,7 @@ def settings(api: ApiHarness, token: Any = ANN) -> Any:
 def test_one_click_turns_off_the_mails_about_products_and_nothing_else(
     api: ApiHarness, body: bytes | None, headers: dict[str, str]
 ) -> None:
-    for _ in range(2):  # a mail provider may repeat it
+    for _ in range(2):  # a mail provider may repeat the request
         event = http_event("POST", "/unsubscribe", query=f"token={link_of(api)}", body=body, headers=headers)
         answered = invoke_api(event)
         assert (answered.status, answered.headers["cache-control"]) == (200, "private, no-store")

@@ -1,4 +1,4 @@
-"""The limit of a customer's writes, as the API answers it: 429 with Retry-After, and who has no limit."""
+"""Tests the write limit of a customer: the API answers 429 with Retry-After. Other users have no limit."""
 
 from collections.abc import Iterator
 from dataclasses import replace

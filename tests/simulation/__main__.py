@@ -1,11 +1,11 @@
 """Simulates the shop with many random seeds, one simulation run per seed, or explains why one run fails.
 
-python -m tests.simulation                   run seeds 1 to 500, two at a time
-python -m tests.simulation --seeds 1-5000
+python -m tests.simulation                   run seeds 1 to 500, two at a time python -m tests.simulation --seeds 1-5000
 python -m tests.simulation --seed 42         run one seed; if it fails, find and print the decisions that cause it
 
 A run of many seeds ends with one line of JSON: the commit, the seeds, how often each kind of fault was injected, and
-how often each invariant applied to something. `--ledger FILE` appends this line to a file, as proof of the run.
+how often each invariant (a rule for all stored data) had something to check. `--ledger FILE` appends this line to a
+file, as proof of the run.
 """
 
 import argparse

@@ -57,7 +57,7 @@ class UnsignedRequest(AWSPreparedRequest):
         return orjson.loads(cast(bytes, self.body))
 
     def copy_sent(self) -> "UnsignedRequest":
-        """Return a copy as it was sent. Its body is bytes, because botocore rewinds a file for each attempt."""
+        """Return a copy of the sent request. Its body is bytes, because botocore rewinds a file for each attempt."""
         body: Any = self.body
         if hasattr(body, "read"):
             at = body.tell()
@@ -120,8 +120,8 @@ def client(service: str) -> Any:
 def _parse_time(told: Any) -> datetime:
     """Parse a timestamp in a response.
 
-    The timestamps of the simulated S3 are in ISO 8601 format and end with Z. Python parses this format fast. botocore's
-    own parser is slow, because it tries many formats. It parses only the timestamps that do not end with Z.
+    The timestamps of the simulated S3 are in ISO 8601 format and end with Z. Python parses this format fast. Other
+    timestamps need botocore's own parser, which is slow because it tries many formats.
     """
     return datetime.fromisoformat(told) if str(told).endswith("Z") else parse_timestamp(told)
 

@@ -37,8 +37,8 @@ class Exchange:
     """A request of a client with all its attempts, and the answer that the client got in the end.
 
     `asked_at`, `answered_at`: the virtual times of the first attempt and of the answer, in epoch seconds. `status`,
-    `answer`: the status and the body of the answer. Both are None if no attempt got an answer: then the shop may have
-    done what was asked, or not. `key`: the idempotency key of all attempts. `had_lost_attempt`: whether an attempt
+    `answer`: the status and the body of the answer. Both are None if no attempt got an answer. Then the shop may have
+    executed the request, or not. `key`: the idempotency key of all attempts. `had_lost_attempt`: whether an attempt
     before the last got no answer, or a server error.
     """
 
@@ -61,7 +61,7 @@ class ApiClients:
 
     `on_answer(who, text)` is called after each attempt of a request. `who`: the sender. `text`: the request and the
     status of the answer. `exchanges`: all finished requests that were sent with `call` or `upload`, in the order of
-    their answers. `refused_writes`: how many attempts the limit of a customer's writes refused.
+    their answers. `refused_writes`: how many attempts exceeded the write limit of a customer.
     """
 
     tasks: VirtualScheduler
@@ -82,8 +82,8 @@ class ApiClients:
     ) -> ClientResponse | None:
         """Send an API request, and return its response. `key`: the idempotency key of all attempts.
 
-        If there is no answer, or the status is 429, 500, 502 or 503, try again, after a 429 not before its Retry-After.
-        Return None if the last attempt fails in this way too.
+        If there is no answer, or the status is 429, 500, 502 or 503, try again. After a 429, first wait for its
+        Retry-After. Return None if the last attempt fails in this way too.
         """
         headers = {**(JSON if body is not None else {}), **({"idempotency-key": key} if key else {})}
         text = None if body is None else json.dumps(body)

@@ -138,7 +138,7 @@ class SimulatedEnvironment:
         """If the Lambda `order_deadlines` may have work, run it. It ends unpaid orders, among other tasks.
 
         Each target of the schedule starts a run. Sometimes start a run twice, because EventBridge may invoke a target
-        twice. If a run fails, or leaves an order that is due because its time was over, schedule another run.
+        twice. If a run fails, or has no time for all due orders, schedule another run.
         """
         if not any(self._may_be_due(image) for image in self.table.of_type("Order")):
             return

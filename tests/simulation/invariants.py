@@ -308,8 +308,8 @@ def _pieces(shipments: list[Any], *statuses: str) -> Counter[str]:
 def snapshots_are_what_their_primaries_say(world: Simulation, ledger: Ledger) -> Iterator[str]:
     """Check that each snapshot agrees with its order. A snapshot is an item that copies the latest version of an order.
 
-    No snapshot may be missing, and no snapshot may exist without its order. The sales of an archived order stay as they
-    were before. A sale may be missing when its ttl has passed.
+    No snapshot may be missing, and no snapshot may exist without its order. The Sale items of an archived order do not
+    change. A Sale item may be missing when its ttl has passed.
     """
     expected: dict[tuple[str, str], Any] = {}
     for owned in ledger.orders.values():
@@ -595,7 +595,7 @@ def no_mail_is_parked_that_can_be_sent(world: Simulation, ledger: Ledger) -> Ite
 def _mails(world: Simulation) -> dict[str, list[SentMail]]:
     """Return all sent mails, grouped by the id of the order change or product alert that the mail is about.
 
-    In each group, a mail that SES got after its sender had given up comes first: an earlier request sent it.
+    A mail that SES got after its sender had given up is the first of its group, because it was requested first.
     """
     found: dict[str, list[SentMail]] = defaultdict(list)
     for mail in sorted(world.ses.mails, key=lambda mail: not landed_late(mail)):
@@ -604,7 +604,7 @@ def _mails(world: Simulation) -> dict[str, list[SentMail]]:
 
 
 def landed_late(mail: SentMail) -> bool:
-    """Return whether SES got this mail after its sender had given up. Then an earlier request sent it."""
+    """Return whether SES got this mail after its sender had given up waiting for the answer."""
     return any("lands late @" in text and mail.effect in text for text in mail.sender.struck)
 
 
@@ -643,8 +643,8 @@ def _is_operators_guess(world: Simulation, ledger: Ledger, effect: str) -> bool:
 def _was_archived_soon(world: Simulation, one: RecordedChange) -> bool:
     """Return whether the change's order was in the archive at the time of the change, or less than 7 days later.
 
-    If it was, the mail about the change may be missing, because the order was not in the table. A refund of an archived
-    order can still change.
+    Then the mail about the change may be missing, because the order was not in the table. Even the refund of an
+    archived order can change.
     """
     history = world.table.history[f"ORDER#{one.change.item.order_id}", "ORDER"]
     ends = [at for at, _ in history[1:]] + [inf]
@@ -826,10 +826,10 @@ def _needless_campaigns(world: Simulation, ledger: Ledger, campaigns: list[Campa
 
 
 def _stock_around(world: Simulation, change: Change) -> tuple[int, Mapping[float, int]]:
-    """Return the pieces of a product, in all stock parts, before a change of one part, and after it.
+    """Return the pieces of a product before a change of one stock part, and the pieces since this change.
 
-    Stock parts are the items that share a product's stock. The second value has the pieces after each change of a part,
-    by its time in epoch seconds. The first of these changes is the given one.
+    Stock parts are the items that share a product's stock. The second value has the pieces after this change and after
+    each later one, by the time of the change in epoch seconds.
     """
     prefix = f"STOCK#{change.item.product_id}#"
     parts = {key: versions for key, versions in world.table.history.items() if key[0].startswith(prefix)}
@@ -861,8 +861,8 @@ def the_archive_holds_what_ended(world: Simulation, ledger: Ledger) -> Iterator[
     that was restored and archived again may have one more object for each restore. A restored order must have all its
     items in the table again.
 
-    Money that came after the archiving stays in the table, and so do later disputes and refunds of the order's payments
-    at the provider. A restore of the order moves these to their payments, which `money_is_kept` checks.
+    Payments that came after the archiving stay in the table. So do later disputes, and later refunds that were made at
+    the provider. A restore moves these disputes and refunds to their payments, which `money_is_kept` checks.
     """
     objects = Counter(key.split("/")[-2] for key in ledger.objects if key.startswith("orders/"))
     back = {id: _count_restores(world, id) for id in ledger.orders}
@@ -1000,7 +1000,7 @@ def nothing_waits_for_ever(world: Simulation, ledger: Ledger) -> Iterator[str]:
 
 
 def _extra_seconds(owned: OrderAggregate, ledger: Ledger) -> float:
-    """Return how much longer than others an order may stay in its status."""
+    """Return how many seconds longer than other orders this order may stay in its status."""
     payments = owned.items_of_type("Payment")
     if owned.status in CLOSED_STATUSES and any(payment.status == "UNMATCHED" for payment in payments):
         ledger.found_exception("staff must decide about money that matches no order")
@@ -1113,7 +1113,7 @@ def poison_is_parked(world: Simulation, ledger: Ledger) -> Iterator[str]:
 
     Also check that no Lambda has parked any other stream record there, because a retry can process it.
 
-    Exception: a migration may write an unreadable item. It keeps the item's version, so no reader decodes the record.
+    Exception: a migration may write an unreadable item. This keeps the item's version, so no reader decodes the record.
     """
     unreadable = set()
     for record in world.records:
@@ -1141,7 +1141,7 @@ def poison_is_parked(world: Simulation, ledger: Ledger) -> Iterator[str]:
 def every_answer_makes_sense(world: Simulation, ledger: Ledger) -> Iterator[str]:
     """Check that each API response had a status that the simulated client accepts, and that none had status 500.
 
-    A webhook's signature may be refused only until all functions must know the new secret of a rotation.
+    After a rotation of the webhook's secret, the shop may refuse signatures until all functions must know it.
     """
     ledger.count_premise(len(world.clients.exchanges))
     yield from world.traffic.known.unexpected_answers
@@ -1252,8 +1252,8 @@ INVARIANTS: tuple[Invariant, ...] = (
 def find_violations(world: Simulation, ledger: Ledger) -> list[str]:
     """Check all invariants now. Return a sentence for each violation. It begins with the name of the invariant.
 
-    `world.premises` then counts, for each invariant, the things to which it applied (its premise held), and the things
-    that an exception excused.
+    Afterwards, `world.premises` has two counts for each invariant: the things that it checked, and the violations that
+    its exceptions allowed.
     """
     found = []
     for invariant in INVARIANTS:

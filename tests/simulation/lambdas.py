@@ -42,9 +42,9 @@ class SimulatedLambda:
 
     `is_broken(function)`: returns whether the function fails at every invocation now. `calls`: the number of
     invocations by function. `throttled_until`: the virtual time until which a function is not invoked, by function.
-    `skewed`: whether the clocks of a function are wrong, by function. `deadly_until`: until when a record kills a
-    function, by function and id of the record. Then a new version of the function can process it. `deadly_next`: the
-    same time for one record of the function's next batch.
+    `skewed`: whether the clocks of a function are wrong, by function. `deadly_until`: by function and id of a record,
+    the time until which the record kills the function. After this time, a new version of the function can process the
+    record. `deadly_next`: by function, such a time for one record of the next batch.
     """
 
     tasks: VirtualScheduler
@@ -141,7 +141,7 @@ class SimulatedLambda:
     def _handle(self, function: str, event: Any, context: Any) -> Any:
         """Call the handler of a function, and return its response.
 
-        If a record of the event is deadly, the handler gets the records before it. Then the process exits.
+        If a record kills the function, the handler gets only the records before it. Then the process exits.
         """
         handler, records = _handler(self.template.functions[function].handler), event.get("Records") or []
         if records and function in self.deadly_next:

@@ -32,7 +32,7 @@ class ServiceLimit:
 
 
 def attribute_bytes(attribute: Attribute) -> int:
-    """Return about the size in bytes of an attribute's value, never less. `attribute`: the value with its type tag."""
+    """Return the size of an attribute's value in bytes, rounded up. `attribute`: the value with its type tag."""
     ((kind, held),) = attribute.items()
     match kind:
         case "S":

@@ -54,8 +54,8 @@ def money_is_kept(world: Simulation, ledger: Ledger) -> Iterator[str]:
 def _dispute_differs(world: Simulation, intent: SimulatedIntent, payment: Payment) -> bool:
     """Return whether the disputes of a payment have other statuses in the shop than at the provider.
 
-    A dispute of an archived order is stored as a kept event. If the archive object has the closed dispute already, a
-    late event may say that it is open.
+    A dispute of an archived order is stored as a KeptEvent item. If the archive object already has the closed dispute,
+    a late event may say that the dispute is open.
     """
     there = {
         f"dp_{intent.id}_{number}": outcome.upper()
@@ -75,8 +75,8 @@ def _dispute_differs(world: Simulation, intent: SimulatedIntent, payment: Paymen
 def _order_violations(owned: OrderAggregate) -> Iterator[str]:
     """Yield one sentence for each amount of an order that does not add up.
 
-    The paid amount is the counted part of the payments. Money that left a payment, or is promised, first reduces the
-    uncounted part, then the counted part. The latter is refunded, or over-refunded beyond the paid amount.
+    An order's paid amount includes only the counted part of each payment. Refunds and lost disputes first use up the
+    uncounted part. The order must record what they take from the counted part as refunded or over-refunded.
     """
     order, refunds = owned.order, owned.items_of_type("Refund")
     matched = [p for p in owned.items_of_type("Payment") if p.status in ("CAPTURED", "REFUNDED", "DISPUTED")]
@@ -115,7 +115,7 @@ def refunds_are_settled(world: Simulation, ledger: Ledger) -> Iterator[str]:
     successful one exactly once.
 
     Refunds to a credit account of the shop must not be made at the provider. A refund that a person made at the
-    provider is recorded once, too. If its order is archived, it is kept beside the stub.
+    provider is recorded once, too. If its order is archived, a KeptEvent item records it.
     """
     yield from _wrongly_kept(world, ledger)
     given: dict[tuple[str, str], list[int]] = defaultdict(list)
@@ -142,9 +142,9 @@ def refunds_are_settled(world: Simulation, ledger: Ledger) -> Iterator[str]:
 
 
 def _wrongly_kept(world: Simulation, ledger: Ledger) -> Iterator[str]:
-    """Yield the refunds whose kept event has another status than the provider has.
+    """Yield each refund of an archived order whose KeptEvent item has another status than the refund at the provider.
 
-    Exception: the archive object has the refund already, which failed, and a late event says that it succeeded.
+    Exception: the archive object already has the failed refund, and a late event says that the refund succeeded.
     """
     kept = {it["object_id"]["S"]: (it, it["status"]["S"]) for it in world.table.of_type("KeptEvent")}
     for one in world.provider.refunds:
@@ -158,7 +158,7 @@ def _wrongly_kept(world: Simulation, ledger: Ledger) -> Iterator[str]:
 
 
 def no_event_waits_for_a_payment_that_came(world: Simulation, ledger: Ledger) -> Iterator[str]:
-    """Check that no dispute or refund still waits for its payment, because the provider reports each payment."""
+    """Check that no stored dispute or refund still waits for its payment, because the provider reports each payment."""
     ledger.count_premise(sum(sort.startswith("KEPT#") for _, sort in world.table.history))
     for event in world.table.of_type("KeptEvent"):
         if event.get("unmatched", {}).get("BOOL"):

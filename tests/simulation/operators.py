@@ -179,7 +179,7 @@ class Operator:
     def react(self, record: Mapping[str, Any]) -> None:
         """Sometimes restore an order as soon as it may be restored. `record`: the stream record of a change.
 
-        The last deletions of the archive Lambda may still be on their way then.
+        The archive Lambda may not have finished its deletions at that time.
         """
         match record["dynamodb"].get("NewImage"):
             case {"type": {"S": "ArchivedOrder"}, "order_id": {"S": order_id}, "version": {"N": version}}:

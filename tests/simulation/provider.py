@@ -180,7 +180,7 @@ class SimulatedProvider:
         if (left := self._refundable_amount(intent.id)) < 1:
             return
         intent.dispute = "open"
-        # Usually the bank asks back what is left, or a part of it, but it may ask for refunded money, too.
+        # Usually, the bank claims all or a part of the money that is left. It may also claim refunded money.
         share = self.rng.random("share of the dispute", intent.id, *intent.disputes_before)
         intent.disputed = left if share < 0.5 else max(1, left // 3) if share < 0.85 else intent.amount
         self._send_webhook(self._dispute_event(intent, "created"), f"{intent.id} disputed", 1.0)

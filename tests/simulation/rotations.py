@@ -44,7 +44,7 @@ class SecretRotations:
         self.tasks.call_later(MAX_SWITCH_SECONDS * self.rng.random("switch", kind, self.tasks.now), switch)
 
     def end(self, kind: str) -> None:
-        """Remove the old value of the webhook's secret. Of the provider's key, only one value is stored."""
+        """Remove the old value of the webhook's secret. The provider's key has only one stored value."""
         if kind == WEBHOOK_SECRET:
             self._write_webhook_secrets(self.provider.signing_secret, "")
 

@@ -41,7 +41,7 @@ class SeedResult:
 
     `violations`: a sentence for each violation. It begins with the name of the violated invariant. `decisions`: the
     names of the planned commands and of the injected faults. `faults`: how often each kind of fault was injected.
-    `premises`: how often each invariant and each rule of the oracle applied to something, and how often each exception.
+    `premises`: how often each invariant, each rule of the oracle and each exception applied.
     """
 
     seed: int

@@ -93,7 +93,7 @@ class SimulatedDynamoDB(JsonService):
         return WireResponse(*self._table.send(operation, cast(bytes, request.body)))
 
     def expect_late(self, operation: str, request: UnsignedRequest) -> Callable[[], None]:
-        """Note the token of a transaction that is executed later. Until then, DynamoDB refuses another one with it."""
+        """Note the token of a transaction that is executed later. Until then, DynamoDB refuses others with it."""
         token = request.parsed_body.get("ClientRequestToken", "")
         self._tokens_in_progress.add(token)
         return lambda: self._tokens_in_progress.discard(token)
@@ -102,7 +102,7 @@ class SimulatedDynamoDB(JsonService):
         """Execute a transaction, unless one with the same ClientRequestToken succeeded in the last ten minutes.
 
         After ten minutes DynamoDB forgets the token, and executes the transaction again. The engine would measure these
-        minutes in real time. So it gets no token. `transaction`: the body of the request without the token.
+        minutes in real time. So the engine gets no token. `transaction`: the body of the request without the token.
 
         https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html
         """
@@ -421,13 +421,13 @@ class SimulatedSes(JsonService):
         return len(self.mails) - bisect_right(self.mails, self._tasks.now - seconds, key=lambda mail: mail.at)
 
     def _is_suppressed(self, address: str) -> bool:
-        """Return whether an address is on the suppression list. The first mail to it decides."""
+        """Return whether an address is on the suppression list. This is decided at the first mail to the address."""
         if address not in self._suppressed:
             self._suppressed[address] = self._faults.draw("address suppressed", address) is not None
         return self._suppressed[address]
 
     def _is_refused(self, address: str) -> bool:
-        """Return whether SES refuses an address now. The first mail to it decides from when to when."""
+        """Return whether SES refuses an address now. The first mail to the address decides the period."""
         if address not in self._refused_until:
             strike = self._faults.draw("address refused", address)
             self._refused_until[address] = self._tasks.now + MAX_REFUSED_SECONDS * strike.share if strike else 0.0

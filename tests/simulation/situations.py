@@ -149,4 +149,4 @@ SITUATIONS: dict[str, Situation] = {
         )
     },
 }
-"""The situations by the text that the end of a run prints."""
+"""By the text that the end of a run prints: the function that counts the situation."""

@@ -69,8 +69,8 @@ class StackModel:
     """The settings of the stack that the simulation uses. The names of queues and buckets are their logical ids.
 
     `failures`: the name of the bucket for records that could not be processed. `archive`: the name of the bucket for
-    archived orders. `schedules`: for each function with a schedule, the input of each target; None for the event
-    itself.
+    archived orders. `schedules`: for each function with a schedule, the input of each target; None if the target gets
+    the event of the schedule itself.
     """
 
     functions: Mapping[str, FunctionConfig]
@@ -117,7 +117,7 @@ def _resolve_name(value: Any) -> str:
 @cache
 def template() -> StackModel:
     """Return the settings from the stack's template. CDK creates the template again only if the code has changed."""
-    resources = synthesize_template({"mails_per_second": "14"})["Resources"]  # as SimulatedSes accepts
+    resources = synthesize_template({"mails_per_second": "14"})["Resources"]  # the rate of SimulatedSes
 
     def of(kind: str) -> Iterator[tuple[str, dict[str, Any]]]:
         return ((id.lower(), found["Properties"]) for id, found in resources.items() if found["Type"] == kind)
@@ -222,7 +222,7 @@ WRITE_LIMITS: tuple[dict[str, str], ...] = (
     {},
     {"CUSTOMER_WRITES_PER_MINUTE": "12", "CUSTOMER_WRITE_BURST": "4"},
 )
-"""Each run without the option `fierce` chooses one of these limits of a customer's writes. An empty dict: no limit."""
+"""Each run without the option `fierce` chooses one of these write limits of a customer. An empty dict: no limit."""
 
 
 def choose_deployment(choose: Any, *, fierce: bool) -> StackModel:

@@ -23,7 +23,7 @@ from tests.simulation.world import Simulation
 @pytest.fixture
 def world(engine: Engine) -> Iterator[Simulation]:
     simulation = Simulation(engine, 1)
-    simulation.table.listeners.clear()  # they expect items of the shop
+    simulation.table.listeners.clear()  # these listeners expect items of the shop
     with simulation._patched():
         yield simulation
 
@@ -281,7 +281,7 @@ def test_a_late_index_shows_some_items_as_they_are_and_others_as_they_were(
 def test_a_write_that_lands_late_is_judged_by_its_condition_when_it_lands(
     world: Simulation, monkeypatch: pytest.MonkeyPatch, kind: str, *, is_there: bool
 ) -> None:
-    """Another process writes the item before the late write lands, or does not."""
+    """With `is_there`, another process writes the item before the late write lands."""
     gave_up: list[float] = []
     item = {"PK": {"S": "a"}, "SK": {"S": "a"}, "by": {"S": "late"}}
 

@@ -43,7 +43,7 @@ def test_every_invariant_holds_under_every_fault(engine: Engine, seed: int) -> N
 
 
 def test_a_run_that_has_nothing_left_to_do_at_midnight_is_over(engine: Engine) -> None:
-    """Items expire at midnight, so a run that reaches midnight goes on. With nothing left, its clock stands still."""
+    """Items expire at midnight, so a run that reaches midnight continues. If no work is left, the clock stops."""
     world = Simulation(engine, 1, only=frozenset())
     world.tasks.call_at((world.opens_at // DAY + 2) * DAY, lambda: None)
     world.run()
@@ -54,7 +54,7 @@ def test_the_operator_looks_at_a_parked_record_before_it_is_too_old(engine: Engi
     world = Simulation(engine, 1, only=frozenset())
     parked_at = world.opens_at + 10 * DAY
     world.tasks.call_at(parked_at, lambda: world.s3.put(world.template.failures, "parked/copies/one.json", b"{}"))
-    world.tasks.call_at(parked_at + 70 * DAY, lambda: None)  # not until then does this era end, and the operator looks
+    world.tasks.call_at(parked_at + 70 * DAY, lambda: None)  # the era ends only here
     world.run()
     (looked_at,) = [at for at, _, what in world.trace if "1 cannot be redriven" in what]
     assert looked_at < parked_at + 4 * DAY

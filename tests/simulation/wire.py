@@ -34,7 +34,7 @@ DONE_LATER, MAX_LATE_SECONDS = {"lands late", "dies, lands late", "deletes late"
 DynamoDB guarantees no order of requests. So the late request is judged by its condition when it is executed.
 """
 MAX_SLEEP_SECONDS = {"token forgotten": 20 * MINUTE}
-"""How long the client's computer sleeps before the client sees that no answer came: the half of this time to all."""
+"""How long the client's computer may sleep before the client sees that no answer came: at least half of this time."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Service(Protocol):
         ...
 
     def expect_late(self, operation: str, request: UnsignedRequest) -> Callable[[], None]:
-        """Note a request that is executed later, after its client gave up. Return a function to call just before."""
+        """Note a request that is executed after its client gave up. Return a function to call before the execution."""
         ...
 
     def answer_fault(self, strike: Strike, operation: str, request: UnsignedRequest) -> WireResponse | None:

@@ -277,7 +277,7 @@ class Simulation:
                 if "oracle" in self.judges and self.rng.happens(0.25, "customers are curious"):
                     self.faults.is_off = True
                     self.clients.start("curious", self.traffic.read_data_of_others)
-                    self.tasks.run(self.tasks.now + HOUR / 2)  # not until midnight, when items expire
+                    self.tasks.run(self.tasks.now + HOUR / 2)  # end before midnight, when items expire
                     self._judge(look_for_drift=False)
             except TooManySteps:
                 self.violations.append(f"nothing_waits_for_ever: {self.tasks.steps} things happened, and more would")

@@ -54,7 +54,7 @@ PRICE = 1250
 
 
 def ensure_category(shop: ShopContext, path: str, catalog: str = DEFAULT_CATALOG) -> None:
-    """Create the category with all its parents, as far as they do not exist."""
+    """Create the category, and its parents that do not exist yet."""
     for each in (*ancestor_paths(path), path)[1:]:  # the root always exists
         with suppress(AlreadyExists):
             categories.create_category(shop, STAFF, each, f"Name of {each}", catalog)
@@ -242,7 +242,7 @@ def run_in_threads(threads: int, act: Callable[[T], R], things: Iterable[T]) -> 
 
 
 def order_after_change(before: Order, **changed: Any) -> Order:
-    """Return a copy of the order with these changes, as a command would write it: with an entry in its timeline."""
+    """Return a copy of the order with these changes and a new entry in its timeline, as a command would write it."""
     after = replace(before, **changed)
     change = changes.parse_change(
         {"eventName": "MODIFY", "dynamodb": {"OldImage": ORDER.encode(before), "NewImage": ORDER.encode(after)}}
@@ -288,7 +288,7 @@ def get_order(shop: ShopContext, order_id: str) -> Order:
 
 
 def get_stock(shop: ShopContext, product_id: str) -> tuple[Stock, ...]:
-    """Return all Stock items of a product, by the number of the part."""
+    """Return the Stock items of a product by their number. Several Stock items share a product's stock."""
     levels = get_stock_levels(shop, {product_id: products.get_product(shop, product_id)}, consistent=True)
     return tuple(sorted(levels[product_id].parts, key=lambda part: part.part))
 

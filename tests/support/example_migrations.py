@@ -1,4 +1,4 @@
-"""Examples of migrations: a new attribute that moves an item in an index, and a rename while the shop works."""
+"""Two example migrations: one adds an attribute to an index key, and one renames a type and an attribute."""
 
 from collections.abc import Iterator, MutableMapping
 from contextlib import contextmanager
@@ -32,14 +32,14 @@ ADD_CATALOG = Migration(
 # a rename -------------------------------------------------------------------------------------------------------------
 FORMER_TYPE, FORMER_NAME, PRESENT_NAME = "Counted", "of", "source_type"
 FORMER = {"former_types": (FORMER_TYPE,), "former_names": {PRESENT_NAME: FORMER_NAME}}
-"""The declaration that a rename adds to a row of model/table.py."""
+"""The fields that a rename adds to the declaration of an item type in functions/model/table.py."""
 
 
 @contextmanager
 def reading_former_names() -> Iterator[Migration]:
-    """Declare within a `with` block that older code gave Contribution items another type and attribute name.
+    """Declare in a `with` block that older code gave Contribution items another type and attribute name.
 
-    This code is then the newer version, which reads both forms. Yield the migration to the present names, and back.
+    The current code then reads both forms. Yield the migration of stored items between the old and present names.
     """
     rows = cast(MutableMapping[str, Any], ROWS_BY_TYPE)
     present = {name: getattr(CONTRIBUTION, name) for name in FORMER}
@@ -55,7 +55,7 @@ def reading_former_names() -> Iterator[Migration]:
 def _declare(names: dict[str, Any]) -> None:
     for name, value in names.items():
         object.__setattr__(CONTRIBUTION, name, value)
-    for cached in ("decode", "decode_lazy"):  # they depend on the declaration
+    for cached in ("decode", "decode_lazy"):  # these cached functions depend on the declaration
         CONTRIBUTION.__dict__.pop(cached, None)
 
 

@@ -18,7 +18,7 @@ class FakeContext:
         return int(self.remaining_seconds * 1000)
 
     def spending(self, seconds: float, act: Callable[..., Any]) -> Callable[..., Any]:
-        """Return a function that calls `act`, and takes these seconds of the remaining time."""
+        """Return a function that subtracts these seconds from the remaining time, then calls `act`."""
 
         def spend(*arguments: Any, **named: Any) -> Any:
             with self._lock:

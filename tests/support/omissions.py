@@ -1,8 +1,8 @@
-"""Reports forgotten declarations, one sentence for each: the missing part, and the file and line to add it.
+"""Reports forgotten declarations, with one sentence for each: the missing part, and the file and line to add it.
 
-`make check` prints all of them (`python -m tests.support.omissions`), and tests/test_omissions.py removes each on
-purpose. The checks of functions/model/declarations.py run before: the checks here also know the API, the stack and the
-tests.
+`make check` prints the sentences (`python -m tests.support.omissions`). tests/test_omissions.py removes each
+declaration on purpose. functions/model/declarations.py checks the model alone. The checks here also know the API, the
+stack and the tests.
 """
 
 import inspect
@@ -41,7 +41,7 @@ MAIL_TEXTS = {
     "order_notification": ("functions/mails/order_notifications.py", "NOTIFICATION_TEXTS", order_notifications),
     "product_alert": ("functions/mails/product_alerts.py", "ALERT_TEXTS", product_alerts),
 }
-"""Where the texts of the mails are that a reaction sends."""
+"""For each reaction that sends mails: the file and the constant with the texts of the mails."""
 
 
 def find_omissions() -> Iterator[str]:
@@ -91,7 +91,7 @@ def _patterns() -> Iterator[str]:
 
 
 def _derived_rows() -> Iterator[str]:
-    """Yield the copies and totals that nothing derives, and so no drift check compares with their source."""
+    """Yield each copy and total that no declaration derives. The drift check cannot compare it with its source."""
     derived = {
         "snapshot": ({it.target_row for it in copies.SNAPSHOTS}, "functions/model/copies.py", "SNAPSHOTS"),
         "log": ({it.target_row for it in copies.LOGS}, "functions/model/copies.py", "LOGS"),
@@ -113,7 +113,7 @@ def _routes() -> Iterator[str]:
     schemas: dict[str, Any] = document["components"]["schemas"]
     for route in app.known_routes:
         operation = document["paths"].get(route.path, {}).get(route.method.lower())
-        if operation is None:  # the description itself
+        if operation is None:  # the route of the OpenAPI document itself
             continue
         handler = app.handlers[route.key]
         at = place_of(handler)

@@ -1,4 +1,4 @@
-"""Where something is declared in this project: the file and the line, as sentences about omissions name them."""
+"""Finds the file and the line of a declaration, for the sentences that report a forgotten declaration."""
 
 import ast
 import inspect
@@ -30,9 +30,9 @@ def place_in(path: str, name: str) -> str:
 
 
 class KeptByHand(dict[K, V]):
-    """Entries that tests keep by hand, because a check must not compute with the code that it judges.
+    """Expected values, written by hand, because a test must not compute them with the code that it checks.
 
-    A missing entry fails the test with one sentence. `what`: names the entry for its key. `at`: the constant's place.
+    A missing key fails the test with one sentence. `what`: names the value. `path`, `name`: where a developer adds it.
     """
 
     def __init__(self, entries: Mapping[K, V], *, what: str, path: str, name: str) -> None:

@@ -1,6 +1,6 @@
-"""`make record` records the keys, units, probes and retained resources of what is new, which tests check exactly.
+"""Compares values with those recorded in JSON files: keys, capacity units, results of probes and retained resources.
 
-The command adds missing entries to JSON files and changes no other. So a changed figure always fails a test first.
+`make record` adds missing values to the files. It changes no other value, so a changed value always fails a test first.
 """
 
 import json
@@ -13,9 +13,9 @@ PROJECT = Path(__file__).parents[2]
 
 
 class Recorded:
-    """The entries of one JSON file, or of a section of it.
+    """The recorded values in one JSON file, or in a section of it.
 
-    `writes`: whether this run records missing entries. `command`: what records them.
+    `writes`: whether this run records missing values. `command`: the command that records them.
     """
 
     def __init__(self, file: Path, section: str = "", *, writes: bool, command: str = "make record") -> None:
@@ -34,9 +34,9 @@ class Recorded:
         self.file.write_text(json.dumps(entries, indent=1) + "\n", encoding="utf-8")
 
     def check(self, name: str, found: Any, *, at: str, what: str) -> None:
-        """Fail the test with one sentence unless the entry is recorded with this value.
+        """Fail the test with one sentence unless this value is recorded under this name.
 
-        `at`: the file and the line of the declaration. `what`: names the figures, such as "units of A14".
+        `at`: the file and the line of the declaration. `what`: describes the value, such as "units of A14".
         """
         entries = self.entries
         if name not in entries and self.writes:
@@ -51,6 +51,6 @@ class Recorded:
             )
 
     def check_names(self, names: set[str]) -> None:
-        """Fail the test with one sentence if the file has an entry of something that does not exist any more."""
+        """Fail the test with one sentence if the file has other names, of things that were deleted."""
         if gone := sorted(self.entries.keys() - names):
             pytest.fail(f"{self.shown_path}: {', '.join(gone)} does not exist any more: delete it there", pytrace=False)

@@ -1,4 +1,4 @@
-"""functions/api/route_table.py: which module has which route. `make record` writes it from the modules."""
+"""Generates functions/api/route_table.py, which maps each route to its module. `make record` writes the file."""
 
 import pkgutil
 from collections.abc import Iterator
@@ -24,6 +24,6 @@ def declared_routes() -> Iterator[tuple[str, str, str]]:
 
 
 def route_table() -> str:
-    """Return what the file must contain."""
+    """Return the expected text of functions/api/route_table.py."""
     lines = (f'    ("{method}", "{path}", "{module}"),\n' for method, path, module in declared_routes())
     return HEAD + "".join(lines) + ")\n"

@@ -247,7 +247,7 @@ def _replace_field(way: tuple[str | int, ...], value: str | None) -> Change:
 
 
 def _duplicate_field(way: tuple[str | int, ...], value: str | None) -> Change:
-    """Repeat a name in its object, with this value, or with the same value if None."""
+    """Repeat a name in its object with another value. None: with the same value."""
 
     def change(asked: HostileRequest) -> HostileRequest:
         try:

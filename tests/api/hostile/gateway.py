@@ -1,4 +1,4 @@
-"""A WSGI application. `violations`: found by the judge, each with its first request."""
+"""Runs the API's function as a WSGI application for Schemathesis, and judges each response."""
 
 import base64
 from collections.abc import Callable, Iterable
@@ -17,7 +17,7 @@ Environ = dict[str, Any]
 
 
 class Gateway:
-    """A WSGI application. `violations`: found by the judge, each with the first request that showed it."""
+    """A WSGI application. `violations`: each violation that the judge found, with the first request that caused it."""
 
     def __init__(self, api: ApiHarness, judge: ResponseJudge) -> None:
         self.api, self.judge = api, judge

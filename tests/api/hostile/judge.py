@@ -126,7 +126,8 @@ class ResponseJudge:
         sent = {"path": dict(named), "query": raw.get("queryStringParameters") or {}, "header": headers}
         lists = {one["name"] for one in operation.get("parameters", ()) if one["schema"].get("type") == "array"}
         pairs = parse_qsl(raw.get("rawQueryString") or "", keep_blank_values=True)
-        names = [name for name, _ in pairs if name not in lists]  # API Gateway joins a repeated one with commas
+        # API Gateway joins a repeated list parameter with commas
+        names = [name for name, _ in pairs if name not in lists]
         if len(set(names)) != len(names) and {name for name, _ in pairs} == sent["query"].keys():
             yield "a query parameter that stands twice was taken"
         known = {parameter["name"] for parameter in operation.get("parameters", ()) if parameter["in"] == "query"}

@@ -63,7 +63,7 @@ def token_for(key: str) -> Token | None:
 
 
 def valid_request(key: str, world: Mapping[str, str], api: ApiHarness) -> HostileRequest:
-    """Return a valid request to this route, by a permitted caller."""
+    """Return a valid request to this route, from a user who may call it."""
     method, path = key.split()
     headers = {"idempotency-key": "key-9"} if key in IDEMPOTENT_ROUTES else {}
     query = urlencode({name.removesuffix("_"): value for name, value in QUERIES.get(key, {}).items()})

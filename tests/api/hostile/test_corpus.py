@@ -1,4 +1,4 @@
-"""Hostile requests to every route (`make hostile`): no 5xx, no undocumented answer, no malformed input accepted."""
+"""Sends hostile requests to every route (`make hostile`): no 5xx, no undocumented answer, no invalid input accepted."""
 
 import random
 import zlib
@@ -37,7 +37,7 @@ def test_every_hostile_request_to_a_route_is_answered_as_described(
 
 
 def chosen(judge: ResponseJudge, key: str, asked: HostileRequest) -> Iterator[Mutation]:
-    """So many of all ways to spoil it, the same in every run; and beyond all of them, several at a time."""
+    """Yield EACH mutations of a request, the same in every run: first single mutations, then combinations."""
     chance = random.Random(zlib.crc32(key.encode()))  # noqa: S311  it guards nothing
     method, template = key.split()
     parameters = judge.document["paths"].get(template, {}).get(method.lower(), {}).get("parameters", ())

@@ -1,4 +1,4 @@
-"""The judge of hostile requests detects each kind of violation, and reports none for a correct answer."""
+"""Tests that the judge of hostile requests detects each kind of violation, and reports none for a correct answer."""
 
 import json
 from typing import Any
@@ -34,7 +34,7 @@ def made(api: ApiHarness) -> dict[str, Any]:
 
 
 def wrong(judge: ResponseJudge, text: str, response: dict[str, Any], said: Any, **asked: Any) -> str:
-    """Return the violations of a request for a new product with this body and this answer."""
+    """Return the violations that the judge finds in a request for a new product with this body and this answer."""
     raw = http_event("POST", "/products", token=STAFF, body=text, headers=asked.pop("headers", JSON), **asked)
     return "; ".join(judge.find_violations(raw, {**response, "body": json.dumps(said)}))
 

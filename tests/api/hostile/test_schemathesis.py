@@ -1,4 +1,4 @@
-"""Schemathesis, which makes requests up from the served OpenAPI document, against the real handler: `make hostile`."""
+"""Sends requests that Schemathesis generates from the served OpenAPI document to the real handler (`make hostile`)."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ UNDESCRIBED = {"GET /docs", "GET /openapi.json"}
 DESCRIBED = [key for key in ROUTES if key not in UNDESCRIBED]
 EACH = GENERATED_REQUESTS // len(DESCRIBED) // 2 + 1
 NOT_ASKED: list[Any] = [positive_data_acceptance]
-"""To JSON Schema 1.0 is an integer, and must be accepted; here it must not."""
+"""JSON Schema accepts 1.0 as an integer, but the API must reject it. So this check of Schemathesis is left out."""
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""The book of credit: gift cards and store credit accounts."""
+"""The oracle's rules for credit: gift cards and store credit accounts."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
@@ -11,10 +11,10 @@ UNKNOWN_ACCOUNT = ""
 
 
 def balances_are_what_was_issued_moved_and_spent(books: Books) -> Iterator[str]:
-    """Check each account: its entries are those that must be there, and its balance is their sum.
+    """Check that each account has exactly the expected entries, and that its balance is the sum of its entries.
 
-    Issued, moved and spent amounts are those of the requests, refunds are those of the Refund items. A request without
-    an answer may have changed its accounts.
+    Issued, moved and spent amounts come from the requests. Refunds come from the Refund items. A request without an
+    answer may have changed its accounts.
     """
     entries: dict[Place, int] = defaultdict(int)
     for item in books.of_type("Entry"):
@@ -31,9 +31,9 @@ def balances_are_what_was_issued_moved_and_spent(books: Books) -> Iterator[str]:
 
 
 def _expected_entries(books: Books) -> tuple[Counter[Place], Counter[Place]]:
-    """Return the sums of the entries by account and reason, and by how much each sum may differ.
+    """Return the expected sum of the entries by account and reason, and the allowed difference of each sum.
 
-    The difference of an unknown account applies to each account.
+    A difference for the unknown account is allowed for every account.
     """
     expected: Counter[Place] = Counter()
     uncertain: Counter[Place] = Counter()

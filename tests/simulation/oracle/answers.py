@@ -1,4 +1,4 @@
-"""The book of answers: equal answers to equal idempotency keys, and no data of other customers."""
+"""The oracle's rules for answers: equal answers to equal idempotency keys, and no data of other customers."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -12,9 +12,9 @@ FIXED_FIELDS = ("order_id", "customer_id", "placed_at", "currency", "total")
 
 
 def the_same_key_gets_the_same_answer(books: Books) -> Iterator[str]:
-    """Check that successful requests with the same caller, method, path and key have equal bodies and answers.
+    """Check that successful requests with the same caller, method, path and key have the same body and the same answer.
 
-    Of an order, only FIXED_FIELDS must be equal. Also check that no order was placed with two keys.
+    If the answer is an order, only FIXED_FIELDS must be equal. Also check that no order was placed with two keys.
     """
     by_key: dict[tuple[str, str, str, str], list[ObservedRequest]] = defaultdict(list)
     for request in books.seen.requests:

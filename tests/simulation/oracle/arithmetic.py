@@ -15,7 +15,7 @@ TAX_PERCENT = 20
 PERCENT_OFF = {"SPRING": 20, "FREE": 100}
 MAX_USES = {"SPRING": 3, "FREE": 2}
 MAX_CLOCK_ERROR_SECONDS = 3
-"""How wrong the clock of a function may be."""
+"""The largest error of a function's clock."""
 BACKORDERED = "rug"
 """The only product that customers can order without stock."""
 

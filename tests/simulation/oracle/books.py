@@ -1,4 +1,4 @@
-"""The oracle's books: orders, payments and requests of a run, sorted from the plain observations."""
+"""The oracle's books: the orders, payments and requests of a run, built from the plain observations."""
 
 import json
 import re
@@ -48,12 +48,13 @@ def _plain_value(tagged: Mapping[str, Any]) -> Any:
 
 @dataclass
 class OrderRecord:
-    """An order with all its items. `versions`: the order at each time when it was written, except while archived.
+    """An order with all its items.
 
-    `item`: the order as it is now, from the table or the archive. `archived`: the times from when until when the order
-    was archived. `parcels`: the pieces by product of each parcel that left the warehouse, as the warehouse reported
-    them, by the path of the shipment. `last_sent_at`: when the last one was reported. `placed_by`: the requests that
-    may have placed the order: those that were answered with it or, if there are none, unanswered ones with equal lines.
+    `versions`: each written version of the order, by time, except while archived. `item`: the order as it is now, from
+    the table or the archive. `archived`: when the order was archived, as (start, end). `parcels`: by the path of the
+    shipment, the pieces by product of each parcel that the warehouse reported as sent. `last_sent_at`: when it reported
+    the last one. `placed_by`: the requests that were answered with this order. If there are none: unanswered requests
+    with equal lines.
     """
 
     id: str
@@ -109,7 +110,7 @@ class OrderRecord:
 
 
 class Books:
-    """All books of one run.
+    """The orders, payments and requests of one run.
 
     `rule`: the name of the rule that is being checked. `premises`: how often each premise of a rule held.
     """
@@ -121,12 +122,12 @@ class Books:
         self.current = [to_plain(image) for versions in seen.history.values() if (image := versions[-1][1])]
 
     def count_premise(self, premise: str, times: int = 1) -> None:
-        """Count that a premise of the rule held: that the rule had something to check."""
+        """Count how often the rule had something to check. `premise`: a text that describes what the rule checks."""
         if times:
             self.premises[f"{self.rule}: {premise}"] += times
 
     def shipping_of(self, products: Iterable[str]) -> int:
-        """Return the price of the shipping of an order with these products. Only orders in EUR have one."""
+        """Return the price of the shipping of an order with these products. Only orders in EUR pay for shipping."""
         return self.seen.shipping if currency_of(products) == "EUR" else 0
 
     def of_type(self, *kinds: str) -> list[Item]:
@@ -152,8 +153,8 @@ class Books:
     def asked(self, method: str, path: str) -> list[tuple[tuple[str, ...], ObservedRequest]]:
         """Return the requests whose whole path matches a pattern, each with the groups of the match.
 
-        Of several requests with the same caller, path and idempotency key, return only one: one that was answered with
-        success, else one that may have been done, else any of them.
+        Of several requests with the same caller, path and idempotency key, return only one. Prefer a successful
+        request, then a request that the shop may have executed.
         """
         found: dict[Any, tuple[tuple[str, ...], ObservedRequest]] = {}
         for number, request in enumerate(self.seen.requests):
@@ -249,7 +250,7 @@ class Books:
 
 
 def _certainty(request: ObservedRequest) -> int:
-    """Return 2 if the shop did what was asked, 1 if it may have done it, 0 if it rejected the request."""
+    """Return 2 if the shop executed the request, 1 if it may have executed it, 0 if it rejected it."""
     return 2 * request.succeeded + request.is_uncertain
 
 

@@ -1,4 +1,4 @@
-"""The book of copies: the lists of orders and of sold goods agree with the orders."""
+"""The oracle's rules for copies: the lists of orders and of sold goods agree with the orders."""
 
 import re
 from collections.abc import Iterator

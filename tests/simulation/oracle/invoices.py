@@ -1,4 +1,4 @@
-"""The book of invoices: one for each sold order, numbered without gaps, with the included tax."""
+"""The oracle's rules for invoices: one for each sold order, numbered without gaps, with the included tax."""
 
 import re
 from collections import defaultdict
@@ -53,7 +53,7 @@ def _wrong_parts(order: OrderRecord, invoice: Item) -> Iterator[str]:
 def invoice_numbers_have_no_gaps(books: Books) -> Iterator[str]:
     """Check that the invoices of each series are numbered from 1 without gaps and duplicates.
 
-    A year has the series "2026", and with several lanes also "2026-B" to "2026-Z".
+    A series has the name "2026" (its year). If a year has several series, the others are "2026-B" to "2026-Z".
     """
     numbers: dict[str, list[str]] = defaultdict(list)
     for item in books.of_type("Invoice"):

@@ -1,4 +1,4 @@
-"""The book of mails: there is one mail about each relevant change of an order, and no other mail."""
+"""The oracle's rules for mails: there is one mail about each relevant change of an order, and no other mail."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -11,18 +11,17 @@ from tests.simulation.oracle.observations import ObservedMail
 
 DAY = 24 * 3600
 ADDRESS_IS_READ_SECONDS = 60 + 90
-"""At most this long before a mail is sent, its address was the customer's: the sender reads it up to 60 seconds before,
-and an eventually consistent read is up to 90 seconds old here."""
+"""The sender reads an address up to 60 seconds before it sends the mail, and reads data up to 90 seconds old."""
 ARCHIVED_SOON_SECONDS = 7 * DAY
-"""A mail about an order that is archived within this time after the change may be missing."""
+"""A mail may be missing if its order is archived within this time after the change."""
 
 
 @dataclass(frozen=True)
 class MailRule:
     """A change of an order and the subject of its mail, with `{}` for the first 8 characters of the order's id.
 
-    `before`, `after`: the states before and after the change, "" for a new order. `grows`: the mail is only about a
-    change that makes this number of pieces greater.
+    `before`, `after`: the states before and after the change, "" for a new order. `grows`: only a change that increases
+    this number of pieces has a mail.
     """
 
     subject: str
@@ -57,9 +56,9 @@ REFUND_SUBJECT = "Refund for order {}"
 def each_change_is_mailed_once(books: Books) -> Iterator[str]:
     """Check that the customer got one mail for each change of an order with a mail, and no other mail about an order.
 
-    A mail may be missing if the customer chose settings or asked to be erased, if the event of the change was lost, or
-    if the order was archived soon. An operator's tool guesses which change led to the state of an order. If its event
-    comes first, the customer gets the mail about the guessed change instead.
+    A mail may be missing if the customer stored settings or asked for erasure, if the event of the change was lost, or
+    if the order was archived soon. An operator's tool may guess which change led to the state of an order. If the
+    tool's event comes first, the customer gets the mail about the guessed change instead.
     """
     sent: dict[str, list[ObservedMail]] = defaultdict(list)
     for mail in books.seen.mails:
@@ -157,7 +156,7 @@ def mails_show_the_amounts_of_the_order(books: Books) -> Iterator[str]:
     owners = {order.id[:8].upper(): order for order in books.orders.values()}
     refunded = defaultdict(set)
     for versions in books.versions_of("Refund"):
-        for _, item in versions:  # a retry may refund less, because money left in another way
+        for _, item in versions:  # a retry may refund less, because other money has left the payment
             refunded[item["order_id"]].add(shown_amount(item["amount"], item["currency"]))
     for mail in books.seen.mails:
         order = next((order for number, order in owners.items() if number in mail.subject), None)

@@ -1,4 +1,4 @@
-"""The book of money: the payments of customers, their refunds, and the money that the shop keeps for each order."""
+"""The oracle's rules for money: payments, their refunds, and the money that the shop keeps for each order."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -12,10 +12,10 @@ from tests.simulation.oracle.books import Books, Item, OrderRecord
 class ExpectedPayment:
     """Money that the shop received for an order: a captured card payment, or a payment with credit.
 
-    `given_back`: refunds that reached the customer, also those that staff settled or made at the provider. `lost`: the
-    money that banks took. `outside`: how much of both left at most after the order was paid in full, and not by the
-    shop. `least_outside`: how much at least, if it was first the money of the payment that did not pay the order.
-    `promised`: refunds that failed, so that staff must act.
+    `given_back`: refunds that reached the customer, including those that staff settled by hand or made at the provider.
+    `lost`: the money that banks took in disputes. `outside`: at most how much of the order's paid amount left by
+    disputes and by refunds at the provider. `least_outside`: at least how much, if the uncounted money of the payment
+    left first. `promised`: failed refunds, which staff must retry or settle.
     """
 
     id: str
@@ -28,7 +28,7 @@ class ExpectedPayment:
 
     @property
     def kept(self) -> int:
-        """The money of this payment that is still the shop's. Less than 0 if more left than came."""
+        """The money of this payment that the shop still has. It is negative if more money left than came."""
         return self.amount - self.given_back - self.lost - (self.promised - self.not_payable)
 
     @property
@@ -79,11 +79,12 @@ def _paid(books: Books, order: OrderRecord, id: str, amount: int, lost: int) -> 
 
 
 def the_shop_keeps_what_it_earned(books: Books) -> Iterator[str]:
-    """Check that the shop keeps exactly the price of what the customer keeps, and nothing of an order without sale.
+    """Check that the shop keeps exactly the price of the goods that the customer keeps, and nothing for an unsold
+    order.
 
-    The price of an order becomes less by goodwill refunds, by dropped and returned pieces, and by refunded shipping. If
-    money left outside the shop, by a bank or by a refund at the provider, the shop keeps less: it counts this money as
-    refunds that it owed the customer. It may have refunded them before, so that it keeps even less.
+    Goodwill refunds, dropped and returned pieces, and refunded shipping reduce the price. If a bank or a refund at the
+    provider took money, the shop keeps less: it counts this money as refunds that it owed. If it had already made these
+    refunds, it keeps even less.
     """
     for order in books.orders.values():
         if order.status == "PENDING":
@@ -127,7 +128,7 @@ def _expected_to_keep(books: Books, order: OrderRecord, payments: list[ExpectedP
 
 
 def _failed_outside(books: Books, order: OrderRecord, payment_ids: set[str]) -> int:
-    """Return the refunds of these payments that a person made at the provider and that failed: they are still due."""
+    """Return the amount of the failed refunds of these payments that a person made at the provider. It is still due."""
     failed = {one.refund_id for one in books.seen.refunds if one.is_outside and one.status == "failed"}
     refunds = [item for item in order.of_type("Refund") if item["payment_id"] in payment_ids]
     return sum(item["amount"] for item in refunds if item["refund_id"] in failed)
@@ -185,9 +186,9 @@ def refunds_are_paid_once(books: Books) -> Iterator[str]:
 
 
 def refunds_do_not_exceed_what_is_left(books: Books) -> Iterator[str]:
-    """Check that the shop credited no refund for which its payment had no money left by then.
+    """Check that the shop made no refund to a credit account after the money of its payment had left.
 
-    By then, money may have left by other refunds, by refunds at the provider, and by lost disputes that it knew.
+    Money leaves a payment by refunds, also those made at the provider, and by lost disputes that the shop knows.
     """
     left: dict[tuple[str, str], list[tuple[float, int, bool]]] = {}
     for versions in books.versions_of("Refund"):
@@ -212,10 +213,10 @@ def refunds_do_not_exceed_what_is_left(books: Books) -> Iterator[str]:
 
 
 def refunds_fail_for_a_reason(books: Books) -> Iterator[str]:
-    """Check that each refund that failed was refused outside the shop, or that its customer was forgotten.
+    """Check that each failed refund was refused outside the shop, or that its customer asked for erasure.
 
-    The provider refused it or could not deliver it, or the customer's bank disputed the payment, or a person refunded
-    the payment at the provider.
+    Outside the shop, the provider refused or could not deliver the refund, the customer's bank disputed the payment, or
+    a person refunded the payment at the provider.
     """
     refused = {one.refund_id for one in books.seen.refunds if one.status == "failed"}
     disputed = {one.id for one in books.seen.payments if one.dispute}

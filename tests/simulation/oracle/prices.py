@@ -1,4 +1,4 @@
-"""The book of prices: the cost of an order, as shown to the customer, and its discounts."""
+"""The oracle's rules for prices: the cost of an order, as shown to the customer, and its discounts."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ from tests.simulation.oracle.arithmetic import (
 from tests.simulation.oracle.books import Books, OrderRecord
 
 POOL_TYPE = "RedemptionPool"
-"""The type of the items that count the uses of a code, and its former name, which a migration may bring back."""
+"""The type of the items that count the uses of a code, and its former name, which a migration may restore."""
 
 
 def orders_cost_what_their_products_cost(books: Books) -> Iterator[str]:
@@ -129,7 +129,7 @@ def later_states_keep_the_price(books: Books) -> Iterator[str]:
 
 
 def codes_are_used_as_often_as_allowed(books: Books) -> Iterator[str]:
-    """Check each code: the uses that are left are the limit less the orders with the code that are not undone."""
+    """Check that the remaining uses of each code are its limit minus the orders with the code that still count."""
     uses = Counter(order.code for order in books.orders.values() if not _is_undone(order))
     for code, limit in MAX_USES.items():
         pools = books.of_type(POOL_TYPE)

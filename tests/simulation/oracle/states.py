@@ -1,4 +1,4 @@
-"""The book of states: an order is sent, delivered, returned or ended only for a reason outside the shop."""
+"""The oracle's rules for states: an order is sent, delivered, returned or ended only for a reason outside the shop."""
 
 from collections import Counter
 from collections.abc import Iterator

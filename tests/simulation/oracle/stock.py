@@ -1,4 +1,4 @@
-"""The book of stock: received pieces are in the stock or in an order, or were written off."""
+"""The oracle's rules for stock: received pieces are in the stock or in an order, or were written off."""
 
 import json
 from collections import Counter, defaultdict
@@ -10,7 +10,7 @@ from tests.simulation.oracle.observations import ObservedRequest
 
 
 def received_goods_are_there_or_in_an_order(books: Books) -> Iterator[str]:
-    """Check for each product: received pieces less the pieces of orders, plus the restocked ones, are available."""
+    """Check for each product that its available pieces are the received minus the ordered plus the restocked pieces."""
     received, available = _sum_stock(books, "received"), _sum_stock(books, "available")
     held: Counter[str] = Counter()
     for order in books.orders.values():
@@ -26,10 +26,11 @@ def received_goods_are_there_or_in_an_order(books: Books) -> Iterator[str]:
 
 
 def each_stock_item_adds_up(books: Books) -> Iterator[str]:
-    """Check for each stock item: its received pieces and those moved here, less those orders have, are available.
+    """Check that the available pieces of each stock item are the received and moved ones minus those that orders took.
 
-    An order takes pieces from the items that its line names, and a cancelled order gives them back to the same items.
-    Pieces that come back later go to the item from which the line took the most. Of a product, all moves add up to 0.
+    An order takes pieces from the stock items that its line names. A cancelled order returns them to the same items.
+    Pieces that come back later go to the item from which the line took the most. The moves within a product add up to
+    0.
     """
     held: Counter[tuple[str, int]] = Counter()
     for order in books.orders.values():

@@ -1,4 +1,4 @@
-"""The book of totals: best sellers by month, sales by minute, and ratings, added up again from orders and reviews."""
+"""The oracle's rules for totals: best sellers, sales by minute, and ratings, added up from orders and reviews."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -134,7 +134,7 @@ def reviews_are_the_last_ones_written(books: Books) -> Iterator[str]:
         done = [one for one in own if one.succeeded or one.is_uncertain]
         last = max(done, key=lambda one: one.asked_at, default=None)
         if last is None or not last.succeeded or any(it.answered_at > last.asked_at for it in done if it is not last):
-            continue  # nobody knows which of two requests came last, or whether the last one was executed
+            continue  # it is unknown which of two requests came last, or whether the last one was executed
         books.count_premise(f"a review was found as written last: {last.method}")
         stars = last.body["stars"] if last.method == "PUT" else None
         if found.get((customer, product)) != stars:
