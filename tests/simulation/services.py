@@ -352,7 +352,7 @@ REFUSALS_OF_ALL_MAILS = (
     ("AccessDeniedException", "The role is not authorized to perform: ses:SendEmail"),
     ("NotFoundException", "Configuration set <shop> does not exist."),
 )
-"""The errors with which SES refuses all mails for hours: their code and message. The code of the shop knows not all.
+"""Code and message of each error with which SES refuses all mails for hours. The shop does not know all of them.
 
 https://docs.aws.amazon.com/ses/latest/APIReference-V2/API_SendEmail.html#API_SendEmail_Errors
 """
