@@ -1,4 +1,4 @@
-"""Each alarm's condition is brought about; it is raised; its runbook's own commands are typed; it is over."""
+"""Tests each alarm with its runbook: a failure raises the alarm, and the commands of the runbook end it."""
 
 import base64
 import copy
@@ -46,14 +46,15 @@ from tests.support.harness import READERS, ShopHarness
 from tests.support.http_client import WEBHOOK_SECRETS, ApiHarness, payment_event, post_webhook
 
 SECONDS = dict(LAG_LEVELS)
-NO_CODE = base64.b64decode("UEsFBgAAAAAAAAAAAAAAAAAAAAAAAA==")  # a zip with nothing in it
+NO_CODE = base64.b64decode("UEsFBgAAAAAAAAAAAAAAAAAAAAAAAA==")  # an empty zip file
 DEAD = {"fulfilment": "fulfilment-dead", "archive": "archive-dead"}
 
 
 @dataclass
 class Scene:
-    """A shop in which a failure is planted. `known`: the values that the operator of the runbook knows; `stack`: undone
-    at the end; `values`: CloudWatch's values of AWS's own metrics, by their names."""
+    """A shop in which a failure is planted. `known`: the values of the runbook's placeholders. `trouble`: a deploy
+    closes it. `values`: by name, functions that return the values of AWS's own metrics.
+    """
 
     harness: ShopHarness
     told: EmittedMetrics
@@ -65,7 +66,7 @@ class Scene:
     late: list[dict[str, Any]] = field(default_factory=list)
 
     def seen(self, alarm: AlarmDefinition) -> Sequence[float]:
-        """The values of an alarm's metric, for the period since the last evaluation."""
+        """Return the values of an alarm's metric since the last evaluation."""
         if isinstance(alarm.metric, MetricDefinition):
             return self.told.values(alarm.metric, **({"function": alarm.function} if alarm.function else {}))
         return self.values[alarm.metric]()
@@ -74,14 +75,15 @@ class Scene:
         return str(clients.client("sqs").get_queue_url(QueueName=name)["QueueUrl"])
 
     def oldest(self, name: str) -> Sequence[float]:
-        """How long a queue's oldest message has waited, as SQS measures it, by the shop's clock: one that was received
-        three times and still is there it leaves out."""
+        """Return how long a queue's oldest message has waited by the shop's clock. As in SQS's metric, messages that
+        were received three times do not count.
+        """
         messages = sqs_backends[DEFAULT_ACCOUNT_ID][REGION].queues[name].messages
         untouched = [message for message in messages if message.approximate_receive_count < 3]
         return [self.harness.now().timestamp() - message.sent_timestamp / 1000 for message in untouched]  # type: ignore[operator]
 
     def off(self, function: str) -> None:
-        """Disable the mapping of a function. Here a queue stands for the records that wait for it."""
+        """Disable the event source mapping of a function. A queue is its source here, in place of the stream."""
         client, source = clients.client("lambda"), clients.client("sqs").create_queue(QueueName=f"{function}-source")
         if function not in [one["FunctionName"] for one in client.list_functions()["Functions"]]:
             role = clients.client("iam").create_role(RoleName=function, AssumeRolePolicyDocument="{}")["Role"]["Arn"]
@@ -94,12 +96,12 @@ class Scene:
 
     @property
     def reads(self) -> bool:
-        """Whether the mapping is on."""
+        """Whether the event source mapping is enabled."""
         found = clients.client("lambda").get_event_source_mapping(UUID=self.known["MAPPING"])
         return bool(found["State"] == "Enabled")
 
     def runs(self, rule: str) -> bool:
-        """Whether a schedule's rule is on."""
+        """Return whether the rule of a schedule is enabled."""
         return bool(clients.client("events").describe_rule(Name=rule)["State"] == "ENABLED")
 
     def waiting(self, name: str) -> int:
@@ -109,19 +111,19 @@ class Scene:
         return int(asked["Attributes"]["ApproximateNumberOfMessages"])
 
     def message(self, name: str, body: str) -> dict[str, Any]:
-        """A message of a queue as Lambda hands it over."""
+        """Return a message of a queue as Lambda passes it to a function."""
         arn = f"arn:aws:sqs:{REGION}:{DEFAULT_ACCOUNT_ID}:{name}"
         return {"messageId": "m-1", "body": body, "eventSourceARN": arn, "attributes": {"ApproximateReceiveCount": "1"}}
 
 
 @pytest.fixture
 def scene(harness: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scene]:
-    """An open shop on AWS: two of its queues have their dead letters, so has a schedule, and its API answers."""
+    """An open shop on AWS. Two of its queues and one schedule have dead-letter queues, and its API answers."""
     sqs = clients.client("sqs")
     urls = [runs := sqs.create_queue(QueueName="order_deadlines-dead")["QueueUrl"]]
     sqs_backends[DEFAULT_ACCOUNT_ID][REGION].queues[
         "order_deadlines-dead"
-    ].last_purged_at = None  # once a minute, says SQS
+    ].last_purged_at = None  # SQS allows one purge a minute
     for name, dead in DEAD.items():
         url = sqs.create_queue(QueueName=dead)["QueueUrl"]
         urls += [harness.queues[name], url]
@@ -138,7 +140,7 @@ def scene(harness: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> Iterator[Sce
     find = FailureRepository.for_target
     monkeypatch.setattr(
         FailureRepository, "for_target", lambda there, **_: find(there)
-    )  # a queue here reports its length at once
+    )  # moto reports the length of a queue without a delay
     figures = _figures("cloudwatch"), _figures("dynamodb"), harness.shop.table.name
     monkeypatch.setattr(targets, "resolve_metrics", lambda args: figures)
     secretsmanager = clients.client("secretsmanager")
@@ -173,7 +175,7 @@ def scene(harness: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> Iterator[Sce
 
 
 def _figures(service: str, **_: Any) -> Any:
-    """CloudWatch, and of DynamoDB that it counts no keys: the engine does not know of that."""
+    """Return a CloudWatch client, or a DynamoDB client without Contributor Insights, which the engine lacks."""
     if service == "cloudwatch":
         return boto3.client("cloudwatch", region_name=REGION)
     return SimpleNamespace(describe_contributor_insights=lambda **_: {"ContributorInsightsStatus": "DISABLED"})
@@ -188,11 +190,12 @@ def _arn(url: str) -> str:
 Incident = Iterator[None]
 """Before the first yield, the shop is healthy. After it, the alarm's condition holds. The test then runs the commands
 of the runbook. After the second yield, the shop continues by itself: this code does nothing that the commands must do.
-Changes by a deploy are in `trouble`, and end with the deploy that the runbook requires."""
+The faults of a deploy are in `trouble`, and end with the deploy that the runbook requires.
+"""
 
 
 def standing(scene: Scene, alarm: AlarmDefinition) -> Incident:
-    """The mapping of event_publisher was off for longer than the stream remembers: nothing lags, nothing fails."""
+    """The mapping of event_publisher was disabled for longer than the stream keeps records. No metric shows it."""
     harness = scene.harness
     order_id = harness.place_order(mug=1)
     measure_backlogs({}, None)
@@ -211,7 +214,7 @@ def standing(scene: Scene, alarm: AlarmDefinition) -> Incident:
 
 
 def lagging(scene: Scene, alarm: AlarmDefinition) -> Incident:
-    """The mapping of fulfilment was switched off, and forgotten; a message had failed at all deliveries before."""
+    """The mapping of fulfilment was left disabled. A message had failed at all its deliveries before."""
     harness = scene.harness
     scene.values[alarm.metric] = lambda: scene.oldest("fulfilment")  # type: ignore[index]
     yield
@@ -230,7 +233,7 @@ def lagging(scene: Scene, alarm: AlarmDefinition) -> Incident:
 
 
 def stream_lagging(scene: Scene, alarm: AlarmDefinition) -> Incident:
-    """A deploy removed a permission of copies; the batches that its mapping gave up are in the failure store."""
+    """A deploy removed a permission of copies_reader. The batches that its mapping gave up are in the failure store."""
     harness = scene.harness
 
     def delivered() -> Sequence[float]:
@@ -264,7 +267,7 @@ def given_up_on(scene: Scene, alarm: AlarmDefinition) -> Incident:
 
 
 def parked(scene: Scene, alarm: AlarmDefinition) -> Incident:
-    """Code that was rolled back reads items of newer code."""
+    """After a rollback, the older code cannot read items of the newer code."""
     measure_backlogs({}, None)
     yield
     scene.harness.place_order(mug=1)
@@ -279,7 +282,7 @@ def parked(scene: Scene, alarm: AlarmDefinition) -> Incident:
 
 
 def dead_letters(scene: Scene, alarm: AlarmDefinition) -> Incident:
-    """A deploy has taken a right away: a message failed at all its deliveries; so did a run of a schedule."""
+    """A deploy removed a permission. A message failed at all its deliveries, and a run of a schedule failed."""
     harness = scene.harness
     scene.values[alarm.metric] = lambda: [  # type: ignore[index]
         scene.waiting(name) for name in ("fulfilment-dead", "order_deadlines-dead")
@@ -299,7 +302,7 @@ def dead_letters(scene: Scene, alarm: AlarmDefinition) -> Incident:
 
 
 def unmatched(scene: Scene, alarm: AlarmDefinition) -> Incident:
-    """Money arrives for an order that does not exist."""
+    """A payment of an order that does not exist arrives."""
     measure_backlogs({}, None)
     yield
     answered = post_webhook(ApiHarness(scene.harness.shop), payment_event("nobodys", 2500, payment_id="pi_9"))
@@ -328,7 +331,7 @@ def over_refunding(scene: Scene, alarm: AlarmDefinition) -> Incident:
 
 
 def faulty_api(scene: Scene, alarm: AlarmDefinition) -> Incident:
-    """The provider's secret was stored as plain text, not as JSON: its webhooks cannot be checked."""
+    """The webhook's secret was stored as plain text instead of JSON, so the API cannot check webhooks."""
     harness, api = scene.harness, ApiHarness(scene.harness.shop)
     order_id = harness.place_order(mug=1)
     assert alarm.rate
@@ -351,7 +354,7 @@ def faulty_api(scene: Scene, alarm: AlarmDefinition) -> Incident:
 
 
 def crashing(scene: Scene, alarm: AlarmDefinition) -> Incident:
-    """A deploy removed a variable of every function: the api fails at each call, and answers nothing."""
+    """A deploy removed an environment variable of all functions. The API fails at each call, and answers nothing."""
     harness, crashed = scene.harness, list[float]()
     api = ApiHarness(harness.shop)
     assert alarm.rate
@@ -379,7 +382,7 @@ def crashing(scene: Scene, alarm: AlarmDefinition) -> Incident:
 
 
 def skip_pauses(scene: Scene) -> None:
-    """Let the shops of all functions retry without waiting: instead, the clock advances."""
+    """Let the tables of all functions retry without a real pause. The shop's clock advances instead."""
     harness, wired = scene.harness, clients.create_shop
 
     def passing(seconds: float) -> None:
@@ -393,7 +396,7 @@ def skip_pauses(scene: Scene) -> None:
 
 
 def throttled(scene: Scene, alarm: AlarmDefinition) -> Incident:
-    """A limit was set to the table's units: it rejects the writes of copies for longer than their retries."""
+    """The table's maximum units are too low, so it rejects the writes of copies for longer than their retries."""
     harness = scene.harness
     skip_pauses(scene)
     yield
@@ -409,7 +412,7 @@ def throttled(scene: Scene, alarm: AlarmDefinition) -> Incident:
 
 
 def busy(scene: Scene, alarm: AlarmDefinition) -> Incident:
-    """A limit was set to the table's units: it rejects orders for longer than their retries."""
+    """The table's maximum units are too low, so it rejects orders for longer than their retries."""
     skip_pauses(scene)
     context.shop.cache_clear()
     api = ApiHarness(scene.harness.shop)
@@ -445,10 +448,10 @@ def not_lapsing(scene: Scene, alarm: AlarmDefinition) -> Incident:
 
 
 def unwatched(scene: Scene, alarm: AlarmDefinition) -> Incident:
-    """The schedule of backlog_metrics was disabled: no alarm of its gauges is raised or ends any more."""
+    """The schedule of backlog_metrics was disabled. So no alarm on its gauges is raised or ends any more."""
 
     def invoked() -> Sequence[float]:
-        """The runs of a quarter of an hour."""
+        """Return one value for each run in 15 minutes."""
         if not scene.runs("backlog_metrics"):
             return ()
         return [1.0 for _ in range(3) if measure_backlogs({}, None)]
@@ -460,7 +463,7 @@ def unwatched(scene: Scene, alarm: AlarmDefinition) -> Incident:
 
 
 def mismatching(scene: Scene, alarm: AlarmDefinition) -> Incident:
-    """The archive crashes after it wrote the object; then another process writes an item beside the order."""
+    """The archive dies after it wrote the S3 object. Then another process writes an item of the order."""
     harness = scene.harness
     measure_backlogs({}, None)
     yield
@@ -500,7 +503,7 @@ def mismatching(scene: Scene, alarm: AlarmDefinition) -> Incident:
 
 
 def slow(scene: Scene, alarm: AlarmDefinition) -> Incident:
-    """The mapping of the Lambda was off for some minutes. What waits is processed, but late."""
+    """The mapping of the Lambda was disabled for some minutes. The waiting messages are processed, but late."""
     harness, late = scene.harness, timedelta(minutes=3)
     harness.pay_order(harness.place_order("good", mug=1), "evt_good", "pi_good")
     harness.process_all()
@@ -542,7 +545,7 @@ def refused(scene: Scene, alarm: AlarmDefinition) -> Incident:
 
 
 def bouncing(scene: Scene, alarm: AlarmDefinition) -> Incident:
-    """An import brought addresses that do not exist. Their mails stop, and the rate falls with the next mails."""
+    """An import added e-mail addresses that do not exist. Their mails stop, so the bounce rate falls later."""
     assert alarm.above
     rates = [alarm.above / 2, 2 * alarm.above, alarm.above / 2]
     scene.values[alarm.metric] = lambda: [rates[0]]  # type: ignore[index]
@@ -574,7 +577,7 @@ INCIDENTS: Mapping[str, Callable[[Scene, AlarmDefinition], Incident]] = {
     "backlog-monitor-silent": unwatched,
     "mail-reputation": bouncing,
 }
-"""By the runbook, or by the alarm where a runbook is for several that differ."""
+"""The failures by runbook, or by alarm if several alarms with different failures share a runbook."""
 
 
 @pytest.mark.parametrize("alarm", ALARMS, ids=lambda alarm: alarm.name)
@@ -601,7 +604,7 @@ def test_an_alarm_is_raised_by_its_condition_and_over_once_its_runbooks_commands
 
 # ----------------------------------------------------------------------------------------------------------------------
 def given_up(records: Sequence[Mapping[str, Any]]) -> None:
-    """Return a batch that the mapping of copies gave up, as Lambda stores it."""
+    """Store a batch that the mapping of copies_reader gave up, as Lambda does."""
     told = {"functionArn": "arn:aws:lambda:eu-central-1:1:function:copies", "condition": "RetryAttemptsExhausted"}
     document = {"requestContext": told, "payload": json.dumps({"Records": [*records]})}
     key = "aws/lambda/copies_reader-mapping/shard/2026/11/21/1"
@@ -609,7 +612,7 @@ def given_up(records: Sequence[Mapping[str, Any]]) -> None:
 
 
 def failing(answer: Mapping[str, Any], records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The records from the first on that a reader has not taken: its mapping sends them again."""
+    """Return the records that the mapping sends again: all from the first one that the reader reports as failed."""
     numbers = [one["itemIdentifier"] for one in answer["batchItemFailures"]]
     return [it for it in records if numbers and int(it["dynamodb"]["SequenceNumber"]) >= int(min(numbers, key=int))]
 

@@ -1,4 +1,4 @@
-"""The reaction to expired items: under every crash, all of them are archived once, byte for byte."""
+"""Tests the archiving of expired items: each is archived once and unchanged, even after a crash at any step."""
 
 import hashlib
 import json
@@ -52,12 +52,12 @@ def order_image(harness: ShopHarness, order_id: str) -> Image:
 
 
 # an order -------------------------------------------------------------------------------------------------------------
-STEPS = (  # service, operation, which call of it
-    ("dynamodb", "UpdateItem", 1),  # the order becomes ARCHIVING
+STEPS = (  # service, operation, number of the call
+    ("dynamodb", "UpdateItem", 1),  # the order gets the status ARCHIVING
     ("s3", "PutObject", 1),
-    ("dynamodb", "BatchWriteItem", 1),  # each delete
+    ("dynamodb", "BatchWriteItem", 1),  # delete items of the order
     ("dynamodb", "BatchWriteItem", 2),
-    ("dynamodb", "PutItem", 1),  # the stub
+    ("dynamodb", "PutItem", 1),  # put the stub, which replaces the order
 )
 
 
@@ -229,7 +229,7 @@ def test_while_s3_is_away_nothing_leaves_the_table(harness: ShopHarness, order_i
 
 # returns and refunds --------------------------------------------------------------------------------------------------
 def take_back(harness: ShopHarness, order_id: str, *, to: Any = "original", **quantities: int) -> str:
-    """So many pieces came back; the id of the refund, which is brought nowhere yet."""
+    """Enter a return of these pieces. Return the id of its refund, which is not processed yet."""
     lines = {id: returns.ReturnedGoods(quantity, restock=True) for id, quantity in quantities.items()}
     done = returns.return_goods(harness.shop, WAREHOUSE, f"back {sorted(quantities)}", order_id, lines, to=to)
     harness.process_all(("copies_reader",))
@@ -275,7 +275,7 @@ def expire_now(harness: ShopHarness, order_id: str) -> Message:
 def test_an_order_that_was_counted_before_shards_were_added_is_archived(
     harness: ShopHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its amounts stay in their former shard, and the totals of the month are still open."""
+    """The order's amounts stay in their former shard. The totals of the month are still open."""
     order_id = create_delivered_order(harness)
     former = entities.SALES_MINUTE_SHARDS.of(order_id)
     monkeypatch.setattr(entities, "SALES_MINUTE_SHARDS", entities.Shards(64, 64))
@@ -288,7 +288,7 @@ def test_an_order_that_was_counted_before_shards_were_added_is_archived(
 def test_an_order_with_an_amount_that_no_total_includes_yet_is_archived_after_it_does(
     harness: ShopHarness, monkeypatch: pytest.MonkeyPatch, uncounted: str
 ) -> None:
-    """A recovery was killed after it wrote the copies, and the totals of the month are still open."""
+    """A rebuild died after it wrote the copies. The totals of the month are still open."""
     update_totals = copies_reader.update_totals
 
     def update_others(shop: ShopContext, todo: ContributionChange) -> None:
@@ -326,7 +326,7 @@ def test_an_order_stays_for_as_long_as_a_refund_to_a_card_may_come_back(harness:
     (first,) = order_messages(expire_everything(harness))
     refund_processing.process_refund(
         harness.shop, harness.provider, order_id, refund_id
-    )  # on the day of the order's end
+    )  # on the day on which the order expires
     before = order_partition(harness, order_id)
     assert run_archive(first) == []
     assert_not_archived(harness, order_id, before)
@@ -341,7 +341,7 @@ def test_an_order_stays_for_as_long_as_a_refund_to_a_card_may_come_back(harness:
 def test_looking_ahead_far_enough_archives_an_order_whose_refund_was_paid_today(
     harness: ShopHarness, order_id: str
 ) -> None:
-    """The clock of the functions stays, as on a laptop after `python -m local advance`."""
+    """The functions' clock does not advance, as on a laptop after `python -m local advance`."""
     set_refund(harness, order_id, take_back(harness, order_id, mug=1), "SUCCEEDED")
     before = order_partition(harness, order_id)
     assert run_archive(*look_ahead(harness, days=400)) == []
@@ -361,7 +361,7 @@ def test_looking_ahead_twice_archives_an_order_with_a_short_retention_whose_refu
 
 
 def look_ahead(harness: ShopHarness, days: int) -> list[dict[str, Any]]:
-    """Let everything expire that is due within these days, as the local command does, without a change of the clock."""
+    """Expire all items that are due within these days, as the local command does, without advancing the clock."""
     engine, table = harness.engine, harness.shop.table.name
     expire_until(engine, table, harness.now() + timedelta(days=days), keep=kept_items(engine, table))
     records = harness.new_records()
@@ -503,7 +503,7 @@ def test_the_stub_names_the_object_of_its_order_and_the_object_contains_the_orde
 
 # the faults of an archive that scans ----------------------------------------------------------------------------------
 def lying(harness: ShopHarness) -> list[dict[str, Any]]:
-    """Every image of the table, by key."""
+    """Return all items of the table, sorted by key."""
     images = harness.shop.table.client.scan(TableName=harness.shop.table.name, ConsistentRead=True)["Items"]
     return sorted(images, key=lambda image: (image["PK"]["S"], image["SK"]["S"]))
 
@@ -513,7 +513,7 @@ def test_of_thirty_orders_that_end_together_every_one_is_archived(harness: ShopH
     harness.open_shop(available=30)
     ids = [
         harness.place_order(f"key-{number}", mug=1) for number in range(many(30, 12))
-    ]  # more than SQS delivers at once
+    ]  # more than SQS delivers in one batch
     for order_id in ids:
         cancellation.cancel_order(harness.shop, ANN, order_id)
     harness.process_all()
@@ -525,7 +525,7 @@ def test_of_thirty_orders_that_end_together_every_one_is_archived(harness: ShopH
 
 
 def test_an_order_of_more_than_a_page_is_archived_with_all_of_it(harness: ShopHarness, order_id: str) -> None:
-    """DynamoDB returns one megabyte per page; additional large attributes make an order larger than that."""
+    """DynamoDB returns pages of one megabyte. Large additional attributes make this order larger."""
     payment = next(image for image in order_partition(harness, order_id) if image["type"]["S"] == "Payment")
     for number in range(5):
         scan: Any = {**payment, "SK": {"S": f"PAYMENT#big-{number}"}, "scan": {"B": b"x" * 300_000}}
@@ -541,7 +541,7 @@ def test_an_order_of_more_than_a_page_is_archived_with_all_of_it(harness: ShopHa
 
 
 def whole(harness: ShopHarness, order_id: str) -> list[dict[str, Any]]:
-    """All of a partition, page after page."""
+    """Return all items in the order's partition."""
     pages = harness.shop.table.client.get_paginator("query").paginate(
         TableName=harness.shop.table.name,
         KeyConditionExpression="PK = :pk",

@@ -1,4 +1,4 @@
-"""Archived items equal the items of the table: every type of every attribute, and activity by day."""
+"""Tests that archived items equal the items of the table, for all attribute types, and that activity is kept by day."""
 
 import gzip
 import hashlib
@@ -33,7 +33,7 @@ NUMBERS = some.one_of(
 
 
 def tagged(values: Any) -> Any:
-    """Every type that has values inside it."""
+    """Return a strategy for lists and maps of these values."""
     return some.one_of(
         some.lists(values, max_size=4).map(lambda found: {"L": found}),
         some.dictionaries(some.one_of(some.text(), some.sampled_from(["B", "BS", "S"])), values, max_size=4).map(
@@ -99,7 +99,7 @@ PAID = {"S": "OrderPaid"}
 # activity -------------------------------------------------------------------------------------------------------------
 @pytest.fixture
 def two_days(harness: ShopHarness) -> list[Image]:
-    """The activity of a customer on two days."""
+    """Create activity of a customer on two days. Return its items."""
     harness.clock_offset = timedelta(days=-2)
     harness.open_shop()
     harness.place_order("one", mug=1)
@@ -111,7 +111,7 @@ def two_days(harness: ShopHarness) -> list[Image]:
 
 
 def lines(harness: ShopHarness) -> dict[str, list[Image]]:
-    """The archived activity by day."""
+    """Return the archived activity entries by day."""
     found = archived_objects(harness, "activity/")
     texts = {name: gzip.decompress(body) for name, body in found.items()}
     for name, text in texts.items():

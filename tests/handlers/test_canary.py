@@ -1,4 +1,4 @@
-"""The canary: a run that succeeds is counted. A run that fails is not, raises nothing, and logs no personal data."""
+"""Tests the canary: a successful run is counted. A failed run is not, raises nothing and logs no personal data."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -21,7 +21,7 @@ SUCCESS: Answers = [(201, {"order_id": "o" * 26}), (200, {}), (200, {"status": "
 
 @pytest.fixture
 def sent(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[str, str, Any]]]:
-    """The requests of a run. The user pool knows the user of the secret."""
+    """The requests of a run, as (method, URL, idempotency key). The user pool accepts the canary's user."""
     for name, value in {"PUBLIC_URL": "https://api.test", "CLIENT_ID": "client", "CANARY_SECRET": "arn"}.items():
         monkeypatch.setenv(name, value)
     environment.load_environment.cache_clear()
@@ -39,7 +39,7 @@ def sign_in(**asked: Any) -> Any:
 
 @pytest.fixture
 def run(sent: list[tuple[str, str, Any]], monkeypatch: pytest.MonkeyPatch) -> Callable[[Answers], Any]:
-    """Run the canary against an API with these answers, in their order."""
+    """Return a function that runs the canary against an API with these answers, in this order."""
 
     def run(answers: Answers) -> tuple[dict[str, str], EmittedMetrics]:
         left = iter(answers)

@@ -1,4 +1,4 @@
-"""The copies reader on a real stream's records: its writes, their order, and the effect of a redelivery."""
+"""Tests the copies reader with records of a real stream: its writes, their order, and the effect of a redelivery."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
@@ -36,7 +36,7 @@ def handle(*records: Record) -> dict[str, Any]:
 
 
 def again(*records: Record) -> dict[str, Any]:
-    """The answer that asks for these records again."""
+    """Return the response that reports these records as failed."""
     return {"batchItemFailures": [{"itemIdentifier": record["dynamodb"]["SequenceNumber"]} for record in records]}
 
 
@@ -46,20 +46,20 @@ def type_of(record: Record) -> str:
 
 
 def of_order(records: Sequence[Record], order_id: str) -> list[Record]:
-    """The order's own records, in order."""
+    """Return the records of the order's own item, in order."""
     key = {"PK": {"S": f"ORDER#{order_id}"}, "SK": {"S": "ORDER"}}
     return [record for record in records if record["dynamodb"]["Keys"] == key]
 
 
 def copied(harness: ShopHarness, order_id: str) -> dict[str, list[dict[str, Any]]]:
-    """The copies of an order, by type."""
+    """Return the copies of an order, by type."""
     images = lying_in(harness, harness.shop.table.name)
     mine = [image for image in images if image.get("order_id", {}).get("S") == order_id]
     return {name: [image for image in mine if image["type"]["S"] == name] for name in sorted(DERIVED)}
 
 
 def lying_in(harness: ShopHarness, table: str) -> list[dict[str, Any]]:
-    """Every image of a table, by key."""
+    """Return all items of a table, sorted by key."""
     images = harness.shop.table.client.scan(TableName=table, ConsistentRead=True)["Items"]
     return sorted(images, key=lambda image: (str(image["PK"]), str(image["SK"])))
 
@@ -79,7 +79,7 @@ def live_out(harness: ShopHarness, order_id: str, payment: str) -> None:
 
 @pytest.fixture
 def told(harness: ShopHarness) -> list[Record]:
-    """Every record of three orders: one delivered and archived, one cancelled and archived, one with the warehouse."""
+    """The records of three orders: one delivered and archived, one cancelled and archived, one in the warehouse."""
     harness.open_shop(available=20)
     first, second = harness.place_order("one", mug=2, pot=1), harness.place_order("two", mug=1)
     live_out(harness, first, "1")
@@ -97,7 +97,7 @@ def told(harness: ShopHarness) -> list[Record]:
 def copies_made_by(
     harness: ShopHarness, new_table: Callable[[], str], monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[Sequence[Sequence[Record]]], list[dict[str, Any]]]:
-    """Return all items of an empty table after the reader got these batches, one after the other."""
+    """Return a function that processes these batches one after the other, and returns the copies in an empty table."""
 
     def made(batches: Sequence[Sequence[Record]]) -> list[dict[str, Any]]:
         table = new_table()
@@ -155,7 +155,7 @@ def test_lines_count_as_sales_only_once_the_order_is_paid(harness: ShopHarness) 
 
 
 def sold(harness: ShopHarness) -> list[tuple[str, int, int]]:
-    """The sales of mugs: order, how many, and how many of them came back."""
+    """Return the sales of mugs, each as order id, pieces and returned pieces."""
     found = list_sales_of_product(harness.shop, STAFF, "mug", "", "", 10, None).items
     bought = list_purchases_of_customer(harness.shop, ANN, ANN.id, "", "", 10, None).items
     mugs = [(one.order_id, line) for one in bought for line in one.products if line.product_id == "mug"]
@@ -240,7 +240,7 @@ def test_records_of_copies_cause_no_write(harness: ShopHarness, told: list[Recor
 def test_a_failed_record_holds_back_later_records_of_its_item_and_no_other(
     harness: ShopHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(copies_reader, "ITEMS_AT_ONCE", 1)  # so that the first write is one of the first record
+    monkeypatch.setattr(copies_reader, "ITEMS_AT_ONCE", 1)  # so that the first write is for the first record
     harness.open_shop()
     ill, well = harness.place_order("one", mug=1), harness.place_order("two", mug=1)
     cancellation.cancel_order(harness.shop, ANN, ill)
@@ -290,7 +290,7 @@ def test_an_older_version_never_overwrites_a_newer_one(harness: ShopHarness) -> 
 
 # redelivery -----------------------------------------------------------------------------------------------------------
 def batches_of(told: Sequence[Record], stops: Sequence[tuple[int, int]]) -> Iterator[Sequence[Record]]:
-    """As Lambda delivers: on to a stop, back to where the checkpoint was, and in the end through to the last."""
+    """Yield batches as Lambda delivers them if some fail. Each of `stops` ends one, and says where the next begins."""
     position = 0
     for stop, back in stops:
         end = max(position, stop % (len(told) + 1))
@@ -300,7 +300,7 @@ def batches_of(told: Sequence[Record], stops: Sequence[tuple[int, int]]) -> Iter
 
 
 def sums(images: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return copies and totals without what depends on the batches: how often a total was written, and totals of 0."""
+    """Return copies and totals without the values that depend on the batches: totals of 0, and versions of totals."""
     found = []
     for image in images:
         row = ROWS_BY_TYPE[image["type"]["S"]]
@@ -319,7 +319,7 @@ def test_copies_converge_under_every_redelivery(
     copies_made_by: Callable[[Sequence[Sequence[Record]]], list[dict[str, Any]]],
 ) -> None:
     right = sums(copies_made_by([told]))
-    lasting = DERIVED - {"Activity", "SalesMinute"}  # of the archived orders these have ended in the shop
+    lasting = DERIVED - {"Activity", "SalesMinute"}  # these items of the archived orders have expired in the shop
     here = [image for image in lying_in(harness, harness.shop.table.name) if image["type"]["S"] in lasting]
     assert {image["type"]["S"] for image in here} == lasting
     assert [image for image in right if image["type"]["S"] in lasting] == sums(here)

@@ -1,4 +1,4 @@
-"""Forgetting a customer: five canaries of each, searched for everywhere, before and after."""
+"""Tests the erasure of customers: it removes five random words of each customer from all stored data."""
 
 import copy
 import gzip
@@ -35,7 +35,7 @@ from tests.support.harness import READERS, STAFF, WAREHOUSE, ShopHarness
 from tests.support.lambda_context import FakeContext
 from tests.support.saved import reused
 
-PEOPLE = [Caller(f"5f0c-{number}") for number in range(many(10, 4))]  # more than a page of three
+PEOPLE = [Caller(f"5f0c-{number}") for number in range(many(10, 4))]  # more than one page of three customers
 FEW = PEOPLE[:2]
 STAYS = ("table", "archive")
 OTHER = Caller("5f0c-99")
@@ -58,7 +58,7 @@ CANARIES = [word for person in PEOPLE for word in canaries(person).values()]
 
 @pytest.fixture
 def log(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
-    """Everything that the functions log."""
+    """The log of all functions."""
     text = io.StringIO()
     monkeypatch.setattr(function_log.handlers[0], "stream", text)
     return text
@@ -82,9 +82,9 @@ def pay(harness: ShopHarness, order_id: str) -> None:
 
 @reused
 def live(harness: ShopHarness, *people: Caller) -> dict[Caller, dict[str, str]]:
-    """Each has an order in the archive, of which they said something with their name in it, one that was cancelled, one
-    that arrived and one that is with the warehouse; a record of theirs was put aside, and a batch with another was
-    given up. The orders of each, by how far they are."""
+    """Create customers with an archived, a cancelled, a delivered and a packed order each. Return the order ids. The
+    failure store has parked records and a failed batch with data of these customers.
+    """
     products.create_product(harness.shop, STAFF, "mug", "Blue mug", 1250, "EUR", 1)
     products.receive_stock(harness.shop, STAFF, "first", "mug", 100)
     for person in people:
@@ -118,7 +118,7 @@ def live(harness: ShopHarness, *people: Caller) -> dict[Caller, dict[str, str]]:
 
 
 def give_up(harness: ShopHarness, records: list[dict[str, Any]]) -> None:
-    """Store documents as a mapping does that gave up a batch, and as a reader does that cannot read a record."""
+    """Store a batch as a mapping that gave it up does, and let the copies reader park records that it cannot read."""
     body = json.dumps({"version": "1.0", "payload": json.dumps({"Records": records})})
     clients.client("s3").put_object(Bucket="failures", Key="aws/lambda/copies/shard/x", Body=body.encode())
     written = [one for one in records if "NewImage" in one["dynamodb"]]
@@ -130,7 +130,7 @@ def give_up(harness: ShopHarness, records: list[dict[str, Any]]) -> None:
 
 
 def everything(harness: ShopHarness) -> Iterator[tuple[str, str]]:
-    """All stored data with its place: every item, every version of every object, every message. Except invoices."""
+    """Yield place and text of all stored data: items, all versions of S3 objects, and messages. Omit invoices."""
     client = harness.shop.table.client
     for page in client.get_paginator("scan").paginate(TableName=harness.shop.table.name):
         for image in page["Items"]:
@@ -150,7 +150,7 @@ def everything(harness: ShopHarness) -> Iterator[tuple[str, str]]:
 
 
 def found(harness: ShopHarness) -> dict[str, set[str]]:
-    """Where each canary is."""
+    """Return the places at which each of the random words is stored."""
     where: dict[str, set[str]] = {}
     for place, text in everything(harness):
         for word in CANARIES:
@@ -322,7 +322,7 @@ def test_only_the_customer_and_staff_can_request_an_erasure(harness: ShopHarness
 
 
 def test_an_order_that_is_listed_late_loses_its_address_too(harness: ShopHarness) -> None:
-    """It was placed just before, and its summary comes when the erasure has been there already."""
+    """The order was placed just before the erasure. Its summary is written after the first run."""
     live(harness, *FEW)
     ann = PEOPLE[0]
     late = place(harness, ann, "late")
@@ -340,7 +340,7 @@ def test_an_order_that_is_listed_late_loses_its_address_too(harness: ShopHarness
 
 
 def test_an_erasure_deletes_reviews_with_all_their_records_and_late_ones_too(harness: ShopHarness) -> None:
-    """A customer writes a review during the erasure: it is written after the erasure has passed the reviews."""
+    """The customer writes a review after the erasure has deleted all reviews."""
     ann, other = PEOPLE[0], OTHER
     those = live(harness, ann, other)
     word = canaries(ann)["name"]
@@ -383,7 +383,8 @@ def test_an_erasure_deletes_all_follows_and_late_ones_too(harness: ShopHarness) 
     erase_customer(harness.shop, ann, ann.id)
     assert run(harness) == {"waiting": 1, "finished": 0}
     assert follows.list_follows_of_customer(harness.shop, STAFF, ann.id, 100, None).items == ()
-    harness.shop.table.write(put_if_absent(FOLLOW, late))  # by a command that read the customer before the erasure
+    # a command that read the customer before the erasure writes this item late
+    harness.shop.table.write(put_if_absent(FOLLOW, late))
     harness.clock_offset += SETTLE_PERIOD + timedelta(hours=1)
     assert run(harness) == {"waiting": 1, "finished": 0}, "an erasure that still finds data is not finished"
     followers = [follows.list_followers_of_product(harness.shop, STAFF, id, 100, None).items for id in followed]
@@ -415,7 +416,7 @@ def test_unreadable_documents_block_no_customer_but_no_erasure_finishes_while_th
     harness: ShopHarness,
 ) -> None:
     those = live(harness, *FEW)
-    unreadable = {"0": b"", "1": b"[]", "2": b"{}", "3": b'{"payload": "{"}'}  # the first of them
+    unreadable = {"0": b"", "1": b"[]", "2": b"{}", "3": b'{"payload": "{"}'}  # sorted before all other objects
     for key, body in unreadable.items():
         clients.client("s3").put_object(Bucket="failures", Key=key, Body=body)
     for person in FEW:
@@ -443,7 +444,7 @@ def test_a_finished_erasure_leaves_no_address_in_records_that_were_given_up_days
     packed = live(harness, ann)[ann]["packed"]
     harness.dispatch_order(packed)
     harness.deliver_order(packed)
-    late = place(harness, ann, "late")  # the only one that keeps the erasure waiting
+    late = place(harness, ann, "late")  # only this order keeps the erasure waiting
     harness.process_all()
     erase_customer(harness.shop, ann, ann.id)
     harness.process_all()
@@ -493,7 +494,7 @@ def test_a_failing_erasure_blocks_no_other_customer_and_no_cleanup(
 
 
 def test_a_customer_whose_order_was_cut_short_is_forgotten_in_the_end(harness: ShopHarness) -> None:
-    """The pieces that never arrived kept the order open, and the address in it."""
+    """A piece that was never sent kept the order open, so the order kept its address."""
     ann = PEOPLE[0]
     live(harness, ann)
     order_id = place(harness, ann, "in parts", mug=2)
@@ -514,7 +515,7 @@ def test_a_customer_whose_order_was_cut_short_is_forgotten_in_the_end(harness: S
 
 # time -----------------------------------------------------------------------------------------------------------------
 def run_within(harness: ShopHarness, seconds: float, monkeypatch: pytest.MonkeyPatch, slow: str) -> dict[str, int]:
-    """Run the job with time for this many seconds. Each call of the function `slow` takes a second."""
+    """Run the job with this many seconds left. Each call of the function `slow` takes a second."""
     context = FakeContext(MARGIN_SECONDS + seconds)
     with monkeypatch.context() as patch:
         patch.setattr(customer_erasure, slow, context.spending(1, getattr(customer_erasure, slow)))

@@ -1,4 +1,4 @@
-"""A customer's new name on a real stream: on every open order in the end, on no closed one, in no event."""
+"""Tests that a customer's new name reaches every open order, but no closed order and no event."""
 
 import io
 import json
@@ -40,19 +40,19 @@ def name_on(harness: ShopHarness, order_id: str) -> tuple[str | None, int]:
 
 
 def handle(*messages: Message) -> list[str]:
-    """The messages to be sent again."""
+    """Run the worker. Return the ids of the messages that SQS delivers again."""
     answer = customer_name_worker.handler({"Records": list(messages)}, None)
     return [failure["itemIdentifier"] for failure in answer["batchItemFailures"]]
 
 
 def relayed(harness: ShopHarness) -> list[Message]:
-    """Return the messages of the reaction, after only the event publisher has processed the records."""
+    """Let only the event publisher process the new records. Return the messages of the reaction."""
     event_publisher.handler({"Records": harness.new_records()}, None)
     return harness.take_messages("customer_name")
 
 
 def has_gone(harness: ShopHarness, key: str, *, to_the_archive: bool = False) -> str:
-    """An order that was delivered; and archived."""
+    """Deliver an order, and archive it with `to_the_archive`. Return its id."""
     order_id = harness.place_order(key, mug=1)
     harness.pay_order(order_id, f"evt_{key}", f"pi_{key}")
     harness.process_all()
@@ -118,7 +118,7 @@ def test_a_copied_name_causes_no_event_no_copy_and_no_log_entry(harness: ShopHar
 def test_an_order_that_is_placed_while_its_customer_is_renamed_has_the_new_name_in_the_end(
     harness: ShopHarness, reaction: str
 ) -> None:
-    """Its placement has read the old name; its summary may not be there yet when others are gone over."""
+    """The order's command has read the old name. The reaction may run before the order's summary exists."""
     harness.open_shop()
     with run_before_call("dynamodb", "TransactWriteItems", lambda: rename(harness, "Ann Elm")):
         order_id = harness.place_order()
@@ -151,7 +151,7 @@ def test_the_later_of_two_names_stays_in_any_order_of_their_events(harness: Shop
     rename(harness, "Ann Elm")
     (first,) = relayed(harness)
     with run_before_call("dynamodb", "UpdateItem", lambda: _later(harness)):
-        assert handle(first) == []  # it had read the first name, and writes it when the later one is there
+        assert handle(first) == []  # has read the first name, and writes it after the later name
     assert name_on(harness, order_id) == ("Ann Oak", 3)
     assert handle(first, first) == []
     assert name_on(harness, order_id) == ("Ann Oak", 3)

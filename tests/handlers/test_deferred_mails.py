@@ -1,4 +1,4 @@
-"""Mails that SES refuses for now: none is parked or lost, and each is sent once when SES accepts mails again."""
+"""Tests mails that SES refuses for now: none is parked or lost, and each is sent once when SES accepts mails again."""
 
 import json
 from collections import Counter
@@ -31,7 +31,7 @@ REFUSALS = [QUOTA, RATE, PAUSED, SANDBOX, UNKNOWN]
 
 @pytest.fixture
 def shop(harness: ShopHarness) -> ShopHarness:
-    """Ann placed three orders, and five customers follow a mug. No Lambda sleeps really."""
+    """Ann placed three orders, and five customers follow a mug. The Lambdas' pauses take no real time."""
     harness.pass_time_while_sleeping()
     harness.open_shop()
     for number in range(5):
@@ -185,7 +185,7 @@ def test_a_refusal_of_one_mail_does_not_hold_back_the_others(shop: ShopHarness, 
 
 # crashes and copies ---------------------------------------------------------------------------------------------------
 CRASHES = [("dynamodb", "PutItem", 2), ("sqs", "SendMessage", 1), ("dynamodb", "PutItem", 3)]
-"""The release of the claim, the deferral, and its record."""
+"""The calls that release the claim, defer the message, and record the deferral."""
 
 
 @pytest.mark.parametrize("when", ["before", "after"])

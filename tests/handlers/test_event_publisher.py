@@ -1,4 +1,4 @@
-"""The event publisher on a real stream's records: its calls to the bus, and its handling of rejected entries."""
+"""Tests the event publisher with records of a real stream: its calls to the bus, and how it handles rejections."""
 
 import json
 from collections import defaultdict
@@ -46,7 +46,7 @@ class Bus:
 
 @pytest.fixture
 def onto(monkeypatch: pytest.MonkeyPatch) -> Callable[[Bus], Bus]:
-    """Has the relay publish to this bus."""
+    """Return a function that lets the event publisher send to this bus."""
 
     def use(bus: Bus) -> Bus:
         monkeypatch.setattr(clients, "client", lambda service: bus if service == "events" else real(service))
@@ -57,7 +57,7 @@ def onto(monkeypatch: pytest.MonkeyPatch) -> Callable[[Bus], Bus]:
 
 
 def handle(records: Sequence[Record]) -> list[str]:
-    """The sequence numbers to be sent again."""
+    """Run the event publisher. Return the sequence numbers of the records that Lambda sends again."""
     answer = event_publisher.handler({"Records": records}, None)
     return [failure["itemIdentifier"] for failure in answer["batchItemFailures"]]
 
@@ -71,7 +71,7 @@ def type_of(record: Record) -> str:
 
 
 def ids(records: Sequence[Record]) -> dict[str, Record]:
-    """The records that have an event, by its id, in order."""
+    """Return the records that have an event, by the event's id, in order."""
     read = [(changes.parse_change(record), record) for record in records]
     return {change.id: record for change, record in read if change and events.build_event_detail(change)}
 
@@ -87,7 +87,7 @@ def busy(harness: ShopHarness) -> list[Record]:
 
 
 def without_stock(records: Sequence[Record]) -> list[Record]:
-    """Every order changes stock, but the event publisher is called for few of these records."""
+    """Leave out the records of stock, for most of which the event publisher is not called."""
     return [record for record in records if type_of(record) != "Stock"]
 
 
@@ -211,7 +211,7 @@ def test_only_an_expiry_by_dynamodb_is_an_orders_expiry(harness: ShopHarness, on
 # joined events --------------------------------------------------------------------------------------------------------
 @pytest.fixture
 def expired(harness: ShopHarness) -> list[Record]:
-    """The records of 24 activity entries, of one day, that DynamoDB deleted because of their ttl."""
+    """The records of 24 activity entries of one day that DynamoDB deleted because of their ttl."""
     harness.clock_offset = timedelta(hours=12 - datetime.now(UTC).hour)
     harness.open_shop(available=50)
     for number in range(12):
@@ -254,7 +254,7 @@ def test_if_a_joined_event_is_rejected_each_of_its_records_is_sent_again_or_park
 
 
 def test_joined_events_of_full_size_fit_into_one_call() -> None:
-    largest = 1_200  # an image with a customer id of 128 characters, as JSON
+    largest = 1_200  # bytes of an image with a customer id of 128 characters, as JSON
     assert event_publisher.MAX_ENTRIES_PER_CALL * event_publisher.MAX_JOINED_EVENTS * largest < 256 * 1024
 
 

@@ -1,4 +1,4 @@
-"""The reaction to a paid order: one invoice with the next number and one shipment, under every failure."""
+"""Tests the reaction to a paid order: one invoice with the next number and one shipment, under every failure."""
 
 import json
 from concurrent.futures import ThreadPoolExecutor
@@ -19,7 +19,7 @@ Message = dict[str, Any]
 
 @pytest.fixture
 def paid(harness: ShopHarness) -> str:
-    """A paid order whose event waits in the queues."""
+    """Pay an order, whose event then waits in the queues. Return its id."""
     harness.open_shop(available=100)
     order_id = harness.place_order(mug=2, pot=1)
     harness.pay_order(order_id)
@@ -28,7 +28,7 @@ def paid(harness: ShopHarness) -> str:
 
 
 def handle(*messages: Message) -> list[str]:
-    """The messages to be sent again."""
+    """Run the worker. Return the ids of the messages that SQS delivers again."""
     answer = fulfilment_worker.handler({"Records": list(messages)}, None)
     return [failure["itemIdentifier"] for failure in answer["batchItemFailures"]]
 
@@ -86,7 +86,7 @@ def test_a_temporary_failure_retries_only_its_own_message(harness: ShopHarness, 
     harness.pay_order(other, "evt_2", "pi_2")
     event_publisher.handler({"Records": harness.new_records()}, None)
     first, second = harness.take_messages("fulfilment")
-    with fail_calls("dynamodb", "TransactWriteItems", "InternalServerError", times=2):  # both together, the first alone
+    with fail_calls("dynamodb", "TransactWriteItems", "InternalServerError", times=2):  # both, then the first alone
         assert handle(first, second) == [first["messageId"]]
     is_fulfilled_once(harness, other)
     assert handle(first) == []
@@ -152,7 +152,7 @@ def test_an_order_that_is_cancelled_just_before_the_write_gets_neither(harness: 
 
 
 def paid_orders(harness: ShopHarness, count: int) -> tuple[list[str], list[Message]]:
-    """Paid orders, and their messages in the queue of this reaction."""
+    """Pay orders. Return their ids and their messages in the fulfilment queue."""
     harness.open_shop(available=100)
     ids = [harness.place_order(f"key-{number}", mug=2, pot=1) for number in range(count)]
     for order_id in ids:

@@ -1,4 +1,4 @@
-"""The modules that each function imports when it starts, by name: imports are most of a cold start.
+"""Tests that each function imports only the listed modules when it starts, because imports are most of a cold start.
 
 If an added import is intended, add its name here.
 """
@@ -17,7 +17,7 @@ from tests.support.places import place_in
 
 FUNCTIONS = PROJECT / "functions"
 SDK = {"botocore", "certifi", "dateutil", "jmespath", "six", "urllib3"}
-"""botocore and its own imports (certifi if it is installed: a bundle has none)."""
+"""botocore and its own imports. It imports certifi only if it is installed, and a bundle does not have it."""
 VALIDATION = {"annotated_types", "aws_lambda_powertools", "pydantic", "pydantic_core", "typing_extensions"} | {
     "typing_inspection"
 }
@@ -25,11 +25,11 @@ TEMPLATES = {"jinja2", "markupsafe"}
 MORE_PACKAGES = {"api": VALIDATION, "order_notification_worker": TEMPLATES, "product_alert_worker": TEMPLATES}
 
 POWERTOOLS = "event_handler shared utilities utilities.data_classes warnings"
-"""The imports of the API's resolver from Powertools: its packages, and those of its utilities."""
+"""The packages of Powertools that the API's resolver imports, and the packages below its `utilities`."""
 
 HEAVY = """asyncio concurrent.futures ctypes doctest email fractions http.client http.server logging.config
     multiprocessing pdb pydoc smtplib sqlite3 statistics tkinter unittest wsgiref xml.etree xmlrpc zoneinfo"""
-"""The modules of the standard library that take milliseconds."""
+"""Modules of the standard library whose import takes milliseconds."""
 HEAVY_IN_SDK = "concurrent.futures email http.client xml.etree"
 MORE_HEAVY = {"api": "fractions zoneinfo"}
 
@@ -105,14 +105,15 @@ for module in sys.argv[1:]:
     os.close(writes)
     sys.stdout.write(os.fdopen(reads).read())
 """
-"""Imports each module in a process of its own, forked from one that has imported nothing."""
+"""Imports each module in a process of its own, which is a fork of one without these imports."""
 
 
 @pytest.fixture(scope="module")
 def imported() -> dict[str, set[str]]:
     """Return the names of the imports of each function."""
     command = [sys.executable, "-c", START, *MODULES]
-    environment = {**os.environ, "AWS_LAMBDA_FUNCTION_NAME": "it"}  # as in Lambda, where some imports are skipped
+    # Lambda sets this variable, and then some imports are skipped
+    environment = {**os.environ, "AWS_LAMBDA_FUNCTION_NAME": "it"}
     ran = subprocess.run(command, cwd=PROJECT, env=environment, capture_output=True, text=True, check=True)
     return {module: set(names) for module, names in map(json.loads, ran.stdout.splitlines())}
 
@@ -142,12 +143,12 @@ def test_a_function_imports_only_the_modules_of_its_budget(imported: dict[str, s
 
 
 def within(package: str, names: set[str]) -> set[str]:
-    """Return the modules of a package, by their names in it."""
+    """Return the imported modules of a package, without the name of the package."""
     return {name.removeprefix(f"{package}.") for name in names if name.startswith(f"{package}.")}
 
 
 def test_a_request_to_the_api_imports_the_routes_of_its_noun_only() -> None:
-    """Those of other nouns follow with the first request to one of them."""
+    """The first request to another noun imports the routes of that noun."""
     program = (
         "import json, sys\n"
         "from functions.api.app import app\n"

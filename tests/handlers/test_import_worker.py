@@ -1,4 +1,4 @@
-"""The reaction to lines of an import: each is written once and counted once, under every failure."""
+"""Tests the import worker: it writes and counts each line once, under every failure."""
 
 import itertools
 import json
@@ -34,7 +34,7 @@ def jugs(many: int, quantity: int = 7) -> list[ParsedLine]:
 
 
 def send(harness: ShopHarness, *lines: ParsedLine | Rejected) -> str:
-    """Have the shop take a file with these lines; the import's id."""
+    """Send a file with these lines to the shop. Return the id of the import."""
     key = f"import-{next(_keys)}"
     answer = imports.import_products(harness.shop, STAFF, key, {"sha256": key}, lambda: lines)
     return str(answer.result["import_id"])
@@ -46,7 +46,7 @@ def queued(harness: ShopHarness) -> list[Message]:
 
 
 def handle(*messages: Message, delivery: int = 1) -> list[str]:
-    """The messages to be sent again."""
+    """Run the worker. Return the ids of the messages that SQS delivers again."""
     counted = [{**one, "attributes": {"ApproximateReceiveCount": str(delivery)}} for one in messages]
     answer = import_worker.handler({"Records": counted}, None)
     return [failure["itemIdentifier"] for failure in answer["batchItemFailures"]]
@@ -73,7 +73,7 @@ def held(harness: ShopHarness, id: str) -> list[tuple[int, int]]:
 
 
 def all_are_there_once(harness: ShopHarness, lines: Sequence[ParsedLine]) -> None:
-    """Every product as its line says, never changed since, with just the goods that came in."""
+    """Assert that each line's product was written once, with the line's values and only the received pieces."""
     keys = [PRODUCT.key(product_id=one.product["product_id"]) for one in lines]
     keys += [STOCK.key(product_id=one.product["product_id"], part=0) for one in lines]
     found = harness.shop.table.batch_get(keys, consistent=True)
@@ -314,7 +314,7 @@ def test_throttled_writes_are_retried_by_one_loop_with_jitter_and_unwritten_line
 
 
 def _time_passes(harness: ShopHarness, monkeypatch: pytest.MonkeyPatch, pauses: list[float]) -> None:
-    """Replace waiting: a pause moves the clock forward."""
+    """Let pauses advance the clock instead of taking real time, and record them."""
     made = clients.create_shop
 
     def shop(table_name: str, **settings: Any) -> Any:

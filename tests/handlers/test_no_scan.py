@@ -1,4 +1,4 @@
-"""The guard on every client of the tests: no function reads the whole table."""
+"""Tests the guard that all clients of the tests have: a function that reads the whole table fails its test."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Deadlines of orders: by the schedule's own time, once, and only for orders that are due."""
+"""Tests the deadlines of orders: they use the schedule's time, and end only orders that are due, once."""
 
 from collections import Counter
 from datetime import datetime, timedelta
@@ -20,7 +20,7 @@ from tests.support.lambda_context import FakeContext
 
 
 def run(harness: ShopHarness, at: datetime) -> dict[str, int]:
-    """The schedule fires."""
+    """Run the Lambda as its schedule does at this time."""
     return harness.lapse(at.strftime("%Y-%m-%dT%H:%M:%SZ"))
 
 
@@ -150,8 +150,7 @@ def due_orders(harness: ShopHarness, number: int) -> list[str]:
 def run_within(
     harness: ShopHarness, seconds: float, monkeypatch: pytest.MonkeyPatch, **event: int
 ) -> tuple[dict[str, int], int]:
-    """Run the job. Each order takes a second, and the job has time for this many seconds. Return what it did, and the
-    number of its requests."""
+    """Run the job with this many seconds left. Each order takes a second. Return the result and the request count."""
     context = FakeContext(MARGIN_SECONDS + seconds)
     requests = 0
 

@@ -1,4 +1,4 @@
-"""The reaction that sends mails to customers: the recipients, the events, and one mail for each."""
+"""Tests the reaction that sends mails about orders: its recipients, its events, and one mail for each event."""
 
 import hashlib
 import json
@@ -30,7 +30,7 @@ Message = dict[str, Any]
 
 @pytest.fixture
 def order_id(harness: ShopHarness) -> str:
-    """An order just placed, whose event waits in the queue."""
+    """Place an order, whose event then waits in the queue. Return its id."""
     harness.open_shop()
     return harness.place_order(mug=1)
 
@@ -41,7 +41,7 @@ def messages(harness: ShopHarness) -> list[Message]:
 
 
 def handle(*batch: Message) -> list[str]:
-    """The messages to be sent again."""
+    """Run the worker. Return the ids of the messages that SQS delivers again."""
     answer = notifications.handler({"Records": list(batch)}, None)
     return [failure["itemIdentifier"] for failure in answer["batchItemFailures"]]
 
@@ -51,7 +51,7 @@ def claims_run_out(harness: ShopHarness) -> None:
 
 
 def known(harness: ShopHarness, order_id: str) -> list[tuple[str, str]]:
-    """The mails to the customer about the order, from the table."""
+    """Return the event and the status of each mail about the order in the table."""
     found = list_notifications_of_order(harness.shop, ANN, order_id, 10, None).items
     return [(one.event, one.status) for one in found]
 
@@ -161,7 +161,7 @@ def test_no_mail_is_sent_for_an_archived_order(harness: ShopHarness, order_id: s
 
 
 def about(event: str, order_id: str, **data: Any) -> Message:
-    """A message with an event of an order of Ann's, as the bus delivers it."""
+    """Return a message with an event of an order of Ann, as the bus delivers it."""
     known = example_event(EVENTS_BY_NAME[event])
     change_id = hashlib.sha256(event.encode()).hexdigest()[:32]
     data = known["data"] | {"order_id": order_id, "customer_id": ANN.id, **data}
@@ -233,7 +233,7 @@ def test_a_mail_that_fails_does_not_hold_back_the_others(harness: ShopHarness, o
     assert len(harness.sent_mails()) == 1
 
 
-CRASHES = (  # service, operation, which call of it
+CRASHES = (  # service, operation, number of the call
     ("dynamodb", "Query", 1),
     ("dynamodb", "PutItem", 1),
     ("sesv2", "SendEmail", 1),

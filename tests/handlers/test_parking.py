@@ -1,5 +1,4 @@
-"""Records that can never be processed are parked at once, completely, with the reason; if parking fails, they are
-retried."""
+"""A record that can never be processed is parked at once, completely, with the reason. If that fails, it is retried."""
 
 import copy
 import json
@@ -17,7 +16,7 @@ Record = dict[str, Any]
 
 
 def spoiled(record: Record, how: str) -> Record:
-    """A record that this code cannot handle, however often it comes."""
+    """Return a record that this code can never process."""
     bad = copy.deepcopy(record)
     image = bad["dynamodb"]["NewImage"]
     match how:

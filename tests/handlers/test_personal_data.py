@@ -1,4 +1,4 @@
-"""Names, e-mail and street addresses: in the items and in the mails, never in a key, on the bus or in a log line."""
+"""Names, e-mail and street addresses are in items and mails, but never in a key, on the bus or in a log line."""
 
 import copy
 import io
@@ -26,20 +26,20 @@ from tests.support.harness import READERS, STAFF, WORKERS, ShopHarness
 CANARY = Caller("5f0c")
 NAME, EMAIL = "Zebulon Quillfeather", "zeb.quill@example.com"
 HOME = Address(name=NAME, street="7 Moonstone Alley", postcode="QX7-31", city="Llanfair", country="GB")
-# Each is longer than any word that a random id contains by chance.
+# Each word is longer than any word that a random id contains by chance.
 CANARIES = ("Zebulon", "Quillfeather", "zeb.quill", "Moonstone", "QX7-31", "Llanfair")
 
 
 @pytest.fixture
 def log(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
-    """Everything that the functions log."""
+    """The log of all functions."""
     text = io.StringIO()
     monkeypatch.setattr(function_log.handlers[0], "stream", text)
     return text
 
 
 def told(text: str) -> list[str]:
-    """The personal data in a text."""
+    """Return the personal data that a text contains."""
     return [canary for canary in CANARIES if canary.lower() in text.lower()]
 
 
@@ -49,8 +49,7 @@ def place(harness: ShopHarness, key: str) -> str:
 
 
 def live(harness: ShopHarness) -> None:
-    """A customer's whole life: one order to the archive, one that is cancelled, one that is with the warehouse; another
-    address, and a company."""
+    """Create a customer with a changed e-mail address, a company, and an archived, a cancelled and a paid order."""
     customers.register_customer(harness.shop, CANARY, f"first-{EMAIL}", NAME)
     customers.change_email(harness.shop, CANARY, CANARY.id, lambda: EMAIL)
     companies.create_company(harness.shop, STAFF, "acme", "Acme")
@@ -74,7 +73,7 @@ def live(harness: ShopHarness) -> None:
 
 @contextmanager
 def published() -> Iterator[list[str]]:
-    """Return the entries that are sent to the bus."""
+    """Yield a list, which has the entries that were sent to the bus after the `with` block."""
     details: list[str] = []
     with record_calls("events", "PutEvents") as calls:
         yield details
@@ -197,7 +196,7 @@ OF_EACH_FUNCTION = {
     "deadlines_checked": "order_deadlines",
     "erasures_processed": "customer_erasure",
 }
-"""The log line of each function when its work is done."""
+"""The function of each log line that reports finished work."""
 
 
 def test_no_function_logs_the_identity_of_a_customer_from_the_first_order_to_the_erasure(
@@ -213,7 +212,7 @@ def test_no_function_logs_the_identity_of_a_customer_from_the_first_order_to_the
     imports.import_products(harness.shop, STAFF, EMAIL, {"file": NAME}, lambda: lines)
     products.update_product(harness.shop, STAFF, "mug", price=990)
     open_order = place(harness, NAME)
-    for number in (8, 9):  # once too often: it goes back
+    for number in (8, 9):  # the second payment is too much, so it is refunded
         harness.pay_order(open_order, f"evt_{number}", f"pi_{number}")
     customers.rename_customer(harness.shop, CANARY, CANARY.id, "Zebra Quillfeather")
     harness.process_all()

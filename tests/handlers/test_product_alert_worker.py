@@ -1,4 +1,4 @@
-"""The reaction that sends alerts to the followers of a product: its events, its recipients, and one mail for each."""
+"""Tests the reaction that sends alerts to a product's followers: its events, its recipients, and one mail for each."""
 
 import json
 from collections import Counter
@@ -41,8 +41,7 @@ def shop(harness: ShopHarness) -> ShopHarness:
 
 
 def messages(harness: ShopHarness) -> list[Message]:
-    """Return the messages in the queue, after all changes are published. Uses the harness's clock, which the engine
-    does not know."""
+    """Publish all changes, with the times of the harness's clock. Return the messages in the queue."""
     records = harness.new_records()
     for record in records:
         record["dynamodb"]["ApproximateCreationDateTime"] += harness.clock_offset.total_seconds()
@@ -51,13 +50,13 @@ def messages(harness: ShopHarness) -> list[Message]:
 
 
 def handle(*batch: Message) -> list[str]:
-    """The messages to be sent again."""
+    """Run the worker. Return the ids of the messages that SQS delivers again."""
     answer = notices.handler({"Records": list(batch)}, None)
     return [failure["itemIdentifier"] for failure in answer["batchItemFailures"]]
 
 
 def work(harness: ShopHarness, *batch: Message) -> int:
-    """Handle messages and the messages that they cause until none is left; return their number."""
+    """Process messages, and those that the worker sends to its own queue, until none is left. Return their number."""
     waiting, handled = list(batch) or messages(harness), 0
     while waiting:
         handled += 1
@@ -75,7 +74,7 @@ def costs(harness: ShopHarness, price: int) -> None:
 
 
 def sell_out(harness: ShopHarness, key: str) -> None:
-    """The first of the people buys all there is."""
+    """Let the first customer order all mugs."""
     (part,) = get_stock(harness.shop, "mug")
     wanted = {"mug": placing.RequestedLine(part.available)}
     placing.place_order(harness.shop, PEOPLE[0], key, wanted, HOME_ADDRESS, {"key": key})
@@ -133,7 +132,7 @@ def test_followers_of_a_discontinued_product_get_no_mail(shop: ShopHarness) -> N
 
 def test_a_higher_price_a_new_name_or_more_stock_sends_no_mail(shop: ShopHarness) -> None:
     receive(shop, "first")
-    shop.new_records()  # lost
+    shop.new_records()  # these records are lost
     receive(shop, "second")
     costs(shop, 1350)
     products.update_product(shop.shop, STAFF, "mug", name="Blue cup")
@@ -152,7 +151,7 @@ def test_a_backordered_product_is_back_in_stock_when_more_pieces_arrive_than_are
 
 @pytest.fixture
 def pot(shop: ShopHarness) -> ShopHarness:
-    """A customer follows a sold-out pot, whose stock has three parts."""
+    """A customer follows a sold-out pot, whose stock is in three items."""
     products.create_product(shop.shop, STAFF, "pot", "Blue pot", 1250, "EUR", 3)
     follows.follow_product(shop.shop, PEOPLE[0], "pot")
     return shop
@@ -187,7 +186,7 @@ def test_a_receipt_of_a_sold_out_product_with_several_stock_parts_mails_its_foll
 @pytest.mark.parametrize("restock", ["a receipt", "a cancelled order", "a receipt that is sold at once"])
 def test_followers_get_no_mail_if_one_of_several_stock_parts_still_had_pieces(pot: ShopHarness, restock: str) -> None:
     receive(pot, "first", 9, "pot")
-    pot.new_records()  # lost
+    pot.new_records()  # these records are lost
     order_id = buy_pots(pot, "first", 3)
     if restock == "a cancelled order":
         cancellation.cancel_order(pot.shop, PEOPLE[1], order_id)
@@ -204,7 +203,7 @@ def test_pieces_of_a_cancelled_order_mail_the_followers_although_a_receipt_follo
     pot: ShopHarness,
 ) -> None:
     receive(pot, "first", 3, "pot")
-    pot.new_records()  # lost
+    pot.new_records()  # these records are lost
     order_id = buy_pots(pot, "all", 3)
     cancellation.cancel_order(pot.shop, PEOPLE[1], order_id)
     receive(pot, "second", 9, "pot")
@@ -333,7 +332,7 @@ def test_two_workers_on_the_same_page_send_one_mail_to_each_follower(shop: ShopH
     assert told(shop) == EVERYBODY
 
 
-CRASHES = (  # service, operation, which call of it
+CRASHES = (  # service, operation, number of the call
     ("dynamodb", "GetItem", 1),
     ("dynamodb", "BatchGetItem", 1),
     ("dynamodb", "Query", 1),
@@ -341,10 +340,10 @@ CRASHES = (  # service, operation, which call of it
     ("dynamodb", "BatchGetItem", 2),
     ("dynamodb", "PutItem", 2),  # a claim
     ("sesv2", "SendEmail", 1),
-    ("dynamodb", "PutItem", 3),  # its mark
+    ("dynamodb", "PutItem", 3),  # the mark of a sent mail
     ("sesv2", "SendEmail", 3),
     ("sqs", "SendMessage", 1),
-    ("dynamodb", "UpdateItem", 1),  # the campaign goes on
+    ("dynamodb", "UpdateItem", 1),  # the end of the page in the campaign
 )
 
 
@@ -480,8 +479,8 @@ def test_a_page_is_a_few_requests_and_each_mail_two_writes(shop: ShopHarness, mo
     mails = shop.sent_mails()
     assert len(mails) == 100
     assert Counter(wire.operations) == {
-        "GetItem": 4,  # the campaign, before, as it begins and as it goes on, and the product
-        "BatchGetItem": 1 + 100 // 25,  # its stock, and of each follower all that counts
+        "GetItem": 4,  # three times the campaign, and the product
+        "BatchGetItem": 1 + 100 // 25,  # the stock, and 25 followers with their settings at a time
         "Query": 1,
         "PutItem": 1 + 2 * 100,
         "UpdateItem": 1,
@@ -540,7 +539,7 @@ def test_a_message_for_no_page_is_parked(shop: ShopHarness, wrong: dict[str, Any
 def test_each_page_has_a_number_and_the_last_one_causes_no_other(
     shop: ShopHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Lambda does not count the calls of a chain that it is told to let run, so the function does."""
+    """The function limits its calls of itself, because Lambda's detection of recursive calls is turned off for it."""
     monkeypatch.setattr(notices, "MAX_PAGES", 2)
     receive(shop, "first")
     waiting, numbers = messages(shop), []

@@ -1,4 +1,4 @@
-"""The reaction to a refund: it is paid once, over HTTP, under every failure."""
+"""Tests the reaction to a refund: it pays once, over HTTP, under every failure."""
 
 import json
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ ASKED_FOR_REAL = payment_provider.get_payment_provider
 
 @pytest.fixture
 def bank(harness: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeStripe]:
-    """The provider at the other end of a wire, in place of the harness's own."""
+    """A fake payment provider that the shop calls over HTTP, in place of the harness's own."""
     with run_fake_stripe() as listening:
         monkeypatch.setenv("PROVIDER_URL", listening.url)
         monkeypatch.setattr(payment_provider, "get_payment_provider", ASKED_FOR_REAL)
@@ -35,7 +35,7 @@ def bank(harness: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fake
 
 @pytest.fixture
 def cancelled(harness: ShopHarness, bank: FakeStripe) -> str:
-    """A paid order that was cancelled; its refund's event waits in the queue."""
+    """Cancel a paid order. The event of its refund waits in the queue. Return the order's id."""
     harness.open_shop()
     order_id = harness.place_order()
     harness.pay_order(order_id)
@@ -45,7 +45,7 @@ def cancelled(harness: ShopHarness, bank: FakeStripe) -> str:
 
 
 def handle(*messages: Message) -> list[str]:
-    """The messages to be sent again."""
+    """Run the worker. Return the ids of the messages that SQS delivers again."""
     answer = refund_worker.handler({"Records": list(messages)}, None)
     return [failure["itemIdentifier"] for failure in answer["batchItemFailures"]]
 

@@ -1,4 +1,4 @@
-"""Batches whose time runs out: what was not started is delivered again, what is done is done once."""
+"""Tests batches whose time runs out: records that were not started are delivered again, and no effect happens twice."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ def reported(answer: dict[str, Any]) -> list[str]:
 
 
 def paid_messages(harness: ShopHarness, queue: str, orders: int) -> list[dict[str, Any]]:
-    """The messages of paid orders, as SQS delivers them."""
+    """Pay orders. Return the messages in this queue as SQS delivers them."""
     for number in range(orders):
         harness.pay_order(harness.place_order(f"key-{number}", mug=1), f"evt_{number}", f"pi_{number}")
     READERS["event_publisher"].handler({"Records": harness.new_records()}, None)

@@ -1,4 +1,4 @@
-"""Totals that the copies reader keeps from a real stream's records: every order counts once under every redelivery."""
+"""Tests the totals that the copies reader writes: each order counts once, under every redelivery of its records."""
 
 import random
 from collections.abc import Mapping
@@ -40,7 +40,7 @@ def pieces_sold(harness: ShopHarness) -> dict[str, int]:
 
 
 def metric(harness: ShopHarness) -> tuple[int, int, int]:
-    """Orders, pieces and revenue, of all minutes and shards."""
+    """Return orders, pieces and revenue, added up over all minutes and shards."""
     points = [item for item in items(harness) if isinstance(item, SalesMinute)]
     return sum(p.orders for p in points), sum(p.pieces for p in points), sum(p.revenue for p in points)
 
@@ -241,7 +241,7 @@ def test_a_review_whose_deletion_record_was_lost_is_subtracted_by_its_state(open
     reviews.write_review(opened.shop, ANN, "mug", order_id, 4, "")
     opened.process_all(("copies_reader",))
     reviews.delete_review(opened.shop, ANN, "mug", ANN.id)
-    ends = opened.new_records()  # lost
+    ends = opened.new_records()  # these records are lost until they are handled below
     rebuild_copies(opened.shop)
     assert rating(opened) == (1, 1)
     rebuild_copies(opened.shop)
@@ -265,7 +265,7 @@ def test_the_end_of_a_review_that_was_kept_is_redriven(opened: ShopHarness) -> N
 
 def test_orders_whose_payment_record_was_lost_are_counted_by_their_state(opened: ShopHarness) -> None:
     paid(opened, "one", mug=2)
-    opened.new_records()  # lost
+    opened.new_records()  # these records are lost
     paid(opened, "two", mug=1)
     opened.process_all(("copies_reader",))
     rebuild_copies(opened.shop)
@@ -435,7 +435,7 @@ def test_a_contribution_that_fails_holds_back_neither_others_nor_copies(opened: 
     for number in range(1, 4):
         paid(opened, f"key-{number}", mug=number)
     records = opened.new_records()
-    with fail_calls("dynamodb", "TransactWriteItems", "InternalServerError", times=2):  # together, then the first alone
+    with fail_calls("dynamodb", "TransactWriteItems", "InternalServerError", times=2):  # all, then the first alone
         (failed,) = handle(*records)["batchItemFailures"]
     assert metric(opened)[:2] == (2, 5)
     again = [record for record in records if int(record["dynamodb"]["SequenceNumber"]) >= int(failed["itemIdentifier"])]
