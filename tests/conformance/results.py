@@ -21,7 +21,7 @@ def load() -> dict[str, dict[str, Any]]:
 
 
 def as_result(difference: str) -> str:
-    """Return the result of a probe from how its system differs, which is "" if it does not differ."""
+    """Return the result of a probe. `difference`: how the system differs from it, or "" if it does not differ."""
     return f"{DIFFERS}{difference}" if difference else OK
 
 
@@ -38,7 +38,7 @@ def recorded(runner: str, probe: str) -> str:
 
 
 def unplayed(names: Iterable[str]) -> list[str]:
-    """Return those of these probes that no runner has played."""
+    """Return the given probes that no runner has played."""
     played = {
         name
         for runner in load().values()

@@ -37,7 +37,7 @@ def test_a_probe_fails_if_an_invocation_is_missing_or_added(probe: MappingProbe)
     ids=str,
 )
 def test_only_probes_with_an_open_question_depend_on_an_assumption(other: dict[str, Any]) -> None:
-    """AWS documents none of these assumptions. So a probe that needs one must ask a real account about it."""
+    """AWS documents none of these assumptions, so a probe that depends on one must have an open question."""
     depending = [probe for probe in MAPPING_PROBES if model.check(probe, MappingAssumptions(**other))]
     assert depending
     assert [probe.name for probe in depending if probe.confirmed] == []

@@ -1,4 +1,4 @@
-"""Copies: those of a change, and those of several items, are sent at the same time, and those of one item in order."""
+"""Copies of one change, and copies of several items, are written at the same time. Copies of one item are in order."""
 
 import json
 from itertools import count

@@ -95,8 +95,9 @@ def test_a_repeated_dispatch_is_answered_with_the_current_state_of_the_shipment(
 
 
 def test_a_dispatch_that_reads_only_the_order_outdated_is_decided_again(harness: ShopHarness) -> None:
-    """By the outdated order, the next shipment is the second, which is the one that is dispatched. One transaction
-    cannot write an item twice."""
+    """According to the outdated order, the next shipment has the id of the dispatched shipment. The transaction would
+    then write this item twice, which DynamoDB rejects.
+    """
     order_id = fulfilled_order(harness, pieces=3)
     outdated = stored_order(harness, order_id)
     shipments.dispatch_shipment(harness.shop, WAREHOUSE, order_id, f"{order_id}-1", "dhl", "1", {"mug": 1})

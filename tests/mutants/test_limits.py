@@ -9,7 +9,7 @@ from tests.support.http_client import ANN, ApiHarness, HandlerResponse, http_eve
 
 LIMIT = {"CUSTOMER_WRITES_PER_MINUTE": "6", "CUSTOMER_WRITE_BURST": "10"}
 ACCEPTED_AT_MOST = 14
-"""The burst, two writes because three are counted at once, and two that no process has counted yet."""
+"""The burst of 10, 2 more because a process counts three writes at once, and 2 that no process has counted yet."""
 
 
 def follow(api: ApiHarness) -> HandlerResponse:
@@ -44,7 +44,7 @@ def test_all_processes_together_accept_no_more_than_the_burst(harness: ShopHarne
     with open_api(harness, **LIMIT) as api:
         accepted = 0
         for _ in range(3):
-            context.write_limiter.cache_clear()  # as in another process
+            context.write_limiter.cache_clear()  # simulate another process
             accepted += flood(api)[0]
     assert accepted <= ACCEPTED_AT_MOST + 2 * 2
 

@@ -155,8 +155,7 @@ def test_an_order_stays_in_the_table_until_the_totals_include_it(harness: ShopHa
 
 
 def test_an_order_stays_in_the_table_until_its_copies_are_written(harness: ShopHarness) -> None:
-    """The copies Lambda cannot process the record of the payment, and dies before it has written all copies of the next
-    record."""
+    """The copies Lambda never gets the record of the payment, and dies while it copies the next record."""
     harness.open_shop()
     order_id = harness.place_order(mug=2, pot=1)
     harness.pay_order(order_id)
@@ -164,7 +163,7 @@ def test_an_order_stays_in_the_table_until_its_copies_are_written(harness: ShopH
     records = [record for record in harness.all_records if record["dynamodb"]["Keys"]["SK"] == {"S": "ORDER"}]
     placed, paid, fulfilling = records
     READERS["copies_reader"].handler({"Records": [placed]}, None)
-    with crash_at("dynamodb", "PutItem", "before", 4):  # activity, the summary in vain, the first sale
+    with crash_at("dynamodb", "PutItem", "before", 4):  # before the second sale
         READERS["copies_reader"].handler({"Records": [fulfilling]}, None)
     assert len(stored_items(harness, "Sale")) == 1
     harness.dispatch_order(order_id)

@@ -87,7 +87,7 @@ def test_sales_of_unpaid_and_cancelled_orders_are_not_listed(harness: ShopHarnes
 
 
 def test_an_order_keeps_the_shard_of_its_sales_while_the_number_of_shards_changes(harness: ShopHarness) -> None:
-    """Five of these orders are in another shard of four than in the only shard of one."""
+    """With four shards, five of these orders are in another shard than with one shard."""
     harness.open_shop(available=100)
     four = Shards(read=4, written=4)
     with mock.patch.object(placing, "SALE_SHARDS", four), mock.patch.object(entities, "SALE_SHARDS", four):

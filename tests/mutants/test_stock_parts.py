@@ -1,4 +1,4 @@
-"""The number of a product's stock parts changes while people buy and cancel: no piece is made, lost, or left behind."""
+"""No piece appears, disappears or stays behind if the number of a product's stock parts changes during orders."""
 
 from functions.dynamodb.errors import TableBusy
 from functions.model.errors import OutOfStock

@@ -20,7 +20,7 @@ ORDER BY type
 
 @pytest.fixture(autouse=True)
 def here(harness: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The shop of the test is the one that runs on this machine."""
+    """Let the commands use the shop of the test as the local shop."""
     monkeypatch.setattr(shop_client, "find", lambda _: fake_shop_with_buckets(harness))
 
 

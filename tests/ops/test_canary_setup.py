@@ -1,4 +1,4 @@
-"""`python -m ops canary-setup`: the canary's user and product, and nothing twice. `make prove` runs it in a shop."""
+"""Tests `python -m ops canary-setup`: it creates the canary's user and product once. `make prove` runs it, too."""
 
 import json
 from typing import Any
@@ -19,7 +19,7 @@ USER = {"username": "success+canary@simulator.amazonses.com", "password": "Aa1-s
 
 @pytest.fixture
 def posted(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str | None]]:
-    """The requests to the API, which answers 409 to those that it had before."""
+    """The requests to the API, which answers 409 to a repeated request."""
     found: list[tuple[str, str | None]] = []
 
     def call(self: ApiClient, method: str, path: str, body: Any = None, *, key: str | None = None) -> ApiResponse:

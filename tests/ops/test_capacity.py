@@ -20,16 +20,17 @@ PRICES = json.loads(capacity.PRICES.read_text())
 RULES = capacity.AutoscalingRules(utilization=70, min_units=5)
 STANDARD, RARE = "STANDARD", "STANDARD_INFREQUENT_ACCESS"
 
-# Worked out by hand, from the prices of us-east-1 of 2026-08-31: a million units read 0.125 and written 0.625 (rarely
-# accessed: 0.155 and 0.78); a unit provisioned for an hour, read 0.00013 and write 0.00065 (0.00016 and 0.00081); a
-# gigabyte's month 0.25 (0.10). A month has 730 hours, 730 / 24 = 30.41666... days.
+# Calculated by hand with the prices of us-east-1 of 2026-08-31 (in brackets: table class for infrequent access):
+#   a million read units 0.125 (0.155), a million write units 0.625 (0.78)
+#   a provisioned unit for an hour: read 0.00013 (0.00016), write 0.00065 (0.00081); a gigabyte for a month 0.25 (0.10)
+# A month has 730 hours, and so 730 / 24 = 30.41666... days.
 FIGURES: dict[str, dict[tuple[str, str], float]] = {
-    # 200 reads and 100 writes a second at the table, 50 writes at GSI1, always; 10 and 5 GB.
+    # Always 200 reads and 100 writes a second in the table, and 50 writes in GSI1. Table and index have 10 and 5 GB.
     #   units a month: 720,000 an hour read * 730 = 525.6 M; 360,000 written * 730 = 262.8 M;
     #     GSI1 180,000 * 730 = 131.4 M
     #     525.6 * 0.125 + 262.8 * 0.625 + 131.4 * 0.625 = 65.70 + 164.25 + 82.125 = 312.075
     #     525.6 * 0.155 + 262.8 * 0.78 + 131.4 * 0.78 = 81.468 + 204.984 + 102.492 = 388.944
-    #   provided: reads 200 / 0.7 = 285.7: 286, and GSI1 the least, 5;
+    #   provisioned: reads 200 / 0.7 = 285.7: 286, and in GSI1 the minimum of 5;
     #     writes 100 / 0.7 = 142.9: 143, 50 / 0.7 = 71.4: 72
     #     730 * (291 * 0.00013 + 215 * 0.00065) = 730 * (0.03783 + 0.13975) = 730 * 0.17758 = 129.6334
     #     730 * (291 * 0.00016 + 215 * 0.00081) = 730 * (0.04656 + 0.17415) = 730 * 0.22071 = 161.1183
@@ -40,13 +41,13 @@ FIGURES: dict[str, dict[tuple[str, str], float]] = {
         ("on-demand", RARE): 390.444,
         ("provisioned", RARE): 162.6183,
     },
-    # Ten reads and writes a second, for four hours a day six hundred; half of the writes in GSI1; 400 and 100 GB.
-    #   units a day, read and written alike: 20 * 36,000 + 4 * 1,800,000 = 7.92 M; GSI1 3.96 M;
+    # 10 reads and writes a second, but 600 for 4 hours a day. GSI1 gets half of the writes. 400 and 100 GB.
+    #   read units a day, and as many write units: 20 * 36,000 + 4 * 1,800,000 = 7.92 M; GSI1 3.96 M;
     #     a month: 240.9 M, 120.45 M
     #     240.9 * 0.125 + 361.35 * 0.625 = 30.1125 + 225.84375 = 255.95625
     #     240.9 * 0.155 + 361.35 * 0.78 = 37.3395 + 281.853 = 319.1925
-    #   provided a day: 10 / 0.7: 15, 600 / 0.7 = 857.1: 858;
-    #     20 * 15 + 4 * 858 = 3,732 unit hours, read and written alike
+    #   provisioned a day: 10 / 0.7: 15, 600 / 0.7 = 857.1: 858;
+    #     20 * 15 + 4 * 858 = 3,732 unit hours of reads, and as many of writes
     #     GSI1: 5 / 0.7: 8, 300 / 0.7 = 428.6: 429; 20 * 8 + 4 * 429 = 1,876 written; read 24 * 5 = 120
     #     3,852 * 0.00013 + 5,608 * 0.00065 = 0.50076 + 3.6452 = 4.14596 a day; * 730 / 24 = 126.106283
     #     3,852 * 0.00016 + 5,608 * 0.00081 = 0.61632 + 4.54248 = 5.1588 a day; * 730 / 24 = 156.9135
@@ -57,11 +58,11 @@ FIGURES: dict[str, dict[tuple[str, str], float]] = {
         ("on-demand", RARE): 369.1925,
         ("provisioned", RARE): 206.9135,
     },
-    # Nothing, but five minutes a day at 200 reads and writes a second, GSI1 100 writes; 1 and 0.5 GB.
+    # 200 reads and writes a second, and 100 writes in GSI1, but only for 5 minutes a day. 1 and 0.5 GB.
     #   units a day: 60,000 read, 60,000 and 30,000 written; a month: 1.825 M, 1.825 M, 0.9125 M
     #     1.825 * 0.125 + 2.7375 * 0.625 = 0.228125 + 1.7109375 = 1.9390625
     #     1.825 * 0.155 + 2.7375 * 0.78 = 0.282875 + 2.13525 = 2.418125
-    #   provided a day: 23 * 5 + 286 = 401, read and written alike;
+    #   provisioned a day: 23 * 5 + 286 = 401 of reads, and as many of writes;
     #     GSI1 23 * 5 + 143 = 258 written (100 / 0.7 = 142.9), 120
     #     521 * 0.00013 + 659 * 0.00065 = 0.06773 + 0.42835 = 0.49608 a day; * 730 / 24 = 15.0891
     #     521 * 0.00016 + 659 * 0.00081 = 0.08336 + 0.53379 = 0.61715 a day; * 730 / 24 = 18.771646
@@ -75,21 +76,21 @@ FIGURES: dict[str, dict[tuple[str, str], float]] = {
 }
 CHEAPEST = {"steady": ("provisioned", STANDARD), "daily": ("provisioned", RARE), "bursts": ("on-demand", STANDARD)}
 
-# By hand, from what is provisioned above. A block has 100 units. Its price a month, upfront fee / 12 or / 36 + hours:
+# Calculated by hand from the provisioned units above. A block has 100 units. Its price a month (upfront fee + hours):
 #   1 year: read 30 / 12 + 0.0025 * 730 = 4.325; write 150 / 12 + 0.0128 * 730 = 21.844
 #   3 years: read 36 / 36 + 0.0016 * 730 = 2.168; write 180 / 36 + 0.0081 * 730 = 10.913
 # Without a reservation, a unit costs 730 * 0.00013 = 0.0949 a month, and 730 * 0.00065 = 0.4745. So a block must cover
 # 45.6 read or 46.1 write units on average for 1 year, and 22.9 or 23.0 for 3 years.
 RESERVED: dict[str, dict[int, tuple[int, int, float]]] = {
-    # 291 read units always: 100, 100 and 91 in a block; 215 write units: 100, 100, and 15 are too few
+    # Always 291 read units: blocks of 100, 100 and 91. 215 write units: blocks of 100 and 100; 15 are too few.
     #   133.3834 - 291 * 0.0949 - 200 * 0.4745 = 10.8675 is left: the last 15 write units and 3.75 for storage
     #   + 3 * 4.325 + 2 * 21.844 = 67.5305; + 3 * 2.168 + 2 * 10.913 = 39.1975
     "steady": {1: (300, 200, 67.5305), 3: (300, 200, 39.1975)},
-    # 20 hours of 20 read and 23 write units, 4 hours of 863 and 1,287
+    # 20 read and 23 write units for 20 hours, and 863 and 1,287 for 4 hours
     #   the first block covers (20 * 20 + 4 * 100) / 24 = 33.3 and (20 * 23 + 4 * 100) / 24 = 35.8; the next ones 16.7
     #   251.106283 - 33.333333 * 0.0949 + 2.168 - 35.833333 * 0.4745 + 10.913 = 244.021033
     "daily": {1: (0, 0, 251.106283), 3: (100, 100, 244.021033)},
-    # 23 hours of 10 units and one of 291 and 429: the first block covers (23 * 10 + 100) / 24 = 13.75
+    # 10 units for 23 hours, and 291 and 429 for one hour: the first block covers (23 * 10 + 100) / 24 = 13.75
     "bursts": {1: (0, 0, 15.4641), 3: (0, 0, 15.4641)},
 }
 
@@ -120,7 +121,7 @@ def test_no_other_number_of_blocks_is_cheaper() -> None:
     hours = [[capacity.provisioned_units(traffic, way, hour, RULES) for hour in range(24)] for way in ("read", "write")]
     costs = {}
     for blocks in product(range(4), repeat=2):
-        total = 125.0  # storage
+        total = 125.0  # the costs of storage
         for units, number, way in zip(hours, blocks, ("read", "write"), strict=True):
             price = PRICES["table_classes"][STANDARD][f"{way}_unit_hour"]
             total += sum(max(0, one - 100 * number) for one in units) * price * 730 / 24
@@ -186,7 +187,7 @@ def test_each_index_has_figures_of_its_own() -> None:
 
 
 def test_other_rules_of_autoscaling_provide_other_capacity() -> None:
-    # 100 writes a second at 50 % are 200 units; and nothing is less than the least
+    # 100 writes a second at 50 % need 200 units, and the minimum applies to 0 writes
     assert capacity.AutoscalingRules(utilization=50, min_units=5).provisioned_units(30_000) == 200
     assert capacity.AutoscalingRules(utilization=50, min_units=1).provisioned_units(0) == 1
     assert capacity.AutoscalingRules(utilization=70, min_units=5).provisioned_units(21_000) == 100, (
@@ -225,11 +226,11 @@ def test_the_figures_are_cloudwatchs_own_by_the_hour_and_its_busiest_five_minute
         )
 
     put("Read", 1, 30)
-    put("Read", 3, 20)  # the same five minutes
+    put("Read", 3, 20)  # in the same five minutes as the line before
     put("Read", 40, 7)
     put("Write", 61, 5)
     put("Write", 121, 4, GlobalSecondaryIndexName="GSI2")
-    put("Write", 500, 1000)  # too late
+    put("Write", 500, 1000)  # after the end of the period
     dynamodb = boto3.client("dynamodb")
     table = {"TableSizeBytes": 1000, "GlobalSecondaryIndexes": [{"IndexName": "GSI2", "IndexSizeBytes": 100}]}
     with Stubber(dynamodb) as stubber:

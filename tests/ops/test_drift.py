@@ -53,16 +53,16 @@ from tests.support.saved import reused
 
 CORRUPTIONS = many(1000, 200)
 ORDERS = many(50, 18)
-"""Each of the nine states twice."""
+"""Two orders for each of nine steps in the life of an order."""
 TRAFFIC_PAUSE_SECONDS = many(20, 100) / 1000
-"""How long people, and the reader, wait between two things that they do."""
+"""How long customers and the reader wait between two actions."""
 PEOPLE = [ANN, *(Caller(name) for name in ("bob", "cleo", "dan"))]
 
 
 # a shop in which everything has happened ------------------------------------------------------------------------------
 @reused
 def a_busy_shop(harness: ShopHarness, orders: int) -> None:
-    """Orders of four customers in every state, some of them reviewed and one in the archive."""
+    """Create orders of four customers in all states, some with a review, and one archived order."""
     harness.open_shop(available=10_000)
     for who in PEOPLE[1:]:
         customers.register_customer(harness.shop, who, f"{who.id}@example.com", who.id.title())
@@ -141,12 +141,13 @@ COPIES = {"OrderSummary", "Sale", "Activity"}
 COUNTED_IN = {"Rating", "BestSeller", "SalesMinute", "Contribution"}
 KEYS = {"PK", "SK"}
 Corruption = tuple[ItemKey, Image | None]
-"""A place, and the item there."""
+"""The key of an item, and its corrupted version. None: the item is deleted."""
 
 
 def corruptions(images: dict[ItemKey, Image], chance: random.Random) -> Iterator[Corruption]:
-    """Every kind of corruption of every item, in any order. At most one of the two logs of a change is corrupted: if
-    both are wrong, the truth cannot be known."""
+    """Yield a corruption of every item, in random order. Of the two log entries of a change, corrupt only one: if both
+    are wrong, a repair cannot know the right values.
+    """
     spoiled: set[str] = set()
     places = sorted(images)
     chance.shuffle(places)
@@ -161,7 +162,7 @@ def corruptions(images: dict[ItemKey, Image], chance: random.Random) -> Iterator
             spoiled.add(change)
             yield chance.choice([deleted, changed, changed, aged, invented])(place, image, chance)
         elif kind in COUNTED_IN and is_zero(image):
-            continue  # a total of nothing may be missing: an order was paid and cancelled in the same minute
+            continue  # such a total may be missing, because an order was paid and cancelled in the same minute
         elif kind in COUNTED_IN:
             yield chance.choice([deleted, changed, changed, invented])(place, image, chance)
         elif kind == "Order" and "GSI2PK" in image:
@@ -169,7 +170,7 @@ def corruptions(images: dict[ItemKey, Image], chance: random.Random) -> Iterator
 
 
 def is_zero(image: Image) -> bool:
-    """Whether all amounts of a total are zero. Other items have no amounts, and are not zero."""
+    """Return whether all amounts of a total are zero. Items that are no totals are not zero."""
     amounts = [int(image[name]["N"]) for name in ("orders", "pieces", "revenue", "reviews", "stars") if name in image]
     return bool(amounts) and not any(amounts)
 
@@ -179,12 +180,12 @@ def deleted(place: ItemKey, image: Image, chance: random.Random) -> Corruption:
 
 
 def aged(place: ItemKey, image: Image, chance: random.Random) -> Corruption:
-    """It takes itself for older than it ever was, or for newer than its primary."""
+    """Return the copy with a version that is lower or higher than that of its source."""
     return place, {**image, "version": {"N": str(chance.choice([0, 1_000]))}}
 
 
 def changed(place: ItemKey, image: Image, chance: random.Random) -> Corruption:
-    """An attribute is another, or gone."""
+    """Return the item with one changed or missing attribute."""
     free = KEYS | ({"version", "created_at", "as_of"} if image["type"]["S"] in COUNTED_IN else {"version"})
     name = chance.choice(sorted(image.keys() - free))
     if chance.random() < 0.2:
@@ -205,7 +206,7 @@ def _other(value: Any, chance: random.Random) -> Any:
 
 
 def invented(place: ItemKey, image: Image, chance: random.Random) -> Corruption:
-    """Another one, of nothing: of an order, a product or a change that there never was."""
+    """Return a copy or total of an order, product or change that does not exist."""
     row = ROWS_BY_TYPE[image["type"]["S"]]
     part, word = ID_OF[row.type], f"none{chance.randrange(10**9)}"
     review = image.get("source_type") == {"S": "Review"}
@@ -235,7 +236,7 @@ def renamed(place: ItemKey, image: Image, chance: random.Random) -> Corruption:
 
 
 def spoil(table: Table, images: dict[ItemKey, Image], number: int, chance: random.Random) -> set[ItemKey]:
-    """Corrupt so many places, and invent a mark of each kind. Where that was."""
+    """Write this number of corruptions to the table. Return the keys of these items."""
     found = dict(list(_distinct(corruptions(images, chance)))[:number])
     for place, image in found.items():
         if image is None:
@@ -294,7 +295,7 @@ def test_random_corruptions_are_all_found_and_repaired(harness: ShopHarness) -> 
 
 
 class Traffic:
-    """Threads that repeat an action, each with a number, until the end. `failed`: their errors."""
+    """Threads that each repeat an action, with the number of the repetition. `failed`: their errors."""
 
     def __init__(self, *does: Callable[[int], None]) -> None:
         self.over = threading.Event()
@@ -322,7 +323,7 @@ class Traffic:
 
 @pytest.mark.thorough
 def test_during_traffic_a_check_finds_real_drift_and_reports_no_other(harness: ShopHarness) -> None:
-    """Readers are behind, totals in motion, and names on their way; one order's copies have drifted."""
+    """The readers are late, and totals and names change. Only the copies of one order have drifted."""
     a_busy_shop(harness, 12)
     table = harness.shop.table
     wrong = next(place for place, image in everything(table).items() if image["type"]["S"] == "Sale")
@@ -338,8 +339,7 @@ def test_during_traffic_a_check_finds_real_drift_and_reports_no_other(harness: S
 def traffic(
     harness: ShopHarness, pause_seconds: float = TRAFFIC_PAUSE_SECONDS, *, renames: bool = True
 ) -> Iterator[list[Exception]]:
-    """Let customers order, pay, cancel and (ten times less often) change names, while a reader follows. Yields their
-    errors."""
+    """Let customers order, pay, cancel and sometimes change their names, while a reader follows. Yield the errors."""
     harness.new_records()
 
     def order_and_pay(number: int) -> None:
@@ -398,7 +398,7 @@ def test_while_people_order_and_pay_a_repair_that_is_killed_half_way_mends_all_a
 
 
 def is_at_rest(image: Image) -> bool:
-    """Return whether no concurrent order changes this item: it is not one of their totals."""
+    """Return whether the concurrent orders do not change this item."""
     return image["type"]["S"] not in ("BestSeller", "SalesMinute", "Order", "Contribution")
 
 
@@ -408,7 +408,7 @@ def test_an_item_that_changes_between_the_check_and_the_repair_is_not_changed(
 ) -> None:
     harness.open_shop()
     order_id = harness.place_order("one", mug=1)
-    harness.new_records()  # lost
+    harness.new_records()  # these records are lost
     mend = Discrepancy.repair
 
     def just_then(fault: Discrepancy, shop: Any) -> None:
@@ -479,7 +479,8 @@ def test_a_total_whose_orders_left_the_table_is_reported_and_not_changed(
     create_delivered_order(harness)
     table = harness.shop.table
     sold = {place: image for place, image in everything(table).items() if image["type"]["S"] == "BestSeller"}
-    expire_until(harness.engine, table.name, harness.now() + timedelta(days=400))  # without the clock: nothing is final
+    # no clock advances, so no total is final
+    expire_until(harness.engine, table.name, harness.now() + timedelta(days=400))
     harness.process_all()
     assert not [image for image in everything(table).values() if image["type"]["S"] == "Contribution"]
     monkeypatch.setattr(shop_client, "find", lambda _: fake_running_shop(harness.engine, harness.shop.table.name))
@@ -497,7 +498,7 @@ def test_an_unverifiable_total_does_not_prevent_other_repairs(harness: ShopHarne
     order_id = harness.place_order("two", mug=3)
     harness.process_all(("copies_reader",))
     harness.pay_order(order_id, "evt-two", "pi-two")
-    harness.new_records()  # lost: neither the order's contribution nor its sales were written
+    harness.new_records()  # lost, so the order's contribution and sales are not written
     drift = looked(harness, repair=True)
     assert ("PRODUCT#mug", f"SEASON#{harness.now():%Y-%m}") in drift.unverifiable
     assert "contribution missing" in {fault.kind for fault in drift.discrepancies.values()}
@@ -511,7 +512,7 @@ def test_an_unverifiable_total_does_not_prevent_other_repairs(harness: ShopHarne
 def test_an_old_archived_order_that_changed_in_this_month_makes_none_of_its_totals_unverifiable(
     harness: ShopHarness,
 ) -> None:
-    """Its contribution ended with its ttl, so all totals to which it added are final."""
+    """The TTL of the order's contribution is past, so all totals that include the order are final."""
     order_id = create_delivered_order(harness)
     harness.advance_days(400)
     harness.process_all()
@@ -525,7 +526,7 @@ def test_an_old_archived_order_that_changed_in_this_month_makes_none_of_its_tota
     new = harness.place_order("two", mug=3)
     harness.process_all(("copies_reader",))
     harness.pay_order(new, "evt-two", "pi-two")
-    harness.new_records()  # lost: neither the order's contribution nor its sales were written
+    harness.new_records()  # lost, so the order's contribution and sales are not written
     drift = looked(harness, repair=True)
     assert (drift.unverifiable, drift.unrepaired) == ([], 0)
     units = everything(harness.shop.table)["PRODUCT#mug", f"SEASON#{harness.now():%Y-%m}"]["pieces"]["N"]
@@ -549,12 +550,12 @@ def test_a_return_of_an_order_in_archiving_stays_counted(harness: ShopHarness) -
 
 
 def test_a_missing_contribution_is_written_together_with_its_totals(harness: ShopHarness) -> None:
-    """Simulate a lost record: the reader did not get the record that an order was paid."""
+    """The reader did not get the stream record of a payment."""
     harness.open_shop()
     order_id = harness.place_order("one", mug=2)
     harness.process_all(("copies_reader",))
     harness.pay_order(order_id)
-    harness.new_records()  # lost
+    harness.new_records()  # these records are lost
     kinds = {fault.kind for fault in looked(harness, repair=True).discrepancies.values()}
     assert kinds >= {"contribution missing", "total missing", "snapshot missing", "snapshot wrong", "log missing"}
     units = [image["pieces"]["N"] for image in everything(harness.shop.table).values() if "pieces" in image]
@@ -565,7 +566,7 @@ def test_a_missing_contribution_is_written_together_with_its_totals(harness: Sho
 def test_amounts_in_another_shard_are_correct_while_queries_read_that_shard(
     harness: ShopHarness, monkeypatch: pytest.MonkeyPatch, shards: int, wrong: bool
 ) -> None:
-    """A release changes the number of shards of the sales of a minute."""
+    """A release changes the number of index shards of the sales of a minute."""
     harness.open_shop()
     for number in range(6):
         harness.pay_order(harness.place_order(f"order {number}", mug=1), f"evt-{number}", f"pi-{number}")
@@ -578,7 +579,7 @@ def test_amounts_in_another_shard_are_correct_while_queries_read_that_shard(
 def test_an_unreadable_order_is_named_and_blocks_no_other(harness: ShopHarness) -> None:
     harness.open_shop()
     broken, sound = harness.place_order("one", mug=1), harness.place_order("two", mug=1)
-    harness.new_records()  # lost
+    harness.new_records()  # these records are lost
     table = harness.shop.table
     image = everything(table)[f"ORDER#{broken}", "ORDER"]
     table.client.put_item(TableName=table.name, Item={**image, "lines": {"S": "no"}})
@@ -613,7 +614,7 @@ def test_the_command_prints_counts_by_kind_and_exits_with_1_while_drift_is_left(
     monkeypatch.setattr(shop_client, "find", lambda _: fake_running_shop(engine, harness.shop.table.name))
     harness.open_shop()
     order_id = harness.place_order("one", mug=1)
-    harness.new_records()  # lost
+    harness.new_records()  # these records are lost
     quickly = ["--pause", "0.01", "--units-per-second", "10000"]
     for arguments in (["drift", *quickly], ["drift", "--all", *quickly]):
         with pytest.raises(SystemExit) as ended:

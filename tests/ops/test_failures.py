@@ -1,4 +1,4 @@
-"""`python -m ops failures`: failed records are processed again, in the order of their items, at any repeat."""
+"""Tests `python -m ops failures`: failed records are processed again, in the order of their items, safe to repeat."""
 
 import copy
 import json
@@ -37,7 +37,7 @@ WITH_DEAD_LETTERS = ("fulfilment", "order_notification")
 
 @pytest.fixture
 def store(harness: ShopHarness) -> FailureRepository:
-    """The failures of this shop, two of whose queues have dead letters."""
+    """The failure repository of this shop. Two of its queues have dead-letter queues."""
     sqs = clients.client("sqs")
     urls = []
     for name in WITH_DEAD_LETTERS:
@@ -54,7 +54,7 @@ def arn_of(url: str) -> str:
 
 
 def redrive(harness: ShopHarness, store: FailureRepository, *keys: str, **settings: Any) -> RedriveResult:
-    """Redrive these, or all that was not yet."""
+    """Redrive the failures with these keys, by default all that are not yet redriven."""
 
     def chosen(entry: FailureEntry) -> bool:
         return entry.key in keys if keys else not entry.redriven
@@ -72,7 +72,7 @@ def older_code() -> Iterator[None]:
 
 
 def parked(harness: ShopHarness, *records: Any) -> list[str]:
-    """Have both readers park records; the keys."""
+    """Let both stream readers park these records. Return the keys in the failure store."""
     with older_code():
         for reader in READERS.values():
             assert reader.handler({"Records": [*records]}, None) == {"batchItemFailures": []}
@@ -80,7 +80,7 @@ def parked(harness: ShopHarness, *records: Any) -> list[str]:
 
 
 def give_up(*batches: Sequence[Any], whose: str = "copies_reader") -> list[str]:
-    """Store batches that a mapping gave up, as Lambda does; return the keys."""
+    """Store batches that a mapping gave up, as Lambda does. Return their keys."""
     keys = [f"aws/lambda/{whose}-mapping/shard/2026/11/21/{number}" for number, _ in enumerate(batches)]
     context = {"functionArn": f"arn:aws:lambda:eu-central-1:1:function:{whose}", "condition": "RetryAttemptsExhausted"}
     for key, records in zip(keys, batches, strict=True):
@@ -94,7 +94,7 @@ def marks(harness: ShopHarness) -> set[str]:
 
 
 def dead_letter(harness: ShopHarness, name: str) -> list[dict[str, Any]]:
-    """Let every message of a queue fail at all its deliveries, and return the messages."""
+    """Move all messages of a queue to its dead-letter queue. Return the messages."""
     messages = harness.take_messages(name)
     for message in messages:
         dead = clients.client("sqs").get_queue_url(QueueName=f"{name}-dead")["QueueUrl"]
@@ -103,7 +103,7 @@ def dead_letter(harness: ShopHarness, name: str) -> list[dict[str, Any]]:
 
 
 def told(harness: ShopHarness, queue: str) -> list[tuple[str, int]]:
-    """Return the messages of a queue: types and versions."""
+    """Return the type and the version of each event in a queue."""
     details = [json.loads(message["body"])["detail"] for message in harness.take_messages(queue)]
     return [(detail["type"], detail["version"]) for detail in details]
 
@@ -350,7 +350,7 @@ def test_dead_letters_go_back_to_their_own_queues_and_each_effect_happens_once(
 def test_a_crash_during_a_redrive_of_dead_letters_loses_none_and_repeats_no_effect(
     harness: ShopHarness, store: FailureRepository, operation: str, when: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tool, "VISIBILITY_SECONDS", 0)  # a second run does not wait here
+    monkeypatch.setattr(tool, "VISIBILITY_SECONDS", 0)  # so that a second run need not wait
     harness.open_shop()
     order_id = harness.place_order("one", mug=1)
     harness.pay_order(order_id)
@@ -496,7 +496,7 @@ def test_a_list_goes_on_page_after_page_newest_first(harness: ShopHarness, store
 # the command ----------------------------------------------------------------------------------------------------------
 @pytest.fixture
 def here(harness: ShopHarness, store: FailureRepository, monkeypatch: pytest.MonkeyPatch) -> ShopHarness:
-    """The shop on this machine is that of the test."""
+    """Let the commands use the shop of the test as the local shop."""
     names = {"AWS::SQS::Queue": store._urls, "AWS::Events::EventBus": ["shop"]}
     found = ShopTarget(
         {"TableName": harness.shop.table.name, "FailuresBucket": "failures"},

@@ -1,4 +1,4 @@
-"""`python -m ops first-deploy`: `make deploy` protects a stack after it exists."""
+"""Tests `python -m ops first-deploy`, by which `make deploy` protects only a stack that exists."""
 
 from collections.abc import Callable
 from typing import Any
@@ -19,7 +19,7 @@ DENIED = ClientError({"Error": {"Code": "AccessDenied", "Message": "You may not"
 
 @pytest.fixture
 def said(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
-    """What the command prints if CloudFormation gives this status of the stack, or this error."""
+    """Return a function that runs the command with this status of the stack, or this error, and returns the output."""
 
     def said(status: str | Exception) -> str:
         class CloudFormation:

@@ -28,7 +28,7 @@ READER, STACK = "copies-function", "orderstream-prod"
 
 @pytest.fixture
 def where(harness: ShopHarness) -> ShopTarget:
-    """The shop of the test, as a deployed stack describes it."""
+    """The shop of the test, described as a deployed stack."""
     create_delivered_order(harness)
     resources = {"AWS::Lambda::Function": [READER, "api-function"], "AWS::SQS::Queue": [*_queues(harness)]}
 
@@ -47,7 +47,7 @@ def where(harness: ShopHarness) -> ShopTarget:
 
 
 class CloudWatch:
-    """CloudWatch with percentiles: moto knows only the maximum, which is the p99 of a single value."""
+    """Adds percentiles to moto's CloudWatch, which knows only the maximum: the p99 of a single value."""
 
     def __init__(self) -> None:
         self._moto = boto3.client("cloudwatch", region_name=REGION)
@@ -64,7 +64,7 @@ class CloudWatch:
 
 
 def _queues(harness: ShopHarness) -> list[str]:
-    """The queues, one of them with dead letters."""
+    """Return a queue and its dead-letter queue."""
     sqs = clients.client("sqs")
     dead = str(sqs.create_queue(QueueName="dead-letters")["QueueUrl"])
     arn = sqs.get_queue_attributes(QueueUrl=dead, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
@@ -74,7 +74,7 @@ def _queues(harness: ShopHarness) -> list[str]:
 
 
 def measured(metric: str, value: float, namespace: str, at: datetime, **of: str) -> None:
-    """CloudWatch knows this."""
+    """Store a value of a metric in CloudWatch. `of`: the dimensions."""
     dimensions = [{"Name": name, "Value": text} for name, text in of.items()]
     point: Any = {"MetricName": metric, "Dimensions": dimensions, "Timestamp": at, "Value": value}
     boto3.client("cloudwatch", region_name=REGION).put_metric_data(Namespace=namespace, MetricData=[point])

@@ -28,7 +28,7 @@ def cloudwatch() -> Iterator[Any]:
 
 @pytest.fixture
 def put(cloudwatch: Any) -> Put:
-    """DynamoDB's metrics of the table in one minute."""
+    """Return a function that stores a metric of the table for one minute, as DynamoDB does."""
 
     def put(metric: str, value: int, minutes_ago: int = 60, **named: str) -> None:
         dimensions = [{"Name": name, "Value": text} for name, text in {"TableName": "orders", **named}.items()]
@@ -40,7 +40,7 @@ def put(cloudwatch: Any) -> Put:
 
 
 def look(cloudwatch: Any, rules: dict[str, list[str]] | None = None) -> hot_keys.ThrottleReport:
-    """The result if Contributor Insights is enabled for these, by index."""
+    """Return the report if these rules of Contributor Insights exist, by index ("" is the table)."""
     dynamodb = boto3.client("dynamodb")
     with Stubber(dynamodb) as stubber:
         for index in ("", "GSI1", "GSI2", "GSI3"):
@@ -107,7 +107,7 @@ def test_a_table_that_is_too_small_is_throttled_and_has_no_hot_key(cloudwatch: A
 
 def test_throttling_without_a_known_cause_is_reported_as_that(cloudwatch: Any, put: Put) -> None:
     put("ReadThrottleEvents", 3)
-    put("ReadThrottleEvents", 99, 60 * 30)  # the day before
+    put("ReadThrottleEvents", 99, 60 * 30)  # on the day before
     assert list(hot_keys.format_report(look(cloudwatch)))[1:] == ["table: 3 reads throttled; CloudWatch has no cause"]
 
 
@@ -126,7 +126,7 @@ def test_the_keys_are_those_that_contributor_insights_saw_throttled(
         ],
     }
     other = boto3.client("cloudwatch")
-    with Stubber(other) as stubber:  # moto makes no reports
+    with Stubber(other) as stubber:  # moto does not implement this operation
         expected = {"RuleName": RULE, "StartTime": SINCE, "EndTime": UNTIL, "Period": 3600}
         expected |= {"MaxContributorCount": 10, "OrderBy": "Sum"}
         stubber.add_response("get_insight_rule_report", answer, expected)

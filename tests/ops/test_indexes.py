@@ -1,4 +1,4 @@
-"""`python -m ops indexes`: reports before a deploy that DynamoDB would reject it halfway."""
+"""Tests `python -m ops indexes`: before a deploy, it reports that DynamoDB would reject the deploy halfway."""
 
 import copy
 import json
@@ -25,7 +25,7 @@ Description = dict[str, Any]
 
 @pytest.fixture
 def deployed() -> Description:
-    """A table in the form of DescribeTable, with the model's indexes."""
+    """The answer of DescribeTable for a table with the model's indexes."""
     table: Description = copy.deepcopy(create_table_request("t"))
     for index in table["GlobalSecondaryIndexes"]:
         index["IndexStatus"] = "ACTIVE"
@@ -37,7 +37,7 @@ Planned = Callable[[Description], DeployPlan]
 
 @pytest.fixture
 def planned(tmp_path: Path) -> Planned:
-    """The plan that leads from a described table to the model's."""
+    """Return a function that plans the deploys from a described table to the model's indexes."""
 
     def planned(table: Description) -> DeployPlan:
         path = tmp_path / "described.json"
@@ -210,7 +210,7 @@ def test_the_table_of_a_stack_is_found_and_a_new_stack_creates_all_indexes_at_on
 
     dynamodb = engine.dynamodb()
     monkeypatch.setattr(boto3, "client", client)
-    for name in ("0", "1"):  # none, and one whose first deploy failed
+    for name in ("0", "1"):  # no stack, and a stack whose first deploy failed
         main(["indexes", "--stack", name, "--region", REGION])
         assert capsys.readouterr().out == "There is no table yet. The first deploy creates it with all its indexes.\n"
     with pytest.raises(SystemExit):

@@ -32,13 +32,13 @@ __all__ = ["clock", "opened", "rival", "shop", "tapped", "wire"]
 
 @pytest.fixture
 def on_aws(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The operator's AWS is the engine."""
+    """Send the operator's requests to DynamoDB on AWS to the local engine."""
     monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", engine.endpoint)
 
 
 @pytest.fixture
 def mine(shop: ShopContext) -> str:
-    """Ann's credit, moved four times: 500, -100, -50, +7."""
+    """Create store credit of Ann with four entries: 500, -100, -50, +7. Return the account's id."""
     mine = new_store_credit(shop, 500)
     for amount in (-100, -50, 7):
         change_balance(shop, mine, amount)
@@ -60,7 +60,7 @@ def entry(shop: ShopContext, account_id: str, version: int) -> Any:
 
 
 def looked_at(shop: ShopContext, units_per_second: float | None = None) -> list[tuple[str, list[str]]]:
-    """Return each account with its error."""
+    """Check all accounts. Return the id and the errors of each account."""
     found: list[tuple[str, list[str]]] = []
     ledger.check_accounts(
         shop.table, lambda id, faults: found.append((id, [*faults])), units_per_second=units_per_second
@@ -69,7 +69,7 @@ def looked_at(shop: ShopContext, units_per_second: float | None = None) -> list[
 
 
 def run(shop: ShopContext, capsys: pytest.CaptureFixture[str]) -> tuple[Any, list[str]]:
-    """Return the exit code or the last words, and the output."""
+    """Run the command. Return its exit code or last message, and its output."""
     code: Any = 0
     try:
         main(["ledger", "--table", shop.table.name, "--region", REGION, "--units-per-second", "1e6"])
@@ -224,7 +224,7 @@ def test_the_command_reads_page_by_page_at_the_given_rate(
     assert len(found) == len(ids), "each once, though its items may lie on two pages"
     assert set(found) == ids
     assert wire.operations.count("Scan") > 5
-    spent = wire.units - 0.5  # the last request's are not waited for
+    spent = wire.units - 0.5  # the throttle does not wait for the units of the last request
     assert (clock.now - begun).total_seconds() == pytest.approx(spent / 10), "all it reads, ten units a second"
 
 

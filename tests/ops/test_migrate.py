@@ -1,4 +1,4 @@
-"""Migrations: items of older code get the form of the current code, without any effect on readers."""
+"""Tests migrations: items of older code get the form of the current code, and readers do not notice it."""
 
 import os
 import signal
@@ -66,7 +66,7 @@ def short_pages(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def as_then(product_id: str, category: str = "/kitchen/", **changed: Any) -> dict[str, Any]:
-    """A product as it was written before there were catalogues."""
+    """Return a product as it was stored before catalogues existed."""
     image = t.PRODUCT.encode(replace(SAMPLES[t.PRODUCT], product_id=product_id, category=category, **changed))
     del image["catalog"]
     return {**image, "GSI1PK": {"S": f"CATEGORY#{category}"}}
@@ -82,7 +82,7 @@ def old_products(table: Table, ids: Sequence[str] = IDS) -> None:
 
 
 def everything(table: Table) -> Images:
-    """Every item but the tools' own."""
+    """Return all items by key, except those of the tools themselves."""
     items = table.client.scan(TableName=table.name, ConsistentRead=True)["Items"]
     return {(one["PK"]["S"], one["SK"]["S"]): one for one in items if one["type"]["S"] != t.SWEEP.type}
 
@@ -97,7 +97,7 @@ def listed(shop: ShopContext) -> list[str]:
 
 
 def writes_of(engine: Engine, table: Table) -> Counter[str]:
-    """How often each product was changed since it was made."""
+    """Return how often each product was changed after it was created."""
     changed = (one for one in read_stream_records(engine, table.name) if one["eventName"] == "MODIFY")
     return Counter(
         one["dynamodb"]["Keys"]["PK"]["S"] for one in changed if one["dynamodb"]["Keys"]["SK"]["S"] == "PRODUCT"
@@ -359,7 +359,7 @@ def test_a_migration_causes_no_effect(harness: ShopHarness) -> None:
     assert len([one for one in seen if one["dynamodb"]["Keys"]["PK"]["S"][:6] != "SWEEP#"]) == 17 + 4
     assert [changes.parse_change(one) for one in seen] == [None] * len(seen)
     harness.all_records.clear()
-    harness._iterator = None  # the readers get all of it, from the stream's beginning
+    harness._iterator = None  # the readers get all records from the beginning of the stream
     harness.process_all()
     after_ = everything(harness.shop.table)
     assert after_.keys() == before.keys()
@@ -461,7 +461,7 @@ def test_a_migration_that_adds_index_keys_is_one_line(shop: ShopContext) -> None
 
 
 def damage(harness: ShopHarness, order_id: str) -> None:
-    """Copies as an older derivation might have left them: one without, one with another value, one not there."""
+    """Damage copies as older code might have: one lacks its index keys, one has a wrong value, and two are missing."""
     table = harness.shop.table
     for image in list(everything(table).values()):
         key = {"PK": image["PK"], "SK": image["SK"]}
@@ -498,7 +498,8 @@ def test_a_migration_that_rederives_copies_is_one_line(harness: ShopHarness) -> 
     assert everything(harness.shop.table) == damaged
     assert run(harness.shop, orders).changed == 1
     there = everything(harness.shop.table)
-    versions = ("version", "as_of")  # they may be of a later version, by which they were no other
+    # the versions of copies whose other attributes do not depend on the version may differ
+    versions = ("version", "as_of")
     assert there.keys() == whole.keys()
     assert {key: {n: v for n, v in image.items() if n not in versions} for key, image in there.items()} == {
         key: {n: v for n, v in image.items() if n not in versions} for key, image in whole.items()

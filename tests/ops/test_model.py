@@ -1,4 +1,4 @@
-"""`python -m ops model`: all of the model, as an entity diagram and as a data model that NoSQL Workbench takes."""
+"""Tests `python -m ops model`: it prints the model as an entity diagram, and as a data model for NoSQL Workbench."""
 
 import json
 import re
@@ -23,7 +23,7 @@ from ops.attribute_types import attribute_types
 from ops.commands.model import build_data_model
 from tests.docs.json_schema import schema_violations
 
-# As NoSQL Workbench exports a model, and as AWS's sample models are written. (A table without facets has TableData.)
+# The schema of NoSQL Workbench's exports and of AWS's sample models. A table without facets has TableData.
 NAMED: dict[str, Any] = {
     "type": "object",
     "properties": {

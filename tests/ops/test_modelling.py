@@ -1,4 +1,4 @@
-"""docs/modelling.md and docs/operations.md show the real output of their commands."""
+"""Tests that docs/modelling.md and docs/operations.md show the real output of their commands."""
 
 import hashlib
 import inspect
@@ -38,7 +38,7 @@ NAME = "orderstream-dev-table"
 
 @pytest.fixture
 def shown(table: Table, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> Table:
-    """The items of which the page speaks, in the shop that runs on this machine."""
+    """The table of the local shop, with the items that the page shows."""
     said = [("ann", 5, "Does not drip."), ("bob", 1, "The handle came off."), ("cleo", 4, "Bluer than it looks.")]
     for number, (who, stars, text) in enumerate(said):
         told = {"written_at": moment(number), "created_at": moment(number), "updated_at": moment(number)}
@@ -57,9 +57,10 @@ def shown(table: Table, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> Tabl
 def older(
     table: Table, engine: Engine, surroundings: dict[str, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> Table:
-    """Two products from before catalogs and one current product. Ann is the operator, and a file describes a table with
-    another index than ours. Older code parked a change of the newest product. One order is archived. The
-    migration is that of the page."""
+    """The table of the local shop with two products from before catalogues, a current product with a parked change, and
+    an archived order. The operator is Ann. A file describes a table with another index. The only migration is the
+    page's.
+    """
     for product_id in ("mug", "pot"):
         table.client.put_item(TableName=table.name, Item=as_then(product_id))
     put(table, t.PRODUCT, replace(SAMPLES[t.PRODUCT], product_id="cup"))
@@ -85,7 +86,7 @@ def older(
 
 
 def with_dead_letters(queue: str) -> str:
-    """A queue for the dead letters of this one."""
+    """Give a queue a dead-letter queue. Return its URL."""
     sqs = clients.client("sqs")
     url: str = sqs.create_queue(QueueName="dead-letters")["QueueUrl"]
     arn = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
@@ -107,8 +108,8 @@ def archive_an_order(table: Table) -> None:
 
 
 def printed(command: str, head: str, table: Table, capsys: pytest.CaptureFixture[str], *, err: bool = True) -> str:
-    """Return the output of a command, from both streams (or from stdout alone), up to this number of lines."""
-    with suppress(SystemExit):  # invalid queries are on the page, too
+    """Return the output of a command. `head`: only this number of lines. `err`: also the lines on stderr."""
+    with suppress(SystemExit):  # the page also shows invalid queries
         main(shlex.split(command))
     told = capsys.readouterr()
     text = (told.out + told.err if err else told.out).replace(table.name, NAME)

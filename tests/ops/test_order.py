@@ -1,4 +1,4 @@
-"""`python -m ops order`: all items of one order, from every place."""
+"""Tests `python -m ops order`: it shows all items of an order, from the table and the archive."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -29,9 +29,10 @@ from tests.support.samples import SAMPLES
 
 @pytest.fixture(autouse=True)
 def here(harness: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The shop of the test is the one that runs on this machine."""
+    """Let the commands use the shop of the test as the local shop."""
     monkeypatch.setattr(shop_client, "find", lambda _: fake_shop_with_buckets(harness))
-    monkeypatch.setattr(ShopTarget, "table", harness.shop.table)  # by whose clock years may have passed
+    # this table has the test's clock, which may be years ahead
+    monkeypatch.setattr(ShopTarget, "table", harness.shop.table)
 
 
 @pytest.fixture
@@ -45,7 +46,7 @@ def told(capsys: pytest.CaptureFixture[str], order_id: str) -> str:
 
 
 def groups(text: str) -> dict[str, int]:
-    """How many of each there are."""
+    """Return the number of items in each group of the output."""
     titles = [line for line in text.splitlines() if line.endswith(")") and not line.startswith(" ")]
     return {name: int(count.strip("()")) for name, count in (title.split() for title in titles)}
 
@@ -130,7 +131,7 @@ def test_the_journal_is_merged_into_the_timeline(
 
 
 def changes_in(text: str) -> list[str]:
-    """The lines about the changes, without its head."""
+    """Return the lines below the head of the timeline."""
     lines = text[text.index("\ntimeline (") :].splitlines()[3:]
     return [line.strip() for line in lines[: lines.index("")]]
 
@@ -147,7 +148,7 @@ def test_an_archived_order_is_read_from_its_object_and_a_restored_one_from_the_t
     assert text.startswith(f"order {order_id}: archived, was DELIVERED, version {stub.version}, of customer ann\n")
     assert f"archive: {stub.object_key} in archive" in text
     assert "it contains 1 Invoice, 1 Order, 1 Payment" in text
-    lost = ("ReactionProgress", "Notification", "timeline", "copy")  # the mails and effects have expired
+    lost = ("ReactionProgress", "Notification", "timeline", "copy")  # these items have expired
     assert _but(lost, groups(text)) == _but(lost, groups(before))
     restore_order(
         harness.shop, make_archive_fetcher(clients.client("s3"), "archive"), order_id, settles=LOCAL_SETTLE_TIME

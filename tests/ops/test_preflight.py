@@ -1,7 +1,7 @@
-"""`python -m ops preflight`: says before a deploy what an account lacks, and changes nothing.
+"""Tests `python -m ops preflight`: before a deploy, it reports what an account lacks, and it changes nothing.
 
-moto answers what it knows. The account's answers that it lacks are made up: CloudFormation, the limits of SES and of
-Lambda, and Service Quotas.
+moto answers the operations that it knows. The test makes up the answers of CloudFormation, of Service Quotas, and about
+the limits of SES and Lambda.
 """
 
 import json
@@ -36,9 +36,9 @@ def prod() -> SynthesizedTemplate:
 
 
 class Account:
-    """An account of moto that is ready for prod. `answers`: what it says instead of moto, by operation.
+    """An account of moto that is ready for prod. `answers`: by operation, the answers that replace those of moto.
 
-    A pair of strings is an error: its code and its message. `asked`: every operation that was called.
+    A pair of strings is an error: its code and its message. `asked`: all operations that were called.
     """
 
     def __init__(self) -> None:
@@ -95,7 +95,7 @@ def stage_of(template: dict[str, Any], orders: float = 50) -> Preflight:
 
 
 def check(template: SynthesizedTemplate, orders: float = 50) -> dict[str, Finding]:
-    """The findings by their first column, which is never twice the same."""
+    """Return the findings by their first column. Each value of this column is unique."""
     rows = list(preflight.run_checks(stage_of(template.body, orders)))
     found = {row.what: row for row in rows}
     assert len(found) == len(rows)

@@ -1,4 +1,4 @@
-"""Every tool that goes through the table reports where it is, also when its output is no terminal."""
+"""Tests that every tool that scans the table reports its progress, even if its output is not a terminal."""
 
 import io
 import re
@@ -45,9 +45,9 @@ def test_within_a_page_each_tool_reports_the_items_read_and_their_estimated_numb
 ) -> None:
     monkeypatch.setattr(shop_client, "find", lambda _: fake_shop_with_buckets(harness))
     monkeypatch.setattr("ops.scan.progress.REPORT_EVERY_SECONDS", 0)
-    monkeypatch.setattr("ops.commands.drift.PAUSE_SECONDS", 0.001)  # the default of --pause
+    monkeypatch.setattr("ops.commands.drift.PAUSE_SECONDS", 0.001)  # replaces the default of --pause
     write_one_of_each_type(harness.shop.table)
-    with suppress(SystemExit):  # not all that the samples say can be true
+    with suppress(SystemExit):  # some samples contradict each other, so a command may end with an error
         main(command.split())
     lines = capsys.readouterr().err.splitlines()
     reports = [re.search(r"[\d,]+ read.*; (about [\d,]+ in the table|[\d,]+ to read)$", line) for line in lines]
@@ -57,7 +57,7 @@ def test_within_a_page_each_tool_reports_the_items_read_and_their_estimated_numb
 def test_drift_reports_while_it_waits_and_checks_again(harness: ShopHarness) -> None:
     harness.open_shop()
     harness.place_order("one", mug=1)
-    harness.new_records()  # lost
+    harness.new_records()  # these records are lost
     out, clock = io.StringIO(), ManualClock(harness.now())
     harness.shop.table.clock, harness.shop.table.sleep = clock, clock.sleep
     DriftCheck(harness.shop, progress=progress_of(harness, out)).check_all()
@@ -84,7 +84,7 @@ def test_drift_reports_while_it_reads_all_contributions_again(harness: ShopHarne
 
 
 def progress_of(harness: ShopHarness, out: io.StringIO) -> SweepProgress:
-    """The progress of a look at this shop, by a client such as the tools have."""
+    """Return the progress of a dry run in this shop. It has a client like that of the tools."""
     return SweepProgress(replace(harness.shop.table, client=harness.engine.dynamodb()), "drift", out, dry=True)
 
 

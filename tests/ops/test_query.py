@@ -27,7 +27,7 @@ REVIEW = SAMPLES[t.REVIEW]
 
 @pytest.fixture
 def run(engine: Engine, table: Table, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Asks the table as an operator's AWS has it, and gives the lines that were printed."""
+    """Return a function that runs a query with an operator's client of AWS, and returns the printed lines."""
     monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", engine.endpoint)
 
     def run(*arguments: str) -> list[str]:
@@ -39,7 +39,7 @@ def run(engine: Engine, table: Table, monkeypatch: pytest.MonkeyPatch, capsys: p
 
 @pytest.fixture
 def refused(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
-    """Run an invalid query and return its error; the table need not exist."""
+    """Return a function that runs an invalid query without a table, and returns its error."""
 
     def refused(*arguments: str) -> str:
         with pytest.raises(SystemExit) as ended:
@@ -58,14 +58,14 @@ def put(table: Table, row: Row[Any], item: Any) -> None:
 
 
 def reviews(table: Table, count: int) -> None:
-    """Of the mug: reviewer 0's is the oldest; every third has one star, the others five."""
+    """Write reviews of the mug. Reviewer c0 wrote first. Every third review has one star, the others have five."""
     for number in range(count):
         changed = {"customer_id": f"c{number}", "written_at": moment(number), "stars": 5 if number % 3 else 1}
         put(table, t.REVIEW, replace(REVIEW, product_id="mug", **changed))
 
 
 def column(lines: list[str], name: str) -> list[str]:
-    """The cells below a heading."""
+    """Return the cells of the column with this heading."""
     head = next(number for number, line in enumerate(lines) if re.search(rf"\b{name}\b", line) and line[:2] == "  ")
     start = lines[head].index(name)
     end = next((number for number in range(head, len(lines)) if not lines[number]), len(lines))
@@ -127,7 +127,7 @@ def test_every_pattern_runs_with_its_required_arguments(pattern: Get[Any] | Quer
         put(table, row, item)
         known = {name: getattr(item, name) for name in pattern.required_fields}
         if isinstance(pattern, Query) and pattern.path_prefix:
-            known[pattern.path_prefix] = ROOT_CATEGORY  # it is below that, not below itself
+            known[pattern.path_prefix] = ROOT_CATEGORY  # a path prefix matches only categories below it
         lines = run(pattern.id, *(part for name, value in known.items() for part in ("--arg", f"{name}={value}")))
         assert lines[0] == f"{pattern.id}: {pattern.description}"
         shown = pattern.view.__name__ if pattern.view else row.type

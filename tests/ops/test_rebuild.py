@@ -1,4 +1,4 @@
-"""Recovery: work that readers missed is done from a stored record, or from the state alone."""
+"""Tests rebuilds: work that readers missed is done from a stored record, or from the state of the table alone."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ def order_of(harness: ShopHarness, order_id: str) -> Order:
 
 @reused
 def delivered_in_part_returned(harness: ShopHarness) -> str:
-    """An order that has been through seven states, while only its workers read the stream."""
+    """Create an order with seven changes of status, of which only the event publisher got the records."""
     harness.open_shop()
     order_id = harness.place_order("one", mug=2, pot=1)
     harness.pay_order(order_id)
@@ -42,7 +42,7 @@ def delivered_in_part_returned(harness: ShopHarness) -> str:
 
 
 def derived(harness: ShopHarness) -> list[dict[str, Any]]:
-    """Every copy in the table."""
+    """Return all copies in the table."""
     kinds = {"OrderSummary", "Sale", "Activity"}
     images = harness.shop.table.client.scan(TableName=harness.shop.table.name, ConsistentRead=True)["Items"]
     found = [image for image in images if image["type"]["S"] in kinds]
@@ -50,8 +50,7 @@ def derived(harness: ShopHarness) -> list[dict[str, Any]]:
 
 
 def shown(images: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the attributes of copies that a rebuild must restore: all but the version of a copy that has not changed
-    since."""
+    """Return the copies without their versions, which a rebuild need not restore for unchanged copies."""
     return sorted(({name: image[name] for name in sorted(image) if name != "version"} for image in images), key=str)
 
 
@@ -88,7 +87,7 @@ def test_activity_that_was_written_before_its_reader_died_is_not_written_again(h
     paid = next(
         one for one in harness.all_records if one["dynamodb"].get("NewImage", {}).get("status") == {"S": "PAID"}
     )
-    with crash_at("dynamodb", "PutItem", "after", 3):  # two sales, activity; its summary not any more
+    with crash_at("dynamodb", "PutItem", "after", 3):  # dies after the activity and two sales, before the summary
         copies_reader.handler({"Records": [paid]}, None)
     assert [image["type"]["S"] for image in derived(harness)] == ["Activity", "Sale", "Sale"]
     rebuild_copies(harness.shop)
@@ -107,7 +106,7 @@ def test_a_cancelled_sale_is_updated_although_its_record_was_lost(
     assert copies_reader.handler({"Records": records}, None) == {"batchItemFailures": []}
     assert quantities(harness) == ["1", "1"]
     cancellation.cancel_order(harness.shop, ANN, order_id)
-    harness.new_records()  # lost
+    harness.new_records()  # these records are lost
     rebuild_copies(harness.shop)
     assert quantities(harness) == ["0", "0"]
     harness.new_records()
@@ -116,12 +115,12 @@ def test_a_cancelled_sale_is_updated_although_its_record_was_lost(
 
 
 def quantities(harness: ShopHarness) -> list[str]:
-    """Of each line, how many are sold."""
+    """Return the sold quantity of each line."""
     return [image["quantity"]["N"] for image in derived(harness) if image["type"]["S"] == "Sale"]
 
 
 def test_an_erasure_is_republished_until_it_is_finished(harness: ShopHarness) -> None:
-    """Found by the simulation: else an order that is on its way would bear the name for as long."""
+    """Otherwise, an open order would keep the customer's name until it is closed. The simulation found this."""
     harness.open_shop()
     erased = erasure.erase_customer(harness.shop, ANN, ANN.id)
     (lost,) = [one for one in map(changes.parse_change, harness.new_records()) if one and one.name == "CustomerErased"]
@@ -155,7 +154,7 @@ def test_republished_events_cause_each_effect_once_at_every_repeat(harness: Shop
     order_id = harness.place_order("one", mug=1)
     harness.pay_order(order_id)
     publish = make_publisher(harness.shop, clients.client("events"), "shop")
-    harness.new_records()  # lost
+    harness.new_records()  # these records are lost
     for _ in range(3):
         republish_events(harness.shop, publish)
         harness.process_all()
@@ -172,7 +171,7 @@ def test_a_closed_order_whose_expiry_record_was_lost_is_archived(harness: ShopHa
     cancellation.cancel_order(harness.shop, ANN, order_id)
     harness.process_all()
     expire_until(harness.engine, harness.shop.table.name, harness.now() + timedelta(days=366))
-    harness.new_records()  # the end of its marker, lost
+    harness.new_records()  # the record of the expiry marker's deletion is lost
     harness.clock_offset = timedelta(days=367)
     assert order_of(harness, order_id).status == "CANCELLED"
     republish_events(harness.shop, make_publisher(harness.shop, clients.client("events"), "shop"))
@@ -220,7 +219,7 @@ def test_an_item_that_changes_between_the_check_and_the_write_is_rebuilt_from_it
         return found
 
     monkeypatch.setattr(rebuild, "_find_rebuilt", just_then)
-    harness.new_records()  # lost
+    harness.new_records()  # these records are lost
     found = rebuild_copies(harness.shop)
     assert found.lost == 1
     (summary,) = [image for image in derived(harness) if image["type"]["S"] == "OrderSummary"]

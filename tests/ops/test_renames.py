@@ -1,4 +1,4 @@
-"""A rename of stored names while the shop works: newer code reads both forms, and the migration runs up and down."""
+"""Tests a rename of stored names in an open shop: newer code reads both forms, and the migration runs up and down."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""`python -m ops replay`: history for a new or repaired consumer, from the archive of the bus or the table's state."""
+"""Tests `python -m ops replay`: it sends past events to a consumer, from the event archive or the table's state."""
 
 import json
 import shlex
@@ -26,7 +26,7 @@ from tests.support.harness import ShopHarness
 
 @pytest.fixture
 def here(harness: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> ShopHarness:
-    """Every target name means the shop of the test."""
+    """Let every target option select the shop of the test."""
     names = {"AWS::Events::EventBus": ["shop"]}
     found = ShopTarget(
         {"TableName": harness.shop.table.name},
@@ -42,7 +42,7 @@ def here(harness: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> ShopHarness:
 
 @pytest.fixture
 def archive(here: ShopHarness) -> Iterator[str]:
-    """The archive of the bus."""
+    """Create an archive of the event bus. Yield the ARN of the bus."""
     events = clients.client("events")
     bus_arn = events.describe_event_bus(Name="shop")["Arn"]
     pattern = json.dumps({"source": [EVENT_SOURCE]})
@@ -87,14 +87,14 @@ def test_reactions_are_sent_only_to_the_named_rule_and_only_its_events(here: Sho
 
 
 def test_a_rollback_of_fulfilment_sends_only_the_orders_that_are_not_fulfilled_again(here: ShopHarness) -> None:
-    """docs/upgrades.md: an older version must not get an order that this version fulfilled."""
+    """As docs/upgrades.md says, an older version must not get an order that this version fulfilled."""
     here.open_shop()
     fulfilled, waiting = here.place_order("one", mug=1), here.place_order("two", mug=1)
     here.pay_order(fulfilled, "evt_1", "pi_1")
     here.process_all()
     here.pay_order(waiting, "evt_2", "pi_2")
     event_publisher.handler({"Records": here.new_records()}, None)
-    here.take_messages("fulfilment")  # the queue is purged
+    here.take_messages("fulfilment")  # purge the queue
     main(["replay", "--from-table", "--reactions", "--to", "fulfilment", "--units-per-second", "100000"])
     sent = [json.loads(message["body"])["detail"] for message in here.take_messages("fulfilment")]
     assert [(detail["type"], detail["data"]["order_id"]) for detail in sent] == [("OrderPaid", waiting)]
@@ -105,7 +105,7 @@ def test_reactions_to_all_twice_and_killed_half_way_have_each_effect_once(here: 
     orders = [here.place_order(key, mug=1) for key in ("one", "two")]
     for order_id in orders:
         here.pay_order(order_id, f"evt_{order_id}", f"pi_{order_id}")
-    here.new_records()  # lost
+    here.new_records()  # these records are lost
     arguments = ["replay", "--from-table", "--reactions", "--to-all", "--units-per-second", "100000"]
     with crash_at("events", "PutEvents", "after", 3):
         main(arguments)

@@ -1,4 +1,4 @@
-"""`python -m ops restore`: an archived order is back as it was, as if nothing had happened to it, or is as it was."""
+"""Tests `python -m ops restore`: it moves an archived order back to the table unchanged, or changes nothing."""
 
 import hashlib
 from collections import Counter
@@ -58,7 +58,7 @@ YEARS_DAYS = 2 * 365
 
 @reused
 def delivered_order(harness: ShopHarness) -> str:
-    """An order that was delivered, and came back in part: it has something of every kind."""
+    """Create a delivered order with a partial return, so that it has items of all types. Return its id."""
     order_id = create_delivered_order(harness)
     back = {"mug": returns.ReturnedGoods(1, restock=True)}
     returns.return_goods(harness.shop, WAREHOUSE, "back", order_id, back, to="credit")
@@ -73,13 +73,13 @@ def order_id(harness: ShopHarness) -> str:
 
 @reused
 def archived_order(harness: ShopHarness) -> tuple[str, list[Image]]:
-    """Return the archived order, and its items from before."""
+    """Return the id of an archived order, and its items before the archiving."""
     order_id = delivered_order(harness)
     return order_id, archived(harness, order_id)
 
 
 def archived(harness: ShopHarness, order_id: str) -> list[Image]:
-    """Return the items of the order, and archive it; the rest of its retention has passed, too."""
+    """Archive an order, and let all its markers expire. Return the items that the order had before."""
     before = images_to_archive(order_partition(harness, order_id))
     harness.advance_days(days=YEARS_DAYS)
     harness.process_all()
@@ -125,7 +125,7 @@ def is_back(harness: ShopHarness, order_id: str, before: list[Image]) -> None:
 
 
 def outside(harness: ShopHarness) -> Any:
-    """Return all other data about the order: mails, money, stock, totals, and the entries sent to the bus."""
+    """Return all data outside the order: the number of mails, the provider's state, and items such as stock."""
     counts = harness.shop.table.client.scan(TableName=harness.shop.table.name, ConsistentRead=True)["Items"]
     beside = [
         image
@@ -137,7 +137,7 @@ def outside(harness: ShopHarness) -> Any:
 
 
 def published(harness: ShopHarness, seen: int) -> Counter[str]:
-    """Return the changes in the stream since then, by name."""
+    """Return the number of published changes by name, without those of the first `seen` stream records."""
     from functions.model import changes, events  # noqa: PLC0415
 
     told = filter(None, map(changes.parse_change, harness.all_records[seen:]))
@@ -221,7 +221,7 @@ def test_a_restored_order_is_served_like_any_other(harness: ShopHarness) -> None
 # killed and repeated --------------------------------------------------------------------------------------------------
 @pytest.fixture
 def in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As with an order of hundreds of items."""
+    """Let a restore need several transactions, as for an order with hundreds of items."""
     monkeypatch.setattr(tool, "MAX_TRANSACTION_ITEMS", 1)
 
 
@@ -328,7 +328,8 @@ def test_an_object_that_is_gone_or_another_brings_nothing_back(harness: ShopHarn
 
 def test_a_payment_that_came_again_meanwhile_is_not_written_over(harness: ShopHarness) -> None:
     order_id, _ = archived_order(harness)
-    harness.shop.table.batch_delete([PAYMENT_CLAIM.key(payment_id="pi_1")])  # the payment is older than the claims
+    # the payment is from the time before claims existed
+    harness.shop.table.batch_delete([PAYMENT_CLAIM.key(payment_id="pi_1")])
     told = payments.ProviderPaymentEvent("evt_again", "pi_1", order_id, "succeeded", 3750, "EUR")
     payments.record_payment(harness.shop, told, {"id": "evt_again"})
     before = order_partition(harness, order_id)
@@ -522,7 +523,7 @@ def test_all_orders_placed_in_a_range_are_restored_and_the_next_run_finds_them_d
 # the command ----------------------------------------------------------------------------------------------------------
 @pytest.fixture
 def here(harness: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The shop of the test is the one that runs on this machine."""
+    """Let the commands use the shop of the test as the local shop."""
     monkeypatch.setattr(shop_client, "find", lambda _: fake_shop_with_buckets(harness))
 
 
@@ -609,7 +610,7 @@ def test_a_dispute_of_an_archived_order_is_kept_shown_and_published(
 
 
 def test_when_its_order_is_restored_a_kept_refund_counts_in_payment_and_order(harness: ShopHarness) -> None:
-    order_id, _ = archived_order(harness)  # 12.50 are refunded
+    order_id, _ = archived_order(harness)  # 12.50 of the order are already refunded
     report_external_refund(harness.shop, "pi_1", 700)
     bring_back(harness, order_id)
     assert kinds(harness, order_id)["KeptEvent"] == 0
@@ -685,7 +686,7 @@ def test_a_kept_dispute_of_a_payment_that_the_restored_order_does_not_have_keeps
 def test_an_event_for_a_restored_order_moves_the_kept_dispute_to_the_payment(
     harness: ShopHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A restore that was killed left the dispute beside the order. The event `opened` comes after the event `lost`."""
+    """A killed restore has not moved the dispute to the payment. The event `opened` comes after the event `lost`."""
     order_id, _ = archived_order(harness)
     dispute_first_payment(harness, order_id, "lost")
     monkeypatch.setattr(tool, "apply_kept_events", lambda *_: None)

@@ -1,5 +1,6 @@
-"""docs/runbooks/restore-table.md, rehearsed: all items copied into a new table with neither stream nor time to live,
-the page's own commands, and a shop in which nothing that was there is lost, and nothing happens twice."""
+"""Rehearses docs/runbooks/restore-table.md: all items are copied into a new table without a stream and without TTL, and
+the page's commands run. The shop on the new table loses nothing that the table has, and does nothing twice.
+"""
 
 import json
 import re
@@ -50,7 +51,7 @@ class Restoring:
         return f"restored-{self.old.shop.table.name}"
 
     def remember(self) -> None:
-        """The moment to which the table is restored: every item and index, and nothing else of it."""
+        """Copy all items and indexes, but no other settings, into a new table, as a restore to this moment would."""
         client = self.old.engine.dynamodb()
         request = create_table_request(self.name)
         client.create_table(**{key: value for key, value in request.items() if key != "StreamSpecification"})
@@ -59,7 +60,7 @@ class Restoring:
             client.put_item(TableName=self.name, Item=item)
 
     def take(self) -> ShopHarness:
-        """The shop on the restored table, in the same world."""
+        """Return the shop on the restored table, with the queues and the payment provider of the old shop."""
         harness = self.ending.enter_context(opened(self.old.engine, self.queues, self.name, self.monkeypatch))
         harness.provider, harness.clock_offset = self.old.provider, self.old.clock_offset
         here = fake_running_shop(harness.engine, self.name)
@@ -67,7 +68,7 @@ class Restoring:
         return harness
 
     def run(self, *but: str) -> None:
-        """The page's commands in its order, but for some."""
+        """Run the page's commands in their order. `but`: leave out the commands that contain one of these texts."""
         for line in COMMANDS:
             if not any(part in line for part in but):
                 self.command(line)
@@ -88,7 +89,7 @@ class Restoring:
 
 
 def call(client: Any, operation: str, *options: str) -> None:
-    """A command of `aws dynamodb`, as its client's own operation."""
+    """Run a command of `aws dynamodb` with this client."""
     given: dict[str, Any] = {}
     for option, text in zip(options, [*options[1:], "--"], strict=True):
         if option.startswith("--"):
@@ -107,7 +108,7 @@ def restoring(
 
 
 def told_of(harness: ShopHarness, order_id: str) -> list[str]:
-    """The mails about an order."""
+    """Return the subjects of the mails about an order."""
     return [mail.subject for mail in harness.sent_mails() if order_id[:8].upper() in mail.subject]
 
 
@@ -130,11 +131,11 @@ def test_after_a_restore_nothing_that_was_there_is_lost_and_nothing_is_done_twic
     old.process_all()
     asked_before = shipments_asked_for(old)
     kept = get_invoice_of_order(old.shop, ANN, done).invoice_id
-    old.pay_order(half, "evt_3", "pi_3")  # not published yet
-    refunds.refund_order(old.shop, STAFF, "sorry", back, 100)  # nor of this
+    old.pay_order(half, "evt_3", "pi_3")  # the record of this payment is not published before the restore
+    refunds.refund_order(old.shop, STAFF, "sorry", back, 100)  # nor the record of this refund
     restoring.remember()
 
-    old.process_all()  # invoice and shipment of the one, the other's money back, mails
+    old.process_all()  # fulfils the order `half`, makes the refund, and sends mails
     lost = old.place_order("lost", mug=1)
     old.pay_order(lost, "evt_4", "pi_4")
     given_before = [refund.provider_id for _, _, refund in old.provider.refunds]
@@ -175,7 +176,7 @@ def shipments_asked_for(harness: ShopHarness) -> dict[str, str]:
 
 
 def paid_messages(harness: ShopHarness, *, again: bool = False) -> list[dict[str, Any]]:
-    """Return the messages of fulfilment after both readers have processed the stream; `again`: from its beginning."""
+    """Publish the events of new records, and return the messages of fulfilment. `again`: publish all records."""
     from tests.support.harness import READERS  # noqa: PLC0415
 
     records = harness.all_records if again else harness.new_records()
@@ -219,7 +220,7 @@ def test_an_item_that_expired_before_the_stream_existed_is_archived_too(restorin
 
 
 def test_the_next_change_after_a_restore_has_the_id_of_the_one_that_was_lost(restoring: Restoring) -> None:
-    """The new change has an id that subscribers may already have seen. The page warns them of this."""
+    """Subscribers may already have seen the id of the new change. The page warns them."""
     old = restoring.old
     old.open_shop()
     order_id = old.place_order(mug=1)

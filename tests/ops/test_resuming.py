@@ -1,4 +1,4 @@
-"""Every tool that scans the whole table resumes after it was killed, and only one runs at a time."""
+"""Tests that each tool that scans the whole table resumes after a kill, and that two runs never work at once."""
 
 import json
 import re
@@ -38,7 +38,7 @@ ORDERS = 6
 
 @pytest.fixture
 def here(harness: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> ShopHarness:
-    """The shop that is meant is that of the test, read in pages of five items."""
+    """Let the commands use the shop of the test, and read pages of five items."""
     client = cache(lambda service: harness.engine.dynamodb() if service == "dynamodb" else clients.client(service))
     found = ShopTarget({"TableName": harness.shop.table.name, **BUCKETS}, client, lambda kind: NAMES[kind])
     monkeypatch.setattr(targets, "resolve_target", lambda given: found)
@@ -50,11 +50,11 @@ def here(harness: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> ShopHarness:
 # tools and their work -------------------------------------------------------------------------------------------------
 @reused
 def unread(harness: ShopHarness) -> None:
-    """Orders of which neither reader has heard."""
+    """Create orders whose stream records neither reader gets."""
     harness.open_shop(available=100)
     for number in range(ORDERS):
         harness.pay_order(harness.place_order(f"key-{number}", mug=1, pot=1), f"evt-{number}", f"pi-{number}")
-    harness.new_records()  # lost
+    harness.new_records()  # these records are lost
 
 
 @reused
@@ -70,7 +70,7 @@ def in_the_archive(harness: ShopHarness) -> None:
 
 @dataclass(frozen=True)
 class Tool:
-    """`command`: the typed command; `looks`: its dry run. `before`: makes the work for it."""
+    """A tool: its `command`, and the command `looks` for its dry run. `before`: creates the work for the tool."""
 
     command: str
     looks: str
@@ -101,8 +101,7 @@ def died() -> None:
 
 @dataclass
 class Calls:
-    """Counts the tools' requests to the table. `dies_at`: from this read on, `then` runs instead, as if the process
-    died."""
+    """Counts the tools' requests to the table. `dies_at`: the number of the read at which `then` is called instead."""
 
     dies_at: int | None
     then: Callable[[], object]
@@ -135,7 +134,7 @@ def killed(tool: Tool, dies_at: int) -> Calls:
 
 
 def written(records: Sequence[Any]) -> Counter[tuple[str, str]]:
-    """How often each item was written, but for totals, in which many count, and the tools' own."""
+    """Return how often each item was written. Omit the tools' own items, and totals, which change with many orders."""
     keys = [(one["dynamodb"]["Keys"]["PK"]["S"], one["dynamodb"]["Keys"]["SK"]["S"]) for one in records]
     return Counter(
         key for key in keys if not re.match(r"SWEEP#|SALES_MINUTE#", key[0]) and not key[1].startswith("SEASON#")
@@ -143,7 +142,7 @@ def written(records: Sequence[Any]) -> Counter[tuple[str, str]]:
 
 
 def back_to(harness: ShopHarness, images: Mapping[Any, Any]) -> None:
-    """The table is as it was."""
+    """Reset the table to these items."""
     table = harness.shop.table
     for pk, sk in everything(table).keys() - images.keys():
         table.client.delete_item(TableName=table.name, Key={"PK": {"S": pk}, "SK": {"S": sk}})
@@ -255,7 +254,7 @@ def test_restart_ignores_the_checkpoint(here: ShopHarness, capsys: pytest.Captur
 
 # drift ----------------------------------------------------------------------------------------------------------------
 def spoil_a_minute(harness: ShopHarness) -> Any:
-    """A total is off by five; it as it was."""
+    """Add five to a total. Return the right total."""
     table = harness.shop.table
     metric = min((one for one in everything(table).values() if one["type"]["S"] == SALES_MINUTE.type), key=str)
     wrong = {**metric, "pieces": {"N": str(int(metric["pieces"]["N"]) + 5)}}
@@ -268,7 +267,7 @@ def kept_by(harness: ShopHarness, who: str) -> Checkpoint:
 
 
 def test_a_run_that_lost_its_lock_does_not_correct_a_total_twice(here: ShopHarness) -> None:
-    """The first run has measured the error of the total, and sleeps; the second run measures and corrects it."""
+    """The first run pauses after it measured the error of the total. The second run measures and corrects the error."""
     unread(here)
     TOOLS["copies"].run()
     right = spoil_a_minute(here)

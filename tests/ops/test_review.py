@@ -1,4 +1,4 @@
-"""`python -m ops review`: no deploy replaces or removes what is retained, unless it is named."""
+"""Tests `python -m ops review`: a deploy replaces or removes a retained resource only if the operator names it."""
 
 import copy
 import json
@@ -23,7 +23,7 @@ DEPLOYED: dict[str, Any] = {
 
 
 class CloudFormation:
-    """CloudFormation with the deployed stack. The CDK deploys a template as JSON, which boto3 parses."""
+    """A CloudFormation client with the deployed stack. The CDK deploys templates as JSON, which boto3 parses."""
 
     def get_template(self, StackName: str) -> dict[str, Any]:  # noqa: N803  boto3's name
         if StackName != STACK:
@@ -143,7 +143,7 @@ CHANGES = [
 
 
 class ChangeSets(CloudFormation):
-    """CloudFormation with a change set of two pages."""
+    """A CloudFormation client with a change set of two pages."""
 
     def __init__(self, status: str = "CREATE_COMPLETE", why: str = "") -> None:
         self.status, self.why = status, why

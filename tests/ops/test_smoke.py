@@ -1,4 +1,4 @@
-"""`python -m ops smoke`: what it checks beside the scenarios. tests/laptop runs the scenarios in a shop."""
+"""Tests the checks of `python -m ops smoke` beside the scenarios. tests/laptop runs the scenarios in a shop."""
 
 import json
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ API = "https://api.mugs.test"
 
 @pytest.fixture
 def shop() -> Iterator[ShopTarget]:
-    """A deployed stack of moto, with a user pool and the webhook's secret."""
+    """A stack that is deployed in moto, with a user pool and the webhook's secret."""
     with mock_aws():
         cognito = boto3.client("cognito-idp")
         pool = cognito.create_user_pool(PoolName="p", UsernameAttributes=["email"])["UserPool"]["Id"]
@@ -75,7 +75,7 @@ def test_a_missing_protection_fails_the_run_although_all_effects_arrive(
 
 # users ----------------------------------------------------------------------------------------------------------------
 class Staff:
-    """An API client that notes what is erased."""
+    """An API client that counts the erasures."""
 
     def __init__(self, status: int) -> None:
         self.status, self.erased = status, 0
@@ -125,7 +125,7 @@ def test_cleaning_up_deletes_the_users_of_this_run_and_of_a_killed_one_and_nobod
     call_moto = BaseClient._make_api_call  # type: ignore[attr-defined]
 
     def call(client: BaseClient, operation: str, asked: dict[str, Any]) -> Any:
-        """The user of the killed run was created two hours ago."""
+        """Call moto, but let the user of the killed run be two hours old."""
         answer = call_moto(client, operation, asked)
         for user in answer.get("Users", ()):
             if killed.run_id in str(user["Attributes"]):

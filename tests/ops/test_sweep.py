@@ -1,4 +1,4 @@
-"""The one loop under all tools: each item once, no faster than allowed, stopped by nothing but its runner's end."""
+"""Tests the loop that all tools use to scan the table: it visits each item once, at a limited rate, and resumes."""
 
 import io
 import re
@@ -39,7 +39,7 @@ def short_pages(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def shelf(wire: WireTap, clock: ManualClock, new_table: Callable[[], str]) -> Table:
-    """A table of 23 products, behind a tapped client."""
+    """A table of 23 products, whose client records its requests."""
     table = Table(wire.client, new_table(), ROWS_BY_TYPE, clock=clock, sleep=clock.sleep, random=lambda: 0.5)
     for product_id in PRODUCTS:
         table.client.put_item(TableName=table.name, Item=product(product_id))
@@ -61,7 +61,7 @@ def id_of(image: Image) -> str:
 
 
 def dearer(table: Table) -> Callable[[Image], bool]:
-    """Raises the price of 1250 to 2000, once."""
+    """Return an action that raises the price of a product from 1250 to 2000, once."""
 
     def act(image: Image) -> bool:
         if image["price"] == {"N": "2000"}:

@@ -1,4 +1,4 @@
-"""The options that select a shop: a stack, a table, or a local shop by the folder of its state."""
+"""Tests the options that select a shop: a stack, a table, or a local shop by the folder of its state."""
 
 import shlex
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`--units-per-second`: a table on AWS is spared by default, the shop on this machine is not."""
+"""Tests `--units-per-second`: by default, tools limit their requests to a table on AWS, but not to the local shop."""
 
 from contextlib import suppress
 
@@ -32,7 +32,7 @@ def one_migration(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def limits(monkeypatch: pytest.MonkeyPatch) -> set[float]:
-    """The limits, in units per second, under which requests are sent. They hold back nothing here."""
+    """Record the limits of the tools in units per second. They do not delay requests here."""
     found: set[float] = set()
     monkeypatch.setattr(
         throttle.CapacityThrottle, "__init__", lambda self, table, units_per_second: found.add(units_per_second)
@@ -43,7 +43,7 @@ def limits(monkeypatch: pytest.MonkeyPatch) -> set[float]:
 
 
 def run(command: str, *more: str) -> None:
-    """Run a command, whether it ends with 0 or finds something to do."""
+    """Run a command with any exit code."""
     with suppress(SystemExit):
         main([*command.split(), *more])
 

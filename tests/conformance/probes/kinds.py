@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 ALWAYS = 1_000_000
-"""The number of times for a record that never succeeds."""
+"""The value of `times` for a record that never succeeds."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -13,7 +13,7 @@ class Probe:
     """One fact about AWS.
 
     `name`: unique, in snake case. `says`: the fact in one sentence. `source`: the page of AWS's documentation.
-    `open_question`: what a real account must tell, if the documentation does not confirm the fact; otherwise "".
+    `open_question`: what a real account must show, if the documentation does not confirm the fact; otherwise "".
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Facts about S3 and SES. "$bucket" has no versions, "$versioned" has."""
+"""Facts about S3 and SES. The bucket "$versioned" has versioning, the bucket "$bucket" has not."""
 
 from typing import Any
 

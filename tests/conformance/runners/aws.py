@@ -1,7 +1,7 @@
 """Plays the probes in the AWS account of the credentials in the environment.
 
-All resources have a random prefix and are deleted at the end. If the runner is killed, delete what has the prefix.
-Only an emulator has played this runner yet. The estimates for a real account are an hour and less than a dollar.
+All resources have a random prefix and are deleted at the end. If the runner is killed, delete the resources with this
+prefix. So far, only an emulator has played this runner. A real account needs about an hour and less than a dollar.
 """
 
 import functools
