@@ -1,4 +1,4 @@
-"""Refusals of SES are distinguished by code and message, and the mails of an invocation have a limited rate."""
+"""Tests that refusals of SES are classified by code and message, and that an invocation limits its rate of mails."""
 
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
@@ -43,7 +43,7 @@ def test_a_refusal_is_classified_by_its_code_and_its_message(code: str, message:
 
 
 class Clock:
-    """A clock that only sleeping advances. `pauses`: the seconds of each sleep."""
+    """A clock that advances only when `sleep` is called. `pauses`: the length of each sleep in seconds."""
 
     def __init__(self) -> None:
         self.began = self.now = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)

@@ -1,4 +1,4 @@
-"""The client of the payment provider: its requests, and which answers are permanent errors."""
+"""Tests the client of the payment provider: its requests, and the answers that it treats as permanent errors."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -81,7 +81,8 @@ class _OpenHandler(BaseHTTPRequestHandler):
         self.send_response(200)
         for name in ("Allow-Origin", "Allow-Methods"):
             self.send_header(f"Access-Control-{name}", "*")
-        self.send_header("Access-Control-Allow-Headers", "*, Authorization")  # the wildcard does not include this one
+        # the wildcard does not include the header Authorization
+        self.send_header("Access-Control-Allow-Headers", "*, Authorization")
         self.send_header("Content-Type", content_type)
         self.send_header("Content-Length", str(len(text)))
         self.end_headers()
@@ -125,8 +126,9 @@ def write_certificate(file: Path, host: str) -> Path:
 
 
 def listening_sockets(roots: Iterable[int]) -> set[tuple[str, int]]:
-    """Return address and port of every TCP socket on which these processes, their descendants, or any process of a
-    session that one of them leads, listen. Linux only."""
+    """Return address and port of every TCP socket on which these processes listen, or their descendants, or any process
+    of a session that one of these leads. Linux only.
+    """
     inodes = set()
     for process_id in _family(set(roots)):
         for link in Path(f"/proc/{process_id}/fd").glob("*"):

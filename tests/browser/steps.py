@@ -15,7 +15,7 @@ def be(page: Page, name: str) -> None:
 
 
 def stocked(tab: Tab) -> None:
-    """There is something to buy."""
+    """Open the shop's view, and add the sample products if they are missing."""
     tab.open("shop")
     page = tab.page
     offer = page.get_by_role("button", name="Add sample products")
@@ -37,7 +37,7 @@ def stocked(tab: Tab) -> None:
 
 
 def placed(tab: Tab) -> str:
-    """An order is placed; its id."""
+    """Place an order on the page. Return its id."""
     stocked(tab)
     page = tab.page
     page.get_by_role("button", name="Add to basket: Stoneware mug").click()

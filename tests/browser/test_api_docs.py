@@ -26,7 +26,7 @@ def people(shop: LaptopShop) -> DemoClients:
 
 @pytest.fixture(scope="module")
 def product(people: DemoClients) -> str:
-    """One that no other test sells out."""
+    """Create a product that no other test sells out. Return its id."""
     people.staff.post("/products", {"product_id": "docs-mug", "name": "Docs mug", "price": 1250, "currency": "EUR"})
     people.staff.post("/products/docs-mug/receipts", {"quantity": 20}, key="docs-mugs")
     return "docs-mug"
@@ -34,7 +34,7 @@ def product(people: DemoClients) -> str:
 
 def open_operation(tab: Tab, tag: str, name: str) -> Locator:
     """Open the documentation at an operation, as its link does."""
-    tab.page.goto("about:blank")  # a change of the fragment alone loads nothing
+    tab.page.goto("about:blank")  # otherwise only the fragment of the URL changes, and nothing is loaded
     tab.page.goto(f"{tab.url}/docs.html#/{tag}/{name}")
     operation = tab.page.locator(f"#operations-{tag}-{name}")
     expect(operation.get_by_role("button", name="Execute")).to_be_visible(timeout=LOAD_MS)

@@ -1,4 +1,4 @@
-"""The board as staff use it: live lists, counts, finding orders, and commands."""
+"""Tests the board of staff: live lists, counts, the search for orders, and commands."""
 
 import re
 from typing import Any
@@ -64,7 +64,7 @@ def test_orders_are_found_at_the_board_by_tracking_number_and_e_mail_address(tab
     finding = page.get_by_role("form", name="Find an order")
     row = page.get_by_role("row", name=order["order_id"][:8])
 
-    def found(way: str, label: str, text: str) -> bool:  # copies follow after a moment
+    def found(way: str, label: str, text: str) -> bool:  # copies are written a moment later
         finding.get_by_label("Find by").select_option(way)
         finding.get_by_label(label).fill(text)
         finding.get_by_role("button", name="Find").click()
@@ -88,7 +88,7 @@ def test_an_order_is_shipped_delivered_and_returned_at_the_board(tab: Tab) -> No
     be(page, "staff")
     tab.open("board?status=FULFILLING")
     row = page.get_by_role("row", name=order_id[:8])
-    for _ in range(40):  # it is paid, and packed a moment later; the list is as it was when it was asked for
+    for _ in range(40):  # the paid order is fulfilled a moment later, and the list changes only with a refresh
         page.locator(".loading").first.wait_for(state="detached")
         if row.count():
             break
@@ -114,7 +114,7 @@ def test_an_order_is_found_at_the_board_by_the_number_of_its_mails(tab: Tab) -> 
     tab.open("board?status=SHIPPED")
     finding = page.get_by_role("form", name="Find an order")
     row = page.get_by_role("row", name=order_id[:8])
-    for _ in range(40):  # the number is found a moment after the order is placed
+    for _ in range(40):  # the order's number is found a moment later
         finding.get_by_label("Order number").fill(order_id[:8].upper())
         finding.get_by_role("button", name="Find").click()
         expect(row.or_(page.get_by_text("No order has this number.")).first).to_be_visible()

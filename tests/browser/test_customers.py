@@ -31,7 +31,7 @@ def test_staff_find_a_customer_and_see_their_page(tab: Tab, shop: LaptopShop) ->
     expect(panel(page, "Profile")).to_contain_text(alice["email"])
     orders = panel(page, "Orders")
 
-    def is_listed() -> bool:  # the list of a customer's orders is a copy, made a moment later
+    def is_listed() -> bool:  # the list of a customer's orders is a copy, which is written a moment later
         page.reload()
         expect(orders).to_be_visible()
         return orders.get_by_role("row", name=order_id[:8]).count() == 1
@@ -41,7 +41,7 @@ def test_staff_find_a_customer_and_see_their_page(tab: Tab, shop: LaptopShop) ->
     orders.get_by_role("button", name="Show", exact=True).click()
     expect(orders).to_contain_text("No order in this time")
 
-    def opened_shows(part: Locator, text: str) -> bool:  # invoices and mails follow after a moment
+    def opened_shows(part: Locator, text: str) -> bool:  # invoices and mails are written a moment later
         part.evaluate("(details) => (details.open = false)")
         part.locator("summary").press("Enter")
         expect(part.locator(".stack").first).not_to_be_empty()
@@ -72,7 +72,7 @@ def test_a_customer_sees_and_changes_only_their_own_page(tab: Tab, shop: LaptopS
     page.get_by_role("link", name="My page").click()
     expect(page.get_by_role("heading", name="My page")).to_be_focused()
     expect(page.get_by_text("Acting as staff")).to_have_count(0)
-    expect(page.locator("details.customer-part")).to_have_count(4)  # without the suppression of mails
+    expect(page.locator("details.customer-part")).to_have_count(4)  # the part about suppressed mails is not shown
     page.get_by_text("Which mails the customer wants").first.click()
     choices = page.get_by_role("form", name="Which mails the customer wants")
     choices.get_by_label("Parcels").uncheck()

@@ -1,4 +1,4 @@
-"""The flow as a person uses it: to watch an order, to break a part of the shop, and to see it recover."""
+"""Tests the flow view: a person watches an order, breaks a part of the shop, and sees it recover."""
 
 import json
 import re
@@ -24,7 +24,7 @@ def node(page: Page, name: str) -> Locator:
 
 
 def opened(tab: Tab, name: str) -> Locator:
-    """The panel of a node of the flow, which is opened."""
+    """Open the panel of a node in the flow. Return the panel."""
     if "#/flow" not in tab.page.url:
         tab.open("flow")
     node(tab.page, name).click()
@@ -33,7 +33,7 @@ def opened(tab: Tab, name: str) -> Locator:
 
 
 def switch(panel: Locator, form: str, button: str, *, order: bool = False) -> Locator:
-    """A switch of a node is used. Return its form."""
+    """Use a switch of a node. Return its form."""
     found = panel.get_by_role("form", name=form)
     also = found.get_by_role("checkbox")
     if also.count():
@@ -47,7 +47,7 @@ def status(page: Page) -> Locator:
 
 
 def order_of(form: Locator) -> str:
-    """The id of the order that a switch has placed."""
+    """Return the id of the order that a switch has placed."""
     link = form.get_by_role("link", name="See the trace of its order").get_attribute("href")
     assert link is not None
     return link.rpartition("/")[2]
@@ -348,7 +348,7 @@ def test_a_failed_request_of_the_page_is_shown_and_not_repeated(tab: Tab) -> Non
     settled = looks()
     page.wait_for_timeout(2000)
     assert looks() == settled
-    tab.seen.errors.clear()  # the browser writes down each answer that is a fault
+    tab.seen.errors.clear()  # the browser logs each error response
     for reader in ("copies_reader", "event_publisher"):
         opened(tab, reader).get_by_role("button", name=re.compile("^Mend and redrive")).click()
         expect(node(page, reader)).not_to_contain_text("parked")

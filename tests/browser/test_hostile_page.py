@@ -1,4 +1,4 @@
-"""A hostile web page in the developer's browser reads nothing, changes nothing and runs nothing while the shop runs.
+"""Tests that a hostile web page in the developer's browser reads, changes and runs nothing while the local shop runs.
 
 The page knows every port, name and id of the shop, but no secret. It sends every attack to every port on which a
 process of the shop listens. Chromium's own protection of local servers (Local Network Access) is switched off, because
@@ -44,10 +44,10 @@ SCRIPT = Path(__file__).with_name("hostile_page.js").read_text()
 TIMEOUT_MS, PARALLEL = 3000, 4
 HOST = "evil.test"
 NAME = "hostile-page"
-"""Of the queue, bucket, object, product and functions that only this test uses."""
+"""The name of the queue, bucket, object, product and functions that only this test uses."""
 WAYS = ("fetch", "no-cors fetch", "form", "iframe", "image", "script", "WebSocket", "EventSource")
 SAME_SITE = ("http://127.0.0.1", "http://localhost")
-"""For a browser another port of the same host is the same site."""
+"""Origins that a browser treats as the same site as the shop, because it ignores the port."""
 SOURCES = ("file", *SAME_SITE, f"http://{HOST}", f"https://{HOST}", "rebound")
 REFUSALS, LONGEST_REFUSAL = {401, 403}, 300
 
@@ -78,7 +78,7 @@ def embeds(*paths: str) -> list[Attack]:
 
 
 def posts(path: str, body: Any, headers: dict[str, str] | None = None) -> list[Attack]:
-    """POST a JSON object with its headers, and in the two ways that need no preflight request."""
+    """Return a POST of a JSON object with these headers, and two POSTs that need no preflight request."""
     text = json.dumps(body)
     return [
         Attack("fetch", path, "POST", {"Content-Type": "application/json", **(headers or {})}, text),
@@ -97,7 +97,7 @@ def form_posts(path: str, fields: dict[str, str]) -> list[Attack]:
 
 
 def aws_calls(service: str, target: str, body: Any) -> list[Attack]:
-    """Call an AWS JSON service with made-up credentials: in a header, and in the query, which needs fewer headers."""
+    """Return calls of an AWS JSON service with made-up credentials: in a header, and in the query string."""
     scope, date = f"attacker/20260101/{REGION}/{service}/aws4_request", "20260101T000000Z"
     signature = f"AWS4-HMAC-SHA256 Credential={scope}, SignedHeaders=host, Signature=00"
     headers = {"Content-Type": "application/x-amz-json-1.0", "X-Amz-Target": target}
@@ -130,7 +130,7 @@ def function_attacks(markers: Path) -> tuple[list[Attack], list[Attack]]:
 
 @dataclass
 class Target:
-    """A running shop with things to steal and change. `markers`: the folder that the attacker's functions write to."""
+    """A running shop that is attacked. `markers`: the folder to which the attacker's functions write."""
 
     shop: LaptopShop
     people: DemoClients
@@ -151,7 +151,7 @@ class Target:
         return boto3.client(service, **self.people.shop.aws.client_options)
 
     def state(self) -> dict[str, set[str]]:
-        """The state that an attack could change, read from outside of the browser."""
+        """Return the state that an attack could change, without the browser."""
         running, order_id = self.people.shop, self.order["order_id"]
         pool = running.stack.resource_name("AWS::Cognito::UserPool")
         table = running.engine.dynamodb().get_paginator("scan").paginate(TableName=running.table_name)
@@ -238,7 +238,7 @@ class Target:
 
 @pytest.fixture(scope="module")
 def browser(chromium: Browser) -> Iterator[Browser]:
-    """Another Chromium, in which the attacker's name resolves to this machine."""
+    """A separate Chromium, in which the attacker's host name resolves to this machine."""
     flags = (
         *FLAGS,
         f"--host-resolver-rules=MAP {HOST} 127.0.0.1",
@@ -283,14 +283,14 @@ def target(shop: LaptopShop, tmp_path: Path) -> Iterator[Target]:
 
 @dataclass
 class Attacker:
-    """A hostile web page of this source. `folder` is for its files."""
+    """A hostile web page from this origin (`source`). `folder`: for its files."""
 
     context: BrowserContext
     source: str
     folder: Path
 
     def attack(self, ports: list[int], attacks: list[Attack]) -> list[str]:
-        """Send every attack to every port, and return the information that the page got, one line each."""
+        """Send every attack to every port. Return the information that the page got, one line for each."""
         if self.source == "rebound":
             return self._attack_rebound(ports, attacks)
         host = self.source.rpartition("/")[2] if self.source in SAME_SITE else "127.0.0.1"
@@ -309,7 +309,7 @@ class Attacker:
     def _attack_rebound(self, ports: list[int], attacks: list[Attack]) -> list[str]:
         """Simulate DNS rebinding: the page comes from the attacker, and its host name then means the port of the shop.
 
-        The route is removed before the attacks, so that nothing stands between the page and the port.
+        The route is removed before the attacks, so that the requests reach the port.
         """
         pages = []
         for port in ports:

@@ -18,7 +18,7 @@ expect.set_options(timeout=PATIENCE_MS)
 
 def test_a_paid_order_is_counted_on_the_page(tab: Tab, shop: LaptopShop) -> None:
     page = tab.page
-    stocked(tab)  # first: once the shop has a product, the page does not offer the sample products
+    stocked(tab)  # must be first, because the page offers the sample products only to a shop without products
     people = DemoClients(shop.shop())
     product = people.create_stocked_product(40)
     tab.open("insight?range=day")
@@ -56,7 +56,7 @@ def test_a_paid_order_is_counted_on_the_page(tab: Tab, shop: LaptopShop) -> None
     expect(sold.get_by_role("table").get_by_role("columnheader")).to_have_text(
         ["Time", "Orders", "Pieces", "Revenue in EUR"]
     )
-    page.wait_for_timeout(6000)  # it was looked again meanwhile
+    page.wait_for_timeout(6000)  # the page updates itself in this time
     expect(sold.get_by_role("table")).to_be_visible()
 
 
@@ -90,7 +90,7 @@ def test_days_and_hours_are_the_viewers_and_charts_have_round_numbers(shop: Lapt
         edges = page.evaluate(f"([first, last]) => {made}", [first, last])
         return [(later - earlier) / 3_600_000 for earlier, later in pairwise(edges)]
 
-    assert days("2026-10-01", "2026-10-31") == [24.0] * 24 + [25.0] + [24.0] * 6  # the clock is put back on the 25th
+    assert days("2026-10-01", "2026-10-31") == [24.0] * 24 + [25.0] + [24.0] * 6  # the clocks change on October 25
     assert days("2026-10-25T00:00Z", "2026-10-25T10:00Z") == [0.25] * 40
     summed = """import('/timeBuckets.js').then(({ sumByBucket }) => sumByBucket([
         { minute: '2026-11-21T09:31:00.000Z', orders: 1, pieces: 2, currency: 'EUR', revenue: 500 },
@@ -123,7 +123,7 @@ def test_insight_is_accessible_at_every_width(tab: Tab, shop: LaptopShop) -> Non
     people = DemoClients(shop.shop())
     people.pay_order(people.place_order(people.create_stocked_product(2), quantity=1))
     tab.open("insight?range=day")
-    for _ in range(40):  # a sale counts a moment after its payment
+    for _ in range(40):  # the totals include a sale a moment after its payment
         page.locator(".loading").first.wait_for(state="detached")
         if page.get_by_role("slider").count():
             break

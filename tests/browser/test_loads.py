@@ -1,4 +1,4 @@
-"""What a view of the page loads: its requests and its bytes are exact, and the first visit is small."""
+"""Tests what each view of the page loads: the requests and bytes are exact, and the first visit is small."""
 
 import gzip
 import time
@@ -23,13 +23,13 @@ MAX_COMPRESSED_BYTES = 150_000
 
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LaptopShop]:
-    """A shop of its own: the flow loads more in a shop with failures, which other tests leave."""
+    """A separate shop, because the flow loads more in a shop with failures, which other tests leave."""
     with running_shop(tmp_path_factory) as running:
         yield running
 
 
 def _counted(tab: Tab) -> None:
-    """An order is placed, paid and counted, so that each view has something to show."""
+    """Place and pay an order, and wait until the totals include it, so that each view has content."""
     paid(tab)
     tab.open("insight")
     tab.page.get_by_role("button", name="Update every 5 seconds").click()
@@ -37,11 +37,11 @@ def _counted(tab: Tab) -> None:
 
 
 def _open_in_a_fresh_tab(tab: Tab, view: str) -> list[str]:
-    """Open a view with an empty cache, wait until it is ready, and return the paths of the requests until then."""
+    """Open a view with an empty cache, and wait until it is ready. Return the paths of its requests."""
     tab.page.goto("about:blank")
     tab.seen.requests.clear()
     tab.open(view)
-    if view == "table":  # the answer to its first question is loaded after the view
+    if view == "table":  # the answer to the first question of the table loads after the view
         expect(panel(tab.page, "Result")).to_contain_text("ORDER#")
     expect(tab.page.locator(".loading")).to_have_count(0)
     return [urlsplit(one.split()[1]).path for one in tab.seen.requests]
@@ -84,16 +84,16 @@ def test_the_first_visit_is_small(tab: Tab) -> None:
 
 
 def test_ready_times_are_printed_beside_those_of_a_fixed_page(tab: Tab) -> None:
-    """`make browser ARGS="-n 0 -s -k ready_times"` shows them: they depend on the machine, so nothing is asserted."""
+    """`make browser ARGS="-n 0 -s -k ready_times"` shows them. They depend on the machine, so nothing is asserted."""
     order_id = paid(tab)
     for view in (*VIEWS, f"orders/{order_id}"):
         fixed, ready = (sorted(_seconds(tab, address) for _ in range(3))[1] for address in ("icon.svg", f"#/{view}"))
         print(f"{view.partition('/')[0]}: ready after {ready:.2f} s, an image of the same server after {fixed:.2f} s")
-    tab.seen.errors.clear()  # the browser looks for the icon of an address that is no page
+    tab.seen.errors.clear()  # the browser asks for an icon at an address that has none
 
 
 def _seconds(tab: Tab, address: str) -> float:
-    """Open an address in an empty tab, and return the time until nothing is loading any more."""
+    """Open an address in an empty tab. Return the seconds until all loading has ended."""
     tab.page.goto("about:blank")
     began = time.monotonic()
     tab.page.goto(f"{tab.url}/{address}")

@@ -1,4 +1,4 @@
-"""What all views of the page have in common: addresses, navigation, accessibility and keyboard."""
+"""Tests what all views of the page share: addresses, navigation, accessibility and keyboard."""
 
 import itertools
 from pathlib import Path

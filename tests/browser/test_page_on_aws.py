@@ -1,4 +1,4 @@
-"""The page as AWS serves it: it requests nothing of a laptop, and every command needs a sign-in."""
+"""Tests the page as AWS serves it: it uses no part of the local shop, and every command needs a sign-in."""
 
 import re
 import urllib.parse
@@ -24,7 +24,7 @@ def people(shop: LaptopShop) -> DemoClients:
 
 @pytest.fixture(scope="module")
 def product(people: DemoClients) -> str:
-    """One that no other test sells out."""
+    """Create a product that no other test sells out. Return its id."""
     made = {"product_id": "amber-mug", "name": "Amber mug", "price": 1250, "currency": "EUR"}
     people.staff.post("/products", made)
     people.staff.post("/products/amber-mug/receipts", {"quantity": 20}, key="amber-mugs")
@@ -108,7 +108,7 @@ def test_a_new_visitor_browses_signs_in_orders_and_signs_out(
     assert cognito.grant_types[-1] == "revoke"
     assert page.evaluate("[sessionStorage.getItem('orderstream.tokens'), localStorage.length]") == [None, 0]
     assert [error for error in tab.seen.errors if not error.endswith("/customers/me")] == []
-    tab.seen.errors.clear()  # the browser wrote down that a stranger is no customer yet
+    tab.seen.errors.clear()  # the browser logged the 404 for a user who is not a customer yet
 
 
 def due(people: DemoClients, order_id: str) -> dict[str, Any]:
@@ -117,7 +117,7 @@ def due(people: DemoClients, order_id: str) -> dict[str, Any]:
 
 
 def look_until(page: Page, text: str) -> None:
-    """Reactions to an order run later, and the page shows them after a refresh."""
+    """Refresh the page until the timeline shows this text. Reactions to an order run later."""
     found = page.get_by_role("region", name="Timeline").get_by_text(text, exact=True)
     for _ in range(40):
         if found.count():
@@ -184,7 +184,7 @@ def test_a_code_with_another_pkce_verifier_is_rejected(tab: Tab, cognito: FakeCo
     page.goto(f"{tab.url}/?{urllib.parse.urlencode({'code': code['code'][0], 'state': state['state'][0]})}")
     expect(page.locator(".toast")).to_contain_text("You are not signed in")
     expect(page.get_by_role("button", name="Sign in", exact=True)).to_be_visible()
-    tab.seen.errors.clear()  # the browser wrote down what was refused
+    tab.seen.errors.clear()  # the browser logged the refused request
 
 
 @pytest.mark.parametrize("width", [360, 1440])

@@ -1,4 +1,4 @@
-"""`make picture` makes the pictures of README: the flow, and an order whose reader fails and recovers."""
+"""Makes the pictures of the README with `make picture`: the flow, and an order whose reader fails and recovers."""
 
 import json
 import re

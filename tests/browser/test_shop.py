@@ -1,4 +1,4 @@
-"""The shop as a customer and as staff use it: categories, search, basket, and stock."""
+"""Tests the shop's view as customer and as staff: categories, search, basket, and stock."""
 
 import re
 from dataclasses import replace
@@ -23,7 +23,7 @@ expect.set_options(timeout=PATIENCE_MS)
 
 
 def shelved(shop: LaptopShop) -> None:
-    """Two categories below one, with a product in each."""
+    """Create a category with two categories below it, each with a product."""
     staff = DemoClients(shop.shop()).staff
     for path, name in (("/garden/", "Garden"), ("/garden/pots/", "Pots"), ("/garden/tools/", "Tools")):
         create(staff, "/categories", {"path": path, "name": name})
@@ -33,7 +33,7 @@ def shelved(shop: LaptopShop) -> None:
 
 
 def create(staff: ApiClient, path: str, body: dict[str, Any]) -> None:
-    """Create it, unless an earlier test did."""
+    """Create a category or product, unless an earlier test created it."""
     assert staff.call("POST", path, body).status in (201, 409)
 
 
@@ -79,7 +79,7 @@ def test_products_are_chosen_by_category_and_by_words(tab: Tab, shop: LaptopShop
     page.get_by_label("Search in all products").press("Enter")
     expect(page.get_by_role("heading", name=re.compile("^1 of .* found"))).to_be_visible()
     expect(page.get_by_label("Search in all products")).to_be_focused()
-    page.reload()  # the search is in the address
+    page.reload()  # the address of the page contains the search
     expect(page.locator(".product")).to_have_count(1)
     page.get_by_label("Search in all products").fill("nothing like it")
     page.get_by_role("button", name="Search").click()
@@ -130,7 +130,7 @@ def test_staff_end_the_sale_of_a_product(tab: Tab, shop: LaptopShop) -> None:
 
 
 def test_the_basket_keeps_goods_that_no_loaded_page_shows(tab: Tab, shop: LaptopShop) -> None:
-    """The vase is in another category than the page loads, as it could be on a later page of a long list."""
+    """The vase is in a category that the page does not load, as if it were on a later page of a long list."""
     staff = DemoClients(shop.shop()).staff
     staff.call("POST", "/categories", {"path": "/rare/", "name": "Rare"})
     vase = {"product_id": "vase", "name": "Glass vase", "price": 7700, "currency": "EUR", "category": "/rare/"}
@@ -172,7 +172,7 @@ def test_an_error_is_shown_beside_the_field_that_caused_it(tab: Tab) -> None:
     page.get_by_label("a card that is declined", exact=False).check()
     page.get_by_role("button", name=re.compile("^Pay ")).click()
     expect(page.get_by_role("alert").filter(has_text="No money was taken")).to_be_visible()
-    # The browser logs requests that the shop rejects as errors: these two were intended.
+    # The browser logs rejected requests as errors. The test causes these two.
     assert len(tab.seen.errors) == 2
     assert all("/api/orders" in error for error in tab.seen.errors)
     tab.seen.errors.clear()
@@ -181,7 +181,7 @@ def test_an_error_is_shown_beside_the_field_that_caused_it(tab: Tab) -> None:
 def test_the_shop_is_used_by_keyboard_alone(tab: Tab) -> None:
     stocked(tab)
     page = tab.page
-    page.reload()  # so that the focus is nowhere
+    page.reload()  # so that no element has the focus
     expect(page.get_by_role("button", name="Add to basket: Stoneware mug")).to_be_visible()
     page.keyboard.press("Tab")
     expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()

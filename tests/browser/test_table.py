@@ -1,4 +1,4 @@
-"""The table as a person reads it: by a question, by a key, page by page, and one item with what is derived from it."""
+"""Tests the table's view: its questions, its keys, its pages, and one item with the items that are derived from it."""
 
 import re
 from dataclasses import replace
@@ -106,7 +106,7 @@ def test_a_question_is_answered_page_by_page_and_its_address_can_be_shared(tab: 
     assert seen == whole
     result(page).get_by_role("button", name="Previous page").click()
     expect(result(page)).to_contain_text(f"Page {number - 1}")
-    page.reload()  # the question is in the address
+    page.reload()  # the address of the page contains the question
     expect(result(page)).to_contain_text("Page 1")
     expect(page.get_by_label("Items per page")).to_have_value("2")
 
@@ -262,7 +262,7 @@ def test_conditions_and_attributes_are_composed_and_shown_before_and_after_the_r
     expect(preview).to_contain_text('{"N":"999999"}')
     assert not result(page).is_visible(), "nothing was sent yet"
 
-    def is_found() -> bool:  # the copy of the order follows after a moment
+    def is_found() -> bool:  # the copy of the order is written a moment later
         run(page)
         page.wait_for_timeout(500)
         return rows(page).count() == 1
@@ -285,7 +285,7 @@ def test_a_filter_says_what_it_read_and_did_not_return(tab: Tab) -> None:
     page.get_by_label("Filter expression").fill("attribute_exists(carrier) OR total > 1")
     run(page)
     expect(result(page)).to_contain_text("that it did not return. They cost units like the others.")
-    page.reload()  # the filter is in the address
+    page.reload()  # the address of the page contains the filter
     expect(page.get_by_label("Filter expression")).to_have_value("attribute_exists(carrier) OR total > 1")
     page.get_by_label("Filter expression").fill("total > 99999999")
     run(page)

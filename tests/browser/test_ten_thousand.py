@@ -1,4 +1,4 @@
-"""The page in a shop of three years and ten thousand orders: each view reads few pages of data."""
+"""Tests the page in a shop with ten thousand orders of three years: each view reads few pages of data."""
 
 import re
 import subprocess
@@ -18,14 +18,14 @@ pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("loopback_only")]
 expect.set_options(timeout=PATIENCE_MS)
 ORDERS = 10_000
 A_NAME = re.compile(r"/products/[^/?]+$")
-"""The path of one product: the list of best sellers has no names, so each name is one more request."""
+"""The path of one product. The list of best sellers has no names, so the page requests each product."""
 MOST_NAMES = 10
 MOST_PAGES_OF_SALES = 30
 
 
 @dataclass(frozen=True)
 class SeededShop:
-    """A shop that `make fill` filled. `order_id`, `customer_id`: an order that is open, and its customer."""
+    """A shop that `make fill` filled. `order_id`, `customer_id`: an open order and its customer."""
 
     url: str
     order_id: str
@@ -53,7 +53,7 @@ def tab(seeded: SeededShop, chromium: Browser) -> Iterator[Tab]:
 
 
 def requested_lists(tab: Tab) -> list[tuple[str, str]]:
-    """Return path and limit of each requested list. The board repeats its requests, so each counts once."""
+    """Return the path and the limit of each requested list, once: the board repeats its requests."""
     addresses = {urlsplit(one.split()[1]) for one in tab.seen.requests if "/api/" in one}
     lists = [(one.path.removeprefix("/api"), parse_qs(one.query).get("limit", ["?"])[0]) for one in addresses]
     return sorted(one for one in lists if not A_NAME.search(one[0]))
@@ -65,13 +65,13 @@ def requested_names(tab: Tab) -> int:
 
 CATEGORIES, MY_ORDERS = ("/categories/descendants", "100"), ("/customers/me/orders", "10")
 BOARD = [*[("/orders", "100")] * 7, ("/orders", "20")]
-"""A count for each of the seven states, and the list."""
+"""The requests of the board: a count for each of the seven states, and the list."""
 
 
 @pytest.mark.parametrize(
     ("view", "shows", "lists"),
     [
-        # Products are in no category but the last: the root, Garden and Pots are looked at.
+        # The first two categories have no products, so the page reads three: the root, Garden and Pots.
         ("shop", ".product", [CATEGORIES, MY_ORDERS, *[("/products", "12")] * 3]),
         ("shop?category=/kitchen/mugs/", ".product", [CATEGORIES, MY_ORDERS, ("/products", "12")]),
         ("shop?search=blue", ".product", [CATEGORIES, MY_ORDERS, *[("/products", "100")] * 17]),

@@ -1,4 +1,4 @@
-"""The trace of an order: a waterfall of measured spans in chapters, and the panel of a span."""
+"""Tests the trace of an order: measured spans (steps) in chapters, one for each command, and the panel of a span."""
 
 import re
 from typing import Any
@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("loopback_only")]
 
 
 def throw(tab: Tab, switch: str, **body: Any) -> Any:
-    """Use a chaos switch."""
+    """Use one of the switches that break a part of the shop."""
     answer = tab.page.request.post(f"{tab.url}/local/chaos", data={"switch": switch, **body})
     assert answer.ok, answer.text()
     return answer.json()
@@ -24,7 +24,7 @@ def chapter(page: Page, title: str) -> Locator:
 
 
 def opened(page: Page, title: str) -> Locator:
-    """Return a chapter, opened."""
+    """Open a chapter of the trace, and return it."""
     toggle = chapter(page, title).get_by_role("button", name=title).first
     if toggle.get_attribute("aria-expanded") == "false":
         toggle.click()
@@ -36,7 +36,7 @@ def row(where: Locator, name: str) -> Locator:
 
 
 def box_of(where: Locator) -> FloatRect:
-    """Return the place of an element. It has none while the page replaces it, so this tries again."""
+    """Return the position of an element. While the page replaces the element, it has none, so try again."""
     for _ in range(100):
         if box := where.bounding_box():
             return box

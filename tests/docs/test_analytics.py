@@ -1,4 +1,4 @@
-"""The queries of docs/analytics.md, over objects that the archive Lambda wrote. The results are worked out by hand."""
+"""Tests the queries of docs/analytics.md, on objects that the archive Lambda wrote. Results are calculated by hand."""
 
 import gzip
 import json
@@ -75,18 +75,18 @@ def open_shop(harness: ShopHarness) -> None:
 
 
 def sell_and_archive(harness: ShopHarness) -> str:
-    """Sell in three months of 2025, until all orders are archived. Return the id of the first order."""
+    """Sell goods in three months of 2025, and archive all orders. Return the id of the first order."""
     open_shop(harness)
-    first = buy(harness, "2025-01-10", ANN, mug=2, pot=1)  # 4500, and 490 for shipping
+    first = buy(harness, "2025-01-10", ANN, mug=2, pot=1)  # 4500 + 490 for shipping
     buy(harness, "2025-01-20", BOB, mug=1)  # 1250 + 490
     buy(harness, "2025-02-05", ANN, Cup=1)  # 900 francs, without shipping
     go_to(harness, "2025-02-07")
     back = {"mug": returns.ReturnedGoods(1, restock=True)}
-    returns.return_goods(harness.shop, WAREHOUSE, "back", first, back)  # 1250 go back
+    returns.return_goods(harness.shop, WAREHOUSE, "back", first, back)  # refunds 1250
     harness.process_all()
     buy(harness, "2025-03-03", BOB, pot=3)  # 6000 + 490
-    cancellation.cancel_order(harness.shop, CARL, place(harness, "2025-03-10", CARL, mug=1))  # never paid
-    paid = place(harness, "2025-03-12", CARL, mug=1, pot=1)  # 3250 + 490, and all of it goes back
+    cancellation.cancel_order(harness.shop, CARL, place(harness, "2025-03-10", CARL, mug=1))  # not paid
+    paid = place(harness, "2025-03-12", CARL, mug=1, pot=1)  # 3250 + 490, all refunded
     pay(harness, paid)
     cancellation.cancel_order(harness.shop, CARL, paid)
     harness.process_all()
@@ -128,7 +128,7 @@ REVENUE = [
 RESULTS: dict[str, Rows] = {
     "Revenue by month": REVENUE,
     "Return rate by product": [("mug", 4, 1, 25.0), ("Cup", 1, 0, 0.0), ("pot", 4, 0, 0.0)],
-    "Cohorts": [  # Ann and Bob began in January. She came back in February, and he in March.
+    "Cohorts": [  # Ann and Bob began in January. Ann bought again in February, and Bob in March.
         ("2025-01", 0, 2, 2),
         ("2025-01", 1, 1, 1),
         ("2025-01", 2, 1, 1),

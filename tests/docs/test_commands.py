@@ -1,4 +1,4 @@
-"""The commands that docs and programs show can be run as they are shown."""
+"""Tests that the commands in docs and in the output of programs can be run as they are shown."""
 
 import argparse
 import ast
@@ -31,11 +31,11 @@ FOR_HELPERS = (
     ROOT / ".devcontainer" / "devcontainer.json",
 )
 PROGRAMS = ("cost", "functions", "local", "ops", "prove", "scale", "stacks", "tools")
-"""The folders whose programs print commands, in health reports, in errors and as next steps."""
+"""The folders of programs that print commands: in health reports, in errors and as next steps."""
 PAGES = (*FOR_HELPERS, ROOT / "README.md", ROOT / "SECURITY.md", *sorted(DOCS.rglob("*.md")))
 CODE = re.compile(r"^ *```(\w*)\n(.*?)^ *```$|`([^`\n]+)`", re.DOTALL | re.MULTILINE)
 NO_COMMANDS = ("diff", "mermaid", "json", "python", "ini", "sql")
-"""Languages of blocks of code that are no commands."""
+"""Languages of code blocks that contain no commands."""
 MAKE = re.compile(r"(?<![\w-])make ([a-z-]+(?: [a-z-]+)*)(?![\w=.-])")
 VARIABLES = re.compile(r"(?<![\w-])make [^\n`#]*?\b([A-Z]+)=")
 MODULE = re.compile(r"""python3? -m ([a-z][\w.]*)((?: +(?:"[^"\n]*"|'[^'\n]*'|[^\s`|;)"']+))*)""")
@@ -57,9 +57,9 @@ def code_in(page: Path) -> str:
 
 
 def printed_texts(folder: str) -> Iterator[str]:
-    """Yield each text of the programs in a folder, except docstrings. An inserted value is empty, or `…` as a word.
+    """Yield each text of the programs in a folder, except docstrings. An inserted value becomes "", or "…" as a word.
 
-    The argument of `ShopTarget.ops_command` follows the program.
+    The argument of `ShopTarget.ops_command` follows the name of the program.
     """
     for file in sorted((ROOT / folder).rglob("*.py")):
         nodes = list(ast.walk(ast.parse(file.read_bytes())))
@@ -77,7 +77,7 @@ def printed_texts(folder: str) -> Iterator[str]:
 
 
 class Parsed(Exception):
-    """The parser of a program, taken before it parses."""
+    """Raised in place of parsing, after the parser of a program was recorded."""
 
 
 @cache
@@ -97,14 +97,14 @@ def parser_of(program: str) -> argparse.ArgumentParser:
 
 
 def is_valid(program: str, arguments: str) -> bool:
-    """Return whether the parser of a program of ours accepts these arguments. Without any, a text only names it."""
+    """Return whether the parser of a program accepts these arguments. No arguments: the text only names it."""
     words = shlex.split(REDIRECTION.sub("", VARIABLE.sub("name", arguments)))
     try:
         with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
             if words and words[0] != "…":
                 parser_of(program).parse_args(words)
     except SystemExit as ended:
-        return not ended.code  # 0: --help
+        return not ended.code  # 0 after --help
     return True
 
 

@@ -1,4 +1,4 @@
-"""The cost of a stage: its usage equals that of a real order's life, and its bill equals a manual calculation."""
+"""Tests the cost of a stage: its usage equals that of a real order, and its bill equals a manual calculation."""
 
 import io
 import sys
@@ -32,7 +32,7 @@ FILTERS = {
 
 
 class Meter:
-    """The requests of each function to DynamoDB, and its number of invocations."""
+    """Counts the invocations of each function, and the units of its requests to DynamoDB."""
 
     def __init__(self) -> None:
         self.working = "api"
@@ -62,7 +62,7 @@ def meter(harness: ShopHarness) -> Iterator[Meter]:
 
 
 def settle(harness: ShopHarness, meter: Meter) -> None:
-    """Deliver until nothing is left; a call for each batch. A reader gets only what its filters accept."""
+    """Deliver all records and messages until none are left. A reader gets only the records that its filters accept."""
     while True:
         records = harness.new_records()
         for name, reader in READERS.items():
@@ -80,7 +80,7 @@ def settle(harness: ShopHarness, meter: Meter) -> None:
 
 
 def life(harness: ShopHarness) -> dict[str, Callable[[], Any]]:
-    """An order of two products: how it is paid, packed, sent and delivered."""
+    """Return the steps in the life of an order of two products, by name."""
     placed: list[str] = []
     return {
         "placed": lambda: placed.append(harness.place_order(mug=2, pot=1)),
@@ -91,7 +91,7 @@ def life(harness: ShopHarness) -> dict[str, Callable[[], Any]]:
 
 
 def lived(harness: ShopHarness, meter: Meter) -> dict[str, usage.LifeStep]:
-    """The requests of each step, up to the archive after the retention."""
+    """Return the usage of each step in the life of an order, and of its archiving."""
     harness.open_shop()
     harness.process_all()
     found = {name: step(harness, meter, partial(meter.call, "api", act)) for name, act in life(harness).items()}
@@ -130,9 +130,10 @@ def test_a_call_leaves_no_more_in_the_log_than_the_page_says(
     for logger in (log, metrics_logger):
         monkeypatch.setattr(logger.handlers[0], "stream", told)
     used = [one for step in lived(harness, meter).values() for one in step.usage.items()]
-    calls = sum(one.calls for name, one in used if name != "api")  # the api is not called here, but its command runs
+    # requests to the api are not counted, because the test calls its commands directly
+    calls = sum(one.calls for name, one in used if name != "api")
     lines = told.getvalue().splitlines()
-    beside = 26  # of each line CloudWatch counts so many bytes more (PutLogEvents)
+    beside = 26  # bytes that CloudWatch adds to each line (PutLogEvents)
     assert 0.75 * usage.LOG_BYTES < sum(len(line) + beside for line in lines) / calls <= usage.LOG_BYTES
 
 
@@ -166,7 +167,7 @@ def archive_order(harness: ShopHarness) -> None:
 
 
 def assert_close(name: str, stated: tuple[int, int], measured: tuple[int, int]) -> None:
-    """Fail unless each stated number of bytes is the measured one, rounded up."""
+    """Fail unless each stated number of bytes is the measured number, rounded up."""
     for stating, measuring in zip(stated, measured, strict=True):
         assert measuring <= stating <= measuring * 1.05 + 10, f"cost/usage.py: {name} has {measured} bytes"
 
@@ -174,7 +175,7 @@ def assert_close(name: str, stated: tuple[int, int], measured: tuple[int, int]) 
 def test_events_and_objects_are_as_large_as_the_page_says(harness: ShopHarness, meter: Meter) -> None:
     with record_calls("events", "PutEvents") as calls:
         lived(harness, meter)
-    beside = 300  # version, id, source, account, time, region, resources and detail-type, which EventBridge adds
+    beside = 300  # EventBridge adds version, id, source, account, time, region, resources and detail-type
     details = [entry["Detail"] for call in calls for entry in call["Entries"]]
     sizes = [len(detail) + beside for detail in details if "order_id" in detail]
     assert 0.8 * usage.EVENT_BYTES < sum(sizes) / len(sizes) <= usage.EVENT_BYTES
@@ -198,7 +199,7 @@ def scan(harness: ShopHarness) -> dict[tuple[str, str], dict[str, Any]]:
 
 
 def bytes_of(items: list[dict[str, Any]], name: str) -> tuple[int, int]:
-    """The bytes of the items of a type in the table and in indexes (developer guide, "DynamoDB item sizes")."""
+    """Return the bytes of the items of a type, in the table and in indexes (developer guide, "DynamoDB item sizes")."""
     table = indexes = 0
     for item in (item for item in items if item["type"]["S"] == name):
         table += attributes_size(item)
@@ -223,14 +224,14 @@ def size(value: dict[str, Any]) -> int:
     return 1 if kind in ("BOOL", "NULL") else len(str(held).encode())
 
 
-# By hand, from the life and from the prices of us-east-1 of 2026-08-31, for a million orders in prod:
+# Calculated by hand for a million orders in prod, from the usage of an order and the prices of us-east-1 of 2026-08-31:
 BY_HAND = {
-    # units read: placed 2+1+1, paid 1.5+2+2+1, dispatched 0.5+1, delivered 0.5+1, archived 2.5 = 16; 20 looks at 0.5
+    # read units: placed 2+1+1, paid 1.5+2+2+1, dispatched 0.5+1, delivered 0.5+1, archived 2.5 = 16; 20 views of 0.5
     "read units": (16 + 10) * 0.125,
-    # units written: 7+4+2, 8+18+12+2, 7+3+2, 8+3+2, 1+5 = 13+40+12+13+6
+    # write units: 7+4+2, 8+18+12+2, 7+3+2, 8+3+2, 1+5 = 13+40+12+13+6
     "write units": 84 * 0.625,
-    # calls: 4, 7, 4, 4, 4 = 23, and 20 looks, 0.05 s each: 24 of the API at 1 GB, 6 of the reader of copies and one of
-    # fulfilment at 1,769 MB, 12 others at 0.5 GB
+    # invocations: 4, 7, 4, 4, 4 = 23, and 20 views. Each takes 0.05 s: 24 of the API have 1 GB, 6 of the copies reader
+    # and one of fulfilment 1,769 MB, and 12 others 0.5 GB
     "invocations": 43 * 0.20,
     "GB-seconds": (24 * 1 + 7 * 1_769 / 1_024 + 12 * 0.5) * 0.05 * 13.3334,
     "requests": 24 * 1.00,
@@ -283,7 +284,7 @@ def test_the_bill_grows_with_the_settings() -> None:
 
     few, many = costs(), costs(**SETTINGS)
     assert many.keys() - few.keys() == {"AWS Backup", "X-Ray", "CloudFront", "WAF"}
-    # two copies of 35 daily backups
+    # 35 daily backups are stored, and a copy of each
     (stored,) = [line for line in bill(load_month(1_000, **SETTINGS)) if line.service == "AWS Backup"]
     assert stored.quantity == pytest.approx(load_month(1_000, **SETTINGS).stored[0] * 35 * 2)
 

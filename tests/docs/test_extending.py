@@ -1,4 +1,4 @@
-"""Apply each diff of docs/extending.md, alone and with the others, and that of the README. Each must be complete."""
+"""Applies the diffs of docs/extending.md, each alone and all together, and the README's diff. Each must be complete."""
 
 import re
 import shutil
@@ -62,7 +62,8 @@ def test_each_extension_applies_its_tests_pass_and_only_recorded_files_are_missi
 def test_after_its_checklist_all_checks_and_tests_pass(diff: str, tmp_path: Path) -> None:
     folder = copy_project(tmp_path)
     apply_diff(folder, diff)
-    installed = ["-o", ".venv/.installed", "-o", "node_modules/.installed"]  # they are links, so nothing installs there
+    # these folders are links to installed packages, so make must install nothing
+    installed = ["-o", ".venv/.installed", "-o", "node_modules/.installed"]
     make = shutil.which("make") or "make"
     for target in (["record"], ["docs"], ["check"], ["test", "ARGS=--ignore tests/docs/test_extending.py"]):
         ran = subprocess.run([make, *installed, *target], cwd=folder, text=True, capture_output=True, check=False)

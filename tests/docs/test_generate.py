@@ -1,4 +1,4 @@
-"""The generated pages equal the current model completely, and the schemas are valid for the published events."""
+"""Tests that the generated pages equal the current model, and that the schemas are valid for the published events."""
 
 import json
 import re
@@ -49,7 +49,7 @@ from tests.support.harness import ANN, HOME_ADDRESS, STAFF, WAREHOUSE, ShopHarne
 
 @pytest.fixture(scope="module")
 def written() -> dict[str, str]:
-    """Every generated page, by its path. The tests only read them."""
+    """All generated pages, by path. The tests only read them."""
     return render_pages()
 
 
@@ -217,6 +217,6 @@ def archive_and_dispute(harness: ShopHarness, order_id: str) -> None:
 
 
 def tell(harness: ShopHarness, order_id: str, payment_id: str, outcome: Any, amount: int) -> None:
-    """The provider reports a payment."""
+    """Record a payment that the provider reports."""
     told = payments.ProviderPaymentEvent(f"{payment_id} {outcome}", payment_id, order_id, outcome, amount, "EUR")
     payments.record_payment(harness.shop, told, {"id": told.event_id})

@@ -1,4 +1,4 @@
-"""Names and sentences use the words of docs/glossary.toml; a planted name that it does not use is reported."""
+"""Tests that names and sentences use the words of docs/glossary.toml, and that each planted wrong name is reported."""
 
 from pathlib import Path
 
@@ -23,7 +23,7 @@ PLANTED = [
     ("message", "ops/sweep.py", "\nraise UsageError(f'{x} given-up batch')"),
     ("message", "local/journal.py", "\nlog.warning('activity_log')"),
 ]
-"""For each place of a scope: a file whose last line has a name that is not used."""
+"""For each scope of a word: a file whose last line contains a name that the glossary forbids."""
 ORDINARY = [
     ("functions/shop/orders.py", "class {}_: ..."),
     ("stacks/stage.py", "class Stage:\n    {}_seconds: int"),

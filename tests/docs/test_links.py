@@ -1,4 +1,4 @@
-"""Every file and every test that the documentation links to exists."""
+"""Tests that every file and every test exists to which the documentation links."""
 
 import re
 from pathlib import Path

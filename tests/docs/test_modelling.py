@@ -50,7 +50,7 @@ def assert_page_says(sentence: str) -> None:
 
 @pytest.fixture(scope="module")
 def seeded() -> list[Item]:
-    """The items of the shop that `make fill ORDERS=500` fills."""
+    """The items of a shop that `make fill ORDERS=500` filled."""
     assert ORDERS == 500
     return list(play(ORDERS)[0].table.items.values())
 
@@ -62,7 +62,7 @@ def mean_bytes(items: list[Item], name: str) -> float:
 
 @pytest.fixture
 def create(engine: Engine) -> Iterator[Callable[..., "DynamoDBClient"]]:
-    """Creates a table with a changed definition. It is deleted after the test."""
+    """Return a function that creates a table with a changed definition. The table is deleted after the test."""
     client, made = engine.dynamodb(), []
 
     def create(name: str, **changed: Any) -> "DynamoDBClient":
@@ -275,7 +275,7 @@ def found(client: Any, table: str, key: str, value: str) -> int:
 
 
 def test_the_engine_adds_no_index_with_more_than_two_key_attributes(create: Callable[..., Any]) -> None:
-    """If this fails, the engine has learnt it: then test the answer of docs/modelling.md with several attributes."""
+    """If this fails, the engine supports such indexes now. Then test the page's answer with several attributes."""
     client = create("several")
     with pytest.raises(ClientError, match="length less than or equal to 2"):
         client.update_table(TableName="several", **new_index("carrier", *BY_TRACKING))

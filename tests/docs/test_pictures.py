@@ -1,4 +1,4 @@
-"""The pictures of README show the page as it is: they are made again when its navigation changes."""
+"""Tests that the pictures of the README show the current page: they must be made again if its navigation changes."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""The documentation site is complete, its links lead somewhere, and it needs no other site."""
+"""Tests that the documentation site is complete, that its links lead somewhere, and that it needs no other site."""
 
 import os
 import re

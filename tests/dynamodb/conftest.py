@@ -1,4 +1,4 @@
-"""Fixtures for the store's tests: a library's table on the local engine, a tapped client, and a manual clock."""
+"""Fixtures for tests of functions.dynamodb: a table of a library, a client that records its requests, and a clock."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""The consumed units of a piece of work, as DynamoDB itself counts them."""
+"""Tests the counting of consumed units, with the figures of DynamoDB's answers."""
 
 from contextlib import suppress
 from typing import Any
@@ -14,7 +14,7 @@ from tests.support.wire_tap import Reply, WireTap, error_reply, reply_with, tran
 
 @pytest.fixture
 def name(engine: Engine) -> str:
-    """A table with an index on the items that have a `by`."""
+    """Create a table with an index of the items that have the attribute `by`. Return its name."""
     definition: dict[str, Any] = {
         "AttributeDefinitions": [{"AttributeName": key, "AttributeType": "S"} for key in ("PK", "by")],
         "KeySchema": [{"AttributeName": "PK", "KeyType": "HASH"}],

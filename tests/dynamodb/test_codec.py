@@ -1,4 +1,4 @@
-"""Items decoded and encoded, against boto3's own deserializer over all ten types of DynamoDB."""
+"""Tests that items are decoded and encoded as boto3's deserializer does, for all ten types of DynamoDB."""
 
 import base64
 import json
@@ -24,7 +24,7 @@ Colour = NewType("Colour", str)
 
 @dataclass
 class Kind:
-    """A type an attribute may have, and values of it."""
+    """A type that an attribute may have, and a strategy for its values."""
 
     hint: Any
     values: st.SearchStrategy[Any]
@@ -78,7 +78,7 @@ def entity_of(kinds: Mapping[str, Kind], name: str) -> type[Any]:
 
 
 def entities(kinds: st.SearchStrategy[Kind], name: str) -> st.SearchStrategy[Kind]:
-    """A class made up of these kinds of attributes, and instances of it."""
+    """Return a strategy for classes with attributes of these kinds, and their instances."""
 
     def made(chosen: dict[str, Kind]) -> Kind:
         cls = entity_of(chosen, name)
@@ -102,7 +102,7 @@ ITEMS = entities(KINDS, "Item").flatmap(lambda kind: st.tuples(st.just(kind.hint
 
 
 def plain(value: Any) -> Any:
-    """A value as boto3's deserializer returns it. None or an empty set is not an attribute of an item."""
+    """Return a value as boto3's deserializer returns it. Items store neither None nor empty sets."""
     match value:
         case bool() | None | str() | Decimal():
             return value

@@ -1,4 +1,4 @@
-"""Cursors: opaque, and valid only for their user and their query."""
+"""Tests that cursors are opaque, and valid only for their user and their query."""
 
 import base64
 
@@ -38,7 +38,7 @@ def test_a_cursor_whose_position_or_signature_was_touched_is_refused(after: str,
 
 @given(st.text("abcdefghijklmnopqrstuvwxyz-0123456789", min_size=8, max_size=100))
 def test_a_cursor_does_not_show_its_position(customer_id: str) -> None:
-    """A caller of a public list must not learn from its cursor whose item a page ended with."""
+    """The caller of a public list must not learn from a cursor to whom the last item of the page belongs."""
     cursor = encode_cursor(SECRET, f"REVIEW#2026-11-21T09:30:00.000Z#{customer_id}", "", "A9", "mug")
     raw = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
     assert customer_id.encode() not in raw

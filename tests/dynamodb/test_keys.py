@@ -1,4 +1,4 @@
-"""Keys: they are unique, they sort, and an invalid row is rejected at its declaration."""
+"""Tests keys: they are unique, they sort, and an invalid declaration of a row is rejected."""
 
 import re
 from collections.abc import Mapping
@@ -32,7 +32,7 @@ VALUES = st.text(st.sampled_from("AB/x"), min_size=1, max_size=3)
 
 @st.composite
 def templates(draw: st.DrawFn) -> KeyTemplate:
-    """Any template: parts of fixed text around a field or none, some of them padded numbers."""
+    """Draw a key template: parts that have fixed text and perhaps a field, which may be a padded number."""
     parts = []
     for _ in range(draw(st.integers(1, 3))):
         field = draw(st.sampled_from(["", *(f"{{{name}}}" for name in FIELDS)]))

@@ -1,4 +1,4 @@
-"""Access patterns: rejected declarations, and the exact range of keys that each queries."""
+"""Tests access patterns: invalid declarations are rejected, and each pattern queries an exact range of keys."""
 
 from typing import Any
 

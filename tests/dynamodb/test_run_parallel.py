@@ -1,4 +1,4 @@
-"""Independent calls run at the same time, in threads that the whole process shares."""
+"""Tests that independent calls run at the same time, in threads that the whole process shares."""
 
 from collections.abc import Callable
 from contextvars import ContextVar
@@ -21,7 +21,7 @@ def test_calls_run_at_the_same_time_and_answer_in_their_order() -> None:
 
 
 def test_a_call_that_runs_more_calls_runs_them_in_its_own_thread() -> None:
-    """Each of them would otherwise wait for a thread that waits, too."""
+    """Otherwise each call could wait for a free thread, while all threads wait in the same way."""
 
     def ask() -> set[int]:
         return {get_ident(), *run_parallel([get_ident] * 3)}

@@ -1,4 +1,4 @@
-"""Sealed texts: what is sealed for one purpose, with one key, is nothing else."""
+"""Tests that a text that was sealed for one purpose and with one key is invalid for all others."""
 
 import pytest
 
@@ -23,5 +23,5 @@ def test_a_text_sealed_for_another_purpose_or_context_or_with_another_key_is_ref
 
 
 def test_a_cursor_of_a_version_before_is_still_read() -> None:
-    """The key of cursors may not change: clients keep cursors for a while."""
+    """Clients keep cursors for a while, so the key of cursors must not change."""
     assert encode_cursor(SECRET, "ORDER#1", "ann", "A14") == "_0Uxg1zAO0-E4p1zLvR4i0i-kYH_31U"

@@ -1,4 +1,4 @@
-"""A batch's records and their fates, against a model as simple as the rule."""
+"""Tests what becomes of the records of a stream batch, against a simple model of the rules."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -24,7 +24,7 @@ def record(number: int, item: str) -> dict[str, Any]:
 
 @dataclass
 class Run:
-    """A batch run over records whose fates are known."""
+    """A run of a batch. `fates`: what happens to each record, by sequence number."""
 
     fates: Mapping[str, Fate]
     applied: list[str] = field(default_factory=list)
@@ -50,7 +50,7 @@ class Run:
         self.failures.append((record["dynamodb"]["SequenceNumber"], type(error).__name__))
 
     def __call__(self, records: list[dict[str, Any]], items_at_once: int = 0) -> list[str]:
-        """`items_at_once`: 0 applies the records one after the other."""
+        """Process a batch. Return the failed records. `items_at_once`: 0 processes the records one after the other."""
         batch = StreamBatch(records, self.park, self.failed)
         if items_at_once:
             batch.apply_by_item(self.act, run_parallel, items_at_once)
@@ -65,7 +65,7 @@ BATCHES = st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from(FATES)), ma
 
 @given(BATCHES, st.integers(1, 10**21))
 def test_every_record_has_one_fate_and_an_items_later_ones_wait(batch: list[tuple[str, Fate]], first: int) -> None:
-    numbers = [str(first + 7 * index) for index in range(len(batch))]  # numbers of growing length, too
+    numbers = [str(first + 7 * index) for index in range(len(batch))]  # also numbers with a growing number of digits
     items = [item for item, _ in batch]
     fates = {number: fate for number, (_, fate) in zip(numbers, batch, strict=True)}
     applied: list[str] = []
@@ -99,7 +99,7 @@ def test_records_of_several_items_are_applied_at_the_same_time_and_those_of_an_i
 
     def act(one: Mapping[str, Any]) -> None:
         began.append(one["dynamodb"]["SequenceNumber"])
-        together.wait()  # fails unless two records are applied at this moment
+        together.wait()  # fails unless two records are processed at the same time
 
     batch = StreamBatch(
         [record(1, "a"), record(2, "a"), record(3, "b"), record(4, "b")], lambda *_: None, lambda *_: None

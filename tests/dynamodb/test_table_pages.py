@@ -1,4 +1,4 @@
-"""Paging: at every limit and every distribution of items, each item is seen once, in order."""
+"""Tests paging: for every limit and every distribution of items, each item comes once and in order."""
 
 from collections.abc import Callable
 from itertools import count
@@ -33,7 +33,7 @@ DESKS = count(1)
 
 @pytest.fixture(scope="module")
 def loans(engine: Engine, lasting_table: Callable[[], str]) -> Table:
-    """One table for all examples: each has a desk and a book of its own."""
+    """One table for all examples. Each example has a desk and a book of its own."""
     return Table(engine.dynamodb(), lasting_table(), ROWS, clock=lambda: START)
 
 
@@ -45,7 +45,7 @@ def load(table: Table, items: list[Loan]) -> None:
 
 
 def paged(table: Table, pattern: Query[Loan], limit: int, known: dict[str, str], since: str, until: str) -> list[Loan]:
-    """All items, page after page; no page is over the limit, and every page goes on behind the one before."""
+    """Return the items of all pages. Assert that no page exceeds the limit and that no cursor comes twice."""
     seen: list[Loan] = []
     after: str | None = None
     cursors: set[str] = set()
@@ -62,7 +62,7 @@ def paged(table: Table, pattern: Query[Loan], limit: int, known: dict[str, str],
 
 SPREAD = st.lists(
     st.tuples(st.integers(0, SHARDS - 1), st.integers(0, 4), st.booleans()), max_size=20
-)  # shard, seconds: few, so that many fall on one instant; expired
+)  # shard; second, of few, so that many items have the same time; whether the item is expired
 
 
 @given(SPREAD, st.integers(1, 7), st.sampled_from([(0, 5), (1, 3), (2, 2), (0, 1)]))

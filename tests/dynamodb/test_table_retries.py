@@ -1,4 +1,4 @@
-"""Retries of the store: which errors, for how long, and how it recognizes its own write after a lost answer."""
+"""Tests retries: of which errors, for how long, and how a client recognizes its own write after a lost answer."""
 
 from collections.abc import Mapping
 from dataclasses import replace

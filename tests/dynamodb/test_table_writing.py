@@ -1,4 +1,4 @@
-"""Writing through the store: all or nothing, and each refusal its own error."""
+"""Tests writes to the table: a transaction writes all items or none, and each rejection has its own error."""
 
 from typing import Any
 

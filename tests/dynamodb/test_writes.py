@@ -1,4 +1,4 @@
-"""Writes as data: the exact request of each, every condition included, and the error of its refusal."""
+"""Tests writes as data: the exact request of each write with its condition, and the error of its rejection."""
 
 import json
 from typing import Any

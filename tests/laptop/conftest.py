@@ -10,7 +10,7 @@ from stacks.stage import EXAMPLE_STAGES
 
 __all__ = ["EXAMPLE", "START", "LaptopShop"]
 EXAMPLE = ("-c", f"stages={EXAMPLE_STAGES}")
-"""The arguments of a shop that does not depend on the files in stages/."""
+"""The arguments of a shop that does not use the files in stages/."""
 
 
 @pytest.fixture(scope="session")
@@ -29,7 +29,7 @@ def own_laptop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LaptopShop]
 
 @contextmanager
 def _started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LaptopShop]:
-    # No test needs the default pace of imports, which saves the costs of a table on AWS.
+    # The slow default pace of imports saves the costs of a table on AWS. No test needs it.
     shop = LaptopShop(tmp_path_factory.mktemp("laptop") / "state", *EXAMPLE, "-c", "import_lines_per_second=1000")
     try:
         print(f"ready after {shop.start():.1f} s")

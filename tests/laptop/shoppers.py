@@ -1,4 +1,4 @@
-"""Customers who place orders all the time while the code of the shop changes, and the checks of all their orders."""
+"""Customers who place orders while the code of the shop changes, and the checks of all their orders."""
 
 import threading
 import time
@@ -26,7 +26,7 @@ PAID_EVENTS = ["OrderPlaced", "OrderPaid", "OrderFulfilling", "OrderShipped", "O
 
 @dataclass(frozen=True)
 class Life:
-    """What becomes of an order: its last status, the events of its timeline, its mails and its parts."""
+    """The expected end of an order: its status, the events of its timeline, and the counts of mails and other items."""
 
     status: str
     events: list[str]
@@ -58,7 +58,7 @@ class AcceptedOrder:
 
 
 class Shoppers:
-    """Places orders all the time between `start` and `stop`, and checks all of them.
+    """Places orders from `start` until `stop`, and checks all of them.
 
     `orders`: all orders that the API accepted, oldest first. `failures`: the number of answers 5xx, by request.
     """
@@ -89,13 +89,13 @@ class Shoppers:
         self._shopping = [self._threads.submit(self._shop) for _ in range(CUSTOMERS)]
 
     def stop(self) -> None:
-        """Stop, and raise the first error that was no answer 5xx."""
+        """Stop. Raise the first error of a request that was not an answer 5xx."""
         self._stopping.set()
         for one in self._shopping:
             one.result()
 
     def _shop(self) -> None:
-        """Place an order, wait a few seconds until it is delivered, and so on. So a slow machine gets fewer orders."""
+        """Place an order, wait a few seconds until it is delivered, and repeat. So a slow machine gets fewer orders."""
         while not self._stopping.is_set():
             order, next_at = self.place(*next(self._kinds)), time.monotonic() + MAX_PAUSE_SECONDS
             while not self._stopping.wait(0.5) and time.monotonic() < next_at and not self.has_last_status(order):
@@ -120,7 +120,7 @@ class Shoppers:
         return found
 
     def has_last_status(self, order: AcceptedOrder) -> bool:
-        """Return whether an order has its last status. First return its goods, if it is one that comes back."""
+        """Return whether an order has its last status. If the order is to be returned, first return its goods."""
         status = self._request("read", lambda: self.staff.get(order.path))["status"]
         if order.life is RETURNED and status == "DELIVERED":
             back = {"lines": [{"product_id": self.product_id, "quantity": 1, "restock": True}]}
@@ -128,7 +128,7 @@ class Shoppers:
         return bool(status == order.life.status)
 
     def _request(self, name: str, request: Callable[[], Any]) -> Any:
-        """Send a request until it is answered. Answers 5xx and lost connections are counted and tried again."""
+        """Send a request until it is answered. Count answers 5xx and lost connections, and try again."""
         give_up = time.monotonic() + PATIENCE_SECONDS
         while True:
             try:
@@ -186,7 +186,7 @@ class Shoppers:
             raise EffectMissing(f"{len(invoiced)} invoices have the numbers {numbers}")
 
     def _wrong_mails(self) -> str:
-        """Return the order whose mails are missing or repeated, or ""."""
+        """Return a sentence about an order whose mails are missing or repeated, or ""."""
         wanted = {one.order_id[:8].upper(): one for one in self.orders}
         found: dict[str, Counter[str]] = {number: Counter() for number in wanted}
         for subject in (mail["Subject"] for mail in self.people.shop.aws.list_mails()):
@@ -199,7 +199,7 @@ class Shoppers:
         return ""
 
     def check_lists(self) -> None:
-        """Check that each order is once in every list that shows it: sales, purchases, orders, and by its number."""
+        """Check that each list shows each order once: sales, purchases, orders, and orders by number."""
         sales = Counter(
             one["order_id"] for one in self._list(self.staff, f"/products/{self.product_id}/sales?limit=100")
         )

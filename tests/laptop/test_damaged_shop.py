@@ -1,4 +1,4 @@
-"""A shop that is started again after its files were damaged, or on other ports."""
+"""Tests a shop that is started again after its files were damaged, or with other ports."""
 
 import shutil
 import subprocess
@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.laptop, pytest.mark.usefixtures("loopback_only")]
 
 @pytest.fixture(scope="module")
 def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LaptopShop]:
-    """A shop that has sold something and was stopped."""
+    """A stopped shop that has sold something."""
     shop = LaptopShop(tmp_path_factory.mktemp("own") / "state", *EXAMPLE)
     shop.start()
     try:
@@ -31,7 +31,7 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LaptopShop]:
 
 
 def sell(shop: LaptopShop) -> str:
-    """Place and pay an order, and wait for its first and its last effect."""
+    """Place and pay an order, and wait until it is delivered. Return its id."""
     people = DemoClients(shop.shop())
     order = people.place_order(people.create_stocked_product(1), quantity=1)
     people.pay_order(order)
@@ -41,7 +41,7 @@ def sell(shop: LaptopShop) -> str:
 
 
 def refused(state: Path) -> str:
-    """Return the output of a start that ends by itself."""
+    """Start a shop that must not start. Return its error."""
     ports = [word for name in ("", "provider-", "page-") for word in (f"--{name}port", str(processes.free_port()))]
     command = [*START, "--state", str(state), "up", *ports]
     done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False, timeout=60)

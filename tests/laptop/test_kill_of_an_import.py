@@ -1,4 +1,4 @@
-"""A kill -9 of all processes of the shop while it imports a file."""
+"""Tests a kill -9 of all processes of the shop while it imports a file."""
 
 import time
 import uuid

@@ -1,7 +1,7 @@
-"""A kill -9 of all processes of the shop while clients place and pay orders.
+"""Tests a kill -9 of all processes of the shop while clients place and pay orders.
 
-A mail that was being sent stays claimed for 100 seconds after the kill. The test waits for it almost idle: `make
-laptop` therefore runs it beside other files.
+If a mail was being sent, its claim lasts 100 seconds after the kill. The test waits for this, almost idle. So `make
+laptop` runs it in parallel with other files.
 """
 
 import threading
@@ -29,7 +29,7 @@ def test_a_kill_of_everything_half_way_loses_no_order_and_repeats_no_effect(own_
     half_way = threading.Event()
 
     def buy(_: int) -> str:
-        """As a client does: the same key again until there is an answer."""
+        """Buy as a client does: repeat each request with the same key until there is an answer."""
         key = uuid.uuid4().hex
         body = {"lines": [{"product_id": product_id, "quantity": 1}], "address": ADDRESS}
         order = patiently(lambda: people.alice.post("/orders", body, key=key))
@@ -50,7 +50,7 @@ def test_a_kill_of_everything_half_way_loses_no_order_and_repeats_no_effect(own_
 
 
 def patiently(act: Any) -> Any:
-    """Again until the shop is back."""
+    """Repeat a request until the shop runs again."""
     give_up = time.monotonic() + 60
     while True:
         try:

@@ -1,4 +1,4 @@
-"""The answers of the running shop to the page, and the failures that its switches cause, seen from outside."""
+"""Tests the answers of the running shop to its page, and the failures that the page's switches cause."""
 
 import json
 import time
@@ -25,7 +25,7 @@ JSON = {"Content-Type": "application/json"}
 
 
 class Browser:
-    """Asks the page's server as a browser does."""
+    """Sends requests to the page's server as a browser does."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -40,7 +40,7 @@ class Browser:
 
     @contextmanager
     def following(self, query: str, **headers: str) -> Iterator[Iterator[dict[str, Any]]]:
-        """The entries that are pushed."""
+        """Yield the journal's entries that the server pushes."""
         address = urllib.parse.urlsplit(self.url)
         with closing(HTTPConnection(address.hostname or "", address.port, timeout=PATIENCE_SECONDS)) as connection:
             sent = {name.replace("_", "-"): text for name, text in headers.items()}
@@ -97,7 +97,8 @@ def eventually(look: Callable[[], T], meanwhile: Callable[[], object] = lambda: 
 
 def others_buy(people: DemoClients) -> Callable[[], object]:
     """Return a function that places another order. On a slow machine, the local AWS may read a function's last log
-    lines only with the next invocation."""
+    lines only at the next invocation.
+    """
     return lambda: people.pay_order(people.place_order(people.create_stocked_product(1), quantity=1))
 
 
@@ -630,7 +631,7 @@ def test_a_process_that_is_killed_is_started_again_and_nothing_is_lost(
 
 
 def not_refused(look: Callable[[], bool]) -> bool:
-    """Return the current value, or nothing while the shop restarts."""
+    """Return the current value, or False while the shop restarts."""
     try:
         return look()
     except (OSError, RuntimeError, urllib3.exceptions.HTTPError):

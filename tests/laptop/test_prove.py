@@ -1,4 +1,4 @@
-"""`make prove` on this machine: one shop of its own for smoke, poison, burst, archive and drift, and every probe.
+"""Runs `make prove` on this machine: in its own shop, smoke, poison, burst, archive and drift, and then every probe.
 
 The upgrade is left out: `make rehearse-upgrade` runs it each night.
 """

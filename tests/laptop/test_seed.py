@@ -1,4 +1,4 @@
-"""`make fill` on the running shop: what it wrote is whole, and the shop goes on with it."""
+"""Tests `make fill` in a running shop: the written items are complete, and the shop continues with them."""
 
 import subprocess
 
@@ -27,7 +27,7 @@ def test_a_seeded_shop_has_no_drift_and_goes_on(own_laptop: LaptopShop, capsys: 
     assert "no drift found" in capsys.readouterr().out
 
     people = DemoClients(own_laptop.shop())
-    for status in ("PAID", "FULFILLING"):  # the local warehouse packs what was open
+    for status in ("PAID", "FULFILLING"):  # the local warehouse packs the open orders
         is_empty = lambda status=status: not people.staff.get(f"/orders?status={status}&limit=100")["items"]  # noqa: E731
         assert scenarios.wait_until(f"no order is {status}", is_empty)
     of_alice = people.alice.get("/orders?limit=100")["items"]

@@ -1,4 +1,4 @@
-"""Every route that is not public, asked with tokens that are almost right: a real authorizer and the real function."""
+"""Tests every route that needs a token with invalid tokens, on a real authorizer and the real function."""
 
 import re
 

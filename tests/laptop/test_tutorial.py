@@ -30,7 +30,7 @@ ALWAYS_THE_SAME = {
     "order": "[a-z2-7]{26}",
     "table": r"orderstream-dev-Table[\w-]+",
 }
-"""Placeholders with one value on the whole page, by name, with the pattern of the value."""
+"""The pattern of each placeholder that has the same value everywhere on the page, by name."""
 ANY = {
     "hash": "[0-9a-f]{64}",
     "time": r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z",
@@ -38,7 +38,7 @@ ANY = {
     "n": r"\d[\d,]*",
     "pi": "pi_[0-9a-f]{32}",
 }
-"""Placeholders that may have another value at each place."""
+"""The pattern of each placeholder whose value may differ at each place."""
 RUN_OPS = """
 import sys
 from pathlib import Path
@@ -47,10 +47,10 @@ shop_client.STATE_FOLDER = Path(sys.argv.pop(1))
 from ops.__main__ import main
 main()
 """
-"""With `--state`, the commands that `python -m ops` prints would differ from the page's."""
+"""Selects the state folder without `--state`. With this option, the printed commands would differ from the page's."""
 END = "--- end of the output ---"
 PATIENCE_SECONDS = 300
-"""After this time, a command of the page that waits for something that does not come is killed."""
+"""A command of the page is killed after this time."""
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,7 @@ def matches(shown: str, printed: str, known: dict[str, str]) -> bool:
 
 
 def squeeze(text: str) -> str:
-    """Make each run of spaces one space: columns are as wide as their values."""
+    """Replace each run of spaces with one space, because columns are as wide as their values."""
     return "\n".join(" ".join(line.split()) for line in text.strip().splitlines())
 
 

@@ -1,6 +1,6 @@
-"""The upgrade and the rollback in docs/upgrades.md, rehearsed on a running shop with a rename of a stored attribute.
+"""Rehearses the upgrade and the rollback of docs/upgrades.md on a running shop, with a rename of a stored attribute.
 
-The rehearsal reads the commands from the page. Customers order, pay, cancel and return all the time.
+The rehearsal reads the commands from the page. Customers order, pay, cancel and return goods meanwhile.
 """
 
 import re
@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.rehearsal, pytest.mark.usefixtures("loopback_only")]
 
 MIXED_SECONDS = 5
 OPTIONS = {("migrate", "up"): ["--units-per-second", "20"], ("drift",): ["--pause", "3"]}
-"""Options that the commands of the page get here: a pace at which a migration can be killed, and a shorter pause."""
+"""Options that are added to commands of the page: a pace at which a migration can be killed, and a shorter pause."""
 VALUES = {"$LAST": "0000", "$MIGRATION": "0001"}
 PAGE = (PROJECT / "docs" / "upgrades.md").read_text(encoding="utf-8")
 
@@ -64,7 +64,7 @@ class Rehearsal:
     def follow(self, step: str, during_migration: Callable[[], None] | None = None) -> None:
         """Run the commands of a step of the page.
 
-        `during_migration`: if given, `migrate up` is killed half way, and this is done before it is run again.
+        `during_migration`: if given, `migrate up` is killed half way, and this function is called before the next run.
         """
         for line in commands(step):
             self.run(line, during_migration)
@@ -186,7 +186,7 @@ class Rehearsal:
         return {name for image in images for name in image if name in (PRESENT_NAME, NEWER_NAME)}
 
     def inspect(self, name: str) -> None:
-        """Check everything while no customer orders. `name`: the name that the attribute must have in all items."""
+        """Check everything while no customer orders. `name`: the attribute's name, which all items must have."""
         self.shoppers.wait_for_last_statuses()
         assert self.attribute_names() == {name}
         self.shoppers.check()

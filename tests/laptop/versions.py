@@ -1,4 +1,4 @@
-"""Two versions of the code for the rehearsal of an upgrade: this one, and a newer one with another stored name."""
+"""Two versions of the code for the rehearsal of an upgrade: this one, and one with another name of an attribute."""
 
 import json
 import os
@@ -27,7 +27,7 @@ with open(sys.argv[1], "w", encoding="utf-8") as file:
     json.dump(synthesize_template(), file)
 """
 LOCK_SECONDS = 15
-"""How long a killed tool holds its lock in the rehearsal. Elsewhere it is a minute."""
+"""How long a killed tool holds its lock in the rehearsal. The default is a minute."""
 RUN_OPS = f"""
 import sys
 from pathlib import Path

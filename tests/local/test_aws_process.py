@@ -226,7 +226,7 @@ class ShopContext:
         return [mail for mail in self.aws.list_mails() if mail["Subject"] == order_id]
 
     def start_again(self) -> None:
-        """As `make up` does, on the directory of the run before."""
+        """Start the shop again in the directory of the last run, as `make up` does."""
         self.aws = local_aws.start(
             self.aws.directory,
             self.aws.address.functions_use,
@@ -259,7 +259,7 @@ def started_shop(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> It
 
 @pytest.fixture
 def shop(started_shop: ShopContext) -> ShopContext:
-    """The shared shop of these tests, in its first deployed state, regardless of changes by another test."""
+    """The shared shop of these tests, reset to its first deployed state."""
     (started_shop.source / "handler.py").write_text(HANDLER)
     started_shop.stack = deploy.deploy(started_shop.aws, STACK_NAME, template(), started_shop.source)
     return started_shop
@@ -292,7 +292,7 @@ def test_a_request_becomes_an_event_an_object_and_a_mail(shop: ShopContext, engi
     answer = shop.get("/paid?order_id=o1")
     wait_for(lambda: shop.mails("o1"))
 
-    assert "seen-by-functions" in answer["tables"]  # DynamoDB is the engine, for functions too
+    assert "seen-by-functions" in answer["tables"]  # functions use the engine as DynamoDB, too
     assert answer["claims"]["cognito:groups"] == "[staff]"
     assert answer["claims"]["token_use"] == "access"
     assert "orders/o1" in shop.objects()
@@ -362,7 +362,7 @@ def test_the_key_is_new_at_each_start_and_in_a_file_of_its_user_alone(shop: Shop
 
 @pytest.mark.parametrize("path", ["/", "/_ministack/ses/messages", "/_ministack/reset", "/oauth2/token", "/KEY/"])
 def test_behind_the_public_port_there_is_nothing_but_the_api(shop: ShopContext, path: str) -> None:
-    """Each of these paths is ministack's own on its internal port."""
+    """On its internal port, ministack itself answers each of these paths."""
     path = path.replace("KEY", shop.aws.address.key)
     headers = SECRETS | SIGNED | {"X-Amz-Date": "20261121T000000Z"}
     status, body = ask(shop.aws.address.public_port, "POST", path, headers, "{}")
@@ -475,7 +475,7 @@ def test_the_local_ses_refuses_mails_like_the_real_one_until_it_is_switched_off(
     ses.create_email_identity(EmailIdentity="shop@example.com")
 
     def send() -> str:
-        """Send a mail. Return what the shop makes of the answer."""
+        """Send a mail. Return how the shop classifies the answer."""
         content: Any = {"Simple": {"Subject": {"Data": "Hello"}, "Body": {"Text": {"Data": "Hello"}}}}
         to: Any = {"ToAddresses": ["ann@example.com"]}
         try:
@@ -618,7 +618,7 @@ def test_a_killed_shop_returns_to_its_saved_state_but_keeps_its_objects(shop: Sh
         assert not shop.stack.changed
         assert shop.checkpoint.read_text() == "as saved"
         assert (shop.pepper(), shop.aws.public_url) == (pepper, address)
-        assert shop.get("/me")["claims"]["sub"] == subject  # the token of before the kill, too
+        assert shop.get("/me")["claims"]["sub"] == subject  # the token from before the kill is still valid
         assert shop.get("/me", users.get_access_token(shop.aws, shop.stack, "staff"))["claims"]["sub"] == subject
         assert "orders/o2" in shop.objects()
         assert len(shop.mails("o2")) == 1

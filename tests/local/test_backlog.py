@@ -1,4 +1,4 @@
-"""A reader or queue that cannot follow is reported where it is seen, and again when it has caught up."""
+"""Tests that the local shop reports a reader or queue with a backlog, and reports again when it has caught up."""
 
 from datetime import datetime
 from pathlib import Path
@@ -31,7 +31,7 @@ class ShopContext:
         return {"archive": Unfinished(self.messages, self.oldest, *self.returning)}
 
     def look(self, *, after: float = 2.0) -> list[str]:
-        """The reports of one look."""
+        """Measure the backlog. Return the new reports."""
         before = self.journal.last_id()
         self.now += after
         self.backlog.measure()

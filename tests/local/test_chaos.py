@@ -1,4 +1,4 @@
-"""The chaos switches, each on stand-ins of the shop's parts."""
+"""Tests each chaos switch, which breaks a part of the shop, with fakes of these parts."""
 
 import json
 import time
@@ -23,7 +23,7 @@ PATIENCE_SECONDS = 10
 
 
 class Queues:
-    """One queue, whose messages the test sets."""
+    """A queue whose messages the test sets."""
 
     def __init__(self) -> None:
         self.by_name = {"refund": StackQueue("refund", "http://sqs/refund", "http://sqs/dead", "refunds", 3)}
@@ -41,7 +41,7 @@ class Queues:
 
 
 class ShopContext:
-    """A shop with one reader and one queue. `enabled`: what happened to the queue's event source mapping."""
+    """A shop with one reader and one queue. `enabled`: each change of the queue's event source mapping."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.enabled: list[bool] = []

@@ -1,4 +1,4 @@
-"""The policy of the documentation site allows exactly the inline scripts of the page that is served."""
+"""Tests that the policy of the documentation site allows exactly the inline scripts of the served page."""
 
 import base64
 import hashlib

@@ -23,7 +23,7 @@ PLAIN = {
     "KeySchema": KEYS,
     "AttributeDefinitions": [{"AttributeName": name, "AttributeType": "S"} for name in ("PK", "SK")],
 }
-GLOBAL_TABLE: dict[str, Any] = {  # as a synthesized template has it
+GLOBAL_TABLE: dict[str, Any] = {  # as in a synthesized template
     "AttributeDefinitions": [
         {"AttributeName": name, "AttributeType": "S"} for name in ("PK", "SK", "GSI1PK", "GSI1SK")
     ],
@@ -55,14 +55,14 @@ EXPIRED_BY_ITSELF = '{"type":"Service","principalId":"dynamodb.amazonaws.com"}'
 
 @pytest.fixture
 def own(tmp_path: Path) -> Iterator[Path]:
-    """A directory for engines of one test, none of which outlives it."""
+    """A directory for the engines of one test, which are stopped after the test."""
     yield tmp_path
     processes.stop(tmp_path)
 
 
 @pytest.fixture
 def new_plain_table(engine: Engine, request: pytest.FixtureRequest) -> str:
-    """A table of strings PK and SK, named after the test."""
+    """Create a table with the keys PK and SK, both strings. Return its name."""
     name: str = request.node.name[:200]
     engine.create_table(name, PLAIN)
     return name
@@ -85,7 +85,7 @@ def stream(engine: Engine, table: str) -> list[Any]:
 
 
 def removals(engine: Engine, table: str) -> dict[str, str | None]:
-    """The stream's removals as the engine keeps them: the user identity by key."""
+    """Return the user identity of each deletion in the engine's stream, by key."""
     with closing(sqlite3.connect(engine.database, timeout=30)) as database:
         rows = database.execute(
             "SELECT json_extract(keys_json, '$.PK.S'), user_identity FROM _stream_records"
@@ -114,7 +114,7 @@ def test_a_killed_engine_continues_with_all_items_and_stream_records(own: Path) 
     kill(own)
 
     second = local_engine.start(own)
-    second.create_table("shop", PLAIN)  # as every start does
+    second.create_table("shop", PLAIN)  # as at every start
     put(second, "shop", "after")
 
     assert keys(second, "shop") == {*map(str, range(20)), "after"}
@@ -132,7 +132,7 @@ def test_an_engine_killed_amid_writes_keeps_every_write_it_answered(own: Path) -
 
     def write() -> None:
         client = first.dynamodb(Config(retries={"total_max_attempts": 1}))
-        with suppress(BotoCoreError):  # the kill
+        with suppress(BotoCoreError):  # raised when the engine is killed
             for number in range(100_000):
                 client.put_item(TableName="shop", Item={"PK": {"S": str(number)}, "SK": {"S": "x"}})
                 answered.append(str(number))
@@ -210,7 +210,7 @@ def test_a_table_of_another_definition_is_refused(engine: Engine) -> None:
 
 
 def test_an_expired_item_is_deleted_with_the_user_identity_of_dynamodb(engine: Engine, new_plain_table: str) -> None:
-    engine.delete_expired_items()  # expired items that other tests left in their own tables
+    engine.delete_expired_items()  # delete the expired items of other tests
     put(engine, new_plain_table, "due", ttl=seconds_from_now(-5))
     put(engine, new_plain_table, "not due", ttl=seconds_from_now(60))
     put(engine, new_plain_table, "lasting")

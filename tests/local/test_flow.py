@@ -1,4 +1,4 @@
-"""The drawing of the shop's web page is made from the declarations, so a new part of the shop appears by itself."""
+"""Tests that the page's drawing of the shop is made from the declarations, so that it shows a new part by itself."""
 
 import copy
 import json

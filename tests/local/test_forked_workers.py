@@ -1,4 +1,4 @@
-"""For ministack, a forked worker behaves like a started process."""
+"""Tests that a forked worker behaves for ministack like a started process."""
 
 import json
 import os
@@ -82,7 +82,7 @@ def test_it_can_be_ended(script: str, end: str) -> None:
 
 
 def test_state_of_one_worker_does_not_reach_another(script: str) -> None:
-    """An open end of a pipe in another process would keep a worker alive for ever."""
+    """If another process held an open end of a worker's pipe, the worker would never end."""
     first = forked(script)
     first.stdout.readline()
     second = forked(script)

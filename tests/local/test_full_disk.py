@@ -1,4 +1,4 @@
-"""A disk that fills while the shop runs is named, and nothing new is accepted."""
+"""Tests that the shop names a disk that becomes full while it runs, and then accepts nothing new."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""The journal: in order, by order id, without duplicates if requested, across a restart."""
+"""Tests the journal: its entries are in order, found by order id, unique if requested, and kept at a restart."""
 
 import threading
 from collections.abc import Callable

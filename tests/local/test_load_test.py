@@ -1,4 +1,4 @@
-"""The load test finds the rate with which a shop keeps up."""
+"""Tests that the load test finds the rate of orders with which a shop keeps up."""
 
 from functools import partial
 from types import SimpleNamespace

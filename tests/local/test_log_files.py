@@ -14,7 +14,7 @@ def test_a_log_that_reaches_its_limit_loses_no_line_of_several_writers(
 ) -> None:
     log, read = tmp_path / "functions.log", []
     wanted = sorted(f"{writer} {number:02d}".encode() for writer in range(4) for number in range(100))
-    monkeypatch.setattr(log_files, "MAX_LOG_BYTES", len(wanted) * 5 // 2 + 5)  # the limit is reached once
+    monkeypatch.setattr(log_files, "MAX_LOG_BYTES", len(wanted) * 5 // 2 + 5)  # so that this limit is reached once
     lines = LogLines(log)
 
     def write(writer: int) -> None:

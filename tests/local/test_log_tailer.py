@@ -1,4 +1,4 @@
-"""The functions' log lines as entries of the journal: from the real lines of an order's life."""
+"""Tests that log lines of functions become entries of the journal, with the real lines of an order."""
 
 import io
 import json
@@ -21,7 +21,7 @@ assert app.known_routes, "its import gives the log its form"
 
 @pytest.fixture
 def log(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
-    """Everything that the functions log."""
+    """The log of all functions."""
     text = io.StringIO()
     monkeypatch.setattr(function_log.handlers[0], "stream", text)
     return text

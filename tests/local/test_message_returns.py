@@ -1,4 +1,4 @@
-"""The messages of a killed invocation return after seconds; while an invocation runs, no other gets its messages."""
+"""Tests that messages of a killed invocation return to their queue within seconds, but not those of a running one."""
 
 import copy
 import time

@@ -1,4 +1,4 @@
-"""While the effects of orders are far behind, the local shop accepts no new orders."""
+"""Tests that the local shop accepts no new orders while the effects of earlier orders are far behind."""
 
 import json
 import os

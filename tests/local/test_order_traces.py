@@ -1,4 +1,4 @@
-"""The trace of an order: from real log lines, stream records and measured requests of the functions."""
+"""Tests the trace of an order, which is made from real log lines, stream records and measured requests of functions."""
 
 import io
 import json
@@ -35,7 +35,7 @@ Trace = dict[str, Any]
 
 @dataclass
 class MeasuredShop:
-    """A shop whose functions are measured as on the laptop. `log` is what they logged, and `spans` the measurements."""
+    """A shop whose functions are measured as on the laptop. `log`: their log lines. `spans`: the measurements."""
 
     harness: ShopHarness
     log: io.StringIO
@@ -45,7 +45,7 @@ class MeasuredShop:
     invocations: int = 0
 
     def invoke(self, function: str, handler: Any, event: Any) -> Any:
-        """Invoke a handler as ministack does, and write the line that the laptop measures."""
+        """Invoke a handler as ministack does, and write the log line with which the laptop measures it."""
         self.invocations += 1
         id, began_at = f"{self.invocations:08}", time.time()
         try:
@@ -136,7 +136,7 @@ class MeasuredShop:
 
 
 def is_by_product(record: Any) -> bool:
-    """Return whether the filters of the readers leave a record out: it is of a copy or of a marker."""
+    """Return whether the filters of the readers drop a record, because it is about a copy or a marker."""
     change = record["dynamodb"]
     image = change.get("NewImage") or change["OldImage"]
     return ROWS_BY_TYPE[image["type"]["S"]].kind in BY_PRODUCTS
@@ -168,7 +168,7 @@ def measured(harness: ShopHarness, tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 @pytest.fixture
 def paid(measured: MeasuredShop) -> tuple[MeasuredShop, str]:
-    """A paid order, with everything that followed."""
+    """A paid order, after all its reactions."""
     order_id = measured.request("POST /orders", None, measured.harness.place_order)
     measured.deliver()
     measured.request("POST /payments/events", order_id, lambda: measured.harness.pay_order(order_id))

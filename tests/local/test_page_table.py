@@ -1,4 +1,4 @@
-"""The table's view: its reads by pattern and by key, the expressions before a read, and an item with its relations."""
+"""Tests the table's view: reads by pattern and by key, the expressions of a read, and an item with its relations."""
 
 from collections.abc import Callable
 from dataclasses import replace

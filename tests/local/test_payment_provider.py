@@ -1,4 +1,4 @@
-"""The laptop's payment provider: its answers, its events, and its state across restarts."""
+"""Tests the laptop's payment provider: its answers, its events, and its state after a restart."""
 
 import hashlib
 import hmac
@@ -22,7 +22,7 @@ OURS = {"order_id": "o1", "refund_id": "pi-1", "attempt": "1"}
 
 
 class Listener:
-    """Takes webhooks, as the shop does. `heard`: the events, each with whether it was signed as it should be."""
+    """Receives webhooks as the shop does. `heard`: each event, and whether its signature is valid."""
 
     def __init__(self) -> None:
         heard: list[tuple[dict[str, Any], bool]] = []
@@ -38,7 +38,7 @@ class Listener:
                 self.end_headers()
 
             def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
-                """Nothing."""
+                """Log nothing."""
 
         self.heard = heard
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
@@ -46,7 +46,7 @@ class Listener:
         threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True).start()
 
     def told(self, count: int) -> list[tuple[str, str]]:
-        """The type of each event and the state of its object, after this number of events."""
+        """Wait for this number of events. Return the type of each event and the status of its object."""
         give_up = time.monotonic() + 10
         while len(self.heard) < count and time.monotonic() < give_up:
             time.sleep(0.01)
@@ -67,7 +67,7 @@ def listener() -> Iterator[Listener]:
 
 @pytest.fixture
 def start(tmp_path: Path, listener: Listener) -> Iterator[Callable[[], PaymentProviderServer]]:
-    """Starts the provider, each time on its stored state."""
+    """Return a function that starts the provider with its stored state."""
     started: list[PaymentProviderServer] = []
 
     def begin() -> PaymentProviderServer:
@@ -86,7 +86,7 @@ def provider(start: Callable[[], PaymentProviderServer]) -> PaymentProviderServe
 
 
 def paid(provider: PaymentProviderServer, amount: int = 2500, **more: str) -> str:
-    """A payment of so much; its id."""
+    """Make a payment of this amount. Return its id."""
     form = {"amount": str(amount), "currency": "EUR", "metadata[order_id]": "o1", **more}
     address = f"{provider.url}/v1/payment_intents"
     answer = urllib3.PoolManager().request_encode_body("POST", address, fields=form, encode_multipart=False)
@@ -97,7 +97,7 @@ def paid(provider: PaymentProviderServer, amount: int = 2500, **more: str) -> st
 def give(
     provider: PaymentProviderServer, payment_id: str, amount: int = 1000, key: str = "pi-1-1"
 ) -> ProviderRefundState:
-    """As the refunds function asks."""
+    """Refund a payment as the refund function does."""
     return HttpPaymentProvider(provider.url, KEY).refund(key=key, payment_id=payment_id, amount=amount, metadata=OURS)
 
 

@@ -1,4 +1,4 @@
-"""The limits of the operating system, and the end of child processes, of the local shop."""
+"""Tests the operating system's limits for the local shop, and how its child processes end."""
 
 import os
 import resource
@@ -56,7 +56,7 @@ def start(directory: Path, prepare: str = "pass") -> int:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    monkeypatch.setattr(processes, "_children", {})  # the engine of the other tests is a child, too
+    monkeypatch.setattr(processes, "_children", {})  # forget the engine of the other tests, which is a child, too
     yield tmp_path / "part"
     processes.kill_children()
 

@@ -1,4 +1,4 @@
-"""Schedules: an advance of the local clock runs each schedule of the template, at the times that matter."""
+"""Tests schedules: when the local clock advances, each schedule of the template runs at the times that matter."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any

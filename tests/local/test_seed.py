@@ -1,4 +1,4 @@
-"""The shop of `make fill`: its table in memory answers as the real engine, and it is what its distributions say."""
+"""Tests the shop of `make fill`: its table in memory answers as the engine, and its items follow the distributions."""
 
 import random
 from collections import Counter
@@ -24,7 +24,7 @@ END = datetime(2026, 11, 25, tzinfo=UTC)
 WINDOW = timedelta(minutes=30)
 ORDERS = 500
 SPREAD = 4
-"""A count may be this many standard deviations from what the distribution says. One in 16,000 is further away."""
+"""The allowed difference of a count, in standard deviations. A larger one has a probability of 1 in 16,000."""
 
 
 def chance(seed: int) -> random.Random:
@@ -80,7 +80,7 @@ class BothTables:
 
 
 class Refusal:
-    """A refused request: its code, its reasons and the items in it. Two refusals with the same content are equal."""
+    """A refused request: its code, its reasons and its items. It can be compared with another one."""
 
     def __init__(self, original: ClientError) -> None:
         answer: Mapping[str, Any] = cast(Any, original.response)
@@ -106,7 +106,7 @@ def _answer(call: Callable[..., Any], request: Mapping[str, Any]) -> tuple[dict[
 
 
 def _items(answer: Mapping[str, Any]) -> Any:
-    """Return the items in an answer. Those of a BatchGetItem have no order."""
+    """Return the items in an answer. Sort the items of a BatchGetItem, which have no order."""
     if "Responses" in answer:
         return {table: sorted(map(str, items)) for table, items in _sorted(answer["Responses"]).items()}
     return answer.get("Item"), answer.get("Items")
@@ -134,7 +134,7 @@ def test_the_table_in_memory_answers_each_request_of_a_history_as_the_engine_doe
     memory = MemoryShop(END - timedelta(days=3 * 365), chance(3), pepper=lambda: b"pepper")
     name = new_table()
     both = BothTables(dynamodb, name, memory.table)
-    monkeypatch.setattr(memory.table, "expire", both.expire)  # the engine's items expire, too
+    monkeypatch.setattr(memory.table, "expire", both.expire)  # expires the items of the engine, too
     memory.shop = replace(memory.shop, table=replace(memory.shop.table, client=cast(Any, both), name=name))
     history = History(memory, chance(3), END, 30, WINDOW, distribution=busy)
     history.play()
@@ -164,7 +164,8 @@ def test_the_counts_follow_the_stated_distributions(played: tuple[MemoryShop, Hi
     assert counts["orders"] == ORDERS
     for name, of, share in (
         ("lapsed orders", "orders", it.lapsed_share),
-        ("orders with a discount", "orders", it.discount_share * 0.87),  # a third have a minimum that a few miss
+        # a third of the codes need a minimum amount, which a few orders miss
+        ("orders with a discount", "orders", it.discount_share * 0.87),
         ("customers", "orders", it.new_customer_share),
         ("cancelled orders", "paid orders", it.cancelled_share),
         ("returns", "delivered orders", it.returned_share),

@@ -1,4 +1,4 @@
-"""A start with state that is damaged, missing, or of another shop."""
+"""Tests a start of the local shop with state that is damaged, missing, or of another shop."""
 
 import errno
 import os
@@ -174,7 +174,7 @@ def test_a_damaged_journal_is_begun_again(tmp_path: Path) -> None:
 def test_an_entry_that_cannot_be_kept_is_shown_and_stops_nothing(tmp_path: Path) -> None:
     shown: list[str] = []
     journal = Journal(tmp_path / "journal.sqlite", lambda entry: shown.append(entry["text"]))
-    journal._database.execute("PRAGMA max_page_count = 8")  # as small as the disk of this test
+    journal._database.execute("PRAGMA max_page_count = 8")  # simulates a full disk
     for number in range(100):
         journal.append("request", f"{number} " + "x" * 500)
     assert len(shown) == 100

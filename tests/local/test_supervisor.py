@@ -1,4 +1,4 @@
-"""The supervisor continues if a restart of a process fails."""
+"""Tests that the supervisor continues if the restart of a process fails."""
 
 import threading
 import time
@@ -26,7 +26,7 @@ def eventually(look: Callable[[], object]) -> None:
 
 @pytest.fixture
 def parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, bool]:
-    """The processes of a shop, and whether each runs."""
+    """The processes of a shop by name, each with whether it runs."""
     running = {"dynamodb": True, "aws": True}
     monkeypatch.setattr("local.supervisor.CHECK_INTERVAL_SECONDS", 0.01)
     monkeypatch.setattr(processes, "running_process_id", lambda directory: 1 if running[directory.name] else None)
@@ -36,7 +36,7 @@ def parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, bool]:
 def test_readers_that_cannot_start_yet_are_started_again(
     tmp_path: Path, parts: dict[str, bool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Both processes are killed: the readers find no stream while only the local AWS is back."""
+    """Both processes are killed. While only the local AWS runs again, the readers find no stream."""
     stopped = threading.Event()
 
     def start_readers() -> list[Any]:

@@ -1,4 +1,4 @@
-"""What `make up` prints: plain lines in a file or a pipe; colours, a spinner and the page's address on a terminal."""
+"""Tests the output of `make up`: plain lines in a file or a pipe; colours, a spinner and the address on a terminal."""
 
 import io
 import re
@@ -40,7 +40,7 @@ def printer() -> TerminalPrinter:
 
 
 def printed(text: str) -> list[str]:
-    """The lines without the time of day, with single spaces."""
+    """Return the lines without the time of day and without repeated spaces."""
     return [" ".join(line.split()[1:]) for line in text.splitlines()]
 
 

@@ -1,4 +1,4 @@
-"""The laptop's warehouse, with the real API and queue: it dispatches, often in parts, and stops unpacked shipments."""
+"""Tests the laptop's warehouse with the real API and queue: it often sends parts, and cancels unpacked shipments."""
 
 import json
 import time
@@ -23,7 +23,7 @@ SECRETS = {"PEPPER_SECRET": "pepper", "WEBHOOK_SECRET": "webhook"}
 
 
 class HttpApi(ApiClient):
-    """The API's Lambda, asked as the warehouse."""
+    """Sends the warehouse's requests to the API's Lambda."""
 
     def call(self, method: str, path: str, body: Any = None, *, key: str | None = None) -> ApiResponse:
         text = None if body is None else json.dumps(body)
@@ -35,7 +35,7 @@ class HttpApi(ApiClient):
 
 @pytest.fixture
 def open_warehouse(harness: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], LocalWarehouse]]:
-    """Opens the warehouse of a shop that has twenty mugs and twenty pots."""
+    """Return a function that opens the warehouse of a shop with twenty mugs and twenty pots."""
     for name, value in {**SECRETS, "CLIENT_ID": Token.client_id, "SHIPPING": "", "TAX_RATE": "0"}.items():
         monkeypatch.setenv(name, value)
     secretsmanager = boto3.client("secretsmanager", region_name=REGION)
@@ -64,7 +64,7 @@ def open_warehouse(harness: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> Ite
 
 
 def order(harness: ShopHarness, key: str = "key-1", **quantities: int) -> str:
-    """An order that waits in the warehouse's queue."""
+    """Pay an order, so that it waits in the warehouse's queue. Return its id."""
     order_id = harness.place_order(key, **quantities)
     harness.pay_order(order_id, f"evt_{key}", f"pi_{key}")
     harness.process_all()
@@ -72,7 +72,7 @@ def order(harness: ShopHarness, key: str = "key-1", **quantities: int) -> str:
 
 
 def until(harness: ShopHarness, order_id: str, status: str, *, reacting: bool = True) -> None:
-    """Advance the time until the order has this status; the shop reacts unless the arguments disable it."""
+    """Wait until the order has this status. `reacting`: deliver the shop's records and messages meanwhile."""
     give_up = time.monotonic() + 20
     while shipments.get_order_for_packing(harness.shop, STAFF, order_id).status != status:
         assert time.monotonic() < give_up, f"it never was {status}"
@@ -140,7 +140,7 @@ def test_a_packed_shipment_is_dispatched_and_not_stopped(
         time.sleep(0.02)
     cancellation.cancel_order(harness.shop, ANN, order_id)
     until(harness, order_id, "FULFILLING")
-    packed[0].due_at = 0  # the carrier comes
+    packed[0].due_at = 0  # the parcel is sent now
     until(harness, order_id, "DELIVERED")
 
 

@@ -1,4 +1,4 @@
-"""Mails as text and as HTML: all values are escaped."""
+"""Tests mails as text and as HTML: all values are escaped."""
 
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -60,7 +60,7 @@ def mail(
 
 
 class Reader(HTMLParser):
-    """The words a browser shows, and whether every element is closed."""
+    """Collects the words that a browser shows, and checks that every element is closed."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
@@ -230,7 +230,7 @@ DAVID = "\u05d3\u05d5\u05d3"
 
 
 def test_a_right_to_left_text_does_not_reorder_the_text_beside_it() -> None:
-    """Unicode's isolates in plain texts and in subjects, `bdi` in HTML: https://www.w3.org/International/articles/"""
+    """Texts and subjects use Unicode's isolates, and HTML uses `bdi`: https://www.w3.org/International/articles/"""
     for one in (mail(name=DAVID, product=DAVID), notice("PriceDropped", name=DAVID, product=DAVID)):
         assert one.text.count(DAVID) == one.text.count(f"\u2068{DAVID}\u2069") >= 2
         assert one.html.count(DAVID) == one.html.count(f"<bdi>{DAVID}</bdi>") >= 2
@@ -298,7 +298,7 @@ def test_a_notice_says_the_same_as_text_and_as_html_and_takes_nothing_for_markup
 
 
 def test_a_notice_can_be_unsubscribed_with_one_click_and_by_a_link_that_is_seen() -> None:
-    """RFC 8058: both headers, which SES signs with DKIM, and an HTTPS address."""
+    """RFC 8058 requires both headers, which SES signs with DKIM, and an HTTPS address."""
     one = notice("PriceDropped")
     assert one.headers == {
         "List-Unsubscribe": f"<{UNSUBSCRIBE}>",

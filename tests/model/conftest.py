@@ -1,4 +1,4 @@
-"""Shares the tapped client of the store's tests with the model's tests."""
+"""Shares the client that records its requests with the tests of the model."""
 
 from tests.support.tapped_client import tapped, wire
 

@@ -1,4 +1,4 @@
-"""Stream records as typed changes, read from the engine's own stream."""
+"""Tests that stream records of the engine become typed changes."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -54,12 +54,12 @@ MADE: dict[Row[Any], Callable[..., Any]] = {
 
 
 def counted(count: str) -> dict[str, e.Line]:
-    """The lines of an order with one piece of the mug counted."""
+    """Return the lines of an order in which this count of the mug is 1."""
     one: dict[str, Any] = {count: 1}
     return {**LINES, "mug": replace(LINES["mug"], **one)}
 
 
-TOUCHED: dict[str, dict[str, Any]] = {  # the changes beside the state, by the field that identifies the transition
+TOUCHED: dict[str, dict[str, Any]] = {  # changes besides the status, by the field that identifies the transition
     "": {},
     "paid": {"paid": 990},
     "refunded": {"refunded": 990},
@@ -71,7 +71,8 @@ TOUCHED: dict[str, dict[str, Any]] = {  # the changes beside the state, by the f
     "returned": {"lines": counted("returned")},
     "dropped": {"lines": counted("dropped")},
 }
-BETWEEN: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {  # the change that has this name, and one that has not
+# by name of the change: a change that has this name, and one that has not
+BETWEEN: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "CustomerRenamed": ({"name": "Another"}, {"email": "another@example.com"}),
     "StockReplenished": ({"available": 3}, {"available": 0}),
     "KeptPaymentEventChanged": ({"status": "LOST"}, {"status": "LOST"}),
@@ -81,7 +82,7 @@ CASES = [(kind, state) for kind in CHANGE_TYPES for state in (kind.transition.be
 
 
 def before_of(kind: ChangeType, state: str) -> Any:
-    """An item in this state, just before a change of this kind."""
+    """Return an item in this state, as it is just before a change of this kind."""
     if kind.event_name == "REMOVE":
         return replace(SAMPLES[kind.row], ttl=LONG_AGO)
     if kind.previous_row is t.ORDER:
@@ -164,7 +165,7 @@ def test_an_insertion_by_a_restore_is_no_change_but_later_updates_are(
     "kind", [kind for kind in CHANGE_TYPES if kind.condition], ids=lambda kind: f"{kind.name} {kind.row.type}"
 )
 def test_without_an_old_image_only_a_change_that_is_safe_to_repeat_is_named(kind: ChangeType) -> None:
-    """A change that could have two names gets the name that is safe to repeat: its consumers ignore a repeat."""
+    """If a change could have two names, it gets the one that is safe to repeat: its consumers ignore a repeat."""
     before = before_of(kind, "")
     it, not_it = (replace(before, **changed, version=4) for changed in BETWEEN[kind.name])
     told = [

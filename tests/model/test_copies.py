@@ -1,4 +1,4 @@
-"""Copies: on every path of an order, following its changes ends with the copies of its last state."""
+"""Tests copies: on every path of an order, its copies equal those of its last state."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -22,7 +22,7 @@ Copies = dict[tuple[str, str], tuple[Row[Any], Any]]
 
 
 def record(old: Any, new: Any) -> dict[str, Any]:
-    """A stream record of a primary's change."""
+    """Return the stream record of a change of an item. None: the item does not exist before or after it."""
     images = {
         name: t.ROWS_BY_TYPE[type(item).__name__].encode(item)
         for name, item in (("OldImage", old), ("NewImage", new))
@@ -40,8 +40,9 @@ def change(old: Any, new: Any) -> Change:
 
 
 def follow(table: Copies, change: Change) -> None:
-    """Apply the copies reader's writes to the table, with their guards: newer copies stay, log entries are written
-    once."""
+    """Apply the copies reader's writes to the table: no older copy replaces a newer one, and each log entry is written
+    once.
+    """
     todo = plan_copy_changes(change)
     for row, copy in [*todo.put, *([todo.last] if todo.last else [])]:
         place = place_of(row, copy)
@@ -61,7 +62,7 @@ def place_of(row: Row[Any], item: Any) -> tuple[str, str]:
 
 
 def snapshots(table: Mapping[tuple[str, str], tuple[Row[Any], Any]]) -> Copies:
-    """The snapshots of a table, without their versions: a copy that needs no change keeps an older one."""
+    """Return the snapshots of a table without their versions, because an unchanged copy keeps an older version."""
     kinds = {snapshot.target_row for snapshot in SNAPSHOTS}
     return {place: (row, replace(copy, version=0)) for place, (row, copy) in table.items() if row in kinds}
 
@@ -71,7 +72,7 @@ def logged(table: Copies, row: Row[Any]) -> list[Any]:
 
 
 def walk(choices: list[int]) -> list[e.Order]:
-    """An order's states, from placing on: each choice is one of the commands that its state allows."""
+    """Return the states of an order after each command. `choices`: numbers of commands among the allowed ones."""
     lines = {id: replace(line, taken={"1": 1}) if id == "pot" else line for id, line in LINES.items()}
     states = [order(lines=lines)]
     for choice in choices:
@@ -167,7 +168,7 @@ def test_a_summary_with_its_lines_as_maps_is_read_and_becomes_smaller() -> None:
 @given(WALKS, st.data())
 @settings(max_examples=many(150, 20))
 def test_a_late_write_restores_no_copy(states: list[e.Order], data: st.DataObject) -> None:
-    """A batch that is delivered twice is worked by two at once, and each write of either may be the last to arrive."""
+    """If a batch is delivered twice, two invocations process it at once, and any of their writes may come last."""
     states = [state for state in states if state.status != "ARCHIVING"]
     changes = [change(old, new) for old, new in zip([None, *states], states, strict=False)]
     table: Copies = {}

@@ -1,4 +1,4 @@
-"""Events: contracts that carry ids, states and amounts, and come back as they were sent."""
+"""Tests events: contracts with ids, states and amounts. A parsed event equals the sent one."""
 
 import json
 from dataclasses import replace
@@ -26,7 +26,7 @@ from tests.support.samples import AT, SAMPLES, archived_order, order
 from tests.support.samples import PERSONAL as PEOPLE
 
 UNTOLD = {"OrderArchiving", "OrderErased", "PaymentDisputeNoted", "PaymentPartlyRefunded", "RefundSent"}
-"""Changes that are not published: an internal step, or a change that another event contains."""
+"""Changes that are not published, because they are internal steps, or because another event contains them."""
 
 
 def change_of(event: EventContract) -> Change:

@@ -1,4 +1,4 @@
-"""Money as people read it."""
+"""Tests the format of amounts."""
 
 import pytest
 

@@ -1,5 +1,4 @@
-"""The check of the declarations rejects a row inside a pattern's range, and an index that lacks attributes of a
-pattern."""
+"""Tests that the check of the declarations rejects rows in the range of another pattern, and incomplete indexes."""
 
 import pytest
 

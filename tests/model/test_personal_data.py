@@ -1,4 +1,4 @@
-"""Every row says whose personal data it holds; erasure and export follow from it, and an undecided row is refused."""
+"""Tests that each row says whose personal data it holds, that erasure and export follow, and that none is undecided."""
 
 import re
 from dataclasses import replace

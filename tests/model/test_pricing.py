@@ -1,4 +1,4 @@
-"""The price of an order, its tax, and the refund for a part of it: rounding creates and loses no money."""
+"""Tests the price of an order, its tax, and the refund of a part of it: rounding creates and loses no money."""
 
 from collections.abc import Mapping
 from fractions import Fraction
@@ -19,14 +19,14 @@ RATES = st.integers(0, 10_000)
 
 
 def lines(most: int = 200) -> st.SearchStrategy[dict[str, Line]]:
-    """Some products of an order, up to so many of each."""
+    """Return a strategy for the lines of an order, each with at most this number of pieces."""
     line = st.builds(Line, name=st.just("x"), price=st.integers(1, 10**9), quantity=st.integers(1, most))
     return st.dictionaries(st.sampled_from(["cup", "jug", "mug", "pot", "vase"]), line, min_size=1)
 
 
 @st.composite
 def orders(draw: st.DrawFn, most: int = 200) -> Order:
-    """An order with the prices of its lines, perhaps with a discount, and with shipping."""
+    """Draw an order with prices and shipping, and sometimes a discount."""
     ordered = draw(lines(most))
     goods = pricing.goods_total(ordered)
     percent = draw(st.none() | PERCENT)
@@ -38,7 +38,7 @@ def orders(draw: st.DrawFn, most: int = 200) -> Order:
 
 @st.composite
 def returns(draw: st.DrawFn) -> tuple[Order, list[Mapping[str, int]]]:
-    """An order, and how it comes back: some pieces at a time until all of them are there."""
+    """Draw an order and its returns: the sums of returned pieces after each return, until all pieces came back."""
     placed = draw(orders(most=8))
     pieces = [id for id, line in placed.lines.items() for _ in range(line.quantity)]
     coming = draw(st.permutations(pieces))
@@ -88,8 +88,8 @@ def test_a_total_is_never_below_shipping(placed: Order) -> None:
         (2500, 2000, 2083, 417),  # 416.67
         (990, 1000, 900, 90),
         (1, 2000, 1, 0),  # 0.17
-        (3, 2000, 2, 1),  # exactly 0.5
-        (9, 2000, 7, 2),  # exactly 1.5
+        (3, 2000, 2, 1),  # 0.5 is rounded up
+        (9, 2000, 7, 2),  # 1.5 is rounded up
         (105, 550, 100, 5),  # 5.47
         (2500, 0, 2500, 0),
         (0, 2000, 0, 0),

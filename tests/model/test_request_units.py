@@ -1,6 +1,6 @@
-"""Every access pattern is one request (one for each shard), and costs the same with 10 and with 10,000 items around it.
+"""Tests that each access pattern is one request (one for each shard) at the same cost with 10 and 10,000 other items.
 
-The items around it are in the same partitions and indexes: before and after the requested items.
+The other items are in the same partitions and indexes, before and after the requested items.
 """
 
 from collections.abc import Callable, Iterator
@@ -44,7 +44,7 @@ def unmatched() -> e.Payment:
 
 
 def asked_for() -> Iterator[tuple[Row[Any], Any]]:
-    """The items that the patterns must find: a little more of each than a page."""
+    """Yield the items that the patterns must find: of each kind a little more than a page."""
     yield from ((row, item) for row, item in SAMPLES.items() if row not in REPLACING)
     for n in range(1, 7):
         yield t.CUSTOMER, replace(CUSTOMER, customer_id=f"m{n}")
@@ -124,7 +124,7 @@ def around() -> Iterator[tuple[Row[Any], Any]]:
 
 @pytest.fixture(scope="module")
 def worlds(engine: Engine) -> dict[int, Table]:
-    """A table with 10 items around the requested ones, and one with 10,000; without a stream, which loads faster."""
+    """Tables with 10 and with 10,000 other items. They have no stream, so that they load faster."""
     client = engine.dynamodb()
     made = {}
     for size in (10, 10_000):
@@ -189,7 +189,7 @@ CALLS: dict[Get[Any] | Query[Any], Call] = {
     p.CUSTOMER_ITEM_COLLECTION: Call(asked={"limit": 7}),
     p.NOTIFICATIONS_OF_ORDER: Call(asked=RANGE),
 }
-"""The calls that differ from those of other patterns: the first five items, by the key of the sample."""
+"""Calls with other parameters than the default: the first five items, with the key of the sample."""
 UNITS = Path(__file__).with_name("recorded_units.json")
 """The result of each call, its number of requests and its units.
 
@@ -303,7 +303,7 @@ def test_hiding_expired_items_costs_only_their_reading(wire: WireTap, new_table:
     "pattern", [pattern for pattern in p.PATTERNS if isinstance(pattern, Query)], ids=lambda pattern: pattern.id
 )
 def test_every_list_goes_on_page_after_page_with_each_item_once(worlds: dict[int, Table], pattern: Query[Any]) -> None:
-    """Two at a time, and all at once: the same, in the same order. Past a megabyte each list is asked in tests/api."""
+    """Pages of two items have the same items in the same order as one page. tests/api tests lists beyond a megabyte."""
     call = call_of(pattern)
     known: dict[str, Any] = call.known | {name: value for name, value in call.asked.items() if name != "limit"}
     whole = worlds[10].query(pattern, limit=1000, **known)

@@ -1,4 +1,4 @@
-"""Markers that prevent repeats are kept longer than a repeat is possible."""
+"""Tests that markers that prevent repeats are kept longer than a repeat is possible."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The four tables of states: every pair of a state and a command is either written down here, or refused."""
+"""Tests the four state tables: each pair of state and command is in the lists here, or is rejected."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -130,7 +130,7 @@ REFUNDS = {
 
 @dataclass(frozen=True)
 class Machine:
-    """A table as this test has it, and the code's."""
+    """A state table as this test writes it down, and the table in the code."""
 
     of: str
     allowed: Mapping[tuple[str, str], str]

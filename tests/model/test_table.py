@@ -68,7 +68,7 @@ def test_no_two_rows_can_collide() -> None:
 
 
 def test_no_row_has_a_former_form() -> None:
-    """Remove this test with the first rename after a release: stored items then have two forms for a while."""
+    """Remove this test with the first rename after a release. Then stored items have two forms for a while."""
     assert [row.type for row in t.ROWS if row.former_types or row.former_names or row.former_values] == []
 
 

@@ -1,1 +1,1 @@
-"""The proof: its steps, its report and its commands in an account."""
+"""Tests of `make prove`: its steps, its report and its commands in an account."""

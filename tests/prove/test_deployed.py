@@ -1,4 +1,4 @@
-"""The steps of a proof in an account: the commands and the calls of AWS, in their order, against moto and stubs."""
+"""Tests the steps of `make prove` in an account: commands and calls of AWS in their order, with moto and stubs."""
 
 import shlex
 import time
@@ -28,7 +28,7 @@ STREAM = "arn:aws:dynamodb:eu-central-1:111122223333:table/orderstream-dev-resto
 
 
 class Commands:
-    """The commands that ran, with the folder of those that did not run in this project. `codes`: exit codes."""
+    """Records the commands that run, with the folder if it is not this project. `codes`: exit codes."""
 
     def __init__(self) -> None:
         self.ran: list[str] = []
@@ -150,7 +150,7 @@ def test_the_end_empties_the_buckets_destroys_the_stack_and_deletes_restored_tab
 
 # the restore ----------------------------------------------------------------------------------------------------------
 class DynamoDb:
-    """DynamoDB whose restored table is ready at once. `called`: the operations that change something."""
+    """A DynamoDB client whose restored table is ready at once. `called`: the operations that change something."""
 
     def __init__(self) -> None:
         self.called: list[tuple[str, dict[str, Any]]] = []

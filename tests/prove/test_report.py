@@ -1,4 +1,4 @@
-"""The report of a proof, and which differences of probes fail it."""
+"""Tests the report of `make prove`, and which differences of probes let it fail."""
 
 import json
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ FIRST, SECOND, THIRD = PROBES[:3]
 
 @pytest.fixture
 def recorded(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """The recorded results of AWS: the difference of one probe, and another as expected."""
+    """Let one probe have a recorded difference on AWS, and another one none."""
     found = {FIRST.name: "differs: a known limit", SECOND.name: results.OK}
     monkeypatch.setattr(results, "recorded", lambda runner, name: found.get(name, "") if runner == "aws" else "")
     return found

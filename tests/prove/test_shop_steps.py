@@ -1,4 +1,4 @@
-"""Steps that find that something is not possible, and the usage of a stage. `make laptop` runs the steps themselves."""
+"""Tests steps of `make prove` that are impossible, and the usage of a stage. `make laptop` runs the other steps."""
 
 import subprocess
 from contextlib import nullcontext

@@ -1,4 +1,4 @@
-"""The loop over the steps of a proof, the refusal of a stage, and its end: it is destroyed, also after a failure."""
+"""Tests the loop over the steps of `make prove`, rejected stages, and the destruction of the stage at every end."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -24,7 +24,7 @@ DEPLOY = "make deploy STAGE=dev 'ARGS=--require-approval never'"
 
 
 class Account:
-    """An account in which one stack may exist. `ran`: the commands, which change nothing but the stack."""
+    """An account that may have one stack. `ran`: the commands, which change only the stack."""
 
     def __init__(self) -> None:
         self.status: str | None = None
@@ -64,7 +64,7 @@ def account(monkeypatch: pytest.MonkeyPatch) -> Account:
 
 
 def note(said: str) -> Callable[[Any], Outcome]:
-    """A step that only notes that it ran."""
+    """Return a step that only records that it ran."""
 
     def run(target: DeployedTarget) -> Outcome:
         target.run([said], Path())
@@ -74,7 +74,7 @@ def note(said: str) -> Callable[[Any], Outcome]:
 
 
 def prove(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *options: str, shop_step: Any = None) -> int:
-    """Run the proof in the account: its deploys are real, and one step stands for those that use the shop."""
+    """Run `make prove` in the account, with a real deploy step and one step in place of all steps that use the shop."""
     deploy = next(one for one in STEPS if one.name == "deploy")
     smoke = Step("smoke", "-", shop_step or note("smoke"), NotHere("-"))
     steps = [deploy, smoke, Step("probes", "-", note("probes"), NotHere("-"), needs_shop=False)]

@@ -1,4 +1,4 @@
-"""When garbage is looked for: not while a Lambda starts, from its first call on, and elsewhere as if nothing was."""
+"""Tests that garbage collection is off while a Lambda starts, on from its first call, and unchanged elsewhere."""
 
 import json
 import os
@@ -19,8 +19,9 @@ call({}, None)
 left_alone = gc.get_freeze_count() > 0
 print(json.dumps([looked_for, left_alone]))
 """
-"""Return whether garbage collection is enabled before all imports, after them, and in the first call, and whether
-existing objects are frozen."""
+"""Prints whether garbage collection is enabled before and after the imports, and in the first call, and whether
+existing objects are frozen.
+"""
 
 
 @pytest.mark.parametrize(

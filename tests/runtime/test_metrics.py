@@ -1,4 +1,4 @@
-"""Metrics of functions: a log line that CloudWatch turns into metrics, without a further request or unit."""
+"""Tests metrics of functions: a log line becomes metrics in CloudWatch, without further requests or units."""
 
 import importlib
 import io
@@ -38,7 +38,7 @@ OPERATIONS = ("GetItem", "BatchGetItem", "Query", "PutItem", "UpdateItem", "Dele
 
 
 class Wired(io.BytesIO):
-    """An answer's body on the wire."""
+    """The body of an answer, as botocore reads it from a connection."""
 
     def stream(self, **_: Any) -> Iterator[bytes]:
         yield self.read()
@@ -229,7 +229,7 @@ def test_throttled_requests_are_logged_and_counted_by_their_reason(
             order_deadlines.handler(event, None)
     finally:
         events.unregister("before-send.dynamodb.Query", answer)
-    attempts = 2 * 4  # one Query for each list, and the client's three retries
+    attempts = 2 * 4  # two lists with one Query each, and three retries of the client
     assert told.values(m.THROTTLES_BY_RESOURCE, resource="GSI2", reason=why["reason"]) == [attempts]
     (line,) = [vars(record) for record in caplog.records if record.message == "requests_throttled"]
     found = {name: line[name] for name in ("reason", "resource", "key", "requests")}
@@ -281,7 +281,7 @@ def test_a_partition_whose_key_is_logged_identifies_no_customer() -> None:
 def test_each_attempt_that_is_throttled_is_counted_and_no_connection_that_is_lost(
     harness: ShopHarness, told: EmittedMetrics, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On the wire: where the client itself sends a request again."""
+    """Counts on the connection, because the client itself repeats requests."""
     harness.open_shop()
     monkeypatch.setattr("time.sleep", lambda _: None)
     client = clients.client("dynamodb")
@@ -320,7 +320,7 @@ def test_an_answer_that_leaves_some_of_a_batch_is_counted(harness: ShopHarness, 
     )
 
     def left_of(some: Any) -> int:
-        """How much more is counted after an answer that leaves this."""
+        """Return how much the counter grows after an answer with these unprocessed parts."""
         event, before = "before-call.dynamodb.BatchGetItem", clients.capacity_units.totals[2]
 
         def answer(**_: Any) -> Any:
@@ -371,7 +371,7 @@ def test_recording_metrics_makes_no_request(
 @pytest.mark.parametrize("module", MODULES)
 def test_every_function_is_observed_under_its_own_name(module: str, told: EmittedMetrics) -> None:
     handler = importlib.import_module(f"functions.handlers.{module}").handler
-    with suppress(Exception):  # no Lambda knows this record, but each measures its age
+    with suppress(Exception):  # no Lambda can process this record, but each measures its age
         handler({"Records": [{"dynamodb": {"ApproximateCreationDateTime": 1}}]}, SimpleNamespace(aws_request_id="one"))
     assert {line["function"] for line in told.lines} == {lambda_name(module)}
 

@@ -1,4 +1,4 @@
-"""One order is found in the logs of all functions that handled it, by shared fields."""
+"""Tests that shared fields find one order in the logs of all functions that processed it."""
 
 import io
 import json
@@ -18,7 +18,7 @@ Lines = list[dict[str, Any]]
 
 @pytest.fixture
 def log(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
-    """Everything that the functions log."""
+    """The log of all functions."""
     text = io.StringIO()
     monkeypatch.setattr(function_log.handlers[0], "stream", text)
     return text

@@ -1,4 +1,4 @@
-"""At most so many units of work a second."""
+"""Tests the limit of units of work a second."""
 
 import itertools
 from datetime import UTC, datetime

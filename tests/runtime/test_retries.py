@@ -1,4 +1,4 @@
-"""Retries of a queue's messages: they begin within seconds, grow, and wait for the end of a claim."""
+"""Tests the retries of a queue's messages: they begin within seconds, wait longer each time, and wait for claims."""
 
 import json
 from datetime import UTC, datetime
@@ -49,7 +49,7 @@ def test_a_deferred_mail_waits_longer_each_time_and_at_most_15_minutes(age: int,
 
 
 class RecordedSqs:
-    """Records the requests instead of sending them. `meta.endpoint_url` is that of a boto3 client."""
+    """Records requests instead of sending them. boto3 clients have `meta.endpoint_url`, too."""
 
     def __init__(self) -> None:
         with mock_aws():
@@ -136,7 +136,7 @@ def test_a_mail_that_failed_waits_for_the_end_of_its_claim(
     mails = [message(number) | sent for number, sent in enumerate(harness.take_messages("order_notification"))]
     monkeypatch.setattr(order_notification_worker, "send_mail", fail)
     monkeypatch.setattr(clients, "client", lambda service: sqs if service == "sqs" else real(service))
-    for _ in range(2):  # the second time, the claim of the first is still held
+    for _ in range(2):  # the second time, the claim of the first run still lasts
         answer = order_notification_worker.handler({"Records": mails}, None)
         assert answer == {"batchItemFailures": [{"itemIdentifier": one["messageId"]} for one in mails]}
     waits = [entry["VisibilityTimeout"] for request in sqs.requests for entry in request["Entries"]]

@@ -1,4 +1,4 @@
-"""Runs of scheduled jobs: they stop before their timeout, serve each list, and take each item once."""
+"""Tests runs of scheduled jobs: they stop before their timeout, process all lists, and process each item once."""
 
 import threading
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ def call(run: ScheduledRun, *lists: WorkList[int]) -> None:
 
 
 def counted(context: FakeContext, numbers: range, seconds: float = 1) -> tuple[WorkList[int], list[int]]:
-    """Return a list whose items take a time each, and the items that were processed."""
+    """Return a list whose items each take `seconds`, and the list of the items that were processed."""
     done: list[int] = []
 
     def handle(number: int) -> bool:
@@ -95,7 +95,7 @@ def test_lanes_take_each_item_once_and_work_at_the_same_time() -> None:
     taken: list[int] = []
 
     def handle(number: int) -> bool:
-        together.wait()  # fails unless eight items are in progress at once
+        together.wait()  # fails unless eight items are processed at the same time
         taken.append(number)
         if number % 4 == 0:
             raise ValueError(number)

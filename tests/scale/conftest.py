@@ -1,4 +1,4 @@
-"""The deployment that the model is asked about, and a small run of it."""
+"""Fixtures for tests of the scale model: the deployment of prod, and changed limits."""
 
 from dataclasses import replace
 
@@ -12,19 +12,19 @@ from tests.stacks.conftest import VALIDATED, synthesize
 
 @pytest.fixture(scope="session")
 def deployment() -> Deployment:
-    """The facts of prod's template, with the rate of mails of the pages."""
+    """The facts of prod's template, with the rate of mails that the pages state."""
     template = synthesize("orderstream-prod", stage="prod", mails_per_second=MAILS_PER_SECOND, **VALIDATED)
     return read_deployment(template.body)
 
 
 @pytest.fixture
 def deployed(deployment: Deployment) -> Setup:
-    """As deployed, with the default quotas."""
+    """The deployment with the default quotas."""
     return Setup(deployment, limits.defaults())
 
 
 def with_limits(setup: Setup, **values: float) -> Setup:
-    """Return the setup with other values of limits, whose ids are written with "_" for "-"."""
+    """Return the setup with these values of limits. In the names, "_" stands for "-"."""
     changed = {name.replace("_", "-"): value for name, value in values.items()}
     assert changed.keys() <= setup.limits.keys()
     return replace(setup, limits={**setup.limits, **changed})

@@ -1,4 +1,4 @@
-"""Each limit has a scenario of its own. Some must fail: the setup cannot hold the load, and the model says so."""
+"""Tests each limit of the scale model with its own scenario. In some, the setup must fail because of this limit."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -32,7 +32,7 @@ def test_a_quota_that_can_be_raised_is_asked_for_or_is_enough() -> None:
 
 
 def waits(bucket: RateLimit, units_a_second: float, seconds: int = 20) -> float:
-    """Take units evenly, and return the last wait."""
+    """Take units at this constant rate. Return the last wait."""
     wait = 0.0
     for step in range(seconds * 100):
         taken = bucket.take(units_a_second / 100, step / 100)
@@ -42,7 +42,7 @@ def waits(bucket: RateLimit, units_a_second: float, seconds: int = 20) -> float:
 
 
 def hot_wait(units_a_second: float, split: Split, seconds: int = 20, keys: int = 1) -> float:
-    """Write to hot keys in turns, and return the longest of the last waits. A split happens after two seconds."""
+    """Write to hot keys in turn. Return the longest wait of the last second. A split takes two seconds."""
     found, last = HotKeys(HARD["partition-write"], split_seconds=2), 0.0
     for step in range(seconds * 100):
         wait = found.take(("key", step % keys), units_a_second / 100, step / 100, split)
@@ -87,7 +87,7 @@ def item_transaction(setup: Setup) -> None:
     assert hold_item(100) > 0.5, "one item must fail: its transactions wait for each other"
     assert hold_item(100, items=40) < 0.1
     one, forty = (replace(setup, deployment=replace(setup.deployment, stock_parts=parts)) for parts in (1, 40))
-    sale = replace(FLASH, prepare=lambda setup: setup)  # staff did not make the product ready
+    sale = replace(FLASH, prepare=lambda setup: setup)  # staff do not prepare the product for the sale
     failing = small_run(one, 90, sale)
     assert not failing.keeps_up(ORDER), "one stock item takes some 30 orders a second"
     assert failing.first_limit(ORDER).limit == "item-transaction"
@@ -133,13 +133,13 @@ def initial_read(setup: Setup) -> None:
 
 
 def run_fails(setup: Setup, rate: float, limit: str) -> bool:
-    """Return whether orders do not follow at this rate, because of this limit."""
+    """Return whether the shop does not keep up with orders at this rate because of this limit."""
     run = small_run(setup, rate)
     return not run.keeps_up(ORDER) and run.first_limit(ORDER).limit == limit
 
 
 def growth(_: Setup) -> None:
-    """A day's peak is less than twice the load of half an hour before: on demand, the table has grown by then."""
+    """The load at a day's peak is less than twice that of half an hour before, so an on-demand table has grown."""
     half_hour = 60 / 48
     steepest = max(day(at + half_hour) / day(at) for at in range(60))
     assert steepest < HARD["growth"]

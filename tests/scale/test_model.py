@@ -1,4 +1,4 @@
-"""The model sends only recorded requests, joins those of a batch as the shop does, and repeats itself exactly."""
+"""Tests that the model sends only recorded requests, joins those of a batch as the shop does, and is repeatable."""
 
 from collections import Counter
 from dataclasses import replace
@@ -34,7 +34,7 @@ def test_every_request_of_a_run_is_in_the_traces(deployed: Setup) -> None:
 def test_a_run_sends_every_request_of_the_traces(deployed: Setup) -> None:
     life = load_traces()["1"]
     run = run_profile(deployed, replace(STEADY, buyer=lambda _: Buyer(life, (0,))), 5, 20)
-    skipped = {"GET /products/{product_id}"}  # answered by CloudFront's cache
+    skipped = {"GET /products/{product_id}"}  # CloudFront's cache answers this request
     expected = {(c.function, c.trigger, one) for c in life.calls for one in c.requests if c.trigger not in skipped}
     assert expected == run.model.used_requests
 

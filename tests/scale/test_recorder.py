@@ -1,4 +1,4 @@
-"""The stored traces equal a new recording, and their units equal those that the engine reports."""
+"""Tests that the stored traces equal a new recording, and their units those that the engine reports."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""docs/scale.md and docs/quotas.md are rendered from stored figures, which belong to the present code and numbers."""
+"""Tests that docs/scale.md and docs/quotas.md show stored figures that belong to the current code."""
 
 from pathlib import Path
 

@@ -27,7 +27,7 @@ SUCCESS = InvocationReturned()
 def record(
     number: int, item: str = "a", *, created_at: float = START, kind: str = "Order", **more: Any
 ) -> dict[str, Any]:
-    """One stream record in Lambda's shape; its sequence number is `number`."""
+    """Return a stream record in the shape that Lambda gets. `number`: its sequence number."""
     return {
         "eventID": f"event-{number}",
         "eventName": "INSERT",
@@ -49,7 +49,7 @@ def record(
 def new_mapping(
     *, switches: MappingAssumptions | None = None, resume: dict[str, str] | None = None, **settings: Any
 ) -> EventSourceMapping:
-    """Return a mapping with one shard. Its ids are counted, not random."""
+    """Return a mapping with one shard. Its ids are counted instead of random."""
     ids = itertools.count(1)
     made = EventSourceMapping(
         MappingSettings(**settings),
@@ -76,7 +76,7 @@ def sequence_numbers_of(action: Invoke | DeliverFailure) -> list[int]:
 
 
 def report_failures(*numbers: int) -> InvocationReturned:
-    """The response that reports these sequence numbers as failed."""
+    """Return the function's response that reports these sequence numbers as failed."""
     return InvocationReturned({"batchItemFailures": [{"itemIdentifier": str(number)} for number in numbers]})
 
 
@@ -95,7 +95,7 @@ def next_delivery(stream: EventSourceMapping, now: float = START) -> DeliverFail
 
 
 def run_outcomes(stream: EventSourceMapping, *outcomes: Any, now: float = START) -> list[list[int]]:
-    """Runs one action after the other, each with the next outcome, and returns the numbers each had."""
+    """Run one action after the other with these outcomes. Return the sequence numbers of each action."""
     seen = []
     for outcome in outcomes:
         now = stream.next_action_at(now) or now

@@ -58,7 +58,7 @@ def test_a_retry_waits_and_waits_longer_after_each_failure_in_a_row() -> None:
         stream.report_outcome(next_invocation(stream, now), outcome, now)
     feed_records(stream, 2, now=now)
     stream.report_outcome(next_invocation(stream, now), ERROR, now)
-    assert stream.next_action_at(now) == now + 1  # a success began a new row
+    assert stream.next_action_at(now) == now + 1  # after a success, the retry delays start again
 
 
 def test_a_retry_is_not_topped_up_with_new_records() -> None:
@@ -151,7 +151,7 @@ def test_an_error_halves_the_batch_and_the_lower_half_is_finished_first() -> Non
     feed_records(stream, 1, 2, 3, 4, 5)
     outcomes = [ERROR, ERROR, SUCCESS, ERROR, ERROR, SUCCESS, SUCCESS]
     assert run_outcomes(stream, *outcomes) == [[1, 2, 3, 4, 5], [1, 2], [1], [2], [3, 4, 5], [3], [4, 5]]
-    assert stream.counters.dropped == 1  # record 2, alone, without a retry: no split had used any up
+    assert stream.counters.dropped == 1  # record 2 was dropped without a retry, but splits use no retries
     assert stream.checkpoint() == {SHARD: "5"}
 
 
@@ -179,7 +179,7 @@ def test_halves_inherit_the_retry_count_or_start_at_zero(attempts: Any, tries_of
         switches=MappingAssumptions(bisect_attempts=attempts),
     )
     feed_records(stream, 1, 2)
-    # A report without progress counts one attempt; the error that splits the batch counts none.
+    # A report without progress counts as an attempt. The error that splits the batch does not count.
     assert run_outcomes(stream, report_failures(1), ERROR) == [[1, 2], [1, 2]]
     assert run_outcomes(stream, *[ERROR] * tries_of_one, now=START) == [[1]] * tries_of_one
     assert stream.counters.dropped == 1
@@ -258,7 +258,7 @@ def test_the_lowest_reported_record_and_every_later_one_are_delivered_again() ->
     first = next_invocation(stream)
     stream.report_outcome(first, report_failures(11, 9), START)
     assert stream.checkpoint() == {SHARD: "8"}
-    assert run_outcomes(stream, SUCCESS) == [[9, 10, 11, 12]]  # 10 and 12 had succeeded
+    assert run_outcomes(stream, SUCCESS) == [[9, 10, 11, 12]]  # 10 and 12 had succeeded before
     assert stream.counters == MappingCounters(polled=5, invoked=9, failed_invoke=2)
 
 

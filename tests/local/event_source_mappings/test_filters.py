@@ -39,9 +39,9 @@ def image(**rules: object) -> dict[str, object]:
     ("pattern", "expected"),
     [
         (image(type={"S": ["Order"]}), True),
-        (image(type={"S": ["order"]}), False),  # case counts
-        (image(type={"S": ["Invoice", "Order"]}), True),  # the values of a leaf are ORed
-        (image(type={"S": ["Order"]}, open={"BOOL": [True]}), True),  # fields are ANDed
+        (image(type={"S": ["order"]}), False),  # values are case-sensitive
+        (image(type={"S": ["Invoice", "Order"]}), True),  # one value of a list must match
+        (image(type={"S": ["Order"]}, open={"BOOL": [True]}), True),  # all fields must match
         (image(type={"S": ["Order"]}, open={"BOOL": [False]}), False),
         (image(open={"BOOL": [1]}), False),
         (image(open={"BOOL": ["true"]}), False),
@@ -59,8 +59,9 @@ def image(**rules: object) -> dict[str, object]:
         (image(open={"BOOL": [{"prefix": "t"}]}), False),
         (image(type={"S": [{"anything-but": ["Line", "Invoice"]}]}), True),
         (image(type={"S": [{"anything-but": "Order"}]}), False),
-        (image(missing={"S": [{"anything-but": "Order"}]}), False),  # a missing field is not "anything"
-        (image(total={"N": [{"numeric": [">", 0]}]}), False),  # numeric never sees a DynamoDB number
+        (image(missing={"S": [{"anything-but": "Order"}]}), False),  # a missing field does not match "anything-but"
+        # a DynamoDB number is a string, so "numeric" never matches
+        (image(total={"N": [{"numeric": [">", 0]}]}), False),
         ({"dynamodb": {"SizeBytes": [{"numeric": [">", 0]}]}}, True),
         ({"dynamodb": {"SizeBytes": [{"numeric": ["=", 300]}]}}, True),
         ({"dynamodb": {"SizeBytes": [{"numeric": [">", 300]}]}}, False),
@@ -68,19 +69,20 @@ def image(**rules: object) -> dict[str, object]:
         ({"dynamodb": {"SizeBytes": [{"numeric": [">", 10, "<=", 299]}]}}, False),
         (image(type={"S": [{"exists": True}]}), True),
         (image(type={"S": [{"exists": False}]}), False),
-        (image(type=[{"exists": True}]), False),  # a typed attribute is not a leaf: exists never holds for it
-        (image(type=[{"exists": False}]), True),  # and its absence always does
+        (image(type=[{"exists": True}]), False),  # an attribute with a type tag is not a leaf, so it does not "exist"
+        (image(type=[{"exists": False}]), True),  # and "exists: false" always matches
         (image(missing={"S": [{"exists": False}]}), True),
         ({"dynamodb": {"OldImage": {"type": {"S": [{"exists": False}]}}}}, True),
         ({"dynamodb": {"OldImage": {"type": {"S": ["Order"]}}}}, False),
-        (image(tags={"SS": ["green"]}), True),  # any element of an array
+        (image(tags={"SS": ["green"]}), True),  # one element of an array must match
         (image(tags={"SS": ["blue"]}), False),
         (image(none={"L": [{"exists": False}]}), True),
         (image(lines={"L": {"M": {"sku": {"S": ["B"]}, "n": {"N": ["2"]}}}}), True),
-        (image(lines={"L": {"M": {"sku": {"S": ["A"]}, "n": {"N": ["2"]}}}}), False),  # within one element
+        # filters do not look into the elements of a list
+        (image(lines={"L": {"M": {"sku": {"S": ["A"]}, "n": {"N": ["2"]}}}}), False),
         ({"eventName": ["REMOVE"], "dynamodb": {"Keys": {"PK": {"S": [{"prefix": "ORDER#"}]}}}}, False),
         ({"userIdentity": {"principalId": ["dynamodb.amazonaws.com"], "type": ["Service"]}}, True),
-        ({"$or": [{"eventName": ["INSERT"]}, image(type={"S": ["Order"]})]}, True),  # across fields
+        ({"$or": [{"eventName": ["INSERT"]}, image(type={"S": ["Order"]})]}, True),  # one of several fields
         ({"$or": [{"eventName": ["INSERT"]}, image(type={"S": ["Line"]})]}, False),
         ({"eventName": ["INSERT"], "$or": [{"eventName": ["MODIFY"]}, {"eventName": ["REMOVE"]}]}, False),
         (image(**{"$or": [{"type": {"S": ["Line"]}}, {"open": {"BOOL": [True]}}]}), True),

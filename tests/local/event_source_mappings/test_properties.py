@@ -1,5 +1,6 @@
-"""Under every arrival, failure, throttle and kill: no record is lost, the order per item holds, and runs are
-repeatable."""
+"""Tests that no run loses a record or changes the order of an item's records, under every failure, throttle and kill.
+Also tests that runs are repeatable.
+"""
 
 import itertools
 from dataclasses import dataclass, field
@@ -66,7 +67,7 @@ HANDLINGS = st.sampled_from(["honest", "honest", "success", "error", "report", "
 
 @dataclass(frozen=True)
 class Case:
-    """A stream of (item, kind) with its script of outcomes; after the script ends, all calls succeed."""
+    """Changes as (item, kind), and the outcomes of invocations. After the last outcome, all invocations succeed."""
 
     changes: list[tuple[str, str]]
     first_of_child: int
@@ -97,7 +98,7 @@ CASES = st.builds(
 
 @dataclass
 class World:
-    """Runs a case against the mapping and keeps account of each record, by its sequence number, on its own."""
+    """Runs a case on the mapping, and records what happens to each record, by sequence number."""
 
     case: Case
     now: float = START
@@ -126,7 +127,7 @@ class World:
         self.start({})
 
     def start(self, resume: dict[str, str]) -> None:
-        """Start a new process: actions in progress may have had their effect, but no outcome is reported."""
+        """Start a new process. Running actions may have had their effect, but report no outcome."""
         self.in_flight = []
         self.mapping = EventSourceMapping(
             self.case.settings,
@@ -201,8 +202,7 @@ class World:
         return not last or self.mapping.checkpoint().get(shard) == str(last[0])
 
     def handle(self, numbers: list[int]) -> tuple[Outcome, int]:
-        """Return the function's response to a batch, and the number of records from the front that Lambda takes as
-        done."""
+        """Return the function's response to a batch, and how many records from the front are then done for Lambda."""
         reporting = self.case.settings.report_item_failures
         handling, place = next(self.handlings, ("honest", 0))
         bad = [number for number in numbers if number in self.case.poison]
@@ -219,9 +219,10 @@ class World:
         return report_failures(*reversed(bad)), numbers.index(bad[0])
 
     def check_order(self, number: int) -> None:
-        """Check that a record is done only after all earlier ones of its item. Silently dropped records are invisible.
+        """Check that a record is done only after all earlier records of its item. Records that were dropped do not
+        count.
 
-        A discarded record is delivered again if a kill follows before its lane's neighbours let the checkpoint pass it.
+        A discarded record comes again after a kill if records of parallel sequences kept the checkpoint before it.
         """
         earlier = {one for one in self.items if one < number and self.items[one] == self.items[number]}
         assert len(earlier - self.handled) <= (0 if self.case.settings.on_failure else self.dropped)

@@ -104,10 +104,10 @@ def test_only_a_record_with_two_equal_images_is_unchanged() -> None:
         ({"BS": ["AA==", "AQ=="]}, {"BS": ["AQ==", "AA=="]}, True),
         ({"SS": ["x", "y"]}, {"SS": ["x"]}, False),
         ({"SS": ["1"]}, {"NS": ["1"]}, False),
-        ({"L": [{"S": "x"}, {"S": "y"}]}, {"L": [{"S": "y"}, {"S": "x"}]}, False),  # a list has
+        ({"L": [{"S": "x"}, {"S": "y"}]}, {"L": [{"S": "y"}, {"S": "x"}]}, False),  # but a list has an order
         ({"L": [{"S": "x"}]}, {"L": [{"S": "x"}, {"S": "y"}]}, False),
         ({"L": [{"M": {"s": {"SS": ["x", "y"]}}}]}, {"L": [{"M": {"s": {"SS": ["y", "x"]}}}]}, True),
-        ({"M": {"SS": {"L": []}}}, {"M": {"SS": {"L": []}}}, True),  # an attribute may be called SS
+        ({"M": {"SS": {"L": []}}}, {"M": {"SS": {"L": []}}}, True),  # an attribute may have the name SS
         ({"M": {"SS": {"S": "x"}}}, {"M": {"SS": {"S": "y"}}}, False),
         ({"S": "1"}, {"N": "1"}, False),
         ({"BOOL": True}, {"BOOL": False}, False),
@@ -124,6 +124,6 @@ def test_a_write_that_changed_nothing_is_not_delivered_and_the_checkpoint_passes
     stream.add_record(SHARD, same, 0.0)
     assert stream.due_actions(0.0) == []
     assert stream.checkpoint() == {SHARD: "1"}
-    assert stream.counters == MappingCounters()  # AWS would have written no record, so none was polled
+    assert stream.counters == MappingCounters()  # the record does not count, because AWS would not have written it
     feed_records(stream, 2)
     assert next_invocation(stream).event == {"Records": [record(2)]}

@@ -70,7 +70,7 @@ def test_an_item_is_its_whole_key() -> None:
         one = record(number)
         one["dynamodb"]["Keys"]["SK"] = {"S": f"LINE#{number}"}
         stream.add_record(SHARD, one, START)
-    assert len(stream.due_actions(START)) > 1  # one partition key, many items: they spread
+    assert len(stream.due_actions(START)) > 1  # items with the same partition key are in several lanes
 
 
 def test_an_item_is_the_same_in_any_order_of_its_key_attributes() -> None:
