@@ -42,7 +42,7 @@ FAKE_AWS_ENVIRONMENT = {
     "AWS_EC2_METADATA_DISABLED": "true",
     "METRICS_NAMESPACE": "orderstream-test",
 }
-# Slowness of a busy machine is not an error of the code. The examples of a test share its fixtures on purpose.
+# A busy machine is slow, which is not an error. The examples of a test share its fixtures on purpose.
 LENIENT = settings(
     deadline=None,
     print_blob=True,
@@ -55,7 +55,7 @@ LENIENT = settings(
 )
 settings.register_profile("few", LENIENT, max_examples=12)
 settings.register_profile("thorough", LENIENT)
-settings.load_profile("few")  # before pytest applies --hypothesis-profile, and before it imports a module of tests
+settings.load_profile("few")  # before pytest applies --hypothesis-profile and imports test modules
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -1,4 +1,4 @@
-"""One order's whole way, from the request to the archive and back, through the real handlers and a real stream."""
+"""Tests the whole way of an order, from the request to the archive and back, with real handlers and a real stream."""
 
 import hashlib
 import json
@@ -59,7 +59,7 @@ def test_an_order_goes_from_the_request_to_the_archive_and_its_bytes_come_back_e
     assert isinstance(stub, ArchivedOrder)
     body = harness.objects("archive")[stub.object_key]
     assert hashlib.sha256(body).hexdigest() == stub.sha256
-    kept = [image for image in before if image["type"]["S"] != "ExpiryMarker"]  # its expiry started the archive
+    kept = [image for image in before if image["type"]["S"] != "ExpiryMarker"]  # its deletion started the archiving
     assert parse_archive(body) == kept
     assert {image["type"]["S"] for image in harness.partition(f"ORDER#{order_id}")} == {"ArchivedOrder", "Invoice"}
     (summary,) = orders.list_orders_of_customer(harness.shop, ANN, ANN.id, 10, None).items
@@ -81,7 +81,7 @@ def test_an_order_paid_shipped_and_returned_in_parts_is_archived_and_its_money_a
     harness.process_all()
     told = payments.ProviderPaymentEvent(
         "evt_1", "pi_1", order_id, "succeeded", total, "EUR"
-    )  # all of it, though less was due
+    )  # the total, although less was due
     payments.record_payment(harness.shop, told, {"id": "evt_1"})
     harness.process_all()
     invoice = get_invoice_of_order(harness.shop, ANN, order_id)

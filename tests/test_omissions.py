@@ -1,4 +1,4 @@
-"""No declaration is missing; a planted omission is reported in one sentence, with the file and the line."""
+"""Tests that no declaration is missing, and that a planted omission is reported in one sentence with file and line."""
 
 import re
 from collections.abc import Callable
@@ -31,7 +31,7 @@ AT = r"[\w/.-]+:\d+"
 
 
 def without(entries: Any, *keys: Any) -> Any:
-    """Return a copy of a mapping without these keys. The mapping itself keeps its order, which others rely on."""
+    """Return a copy of a mapping without these keys. The mapping itself must keep its order."""
     return {key: value for key, value in entries.items() if key not in keys}
 
 

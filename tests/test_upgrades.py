@@ -1,5 +1,4 @@
-"""docs/upgrades.md: an entity, an event and an index are changed while older code is still at work and older items are
-still there."""
+"""Tests docs/upgrades.md: an entity, an event and an index change while older code still runs and older items exist."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -34,7 +33,7 @@ Files = dict[str, str]
 def older() -> Row[Any]:
     @entity
     class Gadget:
-        """As code of before has it."""
+        """The entity in older code."""
 
         gadget_id: str
         name: str
@@ -47,7 +46,7 @@ def older() -> Row[Any]:
 def newer() -> Row[Any]:
     @entity
     class Gadget:
-        """The same with an attribute more, which has a default."""
+        """The entity with an additional attribute, which has a default."""
 
         gadget_id: str
         name: str
@@ -59,7 +58,7 @@ def newer() -> Row[Any]:
 
 
 def made_by(row: Row[Any], dynamodb: Any, name: str) -> tuple[Table, Callable[[], Any]]:
-    """The table as this code has it, and how it reads the gadget."""
+    """Return the table for code with this declaration, and a function that reads the gadget."""
     table = Table(dynamodb, name, {row.type: row})
     asked = Get[Any](id="X1", description="a gadget", rows=(row,))
     return table, lambda: table.get(asked, gadget_id="g1")
@@ -87,7 +86,7 @@ def test_older_code_keeps_attributes_that_it_does_not_know(dynamodb: Any, new_ta
 def with_state(names: str) -> Row[Any]:
     @entity
     class Gadget:
-        """As code of before has it."""
+        """The entity in older code."""
 
         gadget_id: str
         of: str
@@ -98,7 +97,7 @@ def with_state(names: str) -> Row[Any]:
 
     @entity
     class Device:
-        """The same with other names."""
+        """The same entity with other names."""
 
         gadget_id: str
         maker: str
@@ -199,7 +198,7 @@ def test_no_two_rows_may_read_the_same_type() -> None:
 
 @pytest.mark.parametrize("row", t.ROWS, ids=lambda row: row.type)
 def test_an_optional_attribute_may_be_missing_and_a_required_one_may_not(row: Row[Any]) -> None:
-    """Each attribute without which docs/items.json says that an item can be read, and each without which it cannot."""
+    """docs/items.json says for each attribute whether an item can be read without it."""
     image = row.encode(SAMPLES[row])
     for name, kind in promises.describe_entity(row.entity, row.schema)["attributes"].items():
         without = {key: value for key, value in image.items() if key != name}
@@ -213,7 +212,7 @@ def test_an_optional_attribute_may_be_missing_and_a_required_one_may_not(row: Ro
 # contracts ------------------------------------------------------------------------------------------------------------
 @pytest.fixture(scope="module")
 def files() -> Files:
-    """The contract files in docs."""
+    """The files in docs that describe contracts."""
     return {name: text for name, text in generate.render_pages().items() if name.endswith(".json")}
 
 
@@ -222,7 +221,7 @@ def broken(before: Files, after: Files) -> list[str]:
 
 
 def edited(files: Files, name: str, edit: Callable[[Any], Any]) -> Files:
-    """These files, with one changed in place."""
+    """Return these files with a change in one of them."""
     document = json.loads(files[name])
     edit(document)
     return {**files, name: json.dumps(document)}
@@ -376,7 +375,7 @@ def test_events_of_older_code_in_flight_are_read_with_the_default(
         total: int
         currency: str
         placed_at: Instant
-        paid: int = 0  # new, of the order
+        paid: int = 0  # a new field of the event, from the order
 
     paid = EVENTS_BY_NAME["OrderPaid"]
     sent = {"id": "c1", "type": "OrderPaid", "schema": 1, "time": AT, "version": 2}
@@ -392,7 +391,7 @@ def test_events_of_older_code_in_flight_are_read_with_the_default(
 
 # an index -------------------------------------------------------------------------------------------------------------
 def test_an_index_is_created_filled_and_then_queried_while_the_shop_is_open(engine: Engine) -> None:
-    """As docs/upgrades.md has it: the table had no GSI3 and its best sellers no keys for it."""
+    """As in docs/upgrades.md, the table has no GSI3 at first, and its best sellers have no keys for this index."""
     client, name = engine.dynamodb(), "before-gsi3"
     request = t.create_table_request(name)
     made = request["GlobalSecondaryIndexes"].pop()

@@ -1,4 +1,4 @@
-"""The workflows for GitHub: targets that there are, actions by their content, no more leave than each job needs."""
+"""Tests GitHub's workflows: their targets exist, their actions are pinned, and each job has only needed permissions."""
 
 import os
 import re
@@ -16,7 +16,7 @@ PROJECT = Path(__file__).parents[1]
 FILES = sorted((PROJECT / ".github" / "workflows").glob("*.yml"))
 SHELL = ("bash", "--noprofile", "--norc", "-eo", "pipefail", "-c")
 MAKE = re.compile(r"\bmake ([a-z-]+)")
-LEAVE = {  # all that these jobs may do; any other job reads the code
+LEAVE = {  # all permissions of these jobs; any other job only reads the code
     ("deploy", "read"): {"id-token": "write"},
     ("deploy", "deploy"): {"contents": "read", "id-token": "write"},
     ("diff", "diff"): {"contents": "read", "id-token": "write"},
@@ -34,7 +34,7 @@ TRIGGERS = {
 
 def read(name: str) -> dict[Any, Any]:
     found: dict[Any, Any] = yaml.safe_load((PROJECT / ".github" / "workflows" / f"{name}.yml").read_text())
-    found["on"] = found.pop(True)  # so YAML 1.1 reads the word
+    found["on"] = found.pop(True)  # YAML 1.1 reads the word "on" as True
     return found
 
 
@@ -44,7 +44,7 @@ def steps(workflow: dict[Any, Any]) -> Iterator[dict[str, Any]]:
 
 
 def commands(workflow: dict[Any, Any]) -> str:
-    """All that runs, with the targets of a matrix in their place."""
+    """Return all commands of a workflow, including those of the targets in a matrix."""
     targets = [
         f"make {target}"
         for job in workflow["jobs"].values()
@@ -106,7 +106,7 @@ def test_a_command_gets_values_only_by_its_environment(file: Path) -> None:
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_a_step_fails_with_any_command_of_its_pipes(file: Path) -> None:
-    """GitHub runs `shell: bash` as SHELL. Its own default only fails with the last command of a pipe."""
+    """GitHub runs `shell: bash` as SHELL. With its own default, only the last command of a pipe fails the step."""
     workflow = read(file.stem)
     assert workflow["defaults"] == {"run": {"shell": "bash"}}
     assert [one for one in (*workflow["jobs"].values(), *steps(workflow)) if {"defaults", "shell"} & one.keys()] == []
@@ -154,7 +154,7 @@ def test_only_a_tag_of_a_version_is_released_and_only_after_its_tests() -> None:
 
 @pytest.mark.parametrize(("workflow", "job"), sorted(LEAVE.keys() - {("diff", "diff")}))
 def test_a_job_with_permissions_runs_no_code_of_the_repository(workflow: str, job: str) -> None:
-    """It runs programs of GitHub's machine, and the CDK of the lock file, without the scripts of its installation."""
+    """Such a job runs programs of GitHub's machine, and the CDK of the lock file without its installation scripts."""
     found = read(workflow)["jobs"][job]["steps"]
     taken = [step["with"]["sparse-checkout"].split() for step in found if "checkout" in step.get("uses", "")]
     assert taken == ([["cdk.json", "package.json", "package-lock.json"]] if job == "deploy" else [])

@@ -1,4 +1,4 @@
-"""Fixtures for a shop on its own table: behind a tapped client, and as a concurrent process sees it."""
+"""Fixtures for a shop with its own table: one whose requests are recorded, and the same shop for a second process."""
 
 from collections.abc import Callable
 from itertools import count

@@ -1,4 +1,4 @@
-"""Gift cards and store credit: issued, moved, shown. Balances equal their ledgers under every concurrent change."""
+"""Tests gift cards and store credit: issue, transfer and display. A balance always equals the sum of its entries."""
 
 import json
 import re

@@ -1,5 +1,6 @@
-"""Backorders: a product without stock can be ordered, the line has the number of missing pieces, and no goods are
-created or lost."""
+"""Tests backorders: a product without stock can be ordered, its line has the number of missing pieces, and no pieces
+are created or lost.
+"""
 
 import pytest
 
@@ -21,7 +22,7 @@ from tests.support.wire_tap import WireTap, run_before_sending
 
 
 def backordered(shop: ShopContext, key: str, quantity: int) -> int:
-    """How many of this order's jugs were not there."""
+    """Place an order for jugs. Return how many pieces were missing."""
     return place(shop, key, jug=quantity).lines["jug"].backordered
 
 

@@ -1,4 +1,4 @@
-"""How orders end early: cancelled at once or through the warehouse, or expired without payment."""
+"""Tests how orders end early: cancelled at once or by the warehouse, or lapsed without payment."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -43,7 +43,7 @@ def parcels(shop: ShopContext, order_id: str) -> list[str]:
 
 
 def ends_in(shop: ShopContext, order_id: str, days: int) -> bool:
-    """Whether the one marker of an order ends so many days from now."""
+    """Return whether the order's only expiry marker expires this number of days from now."""
     (marker,) = expiry_markers(shop, order_id)
     return marker.ttl == int((shop.now() + timedelta(days=days)).timestamp())
 
@@ -248,7 +248,7 @@ def test_a_shipment_without_a_stop_request_cannot_be_stopped(shop: ShopContext, 
     with pytest.raises(WrongState) as refusal:
         cancellation.agree_cancel(shop, WAREHOUSE, before.order_id)
     assert (refusal.value.state, refusal.value.command) == (status, "agree_cancel")
-    if status not in ("FULFILLING", "PARTIALLY_SHIPPED"):  # the state after a rejected stop
+    if status not in ("FULFILLING", "PARTIALLY_SHIPPED"):  # the states in which a stop can be refused
         with pytest.raises(WrongState) as refusal:
             cancellation.refuse_cancel(shop, WAREHOUSE, before.order_id)
         assert (refusal.value.state, refusal.value.command) == (status, "refuse_cancel")

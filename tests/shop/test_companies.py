@@ -197,7 +197,7 @@ def test_a_member_of_a_missing_company_can_leave_and_be_erased(
     join(shop)
     company = shop.table.get(COMPANY_BY_ID, company_id="acme")
     assert company is not None
-    shop.table.write(delete(t.COMPANY, company))  # as no command does it
+    shop.table.write(delete(t.COMPANY, company))  # no command deletes a company with members
     leaving(shop)
     companies.create_company(shop, STAFF, "acme", "Another company")
     assert members(shop) == []
@@ -279,7 +279,7 @@ def test_a_customer_who_is_added_by_two_companies_at_once_is_in_one_of_them(shop
 
 # the page -------------------------------------------------------------------------------------------------------------
 def fill(shop: ShopContext, number: int) -> None:
-    """So many members more."""
+    """Add this number of members to the company."""
     for n in range(number):
         member = replace(SAMPLES[t.CUSTOMER], customer_id=f"c{n:03}")
         shop.table.write(put_if_absent(t.CUSTOMER, member))

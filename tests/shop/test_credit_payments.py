@@ -1,4 +1,4 @@
-"""Paying an order with credit: wholly or in part, once, by whom it is theirs; money is neither made nor lost."""
+"""Tests payments with credit: in full or in part, once, and only by the owner. No money is created or lost."""
 
 from collections.abc import Callable
 from itertools import count
@@ -63,13 +63,13 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 NOBODY = "nobodys"
-NO_PROVIDER: Any = None  # credit goes back without one
+NO_PROVIDER: Any = None  # refunds to credit need no provider
 
 
 def pay(
     shop: ShopContext, order: Order, source: str, amount: int | None = None, *, key: str = "p", caller: Caller = ANN
 ) -> IdempotentResult:
-    """Ann pays from an account, or from the gift card of a code."""
+    """Pay as Ann. `source`: an account id or a gift card's code."""
     return credit_payments.pay_with_credit(shop, caller, key, order.order_id, parse_source(shop, source), amount)
 
 
@@ -364,7 +364,7 @@ def test_one_order_paid_by_eight_threads_is_paid_once(shop: ShopContext) -> None
 # conservation ---------------------------------------------------------------------------------------------------------
 @pytest.fixture(scope="module")
 def fresh(lasting_table: Callable[[], str], dynamodb: "DynamoDBClient") -> ShopContext:
-    """One shop for all examples; each has orders, keys and gift cards of its own, and customers for all."""
+    """One shop for all examples. Each example has its own orders, keys and gift cards."""
     clock = ManualClock()
     table = Table(dynamodb, lasting_table(), ROWS_BY_TYPE, clock=clock, sleep=clock.sleep, retry_budget_seconds=36_000)
     made = ShopContext(table=table, new_id=str, pepper=lambda: b"pepper")
@@ -376,7 +376,7 @@ EXAMPLES = count()
 Step = tuple[str, int, int, int]
 STEPS = st.tuples(
     st.sampled_from(["card", "credit", "transfer", "transfer", "pay", "pay"]),
-    st.integers(0, 3),  # which key: few, so that some come again, with the same wish or another
+    st.integers(0, 3),  # number of the key: few, so that some are repeated
     st.integers(0, 5),  # source and target
     st.sampled_from([-5, 0, 1, 300, 700, 1000, 2500]),
 )
@@ -384,7 +384,7 @@ AT_ONCE = st.lists(STEPS, min_size=2, max_size=6)
 
 
 class Till:
-    """One example's accounts and orders: Ann's and Bob's credit, two gift cards, two orders of Ann's."""
+    """The accounts and orders of one example: credit of Ann and of Bob, two gift cards, and two orders of Ann."""
 
     def __init__(self, shop: ShopContext, example: int) -> None:
         self.shop, self.example = shop, example
@@ -399,7 +399,7 @@ class Till:
         self.held = sum(balance(shop, id) for id in self.ids)
 
     def do(self, step: Step) -> int:
-        """Return the money that the step added from outside: amounts that were issued for the first time."""
+        """Execute a step. Return the money that it added: the amounts that were issued for the first time."""
         what, key, choice, amount = step
         key_text = f"{self.example}-{key}"
         source = parse_source(self.shop, self.sources[choice % len(self.sources)])
@@ -420,7 +420,7 @@ class Till:
         return amount if what in ("card", "credit") and not done.replayed else 0
 
     def check(self) -> None:
-        """Every balance is its ledger's, every order's money is its payments', and nothing is made or lost."""
+        """Check that balances equal their entries, orders equal their payments, and no money was created or lost."""
         paid = 0
         for placed in self.orders:
             order = get_order(self.shop, placed.order_id)
@@ -434,7 +434,7 @@ class Till:
 
 
 @given(st.lists(AT_ONCE, min_size=2, max_size=4))
-@settings(  # threads do not meet in the same way twice, so there is no smaller example to look for
+@settings(  # threads make a run unrepeatable, so Hypothesis must not look for a smaller example
     max_examples=many(15, 5),
     phases=[Phase.generate],
 )

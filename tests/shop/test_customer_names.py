@@ -1,4 +1,4 @@
-"""A customer's name on their open orders: its cost, its pages, and concurrent changes."""
+"""Tests the copies of a customer's name on open orders: their cost, their pages, and concurrent changes."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -28,14 +28,14 @@ CHANGE = "change-1"
 
 
 def listed(shop: ShopContext, order: Order) -> Order:
-    """An order whose summary its reader has written."""
+    """Write the summary of an order, as the copies reader does. Return the order."""
     (copy,) = order_summary(order)
     shop.table.write(put_if_absent(ORDER_SUMMARY, copy))
     return order
 
 
 def many(shop: ShopContext, number: int) -> list[str]:
-    """So many open orders of Ann's, the newest first; their ids."""
+    """Create this number of open orders of Ann. Return their ids, newest first."""
     for n in range(number):
         placed_at = to_instant(START - timedelta(hours=n))
         one = sample(order_id=f"o{n:03}", placed_at=placed_at, updated_at=placed_at, status="PAID")
@@ -126,7 +126,7 @@ def test_two_deliveries_at_once_do_not_hide_from_each_other_how_far_they_are(
 
 
 def _beside(shop: ShopContext, act: Callable[[], object]) -> None:
-    """Spread the name, and have something else happen between its first page and the note of that."""
+    """Propagate the name, and call `act` after the first page, before the progress is written."""
     write = shop.table.write
 
     def once(*writes: object) -> None:
@@ -139,7 +139,7 @@ def _beside(shop: ShopContext, act: Callable[[], object]) -> None:
 
 
 def test_an_older_name_never_replaces_a_newer_one(shop: ShopContext, rival: ShopContext, wire: WireTap) -> None:
-    """A worker that read the customer before a second rename writes to the order after all others."""
+    """A worker that read the customer before a second rename writes to the order after all other workers."""
     order = listed(shop, place(shop, mug=1))
     rename_customer(shop, ANN, ANN.id, "Ann Elm")
 

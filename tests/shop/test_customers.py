@@ -214,7 +214,7 @@ def test_an_erasure_sees_the_choice_that_is_made_just_before_it(
 
 # the page ---------------------------------------------------------------------------------------------------
 def summarise(shop: ShopContext, number: int) -> None:
-    """Return Ann's orders from the copies."""
+    """Write this number of summaries of Ann's orders."""
     for n in range(number):
         summary = replace(SAMPLES[t.ORDER_SUMMARY], order_id=f"o{n}", placed_at=moment(n))
         shop.table.write(put_if_absent(t.ORDER_SUMMARY, summary))

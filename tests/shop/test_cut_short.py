@@ -1,4 +1,4 @@
-"""Orders of which a part was sent and the rest is cancelled: its goods are free again and its money goes back."""
+"""Tests orders of which a part was sent and the rest was cancelled: its goods are released, its money is refunded."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -42,12 +42,12 @@ from tests.support.wire_tap import WireTap, run_before_sending
 
 @pytest.fixture
 def order(shop: ShopContext) -> Order:
-    """Three mugs and two pots; two mugs are sent."""
+    """An order of three mugs and two pots, of which two mugs were sent."""
     return send(shop, advance_to_status(shop, place(shop, mug=3, pot=2), "FULFILLING"), 1, mug=2)
 
 
 def send(shop: ShopContext, order: Order, parcel: int, /, **quantities: int) -> Order:
-    """The warehouse sends so much of a parcel, all of it if nothing is said."""
+    """Dispatch these pieces of a shipment as the warehouse, by default all."""
     id = order.order_id
     shipments.dispatch_shipment(shop, WAREHOUSE, id, f"{id}-{parcel}", "dhl", f"{parcel}-{id}", quantities or None)
     return get_order(shop, id)
@@ -59,7 +59,7 @@ def arrive(shop: ShopContext, order: Order, parcel: int = 1) -> Order:
 
 
 def cut(shop: ShopContext, order: Order) -> Order:
-    """The customer wants no more of an order, and the warehouse agrees."""
+    """Cancel the rest of an order as the customer, and agree as the warehouse."""
     cancellation.cancel_order(shop, ANN, order.order_id)
     return cancellation.agree_cancel(shop, WAREHOUSE, order.order_id)
 
@@ -261,7 +261,7 @@ def test_wherever_an_order_is_cut_and_however_it_comes_back_goods_and_money_add_
         try:
             create_stocked_product(shop, id, 1000, price=price)
             discounts.create_discount(shop, STAFF, f"off-{id}", 17)
-        except AlreadyExists:  # the examples share the shop
+        except AlreadyExists:  # an earlier example has created them
             pass
     before = {id: available_by_part(shop, id)[0] for id in ("cup", "jar")}
     dear = replace(shop, shipping={"EUR": 490})

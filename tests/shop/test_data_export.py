@@ -1,4 +1,4 @@
-"""What an export has of an order that is moved to the archive or back, also while the export is being read."""
+"""Tests the export of orders that are archived or restored, also during the export."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -54,8 +54,7 @@ def pages_with_act_after(
 
 
 def types_of_order(found: Iterator[list[data_export.ExportedItem]]) -> list[str]:
-    """Return the types of the exported items of orders. The stub, and items that archiving or restoring adds, are not
-    counted."""
+    """Return the types of the exported items of orders, without those that archiving or restoring adds."""
     items = [item for page in found for item in page if item.type in ITEMS_OF_ORDER - {"ArchivedOrder", "ExpiryMarker"}]
     return sorted(item.type for item in items if item.data.get("event") != "OrderRestored")
 
@@ -139,7 +138,8 @@ def test_a_kept_dispute_that_is_in_the_archive_object_too_is_exported_once(
     archive_orders(harness)
     for outcome in ("opened", "won"):
         report_dispute(harness.shop, "pi_1", outcome)
-    monkeypatch.setattr(restore, "apply_kept_events", lambda *_: None)  # the restore is killed before it moves it
+    # simulates a restore that is killed before it moves the dispute
+    monkeypatch.setattr(restore, "apply_kept_events", lambda *_: None)
     restore_order(harness, order_id)
     archive_orders(harness)
     archived = [json.loads(body)["items"] for key, body in harness.objects("archive").items() if "orders/" in key]

@@ -1,4 +1,4 @@
-"""Discount codes: their amounts, their conditions, and a limit that is never exceeded."""
+"""Tests discount codes: their amounts, their conditions, and that their limit is never exceeded."""
 
 from dataclasses import replace
 from typing import Any
@@ -60,12 +60,12 @@ def bought(shop: ShopContext, code: str, key: str = "key-1", **quantities: int) 
 
 
 def left(shop: ShopContext, code: str = "SPRING") -> list[int]:
-    """How often a code can still be redeemed, part by part."""
+    """Return how often a code can still be redeemed, for each of the items that count it."""
     return [part.left for part in shop.table.query_all(REDEMPTION_POOL_BY_CODE, code=code)]
 
 
 def why_not(shop: ShopContext, code: str = "SPRING", key: str = "key-1", **quantities: int) -> str:
-    """Why an order cannot have a code; the same order is placed without it, so it was refused for that alone."""
+    """Return why an order with this code is rejected. Assert that the same order without the code is accepted."""
     with pytest.raises(DiscountNotValid) as refusal:
         place_with(shop, ANN, code, key, **quantities)
     assert refusal.value.code == code.upper()
@@ -74,14 +74,14 @@ def why_not(shop: ShopContext, code: str = "SPRING", key: str = "key-1", **quant
 
 
 def keys_that_start_at(shop: ShopContext, part: int, of: int) -> list[str]:
-    """Keys of Ann's whose orders look into this part first."""
+    """Return keys of Ann with which an order is first counted in this part of a limited code."""
     return [
         f"k{number}" for number in range(99) if hash_to_bucket(derive_order_id(shop, "ann", f"k{number}"), of) == part
     ]
 
 
 def counted_in(order: Order) -> int:
-    """The part in which an order's discount is counted."""
+    """Return the part (one of the items that count a limited code) in which this order is counted."""
     assert order.discount is not None
     assert order.discount.part is not None
     return order.discount.part

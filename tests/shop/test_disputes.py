@@ -1,4 +1,4 @@
-"""Disputes: the customer's bank asks a payment back, and the order's money follows what becomes of that."""
+"""Tests disputes: the customer's bank claims a payment back, and the money of the order follows the outcome."""
 
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -48,8 +48,7 @@ def statuses(payment: Payment) -> dict[str, str]:
 def dispute(
     shop: ShopContext, order: Order, outcome: Any, number: int = 1, payment_id: str | None = None, **changed: Any
 ) -> dict[str, Any]:
-    """The provider tells of a dispute, of the first payment if nothing is said, by an event of its own; the answer it
-    gets."""
+    """Report a dispute of a payment, by default the first, as the provider's webhook does. Return the answer."""
     payment_id = payment_id or next((it.payment_id for it in payments_of(shop, order.order_id)), "pi_1")
     return report_dispute(shop, payment_id, outcome, dispute_id=f"dp_{number}", **changed)
 
@@ -254,7 +253,7 @@ def test_a_dispute_of_an_archived_order_is_kept_beside_its_stub_and_goes_only_fo
 def test_a_dispute_just_before_its_order_is_restored_is_moved_to_the_payment(
     shop: ShopContext, rival: ShopContext, wire: WireTap
 ) -> None:
-    """The restore replaces the stub between the event's reading and its write: the event is decided again."""
+    """The restore replaces the stub between the command's read and its write, so the command is decided again."""
     order = place(shop)
     report_payment(shop, order)
     ended = advance_to_status(shop, get_order(shop, order.order_id), "CANCELLED")
@@ -401,7 +400,7 @@ def test_no_more_is_tried_again_at_once_than_fits_the_transaction(shop: ShopCont
 
 # what a payment remembers ---------------------------------------------------------------------------------------------
 def given(shop: ShopContext) -> tuple[Order, str]:
-    """An order that was cancelled, whose payment the provider has given back whole; the refund's id."""
+    """Cancel a paid order, and refund it completely at the provider. Return the order and the refund's id."""
     order = advance_to_status(shop, place(shop), "PAID")
     cancellation.cancel_order(shop, ANN, order.order_id)
     (refund,) = order_money.refunds(shop, order.order_id)
@@ -410,7 +409,7 @@ def given(shop: ShopContext) -> tuple[Order, str]:
 
 
 def came_back(shop: ShopContext, order: Order, refund_id: str) -> None:
-    """The provider tells that what it had given has come back to it."""
+    """Report that a refund failed after it had succeeded, so that the provider has the money again."""
     told = ProviderRefundEvent(
         "evt_r", order.order_id, refund_id, 1, "re_1", "failed", "charge_for_pending_refund_disputed"
     )

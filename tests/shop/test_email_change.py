@@ -1,4 +1,4 @@
-"""Change of an e-mail address: the claim moves with the profile, although others want the same address concurrently."""
+"""Tests the change of an e-mail address: its claim moves with the profile, even if others want the same address."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -27,13 +27,13 @@ def change(shop: ShopContext, caller: Caller, email: str) -> Customer:
 
 
 def holder(shop: ShopContext, email: str) -> str | None:
-    """Whose an address is."""
+    """Return the id of the customer who has this address."""
     claim = shop.table.get(CUSTOMER_BY_EMAIL, email_hash=customers.hash_email(shop, email))
     return None if claim is None else claim.customer_id
 
 
 def claims(shop: ShopContext) -> dict[str, str]:
-    """Whose each claim is, by the hash of its address."""
+    """Return the customer of each claim, by the hash of the address."""
     found = shop.table.client.scan(TableName=shop.table.name, ConsistentRead=True)["Items"]
     images: list[Any] = [image for image in found if image["type"] == {"S": "EmailClaim"}]
     return {image["email_hash"]["S"]: image["customer_id"]["S"] for image in images}
@@ -171,7 +171,7 @@ def test_two_identical_concurrent_changes_do_not_report_the_address_as_taken(
 def test_of_two_changes_at_once_the_address_that_was_verified_last_stays(
     shop: ShopContext, rival: ShopContext, wire: WireTap
 ) -> None:
-    """The provider returns another address before the first of two requests writes the address that it got."""
+    """The provider's address changes before the first of two requests writes the address that it has read."""
     says = [NEW]
 
     def provider() -> str:
@@ -226,7 +226,7 @@ def test_an_address_change_during_an_erasure_leaves_neither_claim(
 def test_an_erasure_keeps_the_claim_of_the_new_holder_of_an_address(
     shop: ShopContext, rival: ShopContext, wire: WireTap
 ) -> None:
-    """Ann's profile was read with the address that she then leaves to Eve."""
+    """The erasure has read Ann's profile with an address that Ann then gives up, and Eve registers."""
 
     def leave_it_to_eve() -> None:
         change(rival, ANN, NEW)
@@ -277,7 +277,7 @@ def test_of_eight_customers_who_want_one_address_one_gets_it(shop: ShopContext) 
 
 
 def test_concurrent_address_changes_leave_every_claim_with_its_holder(shop: ShopContext) -> None:
-    """Six people register, change among five addresses, and are forgotten."""
+    """Six people register, change among five addresses, and are erased."""
     people = [Caller(f"p{number}") for number in range(6)]
     acts: list[Callable[[Caller, str], object]] = [
         lambda one, email: customers.register_customer(shop, one, email, one.id),
@@ -303,7 +303,7 @@ def test_concurrent_address_changes_leave_every_claim_with_its_holder(shop: Shop
 
 
 def test_a_claim_that_is_not_theirs_is_never_deleted(shop: ShopContext) -> None:
-    """Such a table no command makes; in one, nothing is written."""
+    """The profile's claim belongs to another customer, which no command causes. Then nothing is written."""
     key: Any = {"PK": {"S": f"EMAIL#{customers.hash_email(shop, OLD)}"}, "SK": {"S": "EMAIL"}}
     shop.table.client.update_item(
         TableName=shop.table.name,

@@ -1,4 +1,4 @@
-"""Refunds that a person makes at the payment provider count in their payment, in the order, and in later refunds."""
+"""Tests that refunds that a person makes at the provider count in the payment, in the order, and in later refunds."""
 
 from dataclasses import replace
 from typing import Any
@@ -31,7 +31,7 @@ from tests.support.wire_tap import WireTap, run_before_sending
 
 @pytest.fixture
 def paid(shop: ShopContext) -> Order:
-    """An order of 25.00 that pi_1 has paid."""
+    """An order of 25.00 that was paid with pi_1."""
     order = place(shop)
     report_payment(shop, order)
     return get_order(shop, order.order_id)

@@ -1,4 +1,4 @@
-"""Follows: one write shows in both directions, however often it is made and taken back."""
+"""Tests follows: one write shows in both directions, however often a customer follows and unfollows."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A stock part that other orders keep busy, or that DynamoDB throttles: placing takes the pieces from another part."""
+"""Tests orders while a stock part is busy or throttled: they take their pieces from another part."""
 
 import pytest
 
@@ -14,7 +14,7 @@ BUSY = ["TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded
 
 
 def parts_of(wire: WireTap) -> list[list[str]]:
-    """The keys of the stock parts that each transaction changes."""
+    """Return the keys of the stock parts that each transaction changes."""
     return [
         [f"{key['PK']['S']} {key['SK']['S']}" for item in request.body["TransactItems"] for key in keys_of(item)]
         for request in wire.requests

@@ -1,4 +1,4 @@
-"""Commands with a key: done once, answered the same, and remembered without the key itself."""
+"""Tests commands with an idempotency key: they run once, repeat their answer, and store only a hash of the key."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -68,7 +68,7 @@ def test_a_command_that_is_refused_does_not_burn_its_key(shop: ShopContext) -> N
 
 
 def rename_mug(shop: ShopContext, seen: list[int]) -> tuple[Sequence[Write[Any]], dict[str, Any]]:
-    """Decide to rename the mug; the first time, a concurrent command is faster."""
+    """Decide to rename the mug. At the first call, a concurrent command changes the mug first."""
     before = shop.table.get(PRODUCT_BY_ID, product_id="mug")
     assert before is not None
     seen.append(before.version)
@@ -117,7 +117,7 @@ def test_two_bodies_have_one_fingerprint_only_if_they_are_the_same(one: dict[str
 
 
 def sorted_deep(value: Any) -> Any:
-    """The value with names in order; True and 1 stay two things."""
+    """Return the value with sorted names. Unlike `==`, it keeps True and 1 different."""
     match value:
         case dict():
             return {name: sorted_deep(value[name]) for name in sorted(value)}

@@ -1,4 +1,4 @@
-"""Invoices: one for each paid order, numbered without gaps, as of their issue for ever."""
+"""Tests invoices: one for each paid order, numbered without gaps, and never changed."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -84,9 +84,9 @@ def test_an_invoice_shows_the_ordered_goods_the_payments_and_the_buyer(
         payment for payment in shop.table.query_all(PAYMENTS_OF_ORDER, order_id=order.order_id) if payment.account_id
     ]
     clock.sleep(60)
-    report_payment(shop, order, event_id="evt_2", payment_id="pi_2", amount=2500)  # ten more than is due
+    report_payment(shop, order, event_id="evt_2", payment_id="pi_2", amount=2500)  # more than is due
     clock.sleep(60)
-    report_payment(shop, order, event_id="evt_3", payment_id="pi_3", amount=7)  # too late
+    report_payment(shop, order, event_id="evt_3", payment_id="pi_3", amount=7)  # the order is already paid
     wire.clear()
     assert issue(shop, order) == "2026-00000001"
     assert wire.operations == ["Query", "GetItem", "TransactWriteItems"]
@@ -171,7 +171,7 @@ def test_money_that_the_bank_takes_back_afterwards_is(shop: ShopContext, clock: 
 
 
 def bring_on(shop: ShopContext, order: Order, status: str) -> None:
-    """A paid order goes through the warehouse."""
+    """Dispatch and deliver an order. Assert that it then has this status."""
     parcel = f"{order.order_id}-1"
     shipments.dispatch_shipment(shop, WAREHOUSE, order.order_id, parcel, "dhl", "1")
     shipments.deliver_shipment(shop, WAREHOUSE, order.order_id, parcel)
@@ -320,7 +320,7 @@ def test_every_year_has_a_series_of_its_own_by_the_time_of_greenwich(shop: ShopC
 
 # lanes ------------------------------------------------------------------------------------------------------------
 def fulfil_with_lanes(shop: ShopContext, lanes: int, *orders: Order) -> list[str]:
-    """Fulfil a batch, and return the numbers of its invoices."""
+    """Fulfil a batch of orders with this number of series (lanes). Return the numbers of the invoices."""
     return sorted(one.invoice_id for one in fulfil_orders(shop, [order.order_id for order in orders], lanes).values())
 
 

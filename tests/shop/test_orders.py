@@ -1,4 +1,4 @@
-"""Orders: reads, lists, and changes of the address."""
+"""Tests orders: reads, lists, and changes of the address."""
 
 from dataclasses import replace
 from datetime import timedelta

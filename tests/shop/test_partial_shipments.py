@@ -1,4 +1,4 @@
-"""Orders that are shipped in parts: all shipments together are the ordered pieces, under every concurrent command."""
+"""Tests orders that are shipped in parts: all shipments together have the ordered pieces, at every concurrency."""
 
 from contextlib import suppress
 from datetime import timedelta
@@ -37,12 +37,12 @@ from tests.support.wire_tap import WireTap, run_before_sending
 
 @pytest.fixture
 def order(shop: ShopContext) -> Order:
-    """Three mugs and two pots, with the warehouse."""
+    """An order of three mugs and two pots whose shipment was requested."""
     return advance_to_status(shop, place(shop, mug=3, pot=2), "FULFILLING")
 
 
 def send(shop: ShopContext, order: Order, parcel: int, number: str = "", /, **quantities: int) -> Shipment:
-    """The warehouse sends so much of a parcel, all of it if nothing is said."""
+    """Dispatch these pieces of a shipment as the warehouse, by default all."""
     id = f"{order.order_id}-{parcel}"
     return shipments.dispatch_shipment(
         shop, WAREHOUSE, order.order_id, id, "dhl", number or str(parcel), quantities or None
@@ -54,7 +54,7 @@ def deliver(shop: ShopContext, order: Order, parcel: int) -> Shipment:
 
 
 def parcels(shop: ShopContext, order: Order) -> dict[str, tuple[str, dict[str, int]]]:
-    """The shipments of an order, by the end of their id."""
+    """Return the status and the pieces of each shipment, by the last part of its id."""
     found = shipments.list_shipments_of_order(shop, STAFF, order.order_id)
     return {it.shipment_id.rpartition("-")[2]: (it.status, dict(it.quantities)) for it in found}
 
@@ -316,7 +316,7 @@ def test_concurrent_dispatches_never_send_more_than_was_ordered(shop: ShopContex
 @given(data=st.data())
 def test_the_parcels_of_an_order_add_up_to_the_ordered_pieces(shop: ShopContext, data: st.DataObject) -> None:
     for id in ("cup", "jar"):
-        with suppress(AlreadyExists):  # the examples share the shop
+        with suppress(AlreadyExists):  # an earlier example has created it
             create_stocked_product(shop, id, 1000)
     order = advance_to_status(shop, place(shop, f"k{shop.new_id()}", cup=4, jar=3), "FULFILLING")
     on_their_way: list[int] = []

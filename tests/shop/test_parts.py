@@ -1,4 +1,4 @@
-"""From which stock parts of a product an order takes its goods, and that each part has its own back."""
+"""Tests from which stock parts an order takes its goods, and that each part gets its own pieces back."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Payments: the provider decides about money, and every reported cent is recorded."""
+"""Tests payments: every amount that the provider reports is recorded."""
 
 from dataclasses import replace
 from functools import partial
@@ -99,7 +99,7 @@ def test_an_order_is_paid_in_the_transaction_that_keeps_the_payment(
 
 
 def body_of(order: Order) -> dict[str, Any]:
-    """The content of the event that `report_payment` reports."""
+    """Return the body of the event that `report_payment` reports."""
     return {"id": "evt_1", "amount": order.total}
 
 
@@ -225,7 +225,7 @@ def test_money_for_an_order_that_is_being_archived_is_taken_later_when_it_can_be
     order = advance_to_status(shop, place(shop), "CANCELLED")
     report_payment(shop, order, outcome="failed")
     archive_order(shop, order.order_id, to_stub=False)
-    with pytest.raises(TableBusy):  # the provider gets a 503 and retries
+    with pytest.raises(TableBusy):  # the API answers 503, and the provider sends the event again
         report_payment(shop, order, event_id="evt_2")
     assert [payment.status for payment in payments_of(shop, order.order_id)] == ["FAILED"]
 
@@ -348,7 +348,7 @@ def test_an_event_gets_its_first_answer_again_after_later_events_moved_the_payme
 
 
 def command_items(shop: ShopContext) -> list[str]:
-    """The fingerprints of the Command items of this table that remember an event about a payment."""
+    """Return the fingerprints of the Command items that remember events about payments."""
     images = shop.table.client.scan(TableName=shop.table.name, ConsistentRead=True)["Items"]
     return [it["fingerprint"]["S"] for it in images if it.get("command") == {"S": "record_payment"}]
 
@@ -375,7 +375,7 @@ def test_a_payment_with_many_events_remembers_the_first_and_items_of_their_own_t
 
 
 def test_an_event_that_an_older_version_recorded_is_answered_as_before(shop: ShopContext) -> None:
-    """Its Command item is written in the transaction that changes the payment, which remembers no events."""
+    """An older version wrote a Command item for the event together with the payment, which remembers no events."""
     order = place(shop)
     event = payment_update(order, outcome="authorised")
     report_payment(shop, order, outcome="failed", event_id="evt_0")
@@ -473,5 +473,5 @@ def test_a_failure_is_added_only_to_an_order_as_it_was_read(shop: ShopContext, w
 
 
 def written(wire: WireTap) -> list[dict[str, Any]]:
-    """The writes of the last transaction."""
+    """Return the writes of the last transaction."""
     return list(wire.requests[-1].body["TransactItems"])

@@ -1,4 +1,4 @@
-"""Placing an order: one read, one write, once for each key; its price and its limits."""
+"""Tests that an order is placed with one read and one write, once for each key, with the right price and limits."""
 
 import re
 from dataclasses import replace

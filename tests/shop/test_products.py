@@ -1,4 +1,4 @@
-"""Products and their stock, and receipts that are counted once."""
+"""Tests products and their stock, and that receipts are counted once."""
 
 from dataclasses import replace
 from typing import Any
@@ -95,7 +95,7 @@ def test_two_changes_at_once_are_both_kept(shop: ShopContext, rival: ShopContext
 
 # categories ---------------------------------------------------------------------------------------------------
 def in_category(shop: ShopContext, category: str) -> dict[str, int]:
-    """How many are available of each of its products, in the order of the list."""
+    """Return the available pieces of each product in a category, in the order of the list."""
     found = products.list_products_in_category(shop, category, 100, None)
     assert found.after is None
     return {offered.product.product_id: offered.available for offered in found.items}

@@ -1,7 +1,7 @@
-"""The money of an order adds up at each version, however the provider's events and the shop's commands are mixed.
+"""Tests that an order's money adds up at each version, for all mixtures of provider events and commands of the shop.
 
-Disputes of a part and of the whole, refunds that a person makes at the provider, goodwill, returns, and goods that are
-cancelled after a partial shipment are combined. Events come in any sequence, also before their payment, and repeatedly.
+The tests combine disputes, refunds that a person makes at the provider, goodwill, returns, and goods that are cancelled
+after a partial shipment. Events come in any sequence, even before their payment, and repeatedly.
 """
 
 from collections import deque
@@ -56,15 +56,15 @@ ACTS = (
     "deliver", "return", "return to credit", "cut short",
 )  # fmt: skip
 Event = tuple[int, str]
-"""A payment, and the reported event."""
+"""The number of a payment, and the event that the provider reports."""
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """What happens to one order: the amount of each payment, the events in the order in which they arrive, the repeated
-    events with their delay, the actions of the shop between them, and the answers of the payment provider.
+    """What happens to one order. `amounts`: of its payments. `events`: in the order of their arrival. `again`: repeated
+    events with their delay. `shop_does`: commands between the events. `provider_answers`: to requests for refunds.
 
-    `parts`: the percentage of each payment that its dispute and its refund at the provider are about.
+    `parts`: the percentage of each payment that its dispute and its refund at the provider concern.
     """
 
     amounts: tuple[int, ...]
@@ -99,7 +99,7 @@ class ScenarioRun:
         self.shop, self.scenario, self.id = shop, scenario, shop.new_id()
         create_stocked_product(shop, self.id, 2, price=1250)
         self.order = place(shop, self.id, **{self.id: 2})
-        # The provider knows what left outside before it reports it, so it rejects refunds for which nothing is left.
+        # The provider knows early of money that leaves in another way, and rejects refunds without money left.
         left = {self.payment_id(number): self.amount_left(number) for number in range(len(scenario.amounts))}
         self.provider = FakeProvider(paid_amounts=left, behaviors=deque(scenario.provider_answers))
         self.keys = 0
@@ -109,7 +109,7 @@ class ScenarioRun:
         return f"pi-{self.id}-{number}"
 
     def amount_left(self, number: int) -> int:
-        """Return how much of a payment the provider refunds for the shop: not what leaves in another way."""
+        """Return how much of a payment the shop can refund: its amount without the money that leaves in another way."""
         kinds = {what.split()[0] for payment, what in self.scenario.events if payment == number}
         return max(0, self.scenario.amounts[number] - len(kinds & {"lost", "external"}) * self.part(number))
 
@@ -190,10 +190,10 @@ class ScenarioRun:
             refund_processing.process_refund(self.shop, self.provider, refund.order_id, refund.refund_id)
 
     def finish(self, how: Any) -> None:
-        """The provider reports the results of all requests so far."""
+        """Let the provider report the result `how` for all refunds so far."""
         for number, (payment_id, amount, made) in enumerate(self.provider.refunds):
             assert made.metadata is not None
-            if made.status == "failed":  # which is for good
+            if made.status == "failed":  # a failed refund stays failed
                 continue
             self.provider.refunds[number] = (payment_id, amount, replace(made, status=how))
             refund_processing.record_refund(
@@ -230,7 +230,7 @@ class ScenarioRun:
         cancellation.agree_cancel(self.shop, STAFF, id)
 
     def adds_up(self) -> None:
-        """Check the sums of the order's money. They are computed here from the items, not by the shop's functions."""
+        """Check the sums of the order's money, which are computed here from the items, without the shop's functions."""
         order = get_order(self.shop, self.order.order_id)
         given = order_money.refunds(self.shop, order.order_id)
         payments = list(self.shop.table.query_all(PAYMENTS_OF_ORDER, order_id=order.order_id))
@@ -260,13 +260,13 @@ class ScenarioRun:
             assert order.owed == max(0, order.paid - order.refunded - order.over_refunded)
 
     def is_late(self, payment: Payment, own: list[Refund]) -> bool:
-        """Return whether the provider had made a refund of the shop before it reported that money left outside."""
+        """Return whether the provider had made a refund for the shop before it reported other outgoing money."""
         return any(
             refund.status == "SUCCEEDED" and not refund.account_id and refund.why != "EXTERNAL" for refund in own
         )
 
     def comes_to(self) -> Any:
-        """Return the result without the names of this order."""
+        """Return the result without the ids of this order."""
         order = get_order(self.shop, self.order.order_id)
         payments = self.shop.table.query_all(PAYMENTS_OF_ORDER, order_id=order.order_id)
         given = order_money.refunds(self.shop, order.order_id)
@@ -290,7 +290,7 @@ def _lost(payment: Payment) -> int:
 
 
 def _outside(payment: Payment, refunds: list[Refund]) -> int:
-    """Return the money that left the payment outside the shop."""
+    """Return the money that left the payment by disputes and by refunds that a person made at the provider."""
     return _lost(payment) + sum(it.amount for it in refunds if _is_external(it) and _has_left(it))
 
 
@@ -315,7 +315,7 @@ def _outside(payment: Payment, refunds: list[Refund]) -> int:
     )
 )
 @example(
-    scenario=Scenario(  # a refund that is on its way when the bank takes all
+    scenario=Scenario(  # a refund that is in progress when the bank takes all
         amounts=(2500,),
         events=((0, "succeeded"), (0, "opened"), (0, "lost")),
         shop_does=((0, "goodwill"), (0, "settle"), (2, "succeeded")),
@@ -324,7 +324,7 @@ def _outside(payment: Payment, refunds: list[Refund]) -> int:
     )
 )
 @example(
-    scenario=Scenario(  # a refund that fails while the bank asks for the same money
+    scenario=Scenario(  # a refund that fails while the bank claims the same money
         amounts=(2500,),
         events=((0, "succeeded"), (0, "opened"), (0, "lost")),
         shop_does=((0, "cancel"), (0, "settle"), (1, "succeeded"), (1, "failed")),

@@ -1,4 +1,4 @@
-"""Concurrent commands: no piece is sold twice and none is lost, under every change between a read and its write."""
+"""Tests concurrent commands: no piece is sold twice or lost if items change between a command's read and its write."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -119,7 +119,7 @@ def test_pieces_that_change_parts_faster_than_the_retries_end_as_busy(
 
 
 def orders_of(shop: ShopContext, product_id: str) -> list[int]:
-    """How many of a product each order holds that has not given them back."""
+    """Return how many pieces of a product each unpaid order has."""
     found = [
         get_order(shop, it.order_id) for it in cancellation.list_unpaid_orders(shop, shop.now().replace(year=2027))
     ]
@@ -145,7 +145,7 @@ def test_threads_that_take_from_all_parts_at_once_sell_each_one_once(shop: ShopC
 # conservation -------------------------------------------------------------------------------------------------------
 @pytest.fixture(scope="module")
 def fresh(lasting_table: Callable[[], str], dynamodb: "DynamoDBClient") -> ShopContext:
-    """One shop for all examples; each sells products of its own."""
+    """One shop for all examples. Each example sells its own products."""
     clock = ManualClock()
     table = Table(dynamodb, lasting_table(), ROWS_BY_TYPE, clock=clock, sleep=clock.sleep)
     made = ShopContext(table=table, new_id=str, pepper=lambda: b"pepper")
@@ -177,7 +177,7 @@ class Trade:
     returned: int = 0
 
     def run(self, step: str, key: str, choice: int) -> None:
-        """Run one step; rejections by the shop are allowed."""
+        """Run one step. The shop may reject it."""
         if step == "receive":
             products.receive_stock(self.shop, STAFF, key, self.name, choice)
             self.received += choice
@@ -195,7 +195,7 @@ class Trade:
         return placed.order
 
     def go_on(self, step: str, key: str, picked: str, order: Order) -> None:
-        """A step of an order that was placed."""
+        """Run a step for an order that was placed."""
         acts: dict[str, Callable[[], object]] = {
             "again": lambda: self.place_again(picked, order),
             "cancel": lambda: cancellation.cancel_order(self.shop, ANN, order.order_id),
@@ -212,7 +212,7 @@ class Trade:
         assert place_order(self.shop, ANN, key, wanted, HOME_ADDRESS, body).replayed
 
     def come_back(self, key: str, order: Order) -> None:
-        """One piece of an order that was delivered, or is at last."""
+        """Return one piece of an order, which is delivered first if it is not yet."""
         if get_order(self.shop, order.order_id).status == "PENDING":
             advance_to_status(self.shop, order, "DELIVERED")
         return_items(self.shop, order.order_id, key, **{self.name: 1})

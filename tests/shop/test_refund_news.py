@@ -1,4 +1,4 @@
-"""Refund events of the provider, in any order: each refund only moves forward, and its payment with it."""
+"""Tests the provider's refund events in any order: a refund and its payment only move forward."""
 
 from collections.abc import Callable
 from typing import Any
@@ -21,7 +21,7 @@ from tests.support.wire_tap import WireTap, run_before_sending
 
 @pytest.fixture
 def order(shop: ShopContext) -> Order:
-    """Paid with 25.00 by card, of which 10.00 are to be given back."""
+    """An order that was paid with 25.00 by card, of which 10.00 are to be refunded."""
     placed = place(shop)
     report_payment(shop, placed)
     refunds.refund_order(shop, STAFF, "sorry", placed.order_id, 1000)
@@ -41,7 +41,7 @@ def payment_of(shop: ShopContext, order: Order, payment_id: str = "pi_1") -> Pay
 
 
 def told(shop: ShopContext, order: Order, status: Any, number: int = 1, **changed: Any) -> dict[str, Any]:
-    """The provider reports the first refund."""
+    """Report a status of the first refund, as the provider's webhook does. Return the answer."""
     values: dict[str, Any] = {"refund_id": "pi_1-1", "attempt": 1, "provider_id": "re_1", "reason": None}
     values |= {"event_id": f"evt_refund_{number}", "order_id": order.order_id, "status": status}
     return record_refund(shop, ProviderRefundEvent(**values | changed)).result
@@ -139,7 +139,7 @@ def test_a_pending_refund_arrives_while_the_order_is_being_archived(shop: ShopCo
     assert told(shop, order, "succeeded")["status"] == "SUCCEEDED", "the archive waits for it"
     process_refund(shop, FakeProvider(), order.order_id, "pi_1-2")
     assert payment_of(shop, order).status == "REFUNDED"
-    with pytest.raises(TableBusy):  # the archive does not wait for this
+    with pytest.raises(TableBusy):  # the archive does not wait for this event
         told(shop, order, "failed", number=2)
     archived = refund_of(shop, order)
     assert archived.status == "SUCCEEDED"
@@ -148,7 +148,7 @@ def test_a_pending_refund_arrives_while_the_order_is_being_archived(shop: ShopCo
 # and disputes ---------------------------------------------------------------------------------------------------------
 @pytest.fixture
 def taken(shop: ShopContext, order: Order) -> Callable[[], None]:
-    """The customer's bank takes all that is left of the payment."""
+    """Return a function with which the customer's bank takes all that is left of the payment."""
 
     def take() -> None:
         for outcome in ("opened", "lost"):

@@ -1,4 +1,4 @@
-"""Refunds in progress: paid once, under every lost answer and every order of the provider's events."""
+"""Tests refunds in progress: each is paid once, even if answers are lost or events of the provider change places."""
 
 from dataclasses import replace
 from typing import Any
@@ -27,7 +27,7 @@ HOUR = 3600
 
 @pytest.fixture
 def order(shop: ShopContext) -> Order:
-    """Paid with 25.00 by card, of which 10.00 are to be given back."""
+    """An order that was paid with 25.00 by card, of which 10.00 are to be refunded."""
     placed = place(shop)
     report_payment(shop, placed)
     refunds.refund_order(shop, STAFF, "sorry", placed.order_id, 1000)
@@ -101,7 +101,7 @@ def test_a_crash_between_the_providers_answer_and_our_write_gives_the_money_back
     shop: ShopContext, order: Order, wire: WireTap
 ) -> None:
     class Crashed(BaseException):
-        """The process ends."""
+        """Raised to simulate that the process dies."""
 
     def crash(_: Any) -> None:
         raise Crashed
@@ -179,7 +179,7 @@ def test_an_old_refund_request_is_searched_at_the_provider_before_it_is_repeated
     provider.clock = clock
     with pytest.raises(PaymentProviderUnavailable):
         process_refund(shop, provider, order.order_id, "pi_1-1")
-    clock.sleep(25 * HOUR)  # by now the provider has forgotten the key
+    clock.sleep(25 * HOUR)  # the provider has forgotten the key
     process_refund(shop, provider, order.order_id, "pi_1-1")
     assert provider.requests == [("refund", "pi_1-1-1"), ("list", "pi_1")]
     assert (provider.refunded_amount("pi_1"), refund_of(shop, order).status) == (1000, "SUCCEEDED")

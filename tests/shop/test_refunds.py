@@ -1,4 +1,4 @@
-"""Refunds: decided once together with the order, and never more than the paid amount."""
+"""Tests refunds: they are decided once, together with the order, and never exceed the paid amount."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -41,7 +41,7 @@ STATES = (
 
 
 def paid(shop: ShopContext, key: str = "key-1", *amounts: int) -> str:
-    """An order of 25.00 that was paid by card, in one part if nothing is said; its id."""
+    """Place an order of 25.00, and pay it by card with these amounts, by default at once. Return its id."""
     order = place(shop, key)
     for number, amount in enumerate(amounts or (order.total,)):
         report_payment(shop, order, event_id=f"{key} {number}", payment_id=f"pi_{key}_{number}", amount=amount)
@@ -50,7 +50,7 @@ def paid(shop: ShopContext, key: str = "key-1", *amounts: int) -> str:
 
 
 def give(shop: ShopContext, order_id: str, amount: int, key: str = "sorry", **more: Any) -> dict[str, Any]:
-    """Staff gives some back."""
+    """Refund an amount of an order as staff."""
     return refunds.refund_order(shop, STAFF, key, order_id, amount, **more).result
 
 
@@ -258,7 +258,7 @@ def test_nothing_is_added_beside_an_order_that_is_being_archived(shop: ShopConte
 
 # again ----------------------------------------------------------------------------------------------------------------
 def failed(shop: ShopContext, *amounts: int) -> str:
-    """A paid order, of which 5.00 could not be given back; its id."""
+    """Pay an order, and let a refund of 5.00 fail. Return the order's id."""
     order_id = paid(shop, "key-1", *amounts)
     give(shop, order_id, 500)
     (refund,) = order_money.refunds(shop, order_id)
@@ -333,7 +333,7 @@ def test_money_of_an_unknown_customer_cannot_become_store_credit(shop: ShopConte
 def test_a_refund_that_an_archive_overtakes_is_not_written(
     shop: ShopContext, rival: ShopContext, wire: WireTap, command: str
 ) -> None:
-    """Otherwise the archive, which has listed the items of the order, would delete it."""
+    """The archive, which has already listed the order's items, would otherwise delete the refund."""
     order = advance_to_status(shop, place(shop), "CANCELLED")
     report_payment(shop, order, currency="USD")
     if command == "retry":

@@ -1,4 +1,4 @@
-"""Refunds for returned goods: all of them together are the paid amount, to the cent."""
+"""Tests refunds for returned goods: together they are exactly the paid amount."""
 
 from dataclasses import replace
 
@@ -159,7 +159,7 @@ def test_all_returns_together_refund_the_paid_amount(shop: ShopContext, data: st
 
 
 def with_it(shop: ShopContext, id: str, price: int) -> None:
-    """A product in plenty, for sale once: the examples of a test share the shop."""
+    """Create a product with much stock, unless an earlier example created it."""
     try:
         create_stocked_product(shop, id, 10_000, price=price)
     except AlreadyExists:

@@ -1,4 +1,4 @@
-"""Returned goods: the return window, the quantities, and one refund each, under every concurrent command."""
+"""Tests returned goods: the return window, the quantities, and one refund for each return, at every concurrency."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -62,7 +62,7 @@ DAY = 24 * 60 * 60
 
 @pytest.fixture
 def order(shop: ShopContext) -> Order:
-    """Two mugs and three pots, delivered."""
+    """A delivered order of two mugs and three pots."""
     return advance_to_status(shop, place(shop, mug=2, pot=3), "DELIVERED")
 
 
@@ -147,7 +147,7 @@ def test_a_return_puts_the_end_of_the_order_off(shop: ShopContext, order: Order,
 def test_a_new_expiry_replaces_an_expired_one_that_still_exists(
     shop: ShopContext, order: Order, clock: ManualClock
 ) -> None:
-    hasty = replace(shop, closed_order_days=0, return_window_days=400)  # settings that were changed meanwhile
+    hasty = replace(shop, closed_order_days=0, return_window_days=400)  # changed after the order
     clock.sleep(396 * DAY)
     return_pieces(hasty, order, mug=1)
     assert [marker.ttl > clock.now.timestamp() for marker in expiry_markers(shop, order.order_id)] == [True]
@@ -370,7 +370,7 @@ def test_a_key_that_made_a_return_long_ago_makes_no_other(shop: ShopContext, ord
     return_pieces(patient, order, mug=1)
     clock.sleep((COMMAND_DAYS + 1) * DAY)
     for image in everything(shop):
-        if image["type"]["S"] == "Command":  # which has expired
+        if image["type"]["S"] == "Command":  # simulates that these items have expired
             shop.table.batch_delete([{"PK": image["PK"], "SK": image["SK"]}])
     with pytest.raises(AlreadyExists) as refusal:
         return_pieces(patient, order, mug=1)

@@ -1,4 +1,4 @@
-"""Reviews: one per buyer who has the product; the author can change and delete it."""
+"""Tests reviews: one for each buyer who has the product. The author can change and delete it."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -38,7 +38,7 @@ from tests.support.wire_tap import WireTap, lose_response, run_before_sending
 
 @pytest.fixture
 def bought(shop: ShopContext, wire: WireTap) -> str:
-    """An order of Ann's that was delivered: two mugs."""
+    """Deliver an order of Ann with two mugs. Return its id."""
     order = advance_to_status(shop, place(shop), "DELIVERED")
     wire.clear()
     return order.order_id
@@ -235,7 +235,7 @@ def test_a_review_written_after_a_deletion_has_a_new_change_id(
 
 
 def made(review: Review) -> Any:
-    """The stream's record of a review that comes to be."""
+    """Return the stream record of a new review."""
     image = REVIEW.encode(review)
     keys = {name: image[name] for name in ("PK", "SK")}
     return {"eventName": "INSERT", "dynamodb": {"Keys": keys, "NewImage": image, "SequenceNumber": "1"}}
@@ -245,7 +245,7 @@ def made(review: Review) -> Any:
 def test_reviews_come_newest_first_and_once_page_after_page(shop: ShopContext, clock: ManualClock, bought: str) -> None:
     sample = replace(SAMPLES[REVIEW], order_id=bought)
     for number in range(9):
-        at = moment(number // 3)  # three at a time
+        at = moment(number // 3)  # three reviews have the same time
         shop.table.write(put_if_absent(REVIEW, replace(sample, customer_id=f"c{number}", written_at=at)))
         shop.table.write(
             put_if_absent(REVIEW, replace(sample, product_id=f"p{number}", customer_id="cid", written_at=at))
@@ -258,7 +258,7 @@ def test_reviews_come_newest_first_and_once_page_after_page(shop: ShopContext, c
 
 
 def all_of(page_after: Callable[[str | None], QueryPage[Review]]) -> Iterator[Review]:
-    """The reviews of all pages."""
+    """Yield the reviews of all pages."""
     after_: str | None = None
     while True:
         page = page_after(after_)

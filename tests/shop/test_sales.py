@@ -1,4 +1,4 @@
-"""Sales: by product for staff, by customer for the buyer, in half-open ranges."""
+"""Tests sales: by product for staff, by customer for the buyer, from a first time (included) to a last (excluded)."""
 
 from dataclasses import replace
 
@@ -16,7 +16,7 @@ from tests.support.samples import SAMPLES, moment
 
 @pytest.fixture
 def sold(shop: ShopContext) -> ShopContext:
-    """A shop where Ann bought a mug each minute, four of them."""
+    """A shop in which Ann bought four mugs, one each minute."""
     for number in range(4):
         sale = replace(SAMPLES[SALE], order_id=f"o{number}", placed_at=moment(number))
         shop.table.write(put_if_absent(SALE, sale))

@@ -1,4 +1,4 @@
-"""Best sellers and metrics as staff asks for them: merged over shards, in pages that lose and repeat nothing."""
+"""Tests the best sellers and figures for staff: merged from all shards, in pages without losses and repeats."""
 
 from dataclasses import replace
 from typing import Any
@@ -87,7 +87,7 @@ def test_the_parts_of_a_minute_are_one_point_wherever_a_page_ends(shop: ShopCont
         [*((moment(minute), "EUR") for minute in range(9)), (moment(4), "USD")]
     )
     shards = SALES_MINUTE_SHARDS.read
-    pieces = shards * (shards + 1) // 2  # one in the first shard, two in the second
+    pieces = shards * (shards + 1) // 2  # 1 piece in the first shard, 2 in the second, and so on
     assert found[1] == MinuteSales(moment(1), "EUR", orders=shards, pieces=pieces, revenue=100 * pieces)
 
 
@@ -104,7 +104,7 @@ def test_two_orders_of_one_minute_are_both_counted_and_f23_a_range_takes_its_fir
 def test_expired_points_that_still_exist_are_ignored(shop: ShopContext, limit: int) -> None:
     for minute in range(40):
         for shard in range(SALES_MINUTE_SHARDS.read):
-            # Those of one shard end later: the pages of the others are empty, and end elsewhere.
+            # One shard's items expire later. The pages of the other shards are empty, and end at other positions.
             shop.table.write(
                 put_if_absent(SALES_MINUTE, part(shard, minute, ttl=TTL if minute > 30 or shard == 1 else 1))
             )

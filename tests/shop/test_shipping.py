@@ -1,4 +1,4 @@
-"""Shipments: requested with the order's status, moved by the warehouse's reports, finally assumed delivered."""
+"""Tests shipments: requested with the order's status, changed by the warehouse's reports, or assumed delivered."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -44,7 +44,7 @@ def dispatch(shop: ShopContext, order: Order, carrier: str = "dhl", number: str 
 
 
 def counted(order: Order, shipped: int, delivered: int = 0) -> dict[str, Line]:
-    """The lines of an order once this has become of so many pieces of each."""
+    """Return the order's lines with these numbers of shipped and delivered pieces in each."""
     return {id: replace(line, shipped=shipped, delivered=delivered) for id, line in order.lines.items()}
 
 
@@ -124,7 +124,8 @@ def test_a_dispatch_that_reads_only_the_order_outdated_is_decided_again(
     second = f"{order.order_id}-2"
     key = SHIPMENT.key(order_id=order.order_id, shipment_id=second)
     waiting = dynamodb.get_item(TableName=shop.table.name, Key=key)["Item"]
-    wire.reply_next("Query", reply_with({"Items": [outdated, waiting]}))  # by its count, the next is the second
+    # the order is outdated: it says that the second is next
+    wire.reply_next("Query", reply_with({"Items": [outdated, waiting]}))
     sent = shipments.dispatch_shipment(shop, WAREHOUSE, order.order_id, second, "dhl", "2", {"mug": 1})
     assert (sent.shipment_id, sent.quantities) == (second, {"mug": 1})
     assert [one.shipment_id[-1] for one in shipments.list_shipments_of_order(shop, STAFF, order.order_id)] == [

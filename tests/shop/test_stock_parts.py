@@ -1,4 +1,4 @@
-"""The number of a product's stock parts changes while people buy: no piece is sold twice, and none is lost."""
+"""Tests that no piece is sold twice or lost while the number of a product's stock parts changes and customers buy."""
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -49,7 +49,7 @@ def total(shop: ShopContext) -> int:
 
 
 def set_available(shop: ShopContext, part: int, change: int) -> None:
-    """Add pieces to a stock part, as an order that gives them back."""
+    """Add pieces to a stock part, as the cancellation of an order does."""
     shop.table.write(
         add_with_minimum(
             t.STOCK,
@@ -159,7 +159,7 @@ def test_two_buyers_of_the_last_piece_while_it_is_moved_and_one_has_it(
 ) -> None:
     create_stocked_product(shop, "vase", 1, parts=before)
     set_available(shop, 0, -1)
-    set_available(shop, 2 if before > 1 else 0, 1)  # so that the only piece has to be moved when it is lowered
+    set_available(shop, 2 if before > 1 else 0, 1)  # a decrease must then move the only piece
 
     def buy() -> None:
         place_order_as(rival, ANN, "one", vase=1)
@@ -177,7 +177,7 @@ def test_two_buyers_of_the_last_piece_while_it_is_moved_and_one_has_it(
 def test_a_piece_that_is_moved_between_two_reads_is_not_out_of_stock(
     shop: ShopContext, rival: ShopContext, wire: WireTap
 ) -> None:
-    """One read of the stock sees the source of a move after it and the target before it."""
+    """One read of the stock sees one part after a move of the piece, and the other part before the move."""
     create_stocked_product(shop, "vase", 0, parts=3)
     set_available(shop, 2, 1)
     seen: list[Any] = []

@@ -1,4 +1,4 @@
-"""A sale with a hundred or a thousand buyers at once: units for a tenth of them, a discount code for half of those."""
+"""Tests a sale with up to a thousand buyers at once: pieces for a tenth of them, a discount code for a twentieth."""
 
 import json
 import threading
@@ -46,9 +46,10 @@ UNITS, REDEMPTIONS = BUYERS // 10, BUYERS // 20
 
 @dataclass
 class Conflicts:
-    """Cancels a transaction, as DynamoDB does, while another one that has an item of it in hand is on its way.
+    """Cancels a transaction if another one with the same item is in progress, as DynamoDB does, but the local engine
+    does not.
 
-    The local engine takes one after the other and never does. `cancelled`: how many; `on_its_way`: items by thread.
+    `cancelled`: the number of cancelled transactions. `on_its_way`: by thread, the items of its transaction.
     """
 
     client: "DynamoDBClient"
@@ -83,9 +84,9 @@ class Conflicts:
 
 @dataclass
 class Buyer:
-    """A customer who wants one mug, and retries until they have it or get "out of stock".
+    """A customer who wants one mug, and tries until they get it or the answer "out of stock".
 
-    `told`: the answers on the way, by kind.
+    `told`: how often the other answers came, by kind.
     """
 
     number: int
@@ -114,7 +115,7 @@ class Buyer:
 
 
 def welcome(shop: ShopContext, buyers: list[Buyer]) -> None:
-    """All of them are customers."""
+    """Register all buyers as customers."""
     images = [
         CUSTOMER.encode(
             Customer(

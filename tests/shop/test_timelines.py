@@ -1,4 +1,4 @@
-"""The timeline of an order: an entry for each change, in the order itself, and in further items if there are many."""
+"""Tests the timeline of an order: an entry for each change, in the order, or in further items if there are many."""
 
 from dataclasses import replace
 from typing import Any

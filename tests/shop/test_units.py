@@ -1,8 +1,8 @@
-"""The cost of each command: its requests, the units it reads, and the units it writes.
+"""Tests the cost of each command: its requests, and the units that it reads and writes.
 
-Reading: one unit for each consistent read of up to 4 KB. Writing: one for each KB, twice that in a transaction; and in
-each index one for an item that comes, goes or changes, two for one that moves. The cost of a rejected write is not in
-these figures: the local engine does not report it.
+A consistent read costs a unit for each 4 KB. A write costs a unit for each KB, in a transaction two. In each index, an
+item that is added, deleted or changed costs one unit, and an item that is moved costs two. The figures do not include
+rejected writes, whose cost the local engine does not report.
 """
 
 from collections.abc import Callable
@@ -66,7 +66,7 @@ def place_with(shop: ShopContext, code: str) -> PlacedOrder:
 
 READ, WRITE = "BatchGetItem", "TransactWriteItems"
 MORE: dict[str, tuple[Callable[[ShopContext], Any], list[str], dict[str, float]]] = {
-    # the extras beyond a plain order of one product: the order, its requests, and their further cost
+    # by the extra of an order: the order, its requests, and its additional cost compared with an order of one product
     "an unlimited discount code": (lambda shop: place_with(shop, "SPRING"), [READ, WRITE], {READ: 0.5}),
     "a limited discount code": (lambda shop: place_with(shop, "FIRST40"), [READ, WRITE], {READ: 0.5, WRITE: 2}),
     "a limited discount code whose part is used up": (
@@ -93,7 +93,7 @@ MORE: dict[str, tuple[Callable[[ShopContext], Any], list[str], dict[str, float]]
 
 
 def furnish(shop: ShopContext) -> None:
-    """Create the products and codes of these orders, in an open shop."""
+    """Create the products and discount codes for these orders."""
     create_stocked_product(shop, "vase", 10, parts=2)
     create_stocked_product(shop, "jug", 5, backorder=True)
     discounts.create_discount(shop, STAFF, "SPRING", 10)

@@ -1,4 +1,4 @@
-"""The limit of unpaid orders: a customer with too many cannot place another one, but a repeated key gets its order."""
+"""Tests the limit of unpaid orders: a customer at the limit cannot place another, but a repeated key gets its order."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""The limit of a customer's writes, with several processes of the API on the real engine and clocks that differ."""
+"""Tests the write limit of a customer, with several processes of the API whose clocks differ, on the real engine."""
 
 import random
 import threading
@@ -23,7 +23,7 @@ SECONDS_PER_WRITE = 60 / PER_MINUTE
 
 @dataclass
 class Process:
-    """A process of the API with its own limiter and clock. `ahead`: by how many seconds its clock is ahead."""
+    """A process of the API with its own limiter and clock. `ahead`: how many seconds its clock is ahead."""
 
     shop: ShopContext
     limiter: WriteLimiter
@@ -53,7 +53,7 @@ def start_processes(
 
 
 def most_accepted(processes: int, seconds: float) -> float:
-    """The promise: the burst, the rate, and for each process some uncounted writes in the time of a burst."""
+    """Return the promised maximum: the burst, the rate, and some uncounted writes for each process and burst."""
     bursts = 1 + seconds / (BURST * SECONDS_PER_WRITE)
     return BURST + UNCOUNTED_WRITES + seconds / SECONDS_PER_WRITE + processes * UNCOUNTED_WRITES * bursts
 

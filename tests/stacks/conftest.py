@@ -1,4 +1,4 @@
-"""The synthesized templates that the tests of the stack read."""
+"""Fixtures with the synthesized templates that the tests of the stack read."""
 
 import json
 from collections.abc import Iterator
@@ -13,14 +13,13 @@ from stacks.stage import EXAMPLE_STAGES
 
 Resource = dict[str, Any]
 VALIDATED = {"@aws-cdk/core:validateAgainstDefaultRules": True}
-"""The setting that validates a template. Laptop templates are not validated by default, those of `make synth` are."""
+"""The setting that validates a template. `make synth` validates by default, but a template for the laptop does not."""
 ON_CALL = "oncall@shop.test"
 CREATE_IT = "add a function that creates it to stacks/orders_stack.py"
 
 
 MODULES = sorted(path.stem for path in (PROJECT / "functions/handlers").glob("[!_]*.py") if path.stem != "canary")
-"""The Lambdas of every stage. Only a stage with the setting `canary_minutes` has the canary (test_canary.py)."""
-"""The modules of the Lambdas: the files are the list."""
+"""The modules of the Lambdas of every stage. Only a stage with the setting `canary_minutes` has the canary."""
 
 
 @dataclass(frozen=True)
@@ -68,9 +67,9 @@ class SynthesizedTemplate:
 
 
 def synthesize(stack: str, **context: object) -> SynthesizedTemplate:
-    """The template of a stack, synthesized with these settings as on the laptop: the functions' source is their code.
+    """Return the template of a stack with these settings. As on the laptop, the source of the functions is their code.
 
-    The cache that it comes from is the one of `make synth` and `make up`.
+    The template is cached together with those of `make synth` and `make up`.
     """
     file = synth_cache.get_assembly({"laptop": "true", "stages": EXAMPLE_STAGES, **context}) / f"{stack}.template.json"
     return SynthesizedTemplate(file, json.loads(file.read_text()))

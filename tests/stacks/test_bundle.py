@@ -1,4 +1,4 @@
-"""The deployed bundle: one folder, small, complete, and equal for equal inputs."""
+"""Tests the deployed bundle: one folder, which is small, complete, and equal for equal inputs."""
 
 import json
 import re
@@ -20,7 +20,7 @@ SOURCES = ("*.py", "templates/*")
 
 @pytest.fixture(scope="module")
 def built() -> Path:
-    """The bundle for AWS, made now if no synth has made it before."""
+    """The bundle for AWS, which is built if no synth has built it before."""
     return bundle.build_bundle()[0]
 
 
@@ -69,7 +69,7 @@ CALLS: dict[str, tuple[str, dict[str, Any]]] = {
     "sesv2": ("send_email", {"Content": {"Simple": {"Subject": {"Data": "a"}, "Body": {"Text": {"Data": "b"}}}}}),
     "sqs": ("send_message", {"QueueUrl": "http://queue", "MessageBody": "{}"}),
 }
-"""An operation of each service that the functions use."""
+"""By service that the functions use: one operation and its parameters."""
 PROGRAM = """
 import importlib, json, sys
 sys.path.insert(0, sys.argv[1])
@@ -86,7 +86,7 @@ for service, (operation, arguments) in json.loads(sys.argv[3]).items():
 
 
 class AnyService(BaseHTTPRequestHandler):
-    """Stands for AWS: it accepts each request, with an empty answer of S3 (XML) or of another service (JSON)."""
+    """Simulates AWS: it accepts each request with an empty answer, in XML (S3) or in JSON (other services)."""
 
     def do_POST(self) -> None:
         self._accept()
@@ -103,18 +103,18 @@ class AnyService(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_: Any) -> None:
-        """Print nothing."""
+        """Log nothing."""
 
 
 def test_each_function_starts_and_calls_each_service_from_the_bundle_alone() -> None:
-    """A file that is left out, or an import that is skipped, would fail here. The bundle is that of this machine."""
+    """Fails if the bundle lacks a file or a module. The bundle is built for this machine."""
     source = "\n".join(file.read_text() for file in bundle.SOURCE.rglob("*.py"))
     assert set(re.findall(r'\bclient\(\s*"([\w-]+)"', source)) == set(bundle.BOTOCORE_SERVICES) == set(CALLS)
     folder, _ = bundle.build_bundle(target=bundle.current_target())
     handlers = [file.stem for file in (bundle.SOURCE / "handlers").glob("[a-z]*.py")]
     with ThreadingHTTPServer(("127.0.0.1", 0), AnyService) as aws:
         threading.Thread(target=aws.serve_forever, daemon=True).start()
-        # Neither this test's packages (-S) nor its environment (-I), and nothing written into the bundle (-B).
+        # The program sees no packages (-S) and no environment (-I) of this test, and writes nothing to the bundle (-B).
         command = [
             sys.executable,
             "-I",

@@ -1,4 +1,4 @@
-"""The canary of a stage with `canary_minutes`: its schedule, its alarm, its user's secret and its only permissions."""
+"""Tests the canary of a stage with `canary_minutes`: its schedule, its alarm, its user's secret and its permissions."""
 
 import pytest
 

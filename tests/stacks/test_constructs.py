@@ -1,7 +1,7 @@
-"""Constructs that are tested alone, because no template of a stage shows them.
+"""Tests constructs alone, because no template of a stage shows them.
 
-They are in one file, so that one process of the tests starts the CDK's Node, and each test imports it for itself, so
-that collecting the tests starts none.
+All are in one file, so that only one process of the tests starts the CDK's Node. Each test imports its construct
+itself, so that the collection of tests starts no Node.
 """
 
 from dataclasses import replace

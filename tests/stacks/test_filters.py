@@ -1,4 +1,4 @@
-"""The stream filters of the two readers: the template's own patterns, tested with every kind of record."""
+"""Tests the stream filters of the two readers: the patterns of the template with every kind of record."""
 
 import json
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ Kind = tuple[str, str, bool]  # type of item, event name, whether DynamoDB expir
 
 
 def record(item_type: str, on: str, expired: bool = False) -> dict[str, Any]:
-    """A stream record of an item of this type, as far as a filter looks."""
+    """Return a stream record of an item of this type, with all fields that a filter reads."""
     image = {"type": {"S": item_type}, "version": {"N": "2"}, "available": {"N": "0"}}
     images = {"INSERT": ["NewImage"], "MODIFY": ["OldImage", "NewImage"], "REMOVE": ["OldImage"]}[on]
     return {
@@ -33,7 +33,7 @@ def record(item_type: str, on: str, expired: bool = False) -> dict[str, Any]:
 
 
 def let_through(template: SynthesizedTemplate, reader: str) -> set[Kind]:
-    """The kinds of record that a reader's mapping accepts, of all that there can be."""
+    """Return the kinds of records that a reader's mapping accepts, of all possible kinds."""
     patterns = [it["Pattern"] for it in template.mapping(reader)["FilterCriteria"]["Filters"]]
     accept = FilterCriteria(tuple(patterns)).matches
     return {kind for kind in all_kinds() if accept(record(*kind))}

@@ -1,4 +1,4 @@
-"""The mails of a stage: their configuration set, and what SES counts."""
+"""Tests the mails of a stage: their configuration set, and the metrics of SES."""
 
 from tests.stacks.conftest import SynthesizedTemplate
 

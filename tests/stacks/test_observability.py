@@ -1,4 +1,4 @@
-"""Monitoring on AWS: alarms with their runbooks and their receivers, the dashboard, and the stored query."""
+"""Tests monitoring on AWS: alarms with their runbooks and receivers, the dashboard, and the stored query."""
 
 import json
 from typing import Any
@@ -28,14 +28,14 @@ PLACES = {
 
 # alarms ---------------------------------------------------------------------------------------------------------------
 def made(template: SynthesizedTemplate, alarm: AlarmDefinition) -> dict[str, Any]:
-    """The alarms of a template that a declared one became, by the rest of their names."""
+    """Return the alarms in a template that were created from a declared alarm, by the rest of their names."""
     stem = f"orderstream-dev-{alarm.name}"
     found = {it["AlarmName"]: it for it in template.properties("AWS::CloudWatch::Alarm").values()}
     return {name.removeprefix(stem).removeprefix("-"): it for name, it in found.items() if name.startswith(stem)}
 
 
 def errors_of(properties: dict[str, Any], alarm: AlarmDefinition) -> dict[str, Any]:
-    """The metric of an alarm's errors, of all that its rate is made of, as an alarm without a rate has it."""
+    """Return the metric of the errors in an alarm on a rate, in the form of an alarm without a rate."""
     assert alarm.rate
     read = {one["Id"]: one["MetricStat"] for one in properties["Metrics"] if "MetricStat" in one}
     assert [one["Expression"] for one in properties["Metrics"] if "Expression" in one] == [alarm.rate.expression]
@@ -145,7 +145,7 @@ def test_a_malformed_address_is_rejected() -> None:
 
 # where one looks ------------------------------------------------------------------------------------------------------
 def board(template: SynthesizedTemplate) -> list[dict[str, Any]]:
-    """The dashboard's widgets, with the text that is known at synth."""
+    """Return the dashboard's widgets, with the text that is known at synthesis."""
     body = template.only_properties("AWS::CloudWatch::Dashboard")["DashboardBody"]["Fn::Join"][1]
     text = "".join(part if isinstance(part, str) else next(iter(part.values()), "")[0] or "x" for part in body)
     widgets: list[dict[str, Any]] = json.loads(text)["widgets"]

@@ -1,4 +1,4 @@
-"""The permissions of each function: named actions on named resources, and all that its code needs to process orders."""
+"""Tests the permissions of each function: named actions on named resources, and all that its code needs."""
 
 import copy
 from collections.abc import Iterator
@@ -45,7 +45,7 @@ from tests.support.operator_shop import BUCKETS
 
 WITHOUT_RESOURCES = {"xray:PutTraceSegments", "xray:PutTelemetryRecords"}
 OF_THE_ACCOUNT = {"ses:GetSuppressedDestination", "ses:DeleteSuppressedDestination"}
-"""Actions of the API on the account's only suppression list. They do not support resources, either."""
+"""Actions on the account's only suppression list. They do not support resources."""
 
 
 # policies -------------------------------------------------------------------------------------------------------------
@@ -143,7 +143,7 @@ def test_operators_have_the_permissions_of_their_tools(
     monkeypatch.setattr(health, "DRIFT_PAUSE_SECONDS", 0.001)
     monkeypatch.setattr(
         health, "_fetch_own_datapoints", lambda *_: [1e6]
-    )  # all effects are late: health looks for reasons
+    )  # so that health looks for reasons of late effects
 
     archived = create_delivered_order(harness)
     harness.advance_days(days=2 * 365)
@@ -154,7 +154,7 @@ def test_operators_have_the_permissions_of_their_tools(
     READERS["copies_reader"].handler(
         {"Records": [{"dynamodb": {"Keys": {}, "NewImage": {}, "SequenceNumber": "1"}}]}, None
     )
-    harness.new_records()  # lost
+    harness.new_records()  # these records are lost
     for command in (
         "drift --all --repair --pause 0.001", "drift --pause 0.001", "replay --from-table --copies", "failures list",
         "replay --from-table --reactions --to fulfilment", "replay --from-event-archive --since 1h --to-all",
@@ -244,7 +244,7 @@ def test_only_the_senders_of_mails_send_messages_and_only_to_themselves(dev: Syn
     waits = {module: [dev.mapping(module)["EventSourceArn"]] for module in senders}
     reactions = [
         module for module in MODULES if module not in ("order_deadlines", "customer_erasure", "backlog_metrics")
-    ]  # messages about failed runs
+    ]  # these modules send messages about failed runs
     may = {module: allowed(dev, module).get("sqs:SendMessage") for module in reactions}
     assert {module: resources for module, resources in may.items() if resources} == waits
     assert {action for action in allowed(dev, "product_alert_worker") if action.startswith("dynamodb:")} == {
@@ -255,7 +255,7 @@ def test_only_the_senders_of_mails_send_messages_and_only_to_themselves(dev: Syn
 def test_lambda_lets_those_functions_call_themselves_that_may_send_to_the_queue_they_read(
     dev: SynthesizedTemplate,
 ) -> None:
-    """It stops any other function after 16 calls, because a message that it sent comes back to it."""
+    """Lambda stops other functions after 16 calls, because a message that they sent comes back to them."""
     functions = dev.properties("AWS::Lambda::Function")
     let = {module for module in MODULES if functions[dev.function(module)].get("RecursiveLoop") == "Allow"}
     queues = {module: dev.mapping(module)["EventSourceArn"] for module in MODULES if module.endswith("_worker")}
@@ -343,7 +343,7 @@ def test_the_key_is_managed_by_the_account_and_used_through_a_few_services_alone
         (who,) = statement["Principal"].values()
         assert str(who).count(":root") == 1 or who in ("dynamodb.amazonaws.com", "cloudwatch.amazonaws.com")
         assert "*" not in str(statement["Principal"])
-        if who == "cloudwatch.amazonaws.com":  # an alarm of ours, which publishes to an encrypted topic
+        if who == "cloudwatch.amazonaws.com":  # an alarm of this stack, which publishes to an encrypted topic
             assert statement["Condition"].keys() == {"StringEquals", "ArnLike"}
             continue
         uses = {"kms:Decrypt", "kms:Encrypt", "kms:GenerateDataKey", "kms:CreateGrant"} & set(statement["Action"])
@@ -391,20 +391,22 @@ def asks(service: str, operation: str, params: dict[str, Any]) -> Iterator[Asked
         yield f"ses:{operation}", f":identity/{params['FromEmailAddress']}"
     else:
         on = f"/index/{params['IndexName']}" if "IndexName" in params else ""
-        on = "/*" if operation == "ListTargetsByRule" else on  # of the bus
+        on = "/*" if operation == "ListTargetsByRule" else on  # on the rules of the bus
         yield f"{SERVICES.get(service, service)}:{ACTIONS.get(operation, operation)}", on
 
 
 @pytest.fixture
 def asked(harness: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> dict[str, set[Asked]]:
-    """Record the calls of each function to AWS, by module; calls outside of handlers count for the api."""
+    """Record the permissions that each function needs for its calls, by module. Calls outside handlers are the API's.
+    """
     monkeypatch.setenv("SENDER", STAGES["dev"].sender)
     clients.client("sesv2").create_email_identity(EmailIdentity=STAGES["dev"].sender)
     asked: dict[str, set[Asked]] = {module: set() for module in MODULES}
     working = ["api"]
 
     def note(params: dict[str, Any], model: Any, **_: Any) -> None:
-        if (service := model.service_model.endpoint_prefix) != "sqs" or working[-1] != "api":  # but the test
+        # except calls of the test
+        if (service := model.service_model.endpoint_prefix) != "sqs" or working[-1] != "api":
             asked[working[-1]].update(asks(service, model.name, params))
 
     def noted(module: str, handler: Any) -> Any:
@@ -471,7 +473,7 @@ def test_every_function_has_the_permissions_for_processing_orders(
     for worker in WORKERS.values():
         worker.handler({"Records": [{"messageId": "1", "body": "no event"}]}, None)
     erase_customer(shop, ANN, ANN.id)
-    for finished in (0, 1):  # first its addresses are taken, and then nothing more is found
+    for finished in (0, 1):  # the first run deletes the addresses, and the second finds nothing more
         harness.clock_offset += timedelta(days=15)
         assert customer_erasure.handler({"time": harness.now().isoformat()}, None) == {
             "waiting": 1,
@@ -488,7 +490,7 @@ def test_every_function_has_the_permissions_for_processing_orders(
 
 
 def check_permissions(template: SynthesizedTemplate, module: str, asked: set[Asked]) -> None:
-    """Fail the test with one sentence if a function may not do something that its code does."""
+    """Fail the test with one sentence if the role of a function lacks a permission."""
     for action, on in sorted(asked):
         ends = [_end(resource) for resource in allowed(template, module).get(action, [])]
         if not any(fnmatch(on, end) for end in ends):
@@ -506,5 +508,5 @@ def allowed(template: SynthesizedTemplate, module: str) -> dict[str, list[Any]]:
 
 
 def _end(resource: Any) -> str:
-    """Return the suffix after the name of a resource of the stack, such as /index/GSI1, or "" for all of it."""
+    """Return the suffix after the name of a resource, such as /index/GSI1, or "" for the resource itself."""
     return str(resource["Fn::Join"][1][-1]) if "Fn::Join" in resource else ""

@@ -1,4 +1,4 @@
-"""The commands of runbooks: operators may run them, and have all the values that they need."""
+"""Tests the commands of runbooks: operators have the permissions and all the values that the commands need."""
 
 import re
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ SERVICES = {"s3api": "s3"}
 
 
 def parts(page: Path) -> Iterator[str]:
-    """Return the sections of a page that a user with the operators' role follows."""
+    """Return the sections of a page that a user with the operators' role can follow."""
     before, *sections = page.read_text(encoding="utf-8").split("\n## ")
     if ADMINISTERS not in before:
         yield before
@@ -34,21 +34,21 @@ def code_in(text: str) -> list[str]:
 
 
 def typed(text: str) -> Iterator[tuple[str, str]]:
-    """Yield the AWS commands: the IAM action, and the arguments."""
+    """Yield the IAM action and the arguments of each AWS command."""
     for code in code_in(text):
         for service, operation, rest in AWS.findall(code):
             action = "".join(word.capitalize() for word in operation.split("-"))
-            yield f"{SERVICES.get(service, service)}:{action}", rest.replace("--event-bus-name $BUS", "")  # a rule's
+            yield f"{SERVICES.get(service, service)}:{action}", rest.replace("--event-bus-name $BUS", "")  # of a rule
 
 
 def known() -> dict[str, str]:
-    """Return the meaning of the runbooks' names: an output of the stack, …Output if it is one of several, or words."""
+    """Return the meaning of each name in runbooks: an output of the stack (…Output if there are several), or words."""
     text = (PROJECT / "docs" / "observability.md").read_text(encoding="utf-8")
     return dict(NAMED.findall(text))
 
 
 def outputs(template: SynthesizedTemplate, means: str) -> dict[str, Any]:
-    """The outputs that a name may stand for."""
+    """Return the outputs that a name may mean."""
     found = re.fullmatch(r"the output `(…?)(\w+)`.*", means)
     if not found:
         return {}
@@ -58,7 +58,7 @@ def outputs(template: SynthesizedTemplate, means: str) -> dict[str, Any]:
 
 
 def resources_in(value: Any) -> set[str]:
-    """The logical ids that a value of the template is made of."""
+    """Return the logical ids of the resources in a value of the template."""
     match value:
         case {"Ref": str(id)} | {"Fn::GetAtt": [str(id), _]}:
             return set() if id.startswith("AWS::") else {id}

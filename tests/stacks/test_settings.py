@@ -1,4 +1,4 @@
-"""The effect of settings on the template: billing, backups, and the release of the api."""
+"""Tests the effect of settings on the template: billing, backups, releases of the API, and so on."""
 
 import json
 import re
@@ -57,13 +57,13 @@ SETTINGS: dict[str, object] = {
 }
 CERTIFICATE = "arn:aws:acm:eu-central-1:111122223333:certificate/api"
 OTHER = read_settings(SETTINGS)
-"""A stage that sets everything that dev and prod leave alone."""
+"""A stage with all settings that dev and prod do not have."""
 PAGE_ALONE = read_settings({"sign_in_prefix": "my-shop"})
 
 
 @pytest.fixture(scope="module")
 def others() -> dict[str, SynthesizedTemplate]:
-    """The template of that stage, of its firewall, and of a stage with the page alone."""
+    """The templates of this stage, and of stages with only one of the settings."""
     return {
         "orders": synthesize("orderstream-prod", **SETTINGS, **VALIDATED),
         "firewall": synthesize("orderstream-prod-firewall", **SETTINGS, **VALIDATED),

@@ -1,4 +1,4 @@
-"""The settings of a deployment: chosen by context, one by one where wanted, and refused with a sentence."""
+"""Tests the settings of a deployment: a context selects them or sets one, and a wrong one gets a sentence."""
 
 import json
 import os
@@ -381,7 +381,7 @@ def test_the_workers_of_order_mails_follow_from_the_rate_of_mails(
 
 
 def test_the_rate_of_mails_does_not_slow_down_a_local_shop() -> None:
-    """The local AWS runs few batches of a queue at once, so each must be allowed to send many mails."""
+    """The local AWS processes few batches of a queue at once, so each batch must be allowed to send many mails."""
     stage = Stage(name="mine", protect=False, mails_per_second=int(SETTINGS_OF_AWS["mails_per_second"]))
     mails_a_second = MAX_CONCURRENT_BATCHES * stage.mails_per_invocation("order_notification") / 60
     assert mails_a_second >= 4 * 12, "four mails of each order, and more orders than a laptop has ever completed"

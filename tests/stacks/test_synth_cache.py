@@ -1,4 +1,4 @@
-"""Templates are synthesized once for the same inputs, by whichever process comes first."""
+"""Tests that templates are synthesized once for the same inputs, by the process that comes first."""
 
 import json
 import subprocess
@@ -25,12 +25,12 @@ out = Path(os.environ["CDK_OUTDIR"])
 (out / "asset.1" / "code.py").write_text("code")
 (out / "stack.template.json").write_text(json.dumps({"Resources": context}))
 """
-"""Stands in for the app: counts its runs, and writes its context as a template."""
+"""Replaces the CDK app: counts its runs, and writes its context as a template."""
 
 
 @pytest.fixture
 def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A cache of its own, of an app of which this file counts the runs."""
+    """Create an empty cache, and replace the app. Return the file that counts the app's runs."""
     counted = tmp_path / "runs"
     counted.touch()
     run = subprocess.run

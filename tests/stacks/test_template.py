@@ -1,4 +1,4 @@
-"""The synthesized template: its resources, their properties and retention, and the differences between stages."""
+"""Tests the synthesized template: its resources, their properties and retention, and the differences between stages."""
 
 import importlib
 import inspect
@@ -35,8 +35,8 @@ DAY = 24 * 60 * 60
 
 
 def _environment_of(module: str) -> Any:
-    """Return the environment class that the code of a Lambda reads: the one that its module imports."""
-    if module == "api":  # reads it in functions/api/http/context.py
+    """Return the environment class of a Lambda, which its module imports."""
+    if module == "api":  # the API imports its class in functions/api/http/context.py
         return environment.ApiEnvironment
     names = vars(importlib.import_module(f"functions.handlers.{module}")).values()
     found = [it for it in names if inspect.isclass(it) and it.__module__ == environment.__name__]
@@ -480,7 +480,7 @@ def test_dev_deletes_its_data_and_prod_retains_it_except_after_a_failed_creation
 
 
 def test_no_resource_of_prod_stays_when_its_creation_fails(prod: SynthesizedTemplate) -> None:
-    """It would be in the way of the second attempt."""
+    """A resource that stayed would prevent the next creation."""
     fates = {resource.get("DeletionPolicy", "Delete") for resource in prod.body["Resources"].values()}
     assert fates == {"Delete", "RetainExceptOnCreate"}
 
@@ -561,7 +561,7 @@ def test_functions_queues_rules_and_mappings_are_named_after_their_lambda_or_rea
 
 
 def test_nothing_in_the_stack_runs_code_that_is_not_ours(dev: SynthesizedTemplate) -> None:
-    # A custom resource would bring a Lambda of the CDK's along, with rights of its own, and break the laptop's run.
+    # A custom resource would add a Lambda of the CDK with its own permissions, which the local AWS cannot run.
     assert not [
         it for it in dev.body["Resources"].values() if it["Type"].startswith(("Custom::", "AWS::CloudFormation"))
     ]

@@ -1,4 +1,4 @@
-"""The list of all dependencies and their vulnerabilities: a package is never reported as clean without an audit."""
+"""Tests the list of all dependencies and their vulnerabilities: no package is reported as clean without an audit."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""`make setup` says in one sentence what a machine lacks, on systems that the tests do not run on, too."""
+"""Tests that `make setup` says in one sentence what a machine lacks, also on other systems than this one."""
 
 import json
 import os
@@ -22,7 +22,7 @@ ENGINE = "the local DynamoDB engine (`make synth` and `make deploy` work, `make 
 
 @pytest.fixture
 def complete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A Mac with everything. Return its project's folder."""
+    """Simulate a Mac that lacks nothing. Return the project's folder."""
     monkeypatch.setattr(sys, "platform", "darwin")
     monkeypatch.setattr(platform, "machine", lambda: "arm64")
     monkeypatch.setattr(platform, "python_version_tuple", lambda: ("3", "14", "1"))
@@ -93,7 +93,7 @@ def test_a_check_that_ignores_errors_does_not_say_that_all_passed(options: tuple
 
 # the Python that `make setup` chooses ---------------------------------------------------------------------------------
 def setup_with(pythons: dict[str, str], folder: Path) -> subprocess.CompletedProcess[str]:
-    """Run the recipe of .venv with these Pythons alone. `pythons`: a shell script for each name on the PATH."""
+    """Run the recipe of .venv with only these Pythons. `pythons`: a shell script for each name on the PATH."""
     programs = folder / "bin"
     programs.mkdir()
     for name in ("sh", "make", "sed", "touch", "ln"):
@@ -113,7 +113,7 @@ def setup_with(pythons: dict[str, str], folder: Path) -> subprocess.CompletedPro
     )
 
 
-OLD = 'case "$*" in *version_info*) exit 1;; esac'  # as the python3 of macOS, 3.9
+OLD = 'case "$*" in *version_info*) exit 1;; esac'  # like the python3 of macOS, which is 3.9
 NO_VENV = 'case "$*" in *ensurepip*) exit 1;; esac'
 NEW = """case "$*" in
   --version) echo Python 3.14.1;;

@@ -1,4 +1,4 @@
-"""A release: its version, its changelog and its tag agree, and its files are complete."""
+"""Tests a release: its version, its changelog and its tag agree, and its files are complete."""
 
 import hashlib
 import json
