@@ -397,8 +397,7 @@ def asks(service: str, operation: str, params: dict[str, Any]) -> Iterator[Asked
 
 @pytest.fixture
 def asked(harness: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> dict[str, set[Asked]]:
-    """Record the permissions that each function needs for its calls, by module. Calls outside handlers are the API's.
-    """
+    """Record the permissions that the calls of each function need, by module. Calls outside handlers are the API's."""
     monkeypatch.setenv("SENDER", STAGES["dev"].sender)
     clients.client("sesv2").create_email_identity(EmailIdentity=STAGES["dev"].sender)
     asked: dict[str, set[Asked]] = {module: set() for module in MODULES}
