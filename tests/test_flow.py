@@ -47,7 +47,7 @@ def test_an_order_goes_from_the_request_to_the_archive_and_its_bytes_come_back_e
     shipments.deliver_shipment(harness.shop, WAREHOUSE, order_id, parcel.shipment_id)
     harness.process_all()
     subjects = [mail.subject for mail in harness.sent_mails()]
-    assert len(subjects) == len(set(subjects)) == 4, "placed, paid, on its way, arrived: one mail each"
+    assert len(subjects) == len(set(subjects)) == 4, "one mail each: placed, paid, shipped, delivered"
     before = harness.partition(f"ORDER#{order_id}")
     assert {image["type"]["S"] for image in before} == {
         "Order", "ExpiryMarker", "Invoice", "Payment", "Shipment",
@@ -95,7 +95,7 @@ def test_an_order_paid_shipped_and_returned_in_parts_is_archived_and_its_money_a
     harness.process_all()
     back = {"mug": returns.ReturnedGoods(1, restock=True)}
     returned = returns.return_goods(harness.shop, STAFF, "back", order_id, back, refund_shipping=True).result
-    assert returned["amount"] == 1000 + 490, "a mug less a fifth, and shipping"
+    assert returned["amount"] == 1000 + 490, "the price of a mug less a fifth, and shipping"
     harness.process_all()
     assert harness.provider.refunded_amount("pi_1") == 1000 + returned["amount"]
     order = orders.get_order(harness.shop, ANN, order_id)
@@ -132,7 +132,7 @@ def test_an_order_that_the_warehouse_stops_gives_goods_and_money_back(harness: S
     assert [part.available for part in get_stock(harness.shop, "mug")] == [5]
     assert harness.provider.refunded_amount("pi_1") == 5 * 1250
     subjects = [mail.subject for mail in harness.sent_mails()]
-    assert len(subjects) == len(set(subjects)) == 5, "placed, paid, cancel asked for, cancelled, money back"
+    assert len(subjects) == len(set(subjects)) == 5, "placed, paid, cancellation requested, cancelled, refunded"
 
 
 def test_a_shortened_order_is_mailed_delivered_and_archived_with_its_shipped_pieces(harness: ShopHarness) -> None:
@@ -154,7 +154,7 @@ def test_a_shortened_order_is_mailed_delivered_and_archived_with_its_shipped_pie
     harness.process_all()
     assert [get_stock(harness.shop, id)[0].available for id in ("mug", "pot")] == [3, 5]
     assert harness.provider.refunded_amount("pi_1") == 2 * 1250
-    assert get_invoice_of_order(harness.shop, ANN, order_id).total == 4 * 1250, "as it was issued"
+    assert get_invoice_of_order(harness.shop, ANN, order_id).total == 4 * 1250, "the invoice does not change"
     assert sorted(mail.subject.partition(" order")[0] for mail in harness.sent_mails()) == [
         "A part of your", "Refund for", "The rest of your", "We received your", "Your", "Your",
         "Your request to cancel",

@@ -146,7 +146,7 @@ def test_an_update_leaves_no_attribute_under_two_names(dynamodb: Any, new_table:
     assert "of" not in stored
     assert (stored["maker"], stored["away"], stored["type"], stored["state"]) == (
         {"S": "Elm"}, {"L": [{"N": "2"}, {"N": "3"}]}, {"S": "Gadget"}, {"S": "TOLD"},
-    ), "what did not change keeps its former name until it is migrated"  # fmt: skip
+    ), "unchanged attributes keep their former names until the migration"  # fmt: skip
     before = now.decode(stored)
     table.write(update(now, before, replace(before, absences=None, version=3)))
     assert not {"away", "absences"} & stored_gadget(table).keys()
@@ -410,7 +410,7 @@ def test_an_index_is_created_filled_and_then_queried_while_the_shop_is_open(engi
         "KeyConditionExpression": "GSI3PK = :pk",
         "ExpressionAttributeValues": {":pk": {"S": place["GSI3PK"]}},
     }
-    assert client.query(**asked)["Items"] == [], "an index has only items with its keys"
+    assert client.query(**asked)["Items"] == [], "an index contains only items with its keys"
     new = replace(SAMPLES[t.BEST_SELLER], product_id="written-meanwhile")
     table.write(put_if_absent(t.BEST_SELLER, new))
     fill = PlannedMigration(

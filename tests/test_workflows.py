@@ -64,7 +64,7 @@ def test_dependabot_updates_every_folder_with_dependencies() -> None:
         ["git", "ls-files"], cwd=PROJECT, capture_output=True, text=True, check=True
     ).stdout.split()
     depths = {len(Path(it).parts) for it in tracked if Path(it).name == "requirements.in"}
-    assert depths == {1, 2}, "the directory and those directly below it, which the ecosystem uv reads, too"
+    assert depths == {1, 2}, "the folder and the folders directly below it, which the ecosystem uv reads, too"
     assert folders == {"uv": "/", "npm": "/", "github-actions": "/"}
 
 
@@ -85,7 +85,7 @@ def test_a_job_has_only_the_permissions_of_its_task(file: Path) -> None:
         wanted = LEAVE.get((file.stem, name), {"contents": "read"})
         assert job.get("permissions", workflow["permissions"]) == wanted
         assert job["timeout-minutes"] <= 120
-    assert "secrets." not in file.read_text(), "nothing is stored that could be stolen"
+    assert "secrets." not in file.read_text(), "GitHub stores no secrets"
     assert all(
         step["with"]["persist-credentials"] is False for step in steps(workflow) if "checkout" in step.get("uses", "")
     )

@@ -166,7 +166,7 @@ def test_warehouse_routes_reject_customers(api: ApiHarness, world: dict[str, str
 
 @pytest.mark.parametrize("key", sorted(WAREHOUSE_ROUTES))
 def test_the_warehouse_may_use_the_warehouse_routes(api: ApiHarness, world: dict[str, str], key: str) -> None:
-    assert call_route(api, world, key, WAREHOUSE).status in (200, 201, 409), "409: the order is in another state"
+    assert call_route(api, world, key, WAREHOUSE).status in (200, 201, 409), "409: the order's status forbids it"
 
 
 def test_only_staff_may_list_orders_of_all_customers(api: ApiHarness) -> None:

@@ -52,7 +52,7 @@ def test_a_client_that_has_the_answer_gets_304_without_a_body(api: ApiHarness, w
     first = read_route(world, key, token=token)
     assert (first.status, first.headers["cache-control"]) == (200, control)
     etag = first.headers["etag"]
-    assert re.fullmatch('"[0-9a-f]{32}"', etag), "a strong ETag"
+    assert re.fullmatch('"[0-9a-f]{32}"', etag), "the ETag must be a strong one"
     for sent in (etag, f"W/{etag}", f'"other", {etag}', "*"):
         again = read_route(world, key, sent, token)
         assert (again.status, again.text) == (304, ""), sent

@@ -168,7 +168,7 @@ def test_page_after_page_every_member_comes_once_and_the_company_first(acme: Api
     found = pages(acme, ANN, limit)
     assert [page["company"] is not None for page in found] == [True, *[False] * (len(found) - 1)]
     assert [member["customer_id"] for page in found for member in page["members"]] == ids
-    assert all(len(page["members"]) == limit for page in found[:-1]), "the company uses up none of the limit"
+    assert all(len(page["members"]) == limit for page in found[:-1]), "the company does not count for the limit"
     assert len(found[-1]["members"]) <= limit
 
 

@@ -167,7 +167,7 @@ def test_a_customer_changes_to_their_currently_verified_address(bare: ApiHarness
     assert bare.call("GET", "/customers", STAFF, email="carol@example.com").body["items"] == []
     before = bare.table_images()
     assert bare.call("PUT", f"/customers/{carol.sub}/email", carol).body == changed.body
-    assert bare.table_images() == before, "again, and nothing is written"
+    assert bare.table_images() == before, "a repeated request writes nothing"
 
 
 def test_an_address_that_another_customer_has_is_not_taken(bare: ApiHarness, carol: Token) -> None:

@@ -29,7 +29,7 @@ def test_a_customer_follows_a_product_and_does_not_any_more_as_often_as_they_lik
     assert api.call("GET", "/customers/me/follows", ANN).body == {"items": [first.body], "cursor": None}
     assert api.call("GET", "/customers/ann/follows", STAFF).body["items"] == [first.body]
     seen = api.call("GET", "/products/mug/followers", STAFF).body
-    assert seen == {"items": [{"customer_id": "ann"}], "cursor": None}, "an id, and nothing else"
+    assert seen == {"items": [{"customer_id": "ann"}], "cursor": None}, "the list shows only the ids of followers"
     for _ in range(2):
         gone = api.call("DELETE", MINE, ANN)
         assert (gone.status, gone.body) == (200, {"product_id": "mug"})

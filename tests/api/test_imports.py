@@ -223,7 +223,7 @@ def test_a_malformed_file_is_rejected_and_nothing_is_stored(
 ) -> None:
     assert bare.send_file(content, media_type=media_type).field_errors.keys() == {field}
     assert bare.table_images() == []
-    assert bare.send_file(ndjson(CUP)).status == 202, "it has not burnt its key"
+    assert bare.send_file(ndjson(CUP)).status == 202, "a rejected request does not use up its key"
 
 
 @pytest.mark.parametrize("column", ["colour", "", "Price", "pr\u202eice", "x" * 500])

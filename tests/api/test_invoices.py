@@ -108,11 +108,11 @@ def test_a_link_is_opened_without_a_token(api: ApiHarness, invoice_id: str) -> N
     url = link_to(api, invoice_id)
     assert re.fullmatch(
         rf"https://shop\.example/invoices/{invoice_id}/print\?until=\d+&signature=[a-z2-7]{{26}}", url
-    ), "128 bits"
+    ), "the signature has 128 bits"
     opened = follow(api, url)
     assert (opened.status, opened.headers["content-type"]) == (200, "text/html; charset=utf-8")
     assert opened.headers["cache-control"] == "private, no-store"
-    assert opened.headers["referrer-policy"] == "no-referrer", "a user with the address has the invoice"
+    assert opened.headers["referrer-policy"] == "no-referrer", "anyone with the address sees the invoice"
 
 
 def test_a_link_is_valid_for_ten_minutes(api: ApiHarness, invoice_id: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -210,7 +210,7 @@ def test_text_of_a_customer_is_escaped_on_the_invoice_page() -> None:
     address = Address(name=HOSTILE, street=HOSTILE, postcode="1", city=HOSTILE, country="AT")
     lines = {"pot": Line(name=HOSTILE, price=1250, quantity=1), "mug": Line(name=HOSTILE, price=1250, quantity=2)}
     hostile = Shown(render_page(invoice(name=HOSTILE, address=address, lines=lines), HOSTILE))
-    assert hostile.tags == Shown(render_page(invoice(), "Elm & Sons")).tags, "no element came in with a name"
+    assert hostile.tags == Shown(render_page(invoice(), "Elm & Sons")).tags, "a name adds no HTML element"
     assert hostile.text.count(" ".join(HOSTILE.split())) == 1 + 1 + 3 + 2
 
 

@@ -254,9 +254,9 @@ def test_an_order_is_found_by_the_number_of_its_mails_and_by_its_id_in_any_case(
     number = with_copies(api, id)
     for text in (number, number.lower(), number.capitalize(), id, id.upper()):
         assert found_by(api, STAFF, text) == found_by(api, ANN, text) == [(id, False)], text
-        assert found_by(api, BOB, text) == [], "another's number finds nothing"
+        assert found_by(api, BOB, text) == [], "a customer finds no order of another customer"
     assert found_by(api, STAFF, "AAAAAAAA") == []
-    assert found_by(api, STAFF, id[:12] + "zz") == [], "a mistyped id"
+    assert found_by(api, STAFF, id[:12] + "zz") == [], "a mistyped id finds nothing"
 
 
 def test_orders_with_the_same_number_are_all_found_and_an_archived_one_too(api: ApiHarness) -> None:

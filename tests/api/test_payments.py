@@ -197,7 +197,7 @@ def test_a_payment_is_authorised_fails_and_is_given_up_with_the_providers_reason
         "FAILED",
         "abandoned",
     )
-    assert "declined." not in str(api.table_images()), "their sentences are not kept"
+    assert "declined." not in str(api.table_images()), "the provider's sentences are not stored"
 
 
 @pytest.mark.parametrize(
@@ -247,7 +247,7 @@ def test_one_payment_of_the_provider_never_pays_a_second_order(api: ApiHarness, 
     unpaid = api.call("GET", f"/orders/{second}", ANN).body
     assert (unpaid["status"], unpaid["paid"]) == ("PENDING", 0)
     (shown,) = api.call("GET", f"/orders/{second}/payments", STAFF).body["items"]
-    assert (shown["status"], shown["amount"]) == ("UNMATCHED", 0), "the money is with the first order"
+    assert (shown["status"], shown["amount"]) == ("UNMATCHED", 0), "the money belongs to the first order"
     assert api.call("GET", f"/orders/{first}", ANN).body["status"] == "PAID"
 
 
@@ -271,11 +271,11 @@ def test_money_recorded_for_another_order_is_never_refunded_twice(api: ApiHarnes
     assert api.call("GET", f"/orders/{second}/refunds", STAFF).body["items"] == []
     (shown,) = api.call("GET", f"/orders/{second}/payments", STAFF).body["items"]
     assert (shown["status"], shown["reason"]) == ("FAILED", "the payment is recorded for another order")
-    assert list(payments.list_unmatched_payments(api.shop)) == [], "nothing waits for staff any more"
+    assert list(payments.list_unmatched_payments(api.shop)) == [], "no payment waits for staff any more"
     again = api.call("POST", path, STAFF, key="close-2")
     assert (again.status, again.problem_type) == (409, "wrong-state")
     back = api.call("POST", f"/orders/{first}/refunds", STAFF, {"amount": 2500}, key="back")
-    assert back.status == 201, "the money can still go back from the order that has it"
+    assert back.status == 201, "the order that has the money can still refund it"
 
 
 def test_money_without_an_order_is_claimed_too(api: ApiHarness) -> None:

@@ -212,7 +212,7 @@ def test_a_user_without_registration_cannot_order_and_gets_the_reason(api: ApiHa
     assert "POST /customers" in refused.body["detail"]
     by_staff = api.place_order(token=STAFF)
     assert (by_staff.status, by_staff.problem_type) == (409, "not-registered")
-    assert "staff" in by_staff.body["detail"], "how staff order"
+    assert "staff" in by_staff.body["detail"], "the problem says how staff can place orders"
     assert "staff" not in refused.body["detail"]
 
 

@@ -117,7 +117,7 @@ def test_a_dispute_that_ends_twice_and_otherwise_is_taken_both_times(api: ApiHar
             == 200
         )
     disputes = payment_of(api, paid)["disputes"]
-    assert disputes["dp_1"]["status"] == "LOST", "that the bank has taken it is the last that is heard"
+    assert disputes["dp_1"]["status"] == "LOST", "the event that the bank took the money is the last one"
 
 
 @pytest.mark.parametrize("metadata", [{}, {"order_id": ""}, {"order_id": "a#b"}, {"order": "x"}])

@@ -90,7 +90,7 @@ def test_staff_can_delete_every_review_and_a_customer_only_their_own(api: ApiHar
     for path in ("/products/mug/reviews/ann", "/products/pot/reviews/ann", "/products/mug/reviews/nobody"):
         refused = api.call("DELETE", path, BOB)
         assert (refused.status, refused.problem_type, refused.body["what"]) == (404, "not-found", "review")
-    assert api.call("DELETE", MINE, BOB).status == 200, "Bob's own, of which there is none"
+    assert api.call("DELETE", MINE, BOB).status == 200, "Bob deletes his own review, which does not exist"
     assert len(api.call("GET", "/products/mug/reviews").body["items"]) == 1
     assert api.call("DELETE", "/products/mug/reviews/ann", STAFF).status == 200
     assert api.call("GET", "/products/mug/reviews").body["items"] == []

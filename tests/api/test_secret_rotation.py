@@ -111,12 +111,12 @@ def test_a_new_pepper_invalidates_values_made_with_the_old_one(
     unsubscribe_token = create_unsubscribe_token(api.shop, ANN.sub, "product_alerts")
     assert open_link(print_link).status == unsubscribe(unsubscribe_token).status == 200
     another_pepper()
-    assert open_link(print_link).problem_type == "not-allowed", "links to invoices end"
-    assert "token" in unsubscribe(unsubscribe_token).field_errors, "nor does a link in an earlier mail unsubscribe"
-    assert api.call("POST", "/gift-cards/balance", ANN, {"code": code}).status == 404, "a card's money is not found"
+    assert open_link(print_link).problem_type == "not-allowed", "links to invoices become invalid"
+    assert "token" in unsubscribe(unsubscribe_token).field_errors, "unsubscribe links in earlier mails become invalid"
+    assert api.call("POST", "/gift-cards/balance", ANN, {"code": code}).status == 404, "gift cards are not found"
     assert api.call("GET", "/customers", STAFF, email="ann@example.com").body["items"] == [], (
-        "nor is an address, so that another may claim it"
+        "addresses are not found, so another customer could claim them"
     )
     assert api.call("GET", "/orders", STAFF, status="PENDING", limit=1, cursor=cursor).status == 400
-    assert api.place_order("one", mug=1).body["order_id"] not in orders, "a retried request is another order"
+    assert api.place_order("one", mug=1).body["order_id"] not in orders, "a repeated request places another order"
     assert api.call("GET", f"/orders/{orders[0]}", ANN).status == 200, "existing orders are still found"

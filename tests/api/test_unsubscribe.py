@@ -63,7 +63,7 @@ def test_a_scanner_that_opens_the_link_changes_nothing_and_a_person_sees_a_butto
     assert (shown.status, shown.headers["content-type"]) == (200, "text/html; charset=utf-8")
     assert '<form method="post"><button name="List-Unsubscribe" value="One-Click">' in shown.text
     policy = "default-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
-    assert shown.headers["content-security-policy"] == policy, "no page frames the button, and it runs no script"
+    assert shown.headers["content-security-policy"] == policy, "the page cannot be framed, and runs no script"
     assert click(link_of(api), method="HEAD").status == 405
     assert settings(api) == ON
 

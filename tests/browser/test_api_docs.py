@@ -142,7 +142,7 @@ def test_on_aws_a_developer_signs_in_and_tries_a_request_out(aws_tab: Tab, cogni
     page.get_by_role("button", name="Sign in", exact=True).click()
     page.get_by_role("link", name="staff").click()
     expect(page.get_by_role("button", name="Sign out")).to_be_visible()
-    assert page.url == f"{aws_tab.url}/docs.html#/orders/list_orders", "the developer is back where they were"
+    assert page.url == f"{aws_tab.url}/docs.html#/orders/list_orders", "the developer is back at the same operation"
     operation = page.locator("#operations-orders-list_orders")
     status, text = execute(operation)
     assert status == "200", text

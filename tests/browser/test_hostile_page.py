@@ -369,4 +369,4 @@ def test_a_hostile_page_learns_nothing_and_changes_nothing(attacker: Attacker, t
     time.sleep(1)  # a payment or a function that was accepted takes effect a moment later
     changed = [f"{name}: {text}" for name, texts in target.state().items() for text in texts ^ before[name]]
     learnt = [line for line in found if line not in on_control]
-    assert (changed, learnt) == ([], []), "changes by the page, and data that it read"
+    assert (changed, learnt) == ([], []), "(changes by the page, data that it read)"

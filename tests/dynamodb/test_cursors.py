@@ -44,7 +44,7 @@ def test_a_cursor_does_not_show_its_position(customer_id: str) -> None:
     assert customer_id.encode() not in raw
     assert b"REVIEW" not in raw
     other = encode_cursor(SECRET, f"REVIEW#2026-11-21T09:30:00.000Z#{customer_id}", "", "A9", "pot")
-    assert cursor[-10:] != other[-10:], "the same position is hidden in another way for another question"
+    assert cursor[-10:] != other[-10:], "the same position looks different in another query"
 
 
 def test_a_cursor_of_another_secret_is_refused() -> None:

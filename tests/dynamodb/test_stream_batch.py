@@ -89,7 +89,7 @@ def test_every_record_has_one_fate_and_an_items_later_ones_wait(batch: list[tupl
         for item in set(items):
             of_item = {number for number, other in zip(numbers, items, strict=True) if other == item}
             assert [n for n in run.applied if n in of_item] == [n for n in applied if n in of_item], (
-                "each item in order"
+                "the records of each item are in order"
             )
         assert sorted(run.applied + [number for number, _ in run.parked]) == sorted(applied + parked)
 

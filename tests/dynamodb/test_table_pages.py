@@ -55,7 +55,7 @@ def paged(table: Table, pattern: Query[Loan], limit: int, known: dict[str, str],
         seen += page.items
         if page.after is None:
             return seen
-        assert page.after not in cursors, "it goes round in a circle"
+        assert page.after not in cursors, "a cursor comes twice, so the pages would never end"
         cursors.add(page.after)
         after = page.after
 

@@ -210,7 +210,7 @@ def standing(scene: Scene, alarm: AlarmDefinition) -> Incident:
     harness.process_all()
     measure_backlogs({}, None)
     assert [image["status"]["S"] for image in _orders(harness)] == ["FULFILLING"]
-    assert len(harness.sent_mails()) == 1, "news of a state that was left is no news"
+    assert len(harness.sent_mails()) == 1, "no mail is sent about a status that the order has left"
 
 
 def lagging(scene: Scene, alarm: AlarmDefinition) -> Incident:
@@ -591,7 +591,7 @@ def test_an_alarm_is_raised_by_its_condition_and_over_once_its_runbooks_commands
     scene.told.clear()
     next(incident)
     now = alarm_state(alarm, scene.seen(alarm), now)
-    assert now == "ALARM", "and the commands are typed while it is"
+    assert now == "ALARM", "the alarm is raised before the commands run"
     scene.told.clear()
     assert not alarm.is_level or alarm_state(alarm, [], now) == "ALARM", (
         "an alarm without a new evaluation keeps its state"

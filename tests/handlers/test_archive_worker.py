@@ -77,7 +77,7 @@ def test_an_archive_that_dies_at_any_step_is_finished_by_the_next_delivery_with_
     deleted = [
         image["type"]["S"] for image in images_to_archive(before) if image["type"]["S"] not in ("Order", "Invoice")
     ]
-    assert deleted == ["Payment", "Shipment"], "it takes two deletes of one item"
+    assert deleted == ["Payment", "Shipment"], "one item needs two requests of deletes"
     (message,) = order_messages(expire_everything(harness))
     with crash_at(service, operation, when, call):
         run_archive(message)
@@ -127,7 +127,7 @@ def test_an_item_that_the_object_lacks_is_not_deleted(harness: ShopHarness, orde
     key = archive_key(order)
     clients.client("s3").put_object(Bucket="archive", Key=key, Body=body)
     assert run_archive(*order_messages(expire_everything(harness))) == []
-    assert archived_objects(harness, "orders/") == {key: body}, "nor is the object replaced"
+    assert archived_objects(harness, "orders/") == {key: body}, "the object is not replaced either"
     left = [image for image in order_partition(harness, order_id) if image["type"]["S"] != "Order"]
     assert left == [image for image in before if image["type"]["S"] != "Order"]
     ((name, document),) = harness.objects("failures").items()
@@ -332,7 +332,7 @@ def test_an_order_stays_for_as_long_as_a_refund_to_a_card_may_come_back(harness:
     assert_not_archived(harness, order_id, before)
     (marker,) = [image for image in order_partition(harness, order_id) if image["type"]["S"] == "ExpiryMarker"]
     assert int(marker["ttl"]["N"]) == pytest.approx((harness.now() + timedelta(days=31)).timestamp(), abs=60)
-    assert run_archive(first) == [], "it has another end by now"
+    assert run_archive(first) == [], "the order now expires at another time"
     assert archived_objects(harness, "orders/") == {}
     assert run_archive(*order_messages(expire_everything(harness))) == []
     assert_archived(harness, order_id, before, "RETURNED")
@@ -568,7 +568,7 @@ def test_redelivered_records_do_not_restore_archived_items(harness: ShopHarness,
     assert run_archive(*messages) == []
     harness.process_all()
     after, archived = lying(harness), harness.objects("archive")
-    assert len(harness.all_records) > begins + 10, "those of the archive, too"
+    assert len(harness.all_records) > begins + 10, "the records of the archive's writes are delivered, too"
     for _ in range(2):
         assert run_archive(*messages) == []
         for reader in (copies_reader, event_publisher):

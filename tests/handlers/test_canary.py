@@ -70,7 +70,7 @@ def test_a_run_places_an_order_cancels_it_and_counts(
     ]
     assert [line["CanarySucceeded"] for line in logged.lines if "CanarySucceeded" in line] == [1]
     run(SUCCESS)
-    assert len({key for _, _, key in sent}) == 2, "each run places an order of its own"
+    assert len({key for _, _, key in sent}) == 2, "each run places a new order"
 
 
 @pytest.mark.parametrize(

@@ -169,7 +169,7 @@ def test_product_sales_follow_their_orders_from_payment_on(harness: ShopHarness)
     harness.open_shop()
     kept, cancelled = harness.place_order("one", mug=3), harness.place_order("two", mug=1)
     harness.process_all()
-    assert sold(harness) == [], "not paid yet"
+    assert sold(harness) == [], "an order that is not paid is no sale"
     harness.pay_order(kept, "evt_1", "pi_1")
     harness.pay_order(cancelled, "evt_2", "pi_2")
     harness.process_all(("copies_reader",))
@@ -193,7 +193,7 @@ def test_dropped_pieces_of_an_order_are_not_sold(harness: ShopHarness) -> None:
     shipments.dispatch_shipment(harness.shop, WAREHOUSE, order_id, f"{order_id}-1", "dhl", "1", {"pot": 1, "mug": 1})
     cancellation.cancel_order(harness.shop, ANN, order_id)
     harness.process_all()
-    assert sold(harness) == [(order_id, 3, 0)], "it may still be sent"
+    assert sold(harness) == [(order_id, 3, 0)], "the rest may still be sent"
     cancellation.agree_cancel(harness.shop, WAREHOUSE, order_id)
     harness.process_all()
     assert sold(harness) == [(order_id, 1, 0)]
@@ -206,12 +206,12 @@ def test_an_order_that_only_the_warehouse_could_stop_takes_its_sales_back(harnes
     harness.process_all()
     cancellation.cancel_order(harness.shop, ANN, order_id)
     harness.process_all()
-    assert sold(harness) == [(order_id, 1, 0)], "it may go out yet"
+    assert sold(harness) == [(order_id, 1, 0)], "the order may still be sent"
     cancellation.agree_cancel(harness.shop, WAREHOUSE, order_id)
     harness.process_all()
     assert sold(harness) == []
     (line,) = copied(harness, order_id)["Sale"]
-    assert line["quantity"] == {"N": "0"}, "it stays, so that no record that is late can bring it back"
+    assert line["quantity"] == {"N": "0"}, "the item stays, so that a late record cannot restore it"
 
 
 def test_a_copy_that_a_change_leaves_as_it_was_is_not_written_again(harness: ShopHarness) -> None:

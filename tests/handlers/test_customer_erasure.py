@@ -185,7 +185,7 @@ def test_an_erased_customers_data_is_left_nowhere_except_on_invoices(harness: Sh
         harness.dispatch_order(those[person]["packed"])
         harness.deliver_order(those[person]["packed"])
     harness.process_all()
-    assert run(harness) == {"waiting": len(PEOPLE), "finished": 0}, "their addresses were there until now"
+    assert run(harness) == {"waiting": len(PEOPLE), "finished": 0}, "the first run still found addresses"
     harness.process_all()
     harness.clock_offset += SETTLE_PERIOD + timedelta(hours=1)
     assert run(harness) == {"waiting": len(PEOPLE), "finished": len(PEOPLE)}
@@ -212,7 +212,7 @@ def test_a_parked_record_still_names_the_same_change_after_the_erasure(
     assert {"OrderAddressChanged", "OrderErased", "CustomerRenamed"} <= {change[0] for change in told if change}
     left = [record for record in cleaned if any(word in json.dumps(record) for word in canaries(eve).values())]
     assert {record["dynamodb"]["NewImage"]["type"]["S"] for record in left} <= {"Invoice"}
-    assert sum(customer_erasure._redact_record(record, {eve.id}) for record in cleaned) == 0, "once is enough"
+    assert sum(customer_erasure._redact_record(record, {eve.id}) for record in cleaned) == 0, "a second run finds none"
 
 
 @entity
@@ -290,7 +290,7 @@ def test_a_former_address_of_an_erased_customer_is_left_nowhere(harness: ShopHar
     customers.change_email(harness.shop, ann, ann.id, lambda: "ann@new.example")
     give_up(harness, harness.new_records())
     told = " ".join(text for _, text in everything(harness))
-    assert own in told, "a batch that was given up has the old address too"
+    assert own in told, "the failed batch contains the old address, too"
     erase_customer(harness.shop, ann, ann.id)
     give_up(harness, harness.new_records())
     run(harness)
@@ -358,7 +358,7 @@ def test_an_erasure_deletes_reviews_with_all_their_records_and_late_ones_too(har
     left = {place for place in found(harness)[word] if "ORDER#" not in place}
     assert left == set(), "only orders at the warehouse keep their address"
     assert reviews.list_reviews_by_customer(harness.shop, STAFF, ann.id, 10, None).items == ()
-    assert len(reviews.list_reviews_of_product(harness.shop, "mug", 10, None).items) == 1, "the other's"
+    assert len(reviews.list_reviews_of_product(harness.shop, "mug", 10, None).items) == 1, "of OTHER"
     harness.dispatch_order(those[ann]["packed"])
     harness.deliver_order(those[ann]["packed"])
     harness.process_all()

@@ -125,7 +125,7 @@ def test_an_order_that_is_placed_while_its_customer_is_renamed_has_the_new_name_
     assert name_on(harness, order_id) == ("Ann Ash", 1)
     if reaction == "before the order's copies are made":
         assert handle(*relayed(harness)) == []
-        assert name_on(harness, order_id) == ("Ann Ash", 1), "it is in no list yet"
+        assert name_on(harness, order_id) == ("Ann Ash", 1), "the order is in no list yet"
         copies_reader.handler({"Records": harness.all_records}, None)
     else:
         harness.process_all(("copies_reader",))
@@ -287,7 +287,7 @@ def test_an_erased_customer_has_no_name_on_open_orders_or_on_a_concurrent_order(
     harness.process_all()
     for id in (order_id, racing):
         assert name_on(harness, id) == (None, 2)
-        assert order_of(harness, id).address is not None, "it is still to be sent"
+        assert order_of(harness, id).address is not None, "the order must still be sent"
 
 
 def test_an_order_goes_into_the_archive_with_the_name_it_was_closed_with(harness: ShopHarness) -> None:

@@ -91,7 +91,7 @@ def test_a_mail_that_is_refused_for_now_is_deferred_and_sent_as_soon_as_it_comes
     (deferred,) = shop.take_deferred_messages("order_notification")
     assert fields(deferred)["detail"] == fields(message)["detail"]
     assert [one["DelaySeconds"] for one in sent] == [900 if (code, text) == QUOTA else 60]
-    assert send_orders(deferred) == [], "it need not wait for the end of the claim"
+    assert send_orders(deferred) == [], "the deferred mail does not wait for the end of a claim"
     assert (mailed(shop).total(), shop.objects("failures")) == (1, {})
 
 

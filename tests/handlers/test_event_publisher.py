@@ -354,6 +354,6 @@ def test_a_relay_that_dies_after_publishing_publishes_the_same_events_again_and_
         handle(records)
     assert handle(records) == []
     harness.process_all()
-    assert len(harness.sent_mails()) == 2, "placed and paid"
+    assert len(harness.sent_mails()) == 2, "mails about the placed and the paid order"
     types = [image["type"]["S"] for image in harness.partition(f"ORDER#{order_id}")]
     assert (types.count("Invoice"), types.count("Shipment")) == (1, 1)

@@ -228,7 +228,7 @@ def test_each_effect_happens_once_though_every_record_and_every_message_is_deliv
     harness.deliver_order(order_id)
     harness.process_all(times=2)
     subjects = [mail.subject for mail in harness.sent_mails()]
-    assert len(subjects) == len(set(subjects)) == 4, "placed, paid, on its way, arrived: one mail each"
+    assert len(subjects) == len(set(subjects)) == 4, "one mail each: placed, paid, shipped, delivered"
     asked = [json.loads(message["body"])["detail"]["id"] for message in harness.take_messages("warehouse")]
     assert (len(asked), len(set(asked))) == (2, 1), "the warehouse gets the event twice, with one id"
     expire_until(harness.engine, harness.shop.table.name, harness.now() + timedelta(days=396))

@@ -302,10 +302,10 @@ def test_throttled_writes_are_retried_by_one_loop_with_jitter_and_unwritten_line
         record_calls("dynamodb", "TransactWriteItems") as tries,
     ):
         assert handle(message, delivery=2) == [message["messageId"]]
-    assert len(tries) == len(pauses) + 1, "each pause is followed by one try: no loop around the loop"
+    assert len(tries) == len(pauses) + 1, "one attempt follows each pause, so no other loop retries"
     assert {one["ClientRequestToken"] for one in tries} == {tries[0]["ClientRequestToken"]}, "of the same line"
     assert sum(pauses) <= harness.shop.table.retry_budget_seconds
-    assert len(set(pauses)) == len(pauses) > 5, "no two wait as long"
+    assert len(set(pauses)) == len(pauses) > 5, "all pauses have different lengths"
     found = report(harness, import_id)
     assert (found.written, found.waiting, found.state) == (2, 3, "RUNNING")
     assert handle(message, delivery=3) == []

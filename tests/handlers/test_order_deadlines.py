@@ -291,14 +291,14 @@ def test_the_deadlines_scan_nothing(harness: ShopHarness, shipped: str) -> None:
     with record_calls("dynamodb", "Scan") as scans, record_calls("dynamodb", "Query") as queries:
         assert run(harness, harness.now() + timedelta(days=31)) == {"lapsed": 1, "assumed_delivered": 1}
     assert scans == []
-    assert len(queries) == 2 * STATUS_SHARDS.read + 1, "both queues, and the parcels of the shipped order"
+    assert len(queries) == 2 * STATUS_SHARDS.read + 1, "both lists, and the shipped order's parcels"
 
 
 def test_an_order_assumed_delivered_keeps_its_return_window_and_retention(harness: ShopHarness, shipped: str) -> None:
     run(harness, harness.now() + timedelta(days=31))
     (expiry,) = [image for image in harness.partition(f"ORDER#{shipped}") if image["type"]["S"] == "ExpiryMarker"]
     days = (int(expiry["ttl"]["N"]) - harness.now().timestamp()) / 86400
-    assert 394 < days <= 395, "30 days to return it, then 365"
+    assert 394 < days <= 395, "30 days for a return, then 365"
 
 
 def test_the_handler_accepts_the_event_of_the_schedule(harness: ShopHarness) -> None:

@@ -295,7 +295,7 @@ def test_two_senders_with_the_same_message_send_one_mail(harness: ShopHarness, o
     answers = []
     with run_before_call("sesv2", "SendEmail", lambda: answers.append(handle(message))):
         assert handle(message) == []
-    assert answers == [[message["messageId"]]], "the second finds it claimed, and comes back"
+    assert answers == [[message["messageId"]]], "the second delivery finds the claim, and is retried"
     assert handle(message) == []
     assert len(harness.sent_mails()) == 1
 

@@ -92,7 +92,7 @@ def test_no_key_identifies_a_person(harness: ShopHarness) -> None:
     live(harness)
     names = {name for pair in KEY_ATTRIBUTES.values() for name in pair}
     images = [record["dynamodb"].get("NewImage") or record["dynamodb"]["OldImage"] for record in harness.all_records]
-    assert any(told(json.dumps(image)) for image in images), "the items themselves do know"
+    assert any(told(json.dumps(image)) for image in images), "the items themselves contain the data"
     for image in images:
         assert told(json.dumps({name: value for name, value in image.items() if name in names})) == []
     for bucket in ("archive", "failures"):
@@ -203,7 +203,7 @@ def test_no_function_logs_the_identity_of_a_customer_from_the_first_order_to_the
     harness: ShopHarness, log: io.StringIO
 ) -> None:
     assert {*OF_EACH_FUNCTION.values()} == {*WORKERS, *READERS, "order_deadlines", "customer_erasure"}, (
-        "a new function is in here, too"
+        "add a new function here"
     )
     live(harness)
     follows.follow_product(harness.shop, CANARY, "mug")

@@ -63,7 +63,7 @@ def test_money_is_given_back_by_the_provider(harness: ShopHarness, bank: FakeStr
     is_given_back_once(harness, bank, cancelled)
     (asked,) = bank.requests
     assert (asked.form["amount"], asked.form["metadata[order_id]"]) == ("2500", cancelled)
-    assert asked.headers["authorization"] == "Bearer sk_1", "without the line's end that an editor left"
+    assert asked.headers["authorization"] == "Bearer sk_1", "the key is sent without the line break of its secret"
 
 
 def test_a_redelivered_message_makes_no_request_to_the_provider(

@@ -55,13 +55,13 @@ def test_a_reader_reports_the_records_that_it_did_not_start_and_then_copies_them
     with capture_metrics() as told:
         left = reported(copies_reader.handler({"Records": records}, context))
     assert applied == numbers(records)[:4]
-    assert left == numbers(records)[4:], "Lambda continues with the first of them"
+    assert left == numbers(records)[4:], "Lambda continues with the first of these records"
     assert told.values(metrics.OUT_OF_TIME, function="copies_reader") == [1]
     assert told.values(metrics.EFFECTS_FAILED, function="copies_reader") == []
     context.remaining_seconds = 900
     rest = records[numbers(records).index(left[0]) :]
     assert reported(copies_reader.handler({"Records": rest}, context)) == []
-    assert sorted(applied, key=int) == numbers(records), "each once"
+    assert sorted(applied, key=int) == numbers(records), "each record is processed once"
     summaries = [one for one in harness.partition("CUSTOMER#ann") if one["type"]["S"] == "OrderSummary"]
     assert sorted(one["status"]["S"] for one in summaries) == ["PAID", "PENDING"]
 

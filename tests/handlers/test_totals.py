@@ -212,7 +212,7 @@ def test_a_rating_follows_reviews_that_are_written_changed_deleted_and_rewritten
     opened.process_all(times=2)
     assert rating(opened) == (1, 4)
     handle(*opened.all_records)
-    assert rating(opened) == (1, 4), "the old review's end comes again and does not end the new one"
+    assert rating(opened) == (1, 4), "the repeated deletion of the old review does not delete the new one"
 
 
 def test_a_review_written_again_by_a_clock_that_is_behind_counts(opened: ShopHarness) -> None:
@@ -402,7 +402,7 @@ def test_the_orders_of_a_batch_are_counted_in_one_transaction(opened: ShopHarnes
     (read,), (write,) = reads, writes
     changed = len(write["TransactItems"])
     assert len(read["RequestItems"][opened.shop.table.name]["Keys"]) == changed
-    assert 8 + 2 < changed <= 8 + 2 + 8, "the marks, the products' totals and those of a minute"
+    assert 8 + 2 < changed <= 8 + 2 + 8, "contributions, the products' totals and those of a minute"
     assert (pieces_sold(opened), metric(opened)) == ({"mug": 37, "pot": 8}, (9, 45, 45 * 1250))
     handle(*records)
     assert metric(opened) == (9, 45, 45 * 1250)
@@ -479,7 +479,7 @@ def test_totals_that_must_be_counted_one_by_one_wait_for_the_next_delivery_when_
             it["itemIdentifier"] for it in copies_reader.handler({"Records": records}, context)["batchItemFailures"]
         ]
     assert metric(harness) == (0, 0, 0)
-    assert len(left) == 3, "the latest record of each order"
+    assert len(left) == 3, "the latest record of each order is left"
     context.remaining_seconds = 900
     rest = [it for it in records if int(it["dynamodb"]["SequenceNumber"]) >= int(left[0])]
     assert copies_reader.handler({"Records": rest}, context) == {"batchItemFailures": []}

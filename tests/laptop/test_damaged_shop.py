@@ -63,7 +63,7 @@ def test_damaged_caches_are_built_again_with_a_line_and_other_ports_work(own: La
     assert f"{own.state / 'journal.sqlite'} was damaged" in log
     assert f"{own.state / 'checkpoints.json'} was damaged" in log
     orders = DemoClients(own.shop()).alice.get("/orders")["items"]
-    assert len(orders) == 2, "Alice has the order of before and the new one"
+    assert len(orders) == 2, "Alice has the old order and the new one"
     assert (own.state / "aws" / "log.before").stat().st_size > 0
     own.stop()
 

@@ -87,7 +87,7 @@ def eventually(look: Callable[[], T], meanwhile: Callable[[], object] = lambda: 
     give_up = time.monotonic() + PATIENCE_SECONDS
     looks = 0
     while not (seen := look()):
-        assert time.monotonic() < give_up, "it did not come"
+        assert time.monotonic() < give_up, "nothing came in time"
         time.sleep(0.1)
         looks += 1
         if looks % 30 == 0:
@@ -161,11 +161,11 @@ def test_an_order_restored_from_the_page_causes_no_effect(browser: Browser, peop
     eventually(
         lambda: len(of_kind(browser.entries(id), "effect", reaction="order_notification")) == 4, others_buy(people)
     )
-    assert browser.ask("POST", f"/local/orders/{id}/restore", {}) == (200, {"ends_at": None}), "it is there"
+    assert browser.ask("POST", f"/local/orders/{id}/restore", {}) == (200, {"ends_at": None}), "it is restored"
     browser.throw("advance", by="400d")
     eventually(lambda: of_kind(browser.entries(id), "effect", reaction="archive"))
     eventually(lambda: browser.ask("GET", f"/local/orders/{id}/archive")[0] == 200)
-    assert browser.ask("POST", f"/local/orders/{id}/restore")[0] == 400, "a form of another page sends no JSON"
+    assert browser.ask("POST", f"/local/orders/{id}/restore")[0] == 400, "a form of another page can send no JSON"
     status, said = browser.ask("POST", f"/local/orders/{id}/restore", {})
     assert (status, bool(said["ends_at"])) == (200, True)
     assert people.alice.get(f"/orders/{id}")["status"] == "DELIVERED"
@@ -532,7 +532,7 @@ def test_an_unreadable_record_is_parked_completely_by_each_reader(
         assert (status, said["redriven"], "schema" in said["why"]) == (200, False, True)
     status, said = browser.ask("POST", "/local/patterns/A12", {"arguments": {"order_id": id}})
     assert (status, said["items"][0]["image"]["schema"]) == (200, {"N": str(UNKNOWN_SCHEMA)}), (
-        "it is shown as it is stored"
+        "the item is shown as it is stored"
     )
     page = browser.get("/local/failures?limit=1")
     after = browser.get(f"/local/failures?limit=1&cursor={urllib.parse.quote(page['cursor'])}")
@@ -543,7 +543,7 @@ def test_an_unreadable_record_is_parked_completely_by_each_reader(
         browser.throw("mend", key=one["key"])
         assert browser.ask("POST", f"{path}/redrive", {})[1] == {"redriven": True, "why": None}
         status, said = browser.ask("POST", "/local/chaos", {"switch": "mend", "key": one["key"]})
-        assert (status, said["errors"][0]["field"]) == (400, "key"), "it is mended"
+        assert (status, said["errors"][0]["field"]) == (400, "key"), "the item was repaired"
     left = browser.get("/local/stream")["failures"]
     assert {name: stored[name] - left.get(name, 0) for name in readers} == dict.fromkeys(readers, 1)
     eventually(lambda: browser.get(f"/local/orders/{id}/copies")["in_sync"])

@@ -118,7 +118,7 @@ class Rehearsal:
         started.kill()
         self.show(output := started.communicate()[0])
         assert started.returncode == -signal.SIGKILL, output
-        assert running(), "the migration has ended before it was killed"
+        assert running(), "the migration ended before it was killed"
         killed = time.monotonic()
         self.say("killed")
         refused = self.version.start_ops(self.laptop.state, *self.options(*words)).communicate()[0]
@@ -199,7 +199,7 @@ class Rehearsal:
 def rehearsal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsal]:
     old, new = current_version(), newer_version(tmp_path_factory.mktemp("newer"))
     for version in (old, new):
-        assert version.template, "both are synthesized before the shop starts"
+        assert version.template, "synthesize both templates before the shop starts"
     laptop = LaptopShop(tmp_path_factory.mktemp("upgrade") / "state")
     laptop.start()
     try:

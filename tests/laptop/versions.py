@@ -108,7 +108,7 @@ def newer_version(folder: Path) -> Version:
             path.write_text(re.sub(rf"\b{PRESENT_NAME}\b", NEWER_NAME, text), encoding="utf-8")
     table = folder / "functions" / "model" / "table.py"
     text = table.read_text(encoding="utf-8")
-    assert text.count(ROW) == 1, "the row is declared in another way now: change ROW"
+    assert text.count(ROW) == 1, "the declaration of the row has changed: change ROW"
     table.write_text(
         text.replace(ROW, f'{ROW}    former_names={{"{NEWER_NAME}": "{PRESENT_NAME}"}},\n'), encoding="utf-8"
     )

@@ -276,7 +276,7 @@ def kill(directory: Path) -> None:
 def wait_for(condition: Any, seconds: float = 15) -> None:
     give_up = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < give_up, "it did not happen"
+        assert time.monotonic() < give_up, "it did not happen in time"
         time.sleep(0.02)
 
 
@@ -353,7 +353,7 @@ def test_the_local_aws_opens_no_websocket_without_the_key(shop: ShopContext) -> 
 
 def test_the_key_is_new_at_each_start_and_in_a_file_of_its_user_alone(shop: ShopContext) -> None:
     before = shop.aws.address.key
-    assert len(before) >= 43, "256 bits"
+    assert len(before) >= 43, "the key has 256 bits"
     assert (shop.aws.directory / "address.json").stat().st_mode & 0o777 == 0o600
     assert before not in repr(shop.aws)
     shop.start_again()
@@ -425,7 +425,7 @@ def test_a_function_sees_how_much_of_its_timeout_is_left(shop: ShopContext) -> N
     whole_ms = 1000 * template()["Resources"]["Api"]["Properties"]["Timeout"]
     for _ in range(2):
         before, after = shop.get("/time")["remaining_ms"]
-        assert whole_ms >= before >= whole_ms - 500, "each invocation begins with its whole time"
+        assert whole_ms >= before >= whole_ms - 500, "each invocation begins with its full timeout"
         assert before - 2000 < after <= before - 200
 
 

@@ -78,7 +78,7 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ShopContext:
 def eventually(look: Callable[[], object]) -> None:
     give_up = time.monotonic() + PATIENCE_SECONDS
     while not look():
-        assert time.monotonic() < give_up, "it did not come"
+        assert time.monotonic() < give_up, "it did not happen in time"
         time.sleep(0.01)
 
 
@@ -173,6 +173,6 @@ def test_a_poisoned_record_is_unreadable_until_it_is_mended() -> None:
     assert change is not None
     assert (change.name, change.version) == ("OrderAddressChanged", change.before.version + 1)
     repair = {"eventName": "MODIFY", "dynamodb": {"Keys": {}, "OldImage": poisoned, "NewImage": mend_image(poisoned)}}
-    assert parse_change(repair) is None, "the repair of the item is no change, so it is not parked again"
+    assert parse_change(repair) is None, "the repair causes no change event, so it is not parked again"
     with pytest.raises(ValueError, match="not poisoned"):
         mend_record(mend_record(record))

@@ -44,7 +44,7 @@ def test_every_reaction_and_every_lambda_is_drawn(drawn: Drawn) -> None:
     assert {Path(module).stem for module in modules if module.startswith("functions/handlers/")} == handlers
     assert targets(drawn, "bus") == {reaction.name for reaction in REACTIONS}
     ends = {edge[end] for edge in drawn["edges"] for end in ("from", "to")}
-    assert ends == nodes(drawn).keys(), "each node has an edge, and each edge leads to a node"
+    assert ends == nodes(drawn).keys(), "each node has an edge, and both ends of each edge are nodes"
 
 
 def test_a_new_reaction_appears_by_itself(template: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ from local.log_tailer import parse_log_line
 from tests.support.archiving import create_delivered_order
 from tests.support.harness import ANN, STAFF, ShopHarness
 
-assert app.known_routes, "its import gives the log its form"
+assert app.known_routes, "the import of the app configures the log"
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def test_alerts_of_a_product_are_logged_with_the_number_of_mails(harness: ShopHa
         entry["text"] for entry in told(log) if entry["kind"] == "effect" and entry["reaction"] == "product_alert"
     ]
     assert effects[-1:] == ["mail PriceDropped to 1 follower of mug"]
-    assert not [text for text in effects if "pot" in text], "it has no followers"
+    assert not [text for text in effects if "pot" in text], "the pot has no followers"
 
 
 def test_failures_and_parked_records_are_logged_with_a_way_to_find_them(harness: ShopHarness, log: io.StringIO) -> None:

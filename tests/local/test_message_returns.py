@@ -86,7 +86,7 @@ def test_the_age_of_a_queue_is_that_of_its_oldest_message_that_was_not_received_
     assert age() == 7
     mapping.deliver()
     mapping.now += retry_delay_seconds(1)
-    assert age() == 0, "both were received, and failed"
+    assert age() == 0, "both messages were received, and failed"
 
 
 def test_an_invocation_that_ends_late_returns_no_message_of_its_successor(mapping: Mapping) -> None:

@@ -28,7 +28,7 @@ from local.poller import MAX_IMAGE_CHARACTERS, _stream_record_entry
 from ops.commands.restore import make_archive_fetcher, restore_order
 from tests.support.harness import READERS, WORKERS, ShopHarness
 
-assert app.known_routes, "its import gives the log its form"
+assert app.known_routes, "the import of the app configures the log"
 SERVICES = ("dynamodb", "events", "sesv2", "s3")
 Trace = dict[str, Any]
 
@@ -233,7 +233,7 @@ def test_causes_come_before_their_effects(paid: tuple[MeasuredShop, str]) -> Non
         if "parent" in span:
             assert span["began_at"] >= seen[span["parent"]]["began_at"] or span["kind"] == "reaction", span
         seen[span["id"]] = span
-    assert len(seen) == len(spans_of(trace)), "each id is of one span"
+    assert len(seen) == len(spans_of(trace)), "each id belongs to one span"
 
 
 def test_each_command_has_a_chapter_with_its_sums(paid: tuple[MeasuredShop, str]) -> None:

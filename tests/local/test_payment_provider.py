@@ -199,7 +199,7 @@ def test_the_provider_keeps_its_state_over_a_restart(
     listener.told(2)
     after = start()
     assert HttpPaymentProvider(after.url, KEY).refunds_of(payment_id) == [given]
-    assert give(after, payment_id, 2000) == given, "its key is known"
+    assert give(after, payment_id, 2000) == given, "the provider still knows the key"
     with pytest.raises(RefundRejected):
         give(after, payment_id, 501, "pi-2-1")
     assert len(listener.told(2)) == 2, "accepted events are not repeated"

@@ -140,7 +140,7 @@ def test_the_table_in_memory_answers_each_request_of_a_history_as_the_engine_doe
     history.play()
     expected = {"get_item", "batch_get_item", "query", "put_item", "update_item", "transact_write_items"}
     assert expected <= set(both.requests)
-    assert both.refused, "no condition failed, so the comparison of refusals proves nothing"
+    assert both.refused, "no condition failed, so no refusals were compared"
     stored = [item for page in dynamodb.get_paginator("scan").paginate(TableName=name) for item in page["Items"]]
     assert {(one["PK"]["S"], one["SK"]["S"]): one for one in stored} == memory.table.items
 

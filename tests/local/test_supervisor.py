@@ -20,7 +20,7 @@ PATIENCE_SECONDS = 10
 def eventually(look: Callable[[], object]) -> None:
     give_up = time.monotonic() + PATIENCE_SECONDS
     while not look():
-        assert time.monotonic() < give_up, "it did not come"
+        assert time.monotonic() < give_up, "it did not happen in time"
         time.sleep(0.01)
 
 

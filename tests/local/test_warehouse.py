@@ -60,7 +60,7 @@ def open_warehouse(harness: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> Ite
         one.stop()
     for forget in forgetting:
         forget()
-    assert told == [], "it stumbled over nothing"
+    assert told == [], "the warehouse reported an error"
 
 
 def order(harness: ShopHarness, key: str = "key-1", **quantities: int) -> str:

@@ -205,7 +205,7 @@ def test_every_mail_has_a_subject_with_the_orders_number_and_an_opening_of_its_o
 
 def test_every_mail_is_for_an_event_the_reaction_waits_for() -> None:
     (reaction,) = [reaction for reaction in REACTIONS if reaction.name == "order_notification"]
-    assert set(NOTIFICATION_TEXTS) <= set(reaction.event_names), "each of these has one: see tests/test_omissions.py"
+    assert set(NOTIFICATION_TEXTS) <= set(reaction.event_names), "tests/test_omissions.py checks that each has a text"
     assert len({words.subject for words in NOTIFICATION_TEXTS.values()}) == len(NOTIFICATION_TEXTS)
 
 
@@ -213,10 +213,10 @@ def test_names_in_the_html_are_escaped() -> None:
     plain = Reader(mail().html)
     hostile = mail(name="<b>Ann</b> & 'Co'", product='<img src=x onerror="alert(1)">')
     shown = Reader(hostile.html)
-    assert shown.elements == plain.elements, "no element came in with a name"
+    assert shown.elements == plain.elements, "a name adds no HTML element"
     assert "<b>Ann</b>" in shown.words
     assert "<img" in shown.words
-    assert "<b>Ann</b> & 'Co'" in hostile.text, "text is text"
+    assert "<b>Ann</b> & 'Co'" in hostile.text, "a plain text is not escaped"
 
 
 def test_template_syntax_in_a_value_is_not_executed() -> None:

@@ -295,7 +295,7 @@ def test_an_expiry_and_a_deletion_by_a_user_have_different_names(engine: Engine,
     assert by_dynamodb.name in ("OrderExpired", "ActivityExpired")
     assert (by_a_person.event_name, by_dynamodb.event_name) == ("REMOVE", "REMOVE")
     assert by_dynamodb.image == row.encode(item), "the archived image equals the stored one"
-    assert (by_a_person.at, by_dynamodb.at) == (AT, instant_from_epoch(LONG_AGO)), "a person's delete has no ttl in it"
+    assert (by_a_person.at, by_dynamodb.at) == (AT, instant_from_epoch(LONG_AGO)), "a deletion by a person has no ttl"
 
 
 @pytest.mark.parametrize(
@@ -332,7 +332,7 @@ def test_a_write_that_touches_only_copied_attributes_is_no_change(engine: Engine
 def test_a_write_that_changes_nothing_is_no_change(engine: Engine, table: Table) -> None:
     for _ in range(2):
         table.client.put_item(TableName=table.name, Item=t.ORDER.encode(order()))
-    assert len(read_stream_records(engine, table.name)) == 2, "the engine makes a record, DynamoDB does not"
+    assert len(read_stream_records(engine, table.name)) == 2, "the engine writes a record, but DynamoDB does not"
     assert [found.name for found in changes_of(engine, table)] == ["OrderPlaced"]
 
 

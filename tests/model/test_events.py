@@ -46,7 +46,7 @@ def test_an_event_is_its_contract_and_comes_back_as_it_was_sent(event: EventCont
     change = change_of(event)
     body = build_event_detail(change)
     assert body is not None
-    assert json.loads(json.dumps(body)) == body, "it is JSON, with nothing lost"
+    assert json.loads(json.dumps(body)) == body, "the body survives a round trip through JSON"
     assert body.keys() == {
         "id",
         "type",

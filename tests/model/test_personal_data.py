@@ -103,12 +103,12 @@ def test_every_item_that_names_a_customer_is_found_by_the_customer() -> None:
         "DeletedReview",
         "Sale",
         "WriteLimit",
-    }, "which have ids only"
+    }, "these items have only ids"
     assert all(find_place(row) for row in owned_rows())
 
 
 def test_the_erasure_may_query_each_index_in_which_a_row_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert erasure_indexes() == ("GSI1",), "for reviews"
+    assert erasure_indexes() == ("GSI1",), "the erasure finds reviews in this index"
     by_date = Row(Wish, "WISH#{wish_id} / WISH", gsi3="CUSTOMER#{customer_id} / FAVOURS#{wish_id}", **OWNED)
     monkeypatch.setattr(t, "ROWS", (*t.ROWS, by_date))
     assert erasure_indexes() == ("GSI1", "GSI3")
@@ -118,7 +118,7 @@ def test_the_erasure_may_query_each_index_in_which_a_row_is_found(monkeypatch: p
 def test_an_image_in_an_object_or_a_record_loses_its_personal_attributes(row: Row[Any]) -> None:
     image = row.encode(SAMPLES[row])
     assert personal_attributes(image) == set(row.personal or ())
-    assert personal_attributes({"type": {"N": "1"}}) >= personal_attributes(image), "of an unknown type: all"
+    assert personal_attributes({"type": {"N": "1"}}) >= personal_attributes(image), "unknown type: all attributes"
     left = erase_image(image)
     if row.erasure == "clear":
         assert left == row.encode(replace(SAMPLES[row], **dict.fromkeys(row.personal or ())))

@@ -137,7 +137,7 @@ def test_a_key_with_few_values_is_spread_evenly_over_all_its_shards(row: Row[Any
 
 def test_every_key_of_a_queue_or_feed_is_sharded_and_read_from_all_shards() -> None:
     queues = [row for row in t.ROWS if "gsi2" in row.indexes]
-    assert {row for row, _ in SHARDED} == set(queues), "each is shown to spread"
+    assert {row for row, _ in SHARDED} == set(queues), "another test shows that each of these keys spreads"
     assert all("shard" in row.templates("gsi2")[0].field_names for row in queues)
     asking = [one for one in p.PATTERNS if isinstance(one, Query) and one.index == "gsi2"]
     assert {row for one in asking for row in one.rows} == set(queues)
@@ -165,5 +165,5 @@ def test_the_engine_accepts_the_declared_table(engine: Engine, new_table: Callab
 
 def test_projections_stay_within_dynamodbs_limits() -> None:
     included = [names for names in t.INDEX_PROJECTIONS.values() if names is not None]
-    assert all(len(names) <= 20 for names in included), "20 of one index"
-    assert sum(map(len, included)) <= 100, "100 of all indexes of a table"
+    assert all(len(names) <= 20 for names in included), "DynamoDB's limit for one index"
+    assert sum(map(len, included)) <= 100, "DynamoDB's limit for all indexes of a table"

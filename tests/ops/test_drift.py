@@ -604,7 +604,7 @@ def test_the_items_needed_to_check_a_page_are_read_in_a_few_requests(harness: Sh
         events.unregister("before-call.dynamodb", count)
     assert made["Scan"] == 1
     assert made["Query"] == orders
-    assert made["BatchGetItem"] <= 3 * orders + 2, "three for each order, one for each hundred sources of a page"
+    assert made["BatchGetItem"] <= 3 * orders + 2, "three for each order, and one for each hundred sources on a page"
 
 
 # the command ----------------------------------------------------------------------------------------------------------

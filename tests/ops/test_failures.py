@@ -188,7 +188,7 @@ def test_a_redriven_document_is_redriven_again_only_if_it_is_named(
     assert redrive(harness, store) == RedriveResult()
     assert redrive(harness, store, key).done == [key]
     assert harness.new_records() == [], "existing items are not written again"
-    assert told(harness, "order_notification") == [("OrderPlaced", 1)], "and a repeated event has the same id"
+    assert told(harness, "order_notification") == [("OrderPlaced", 1)], "a repeated event has the same id"
 
 
 def test_a_record_in_two_documents_is_worked_once_and_both_are_done(

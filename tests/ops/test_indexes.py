@@ -154,7 +154,7 @@ def test_a_changed_index_is_a_new_one_under_another_name(deployed: Description, 
 
 def test_while_an_index_is_being_made_no_other_is_changed(deployed: Description, planned: Planned) -> None:
     index(deployed, "GSI1")["IndexStatus"] = "CREATING"
-    assert planned(deployed).fits_one_deploy, "nothing is to be changed"
+    assert planned(deployed).fits_one_deploy, "nothing must change"
     remove(deployed, "GSI3")
     assert planned(deployed).obstacles == ("GSI1 is CREATING: wait until it is ACTIVE.",)
     assert not planned(deployed).fits_one_deploy

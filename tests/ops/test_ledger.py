@@ -98,7 +98,7 @@ def test_a_wrong_balance_and_a_missing_entry_are_found_and_end_with_1(
     plant(shop, ACCOUNT, replace(get_account(shop, wrong), balance=91))
     remove(shop, mine, 2)
     code, lines = run(shop, capsys)
-    assert code == "2 accounts checked, 2 not balanced.", "text to leave with is an exit code of 1"
+    assert code == "2 accounts checked, 2 not balanced.", "Python exits with 1 after a text"
     assert sorted(lines) == sorted(
         [
             f"account {wrong}: its balance is 0.91 EUR, but the sum of its entries is 0.90 EUR",
@@ -221,11 +221,11 @@ def test_the_command_reads_page_by_page_at_the_given_rate(
     clock.pauses.clear()
     begun = clock.now
     found = [account_id for account_id, _ in looked_at(shop, 10)]
-    assert len(found) == len(ids), "each once, though its items may lie on two pages"
+    assert len(found) == len(ids), "each account comes once, though its items may be on two pages"
     assert set(found) == ids
     assert wire.operations.count("Scan") > 5
     spent = wire.units - 0.5  # the throttle does not wait for the units of the last request
-    assert (clock.now - begun).total_seconds() == pytest.approx(spent / 10), "all it reads, ten units a second"
+    assert (clock.now - begun).total_seconds() == pytest.approx(spent / 10), "all reads use ten units a second"
 
 
 def test_the_command_writes_nothing(shop: ShopContext, mine: str, wire: WireTap) -> None:

@@ -109,7 +109,7 @@ def test_products_from_before_the_catalogs_get_the_current_form(shop: ShopContex
     old_products(shop.table)
     assert listed(shop) == []
     assert run(shop) == SweepResult(read=1 + len(everything(shop.table)), changed=17, right=2), (
-        "the shop's two are of today"
+        "two products of the shop have the current form already"
     )
     assert listed(shop) == IDS
     there = everything(shop.table)
@@ -186,14 +186,14 @@ def test_a_run_stopped_at_any_page_resumes_and_changes_each_item_once(
             break
         except KeyboardInterrupt:
             assert plan_migrations(EXAMPLE, migrate.load_state(shop, EXAMPLE), "up", None) == [FIRST], (
-                "it is not up yet"
+                "the migration is not complete"
             )
             if all(one.done for one in migrate.load_state(shop, EXAMPLE)["0001"].segments):
                 result = run(shop, segments=segments)
                 break
     assert pages > 4
-    assert result.changed + result.right == 17 + 2, "findings of the earlier run count"
-    assert result.changed == 17 or segments > 1, "another segment's page is read again, and then right"
+    assert result.changed + result.right == 17 + 2, "the result includes the findings of the first run"
+    assert result.changed == 17 or segments > 1, "a page of another segment is read again, and its items are then right"
     assert listed(shop) == IDS
     assert writes_of(engine, shop.table) == Counter({f"PRODUCT#{id}": 1 for id in IDS})
     assert plan_migrations(EXAMPLE, migrate.load_state(shop, EXAMPLE), "up", None) == []
@@ -329,8 +329,8 @@ def test_the_migration_stays_within_its_capacity(shop: ShopContext, wire: WireTa
     run(shop, units_per_second=4)
     seconds = (clock.now - begun).total_seconds()
     scans, updates, own = (wire.units_of[name] for name in ("Scan", "UpdateItem", "PutItem"))
-    assert updates == 17 * 3, "the item, and in the index its old and its new place"
-    assert wire.units - 4 <= 4 * seconds <= wire.units, "all but its last request or two"
+    assert updates == 17 * 3, "the item, and its old and new place in the index"
+    assert wire.units - 4 <= 4 * seconds <= wire.units, "the throttle does not wait for the last one or two requests"
     assert scans + own > 8
 
 
@@ -457,7 +457,7 @@ def test_a_migration_that_adds_index_keys_is_one_line(shop: ShopContext) -> None
     )
     assert run(shop, reviews).changed == 1
     assert everything(shop.table)[image["PK"]["S"], image["SK"]["S"]] == image
-    assert run(shop, replace(reviews, task="down")) == SweepResult(), "there is nothing to go through the table for"
+    assert run(shop, replace(reviews, task="down")) == SweepResult(), "without work, the table is not scanned"
 
 
 def damage(harness: ShopHarness, order_id: str) -> None:
@@ -553,7 +553,7 @@ def test_up_down_and_status_run_from_the_command_line(shop: ShopContext, typed: 
     assert listed(shop) == []
     assert typed("down", "--to", "0", *fast) == "No migration to undo.\n"
     assert "17 changed" not in typed("up", "--to", "1", "--segments", "2", *fast), (
-        "the two of today were taken down too"
+        "the two current products were migrated down, too"
     )
 
 

@@ -116,7 +116,7 @@ def exported(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
 def test_the_data_model_has_the_form_that_workbench_imports(exported: dict[str, Any]) -> None:
     assert list(schema_violations(WORKBENCH, exported)) == []
     (table,) = exported["DataModel"]
-    assert table.keys() == TABLE["properties"].keys(), "nothing that Workbench does not know"
+    assert table.keys() == TABLE["properties"].keys(), "NoSQL Workbench knows no other properties"
     del table["KeyAttributes"]["PartitionKey"]
     table["TableFacets"][0]["FacetName"] = None
     table["NonKeyAttributes"][0]["AttributeType"] = "text"
@@ -128,7 +128,7 @@ def test_every_row_is_a_facet_with_its_keys_and_all_its_attributes(exported: dic
     facets = {facet["FacetName"]: facet for facet in table["TableFacets"]}
     assert list(facets) == [row.type for row in ROWS]
     types = {one["AttributeName"]: one["AttributeType"] for one in table["NonKeyAttributes"]}
-    assert len(types) == len(table["NonKeyAttributes"]), "each attribute once"
+    assert len(types) == len(table["NonKeyAttributes"]), "each attribute occurs once"
     for row in ROWS:
         partition, sort = row.templates("main")
         facet = facets[row.type]
@@ -172,9 +172,9 @@ def test_the_sample_rows_are_items_that_the_table_takes_and_the_shop_reads(
             True
         }
         assert {name for index in row.indexes for name in KEY_ATTRIBUTES[index]} <= sample.keys(), (
-            "it is in all its indexes"
+            "the sample is in all its indexes"
         )
-    assert table.client.scan(TableName=table.name, Select="COUNT")["Count"] == len(samples), "no two lie at one place"
+    assert table.client.scan(TableName=table.name, Select="COUNT")["Count"] == len(samples), "all keys are different"
 
 
 def test_the_samples_fill_lists_and_partitions(exported: dict[str, Any]) -> None:
@@ -236,7 +236,7 @@ def test_every_entity_is_drawn_with_its_kind_and_every_field_with_its_type(capsy
             "part",
             [field.name for field in fields(cls)],
         )
-    assert '        text company_id FK "?"\n' in drawn["Customer"][1], "it may be missing"
+    assert '        text company_id FK "?"\n' in drawn["Customer"][1], "the attribute may be missing"
     assert "        map(Line) lines\n" in drawn["Order"][1]
     assert "        time placed_at\n" in drawn["Order"][1]
 
@@ -267,7 +267,7 @@ def test_a_relation_follows_from_the_keys_the_copies_and_the_names(relation: str
 
 def test_an_item_in_the_partition_of_another_has_one_relation_to_it() -> None:
     found = [str(one) for one in model.find_relations() if (one.source, one.target) == ("Order", "Payment")]
-    assert found == ['Order ||--o{ Payment : "has"'], "and none for its order_id besides"
+    assert found == ['Order ||--o{ Payment : "has"'], "there is no second line for its order_id"
 
 
 def test_all_relations_refer_to_drawn_entities() -> None:
@@ -284,7 +284,7 @@ def test_the_page_shows_each_entity_with_its_fields_once() -> None:
 def test_no_diagram_is_longer_than_mermaid_draws() -> None:
     blocks = re.findall(r"```mermaid\n(.*?)```", render_pages()["model.md"], re.DOTALL)
     assert all(block.startswith("erDiagram\n") for block in blocks)
-    assert max(map(len, [*blocks, model.render_diagram()])) < 50_000, "GitHub shows an error in its place"
+    assert max(map(len, [*blocks, model.render_diagram()])) < 50_000, "GitHub shows an error for longer diagrams"
 
 
 def test_a_closed_output_pipe_ends_the_command_without_an_error() -> None:

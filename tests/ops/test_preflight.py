@@ -287,7 +287,7 @@ def test_the_sender_or_its_domain_must_be_verified_and_signed(
     del account.answers["GetEmailIdentity"]
     assert check(prod)["sender"].found == f"{SENDER}: unknown to SES"
     ses.create_email_identity(EmailIdentity=SENDER)
-    assert check(prod)["sender"].found == f"{SENDER}: unknown to SES", "Cognito needs its domain"
+    assert check(prod)["sender"].found == f"{SENDER}: unknown to SES", "Cognito needs the verified domain of the sender"
     body = json.loads(json.dumps(prod.body).replace("SourceArn", "Other"))
     assert check(SynthesizedTemplate(prod.file, body))["sender"].found.startswith(f"{SENDER}: ")
     ses.create_email_identity(EmailIdentity="mugs.test")

@@ -51,7 +51,7 @@ def test_within_a_page_each_tool_reports_the_items_read_and_their_estimated_numb
         main(command.split())
     lines = capsys.readouterr().err.splitlines()
     reports = [re.search(r"[\d,]+ read.*; (about [\d,]+ in the table|[\d,]+ to read)$", line) for line in lines]
-    assert sum(found is not None for found in reports) > 1, "one after the page, and at least one within it"
+    assert sum(found is not None for found in reports) > 1, "one after the page, and at least one during the page"
 
 
 def test_drift_reports_while_it_waits_and_checks_again(harness: ShopHarness) -> None:

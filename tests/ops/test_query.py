@@ -47,7 +47,7 @@ def refused(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
         assert ended.value.code == 2
         told = capsys.readouterr()
         assert told.out == ""
-        assert told.err.count("\n") == 1, "one sentence"
+        assert told.err.count("\n") == 1, "the error is one sentence"
         return told.err.strip()
 
     return refused

@@ -111,7 +111,7 @@ def test_a_cancelled_sale_is_updated_although_its_record_was_lost(
     assert quantities(harness) == ["0", "0"]
     harness.new_records()
     rebuild_copies(harness.shop)
-    assert harness.new_records() == [], "and is not written again"
+    assert harness.new_records() == [], "a second rebuild writes nothing"
 
 
 def quantities(harness: ShopHarness) -> list[str]:
@@ -146,7 +146,7 @@ def test_a_state_whose_event_was_lost_is_published_with_the_id_that_the_publishe
     assert change is not None
     mine = [detail for detail in told if detail["data"].get("order_id") == order_id]
     assert events.build_event_detail(change) in mine
-    assert "OrderPlaced" not in [detail["type"] for detail in mine], "it has gone on since"
+    assert "OrderPlaced" not in [detail["type"] for detail in mine], "the order has changed its status since"
 
 
 def test_republished_events_cause_each_effect_once_at_every_repeat(harness: ShopHarness) -> None:

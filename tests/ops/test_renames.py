@@ -75,7 +75,7 @@ def test_an_amount_is_counted_once_under_both_names(harness: ShopHarness, renami
     returns.return_goods(harness.shop, WAREHOUSE, "back", order_id, {"mug": returns.ReturnedGoods(1, restock=True)})
     harness.process_all(times=2)
     kinds = {image["type"]["S"] for image in contributions(harness)}
-    assert kinds == {FORMER_TYPE, "Contribution"}, "the return's is new"
+    assert kinds == {FORMER_TYPE, "Contribution"}, "the contribution of the return has the new type"
     assert drift(harness) == []
     rename(harness, renaming)
     harness.process_all(times=2)

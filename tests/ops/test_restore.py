@@ -172,7 +172,7 @@ def test_a_restored_order_causes_no_effect_under_every_redelivery(harness: ShopH
 
 def test_a_restored_order_is_not_counted_again(harness: ShopHarness) -> None:
     order_id, _ = archived_order(harness)
-    assert harness.partition(f"COUNTED#{order_id}") == [], "its contribution has expired"
+    assert harness.partition(f"COUNTED#{order_id}") == [], "the order's contribution has expired"
     units = harness.partition("PRODUCT#mug")
     bring_back(harness, order_id)
     harness.process_all(times=2)
@@ -215,7 +215,7 @@ def test_a_restored_order_is_served_like_any_other(harness: ShopHarness) -> None
     harness.process_all()
     assert (
         refund_processing.process_refund(harness.shop, harness.provider, order_id, done.result["refund_ids"][0]) is None
-    ), "it was done"
+    ), "the refund was made before"
 
 
 # killed and repeated --------------------------------------------------------------------------------------------------
@@ -406,7 +406,7 @@ def test_an_erased_customer_is_neither_on_a_restored_order_nor_in_its_object(har
     for _ in range(2):
         erase(harness)
     is_forgotten(harness, order_id)
-    assert archive_objects(harness, "orders/") == {}, "all of it is in the table"
+    assert archive_objects(harness, "orders/") == {}, "all data of the order is in the table"
     harness.process_all()
     before = order_partition(harness, order_id)
     harness.advance_days(days=31)

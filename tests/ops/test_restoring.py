@@ -150,11 +150,11 @@ def test_after_a_restore_nothing_that_was_there_is_lost_and_nothing_is_done_twic
 
     assert [refund.provider_id for _, _, refund in harness.provider.refunds] == given_before
     assert get_invoice_of_order(harness.shop, ANN, done).invoice_id == kept
-    assert get_invoice_of_order(harness.shop, ANN, half).invoice_id > max(numbers), "no number is given to two"
+    assert get_invoice_of_order(harness.shop, ANN, half).invoice_id > max(numbers), "no invoice number is used twice"
     assert told_of(harness, done) == []
     assert len(told_of(harness, half)) == len(set(told_of(harness, half))) == 1
     asked = shipments_asked_for(harness)
-    assert asked.items() >= asked_before.items(), "the warehouse may be asked again, under the ids that it knows"
+    assert asked.items() >= asked_before.items(), "the warehouse may get a request again, with the id that it knows"
     assert asked.keys() == {done, back, half}
     with pytest.raises(NotFound):
         orders.get_order(harness.shop, ANN, lost)

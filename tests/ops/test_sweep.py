@@ -102,7 +102,7 @@ def test_items_of_other_types_are_read_but_not_passed_to_the_tool(shelf: Table) 
     seen: list[str] = []
     found = sweep(shelf, lambda image: seen.append(image["type"]["S"]), scan=filter_by_type("Stock"))
     assert seen == ["Stock"]
-    assert found == SweepResult(read=24), "nothing was right or changed: it was looked at only"
+    assert found == SweepResult(read=24), "the dry run only read the items"
     assert found.summary() == "24 read"
 
 
@@ -230,7 +230,7 @@ def test_the_sweep_consumes_the_given_units_per_second(
         nonlocal last, most
         before = wire.units
         did = act(image)
-        assert before <= rate * elapsed() + 1e-4, "all before this one is paid for when it is sent"
+        assert before <= rate * elapsed() + 1e-4, "each request waits for the units of all earlier ones"
         last, most = wire.units - before, max(most, wire.units - before)
         return did
 
@@ -301,7 +301,7 @@ def test_a_sweep_killed_at_any_request_resumes_and_writes_each_item_once(
     assert kills > 4
     assert writes == Counter(PRODUCTS)
     assert prices(shelf) == {"2000"}
-    assert found.changed + found.right == 23, "a page that was gone through twice counts once"
+    assert found.changed + found.right == 23, "items of a page that was processed twice count once"
     (row,) = load_sweeps(shelf, "paint", ["blue"]).values()
     assert (row.status, row.segments, row.changed + row.right) == ("DONE", (), 23)
 
@@ -345,7 +345,7 @@ def test_a_run_that_lost_its_lock_stops_at_the_next_page_without_damage(shelf: T
 
 def test_a_finished_task_starts_again_and_another_task_starts_at_the_beginning(shelf: Table) -> None:
     assert go_on(shelf, dearer(shelf)).changed == 23
-    assert go_on(shelf, dearer(shelf)) == SweepResult(read=24, right=23), "its own row is read, too"
+    assert go_on(shelf, dearer(shelf)) == SweepResult(read=24, right=23), "the checkpoint's own item is read, too"
     kept(shelf).__exit__(ZeroDivisionError, ZeroDivisionError(), None)
     assert kept(shelf, "down").segments == (SweepSegment(),)
 
@@ -376,7 +376,7 @@ def test_the_progress_of_a_sample_is_relative_to_its_size_and_printed_lines_have
     assert out.getvalue().endswith("\n")
     progress.after_page(SweepResult(read=5), (SweepSegment(),))
     progress.print_line("o1: restored")
-    assert out.getvalue().endswith(" \r"), "the bar makes room"
+    assert out.getvalue().endswith(" \r"), "the progress bar is cleared"
     assert capsys.readouterr().out == "o1: restored\n"
     progress.after_page(SweepResult(read=6), (SweepSegment(),))
     progress.finish()

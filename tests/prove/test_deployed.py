@@ -200,7 +200,7 @@ def test_a_restore_follows_the_runbook_and_allows_only_what_its_stream_replaces(
     deploy, *replays = commands.ran
     assert f"-c stream_arn={STREAM} ALLOW=" in deploy
     allowed = [before["Resources"][id]["Type"] for id in deploy.partition("ALLOW=")[2].split()]
-    assert allowed == [MAPPING, MAPPING], "the table of such a stage is not retained"
+    assert allowed == [MAPPING, MAPPING], "a throw-away stage does not retain its table"
     assert [line.partition("replay ")[2] for line in replays] == [
         "--stack orderstream-dev --from-table --copies",
         "--stack orderstream-dev --from-table --reactions --to-all",

@@ -107,7 +107,7 @@ def test_more_values_than_a_line_may_hold_are_several_lines() -> None:
     found = lines(tally)
     assert [len(line["Lag"]) for line in found] == [100, 100, 1]
     assert [lag for line in found for lag in line["Lag"]] == list(range(201))
-    assert ["Parked" in line for line in found] == [True, False, False], "counted once"
+    assert ["Parked" in line for line in found] == [True, False, False], "parked records are counted once"
 
 
 def test_a_count_of_zero_is_not_logged_but_a_gauge_of_zero_is() -> None:
@@ -204,7 +204,7 @@ def test_throttled_requests_are_counted(harness: ShopHarness, told: EmittedMetri
         told.values(m.THROTTLES_BY_FUNCTION)
         == told.values(m.THROTTLES_BY_FUNCTION, function="order_deadlines")
         == [2 * STATUS_SHARDS.read]
-    ), "of each queue"
+    ), "one query for each shard of two lists"
     told.clear()
     order_deadlines.handler({"time": due}, None)
     assert told.values(m.THROTTLES_BY_FUNCTION) == []
@@ -433,8 +433,8 @@ def test_an_order_is_overdue_from_five_minutes_after_its_time_was_over_until_it_
         harness.clock_offset = after
         return backlog_metrics.handler({}, None)["OverdueOrders"]
 
-    assert [overdue(timedelta(minutes=minutes)) for minutes in (34, 36)] == [0, 1], "unpaid"
-    assert [overdue(timedelta(days=30, minutes=minutes)) for minutes in (4, 6)] == [1, 2], "and not confirmed"
+    assert [overdue(timedelta(minutes=minutes)) for minutes in (34, 36)] == [0, 1], "the order is not paid"
+    assert [overdue(timedelta(days=30, minutes=minutes)) for minutes in (4, 6)] == [1, 2], "not confirmed"
     harness.lapse(harness.now().isoformat())
     assert backlog_metrics.handler({}, None)["OverdueOrders"] == 0
 
@@ -463,7 +463,7 @@ def test_a_backlog_that_cannot_be_counted_in_time_hides_no_other(harness: ShopHa
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ScheduledRun, "_handle", context.spending(1, takes))
         found = backlog_metrics.handler({}, context)
-    assert (found["OrdersStalled"], found["OverdueOrders"]) == (1, 3), "at least so many"
+    assert (found["OrdersStalled"], found["OverdueOrders"]) == (1, 3), "the counts are lower bounds"
     assert found["UnmatchedPayments"] == 0
     assert told.values(m.OUT_OF_TIME, function="backlog_metrics") == [1]
 

@@ -49,7 +49,7 @@ def test_an_order_is_followed_through_every_function_by_one_query(harness: ShopH
     events = {one["event_id"] for line in lines for one in line.get("events", []) if one["order_id"] == order_id}
     worked = [line for line in lines if "lag_ms" in line]
     assert events <= changes | {line["event_id"] for line in worked if line["function"] == "archive"}
-    assert {line["event_id"] for line in worked} <= events, "each effect is of a change that was published"
+    assert {line["event_id"] for line in worked} <= events, "each effect belongs to a published change"
     assert {line["order_id"] for line in worked} == {order_id}
     assert all(line["effect"] for line in worked)
     assert other not in json.dumps(worked)

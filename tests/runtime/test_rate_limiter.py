@@ -19,6 +19,6 @@ def test_no_more_lines_are_written_in_a_second_than_may_be() -> None:
         limiter.acquire()
         times.append(now[0])
         now[0] += 0.4 if number == 20 else 0.001
-    assert len(slept) == 38, "the first waits for nothing, nor does one after a long write"
+    assert len(slept) == 38, "neither the first write waits, nor one after a long write"
     assert all(later - before >= 0.05 - 1e-9 for before, later in itertools.pairwise(times))
-    assert times[-1] - times[0] < 39 * 0.05 + 0.4, "a slow second is neither made up for nor added"
+    assert times[-1] - times[0] < 39 * 0.05 + 0.4, "a slow second changes neither the later rate nor the waits"

@@ -47,7 +47,7 @@ def test_a_run_starts_no_item_when_less_than_its_margin_is_left(told: EmittedMet
     assert done == [0, 1, 2, 3], "the last one began exactly at the margin"
     assert (work.done, work.is_complete) == (4, False)
     assert told.values(metrics.OUT_OF_TIME, function="order_deadlines") == [1]
-    assert told.values(metrics.EFFECTS_FAILED) == [], "what is left for the next run is no failure"
+    assert told.values(metrics.EFFECTS_FAILED) == [], "items that are left for the next run are no failures"
 
 
 def test_a_run_that_ends_in_time_reports_no_lack_of_it(told: EmittedMetrics) -> None:

@@ -236,7 +236,7 @@ def test_each_impossible_transfer_is_rejected_with_its_reason_and_moves_nothing(
     assert type(refusal.value) is error
     assert {name: getattr(refusal.value, name) for name in says} == says
     assert contents(shop) == before
-    assert transfer(shop, "t", ids["mine"], ids["bobs"], 200).result["balance"] == 300, "its key is not burnt"
+    assert transfer(shop, "t", ids["mine"], ids["bobs"], 200).result["balance"] == 300, "the key is not used up"
 
 
 def test_an_erased_customer_receives_no_money(shop: ShopContext) -> None:
@@ -340,7 +340,7 @@ def test_an_account_that_always_conflicts_ends_as_busy(shop: ShopContext, rival:
     wire.reply_next("TransactWriteItems", *[run_before_sending(lambda: change_balance(rival, mine, 1))] * 100)
     with pytest.raises(TableBusy):
         transfer(shop, "t", mine, bobs, 200)
-    assert wire.pop_unused_replies(), "the time ended before they did"
+    assert wire.pop_unused_replies(), "the retries ended before the conflicts"
     assert balance(shop, bobs) == 10
 
 
@@ -425,7 +425,7 @@ def test_a_ledger_is_shown_newest_first_page_by_page(shop: ShopContext) -> None:
         shown += [entry.amount for entry in page.items]
         if (where := page.after) is None:
             break
-    assert shown == list(range(12, 0, -1)), "the tenth sorts behind the ninth"
+    assert shown == list(range(12, 0, -1)), "entry 10 is sorted after entry 9"
 
 
 def test_a_transfer_and_a_read_of_an_account_cost_the_recorded_requests(shop: ShopContext, wire: WireTap) -> None:
@@ -433,7 +433,7 @@ def test_a_transfer_and_a_read_of_an_account_cost_the_recorded_requests(shop: Sh
     wire.clear()
     transfer(shop, "t", mine, bobs, 1)
     assert wire.operations == ["GetItem"] * 4 + ["TransactWriteItems"]
-    assert len(wire.requests[-1].body["TransactItems"]) == 6, "two accounts, two entries, the command, and Bob"
+    assert len(wire.requests[-1].body["TransactItems"]) == 6, "two accounts, two entries, command, and Bob"
     wire.clear()
     accounts.get_account(shop, ANN, mine)
     assert (wire.operations, wire.units) == (["GetItem"], 1)

@@ -76,7 +76,7 @@ def test_a_cancelled_order_gives_its_money_back_to_where_it_came_from(shop: Shop
     found = refunds(shop, order.order_id)
     assert sorted(refund.amount for refund in found) == [700, 1800]
     assert {(refund.why, refund.status, refund.customer_id) for refund in found} == {("CANCELLED", "REQUESTED", "ann")}
-    assert len({refund.account_id for refund in found} - {None}) == 2, "each to its own gift card"
+    assert len({refund.account_id for refund in found} - {None}) == 2, "each refund goes to its own gift card"
     assert refunded_total(shop, order.order_id) == 2500
     assert available_by_part(shop) == [10]
 
@@ -226,7 +226,7 @@ def test_an_order_that_the_warehouse_cannot_stop_continues(shop: ShopContext, cl
         [],
         ["REQUESTED"],
     )
-    assert cancellation.cancel_order(shop, ANN, order.order_id).status == "CANCEL_REQUESTED", "it may be asked again"
+    assert cancellation.cancel_order(shop, ANN, order.order_id).status == "CANCEL_REQUESTED", "they may ask again"
 
 
 @pytest.mark.parametrize(("quantities", "reached"), [(None, "SHIPPED"), ({"mug": 1}, "PARTIALLY_SHIPPED")])
@@ -351,7 +351,7 @@ def test_an_order_that_is_not_paid_in_time_lapses(shop: ShopContext, clock: Manu
     clock.sleep(60)
     late = place(shop, "late", mug=3)
     assert [it.order_id for it in cancellation.list_unpaid_orders(shop, clock.now)] == [early.order_id], (
-        "at that very moment is not before it"
+        "an order at the limit itself is not before the limit"
     )
     assert [it.order_id for it in cancellation.list_unpaid_orders(shop, clock.now + timedelta(milliseconds=1))] == [
         early.order_id,

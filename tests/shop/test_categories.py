@@ -115,7 +115,7 @@ def test_more_than_a_hundred_ancestors_are_read_by_their_keys_a_hundred_at_a_tim
     assert paths(found) == list(DEEP[:-1])
     assert wire.operations == ["BatchGetItem"] * 3
     asked = [key for request in wire.requests for key in request.body["RequestItems"][shop.table.name]["Keys"]]
-    assert asked == [CATEGORY.key(catalog="main", path=path) for path in ancestor_paths(deep)], "no more and no other"
+    assert asked == [CATEGORY.key(catalog="main", path=path) for path in ancestor_paths(deep)], "exactly these keys"
     assert wire.units == 0.5 * 240
 
 
@@ -155,7 +155,7 @@ def test_the_ancestors_of_the_root_are_none_and_nothing_is_asked(shop: ShopConte
 # made and changed -----------------------------------------------------------------------------------------------------
 def test_a_category_is_made_where_its_parent_is_in_one_transaction(shop: ShopContext, wire: WireTap) -> None:
     made = categories.create_category(shop, STAFF, "/kitchen/", "Kitchen")
-    assert wire.operations == ["PutItem"], "the root need not be there"
+    assert wire.operations == ["PutItem"], "the root category need not exist"
     wire.clear()
     below = categories.create_category(shop, STAFF, "/kitchen/mugs/", "Mugs")
     assert wire.operations == ["TransactWriteItems"]

@@ -63,7 +63,7 @@ def test_a_companys_name_is_changed_and_nothing_else(shop: ShopContext, clock: M
     assert renamed == replace(before, name="Acme", updated_at=moment(1), version=2)
     wire.clear()
     assert companies.rename_company(shop, STAFF, "acme", "Acme") == renamed
-    assert wire.operations == ["GetItem"], "again, and nothing is written"
+    assert wire.operations == ["GetItem"], "a repeated command writes nothing"
 
 
 def test_two_new_names_at_once_are_given_one_after_the_other(
@@ -103,7 +103,7 @@ def test_a_customer_joins_a_company_that_there_is_in_one_transaction(
     assert (members(shop), members(shop, "initech")) == (["ann"], [])
     wire.clear()
     assert join(shop) == joined
-    assert wire.operations == ["GetItem"], "again, and nothing is written"
+    assert wire.operations == ["GetItem"], "a repeated command writes nothing"
 
 
 def test_a_member_who_leaves_is_in_no_company_and_can_join_another(shop: ShopContext, wire: WireTap) -> None:
@@ -113,8 +113,8 @@ def test_a_member_who_leaves_is_in_no_company_and_can_join_another(shop: ShopCon
     assert wire.operations == ["GetItem", "GetItem", "TransactWriteItems"]
     assert (left.company_id, members(shop)) == (None, [])
     wire.clear()
-    assert leave(shop) == left, "again"
-    assert wire.operations == ["GetItem", "GetItem"], "and nothing is written"
+    assert leave(shop) == left, "a repeated command has the same result"
+    assert wire.operations == ["GetItem", "GetItem"], "a repeated command writes nothing"
     assert join(shop, "initech").company_id == "initech"
     assert leave(shop, "acme").company_id == "initech", "a member of another company stays there"
 
@@ -138,7 +138,7 @@ def test_a_missing_company_cannot_be_joined_or_left(shop: ShopContext, wire: Wir
     join(shop)
     with pytest.raises(NotFound) as refusal:
         join(shop, "nothing")
-    assert refusal.value.what == "company", "though the customer is in another"
+    assert refusal.value.what == "company", "the company is missing, although the customer is in another one"
     with pytest.raises(NotFound):
         companies.rename_company(shop, STAFF, "nothing", "Nothing")
 
@@ -260,7 +260,7 @@ def test_a_company_is_renamed_while_a_customer_joins_and_both_succeed(
         "TransactWriteItems", run_before_sending(lambda: companies.rename_company(rival, STAFF, "acme", "Acme"))
     )
     join(shop)
-    assert wire.operations == ["GetItem", "TransactWriteItems"], "another name is no reason to begin again"
+    assert wire.operations == ["GetItem", "TransactWriteItems"], "a concurrent rename is no conflict"
 
 
 def test_twenty_join_one_company_at_once_and_all_are_in_it(shop: ShopContext) -> None:

@@ -216,7 +216,7 @@ def test_an_impossible_payment_is_rejected_with_its_reason_and_moves_nothing(
     assert type(refusal.value) is error
     assert {name: getattr(refusal.value, name) for name in says} == says
     assert shop.table.client.scan(TableName=shop.table.name)["Items"] == before
-    assert pay(shop, order, known["mine"]).result["due"] == 0, "its key is not burnt"
+    assert pay(shop, order, known["mine"]).result["due"] == 0, "the rejected command did not use up its key"
 
 
 @pytest.mark.parametrize("status", ["PAID", "FULFILLING", "SHIPPED", "DELIVERED", "CANCELLED", "LAPSED"])

@@ -83,7 +83,7 @@ def test_every_open_order_past_one_page_has_the_name_and_the_pages_are_noted(sho
     assert propagate_name(shop, CHANGE, ANN.id) == PAST_A_PAGE
     assert wire.operations.count("Query") == 2
     assert wire.operations.count("UpdateItem") == PAST_A_PAGE
-    assert wire.operations.count("PutItem") == 1, "where the second page starts"
+    assert wire.operations.count("PutItem") == 1, "the position of the second page is stored"
     assert set(names_on(shop, ids)) == {"Ann Elm"}
 
 
@@ -122,7 +122,7 @@ def test_two_deliveries_at_once_do_not_hide_from_each_other_how_far_they_are(
     assert mark is not None
     assert mark.result.endswith(f"#o{2 * ORDERS_PER_PAGE - 1:03}")
     assert set(names_on(shop, ids)) == {"Ann Elm"}
-    assert propagate_name(shop, CHANGE, ANN.id) == 20, "the orders of the last page"
+    assert propagate_name(shop, CHANGE, ANN.id) == 20, "only the orders of the last page are written"
 
 
 def _beside(shop: ShopContext, act: Callable[[], object]) -> None:
@@ -161,7 +161,7 @@ def test_a_copied_name_does_not_conflict_with_a_change_of_the_order(
     wire.clear()
     wire.reply_next("TransactWriteItems", run_before_sending(lambda: propagate_name(rival, CHANGE, ANN.id)))
     pay(shop, order)
-    assert wire.operations.count("TransactWriteItems") == 1, "it was not decided again"
+    assert wire.operations.count("TransactWriteItems") == 1, "the command was not decided again"
     found = get_order(shop, order.order_id)
     assert (found.status, found.version, found.customer_name) == ("PAID", order.version + 1, "Ann Elm")
 
@@ -197,7 +197,7 @@ def test_another_customers_orders_keep_their_name(shop: ShopContext) -> None:
     rename_customer(shop, ANN, ANN.id, "Ann Elm")
     assert propagate_name(shop, CHANGE, ANN.id) == 0
     before = get_order(shop, theirs.order_id)
-    assert propagate_name(shop, CHANGE, BOB.id) == 1, "it bears it already"
+    assert propagate_name(shop, CHANGE, BOB.id) == 1, "the other order has the name already"
     assert get_order(shop, theirs.order_id) == before
     assert get_order(shop, theirs.order_id).customer_name == "Bob Birch"
 
@@ -215,4 +215,4 @@ def test_an_erased_customer_has_no_name_on_open_orders(shop: ShopContext) -> Non
     refresh_name(shop, order)
     found = get_order(shop, order.order_id)
     assert (found.customer_name, found.customer_version) == (None, 2)
-    assert found.address is not None, "it is still to be sent"
+    assert found.address is not None, "the order must still be sent"

@@ -116,7 +116,7 @@ def test_a_name_is_changed_and_nothing_else(shop: ShopContext, clock: ManualCloc
     after_it = customers.rename_customer(shop, ANN, "ann", "Ann Oak")
     assert after_it == replace(before, name="Ann Oak", version=2, updated_at=moment(1))
     wire.clear()
-    assert customers.rename_customer(shop, ANN, "ann", "Ann Oak") == after_it, "again, and nothing is written"
+    assert customers.rename_customer(shop, ANN, "ann", "Ann Oak") == after_it, "a repeated command writes nothing"
     assert wire.operations == ["GetItem"]
 
 
@@ -145,7 +145,7 @@ def test_a_choice_leaves_the_others_and_the_profile_as_they_are(shop: ShopContex
     assert not any(customers.wants_mails((chosen,), kind) for kind in KINDS)
     wire.clear()
     assert customers.update_settings(shop, ANN, "ann", "notifications", {"email": False}) == chosen
-    assert wire.operations == ["GetItem"], "nothing changes, nothing is written"
+    assert wire.operations == ["GetItem"], "a command without a change writes nothing"
 
 
 def test_each_kind_of_mails_can_be_turned_off_alone_and_a_choice_of_before_is_ignored(shop: ShopContext) -> None:
@@ -164,7 +164,7 @@ def test_an_unsubscribe_link_does_not_undo_a_later_choice(shop: ShopContext, clo
     clock.sleep(1)
     customers.update_settings(shop, ANN, "ann", "notifications", {"refunds": False})
     assert unsubscribe(shop, old)
-    assert not choices()["product_alerts"], "a choice about other mails is no choice about these"
+    assert not choices()["product_alerts"], "a choice about other mails does not change this choice"
     clock.sleep(1)
     customers.update_settings(shop, ANN, "ann", "notifications", {"product_alerts": True})
     assert not unsubscribe(shop, old)

@@ -158,7 +158,7 @@ def test_the_rest_that_the_warehouse_cannot_stop_goes_on(shop: ShopContext, orde
     assert goes_on == order_after_change(asked, status="PARTIALLY_SHIPPED", version=asked.version + 1)
     assert cancellation.refuse_cancel(shop, WAREHOUSE, order.order_id) == goes_on == get_order(shop, order.order_id)
     assert (available_by_part(shop), refunded_total(shop, order.order_id)) == ([7], 0)
-    assert cancellation.cancel_order(shop, ANN, order.order_id).status == "CUT_REQUESTED", "it may be asked again"
+    assert cancellation.cancel_order(shop, ANN, order.order_id).status == "CUT_REQUESTED", "the customer may ask again"
 
 
 @pytest.mark.parametrize(("quantities", "reached"), [({}, "SHIPPED"), ({"pot": 1}, "PARTIALLY_SHIPPED")])
@@ -233,9 +233,9 @@ def test_the_discount_and_the_shipping_cost_stay_with_the_shipped_part(shop: Sho
     assert isinstance(placed, Order)
     order = send(shop, advance_to_status(shop, placed, "FULFILLING"), 1, mug=1)
     short = cut(shop, order)
-    assert (short.total, short.discount) == (3 * 1000 + 490, placed.discount), "as the invoice has it"
+    assert (short.total, short.discount) == (3 * 1000 + 490, placed.discount), "the invoice keeps total and discount"
     assert refunded_total(shop, order.order_id) == 2 * 1000
-    assert left(shop) == [0], "the code was used"
+    assert left(shop) == [0], "the use of the code still counts"
 
 
 def test_no_more_goes_back_than_is_kept(shop: ShopContext, order: Order) -> None:

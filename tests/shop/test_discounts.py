@@ -195,7 +195,7 @@ def test_an_unlimited_code_is_read_and_never_written(shop: ShopContext, wire: Wi
     assert wire.operations == ["BatchGetItem", "TransactWriteItems"]
     written = [next(iter(one.values())) for one in wire.requests[1].body["TransactItems"]]
     assert not [one for one in written if "DISCOUNT" in str(one.get("Key"))]
-    assert len(written) == 2, "the order and the mugs"
+    assert len(written) == 2, "only the order and the stock are written"
 
 
 @pytest.mark.parametrize(
@@ -230,7 +230,7 @@ def test_a_code_with_a_minimum_is_for_goods_of_that_much_in_its_currency(shop: S
 
 def test_a_code_there_is_not_is_not_valid(shop: ShopContext) -> None:
     assert why_not(shop) == "it does not exist"
-    assert available_by_part(shop) == [8], "only the order without it"
+    assert available_by_part(shop) == [8], "only the order without the code was placed"
 
 
 def test_a_discount_that_rounds_down_to_zero_is_not_redeemed(shop: ShopContext) -> None:
@@ -358,7 +358,7 @@ def test_a_redemption_of_an_order_that_came_back_whole_can_be_had_again_and_no_s
     offer(shop, limit=1)
     order = advance_to_status(shop, bought(shop, "SPRING", mug=2, pot=1), "DELIVERED")
     return_items(shop, order.order_id, "one", mug=2)
-    assert left(shop) == [0], "a part of it was bought with the code"
+    assert left(shop) == [0], "a part of the order was bought with the code"
     for _ in range(2):
         return_items(shop, order.order_id, "two", pot=1)
     assert (get_order(shop, order.order_id).status, left(shop)) == ("RETURNED", [1])

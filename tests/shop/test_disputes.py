@@ -121,7 +121,7 @@ def test_a_dispute_that_comes_before_its_payment_is_applied_when_the_payment_com
     for outcome in outcomes:
         report_dispute(shop, "pi_1", outcome, order_id=named_order)
     (waiting,) = payments.list_unmatched_payments(shop)
-    assert (waiting.payment_id, waiting.status) == ("pi_1", last), "staff see it meanwhile"
+    assert (waiting.payment_id, waiting.status) == ("pi_1", last), "staff see the dispute until then"
     report_payment(shop, order)
     (found,) = payments_of(shop, order.order_id)
     assert (found.status, statuses(found)) == (
@@ -159,7 +159,7 @@ def test_staff_close_events_of_a_payment_that_never_comes(shop: ShopContext) -> 
         refunds.refund_payment(shop, STAFF, "again", payments.NO_ORDER, "pi_1")
     order = place(shop)
     report_payment(shop, order)
-    assert payments_of(shop, order.order_id)[0].status == "DISPUTED", "if it comes all the same, they are applied"
+    assert payments_of(shop, order.order_id)[0].status == "DISPUTED", "a payment that still comes gets them"
     assert payments_of(shop, order.order_id)[0].refunded == 700
 
 
@@ -221,7 +221,7 @@ def test_a_dispute_goes_only_forward_whatever_the_events_are_called(shop: ShopCo
     (found,) = payments_of(shop, order.order_id)
     assert (found.status, found.version) == ("CAPTURED", 3)
     dispute(shop, order, "opened", number=2)
-    assert payments_of(shop, order.order_id)[0].status == "DISPUTED", "another dispute is another"
+    assert payments_of(shop, order.order_id)[0].status == "DISPUTED", "a second dispute has its own effect"
 
 
 def test_a_dispute_of_money_that_no_order_counts_changes_no_order(shop: ShopContext) -> None:
@@ -352,7 +352,7 @@ def test_what_is_owed_is_not_given_back_for_another_reason_too(shop: ShopContext
     dispute(shop, order, "won", 1, "pi_1")
     dispute(shop, order, "opened", 2, "pi_1")
     second = order_money.return_pieces(shop, order, "second", mug=1, refund_shipping=True).result
-    assert (second["amount"], second["owed"], second["shipping"]) == (0, 1250, 0), "shipping is given back once"
+    assert (second["amount"], second["owed"], second["shipping"]) == (0, 1250, 0), "shipping is refunded only once"
     with pytest.raises(TooMuch) as refusal:
         refunds.refund_order(shop, STAFF, "sorry", order.order_id, 1)
     assert refusal.value.most == 0

@@ -99,7 +99,7 @@ def test_an_expired_command_marker_that_still_exists_prevents_a_repeat(shop: Sho
 
     record()
     clock.now += timedelta(days=COMMAND_DAYS, seconds=1)
-    assert record().replayed, "DynamoDB has not deleted it yet, so it cannot be written again"
+    assert record().replayed, "the expired item still exists, so it cannot be written again"
 
 
 JSON = st.recursive(

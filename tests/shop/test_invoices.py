@@ -244,7 +244,7 @@ def test_an_order_that_was_cancelled_before_its_invoice_was_issued_gets_none(
     wire.reply_next(
         "TransactWriteItems", run_before_sending(lambda: cancellation.cancel_order(rival, ANN, second.order_id))
     )
-    assert issue(shop, second) is None, "it was cancelled while the invoice was being written"
+    assert issue(shop, second) is None, "the order was cancelled while the invoice was written"
 
 
 def test_the_invoice_shows_the_customers_name_as_the_order_has_it(shop: ShopContext) -> None:

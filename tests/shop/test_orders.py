@@ -98,7 +98,7 @@ def test_an_order_can_be_sent_elsewhere_until_the_warehouse_has_it(
     assert moved == order_after_change(order, address=ELSEWHERE, version=order.version + 1, updated_at=moment(1))
     assert get_order(shop, order.order_id) == moved
     for caller in (ANN, STAFF):
-        assert orders.change_address(shop, caller, order.order_id, ELSEWHERE) == moved, "said again it changes nothing"
+        assert orders.change_address(shop, caller, order.order_id, ELSEWHERE) == moved, "a repeat changes nothing"
     assert get_order(shop, order.order_id) == moved
     assert orders.change_address(shop, STAFF, order.order_id, HOME_ADDRESS).address == HOME_ADDRESS
 

@@ -182,8 +182,8 @@ def test_a_shipment_says_which_of_its_pieces_were_not_there_when_they_were_order
     send(shop, order, 2, jug=2)
     assert missing() == [None, None, {"jug": 1}]
     send(shop, order, 3, jug=1)
-    assert missing() == [None, None, None, None], "the mug was there"
-    assert send(shop, order, 3, jug=1).backordered is None, "said again"
+    assert missing() == [None, None, None, None], "the mug was available"
+    assert send(shop, order, 3, jug=1).backordered is None, "a repeated report changes nothing"
     agrees(shop, order)
 
 
@@ -198,8 +198,8 @@ def test_a_repeated_warehouse_report_changes_nothing_and_has_the_same_answer(
     assert send(shop, order, 2) == second
     arrived = deliver(shop, order, 1)
     assert deliver(shop, order, 1) == arrived
-    assert send(shop, order, 1, mug=2) == arrived, "late, but the same report"
-    assert wire.operations.count("TransactWriteItems") == 6, "placed, paid, asked for, twice sent, once arrived"
+    assert send(shop, order, 1, mug=2) == arrived, "a late repeated report has the same answer"
+    assert wire.operations.count("TransactWriteItems") == 6, "placed, paid, fulfilled, shipped twice, delivered once"
     agrees(shop, order)
 
 

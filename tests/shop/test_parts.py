@@ -55,7 +55,7 @@ def test_an_order_spans_parts_when_one_does_not_hold_enough(shop: ShopContext, w
     assert sorted(available_by_part(shop, "vase")) == [0, 0, 5, 10]
     assert get_order(shop, order.order_id) == order
     cancellation.cancel_order(shop, ANN, order.order_id)
-    assert available_by_part(shop, "vase") == [10, 10, 10, 10], "each part has its own back"
+    assert available_by_part(shop, "vase") == [10, 10, 10, 10], "each part gets its own pieces back"
 
 
 @pytest.mark.parametrize(

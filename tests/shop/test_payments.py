@@ -124,9 +124,9 @@ def test_money_that_fits_no_order_is_kept_with_the_reason(
     assert (payment.status, payment.reason) == ("UNMATCHED", reason)
     assert (payment.amount, payment.currency) == (changed.get("amount", 2500), changed.get("currency", "EUR"))
     assert get_order(shop, order.order_id) == order
-    assert refunds_of(shop, payment.order_id) == [], "a person looks at it"
+    assert refunds_of(shop, payment.order_id) == [], "staff decide about the payment"
     assert report_payment(shop, order, event_id="evt_2", payment_id="pi_2")["status"] == "CAPTURED", (
-        "the right sum still pays"
+        "a payment of the right amount is still accepted"
     )
 
 
@@ -461,7 +461,7 @@ def test_a_payment_is_added_only_to_an_order_as_it_was_read(
     wire.reply_next(
         "TransactWriteItems", run_before_sending(lambda: archive_order(rival, order.order_id, to_stub=True))
     )
-    assert report_payment(shop, order)["reason"] == "the order is archived", "it went into the archive just then"
+    assert report_payment(shop, order)["reason"] == "the order is archived", "the order was archived during the command"
     checks = [write["ConditionCheck"]["Key"] for write in written(wire) if "ConditionCheck" in write]
     assert checks == [{"PK": {"S": f"ORDER#{order.order_id}"}, "SK": {"S": "ORDER"}}], "a stub may be restored"
 

@@ -240,9 +240,9 @@ def test_the_same_key_is_the_same_order_for_ever(shop: ShopContext, wire: WireTa
     wire.clear()
     again = place_order_as(shop, ANN, "key-1", mug=10)
     assert (again.order, again.replayed) == (order, True)
-    assert wire.operations == ["BatchGetItem"] * 2, "sold out or not, it was placed"
+    assert wire.operations == ["BatchGetItem"] * 2, "a repeated key gets its order, even if the product is sold out"
     paid = advance_to_status(shop, order, "PAID")
-    assert place_order_as(shop, ANN, "key-1", mug=10).order == paid, "it is shown in its current state"
+    assert place_order_as(shop, ANN, "key-1", mug=10).order == paid, "the answer shows the order's current state"
 
 
 def test_a_key_with_another_body_is_refused(shop: ShopContext) -> None:

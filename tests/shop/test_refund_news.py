@@ -136,7 +136,7 @@ def test_a_pending_refund_arrives_while_the_order_is_being_archived(shop: ShopCo
     process_refund(shop, provider_behaving("pending"), order.order_id, "pi_1-1")
     cancellation.cancel_order(shop, ANN, order.order_id)
     archive_order(shop, order.order_id)
-    assert told(shop, order, "succeeded")["status"] == "SUCCEEDED", "the archive waits for it"
+    assert told(shop, order, "succeeded")["status"] == "SUCCEEDED", "the archive waits for this refund"
     process_refund(shop, FakeProvider(), order.order_id, "pi_1-2")
     assert payment_of(shop, order).status == "REFUNDED"
     with pytest.raises(TableBusy):  # the archive does not wait for this event

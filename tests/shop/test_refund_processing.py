@@ -63,7 +63,7 @@ def test_a_refund_by_the_provider_is_written_with_its_payment(shop: ShopContext,
     assert (refund.status, refund.provider_id, refund.version) == ("SUCCEEDED", "re_1", 2)
     payment = payment_of(shop, order)
     assert (payment.status, payment.refunded) == ("CAPTURED", 1000)
-    assert get_order(shop, order.order_id) == order, "it was counted when it was decided"
+    assert get_order(shop, order.order_id) == order, "the order counted the refund when it was decided"
 
 
 def test_a_payment_of_which_all_is_given_back_is_refunded(shop: ShopContext, order: Order) -> None:
@@ -163,7 +163,7 @@ def test_a_permanently_rejected_refund_fails_with_the_providers_code(shop: ShopC
     assert settled == refund_of(shop, order)
     assert (settled.status, settled.reason) == ("FAILED", "charge_already_refunded")
     assert payment_of(shop, order).refunded == 0
-    assert get_order(shop, order.order_id) == order, "it is still to be given back: a person must look"
+    assert get_order(shop, order.order_id) == order, "the money is still owed, and staff must act"
 
 
 def test_a_refund_that_the_provider_reports_as_failed_is_failed(shop: ShopContext, order: Order) -> None:

@@ -272,12 +272,12 @@ def test_a_refund_that_failed_is_tried_again_under_another_key(shop: ShopContext
     clock.sleep(60)
     again = refunds.retry_refund(shop, STAFF, order_id, "pi_key-1_0-1")
     assert (again.status, again.attempt, again.reason, again.updated_at) == ("REQUESTED", 2, None, moment(1))
-    assert refunds.retry_refund(shop, STAFF, order_id, "pi_key-1_0-1") == again, "repeatable while it is on its way"
+    assert refunds.retry_refund(shop, STAFF, order_id, "pi_key-1_0-1") == again, "repeatable until it is sent"
     provider = FakeProvider()
     refund_processing.process_refund(shop, provider, order_id, again.refund_id)
     assert provider.requests == [("refund", "pi_key-1_0-1-2")]
     assert order_money.refunds(shop, order_id)[0].status == "SUCCEEDED"
-    assert get_order(shop, order_id).refunded == 500, "it was counted when it was decided"
+    assert get_order(shop, order_id).refunded == 500, "the order counted the refund when it was decided"
     with pytest.raises(WrongState) as refusal:
         refunds.retry_refund(shop, STAFF, order_id, "pi_key-1_0-1")
     assert (refusal.value.what, refusal.value.state) == ("refund", "SUCCEEDED")

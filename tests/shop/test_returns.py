@@ -141,7 +141,7 @@ def test_a_return_puts_the_end_of_the_order_off(shop: ShopContext, order: Order,
     key = {"PK": {"S": f"ORDER#{order.order_id}"}, "SK": {"S": "EXPIRY"}}
     shop.table.client.delete_item(TableName=shop.table.name, Key=key)
     return_pieces(shop, order, "two", mug=1)
-    assert expiry_markers(shop, order.order_id)[0].ttl == moved.ttl, "it is written again if it was gone"
+    assert expiry_markers(shop, order.order_id)[0].ttl == moved.ttl, "a missing marker is written again"
 
 
 def test_a_new_expiry_replaces_an_expired_one_that_still_exists(

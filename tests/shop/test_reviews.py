@@ -230,7 +230,7 @@ def test_a_review_written_after_a_deletion_has_a_new_change_id(
     second = write(shop, bought)
     assert (second.version, second.written_at, second.created_at) == (3, moment(0.001 / 60), first.created_at)
     ids = {changes.parse_change(made(review)).id for review in (first, second)}  # type: ignore[union-attr]
-    assert len(ids) == 2, "effects of the first are not mistaken for effects of the second"
+    assert len(ids) == 2, "the two reviews have different change ids"
     assert changes.parse_change(made(first)) == changes.parse_change(made(first))
 
 

@@ -199,7 +199,7 @@ def test_a_carrier_is_the_same_however_it_is_typed(shop: ShopContext, asked: str
     parcel = f"{order.order_id}-1"
     sent = shipments.dispatch_shipment(shop, WAREHOUSE, order.order_id, parcel, " DHL", "42")
     assert sent.carrier == "dhl"
-    assert shipments.dispatch_shipment(shop, WAREHOUSE, order.order_id, parcel, asked, "42") == sent, "said again"
+    assert shipments.dispatch_shipment(shop, WAREHOUSE, order.order_id, parcel, asked, "42") == sent, "a repeat"
     assert shipments.list_shipments_by_tracking(shop, ANN, asked, "42") == (sent,)
 
 
@@ -231,9 +231,9 @@ def test_a_repeated_warehouse_report_changes_nothing(shop: ShopContext, wire: Wi
     assert dispatch(shop, order) == sent
     arrived = shipments.deliver_shipment(shop, WAREHOUSE, order.order_id, sent.shipment_id)
     assert shipments.deliver_shipment(shop, WAREHOUSE, order.order_id, sent.shipment_id) == arrived
-    assert dispatch(shop, order) == arrived, "late, but the same report"
+    assert dispatch(shop, order) == arrived, "a late repeated report has the same answer"
     assert get_order(shop, order.order_id).version == 5
-    assert wire.operations.count("TransactWriteItems") == 5, "placed, paid, requested, sent, arrived"
+    assert wire.operations.count("TransactWriteItems") == 5, "placed, paid, fulfilled, shipped, delivered"
 
 
 @pytest.mark.parametrize("status", ["SHIPPED", "DELIVERED"])
@@ -309,11 +309,11 @@ def test_an_unconfirmed_order_is_marked_as_delivered(shop: ShopContext, clock: M
     dispatch(shop, late, number="43")
     in_between = clock.now - timedelta(seconds=30)
     assert [it.order_id for it in shipments.list_unconfirmed_orders(shop, in_between)] == [early.order_id], (
-        "placed long ago, but shipped just now"
+        "the order was placed long ago, but only just shipped"
     )
     assert shipments.assume_delivered(shop, early.order_id)
     assert get_order(shop, early.order_id).status == "DELIVERED"
-    assert not shipments.assume_delivered(shop, early.order_id), "it was delivered meanwhile"
+    assert not shipments.assume_delivered(shop, early.order_id), "the order was delivered in between"
     assert get_order(shop, early.order_id).version == 5
     assert [it.order_id for it in shipments.list_unconfirmed_orders(shop, clock.now + timedelta(days=1))] == [
         late.order_id

@@ -235,7 +235,7 @@ def test_a_product_costs_its_stock_and_its_place_in_a_category_and_a_move_costs_
     assert changed == {"GetItem": 1, "UpdateItem": 1 + 1}
     ensure_category(shop, "/jugs/")
     moved = spent(wire, lambda: products.update_product(shop, STAFF, "jug", category="/jugs/"))[1]
-    assert moved == {"GetItem": 1 + 1, "UpdateItem": 1 + 2}, "and a look whether the category is there"
+    assert moved == {"GetItem": 1 + 1, "UpdateItem": 1 + 2}, "one more read, to check that the category exists"
 
 
 def test_a_category_costs_its_place_below_another_and_a_look_whether_that_is_there(

@@ -48,7 +48,7 @@ def test_compiled_packages_are_built_for_lambdas_processor_and_python(built: Pat
     assert libraries
     for library in libraries:
         assert re.search(r"\.(cpython-313-aarch64-linux-gnu|abi3)\.so$", library.name)
-        assert library.read_bytes()[18:20] == (183).to_bytes(2, "little"), "AArch64 (ELF, e_machine)"
+        assert library.read_bytes()[18:20] == (183).to_bytes(2, "little"), "the ELF machine type is AArch64"
 
 
 def test_the_bundle_is_compiled_where_lambdas_python_is_at_hand(built: Path) -> None:

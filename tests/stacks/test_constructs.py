@@ -49,7 +49,7 @@ def test_warm_throughput_is_set_for_the_table_and_the_named_indexes() -> None:
         table = found["Properties"]
         return [one.get("WarmThroughput") for one in (table, *table["GlobalSecondaryIndexes"])]
 
-    assert warm() == [None] * 4, "not set by default"
+    assert warm() == [None] * 4, "warm throughput is not set by default"
     assert warm(warm_write_units=("table:40000", "GSI2:20000"), warm_read_units=("*:15000", "GSI3:0")) == [
         {"ReadUnitsPerSecond": 15000, "WriteUnitsPerSecond": 40000},
         {"ReadUnitsPerSecond": 15000},
@@ -82,8 +82,8 @@ def test_clients_can_move_to_cloudfront_before_the_apis_own_address_is_closed() 
         for only in (True, False)
     )
     assert closed.required_origin_secret_arn == closed.origin_secret_arn
-    assert moving.origin_secret, "CloudFront shows it already"
-    assert moving.required_origin_secret_arn == "", "and no request needs it"
+    assert moving.origin_secret, "CloudFront sends the secret already"
+    assert moving.required_origin_secret_arn == "", "the API requires no secret yet"
 
 
 def test_an_inconsistent_retention_fails_the_synth(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,4 +123,4 @@ def test_operators_are_the_roles_and_users_that_the_stage_names() -> None:
     assert {it["Principal"]["AWS"]: it.get("Condition") for it in statements} == {
         "arn:aws:iam::111122223333:role/oncall": None,
         "arn:aws:iam::111122223333:user/ann": {"Bool": {"aws:MultiFactorAuthPresent": "true"}},
-    }, "a session of a role bears no second factor: its own trust asks for that"
+    }, "the session of a role has no second factor, so its own trust policy must require one"

@@ -10,7 +10,7 @@ def test_ses_sends_nothing_to_an_address_that_bounced_or_complained_and_measures
     assert made == {
         "ReputationOptions": {"ReputationMetricsEnabled": True},
         "SuppressionOptions": {"SuppressedReasons": ["BOUNCE", "COMPLAINT"]},
-    }, "without a name, which could collide"
+    }, "a name could collide with another stage"
 
 
 def test_bounces_and_complaints_are_counted_by_the_tags_that_each_mail_has(dev: SynthesizedTemplate) -> None:

@@ -62,7 +62,7 @@ def test_every_declared_alarm_exists_for_all_its_resources(dev: SynthesizedTempl
             assert (it["Namespace"], it["MetricName"]) == ("orderstream-dev", alarm.metric.name)
             read = {one["Name"]: one["Value"] for one in it.get("Dimensions", ())}
             assert read == ({"function": alarm.function} if alarm.function else {})
-            assert tuple(read) in alarm.metric.dimension_sets, "emitted with the dimensions that the alarm reads"
+            assert tuple(read) in alarm.metric.dimension_sets, "the metric is emitted with the dimensions of the alarm"
         else:
             assert f"{it['Namespace']} {it['MetricName']}" == alarm.metric
 
@@ -100,7 +100,7 @@ def test_every_alarm_of_a_reader_is_raised_long_before_its_mapping_gives_up_and_
 ) -> None:
     for reader in ("copies_reader", "event_publisher"):
         gives_up = dev.mapping(reader)["MaximumRecordAgeInSeconds"]
-        assert dev.mapping(reader)["MaximumRetryAttempts"] == -1, "attempts end nothing sooner"
+        assert dev.mapping(reader)["MaximumRetryAttempts"] == -1, "the number of attempts is not limited"
         assert 2 * max(seconds for _, seconds in LAG_LEVELS) <= gives_up <= 18 * 60 * 60
 
 

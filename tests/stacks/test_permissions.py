@@ -52,9 +52,7 @@ OF_THE_ACCOUNT = {"ses:GetSuppressedDestination", "ses:DeleteSuppressedDestinati
 def test_every_function_has_a_role_of_its_own(dev: SynthesizedTemplate) -> None:
     roles = [it["Role"]["Fn::GetAtt"][0] for it in dev.properties("AWS::Lambda::Function").values()]
     assert len(set(roles)) == len(roles) == len(MODULES)
-    assert {*roles, operators_role(dev)} == set(dev.resources("AWS::IAM::Role")), (
-        "and there is no role for anything else"
-    )
+    assert {*roles, operators_role(dev)} == set(dev.resources("AWS::IAM::Role")), "no other roles exist"
     for id in roles:
         role = dev.properties("AWS::IAM::Role")[id]
         assert role.keys() <= {"AssumeRolePolicyDocument"}, "no managed policies"
@@ -99,7 +97,7 @@ def test_only_operators_may_read_the_whole_table(dev: SynthesizedTemplate) -> No
     assert everywhere == {
         "events:ListRules", "events:ListArchives", "cloudwatch:GetMetricStatistics", "cloudwatch:GetMetricData",
         "cloudwatch:ListMetrics",
-    }, "which know no resources"  # fmt: skip
+    }, "these actions do not support resources"  # fmt: skip
     written = {action: [_end(one) for one in ons] for action, ons in operators_may(dev).items() if "s3" in action}
     assert {action: ends for action, ends in written.items() if action not in ("s3:GetObject", "s3:ListBucket")} == {
         "s3:PutObject": ["/redriven/*"],
@@ -277,7 +275,7 @@ def test_each_secret_is_readable_only_by_its_users(dev: SynthesizedTemplate) -> 
         ("Provid", "refund_worker"),
         ("Webhoo", "api"),
     ]
-    assert "dynamodb:Query" not in allowed(dev, "refund_worker"), "it gets the key in the message"
+    assert "dynamodb:Query" not in allowed(dev, "refund_worker"), "the message contains the key of the refund"
 
 
 def test_operators_may_change_the_webhooks_and_the_providers_secret_and_no_more_and_read_none(
@@ -318,8 +316,8 @@ def test_the_page_of_permissions_equals_the_template(dev: SynthesizedTemplate, p
     there = set(like_dev.replace("shop.test", "shop.example").splitlines())
     here = set(written.splitlines())
     more, less = ({line.split("**")[1] for line in lines} for lines in (there - here, here - there))
-    assert more == {"ApiRelease", "ApiReleaseAlias", "Backups"}, "in every stage the same, but for these"
-    assert less == {"Api"}, "whose alias is called there"
+    assert more == {"ApiRelease", "ApiReleaseAlias", "Backups"}, "all stages have the same permissions, except these"
+    assert less == {"Api"}, "prod calls the alias of the API instead"
 
 
 def test_the_page_of_permissions_shows_a_change_of_any_policy(dev: SynthesizedTemplate) -> None:

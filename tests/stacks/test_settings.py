@@ -159,7 +159,7 @@ def writing(of: Any) -> tuple[int, int, int]:
 
 def scaled(settings: Any) -> tuple[int, int, int]:
     target = settings["TargetTrackingScalingPolicyConfiguration"]["TargetValue"]
-    assert settings["SeedCapacity"] == settings["MinCapacity"], "asked for where billing changes"
+    assert settings["SeedCapacity"] == settings["MinCapacity"], "needed when the billing mode changes"
     return settings["MinCapacity"], settings["MaxCapacity"], target
 
 
@@ -369,7 +369,7 @@ def test_a_deploy_that_must_fail_fails_at_its_last_resource_and_only_that_is_add
     kinds = {failing.body["Resources"][id]["Type"]: failing.body["Resources"][id] for id in added}
     assert kinds.keys() == {"AWS::CloudFormation::WaitCondition", "AWS::CloudFormation::WaitConditionHandle"}
     last = kinds["AWS::CloudFormation::WaitCondition"]
-    assert last["Properties"]["Timeout"] == "1", "nothing sends its signal"
+    assert last["Properties"]["Timeout"] == "1", "no resource sends the signal of this wait condition"
     assert set(last["DependsOn"]) == set(usual.body["Resources"])
 
 
@@ -464,7 +464,7 @@ def test_the_results_of_queries_are_encrypted_limited_and_soon_deleted(other: Sy
     assert workgroup["Name"] == "orderstream-prod"
     config = workgroup["WorkGroupConfiguration"]
     assert config["BytesScannedCutoffPerQuery"] == 250_000_000
-    assert config["EnforceWorkGroupConfiguration"] is True, "or a query could choose other results, and no limit"
+    assert config["EnforceWorkGroupConfiguration"] is True, "otherwise a query could ignore these settings"
     assert config["ResultConfiguration"] == {
         "OutputLocation": {"Fn::Join": ["", ["s3://", {"Ref": results}, "/"]]},
         "EncryptionConfiguration": {"EncryptionOption": "SSE_KMS", "KmsKey": {"Fn::GetAtt": [key, "Arn"]}},
@@ -568,7 +568,7 @@ def test_prod_shifts_the_api_to_a_new_version_bit_by_bit_and_back_when_it_answer
     assert [(it["MetricName"], it["Dimensions"][0]["Value"]["Ref"]) for it in errors] == [
         ("5xx", api),
         ("Errors", function),
-    ], "5xx answers count, and requests without an answer"
+    ], "answers 5xx count, and so do requests without an answer"
 
 
 def test_the_api_alias_shifts_after_all_readers_of_its_writes(prod: SynthesizedTemplate) -> None:
@@ -684,7 +684,7 @@ def test_requests_that_bypass_the_firewall_are_rejected_because_cloudfront_sends
     assert header["HeaderName"] == ORIGIN_SECRET_HEADER
     before, of, version = header["HeaderValue"]["Fn::Join"][1]
     assert (before, of) == ("{{resolve:secretsmanager:", {"Ref": secret})
-    assert version == f":SecretString:current::{OTHER.origin_secret_version}}}}}", "another is another template"
+    assert version == f":SecretString:current::{OTHER.origin_secret_version}}}}}", "a new version changes it"
     assert other.body["Outputs"]["OriginSecret"]["Value"] == {"Ref": secret}
     assert (told(dev), told(other)) == ("", {"Ref": secret})
     reads = [it["Resource"] for it in other.statements("api") if "secretsmanager:GetSecretValue" in str(it)]
@@ -735,10 +735,10 @@ def test_the_page_is_served_beside_the_api_from_a_bucket_that_cloudfront_alone_r
         assert [it["PathPattern"] for it in page] == ["/page", "/page/*"]
         for behaviour in page:
             assert behaviour["ViewerProtocolPolicy"] == "redirect-to-https"
-            assert "AllowedMethods" not in behaviour, "it is read, and nothing else"
+            assert "AllowedMethods" not in behaviour, "the page can only be read"
         (bucket_id,) = [id for id in template.resources("AWS::S3::Bucket") if id.startswith("Page")]
         bucket = template.resources("AWS::S3::Bucket")[bucket_id]
-        assert bucket["DeletionPolicy"] == "Delete", "in prod, too: nothing in it is data"
+        assert bucket["DeletionPolicy"] == "Delete", "also in prod, because the bucket has no data"
         assert set(bucket["Properties"]["PublicAccessBlockConfiguration"].values()) == {True}
         assert files["DomainName"] == {"Fn::GetAtt": [bucket_id, "RegionalDomainName"]}
         (policy,) = [
@@ -758,7 +758,7 @@ def test_a_firewall_is_a_setting_of_its_own(paged: SynthesizedTemplate) -> None:
     assert "WebACLId" not in config
     assert not [origin for origin in config["Origins"] if "OriginCustomHeaders" in origin]
     api = paged.properties("AWS::Lambda::Function")[paged.function("api")]
-    assert api["Environment"]["Variables"]["ORIGIN_SECRET"] == "", "the API's own address answers as ever"
+    assert api["Environment"]["Variables"]["ORIGIN_SECRET"] == "", "the API's own address still answers"
     assert "OriginSecret" not in paged.body["Outputs"]
 
 
@@ -859,7 +859,7 @@ def test_a_sign_in_for_the_page_returns_only_to_the_page_with_a_code(
     (page,) = client["CallbackURLs"]
     assert client["LogoutURLs"] == [page]
     assert page == paged.body["Outputs"]["PageUrl"]["Value"]
-    assert "GenerateSecret" not in client, "a page keeps none"
+    assert "GenerateSecret" not in client, "a web page cannot keep a secret"
     (client_id,) = paged.resources("AWS::Cognito::UserPoolClient")
     domain, style = (
         paged.only_properties("AWS::Cognito::UserPoolDomain"),

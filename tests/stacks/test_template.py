@@ -168,7 +168,7 @@ def test_the_decision_about_retries_shows_the_times_of_each_queue_as_they_are(de
             expected[reaction.name] = " | ".join(cells)
     assert shown
     assert shown == {name: cells for name, cells in expected.items() if name in shown}, (
-        "a later queue need not be in it"
+        "queues that were added later need not be shown"
     )
 
 
@@ -200,7 +200,7 @@ def test_a_claim_on_a_mail_outlives_the_attempt_with_all_its_timeouts(
     queue = dev.properties("AWS::SQS::Queue")[dev.mapping(module)["EventSourceArn"]["Fn::GetAtt"][0]]
     default: Any = Config()
     assert ses.retries["total_max_attempts"] == 1
-    assert ses.read_timeout >= default.read_timeout, "SES may accept a mail after a client that is less patient gave up"
+    assert ses.read_timeout >= default.read_timeout, "SES may accept a mail after an impatient client gave up"
     assert ses.connect_timeout + ses.read_timeout < retention.MAIL_ATTEMPT_SECONDS < runs
     assert runs < claim_seconds < queue["VisibilityTimeout"]
 
@@ -243,7 +243,7 @@ def test_the_runs_of_order_deadlines_in_a_minute_have_all_shards_once(dev: Synth
     function = dev.function("order_deadlines")
     rules = [it for it in dev.properties("AWS::Events::Rule").values() if "ScheduleExpression" in it]
     (rule,) = [it for it in rules if it["Targets"][0]["Arn"] == {"Fn::GetAtt": [function, "Arn"]}]
-    assert len(rule["Targets"]) <= 5, "the quota of EventBridge"
+    assert len(rule["Targets"]) <= 5, "the limit of targets in EventBridge"
     scheduled = {"time": "2026-11-21T09:30:00Z", "detail": {}}
     events = [transform_event(target["InputTransformer"], scheduled) for target in rule["Targets"]]
     assert {event["time"] for event in events} == {scheduled["time"]}
@@ -304,7 +304,7 @@ def test_a_function_logs_json_into_the_group_of_its_stage_and_name_and_is_not_tr
 @pytest.mark.parametrize(("stage", "days"), [("dev", 14), ("prod", 90)])
 def test_every_log_group_has_a_retention(templates: dict[str, SynthesizedTemplate], stage: str, days: int) -> None:
     groups = templates[stage].properties("AWS::Logs::LogGroup")
-    assert len(groups) >= len(MODULES) + 1, "one of each function, one of the API's requests"
+    assert len(groups) >= len(MODULES) + 1, "a log group for each function, and one for the API's requests"
     assert {id: group.get("RetentionInDays") for id, group in groups.items()} == dict.fromkeys(groups, days)
 
 
@@ -324,7 +324,7 @@ def test_the_functions_are_the_lambda_modules(dev: SynthesizedTemplate) -> None:
     handlers = {it["Handler"] for it in dev.properties("AWS::Lambda::Function").values()}
     assert handlers == {f"functions.handlers.{module}.handler" for module in MODULES}
     modules = {file.stem for file in (PROJECT / "functions" / "handlers").glob("*.py")} - {"__init__"}
-    assert modules == {*MODULES, "canary"}, "which test_canary.py checks"
+    assert modules == {*MODULES, "canary"}, "test_canary.py checks the canary"
     for module in modules:
         assert "\ndef handler(" in (PROJECT / "functions" / "handlers" / f"{module}.py").read_text()
 
@@ -344,7 +344,7 @@ def test_tokens_are_those_of_the_shops_own_client(dev: SynthesizedTemplate) -> N
     routes = [it for it in dev.properties("AWS::ApiGatewayV2::Route").values() if it["RouteKey"] not in PUBLIC_ROUTES]
     assert [it["AuthorizerId"] for it in routes] == [{"Ref": authorizer}] * len(routes)
     api = dev.properties("AWS::Lambda::Function")[dev.function("api")]
-    assert api["Environment"]["Variables"]["CLIENT_ID"] == {"Ref": client}, "the function looks again"
+    assert api["Environment"]["Variables"]["CLIENT_ID"] == {"Ref": client}, "the function checks the client id again"
     token = dev.only_properties("AWS::ApiGatewayV2::Authorizer")["JwtConfiguration"]
     assert token["Audience"] == [{"Ref": client}]
     assert {"Ref": pool} in token["Issuer"]["Fn::Join"][1]
@@ -422,7 +422,7 @@ def test_webhooks_of_the_provider_have_a_throttle_of_their_own(
         assert stage["Properties"]["RouteSettings"] == {"POST /payments/events": throttle}
         routes = template.properties("AWS::ApiGatewayV2::Route").items()
         (webhook,) = [id for id, route in routes if route["RouteKey"] == "POST /payments/events"]
-        assert webhook in stage["DependsOn"], "or API Gateway does not know the route yet"
+        assert webhook in stage["DependsOn"], "otherwise API Gateway does not know the route yet"
 
 
 def test_the_throttles_of_a_stage_fit_into_the_default_quota_of_an_account(prod: SynthesizedTemplate) -> None:
@@ -459,7 +459,7 @@ def test_the_webhook_has_two_live_secrets_and_the_pepper_is_one_text(dev: Synthe
     made = {id: it["GenerateSecretString"] for id, it in dev.properties("AWS::SecretsManager::Secret").items()}
     (webhook,) = [it for id, it in made.items() if "Webhook" in id]
     (pepper,) = [it for id, it in made.items() if "Pepper" in id]
-    assert len(made) == 3, "and there is the payment provider's key, which its owner fills in"
+    assert len(made) == 3, "the third secret is the payment provider's key, which its owner fills in"
     assert (webhook["SecretStringTemplate"], webhook["GenerateStringKey"]) == ('{"previous": ""}', "current")
     assert "SecretStringTemplate" not in pepper
     assert not dev.resources("AWS::SecretsManager::RotationSchedule")
@@ -500,7 +500,7 @@ def test_stages_differ_in_settings_alone(dev: SynthesizedTemplate, prod: Synthes
     assert not one - more
     assert {name.split("::")[1] for name in more - one} == {
         "Backup", "CodeDeploy", "IAM", "Lambda", "SNS",
-    }, "backups, the shift of the api, an address for alarms: see test_settings"  # fmt: skip
+    }, "test_settings.py checks backups, the gradual release of the API, and alarms by mail"  # fmt: skip
     copies, fulfilment = prod.mapping("copies_reader"), prod.mapping("fulfilment_worker")
     assert (copies["BatchSize"], copies["MaximumBatchingWindowInSeconds"], copies["ParallelizationFactor"]) == (
         200,

@@ -64,4 +64,4 @@ def patient_wire(tapped_patient: WireTap) -> Iterator[WireTap]:
 def _checked_wire(wire: WireTap) -> Iterator[WireTap]:
     wire.clear()
     yield wire
-    assert wire.pop_unused_replies() == [], "an answer was made up and never needed"
+    assert wire.pop_unused_replies() == [], "a test has set replies that no request used"
