@@ -82,7 +82,7 @@ def test_older_code_keeps_attributes_that_it_does_not_know(dynamodb: Any, new_ta
     assert (read().name, read().colour, read().version) == ("Balloon whisk", "red", 2)
 
 
-# other names ----------------------------------------------------------------------------------------------------------
+# a rename -------------------------------------------------------------------------------------------------------------
 def with_state(names: str) -> Row[Any]:
     @entity
     class Gadget:

@@ -187,7 +187,7 @@ def test_a_gift_cards_id_spends_nothing_without_its_code(api: ApiHarness) -> Non
     assert pay(api, api.place_order().body["order_id"], account_id=issued["account_id"]).problem_type == "not-found"
 
 
-# paying ---------------------------------------------------------------------------------------------------------------
+# payments with credit -------------------------------------------------------------------------------------------------
 def test_an_order_is_paid_partly_by_gift_card_and_the_rest_with_credit(api: ApiHarness) -> None:
     issued, mine = issue_card(api, 1000), give_credit(api)
     order_id = api.place_order().body["order_id"]

@@ -22,7 +22,7 @@ def fulfilling(api: ApiHarness, key: str = "key-1", **quantities: int) -> str:
     return order_id
 
 
-# cancelled ------------------------------------------------------------------------------------------------------------
+# cancellation ---------------------------------------------------------------------------------------------------------
 def test_a_paid_order_is_cancelled_and_its_money_goes_back(api: ApiHarness) -> None:
     order_id = paid(api)
     for token in (ANN, ANN, STAFF):
@@ -110,7 +110,7 @@ def test_an_order_of_another_customer_cannot_be_cancelled(api: ApiHarness) -> No
         assert api.call("POST", f"/orders/{order_id}/cancel", token).problem_type == "not-found"
 
 
-# sent elsewhere -------------------------------------------------------------------------------------------------------
+# changes of the delivery address --------------------------------------------------------------------------------------
 def test_the_address_of_an_order_can_change_until_the_warehouse_has_it(api: ApiHarness) -> None:
     order_id = paid(api)
     for token in (ANN, ANN, STAFF):

@@ -31,7 +31,7 @@ def summarise(api: ApiHarness, count: int, customer_id: str = ANN.sub) -> list[s
     return ids
 
 
-# registering ----------------------------------------------------------------------------------------------------------
+# registration ---------------------------------------------------------------------------------------------------------
 def test_a_customer_registers_with_the_address_the_identity_provider_has_verified(bare: ApiHarness) -> None:
     carol = create_cognito_user("Carol@Example.com", verified=True)
     made = bare.call("POST", "/customers", carol, {"name": "  Carol Coe "})
@@ -85,7 +85,7 @@ def test_an_address_is_one_customers_alone_however_it_is_spelled(api: ApiHarness
     assert "ann" not in refused.text.lower()
 
 
-# reading --------------------------------------------------------------------------------------------------------------
+# reads ----------------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("spelled", ["ann@example.com", "ANN@Example.com"])
 def test_staff_find_a_customer_by_address(api: ApiHarness, spelled: str) -> None:
     (found,) = api.call("GET", "/customers", STAFF, email=spelled).body["items"]
@@ -149,7 +149,7 @@ def test_a_name_may_be_any_name(api: ApiHarness, name: str) -> None:
     assert api.call("PATCH", "/customers/me", ANN, {"name": name}).body["name"] == name
 
 
-# another address ------------------------------------------------------------------------------------------------------
+# change of the e-mail address -----------------------------------------------------------------------------------------
 @pytest.fixture
 def carol(bare: ApiHarness) -> Token:
     """Register Carol with a verified address."""

@@ -113,7 +113,7 @@ def test_a_code_there_is_not_is_not_found(api: ApiHarness, method: str, path: st
     assert (refused.status, refused.problem_type, refused.body["what"]) == (404, "not-found", "discount code")
 
 
-# with an order --------------------------------------------------------------------------------------------------------
+# orders with a discount code ------------------------------------------------------------------------------------------
 def test_an_order_has_the_discount_it_was_placed_with(api: ApiHarness) -> None:
     offer(api, percent=15)
     placed = place(api, "spring", mug=1, pot=1)

@@ -127,7 +127,7 @@ def test_an_archived_order_is_shown_from_its_stub(api: ApiHarness) -> None:
     assert (late["status"], late["reason"]) == ("UNMATCHED", "the order is archived")
 
 
-# cancelling -----------------------------------------------------------------------------------------------------------
+# cancellation ---------------------------------------------------------------------------------------------------------
 def test_an_order_is_cancelled_and_its_goods_are_free_again(api: ApiHarness) -> None:
     id = placed(api, mug=4)
     assert api.call("POST", f"/orders/{id}/cancel", ANN).body["status"] == "CANCELLED"
@@ -234,7 +234,7 @@ def test_a_filter_that_is_sent_twice_is_malformed(api: ApiHarness) -> None:
     assert list(twice.field_errors) == ["limit"]
 
 
-# by number ------------------------------------------------------------------------------------------------------------
+# orders by number -----------------------------------------------------------------------------------------------------
 def with_copies(api: ApiHarness, order_id: str) -> str:
     """Write the item that finds the order by its number, as the stream's reader does. Return the order's number."""
     order = api.shop.table.get(ORDER_BY_ID, order_id=order_id)

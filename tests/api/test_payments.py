@@ -31,7 +31,7 @@ NOW = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)
 BODY = '{"id": "evt_1"}'
 
 
-# the signature alone --------------------------------------------------------------------------------------------------
+# the signature of a webhook -------------------------------------------------------------------------------------------
 def v1(*, body: str = BODY, secret: str = "new", at: datetime = NOW) -> str:  # noqa: S107  made up
     return hmac.new(secret.encode(), f"{int(at.timestamp())}.{body}".encode(), hashlib.sha256).hexdigest()
 

@@ -185,7 +185,7 @@ def test_missing_pieces_are_backordered_if_the_product_allows_it(api: ApiHarness
     assert api.place_order("key-2", mug=1, pot=10).body["short"] == {"pot": 9}
 
 
-# Every refusal is its own problem -------------------------------------------------------------------------------------
+# the problem of each rejection ----------------------------------------------------------------------------------------
 def test_unknown_products_are_named(api: ApiHarness) -> None:
     refused = api.place_order(mug=1, cup=1, jar=1)
     assert (refused.status, refused.problem_type) == (409, "unknown-products")

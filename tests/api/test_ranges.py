@@ -164,7 +164,7 @@ def dated(request: pytest.FixtureRequest) -> Dated:
     return request.param  # type: ignore[no-any-return]
 
 
-# the edges ------------------------------------------------------------------------------------------------------------
+# the edges of a range -------------------------------------------------------------------------------------------------
 RANGES = {  # by name: the requested range, and the first and the last time in it
     "a day": ("2026-11-21", "2026-11-22", "2026-11-21T00:00:00.000Z", "2026-11-21T23:59:59.999Z"),
     "a month of 30 days": ("2026-11-01", "2026-12-01", "2026-11-01T00:00:00.000Z", "2026-11-30T23:59:59.999Z"),
@@ -234,7 +234,7 @@ def test_the_list_of_ones_own_orders_takes_a_range_too(api: ApiHarness) -> None:
     assert [one["order_id"] for one in found] == ["o00001"]
 
 
-# many -----------------------------------------------------------------------------------------------------------------
+# lists of more than a megabyte ----------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", FAT_LISTS)
 def test_beyond_a_megabyte_every_item_of_a_range_comes_once(api: ApiHarness, name: str) -> None:
     dated = FAT_LISTS[name]

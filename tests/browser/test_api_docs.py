@@ -121,7 +121,7 @@ def test_the_documentation_is_accessible_at_every_width(tab: Tab, scheme: str) -
         assert layout_and_accessibility_problems(tab.page) == [], width
 
 
-# as AWS serves it -----------------------------------------------------------------------------------------------------
+# the documentation on AWS ---------------------------------------------------------------------------------------------
 @pytest.fixture
 def cognito(shop: LaptopShop) -> Iterator[FakeCognito]:
     with serve_like_aws(shop.shop()) as found:

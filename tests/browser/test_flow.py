@@ -53,7 +53,7 @@ def order_of(form: Locator) -> str:
     return link.rpartition("/")[2]
 
 
-# watching -------------------------------------------------------------------------------------------------------------
+# the view without failures --------------------------------------------------------------------------------------------
 def test_a_sample_order_is_placed_and_moves_along_the_edges(tab: Tab) -> None:
     page = tab.page
     page.emulate_media(reduced_motion="no-preference")
@@ -120,7 +120,7 @@ def test_the_last_calls_of_a_node_are_shown_with_their_log_lines(tab: Tab) -> No
     expect(panel.locator(".entries")).to_contain_text("copies updated after")
 
 
-# breaking -------------------------------------------------------------------------------------------------------------
+# failures and their recovery ------------------------------------------------------------------------------------------
 def test_a_failing_reaction_recovers_with_the_attempt_and_the_time_that_it_took(tab: Tab) -> None:
     page = tab.page
     panel = opened(tab, "fulfilment")

@@ -44,7 +44,7 @@ def box_of(where: Locator) -> FloatRect:
     raise AssertionError(f"{where} is not visible")
 
 
-# the whole way --------------------------------------------------------------------------------------------------------
+# all steps of an order ------------------------------------------------------------------------------------------------
 def test_the_page_shows_each_step_of_an_order(tab: Tab) -> None:
     page = tab.page
     order_id = paid(tab)
@@ -203,7 +203,7 @@ def test_a_trace_is_shown_as_a_list_and_as_json(tab: Tab) -> None:
     expect(page.locator("pre").first).to_contain_text('"title": "Paid"')
 
 
-# live -----------------------------------------------------------------------------------------------------------------
+# new spans ------------------------------------------------------------------------------------------------------------
 def test_new_spans_arrive_and_the_selected_row_stays(tab: Tab) -> None:
     page = tab.page
     order_id = paid(tab)

@@ -252,7 +252,7 @@ def test_a_row_may_take_the_place_of_the_one_it_replaces() -> None:
     assert key_conflicts((one, Row(Letter, GOOD, replaces=one))) == []
 
 
-# writing --------------------------------------------------------------------------------------------------------------
+# writes ---------------------------------------------------------------------------------------------------------------
 def parcel(**changed: Any) -> Parcel:
     at = instant_from_epoch(0)
     values: dict[str, Any] = {

@@ -47,7 +47,7 @@ from tests.support.wire_tap import (
 CONFLICT = "TransactionConflict"
 
 
-# patience -------------------------------------------------------------------------------------------------------------
+# how long requests are retried ----------------------------------------------------------------------------------------
 def tokens(wire: WireTap) -> list[str]:
     return [request.body["ClientRequestToken"] for request in wire.requests if "ClientRequestToken" in request.body]
 
@@ -143,7 +143,7 @@ def test_any_other_error_is_raised_at_once(library: Table, wire: WireTap, clock:
     assert clock.pauses == []
 
 
-# answers that were lost -----------------------------------------------------------------------------------------------
+# lost answers ---------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("operation", "write"),
     [
@@ -228,7 +228,7 @@ def test_a_removed_attribute_is_recognized_as_an_own_write(patient_library: Tabl
     assert get_book(patient_library) == book(version=2)
 
 
-# deleting -------------------------------------------------------------------------------------------------------------
+# deletions ------------------------------------------------------------------------------------------------------------
 def test_batch_delete_works_in_chunks_and_ignores_missing_items(library: Table, wire: WireTap) -> None:
     for number in range(30):
         library.write(put_if_absent(LOAN, loan(f"l{number:02}")))

@@ -36,7 +36,7 @@ from tests.support.library_table import (
 from tests.support.wire_tap import WireTap, run_before_sending
 
 
-# refusals -------------------------------------------------------------------------------------------------------------
+# rejected writes ------------------------------------------------------------------------------------------------------
 def test_a_transaction_is_one_request_and_all_or_nothing(library: Table, wire: WireTap) -> None:
     library.write(put_if_absent(BOOK, book(copies=1)))
     wire.clear()

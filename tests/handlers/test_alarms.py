@@ -186,7 +186,7 @@ def _arn(url: str) -> str:
     return str(found["Attributes"]["QueueArn"])
 
 
-# failures and their ends ----------------------------------------------------------------------------------------------
+# failures, each with its repair ---------------------------------------------------------------------------------------
 Incident = Iterator[None]
 """Before the first yield, the shop is healthy. After it, the alarm's condition holds. The test then runs the commands
 of the runbook. After the second yield, the shop continues by itself: this code does nothing that the commands must do.
@@ -602,7 +602,6 @@ def test_an_alarm_is_raised_by_its_condition_and_over_once_its_runbooks_commands
     assert alarm_state(alarm, scene.seen(alarm), now) == "OK"
 
 
-# ----------------------------------------------------------------------------------------------------------------------
 def given_up(records: Sequence[Mapping[str, Any]]) -> None:
     """Store a batch that the mapping of copies_reader gave up, as Lambda does."""
     told = {"functionArn": "arn:aws:lambda:eu-central-1:1:function:copies", "condition": "RetryAttemptsExhausted"}

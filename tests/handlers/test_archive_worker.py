@@ -461,7 +461,7 @@ def test_an_order_that_was_returned_when_its_end_had_come_stays_until_its_new_en
     assert_archived(harness, order_id, before, "PARTIALLY_RETURNED")
 
 
-# after the archive ----------------------------------------------------------------------------------------------------
+# events after the archiving -------------------------------------------------------------------------------------------
 def test_a_late_payment_of_an_archived_order_is_kept_for_staff(harness: ShopHarness, order_id: str) -> None:
     run_archive(*expire_everything(harness))
     told = payments.ProviderPaymentEvent("evt_late", "pi_late", order_id, "succeeded", 3750, "EUR")
@@ -501,7 +501,7 @@ def test_the_stub_names_the_object_of_its_order_and_the_object_contains_the_orde
     assert (body["format"], body["order_id"], body["version"] + 1) == (1, order_id, stub.version)
 
 
-# the faults of an archive that scans ----------------------------------------------------------------------------------
+# many orders, and large orders ----------------------------------------------------------------------------------------
 def lying(harness: ShopHarness) -> list[dict[str, Any]]:
     """Return all items of the table, sorted by key."""
     images = harness.shop.table.client.scan(TableName=harness.shop.table.name, ConsistentRead=True)["Items"]

@@ -236,7 +236,7 @@ def test_records_of_copies_cause_no_write(harness: ShopHarness, told: list[Recor
     assert harness.new_records() == []
 
 
-# order and failure ----------------------------------------------------------------------------------------------------
+# order of the records after a failure ---------------------------------------------------------------------------------
 def test_a_failed_record_holds_back_later_records_of_its_item_and_no_other(
     harness: ShopHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -513,7 +513,7 @@ def test_a_customer_whose_order_was_cut_short_is_forgotten_in_the_end(harness: S
     assert f"table ORDER#{order_id} ORDER" not in set().union(*found(harness).values())
 
 
-# time -----------------------------------------------------------------------------------------------------------------
+# runs whose time ends -------------------------------------------------------------------------------------------------
 def run_within(harness: ShopHarness, seconds: float, monkeypatch: pytest.MonkeyPatch, slow: str) -> dict[str, int]:
     """Run the job with this many seconds left. Each call of the function `slow` takes a second."""
     context = FakeContext(MARGIN_SECONDS + seconds)

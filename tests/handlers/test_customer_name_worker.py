@@ -260,7 +260,7 @@ def test_a_redriven_old_record_of_an_order_writes_the_current_name(harness: Shop
     assert name_on(harness, order_id) == ("Ann Elm", 2)
 
 
-# who it is ------------------------------------------------------------------------------------------------------------
+# personal data --------------------------------------------------------------------------------------------------------
 def test_a_name_is_in_no_event_and_no_line_of_the_log(harness: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> None:
     log = io.StringIO()
     monkeypatch.setattr(function_log.handlers[0], "stream", log)

@@ -83,7 +83,7 @@ def all_are_there_once(harness: ShopHarness, lines: Sequence[ParsedLine]) -> Non
     assert stock == {one.product["product_id"]: (one.quantity, one.quantity, 1) for one in lines}
 
 
-# writing --------------------------------------------------------------------------------------------------------------
+# writes ---------------------------------------------------------------------------------------------------------------
 def test_an_import_creates_new_products_updates_existing_ones_and_adds_received_stock(
     harness: ShopHarness,
 ) -> None:
@@ -189,7 +189,7 @@ def test_a_line_is_one_transaction_with_the_part_that_counts_it(harness: ShopHar
     assert kinds == [["Update", "Put", "Put"]] * 3
 
 
-# once -----------------------------------------------------------------------------------------------------------------
+# repeated deliveries --------------------------------------------------------------------------------------------------
 def test_a_redelivered_message_writes_nothing_even_over_later_changes(harness: ShopHarness) -> None:
     import_id = send(harness, *jugs(3))
     messages = queued(harness)
@@ -286,7 +286,7 @@ def test_a_product_that_is_created_concurrently_is_updated(harness: ShopHarness)
     assert counts(harness, import_id) == ("DONE", 1, 0, 0, 1)
 
 
-# throttled ------------------------------------------------------------------------------------------------------------
+# throttled writes -----------------------------------------------------------------------------------------------------
 def test_throttled_writes_are_retried_by_one_loop_with_jitter_and_unwritten_lines_are_counted_exactly(
     harness: ShopHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -366,7 +366,7 @@ def test_a_part_without_its_lines_is_parked_for_a_person(harness: ShopHarness) -
     assert report(harness, import_id).state == "RUNNING"
 
 
-# many -----------------------------------------------------------------------------------------------------------------
+# many lines -----------------------------------------------------------------------------------------------------------
 @pytest.mark.thorough
 def test_a_thousand_lines_are_reported_exactly_though_every_part_comes_twice_and_breaks_off_once(
     harness: ShopHarness,

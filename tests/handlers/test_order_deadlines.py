@@ -42,7 +42,7 @@ def shipped(harness: ShopHarness) -> str:
     return order_id
 
 
-# unpaid ---------------------------------------------------------------------------------------------------------------
+# unpaid orders --------------------------------------------------------------------------------------------------------
 def test_an_order_not_paid_in_its_window_lapses_and_gives_its_goods_back(harness: ShopHarness) -> None:
     harness.open_shop(available=5)
     order_id = harness.place_order(mug=3)
@@ -241,7 +241,7 @@ def test_lanes_end_each_order_once(harness: ShopHarness, monkeypatch: pytest.Mon
     assert available(harness) == 40
 
 
-# shipped --------------------------------------------------------------------------------------------------------------
+# shipped orders -------------------------------------------------------------------------------------------------------
 def test_a_shipped_order_without_confirmation_is_finally_marked_as_delivered(
     harness: ShopHarness, shipped: str
 ) -> None:

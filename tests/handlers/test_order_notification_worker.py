@@ -199,7 +199,7 @@ def test_an_erased_customer_gets_no_mail(harness: ShopHarness, order_id: str) ->
     assert (harness.sent_mails(), known(harness, order_id)) == ([], [])
 
 
-# once -----------------------------------------------------------------------------------------------------------------
+# repeated deliveries --------------------------------------------------------------------------------------------------
 def test_a_message_that_comes_again_sends_no_second_mail(harness: ShopHarness, order_id: str) -> None:
     (message,) = messages(harness)
     assert handle(message, message) == []

@@ -221,7 +221,7 @@ def test_a_redelivered_event_of_another_stock_part_starts_no_second_campaign(pot
     assert told(pot) == Counter(["c0@example.com"])
 
 
-# whom -----------------------------------------------------------------------------------------------------------------
+# recipients -----------------------------------------------------------------------------------------------------------
 def test_customers_who_disabled_mails_unfollowed_or_were_erased_get_no_mail(shop: ShopHarness) -> None:
     receive(shop, "first")
     (first,) = messages(shop)
@@ -271,7 +271,7 @@ def test_an_address_that_is_always_rejected_blocks_no_other_follower(shop: ShopH
     assert EVERYBODY - told(shop) == Counter(["c0@example.com"])
 
 
-# once -----------------------------------------------------------------------------------------------------------------
+# repeated deliveries --------------------------------------------------------------------------------------------------
 def test_redelivered_messages_send_no_second_mail_and_start_no_page_twice(shop: ShopHarness) -> None:
     receive(shop, "first")
     pages, waiting = [], messages(shop)

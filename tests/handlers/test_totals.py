@@ -89,7 +89,7 @@ def opened(harness: ShopHarness) -> ShopHarness:
     return harness
 
 
-# counting -------------------------------------------------------------------------------------------------------------
+# orders ---------------------------------------------------------------------------------------------------------------
 def test_an_order_counts_once_it_is_paid(opened: ShopHarness) -> None:
     order_id = opened.place_order(mug=2, pot=1)
     opened.process_all(("copies_reader",))
@@ -274,7 +274,7 @@ def test_orders_whose_payment_record_was_lost_are_counted_by_their_state(opened:
     assert is_what_the_primaries_add_up_to(opened)
 
 
-# once -----------------------------------------------------------------------------------------------------------------
+# repeated deliveries --------------------------------------------------------------------------------------------------
 def test_records_that_come_again_in_any_batches_count_nothing_twice(opened: ShopHarness) -> None:
     cancelled = paid(opened, "one", mug=3)
     kept = paid(opened, "two", mug=2, pot=1)
@@ -464,7 +464,7 @@ def test_the_contribution_of_an_item_is_kept_longer_than_its_records_can_be_rede
     assert (CONTRIBUTION.kind, BEST_SELLER.kind, SALES_MINUTE.kind) == ("marker", "counter", "counter")
 
 
-# time -----------------------------------------------------------------------------------------------------------------
+# batches whose time ends ----------------------------------------------------------------------------------------------
 def test_totals_that_must_be_counted_one_by_one_wait_for_the_next_delivery_when_the_time_is_over(
     harness: ShopHarness,
 ) -> None:

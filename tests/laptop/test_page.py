@@ -110,7 +110,7 @@ def delivered(people: DemoClients, order: Any) -> Callable[[], bool]:
     return lambda: people.alice.get(f"/orders/{order['order_id']}")["status"] == "DELIVERED"
 
 
-# looking --------------------------------------------------------------------------------------------------------------
+# views ----------------------------------------------------------------------------------------------------------------
 def test_the_timeline_of_an_order_covers_its_write_to_its_archive(
     browser: Browser, people: DemoClients, order: Any
 ) -> None:
@@ -207,7 +207,7 @@ def test_the_page_server_forwards_the_api_unchanged(browser: Browser, people: De
     assert (again.status, again.headers["Idempotent-Replayed"]) == (200, "true")
 
 
-# guarding -------------------------------------------------------------------------------------------------------------
+# rejected requests ----------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("path", ["/", "/local/shop", "/local/events", "/api/docs"])
 def test_a_foreign_host_name_is_rejected(browser: Browser, path: str) -> None:
     assert browser.ask("GET", path, Host="shop.example.com")[0] == 403
@@ -315,7 +315,7 @@ def test_an_invalid_value_is_rejected_by_its_field(browser: Browser, path: str, 
     assert (status, said["errors"][0]["field"]) == (400, field)
 
 
-# asking the table -----------------------------------------------------------------------------------------------------
+# queries of the table -------------------------------------------------------------------------------------------------
 def ask(browser: Browser, pattern: str, **asked: Any) -> Any:
     status, said = browser.ask("POST", f"/local/patterns/{pattern}", asked)
     assert status == 200, said
@@ -497,7 +497,7 @@ def test_a_body_that_is_no_object_is_refused(browser: Browser, body: str | bytes
     assert (answer.status, answer.json()["errors"][0]["field"]) == (400, "body")
 
 
-# breaking -------------------------------------------------------------------------------------------------------------
+# switches that cause failures -----------------------------------------------------------------------------------------
 def test_deliveries_that_fail_come_again_and_have_their_effect_once(
     browser: Browser, people: DemoClients, order: Any
 ) -> None:

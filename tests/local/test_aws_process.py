@@ -319,7 +319,7 @@ def test_resources_that_the_deploy_ignores_are_created_after_it(shop: ShopContex
     assert headers["Access-Control-Allow-Origin"] == "https://shop.example"
 
 
-# who is let in --------------------------------------------------------------------------------------------------------
+# access ---------------------------------------------------------------------------------------------------------------
 SECRETS = {"X-Amz-Target": "secretsmanager.ListSecrets", "Content-Type": "application/x-amz-json-1.1"}
 SIGNED = {"Authorization": "AWS4-HMAC-SHA256 Credential=local/20261121/eu-central-1/secretsmanager/aws4_request"}
 

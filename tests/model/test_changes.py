@@ -282,7 +282,7 @@ def test_markers_and_totals_have_no_subscribers(engine: Engine, table: Table, ro
     assert changes_of(engine, table) == []
 
 
-# TTL and people -------------------------------------------------------------------------------------------------------
+# deletions by TTL and by people ---------------------------------------------------------------------------------------
 @pytest.mark.parametrize("row", [t.EXPIRY_MARKER, t.ACTIVITY], ids=lambda row: row.type)
 def test_an_expiry_and_a_deletion_by_a_user_have_different_names(engine: Engine, table: Table, row: Row[Any]) -> None:
     item = replace(SAMPLES[row], ttl=LONG_AGO)
@@ -342,7 +342,7 @@ def test_a_new_version_in_the_same_state_is_a_change_but_not_the_one_that_led_th
     assert found.name == "OrderChanged"
 
 
-# identity -------------------------------------------------------------------------------------------------------------
+# ids of changes -------------------------------------------------------------------------------------------------------
 def test_the_same_change_has_the_same_id_however_often_and_wherever_it_comes() -> None:
     record = modified(t.ORDER, order(), order(status="PAID", version=2))
     delivered_again = {**json.loads(json.dumps(record)), "eventID": "another", "eventSourceARN": "another stream"}

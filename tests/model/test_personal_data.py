@@ -126,7 +126,7 @@ def test_an_image_in_an_object_or_a_record_loses_its_personal_attributes(row: Ro
         assert left == (image if row.erasure == "keep" else None)
 
 
-# an entity with a name in it, in a copy of the project ----------------------------------------------------------------
+# an entity with a name, in a copy of the project ----------------------------------------------------------------------
 CONTACT = '''
 
 @entity

@@ -80,7 +80,7 @@ def test_a_total_is_never_below_shipping(placed: Order) -> None:
     assert placed.shipping <= placed.total <= pricing.goods_total(placed.lines) + placed.shipping
 
 
-# the tax in it --------------------------------------------------------------------------------------------------------
+# the included tax -----------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("amount", "rate", "net", "tax"),
     [

@@ -53,7 +53,7 @@ def put_follows(harness: ShopHarness, *product_ids: str) -> None:
         put(harness, {**FOLLOW.encode(Follow(customer_id="ann", product_id=product_id, created_at=moment()))})
 
 
-# what they write ------------------------------------------------------------------------------------------------------
+# missing items that migrations write ----------------------------------------------------------------------------------
 def test_the_migrations_write_missing_sales_numbers_and_lines_of_summaries(harness: ShopHarness) -> None:
     create_delivered_order(harness)
     copies = [stored_items(harness, name) for name in ("Sale", "OrderNumber", "OrderSummary")]
@@ -95,7 +95,7 @@ def test_a_summary_that_is_behind_gets_the_version_of_its_order_so_that_the_arch
     assert stored_items(harness, "OrderSummary") == [summary]
 
 
-# what they must not write over ----------------------------------------------------------------------------------------
+# changes that migrations must not overwrite ---------------------------------------------------------------------------
 def test_a_migration_writes_no_sale_as_it_was_before_a_change_at_the_same_time(harness: ShopHarness) -> None:
     harness.open_shop()
     order_id = harness.place_order(mug=2)

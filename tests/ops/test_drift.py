@@ -59,7 +59,7 @@ TRAFFIC_PAUSE_SECONDS = many(20, 100) / 1000
 PEOPLE = [ANN, *(Caller(name) for name in ("bob", "cleo", "dan"))]
 
 
-# a shop in which everything has happened ------------------------------------------------------------------------------
+# a shop with orders in all states -------------------------------------------------------------------------------------
 @reused
 def a_busy_shop(harness: ShopHarness, orders: int) -> None:
     """Create orders of four customers in all states, some with a review, and one archived order."""
@@ -269,7 +269,6 @@ def looked(harness: ShopHarness, **settings: Any) -> DriftCheck:
     return drift
 
 
-# ----------------------------------------------------------------------------------------------------------------------
 @pytest.mark.thorough
 def test_random_corruptions_are_all_found_and_repaired(harness: ShopHarness) -> None:
     a_busy_shop(harness, ORDERS)

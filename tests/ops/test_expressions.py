@@ -167,7 +167,7 @@ def test_a_key_takes_a_filter_a_projection_and_all_pages(table: Table, run: Run)
     assert any(line.startswith("4 read, 2 shown (the filter read 2 that it did not return") for line in lines)
 
 
-# code -----------------------------------------------------------------------------------------------------------------
+# printed code ---------------------------------------------------------------------------------------------------------
 def code_of(lines: list[str]) -> tuple[str, list[str]]:
     """Return the printed call of boto3, and the arguments of the printed command of the AWS CLI."""
     at, command = lines.index('boto3.client("dynamodb").query('), lines.index("aws dynamodb query \\")

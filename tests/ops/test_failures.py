@@ -476,7 +476,7 @@ def test_dead_letters_are_invisible_for_as_long_as_their_worker_may_need(
     assert len(sent) == 2
 
 
-# listed and shown -----------------------------------------------------------------------------------------------------
+# lists ----------------------------------------------------------------------------------------------------------------
 def test_a_list_goes_on_page_after_page_newest_first(harness: ShopHarness, store: FailureRepository) -> None:
     harness.open_shop()
     give_up(*([one] for one in harness.new_records()))

@@ -166,7 +166,7 @@ def test_a_change_of_the_tables_own_keys_is_rejected(deployed: Description, plan
     assert "create an empty table in its place" in planned(deployed).obstacles[0]
 
 
-# where they are found -------------------------------------------------------------------------------------------------
+# the compared indexes -------------------------------------------------------------------------------------------------
 def test_the_template_has_the_indexes_of_the_model(dev: SynthesizedTemplate) -> None:
     assert indexes_from_file(dev.file) == indexes_from_model()
     assert len(indexes_from_model().indexes) == 3

@@ -197,7 +197,7 @@ def test_an_unreadable_item_is_reported_and_blocks_no_other(shop: ShopContext, m
     assert fault.startswith("cannot be read: ")
 
 
-# while the shop is open -----------------------------------------------------------------------------------------------
+# checks while the shop is open ----------------------------------------------------------------------------------------
 @pytest.mark.parametrize("between", ["GetItem", "Query"])
 def test_concurrent_transfers_are_no_error(
     shop: ShopContext, rival: ShopContext, mine: str, wire: WireTap, between: str

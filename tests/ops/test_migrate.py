@@ -104,7 +104,7 @@ def writes_of(engine: Engine, table: Table) -> Counter[str]:
     )
 
 
-# the first one --------------------------------------------------------------------------------------------------------
+# the first migration --------------------------------------------------------------------------------------------------
 def test_products_from_before_the_catalogs_get_the_current_form(shop: ShopContext) -> None:
     old_products(shop.table)
     assert listed(shop) == []
@@ -147,7 +147,7 @@ def test_down_reverts_up_and_up_reverts_down(shop: ShopContext) -> None:
     assert everything(shop.table) == now
 
 
-# writing --------------------------------------------------------------------------------------------------------------
+# writes ---------------------------------------------------------------------------------------------------------------
 def test_a_dry_run_reports_the_changes_and_writes_nothing(shop: ShopContext, engine: Engine, wire: WireTap) -> None:
     old_products(shop.table)
     before, told = everything(shop.table), len(read_stream_records(engine, shop.table.name))
@@ -242,7 +242,7 @@ def test_a_killed_process_resumes_and_changes_each_item_once(table: Table, engin
     assert writes_of(engine, table) == Counter({f"PRODUCT#{id}": 1 for id in ids})
 
 
-# beside others --------------------------------------------------------------------------------------------------------
+# concurrent writes ----------------------------------------------------------------------------------------------------
 def test_a_write_between_the_read_and_the_migration_is_kept(
     shop: ShopContext, rival: ShopContext, wire: WireTap
 ) -> None:
@@ -334,7 +334,7 @@ def test_the_migration_stays_within_its_capacity(shop: ShopContext, wire: WireTa
     assert scans + own > 8
 
 
-# who hears of it ------------------------------------------------------------------------------------------------------
+# effects on readers ---------------------------------------------------------------------------------------------------
 def test_a_migration_causes_no_effect(harness: ShopHarness) -> None:
     harness.open_shop()
     order_id = harness.place_order(mug=1)
@@ -509,7 +509,7 @@ def test_a_migration_that_rederives_copies_is_one_line(harness: ShopHarness) -> 
     assert everything(harness.shop.table) == there
 
 
-# by hand --------------------------------------------------------------------------------------------------------------
+# the command ----------------------------------------------------------------------------------------------------------
 Run = Callable[..., str]
 
 

@@ -198,7 +198,7 @@ def test_a_query_over_all_shards_shows_a_request_for_each_and_the_items_after_th
     assert lines[-2] == "2 units, 4 requests, 1 page"
 
 
-# choosing -------------------------------------------------------------------------------------------------------------
+# conditions -----------------------------------------------------------------------------------------------------------
 def test_where_filters_the_read_items_and_costs_the_same(table: Table, run: Run) -> None:
     reviews(table, 12)
     every = run("A9", "--arg", "product_id=mug")
@@ -265,7 +265,7 @@ def test_known_sort_key_fields_narrow_the_query(table: Table, run: Run) -> None:
     assert lines[-2] == "1 read, 1 shown"
 
 
-# where it asks --------------------------------------------------------------------------------------------------------
+# the queried table ----------------------------------------------------------------------------------------------------
 def test_the_command_queries_the_local_shop(
     table: Table, engine: Engine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -54,7 +54,7 @@ def shown(images: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return sorted(({name: image[name] for name in sorted(image) if name != "version"} for image in images), key=str)
 
 
-# by state -------------------------------------------------------------------------------------------------------------
+# rebuilds from the table's state --------------------------------------------------------------------------------------
 def test_copies_that_were_never_made_are_made_as_the_reader_would_have_made_them(harness: ShopHarness) -> None:
     order_id = delivered_in_part_returned(harness)
     assert derived(harness) == []
@@ -227,7 +227,7 @@ def test_an_item_that_changes_between_the_check_and_the_write_is_rebuilt_from_it
     assert quantities(harness) == ["0"]
 
 
-# by record ------------------------------------------------------------------------------------------------------------
+# redrives of stored records -------------------------------------------------------------------------------------------
 def test_an_old_record_that_is_redriven_brings_its_entry_and_its_event_and_no_old_copy(harness: ShopHarness) -> None:
     harness.open_shop()
     order_id = harness.place_order("one", mug=1)

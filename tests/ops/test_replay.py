@@ -57,7 +57,7 @@ def told(harness: ShopHarness, queue: str) -> set[str]:
     return {json.loads(message["body"])["detail"]["type"] for message in harness.take_messages(queue)}
 
 
-# from the table -------------------------------------------------------------------------------------------------------
+# replays from the table -----------------------------------------------------------------------------------------------
 def test_copies_are_rewritten_without_any_effect(here: ShopHarness, capsys: pytest.CaptureFixture[str]) -> None:
     delivered_in_part_returned(here)
     here.take_messages("warehouse")
@@ -178,7 +178,7 @@ def test_a_rule_that_chooses_by_more_or_goes_elsewhere_is_not_guessed_at(
             events.delete_rule(Name=name, EventBusName="shop")
 
 
-# from the archive -----------------------------------------------------------------------------------------------------
+# replays from the event archive ---------------------------------------------------------------------------------------
 def test_the_archive_plays_to_the_named_rule_and_the_same_again_is_the_same_replay(
     here: ShopHarness, archive: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

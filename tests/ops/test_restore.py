@@ -144,7 +144,7 @@ def published(harness: ShopHarness, seen: int) -> Counter[str]:
     return Counter(change.name for change in told if events.build_event_detail(change))
 
 
-# whole ----------------------------------------------------------------------------------------------------------------
+# complete restores ----------------------------------------------------------------------------------------------------
 def test_an_order_is_restored_byte_for_byte_and_its_copies_are_corrected(harness: ShopHarness) -> None:
     order_id, before = archived_order(harness)
     kinds = {image["type"]["S"] for image in before}
@@ -218,7 +218,7 @@ def test_a_restored_order_is_served_like_any_other(harness: ShopHarness) -> None
     ), "the refund was made before"
 
 
-# killed and repeated --------------------------------------------------------------------------------------------------
+# killed and repeated restores -----------------------------------------------------------------------------------------
 @pytest.fixture
 def in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a restore need several transactions, as for an order with hundreds of items."""
@@ -427,7 +427,7 @@ def is_forgotten(harness: ShopHarness, order_id: str) -> None:
     assert not [image for image in images if image["type"]["S"] == "Order" and "address" in image]
 
 
-# and again ------------------------------------------------------------------------------------------------------------
+# restores of an order that was archived again -------------------------------------------------------------------------
 def test_a_restored_order_is_archived_again_in_a_new_object_and_can_be_restored_from_it(
     harness: ShopHarness,
 ) -> None:
@@ -486,7 +486,7 @@ def test_a_missing_log_entry_after_the_restore_delays_the_archive(harness: ShopH
     assert run_archive(message) == []
 
 
-# by time --------------------------------------------------------------------------------------------------------------
+# restores by date -----------------------------------------------------------------------------------------------------
 def test_all_orders_placed_in_a_range_are_restored_and_the_next_run_finds_them_done(
     harness: ShopHarness, order_id: str
 ) -> None:

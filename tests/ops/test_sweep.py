@@ -76,7 +76,7 @@ def prices(table: Table) -> set[str]:
     return {there(table, product_id)["price"]["N"] for product_id in PRODUCTS}
 
 
-# each item ------------------------------------------------------------------------------------------------------------
+# visits of each item --------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("segments", [1, 4])
 def test_every_item_is_read_once_page_by_page(shelf: Table, wire: WireTap, segments: int) -> None:
     seen: Counter[str] = Counter()
@@ -170,7 +170,7 @@ def test_only_the_sweep_scans_the_table() -> None:
     assert sources == ["sweep.py"]
 
 
-# rewriting ------------------------------------------------------------------------------------------------------------
+# rewrites of items ----------------------------------------------------------------------------------------------------
 def test_only_changed_attributes_are_written_and_only_if_the_item_is_unchanged(shelf: Table, wire: WireTap) -> None:
     before = there(shelf, "p00")
     wire.clear()
@@ -215,7 +215,7 @@ def test_a_throttled_write_is_retried_and_an_impossible_one_is_reported(shelf: T
         rewrite_item(shelf, there(shelf, "p00"), {**there(shelf, "p00"), "name": {"S": "x" * 410_000}})
 
 
-# how fast -------------------------------------------------------------------------------------------------------------
+# the limited rate -----------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("rate", [5.0, 80.0])
 def test_the_sweep_consumes_the_given_units_per_second(
     shelf: Table, wire: WireTap, clock: ManualClock, rate: float
@@ -350,7 +350,7 @@ def test_a_finished_task_starts_again_and_another_task_starts_at_the_beginning(s
     assert kept(shelf, "down").segments == (SweepSegment(),)
 
 
-# how far --------------------------------------------------------------------------------------------------------------
+# the progress ---------------------------------------------------------------------------------------------------------
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True

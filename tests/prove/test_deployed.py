@@ -117,7 +117,7 @@ def test_a_stage_that_exists_has_no_first_deploy_to_fail(
     assert commands.ran == []
 
 
-# the end --------------------------------------------------------------------------------------------------------------
+# the end of a proof ---------------------------------------------------------------------------------------------------
 def test_the_end_empties_the_buckets_destroys_the_stack_and_deletes_restored_tables(
     target: DeployedTarget, commands: Commands, monkeypatch: pytest.MonkeyPatch
 ) -> None:

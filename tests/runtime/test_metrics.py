@@ -54,7 +54,7 @@ def lines(tally: MetricsBuffer) -> list[Any]:
     return [json.loads(line) for line in tally.emf_lines("shop", 1795253400000)]
 
 
-# the line -------------------------------------------------------------------------------------------------------------
+# the log line ---------------------------------------------------------------------------------------------------------
 def test_a_call_is_one_line_in_cloudwatchs_own_format() -> None:
     tally = MetricsBuffer("copies_reader")
     tally.add_metric(m.READ_UNITS, 2.5)

@@ -46,7 +46,7 @@ def contents(shop: ShopContext) -> list[Any]:
     return list(shop.table.client.scan(TableName=shop.table.name, ConsistentRead=True)["Items"])
 
 
-# issuing --------------------------------------------------------------------------------------------------------------
+# issued credit --------------------------------------------------------------------------------------------------------
 def test_a_gift_card_is_issued_with_its_code_its_balance_and_its_first_entry(shop: ShopContext) -> None:
     done = accounts.issue_gift_card(shop, STAFF, "k", 5000, "EUR")
     assert re.fullmatch("([0-9A-HJKMNP-TV-Z]{5}-){3}[0-9A-HJKMNP-TV-Z]{5}", done.result["code"])
@@ -344,7 +344,7 @@ def test_an_account_that_always_conflicts_ends_as_busy(shop: ShopContext, rival:
     assert balance(shop, bobs) == 10
 
 
-# giving money back ----------------------------------------------------------------------------------------------------
+# refunds to credit ----------------------------------------------------------------------------------------------------
 def test_money_given_back_to_an_account_is_an_entry_of_its_order(shop: ShopContext) -> None:
     mine = new_store_credit(shop, 500)
     shop.table.write(*credit_account(shop, mine, 40, "REFUNDED", currency="EUR", customer_id=ANN.id, order_id="o1"))
@@ -382,7 +382,7 @@ def test_a_refund_to_an_account_that_changed_in_the_meantime_is_decided_again(sh
     assert balance(shop, mine) == 501
 
 
-# reading --------------------------------------------------------------------------------------------------------------
+# reads ----------------------------------------------------------------------------------------------------------------
 def test_an_account_is_shown_to_its_owner_and_to_staff(shop: ShopContext) -> None:
     mine = new_store_credit(shop)
     for caller in (ANN, STAFF):

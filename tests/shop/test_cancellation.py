@@ -48,7 +48,7 @@ def ends_in(shop: ShopContext, order_id: str, days: int) -> bool:
     return marker.ttl == int((shop.now() + timedelta(days=days)).timestamp())
 
 
-# at once --------------------------------------------------------------------------------------------------------------
+# cancellations without the warehouse ----------------------------------------------------------------------------------
 def test_a_cancelled_order_gives_its_goods_back_and_says_when_it_expires(
     shop: ShopContext, wire: WireTap, clock: ManualClock
 ) -> None:
@@ -183,7 +183,7 @@ def test_the_largest_order_there_can_be_ends_in_one_transaction(shop: ShopContex
     assert (left(shop), parcels(shop, order.order_id)) == ([1], ["CANCELLED"])
 
 
-# through the warehouse ------------------------------------------------------------------------------------------------
+# cancellations by the warehouse ---------------------------------------------------------------------------------------
 def test_cancelling_an_order_at_the_warehouse_only_requests_a_stop(shop: ShopContext, clock: ManualClock) -> None:
     order = advance_to_status(shop, place(shop), "FULFILLING")
     clock.sleep(60)
@@ -345,7 +345,7 @@ def test_a_cancel_whose_answer_is_lost_has_been_done_all_the_same(shop: ShopCont
     assert (refunded_total(shop, order.order_id), available_by_part(shop)) == (2500, [10])
 
 
-# lapse ----------------------------------------------------------------------------------------------------------------
+# unpaid orders that lapse ---------------------------------------------------------------------------------------------
 def test_an_order_that_is_not_paid_in_time_lapses(shop: ShopContext, clock: ManualClock) -> None:
     early = place(shop, "early", mug=2)
     clock.sleep(60)

@@ -40,7 +40,7 @@ def descendants(shop: ShopContext, path: str, catalog: str = "main") -> list[str
     return paths(page.items)
 
 
-# up and down ----------------------------------------------------------------------------------------------------------
+# ancestors and children -----------------------------------------------------------------------------------------------
 def test_children_of_the_root_are_found_without_a_root_item(shop: ShopContext) -> None:
     grow(shop, *TREE)
     assert children(shop, "/") == ["/garden/", "/kitchen-sinks/", "/kitchen/"]
@@ -96,7 +96,7 @@ def test_every_category_comes_once_page_after_page(shop: ShopContext) -> None:
             assert seen == wide
 
 
-# ancestors ------------------------------------------------------------------------------------------------------------
+# many ancestors -------------------------------------------------------------------------------------------------------
 DEEP = tuple(accumulate(("a/" for _ in range(240)), initial="/"))[1:]
 
 
@@ -152,7 +152,7 @@ def test_the_ancestors_of_the_root_are_none_and_nothing_is_asked(shop: ShopConte
     assert wire.operations == []
 
 
-# made and changed -----------------------------------------------------------------------------------------------------
+# new and changed categories -------------------------------------------------------------------------------------------
 def test_a_category_is_made_where_its_parent_is_in_one_transaction(shop: ShopContext, wire: WireTap) -> None:
     made = categories.create_category(shop, STAFF, "/kitchen/", "Kitchen")
     assert wire.operations == ["PutItem"], "the root category need not exist"

@@ -203,7 +203,7 @@ def test_a_member_of_a_missing_company_can_leave_and_be_erased(
     assert members(shop) == []
 
 
-# at once --------------------------------------------------------------------------------------------------------------
+# concurrent commands --------------------------------------------------------------------------------------------------
 def test_a_customer_who_joins_two_companies_at_once_is_in_one(
     shop: ShopContext, rival: ShopContext, wire: WireTap
 ) -> None:

@@ -361,7 +361,7 @@ def test_one_order_paid_by_eight_threads_is_paid_once(shop: ShopContext) -> None
     assert balance(shop, mine) + balance(shop, gift_card_account_id(shop, code)) == 10_000 - taken
 
 
-# conservation ---------------------------------------------------------------------------------------------------------
+# random commands lose no money ----------------------------------------------------------------------------------------
 @pytest.fixture(scope="module")
 def fresh(lasting_table: Callable[[], str], dynamodb: "DynamoDBClient") -> ShopContext:
     """One shop for all examples. Each example has its own orders, keys and gift cards."""

@@ -72,7 +72,7 @@ def counted(order: Order, what: str) -> dict[str, int]:
     return {id: getattr(line, what) for id, line in order.lines.items()}
 
 
-# through the warehouse ------------------------------------------------------------------------------------------------
+# agreement of the warehouse -------------------------------------------------------------------------------------------
 def test_the_rest_of_an_order_is_the_warehouses_to_stop_and_nothing_else_changes(
     shop: ShopContext, order: Order, clock: ManualClock
 ) -> None:

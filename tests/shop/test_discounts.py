@@ -87,7 +87,7 @@ def counted_in(order: Order) -> int:
     return order.discount.part
 
 
-# made and ended -------------------------------------------------------------------------------------------------------
+# new and ended codes --------------------------------------------------------------------------------------------------
 def test_an_unlimited_code_is_one_write(shop: ShopContext, wire: WireTap) -> None:
     made = discounts.create_discount(shop, STAFF, " spring ", 10)
     assert wire.operations == ["PutItem"]
@@ -269,7 +269,7 @@ def test_the_idempotency_key_covers_the_discount_code(shop: ShopContext, clock: 
     assert left(shop) == [0]
 
 
-# never once too often -------------------------------------------------------------------------------------------------
+# the limit of a code --------------------------------------------------------------------------------------------------
 def test_a_limited_code_is_counted_with_the_order_in_one_transaction(shop: ShopContext, wire: WireTap) -> None:
     offer(shop, limit=40, parts=4)
     wire.clear()

@@ -296,7 +296,7 @@ def test_the_end_of_a_dispute_and_the_end_of_its_order_agree_though_they_race(
     assert [it.amount for it in order_money.refunds(shop, order.order_id)] == ([2500] if outcome == "won" else [])
 
 
-# what is owed ---------------------------------------------------------------------------------------------------------
+# refunds that a dispute delays ----------------------------------------------------------------------------------------
 def money_of(order: Order) -> tuple[int, int, int]:
     return order.paid, order.refunded, order.owed
 
@@ -398,7 +398,7 @@ def test_no_more_is_tried_again_at_once_than_fits_the_transaction(shop: ShopCont
     assert (found.count("REQUESTED"), found.count("FAILED")) == (MAX_RETRIED_REFUNDS + 1, 99 - MAX_RETRIED_REFUNDS)
 
 
-# what a payment remembers ---------------------------------------------------------------------------------------------
+# outcomes that a payment records --------------------------------------------------------------------------------------
 def given(shop: ShopContext) -> tuple[Order, str]:
     """Cancel a paid order, and refund it completely at the provider. Return the order and the refund's id."""
     order = advance_to_status(shop, place(shop), "PAID")

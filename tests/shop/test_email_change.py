@@ -49,7 +49,7 @@ def fail() -> str:
     pytest.fail("this test reads no verified address")
 
 
-# one after the other --------------------------------------------------------------------------------------------------
+# changes one after the other ------------------------------------------------------------------------------------------
 def test_the_claim_moves_with_the_profile_in_one_transaction(
     shop: ShopContext, clock: ManualClock, wire: WireTap
 ) -> None:
@@ -127,7 +127,7 @@ def test_a_user_without_registration_cannot_change_an_address(shop: ShopContext)
         customers.change_email(shop, EVE, "eve", fail)
 
 
-# two at once ----------------------------------------------------------------------------------------------------------
+# two changes at once --------------------------------------------------------------------------------------------------
 def test_of_two_concurrent_changes_to_one_address_only_one_succeeds(
     shop: ShopContext, rival: ShopContext, wire: WireTap
 ) -> None:
@@ -260,7 +260,7 @@ def test_a_change_whose_answer_is_lost_is_done_once(shop: ShopContext, patient_w
     assert claims(shop) == by_profiles(shop, "ann", "bob")
 
 
-# many at once ---------------------------------------------------------------------------------------------------------
+# many changes at once -------------------------------------------------------------------------------------------------
 def test_of_eight_customers_who_want_one_address_one_gets_it(shop: ShopContext) -> None:
     people = [Caller(f"p{number}") for number in range(8)]
     for one in people:

@@ -318,7 +318,7 @@ def test_every_year_has_a_series_of_its_own_by_the_time_of_greenwich(shop: ShopC
     assert issue(shop, orders[2]) == "2027-00000002"
 
 
-# lanes ------------------------------------------------------------------------------------------------------------
+# several series ---------------------------------------------------------------------------------------------------
 def fulfil_with_lanes(shop: ShopContext, lanes: int, *orders: Order) -> list[str]:
     """Fulfil a batch of orders with this number of series (lanes). Return the numbers of the invoices."""
     return sorted(one.invoice_id for one in fulfil_orders(shop, [order.order_id for order in orders], lanes).values())
@@ -395,7 +395,7 @@ def test_each_lane_begins_a_new_series_with_the_year(shop: ShopContext, clock: M
         assert sorted(found) == [year, f"{year}-B"]
 
 
-# reading ----------------------------------------------------------------------------------------------------------
+# reads ------------------------------------------------------------------------------------------------------------
 def test_invoices_are_shown_to_their_customer_and_staff(shop: ShopContext) -> None:
     (order,) = paid_orders(shop, 1)
     number = str(issue(shop, order))

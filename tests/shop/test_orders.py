@@ -31,7 +31,7 @@ from tests.support.wire_tap import WireTap, run_before_sending
 ELSEWHERE = replace(HOME_ADDRESS, street="2 Oak Lane", city="Graz", postcode="8010")
 
 
-# reading --------------------------------------------------------------------------------------------------------------
+# reads ----------------------------------------------------------------------------------------------------------------
 def test_an_order_is_shown_to_its_customer_and_staff(shop: ShopContext) -> None:
     order = place(shop)
     for caller in (ANN, STAFF):
@@ -85,7 +85,7 @@ def test_the_lines_of_an_archived_order_lie_in_the_archive(shop: ShopContext) ->
     assert orders.get_order_owner(shop, ANN, order.order_id).customer_id == "ann"
 
 
-# sent elsewhere -------------------------------------------------------------------------------------------------------
+# changes of the delivery address --------------------------------------------------------------------------------------
 @pytest.mark.parametrize("status", ["PENDING", "PAID"])
 def test_an_order_can_be_sent_elsewhere_until_the_warehouse_has_it(
     shop: ShopContext, wire: WireTap, clock: ManualClock, status: str

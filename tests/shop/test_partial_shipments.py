@@ -84,7 +84,7 @@ def agrees(shop: ShopContext, order: Order) -> None:
     assert len(expiry_markers(shop, order.order_id)) == (now.status == "DELIVERED")
 
 
-# sent in parts --------------------------------------------------------------------------------------------------------
+# partial shipments ----------------------------------------------------------------------------------------------------
 def test_a_part_is_sent_and_the_rest_is_asked_for_in_the_same_transaction(
     shop: ShopContext, order: Order, wire: WireTap, clock: ManualClock
 ) -> None:
@@ -187,7 +187,7 @@ def test_a_shipment_says_which_of_its_pieces_were_not_there_when_they_were_order
     agrees(shop, order)
 
 
-# said again -----------------------------------------------------------------------------------------------------------
+# repeated reports -----------------------------------------------------------------------------------------------------
 def test_a_repeated_warehouse_report_changes_nothing_and_has_the_same_answer(
     shop: ShopContext, order: Order, wire: WireTap
 ) -> None:
@@ -215,7 +215,7 @@ def test_a_parcel_that_is_sent_is_not_sent_again_with_something_else(
     assert parcels(shop, order) == before
 
 
-# never more than ordered ----------------------------------------------------------------------------------------------
+# limits of a shipment -------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("quantities", "field", "most"),
     [({"mug": 4}, "mug", 3), ({"mug": 1, "pot": 3}, "pot", 2), ({"vase": 1}, "vase", 0)],
@@ -333,7 +333,7 @@ def test_the_parcels_of_an_order_add_up_to_the_ordered_pieces(shop: ShopContext,
         agrees(shop, order)
 
 
-# assumed --------------------------------------------------------------------------------------------------------------
+# shipments that are assumed to be delivered ---------------------------------------------------------------------------
 def test_all_parcels_of_an_unconfirmed_order_are_marked_as_delivered_at_once(
     shop: ShopContext, order: Order, wire: WireTap, clock: ManualClock
 ) -> None:

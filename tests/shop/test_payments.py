@@ -130,7 +130,7 @@ def test_money_that_fits_no_order_is_kept_with_the_reason(
     )
 
 
-# in parts, and more than is due ---------------------------------------------------------------------------------------
+# payments of a part, and of too much ----------------------------------------------------------------------------------
 def test_a_part_is_counted_and_the_order_waits_for_the_rest(shop: ShopContext, clock: ManualClock) -> None:
     order = place(shop)
     clock.sleep(60)
@@ -204,7 +204,7 @@ def test_many_concurrent_payments_pay_exactly_the_due_amount(shop: ShopContext) 
     ]
 
 
-# too late -------------------------------------------------------------------------------------------------------------
+# late payments --------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     "status",
     [

@@ -131,7 +131,7 @@ def test_a_new_order_is_in_its_queue_at_once(shop: ShopContext) -> None:
         assert [each.order_id for each in page.items] == [order.order_id]
 
 
-# money --------------------------------------------------------------------------------------------------------
+# prices -------------------------------------------------------------------------------------------------------
 def test_the_price_is_the_products_own_and_a_whole_number(shop: ShopContext) -> None:
     products.update_product(shop, STAFF, "mug", None, 333)
     order = place(shop, mug=3)

@@ -142,7 +142,7 @@ def test_threads_that_take_from_all_parts_at_once_sell_each_one_once(shop: ShopC
     assert sold == sum(orders_of(shop, "vase"))
 
 
-# conservation -------------------------------------------------------------------------------------------------------
+# random commands lose no piece --------------------------------------------------------------------------------------
 @pytest.fixture(scope="module")
 def fresh(lasting_table: Callable[[], str], dynamodb: "DynamoDBClient") -> ShopContext:
     """One shop for all examples. Each example sells its own products."""

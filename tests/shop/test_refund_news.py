@@ -145,7 +145,7 @@ def test_a_pending_refund_arrives_while_the_order_is_being_archived(shop: ShopCo
     assert archived.status == "SUCCEEDED"
 
 
-# and disputes ---------------------------------------------------------------------------------------------------------
+# refunds of disputed payments -----------------------------------------------------------------------------------------
 @pytest.fixture
 def taken(shop: ShopContext, order: Order) -> Callable[[], None]:
     """Return a function with which the customer's bank takes all that is left of the payment."""

@@ -46,7 +46,7 @@ def payment_of(shop: ShopContext, order: Order, payment_id: str = "pi_1") -> Pay
     return found
 
 
-# to the provider ------------------------------------------------------------------------------------------------------
+# refunds at the provider ----------------------------------------------------------------------------------------------
 def test_a_refund_by_the_provider_is_written_with_its_payment(shop: ShopContext, order: Order, wire: WireTap) -> None:
     provider = FakeProvider()
     wire.clear()
@@ -214,7 +214,7 @@ def test_without_its_payment_nothing_is_given_back(shop: ShopContext, order: Ord
     assert provider.requests == []
 
 
-# onto a credit account ------------------------------------------------------------------------------------------------
+# refunds to a credit account ------------------------------------------------------------------------------------------
 def test_store_credit_is_opened_credited_and_the_refund_done_in_one_transaction(
     shop: ShopContext, order: Order, wire: WireTap
 ) -> None:

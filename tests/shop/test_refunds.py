@@ -54,7 +54,7 @@ def give(shop: ShopContext, order_id: str, amount: int, key: str = "sorry", **mo
     return refunds.refund_order(shop, STAFF, key, order_id, amount, **more).result
 
 
-# out of goodwill ------------------------------------------------------------------------------------------------------
+# goodwill refunds -----------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("status", STATES)
 def test_staff_gives_some_back_in_one_transaction_with_the_order(shop: ShopContext, wire: WireTap, status: str) -> None:
     before = advance_to_status(shop, place(shop), status)
@@ -200,7 +200,7 @@ def test_an_unknown_order_cannot_be_refunded(shop: ShopContext) -> None:
         give(shop, "none-such", 1)
 
 
-# money that matched nothing -------------------------------------------------------------------------------------------
+# payments that match no order -----------------------------------------------------------------------------------------
 @pytest.mark.parametrize("place_of", ["no order", "a stub", "another currency"])
 def test_money_that_matched_nothing_is_given_back_whole(shop: ShopContext, place_of: str) -> None:
     order = place(shop)
@@ -256,7 +256,7 @@ def test_nothing_is_added_beside_an_order_that_is_being_archived(shop: ShopConte
         refunds.refund_payment(shop, STAFF, "back", order.order_id, "pi_1")
 
 
-# again ----------------------------------------------------------------------------------------------------------------
+# retries of failed refunds --------------------------------------------------------------------------------------------
 def failed(shop: ShopContext, *amounts: int) -> str:
     """Pay an order, and let a refund of 5.00 fail. Return the order's id."""
     order_id = paid(shop, "key-1", *amounts)
@@ -358,7 +358,7 @@ def test_a_refund_that_did_not_fail_is_not_tried_again(shop: ShopContext) -> Non
         refunds.retry_refund(shop, STAFF, order_id, "pi_key-1_0-2")
 
 
-# reading --------------------------------------------------------------------------------------------------------------
+# reads ----------------------------------------------------------------------------------------------------------------
 def test_refunds_are_shown_to_the_customer_of_the_order_and_to_staff(shop: ShopContext) -> None:
     order_id = paid(shop)
     give(shop, order_id, 500)

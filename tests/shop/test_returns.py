@@ -153,7 +153,7 @@ def test_a_new_expiry_replaces_an_expired_one_that_still_exists(
     assert [marker.ttl > clock.now.timestamp() for marker in expiry_markers(shop, order.order_id)] == [True]
 
 
-# refused --------------------------------------------------------------------------------------------------------------
+# rejected returns -----------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     "status",
     ["PENDING", "PAID", "FULFILLING", "CANCEL_REQUESTED", "PARTIALLY_SHIPPED", "CUT_REQUESTED", "SHIPPED", "CANCELLED",
@@ -219,7 +219,7 @@ def test_only_the_warehouse_and_staff_take_goods_back(shop: ShopContext, order: 
     assert get_order(shop, order.order_id) == order
 
 
-# said again, and at once ----------------------------------------------------------------------------------------------
+# repeated and concurrent returns --------------------------------------------------------------------------------------
 def test_a_return_is_made_once_for_each_key(shop: ShopContext, order: Order) -> None:
     first = return_pieces(shop, order, mug=1)
     contents = everything(shop)
@@ -328,7 +328,7 @@ def test_the_largest_return_there_can_be_is_one_transaction(shop: ShopContext, w
     assert refunded_total(shop, order.order_id) == order.total
 
 
-# reading --------------------------------------------------------------------------------------------------------------
+# reads ----------------------------------------------------------------------------------------------------------------
 def test_returns_are_shown_to_the_customer_of_the_order_and_to_staff(shop: ShopContext, order: Order) -> None:
     for key in ("one", "two"):
         return_pieces(shop, order, key, mug=1)

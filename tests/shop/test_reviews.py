@@ -53,7 +53,7 @@ def shown(shop: ShopContext, product_id: str = "mug") -> list[tuple[str, int, st
     return [(review.customer_id, review.stars, review.text) for review in found]
 
 
-# who may --------------------------------------------------------------------------------------------------------------
+# authors --------------------------------------------------------------------------------------------------------------
 def test_a_buyer_reviews_a_delivered_product_with_one_read_and_one_write(
     shop: ShopContext, wire: WireTap, bought: str
 ) -> None:
@@ -133,7 +133,7 @@ def test_for_an_archived_order_only_existing_reviews_can_be_changed(shop: ShopCo
     assert (refused.value.what, refused.value.state) == ("order", "ARCHIVED")
 
 
-# one each -------------------------------------------------------------------------------------------------------------
+# one review for each author -------------------------------------------------------------------------------------------
 def test_a_rewritten_review_changes_and_keeps_its_place(shop: ShopContext, clock: ManualClock, bought: str) -> None:
     first = write(shop, bought)
     clock.sleep(60)
@@ -188,7 +188,7 @@ def test_a_lost_answer_makes_no_second_version(
     assert shown(shop) == [("ann", 2, "Keeps warm.")]
 
 
-# taken back -----------------------------------------------------------------------------------------------------------
+# deleted reviews ------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("caller", [ANN, STAFF], ids=lambda caller: caller.id)
 def test_the_author_and_staff_can_delete_a_review_and_a_repeat_does_nothing(
     shop: ShopContext, bought: str, caller: Caller

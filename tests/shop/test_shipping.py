@@ -300,7 +300,7 @@ def test_the_warehouse_reads_where_to_send_an_order_until_it_is_archived(shop: S
         shipments.get_order_for_packing(shop, WAREHOUSE, order.order_id)
 
 
-# assumed ----------------------------------------------------------------------------------------------------------
+# shipments that are assumed to be delivered -----------------------------------------------------------------------
 def test_an_unconfirmed_order_is_marked_as_delivered(shop: ShopContext, clock: ManualClock) -> None:
     early = advance_to_status(shop, place(shop, "early"), "SHIPPED")
     clock.sleep(60)

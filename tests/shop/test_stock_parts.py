@@ -61,7 +61,7 @@ def set_available(shop: ShopContext, part: int, change: int) -> None:
     )
 
 
-# raise and lower ------------------------------------------------------------------------------------------------------
+# more and fewer parts -------------------------------------------------------------------------------------------------
 def test_each_part_is_in_a_partition_of_its_own(shop: ShopContext) -> None:
     create_stocked_product(shop, "vase", 6, parts=3)
     assert [t.STOCK.key_of(part)["PK"]["S"] for part in get_stock(shop, "vase")] == [
@@ -152,7 +152,7 @@ def test_moves_make_the_active_parts_equal_and_take_nothing_that_is_not_there(
     assert result == after
 
 
-# buyers meanwhile -----------------------------------------------------------------------------------------------------
+# orders during a change -----------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(("before", "after"), [(1, 3), (3, 1)])
 def test_two_buyers_of_the_last_piece_while_it_is_moved_and_one_has_it(
     shop: ShopContext, rival: ShopContext, wire: WireTap, before: int, after: int
@@ -229,7 +229,7 @@ def _die(request: Any) -> Any:
     raise ProcessKilled
 
 
-# goods that come back -------------------------------------------------------------------------------------------------
+# returned goods -------------------------------------------------------------------------------------------------------
 def test_goods_given_back_to_a_part_that_is_not_active_any_more_are_shown_and_sold_again(shop: ShopContext) -> None:
     create_stocked_product(shop, "vase", 20, parts=20)
     orders = [place(shop, f"k{n}", vase=1) for n in range(20)]
@@ -275,7 +275,7 @@ def test_pieces_in_a_part_that_is_not_active_are_not_sold_while_more_are_owed(sh
     assert place(shop, "late", vase=1).lines["vase"].backordered == 1
 
 
-# many at once ---------------------------------------------------------------------------------------------------------
+# many orders at once --------------------------------------------------------------------------------------------------
 def test_threads_buy_all_there_is_while_the_number_changes(shop: ShopContext, rival: ShopContext) -> None:
     create_stocked_product(shop, "vase", 60, parts=4)
     sizes = cycle((1, 12, 5, 2))

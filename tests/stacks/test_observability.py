@@ -108,7 +108,7 @@ def test_every_rate_limited_lambda_is_a_reaction() -> None:
     assert {reaction.name for reaction in REACTIONS} >= RATE_LIMITED_REACTIONS
 
 
-# who hears of it ------------------------------------------------------------------------------------------------------
+# receivers of alarms --------------------------------------------------------------------------------------------------
 def test_alarm_messages_are_encrypted_and_come_only_from_the_alarms_of_this_stack(dev: SynthesizedTemplate) -> None:
     (key,) = dev.resources("AWS::KMS::Key")
     topic, policy = dev.only_properties("AWS::SNS::Topic"), dev.only_properties("AWS::SNS::TopicPolicy")
@@ -143,7 +143,7 @@ def test_a_malformed_address_is_rejected() -> None:
         read_settings({"alarm_address": "oncall"})
 
 
-# where one looks ------------------------------------------------------------------------------------------------------
+# the dashboard --------------------------------------------------------------------------------------------------------
 def board(template: SynthesizedTemplate) -> list[dict[str, Any]]:
     """Return the dashboard's widgets, with the text that is known at synthesis."""
     body = template.only_properties("AWS::CloudWatch::Dashboard")["DashboardBody"]["Fn::Join"][1]

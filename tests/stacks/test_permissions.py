@@ -306,7 +306,7 @@ def test_operators_may_change_the_webhooks_and_the_providers_secret_and_no_more_
         assert readers == roles
 
 
-# all of it, and the key ----------------------------------------------------------------------------------------------
+# the page of permissions, and the encryption key ---------------------------------------------------------------------
 def test_the_page_of_permissions_equals_the_template(dev: SynthesizedTemplate, prod: SynthesizedTemplate) -> None:
     written = (DOCS / "permissions.md").read_text(encoding="utf-8")
     assert permissions.render_page(dev.body) == written, (
@@ -366,7 +366,7 @@ def _services(condition: Any) -> list[str]:
     return [it["Fn::Join"][1][0].removesuffix(".") for it in as_list(via)]
 
 
-# usage ----------------------------------------------------------------------------------------------------------------
+# the permissions that the code uses -----------------------------------------------------------------------------------
 Asked = tuple[str, str]  # an action, and the end of its resource's name
 ACTIONS = {
     "ListObjectsV2": "ListBucket",

@@ -612,7 +612,7 @@ def test_the_api_starts_from_a_snapshot_only_if_it_is_enabled(
     assert alias["FunctionVersion"] == {"Fn::GetAtt": [version, "Version"]}
 
 
-# the front ------------------------------------------------------------------------------------------------------------
+# CloudFront and the firewall ------------------------------------------------------------------------------------------
 def test_cloudfront_is_in_front_of_the_api_with_the_firewall_of_the_stage(
     prod: SynthesizedTemplate, other: SynthesizedTemplate
 ) -> None:

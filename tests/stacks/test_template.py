@@ -271,7 +271,7 @@ def test_a_function_has_time_for_work_before_its_margin(
     assert timeout - margin_seconds >= 20
 
 
-# how long things last -------------------------------------------------------------------------------------------------
+# retention periods ----------------------------------------------------------------------------------------------------
 def test_queues_last_4_days_and_dead_letter_queues_14(dev: SynthesizedTemplate) -> None:
     for id, queue in dev.properties("AWS::SQS::Queue").items():
         days = queue["MessageRetentionPeriod"] / DAY
@@ -329,7 +329,7 @@ def test_the_functions_are_the_lambda_modules(dev: SynthesizedTemplate) -> None:
         assert "\ndef handler(" in (PROJECT / "functions" / "handlers" / f"{module}.py").read_text()
 
 
-# the way in -----------------------------------------------------------------------------------------------------------
+# the API and its users ------------------------------------------------------------------------------------------------
 def test_every_route_but_the_public_ones_asks_for_a_token(dev: SynthesizedTemplate) -> None:
     routes = dev.properties("AWS::ApiGatewayV2::Route").values()
     public = {it["RouteKey"] for it in routes if it.get("AuthorizationType") != "JWT"}
@@ -510,7 +510,7 @@ def test_stages_differ_in_settings_alone(dev: SynthesizedTemplate, prod: Synthes
     assert (fulfilment["BatchSize"], fulfilment["ScalingConfig"]) == (20, {"MaximumConcurrency": 3})
 
 
-# the whole ------------------------------------------------------------------------------------------------------------
+# all resources --------------------------------------------------------------------------------------------------------
 def test_the_stack_outputs_all_addresses(dev: SynthesizedTemplate) -> None:
     functions = {f"{resource_prefix(lambda_name(module))}Function" for module in MODULES}
     called = {it["FunctionName"]["Ref"] for it in dev.properties("AWS::Lambda::EventSourceMapping").values()}

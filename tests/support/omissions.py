@@ -161,7 +161,7 @@ def _lambdas() -> Iterator[str]:
             yield f"{at}: the Lambda has no budget of imports: add one to {place_in(budgets, 'MODULES')}"
 
 
-# the operators --------------------------------------------------------------------------------------------------------
+# alarms, metrics and settings -----------------------------------------------------------------------------------------
 def _metrics() -> Iterator[str]:
     shown = (PROJECT / "stacks/dashboard.py").read_text(encoding="utf-8")
     for name, metric in vars(metrics).items():

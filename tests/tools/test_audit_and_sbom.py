@@ -20,7 +20,7 @@ def recorded(name: str) -> str:
     return (RECORDED / f"{name}.json").read_text()
 
 
-# the outcome ----------------------------------------------------------------------------------------------------------
+# results of an audit --------------------------------------------------------------------------------------------------
 def test_all_packages_audited_without_a_vulnerability_is_clean() -> None:
     audits = [parse_pip_audit(recorded("pip-clean"), PYTHON), parse_npm_audit(recorded("npm-clean"), NODE)]
     assert [str(it) for it in audits] == [
@@ -88,7 +88,7 @@ def test_a_package_that_is_installed_here_because_of_its_marker_must_be_audited(
     assert locks.locked_packages(lock).keys() == {"attrs", "cffi", "other"}
 
 
-# the locks, and the list of all ---------------------------------------------------------------------------------------
+# lock files, and the list of dependencies -----------------------------------------------------------------------------
 @pytest.mark.parametrize("lock", [locks.DEPLOYED_LOCK, locks.PYTHON_LOCK, locks.PROJECT / "bench/requirements.txt"])
 def test_every_package_of_a_lock_has_its_hashes_and_no_host(lock: Path) -> None:
     text = lock.read_text()
