@@ -86,7 +86,7 @@ NULL_ELSEWHERE = {
     "ShipmentAnswer": "carrier tracking_number",  # null until the shipment is sent
     "WholeOrder": "order ends_at",  # only the first page has the order
 }
-"""By model: the fields that are null in no example, but only in the situation of the comment."""
+"""By model: fields that no example shows as null, because they are null only as the comment says."""
 
 
 def nulls_of(schema: Any, value: Any) -> Iterator[tuple[str, str, bool]]:

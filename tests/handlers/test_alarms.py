@@ -75,8 +75,8 @@ class Scene:
         return str(clients.client("sqs").get_queue_url(QueueName=name)["QueueUrl"])
 
     def oldest(self, name: str) -> Sequence[float]:
-        """Return how long a queue's oldest message has waited by the shop's clock. As in SQS's metric, messages that
-        were received three times do not count.
+        """Return how long a queue's oldest message has waited, without messages that were received three times, as SQS
+        does.
         """
         messages = sqs_backends[DEFAULT_ACCOUNT_ID][REGION].queues[name].messages
         untouched = [message for message in messages if message.approximate_receive_count < 3]

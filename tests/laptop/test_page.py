@@ -96,9 +96,7 @@ def eventually(look: Callable[[], T], meanwhile: Callable[[], object] = lambda: 
 
 
 def others_buy(people: DemoClients) -> Callable[[], object]:
-    """Return a function that places another order. On a slow machine, the local AWS may read a function's last log
-    lines only at the next invocation.
-    """
+    """Return a function that places another order. The local AWS may read the last log lines only after it."""
     return lambda: people.pay_order(people.place_order(people.create_stocked_product(1), quantity=1))
 
 

@@ -21,7 +21,7 @@ NOT_ON_THE_LAPTOP = {"failed deploy", "restore"}
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """The report of a proof without the upgrade, so it is incomplete."""
+    """The report of `make prove` without the upgrade, which is incomplete."""
     folder: Path = tmp_path_factory.mktemp("prove")
     command = [sys.executable, "-m", "prove", "--skip", "upgrade", "--report", str(folder)]
     done = subprocess.run(

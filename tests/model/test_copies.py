@@ -40,9 +40,7 @@ def change(old: Any, new: Any) -> Change:
 
 
 def follow(table: Copies, change: Change) -> None:
-    """Apply the copies reader's writes to the table: no older copy replaces a newer one, and each log entry is written
-    once.
-    """
+    """Apply the copies reader's writes: no older copy replaces a newer one, and each log entry is written once."""
     todo = plan_copy_changes(change)
     for row, copy in [*todo.put, *([todo.last] if todo.last else [])]:
         place = place_of(row, copy)

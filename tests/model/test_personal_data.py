@@ -1,4 +1,4 @@
-"""Tests that each row says whose personal data it holds, that erasure and export follow, and that none is undecided."""
+"""Tests that each row says whose personal data it holds, and that erasure and export follow these declarations."""
 
 import re
 from dataclasses import replace

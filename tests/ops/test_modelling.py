@@ -58,8 +58,7 @@ def older(
     table: Table, engine: Engine, surroundings: dict[str, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> Table:
     """The table of the local shop with two products from before catalogues, a current product with a parked change, and
-    an archived order. The operator is Ann. A file describes a table with another index. The only migration is the
-    page's.
+    an archived order. The operator is Ann. A file describes a table with another index. One migration exists.
     """
     for product_id in ("mug", "pot"):
         table.client.put_item(TableName=table.name, Item=as_then(product_id))

@@ -1,7 +1,6 @@
 """Tests `python -m ops preflight`: before a deploy, it reports what an account lacks, and it changes nothing.
 
-moto answers the operations that it knows. The test makes up the answers of CloudFormation, of Service Quotas, and about
-the limits of SES and Lambda.
+The test makes up answers that moto lacks: of CloudFormation, of Service Quotas, and the limits of SES and Lambda.
 """
 
 import json

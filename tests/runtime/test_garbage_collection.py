@@ -19,9 +19,7 @@ call({}, None)
 left_alone = gc.get_freeze_count() > 0
 print(json.dumps([looked_for, left_alone]))
 """
-"""Prints whether garbage collection is enabled before and after the imports, and in the first call, and whether
-existing objects are frozen.
-"""
+"""Prints whether `gc` is enabled before and after the imports and in the first call, and if objects are frozen."""
 
 
 @pytest.mark.parametrize(

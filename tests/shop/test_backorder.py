@@ -1,6 +1,4 @@
-"""Tests backorders: a product without stock can be ordered, its line has the number of missing pieces, and no pieces
-are created or lost.
-"""
+"""Tests backorders: a product without stock can be ordered, and the line has the number of missing pieces."""
 
 import pytest
 

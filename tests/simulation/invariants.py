@@ -643,8 +643,7 @@ def _is_operators_guess(world: Simulation, ledger: Ledger, effect: str) -> bool:
 def _was_archived_soon(world: Simulation, one: RecordedChange) -> bool:
     """Return whether the change's order was in the archive at the time of the change, or less than 7 days later.
 
-    Then the mail about the change may be missing, because the order was not in the table. Even the refund of an
-    archived order can change.
+    Then the mail about the change may be missing. The refund of an archived order can change, too.
     """
     history = world.table.history[f"ORDER#{one.change.item.order_id}", "ORDER"]
     ends = [at for at, _ in history[1:]] + [inf]
@@ -1252,8 +1251,7 @@ INVARIANTS: tuple[Invariant, ...] = (
 def find_violations(world: Simulation, ledger: Ledger) -> list[str]:
     """Check all invariants now. Return a sentence for each violation. It begins with the name of the invariant.
 
-    Afterwards, `world.premises` has two counts for each invariant: the things that it checked, and the violations that
-    its exceptions allowed.
+    Afterwards, `world.premises` has for each invariant how much it checked, and how much its exceptions allowed.
     """
     found = []
     for invariant in INVARIANTS:

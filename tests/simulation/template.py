@@ -69,8 +69,8 @@ class StackModel:
     """The settings of the stack that the simulation uses. The names of queues and buckets are their logical ids.
 
     `failures`: the name of the bucket for records that could not be processed. `archive`: the name of the bucket for
-    archived orders. `schedules`: for each function with a schedule, the input of each target; None if the target gets
-    the event of the schedule itself.
+    archived orders. `schedules`: for each function with a schedule, the input of each target; None for the schedule's
+    own event.
     """
 
     functions: Mapping[str, FunctionConfig]

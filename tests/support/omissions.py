@@ -1,8 +1,7 @@
 """Reports forgotten declarations, with one sentence for each: the missing part, and the file and line to add it.
 
-`make check` prints the sentences (`python -m tests.support.omissions`). tests/test_omissions.py removes each
-declaration on purpose. functions/model/declarations.py checks the model alone. The checks here also know the API, the
-stack and the tests.
+`make check` prints them (`python -m tests.support.omissions`). tests/test_omissions.py removes each declaration on
+purpose. functions/model/declarations.py checks the model alone, but these checks know API, stack and tests, too.
 """
 
 import inspect

@@ -1,6 +1,4 @@
-"""Tests that no run loses a record or changes the order of an item's records, under every failure, throttle and kill.
-Also tests that runs are repeatable.
-"""
+"""Tests that runs are repeatable, and lose no record, and keep each item's order at every failure, throttle and kill."""
 
 import itertools
 from dataclasses import dataclass, field
@@ -219,8 +217,7 @@ class World:
         return report_failures(*reversed(bad)), numbers.index(bad[0])
 
     def check_order(self, number: int) -> None:
-        """Check that a record is done only after all earlier records of its item. Records that were dropped do not
-        count.
+        """Check that a record is done only after all earlier records of its item, except dropped ones.
 
         A discarded record comes again after a kill if records of parallel sequences kept the checkpoint before it.
         """

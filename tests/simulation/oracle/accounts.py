@@ -13,8 +13,7 @@ UNKNOWN_ACCOUNT = ""
 def balances_are_what_was_issued_moved_and_spent(books: Books) -> Iterator[str]:
     """Check that each account has exactly the expected entries, and that its balance is the sum of its entries.
 
-    Issued, moved and spent amounts come from the requests. Refunds come from the Refund items. A request without an
-    answer may have changed its accounts.
+    Refunds are those of the Refund items, other amounts those of requests. Unanswered requests may have had an effect.
     """
     entries: dict[Place, int] = defaultdict(int)
     for item in books.of_type("Entry"):

@@ -79,12 +79,10 @@ def _paid(books: Books, order: OrderRecord, id: str, amount: int, lost: int) -> 
 
 
 def the_shop_keeps_what_it_earned(books: Books) -> Iterator[str]:
-    """Check that the shop keeps exactly the price of the goods that the customer keeps, and nothing for an unsold
-    order.
+    """Check that the shop keeps exactly the price of the goods that the customer keeps, and nothing for unsold orders.
 
     Goodwill refunds, dropped and returned pieces, and refunded shipping reduce the price. If a bank or a refund at the
-    provider took money, the shop keeps less: it counts this money as refunds that it owed. If it had already made these
-    refunds, it keeps even less.
+    provider took money, the shop keeps less: it counts this money as refunds that it owed, or had already made.
     """
     for order in books.orders.values():
         if order.status == "PENDING":

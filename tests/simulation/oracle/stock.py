@@ -29,8 +29,7 @@ def each_stock_item_adds_up(books: Books) -> Iterator[str]:
     """Check that the available pieces of each stock item are the received and moved ones minus those that orders took.
 
     An order takes pieces from the stock items that its line names. A cancelled order returns them to the same items.
-    Pieces that come back later go to the item from which the line took the most. The moves within a product add up to
-    0.
+    Pieces that come back later go to the item from which the line took the most. Moves of a product add up to 0.
     """
     held: Counter[tuple[str, int]] = Counter()
     for order in books.orders.values():
