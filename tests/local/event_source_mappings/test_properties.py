@@ -1,4 +1,4 @@
-"""Tests that runs are repeatable, and lose no record, and keep each item's order at every failure, throttle and kill."""
+"""Tests that runs are repeatable, lose no record, and keep each item's order at every failure, throttle and kill."""
 
 import itertools
 from dataclasses import dataclass, field
