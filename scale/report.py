@@ -208,16 +208,19 @@ the local engine, with AWS's limits in {REGION} ([quotas.md](quotas.md)) and wit
 again, in 10 to 25 minutes.
 """
     yield "## Aims"
-    yield "Orders a second that get their invoice and shipment in time. p99: the delay in seconds at 80 % of that rate."
+    yield """
+The table shows the orders a second that get their invoice and shipment in time. At 80 % of that rate, the delay of 99 of
+100 orders is at most p99.
+"""
     yield markdown.render_table(("", *(setups.TITLES[column] for column in setups.TITLES)), list(_aim_rows(results)))
     yield """
-The columns have different settings and quotas, and the same code.
+Both columns use the same code, with different settings and quotas.
 """
     yield "## The first limit of each profile"
     yield """
-At this rate, the effect keeps up with the orders: its delay does not grow, p99 is at most 10 seconds, and the API
-refuses at most two of 1,000 orders. At a higher rate, it does not. Copies and totals (the order in the customer's list,
-its sales, and the totals of product and minute) have their own rate, because their delay does not delay the parcel.
+An effect is in time up to the rate in the table. Up to this rate, its delay does not grow, p99 is at most 10 seconds,
+and the API refuses at most two of 1,000 orders. Copies and totals have their own rate, because they do not delay the
+parcel. They are the order in the customer's list, its sales, and the totals of product and minute.
 """
     for column, title in setups.TITLES.items():
         yield f"### {title[0].upper()}{title[1:]}"
@@ -236,13 +239,14 @@ its sales, and the totals of product and minute) have their own rate, because th
         )  # fmt: skip
     outage = find_row(results, "deployed", "outage")
     yield f"""
-**A day with its peak** is a day of the steady mix in one minute: its rate rises from a third to 80 % of the steady rate
-and falls again. In the morning, Lambda has no warm environments.
+**A day with its peak** plays a day of the steady mix in one minute. Its rate rises from a third to 80 % of the steady
+rate and falls again. In the morning, Lambda has no warm environments.
 
-**A minute without the bus** loses no event. At its end, {0.8 * outage["rate"] * 60:,.0f} orders waited for their invoice. A minute later it
-was {outage["left"]:,}: at 80 % of the maximum rate, the backlog shrinks slowly.
+**A minute without the bus** loses no event. At its end, {0.8 * outage["rate"] * 60:,.0f} orders waited for their
+invoice, and a minute later {outage["left"]:,}. The backlog shrinks slowly, because the load stays at 80 % of the
+maximum rate.
 
-To lift the first limits:
+This is how to lift the first limits:
 """
     yield markdown.render_table(
         ("limit", "lifted by"),
@@ -254,10 +258,13 @@ To lift the first limits:
     yield "We chose these settings with the model. A smaller shop may lower them, because each batch waits for its window."
     yield markdown.render_table(("where", "what", "value", "why"), list(_numbers(deployment)))
     yield f"""
-In the column with raised quotas, prod also has `invoice_series` ({setups.INVOICE_SERIES}) with a `concurrency` of {FULFILMENT} of
-{setups.FULFILMENT_CONCURRENCY}, `warm_write_units`, more shards ({", ".join(f"`{key}`: {number}" for key, number in setups.MORE_SHARDS.items())}),
-`requests_per_second` and `webhooks_per_second` above today's quota (a constant of stacks/stage.py), and
-`customer_writes_per_minute` for the company ([how to raise shards](settings.md#fixed-values-and-their-reasons)).
+In the column with raised quotas, prod also has these settings:
+
+- `invoice_series` ({setups.INVOICE_SERIES}), with a `concurrency` of {FULFILMENT} of {setups.FULFILMENT_CONCURRENCY};
+- `warm_write_units`;
+- more shards ([how](settings.md#fixed-values-and-their-reasons)): {", ".join(f"`{key}`: {number}" for key, number in setups.MORE_SHARDS.items())};
+- `requests_per_second` and `webhooks_per_second` above today's quota (a constant of stacks/stage.py);
+- `customer_writes_per_minute` for the company that orders 10,000 times.
 """
     yield f"## {LARGE_RATE:,} orders a second"
     yield from _large_sections(results)
@@ -334,9 +341,9 @@ def _limit_link(limit: str) -> str:
 def _mail_sections(results: Results) -> Iterator[str]:
     per, default, new = mails_per_order(), limits.defaults(), NEW_ACCOUNT
     yield f"""
-An order causes {per:g} mails. Order mails get {MAIL_SHARE:.0%} of the setting `mails_per_second`, here SES's rate. Mails
-above the rate wait in their queue and delay no parcel. But a queue keeps a message for only four days, and a mail that
-SES refuses is retried for only three. The backlog is that of one hour at 100 orders a second.
+An order causes {per:g} mails. Order mails get {MAIL_SHARE:.0%} of the setting `mails_per_second`, here SES's rate.
+Mails above the rate wait in their queue and delay no parcel. But a queue keeps a message for only four days, and a mail
+that SES refuses is retried for only three. The last column is the backlog after one hour with 100 orders a second.
 """
     rows = []
     for title, rate, daily in (
@@ -358,10 +365,10 @@ SES refuses is retried for only three. The backlog is that of one hour at 100 or
     yield markdown.render_table(("quota", "value", "orders a second", "orders a day", "backlog"), rows)
     found, concurrency = results["new_account"], NEW_ACCOUNT["lambda-concurrency"]
     yield f"""
-A new account may have {concurrency:g} concurrent invocations
-([AWS]({limits.BY_ID["lambda-concurrency"].link})). An order needs {per_order()["lambda-seconds"]:.1f} seconds of invocations, so the account
-can process at most {concurrency / per_order()["lambda-seconds"]:.1f} orders a second. At one order a second, Lambda refused {found["refused"]:,} invocations for {found["orders"]} orders. Of
-these, {found["lost"]} were requests to the API (503). The others are retried: p99 from the order to its invoice was {found["p99"]:g} s.
+A new account may have {concurrency:g} concurrent invocations ([AWS]({limits.BY_ID["lambda-concurrency"].link})). An
+order needs {per_order()["lambda-seconds"]:.1f} seconds of invocations, so the account can process at most
+{concurrency / per_order()["lambda-seconds"]:.1f} orders a second. In a run with one order a second, Lambda refused {found["refused"]:,} invocations
+for {found["orders"]} orders: {found["lost"]} requests to the API (503), and others that were retried. p99 from the order to its invoice was {found["p99"]:g} s.
 """
 
 
@@ -388,14 +395,20 @@ def _large_sections(results: Results) -> Iterator[str]:
     per = per_order()
     hottest = {key.removeprefix("key "): units for key, units in per.items() if key.startswith("key ")}
     yield f"""
-{LARGE_RATE:,} orders a second need {found["table-write"]:,.0f} write units, {found["bus-targets"]:,.0f} events to targets, an SES rate of {found["ses-rate"]:,.0f} mails a second, and
-{found["lambda-concurrency"]:,.0f} concurrent invocations. One table with raised quotas can process {cell:,.0f} orders a second. So the shop needs:
+{LARGE_RATE:,} orders a second need:
+
+- {found["table-write"]:,.0f} write units,
+- {found["bus-targets"]:,.0f} events to targets,
+- an SES rate of {found["ses-rate"]:,.0f} mails a second,
+- {found["lambda-concurrency"]:,.0f} concurrent invocations.
+
+One table with raised quotas can process {cell:,.0f} orders a second. So the shop needs:
 
 - **{cells} tables**, one for each region or tenant, each with its stream, bus, queues and invoice series. The customer
   decides the table of an order, and the stock is divided among the tables, so no order needs two tables.
 - **{2 * cells} event source mappings** for {ceil(found["table-write"] / 1_000):,} shards: each stream has two readers, and a shard cannot have a third.
-- **{cells} accounts**, because the quotas of EventBridge and Lambda are for an account in a region. Each account then needs
-  less than the values to request in [quotas](quotas.md).
+- **{cells} accounts**, because the quotas of EventBridge and Lambda are for an account in a region. Each account then
+  needs less than the values to request in [quotas](quotas.md).
 
 In a single table, the busiest shared keys would need this many shards:
 """
@@ -409,12 +422,16 @@ def _assumption_sections(deployment: Deployment) -> Iterator[str]:
     times = ServiceTimes()
     mix = ", ".join(f"{share:.0%} have {lines} line{'s' * (lines != '1')}" for lines, share in LINES_MIX.items())
     yield f"""
-- Of the orders of the steady mix, {mix}. There are {PRODUCTS:,} products. The product of rank n is
-  ordered n<sup>-{POPULARITY}</sup> times as often as the first. Each order has another customer, except in the company's profile.
-- Each order is placed, paid at once, viewed, dispatched, delivered and archived. In a sale, the last three steps come later.
-- While a transaction runs, no other transaction can use its items. An item counts as full if transactions use it for {FULL_ITEM_SHARE:.0%}
-  of the time; a total or a series of invoice numbers at {FULL_VERSIONED_SHARE:.0%}, because a change after the read also fails the transaction.
-- A table has a stream shard for each partition: {Setup(deployment, limits.defaults()).stream_shards} at the default quota.
+- Of the orders of the steady mix, {mix}. There are {PRODUCTS:,} products. The product of rank n is ordered
+  n<sup>-{POPULARITY}</sup> times as often as the first. Each order has another customer, except in the company's
+  profile.
+- Each order is placed, paid at once, viewed, dispatched, delivered and archived. In a sale, the last three steps come
+  later.
+- While a transaction runs, no other transaction can use its items. An item counts as full if transactions use it for
+  {FULL_ITEM_SHARE:.0%} of the time. A total or a series of invoice numbers is full at {FULL_VERSIONED_SHARE:.0%},
+  because a change after the read also fails the transaction.
+- A table has a stream shard for each partition: {Setup(deployment, limits.defaults()).stream_shards} at the default
+  quota.
 - AWS publishes no service times. The table has assumed averages: three quarters of a time are fixed, the rest is random
   (exponential). Processor times were [measured on a laptop](performance.md).
 """
@@ -444,8 +461,9 @@ def _orders(number: float) -> str:
 def _quota_sections(deployment: Deployment) -> Iterator[str]:
     one_order, two_thousand = needs(1), needs(AIMS["steady", "raised"])
     yield f"""
-The quotas to raise before the shop processes {AIMS["steady", "raised"]:,} orders a second in {REGION}, and every limit that
-[the model](scale.md) applies. AWS changes the values: compare these, of {CHECKED_ON}, with the linked pages and your account.
+These are the quotas to raise before the shop processes {AIMS["steady", "raised"]:,} orders a second in {REGION}, and
+every limit that [the model](scale.md) applies. AWS changes the values: compare these, of {CHECKED_ON}, with the linked
+pages and your account.
 """
     yield "## Quotas to raise"
     yield markdown.render_table(
@@ -462,11 +480,11 @@ The quotas to raise before the shop processes {AIMS["steady", "raised"]:,} order
         ],
     )  # fmt: skip
     yield f"""
-The orders a second assume that only this shop uses the quota. The shop may reach other limits first
-([scale.md](scale.md)). The value to request is higher than the need, because load is uneven. The mails a day assume an
-average rate of a third of the peak.
+"Orders a second" assumes that only this shop uses the quota. The shop may reach other limits first
+([scale.md](scale.md)). The value to request is higher than the need, because load is uneven. The mails a day assume
+that the average rate is a third of the peak.
 
-To raise a quota, follow its code to the Service Quotas console, or run `aws service-quotas
+To raise a quota, follow its code to the Service Quotas console. Or run `aws service-quotas
 request-service-quota-increase --service-code dynamodb --quota-code L-AB614373 --desired-value 200000`. AWS answers
 within days, SES only after [production access]({limits.SES}/request-production-access.html).
 

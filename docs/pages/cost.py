@@ -37,8 +37,8 @@ def _sections() -> Iterator[str]:
     yield _introduction()
     yield "## A month"
     yield """
-The columns are orders a day, with the default settings of each stage, when as many orders are archived as are placed.
-Each type of resource in the template has a line, or a reason why it is free ([cost/bill.py](../cost/bill.py)).
+The columns are orders a day, with the default settings of each stage. As many orders are archived as are placed. Each
+type of resource in the template has a line, or a reason why it is free ([cost/bill.py](../cost/bill.py)).
 """
     yield _month_table()
     yield _growth()
@@ -70,7 +70,7 @@ def _introduction() -> str:
     priced = load_prices()
     unverified = ", ".join(f"`{name}`" for name in priced["unverified"]["prices"])
     return f"""
-In {priced["currency"]}, with the on-demand list prices of {priced["region"]} of {priced["as_of"]}
+All amounts are in {priced["currency"]}, with the on-demand list prices of {priced["region"]} of {priced["as_of"]}
 ([ops/prices.json](../ops/prices.json): {priced["note"]}), without free tiers, discounts and taxes. Not verified:
 {unverified}. To use the prices of your region, change that file and run `make docs`.
 
@@ -114,8 +114,8 @@ def _growth() -> str:
     grown = ", ".join(f"{total(yearly_growth(month('prod', volume))):,.2f}" for volume in usage.VOLUMES)
     return f"""
 A month without any order costs {idle}. Archived orders leave objects, invoices and stubs for ever: each further year
-adds {grown} to a month of prod, in the order of the columns. Ten million orders a day are 116 a
-second on average ([what prod can process](scale.md)).
+adds {grown} to a month of prod, in the order of the columns. Ten million orders a day are 116 a second on average
+([what prod can process](scale.md)).
 
 The largest line is users: Cognito bills each user who signs in or refreshes a token in a month, by
 [plan](decisions/cost-and-scale.md#d81). The second is mails.
@@ -162,9 +162,10 @@ def _storage() -> str:
     return f"""
 {markdown.render_table(head, rows)}
 
-Together {sum(costs.values()):.2f}, with point-in-time recovery, which DynamoDB bills for the table without its indexes
-([AWS](https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/PointInTimeRecovery_Howitworks.html)). Items
-that expire before their order is archived save {unlimited - sum(costs.values()):.2f}.
+Together they cost {sum(costs.values()):.2f}, with point-in-time recovery, which DynamoDB bills for the table without
+its indexes
+([AWS](https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/PointInTimeRecovery_Howitworks.html)). Some
+items expire before their order is archived: this saves {unlimited - sum(costs.values()):.2f}.
 """
 
 
@@ -174,11 +175,11 @@ def _assumptions() -> str:
 - For each order, products, baskets and orders are read {usage.VIEWS_PER_ORDER} times, for half a unit each, and
   {usage.USERS_PER_ORDER} user signs in. An answer has {usage.ANSWER_BYTES:,} bytes.
 - An invocation takes {usage.CALL_SECONDS * 1000:.0f} ms, and writes {usage.LOG_BYTES:,} bytes of logs. CloudWatch
-  compresses kept logs; here they are not. Each step has batches of its own; in high traffic, orders share them.
+  compresses stored logs; the bill does not. Each step has its own batches; in high traffic, orders share batches.
 - A message needs three requests. Lambda polls each queue with {usage.POLLERS} pollers, {usage.POLLS_A_MINUTE} times a
   minute, even if it is empty.
 - Lambda's reads of the stream and DynamoDB's deletions at the `ttl` are free.
-- With `tracing`, the traces of all functions together are one a second and {usage.TRACED_SHARE:.0%} of all others.
+- With `tracing`, all functions together trace one request a second and {usage.TRACED_SHARE:.0%} of all others.
 - With provisioned billing, the load is the same at all times.
 
 Not included:
@@ -189,8 +190,8 @@ Not included:
   [counted](decisions/access-and-limits.md#d75).
 - Rejected writes of copies that exist already: the local engine does not report their units.
 - The items of products and customers, and totals that many orders share.
-- The transfer of copies of backups to another region, and a table that was [restored](runbooks/restore-table.md).
-- Reads of S3, secrets by new processes, alarms by mail, queries of logs, and restores.
+- The transfer of backup copies to another region, and a [restored](runbooks/restore-table.md) table.
+- Reads of S3, reads of secrets by new processes, alarms by mail, log queries, and restores.
 - Savings by CloudFront's cache.
 
 For your own table, `python -m ops capacity --stack NAME` compares the capacity modes and table classes

@@ -69,12 +69,12 @@ dead-letter queue as its target:
     yield markdown.json_block({"source": [EVENT_SOURCE], "detail-type": ["OrderPaid", "OrderShipped"]})
     yield """
 - **At least once**: an event may be delivered again. Repeated events have the same `id`.
-- **In no order**: compare the `version` of events about the same item. Ignore a version lower than one you have seen.
-  Compare versions as numbers: 10 is later than 9.
+- **In no order**: compare the `version` of events about the same item, as numbers: 10 is later than 9. Ignore a version
+  lower than one you have seen.
 - **No personal data**: events contain ids, states and amounts. Read names and addresses from the API when you need
   them, because queues and archives of events cannot be erased.
-- **Fields may be added**, and also values of a field with a fixed list. No field is removed or changes its meaning
-  under the same `schema` number ([rules](upgrades.md#an-event)). Ignore fields and values that you do not know.
+- **Fields may be added**, and also values of a field with a fixed list. Under the same `schema` number, no field is
+  removed or changes its meaning ([rules](upgrades.md#an-event)). Ignore fields and values that you do not know.
 """
     yield markdown.render_table(
         ("event", "meaning", "reactions"),
@@ -101,7 +101,7 @@ dead-letter queue as its target:
         )
         yield markdown.json_block(example_event(told[0]))
     yield "## Reactions"
-    yield "Each reaction has a queue and a dead-letter queue. `once by` makes its effect happen once."
+    yield "Each reaction has a queue and a dead-letter queue. `once by` says why its effect happens only once."
     yield markdown.render_table(
         ("reaction", "events", "effect", "once by", "processed by"),
         [

@@ -18,17 +18,17 @@ def render_page() -> str:
 def _sections() -> Iterator[str]:
     yield """
 Every access pattern is one `GetItem` or one `Query`. A pattern over shards is one `Query` for each shard, and the
-results are merged in key order. No pattern is a `Scan`. The key conditions are shown as they are sent. `⋯` stands for
-U+10FFFF, which sorts after all other characters; it ends a range of keys with a common prefix. A space sorts before
+results are merged in key order. No pattern is a `Scan`. The table shows the key conditions as they are sent. `⋯` stands
+for U+10FFFF, which sorts after all other characters; it ends a range of keys with a common prefix. A space sorts before
 all other characters; it begins a range after the path itself. A range of times includes `since` and excludes `until`.
 
-Items with known keys, such as the ancestors of a category (A8d) or the stock of a page of products, are read by one
-`BatchGetItem` for each 100 items. Unprocessed keys are requested again.
+If the keys are known, such as those of a category's ancestors (A8d), one `BatchGetItem` reads up to 100 items.
+Unprocessed keys are requested again.
 
 You can run each pattern by hand, and see its request, items and units: [modelling.md](modelling.md).
 
-[tests/model/test_request_units.py](../tests/model/test_request_units.py) checks the cost of each pattern, with 10 and
-with 10,000 other items in the table.
+[A test](../tests/model/test_request_units.py) checks the cost of each pattern, with 10 and with 10,000 other items in
+the table.
 """
     yield markdown.render_table(
         ("id", "access pattern", "returns", "request", "key condition", "consistent", "order", "time range of"),
@@ -37,9 +37,9 @@ with 10,000 other items in the table.
     yield "## Pages"
     yield """
 A list has a `limit` and a cursor. A cursor contains the sort key of the last item on the page. It is encrypted and
-signed, and valid only for the same caller and query. A page may have fewer items than its limit although more pages
-follow, because expired items are skipped and DynamoDB reads at most 1 MB. There are more pages as long as there is a
-cursor. The next page may have another `limit` and other `fields`.
+signed, and valid only for the same caller and query. As long as an answer has a cursor, there are more pages. A page
+may have fewer items than its limit, because expired items are skipped and DynamoDB reads at most 1 MB. The next page
+may have another `limit` and other `fields`.
 
 ## Fewer fields
 
@@ -48,14 +48,13 @@ items. `GET /customers/me/orders?fields=status,total` returns the order id, the 
 100 orders these are 7 KB instead of 21 KB. The ids of an item and the cursor are always sent. An unknown name is
 rejected with 400 and the list of known names.
 
-- **No unit is saved.** DynamoDB charges for the size of the items that it reads, also if it sends back less.
-- The request to DynamoDB does not change. The shop reads whole items, because it decodes and checks them before it
-  answers. A `ProjectionExpression` makes the response of DynamoDB smaller, but costs the same units: 8 KB instead of
-  45 KB for these orders, and 3.5 units in both cases. Nor would it save money otherwise: AWS does [not
-  charge](https://aws.amazon.com/dynamodb/pricing/on-demand/) for data that DynamoDB sends within its Region. And a
-  damaged item would be noticed only if one of the chosen attributes is damaged. A pattern that always needs few
-  attributes declares a `view` (A15, A16). An index with fewer attributes does save units, because its items are
-  smaller.
+- **`fields` saves no units.** DynamoDB charges for the size of the items that it reads, not of its answer.
+- The request to DynamoDB does not change: the shop reads whole items, because it decodes and checks them before it
+  answers. A `ProjectionExpression` would make DynamoDB's answer smaller (8 KB instead of 45 KB for these orders), but
+  cost the same 3.5 units. AWS does [not charge](https://aws.amazon.com/dynamodb/pricing/on-demand/) for data that
+  DynamoDB sends within its Region. And the shop would not notice damage in other attributes.
+- A pattern that always needs few attributes declares a `view` (A15, A16). An index with fewer attributes saves units,
+  because its items are smaller.
 - The answer of each selection has its own `ETag`, and its own entry in CloudFront's cache.
 """
 

@@ -46,8 +46,8 @@ other code ([test](../tests/model/test_personal_data.py)).
     )
     kept = " and ".join(row.type for row in personal_data.owned_rows() if row.erasure == "keep")
     yield f"""
-Ids stay after an erasure. They are random, and only an {kept} then connects an id with a name. It stays in the table
-when its order is archived and after an erasure. An export includes it.
+Ids are random, and stay after an erasure. Then only an {kept} connects an id with a name. It stays in the table after
+an erasure, and when its order is archived. An export includes it.
 """
     yield "## Outside the table"
     yield f"""
@@ -61,13 +61,13 @@ when its order is archived and after an erasure. An export includes it.
 - The table's stream keeps the images of changed items for 24 hours, point-in-time recovery keeps old data for 35 days,
   and backups in prod for {STAGES["prod"].monthly_backup_days} days ([settings](settings.md)). After a restore, staff
   erase again the customers who were erased after the restore point ([step 9](runbooks/restore-table.md)).
-- Events, queues, logs, keys and metrics have no personal attributes. The user pool has the sign-in: its operator
-  deletes the user after the event `CustomerErased`.
+- Events, queues, logs, keys and metrics have no personal attributes. The user pool has the user's sign-in: after the
+  event `CustomerErased`, the operator of the pool deletes the user.
 """
     yield "## Export and erasure"
     yield """
-A customer, or staff for them, reads all their items with `GET /customers/{customer_id}/export`, page by page (`me` is
-the caller):
+A customer reads all their items with `GET /customers/{customer_id}/export`, page by page. `me` is the caller. Staff can
+read them, too:
 
 ```sh
 curl -H "Authorization: Bearer $TOKEN" "$API/customers/me/export?limit=100"

@@ -45,7 +45,7 @@ def format_value(value: Any) -> str:
 def _sections() -> Iterator[str]:
     yield """
 The settings of a stage are in [stages/dev.toml](../stages/dev.toml) or [stages/prod.toml](../stages/prod.toml). The
-files are yours: commit your values there. The table shows the values of settings that the file does not have:
+files are yours: commit your values there. The table below shows the default of each setting:
 
 ```toml
 sender = "shop@your.domain"
@@ -54,17 +54,18 @@ tracing = true
 shipping = ["EUR:490", "CHF:590"]
 ```
 
-`-c NAME=VALUE` overrides a setting for one command (`synth`, `predeploy`, `diff`, `deploy`, `cost`), with commas in a
-list: `make check-deploy PARTS=diff STAGE=prod ARGS="-c closed_order_days=730"`. An invalid value or an unknown setting
-is rejected with a sentence that names the file and the setting.
+For one command (`synth`, `predeploy`, `diff`, `deploy`, `cost`), `-c NAME=VALUE` overrides a setting:
+`make check-deploy PARTS=diff STAGE=prod ARGS="-c closed_order_days=730"`. Separate the values of a list with commas.
+An invalid value or an unknown setting is rejected; the error names the file and the setting.
 
-**prod is not synthesized before it has** `shipping`, `tax_rate`, `sender`, `product_url` and `alarm_address`. Free
-shipping is `shipping = ["EUR:0"]`, and no tax is `tax_rate = 0`. It is not deployed before SES has verified the domain
-of `sender` ([how](first-deploy.md)). [docs/stages/prod.toml](stages/prod.toml) is an example. The tests and the
-generated pages use it instead of your files (`-c stages=docs/stages`).
+**Prod needs values for** `shipping`, `tax_rate`, `sender`, `product_url` and `alarm_address`: synth rejects it without
+them. Free shipping is `shipping = ["EUR:0"]`, and no tax is `tax_rate = 0`. Before the deploy, SES must have verified
+the domain of `sender` ([how](first-deploy.md)). [docs/stages/prod.toml](stages/prod.toml) is an example. The tests and
+the generated pages use it instead of your files (`-c stages=docs/stages`).
 
-For another stage, add a file, such as `stages/staging.toml`, with `defaults_of = "prod"` or `defaults_of = "dev"`: that
-stage gives all other settings, and `protect`. `make deploy STAGE=staging` creates its stack, `orderstream-staging`.
+To add a stage, write a file such as `stages/staging.toml` with `defaults_of = "prod"` or `defaults_of = "dev"`. The new
+stage takes all other settings, and `protect`, from that stage. `make deploy STAGE=staging` creates its stack,
+`orderstream-staging`.
 """
     told = setting_descriptions()
     yield markdown.render_table(
@@ -80,19 +81,19 @@ stage gives all other settings, and `protect`. `make deploy STAGE=staging` creat
             if one.name != "name"
         ],
     )
-    yield "`protect` follows from the stage, or from the stage that it is like. You cannot switch it off."
+    yield "`protect` follows from the stage, or from its `defaults_of`. You cannot switch it off."
     yield "## Fixed values, and their reasons"
     yield f"""
 - **Shards** of queues and feeds ({STATUS_SHARDS.written}), of the sales of a minute ({SALES_MINUTE_SHARDS.written}) and
   of a product's sales ({SALE_SHARDS.written}), in functions/model/entities/sharding.py. An item's shard is calculated
-  from its id and is part of its key, and a query costs one request for each shard that is read. To raise them without a
-  gap, raise `read` and deploy, then raise `written` and deploy. All functions need the same numbers, so they are
-  constants.
-- **Stock parts** of a product, and parts of a discount code. Each product and code has its own `parts`, because hot
-  items depend on the product, not on the deployment ([how to set it](operations.md#a-product-that-sells-too-fast)).
+  from its id and is part of its key. A query sends one request for each shard. To have more shards without a gap, raise
+  `read` and deploy, then raise `written` and deploy. All functions need the same numbers, so they are constants.
+- **Stock parts** of a product, and parts of a discount code (the items that share its stock or its count). Each product
+  and code has its own `parts`, because hot items depend on the product, not on the deployment ([how to set
+  it](operations.md#a-product-that-sells-too-fast)).
 - **Retention** of queues, failures and effect markers (functions/model/retention.py). A marker must be kept longer than
   its message can be redelivered. Synth checks this.
-- **The readers of the stream**: two, the maximum for a shard.
+- **Stream readers**: two, the maximum for a shard.
 """
     yield "## Throttles and limits"
     yield """
@@ -107,7 +108,8 @@ stage gives all other settings, and `protect`. `make deploy STAGE=staging` creat
 
 API Gateway's limits are targets, not exact
 ([AWS](https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-throttling.html)).
-`customer_writes_per_minute` is the same for all customers: raise it for a customer whose program orders for a company.
+`customer_writes_per_minute` is the same for all customers: raise it if the program of a company orders much as one
+customer.
 """
     yield "## Caches"
     yield """
@@ -117,8 +119,8 @@ all errors of the function, have `Cache-Control: private, no-store`; only the AP
 minutes ([reasons, and what it saves](decisions/cost-and-scale.md#d76)). CloudFront keeps no errors,
 not even those of API Gateway, such as 429.
 
-- CloudFront (with `sign_in_prefix` or `web_acl`) answers from its cache for that time, and may show the last answer
-  longer while the API fails.
+- CloudFront (with `sign_in_prefix` or `web_acl`) answers from its cache for that time. While the API fails, it may show
+  the last answer longer.
 - Each answer to a read has an `ETag`. A program that polls a list sends it as `If-None-Match`, and gets 304 without a
   body if nothing changed.
 - An order never uses a cached price. A client that sends the `price` that it showed gets 409 if the price has changed.
@@ -135,12 +137,12 @@ the web ACL in front of the API. CloudFront sends a secret with each request, an
    of the API. Its output is `CloudFrontUrl`. The API's own address still works. Give the new address to all clients,
    first to the payment provider and the warehouse.
 3. When no client uses the old address any more, deploy the same without `require_cloudfront`. The old address then
-   answers 403. If the shop is not open yet, start with this step after step 1.
+   answers 403. If the shop is not open yet, skip step 2.
 
 Step 1 needs `cdk bootstrap` for us-east-1. If the account already has a firewall, skip step 1. Our firewall allows
-2,000 requests from an address in five minutes, without the provider's webhooks, which are signed and throttled. If a
-warehouse sends more than two requests a second from one address, add its network to `rate_limit_exempt_networks`. To
-rotate the secret, see [its runbook](runbooks/rotate-secrets.md#the-origin-secret).
+2,000 requests from an address in five minutes. It does not count the provider's webhooks, which are signed and
+throttled. If a warehouse sends more than two requests a second from one address, add its network to
+`rate_limit_exempt_networks`. To rotate the secret, see [its runbook](runbooks/rotate-secrets.md#the-origin-secret).
 """
     yield "## The page"
     yield """
@@ -155,27 +157,27 @@ API, and users sign in with Cognito
    `aws cognito-idp admin-add-user-to-group --user-pool-id ID --username ADDRESS --group-name staff`
    (`UserPoolId` is an output). After the next sign-in, the user also sees the board and the insight view.
 3. To accept payments, add the form of your payment provider in `page/pay.js`, at the place marked there. The payment
-   must have the order's id in its metadata, as `order_id`. Add the addresses that the form loads from and connects to
-   in `stacks/page_policy.py`. Browsers block all others.
+   must have the order's id in its metadata, as `order_id`. In `stacks/page_policy.py`, add the addresses that the form
+   loads from and connects to. Browsers block all others.
 
-With `web_acl`, the page's files count towards the 2,000 requests in five minutes: there are some forty, and a browser
-checks each for changes. If you remove `sign_in_prefix`, the next deploy deletes the page, its sign-in, and its bucket,
-which contains only the page.
+With `web_acl`, requests for the page's files count towards the 2,000 requests in five minutes. The page has some forty
+files, and a browser checks each for changes. If you remove `sign_in_prefix`, the next deploy deletes the page, its
+sign-in, and its bucket, which contains only the page.
 
-The page was not tested on AWS. [A test](../tests/browser/test_page_on_aws.py) uses it in a browser, with substitutes
+The page was not tested on AWS. [A test](../tests/browser/test_page_on_aws.py) uses it in a browser, with replacements
 for CloudFront and Cognito that reject the same requests.
 """
     yield "## The account"
     yield """
-What a stage sets in its account:
+A stage sets these things in its account:
 
 - **Costs.** All resources have the tag `orderstream-stage` with the name of the stage. Activate it once as a cost
   allocation tag in the billing console. `monthly_budget` counts all costs of the account, because a budget for a tag
-  counts nothing before that.
+  counts nothing before the activation.
 - **A domain.** Request a certificate in AWS Certificate Manager (with `sign_in_prefix` or `web_acl` in us-east-1, else
   in the region of the stack), and confirm it. Set `domain` and `certificate`, and deploy. Then point the DNS record
   (CNAME, or an alias in Route 53) to the output `DomainTarget`, and give the new address to the payment provider. The
-  addresses of AWS still work, but the page's sign-in works only at the new one.
+  addresses of AWS still work, but the page's sign-in works only at the new address.
 - **A permissions boundary.** With `permissions_boundary`, no role of the stack can do more than this policy allows. It
   must allow the actions of [permissions](permissions.md). If the account requires a boundary for new roles, bootstrap
   the CDK with it, too: `cdk bootstrap --custom-permissions-boundary NAME`
@@ -188,14 +190,15 @@ An administrator of the shop's account can delete the backups in the vault of th
 
 - `backup_lock_days` locks the vault in governance mode: only users with `backup:DeleteBackupVaultLockConfiguration` can
   delete a younger backup. Deny this action to everyone in a policy of the organization. The stack does not use the
-  compliance mode, in which no user, and not AWS either, can remove the lock: you would pay for a wrong number until its
-  end ([AWS](https://docs.aws.amazon.com/aws-backup/latest/devguide/vault-lock.html)).
+  compliance mode, because nobody, not even AWS, can remove such a lock: you would pay for a wrong number until its end
+  ([AWS](https://docs.aws.amazon.com/aws-backup/latest/devguide/vault-lock.html)).
 - `backup_copy_vault` can be a vault in another account of the organization, to which the shop's administrators have no
-  access. Once: allow cross-account backup in the organization's management account; turn on AWS Backup's advanced
-  features for DynamoDB in the shop's account; create the vault with a KMS key of its own, which the shop's account may
-  use; and allow the shop's account `backup:CopyIntoBackupVault` in the vault's policy
-  ([AWS](https://docs.aws.amazon.com/aws-backup/latest/devguide/create-cross-account-backup.html)). To restore, copy the
-  backup back, and follow [restoring](runbooks/restore-table.md). We did not try this on AWS.
+  access. Set it up once
+  ([AWS](https://docs.aws.amazon.com/aws-backup/latest/devguide/create-cross-account-backup.html)). In the
+  organization's management account, allow cross-account backup. In the shop's account, turn on AWS Backup's advanced
+  features for DynamoDB. In the other account, create the vault with its own KMS key, which the shop's account may use,
+  and allow the shop's account `backup:CopyIntoBackupVault` in the vault's policy. To restore, copy the backup back, and
+  follow [restoring](runbooks/restore-table.md). We did not try this on AWS.
 """
     yield "## Measurements"
     yield """

@@ -28,9 +28,9 @@ def render_page() -> str:
 def _sections() -> Iterator[str]:
     yield """
 One table contains all items. Each item type has templates for its `PK` and `SK`, and for the keys of the indexes that
-contain it. `{name}` is a field of the item, or is calculated from its fields. If a field has no value, the item is
-not in that index. Numbers are padded so that they sort correctly. A time is UTC text with milliseconds, and an id
-follows it. No value may contain `#`. The templates are checked when the table's module is imported.
+contain it. `{name}` is a field of the item, or is calculated from its fields. If a field has no value, the item is not
+in that index. Numbers are padded so that they sort correctly. A time is UTC text with milliseconds; the id of the item
+follows. No value may contain `#`. Importing the table's module checks the templates.
 """
     rows = [
         (
@@ -52,7 +52,7 @@ follows it. No value may contain `#`. The templates are checked when the table's
             yield _projection(_index_title(index))
         yield markdown.render_table(("partition", "sort keys, in order"), _partitions(index))
     yield "## Expiry"
-    yield "DynamoDB deletes an item some time after its `ttl`. Reads do not return it as soon as its `ttl` has passed."
+    yield "DynamoDB deletes an item some time after its `ttl`. As soon as its `ttl` has passed, reads do not return it."
     yield markdown.render_table(
         ("type", "expires"), [(row.type, describe_expiry(row)) for row in t.ROWS if row.has_ttl]
     )

@@ -40,17 +40,17 @@ documentation, and data that a runner plays. There are {len(PROBES)} probes. An 
 {sum(not one.confirmed for one in PROBES)} facts that the documentation does not confirm."""
     yield """
 - **model**: the model of event source mappings (`local/event_source_mappings`), with a virtual clock.
-- **laptop**: what the local shop runs on: its pollers, the local DynamoDB engine, and ministack for other services.
+- **laptop**: the services of the local shop: its own stream pollers, the local DynamoDB engine, and ministack.
 - **moto**: the simulated S3, SQS, EventBridge and SES of the shop's tests.
 - **emulator**: the event source mappings of ministack. For streams, the local shop uses its own pollers instead.
 - **AWS**: a real account.
 
-`python -m tests.conformance --help` plays them. `--record` stores the results and updates this page. The tests fail if
-the model differs from a probe, or if a result of the laptop or moto is no longer the recorded yes or no. `make test`
-plays the quick probes, `make laptop` all of the laptop's.
+`python -m tests.conformance` plays the probes with a runner (see `--help`). `--record` stores the results and updates
+this page. The tests fail if the model differs from a probe, or if a result of the laptop or moto differs from the
+recorded yes or no. `make test` plays the quick probes, `make laptop` all probes on the laptop.
 
-`yes`: the system behaves as the probe says. **no**: the system differs, as the section Differences describes.
-`-`: the runner cannot play the probe, or an error stopped the probe.
+`yes`: the system behaves as the probe says. **no**: the system differs, as the section Differences describes. `-`: the
+runner cannot play the probe, or an error stopped the probe.
 """
     recorded = results.load()
     rows = [_summary(title, recorded.get(runner, {})) for runner, title in COLUMNS.items()]
