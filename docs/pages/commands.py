@@ -17,8 +17,8 @@ def render_page() -> str:
 
 def _sections() -> Iterator[str]:
     yield """
-`make help` prints this list. Each target first installs what it needs, into this folder. The operators' commands,
-`python -m ops`, have [a page of their own](operations.md), and so have the local shop's, `python -m local`
+`make help` prints this list. Each target first installs what it needs, into this folder. Other pages list the commands
+of operators, `python -m ops` ([operations.md](operations.md)), and of the local shop, `python -m local`
 ([local.md](local.md#commands)).
 """
     for group, targets in groups().items():

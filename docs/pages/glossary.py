@@ -12,19 +12,19 @@ def render_page() -> str:
 def _sections() -> Iterator[str]:
     glossary = glossary_check.load()
     yield """
-One word for one concept, in code, logs, events, command line, page and docs. Add a new word to
-[glossary.toml](glossary.toml) first. A name after *Not* is not used for the word, in the scopes in brackets:
-`make check` reports the file and line of each. Words with many meanings, such as *page* or *log*, are never forbidden
-alone.
+The project has one word for one concept, in code, logs, events, command line, page and docs. Add a new word to
+[glossary.toml](glossary.toml) first. The names after *Not* are not used for the word, in the scopes in brackets:
+`make check` reports the file and line of each such name. Words with many meanings, such as *page* or *log*, are never
+forbidden alone.
 """
     yield "## Where things are"
     yield markdown.render_table(
         ("folder", "contents"), [(f"`{name}`", text) for name, text in glossary.folders.items()]
     )
     yield """
-The Lambdas, by their module in `functions/handlers`. Its name, without `_worker`, is in logs, metrics, alarms and keys
-of the failure store, and is the name of a Lambda's reaction. On AWS, the names of its resources contain it: the
-function `EventPublisherFunction…`, the queue `RefundReactionQueue…`, the log group `/orderstream/prod/refund`.
+The Lambdas, by their module in `functions/handlers`. Logs, metrics, alarms, keys of the failure store and reactions
+use the module's name without `_worker`. On AWS, the names of a Lambda's resources contain this name: the function
+`EventPublisherFunction…`, the queue `RefundReactionQueue…`, the log group `/orderstream/prod/refund`.
 """
     yield markdown.render_table(("module", "task"), [(f"`{name}`", text) for name, text in glossary.lambdas.items()])
     for title, words in glossary.groups.items():

@@ -132,9 +132,9 @@ def render_page() -> str:
 
 def _sections() -> Iterator[str]:
     yield """
-All item types with their fields and relations. `python -m ops model --diagram` prints all of it as one diagram, and
-`--workbench FILE` exports it for NoSQL Workbench ([how](modelling.md#an-entity-diagram)). The keys of each type are in
-[table.md](table.md).
+This page has all item types with their fields and relations. `python -m ops model --diagram` prints them as one
+diagram, and `--workbench FILE` exports them for NoSQL Workbench ([how](modelling.md#an-entity-diagram)).
+[table.md](table.md) has the keys of each type.
 """
     yield "## How to read it"
     yield """

@@ -33,7 +33,7 @@ def render_page() -> str:
 def _sections() -> Iterator[str]:
     yield """
 A command is accepted only in one of the states in the column "before". In any other state it is rejected (`409`,
-`WrongState`). A command that keeps the state is shown only in the table, with the field that it changes.
+`WrongState`). The diagrams leave out commands that keep the state; the tables show them, with the field that changes.
 """
     for what, (row, transitions) in STATE_MACHINES.items():
         yield f"## {what}"
@@ -45,7 +45,7 @@ A command is accepted only in one of the states in the column "before". In any o
                 for move in transitions
             ],
         )
-    yield "An order in the state ARCHIVING is replaced by an `ArchivedOrder`, a stub that is kept for ever."
+    yield "An `ArchivedOrder`, a small item that is kept for ever, replaces an order in the state ARCHIVING."
 
 
 def _diagram_lines(row: Row[Any], transitions: Sequence[states.Transition]) -> Iterator[str]:
