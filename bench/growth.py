@@ -3,9 +3,9 @@
 The other items are in the same partitions and indexes, before and after the items that the pattern reads. The bench
 fails if, at any size, a pattern uses other units or requests than recorded (tests/model/recorded_units.json).
 
-The local engine runs one query after the other, without a stream, after one warm-up. Times on AWS differ, but do not
-depend on the size either. "The pattern in the middle" is the median of all patterns. `make bench ARGS="--only growth
---million"` also measures three patterns among a million items.
+After one warm-up, the local engine runs one query after the other, without a stream. Times on AWS differ, but do not
+depend on the size either. "The pattern in the middle" is the median of all patterns.
+`make bench ARGS="--only growth --million"` also measures three patterns among a million items.
 """
 
 import itertools

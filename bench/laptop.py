@@ -1,9 +1,9 @@
 """Measure the shop of `make up`: the time from a request to its last effect, and the orders a second.
 
-The bench starts the shop of `make up`, with a warehouse that sends parcels at once, and places and pays an order every
+The bench starts the shop of `make up`, with a warehouse that sends parcels at once. It places and pays an order every
 half second. The time of a request ends with its last effect in the logs: the copies, the mail, the invoice and the
-shipment. Then 8 clients order as fast as they can, until all orders have all their effects. A check of the effects runs
-at the same time. Each figure is of one run.
+shipment. Then 8 clients order as fast as they can, until all orders have all their effects. At the same time, a check
+of the effects runs. Each figure is from one run.
 """
 
 import json
