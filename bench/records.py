@@ -8,8 +8,7 @@ count.
   copy with one conditional request. The floor only sends the same requests with a plain boto3 client to an empty table:
   they take at least three quarters of our time.
 - The rows "if requests take 5 ms longer" copy 300 more records. The delay stands for the network to a table on AWS.
-- `event_publisher` publishes the events of all changes with a real client. A hook answers the requests, so no request
-  is sent.
+- `event_publisher` publishes the events of all changes with a real client. A hook answers, so no request is sent.
 """
 
 import gc

@@ -243,8 +243,8 @@ parcel. They are the order in the customer's list, its sales, and the totals of 
 rate and falls again. In the morning, Lambda has no warm environments.
 
 **A minute without the bus** loses no event. At its end, {0.8 * outage["rate"] * 60:,.0f} orders waited for their
-invoice, and a minute later {outage["left"]:,}. The backlog shrinks slowly, because the load stays at 80 % of the
-maximum rate.
+invoice, and a minute later {outage["left"]:,}. The backlog shrinks slowly, because the load is 80 % of the maximum
+rate.
 
 This is how to lift the first limits:
 """
@@ -425,8 +425,7 @@ def _assumption_sections(deployment: Deployment) -> Iterator[str]:
 - Of the orders of the steady mix, {mix}. There are {PRODUCTS:,} products. The product of rank n is ordered
   n<sup>-{POPULARITY}</sup> times as often as the first. Each order has another customer, except in the company's
   profile.
-- Each order is placed, paid at once, viewed, dispatched, delivered and archived. In a sale, the last three steps come
-  later.
+- Each order is placed, paid at once, viewed, dispatched, delivered and archived. In a sale, the last three come later.
 - While a transaction runs, no other transaction can use its items. An item counts as full if transactions use it for
   {FULL_ITEM_SHARE:.0%} of the time. A total or a series of invoice numbers is full at {FULL_VERSIONED_SHARE:.0%},
   because a change after the read also fails the transaction.

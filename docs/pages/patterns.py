@@ -27,8 +27,7 @@ Unprocessed keys are requested again.
 
 You can run each pattern by hand, and see its request, items and units: [modelling.md](modelling.md).
 
-[A test](../tests/model/test_request_units.py) checks the cost of each pattern, with 10 and with 10,000 other items in
-the table.
+[A test](../tests/model/test_request_units.py) checks the cost of each pattern, with 10 and with 10,000 other items.
 """
     yield markdown.render_table(
         ("id", "access pattern", "returns", "request", "key condition", "consistent", "order", "time range of"),

@@ -66,8 +66,7 @@ an erasure, and when its order is archived. An export includes it.
 """
     yield "## Export and erasure"
     yield """
-A customer reads all their items with `GET /customers/{customer_id}/export`, page by page. `me` is the caller. Staff can
-read them, too:
+A customer, or staff, read all items of the customer with `GET /customers/{customer_id}/export` (`me` is the caller):
 
 ```sh
 curl -H "Authorization: Bearer $TOKEN" "$API/customers/me/export?limit=100"

@@ -108,8 +108,7 @@ stage takes all other settings, and `protect`, from that stage. `make deploy STA
 
 API Gateway's limits are targets, not exact
 ([AWS](https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-throttling.html)).
-`customer_writes_per_minute` is the same for all customers: raise it if the program of a company orders much as one
-customer.
+`customer_writes_per_minute` is the same for all customers: raise it if a company's program orders much as one customer.
 """
     yield "## Caches"
     yield """
