@@ -14,13 +14,8 @@ class ShopMail(Construct):
     After a bounce or a complaint, SES puts the address on its suppression list. SES accepts later mails to the address,
     but does not send them: https://docs.aws.amazon.com/ses/latest/dg/sending-email-suppression-list-config-level.html
 
-<<<<<<< HEAD
     CloudWatch counts bounces and complaints for each kind of mail. The shop does not store the single events, because
-    they contain addresses (docs/decisions/0084-ses-knows-which-addresses-get-no-mail.md).
-=======
-    SES counts bounces and complaints by kind of mail in CloudWatch. Nothing stores the events themselves, because they
-    contain addresses (docs/decisions/mails.md#d84).
->>>>>>> bae299e9 (Link code and generated pages to the sections of decisions)
+    they contain addresses (docs/decisions/mails.md#d84).
     """
 
     def __init__(self, scope: Construct, id: str, *, stage: Stage) -> None:

@@ -171,17 +171,10 @@ class Stage:
     `tax_rate`: The tax rate that is included in all prices, in hundredths of a percent (2000 means 20 %).
     `provider_url`: The base URL of the payment provider's API, which must be compatible with Stripe.
     `product_url`: The URL of a product page. Mails to the followers of a product link to it.
-<<<<<<< HEAD
     `mails_per_second`: How many mails the shop sends per second: SES's maximum send rate in the region, or less if it
     has other senders. Order mails get 60 %, mails to the followers of products 30 %. 10 % are left for Cognito's mails,
     which cannot be slowed down. SES's sandbox allows 1 a second; a new account outside the sandbox usually has 14
-    (docs/decisions/0083-all-mails-share-one-rate.md).
-=======
-    `mails_per_second`: The mails per second of the shop: SES's maximum send rate in the region, or less if other
-    senders use it, too. Order mails get 60 %, mails to the followers of products 30 %, and Cognito's mails, which
-    cannot be slowed down, 10 %. SES's sandbox allows 1; a new account outside of it usually has 14
     (docs/decisions/mails.md#d83).
->>>>>>> bae299e9 (Link code and generated pages to the sections of decisions)
     `cors_origins`: The web origins that may call the API.
     `closed_order_days`: How many days a closed order stays in the table.
     `payment_window_minutes`: How many minutes stock is reserved for an unpaid order.
@@ -218,23 +211,13 @@ class Stage:
     are separate, so that buyers cannot delay payments, and webhooks cannot delay buyers.
     `customer_writes_per_minute`, `customer_write_burst`: How many writes a customer may send per minute in the long
     run, and how many at once. The burst must be at least the writes of 20 seconds, because clocks differ. Staff, the
-<<<<<<< HEAD
     warehouse and the payment provider have no limit. Counting costs one write unit for three writes, and nothing for a
     customer who sends only one or two
-    (docs/decisions/0075-the-first-writes-of-a-customer-are-not-counted.md). 0 per minute: no limit.
+    (docs/decisions/access-and-limits.md#d75). 0 per minute: no limit.
     `unpaid_orders_per_customer`: How many unpaid orders a customer may have. The check costs half a read unit for each
     4 KB of the customer's newest orders. 0: no limit.
     `public_cache_seconds`: How long CloudFront and other shared caches keep products, stock, categories, ratings,
     reviews and best sellers. A change may stay invisible for this time.
-=======
-    warehouse and the payment provider have no limit. It costs a write unit for each three writes, but nothing for a
-    customer who sends fewer in the time of a burst
-    (docs/decisions/access-and-limits.md#d75). 0 per minute: no limit.
-    `unpaid_orders_per_customer`: How many unpaid orders a customer may have. It costs half a read unit for each 4 KB of
-    the customer's newest orders. 0: no limit.
-    `public_cache_seconds`: How long CloudFront and other shared caches may show products, stock, categories, ratings,
-    reviews and best sellers as they were before a change.
->>>>>>> bae299e9 (Link code and generated pages to the sections of decisions)
     `alarm_address`: The e-mail address for alarms. Its owner must confirm the subscription. Empty: no mails.
     `canary_minutes`: A canary places an order through the public API and cancels it, once in this number of minutes.
     After the deploy, run `python -m ops canary-setup` once. With 5 minutes, its orders and mails cost about 3 dollars a

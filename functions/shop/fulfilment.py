@@ -5,15 +5,9 @@ order has its invoice exactly once, no number is missing, and an order that is c
 All invoices of a series take their numbers from one item, the InvoiceSeries. DynamoDB runs one transaction at a time on
 an item. So the orders of a batch share one transaction and take their numbers from one series. With several lanes
 (the setting `invoice_series`), a year has a series for each lane, and batches of different lanes do not wait for each
-<<<<<<< HEAD
 other. An order gets only one invoice, whichever lane issues it, because the transaction has a condition on the order's
 version. So the number of lanes can change at any time
-(docs/decisions/0079-each-invoice-lane-has-a-series-of-its-own.md).
-=======
-other. An order gets one invoice whichever series its number is from, because the transaction changes the order under
-its version. So the number of lanes can change at any time
 (docs/decisions/money.md#d79).
->>>>>>> bae299e9 (Link code and generated pages to the sections of decisions)
 """
 
 from collections.abc import Sequence

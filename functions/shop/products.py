@@ -87,13 +87,8 @@ def check_backorder_parts(product: Product) -> None:
 def check_category(shop: ShopContext, product: Product, before: Product | None = None) -> None:
     """Raise UnknownCategory if a product is put into a category that does not exist. The root path always exists.
 
-<<<<<<< HEAD
     `before`: the stored product; if the category stays the same, nothing is read. The write has no condition on the
-    category, because the lines of an import would conflict on it (docs/decisions/0060).
-=======
-    `before`: the stored product; if the category stays the same, nothing is read. The category is not a condition of
-    the write: the lines of an import would conflict on it (docs/decisions/reads.md#d60).
->>>>>>> bae299e9 (Link code and generated pages to the sections of decisions)
+    category, because the lines of an import would conflict on it (docs/decisions/reads.md#d60).
     """
     place = {"catalog": product.catalog, "path": product.category}
     stays = before is not None and (before.catalog, before.category, before.discontinued) == (

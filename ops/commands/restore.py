@@ -11,15 +11,9 @@ itself. After a kill, a repeated run finds these items and writes only the missi
 Each restored item has the attribute `restored_at`, so the Lambda functions that read the stream ignore the item. No
 mail, shipment, invoice or refund follows, and totals do not change. See docs/decisions/end-of-life.md#d25.
 
-<<<<<<< HEAD
 A dispute or refund at the payment provider may have come while the order was archived. The command adds it to its
 payment as if it came now, and the events of this change are published. Failed refunds are not retried: staff decide
-about them. See docs/decisions/0058.
-=======
-A dispute or refund at the provider that came while the order was archived is different: it moves to its payment, as if
-its event came now, and the events of this change are published. But failed refunds are not retried: staff decide about
-them. See docs/decisions/money.md#d58.
->>>>>>> bae299e9 (Link code and generated pages to the sections of decisions)
+about them. See docs/decisions/money.md#d58.
 """
 
 from __future__ import annotations
