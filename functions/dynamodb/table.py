@@ -14,7 +14,7 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextvars import copy_context
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache, partial
 from threading import local
@@ -121,32 +121,16 @@ class Table:
     retry_budget_seconds: float = 2.5
     on_decode_error: Callable[[Image, Unreadable], None] = _raise_error
     run_concurrently: Callable[[Sequence[Callable[[], Any]]], list[Any]] = run_parallel
-    reads_consistently: bool = True
-    """Whether `get`, `batch_get` and `query` may use strongly consistent reads. See `with_eventual_reads`."""
-    has_written: bool = field(default=False, init=False)
-    """Whether `write` has written something through this object."""
 
     # reading ----------------------------------------------------------------------------------------------------------
-    def with_eventual_reads(self) -> "Table":
-        """Return this table with eventually consistent reads. They cost half as much.
-
-        They may return an item as it was a moment ago, and may miss an item that was written a moment ago. The methods
-        with `raw` in their names still read consistently.
-        """
-        return replace(self, reads_consistently=False)
-
-    def with_consistent_reads(self) -> "Table":
-        """Return this table with strongly consistent reads, for a decision that no conditional write checks."""
-        return replace(self, reads_consistently=True)
-
     def get(self, pattern: Get[T], **known: Any) -> T | None:
-        """Read one item with one GetItem, strongly consistent unless the table reads eventually.
+        """Read one item with one strongly consistent GetItem.
 
         Returns None if the item does not exist or has expired, or if the access pattern does not read items of its
         type. Raises InvalidKeyValue if a value cannot be part of a key. Raises TableBusy if DynamoDB throttles the
         request.
         """
-        request: dict[str, Any] = {"Key": pattern.rows[0].key(**known), "ConsistentRead": self.reads_consistently}
+        request: dict[str, Any] = {"Key": pattern.rows[0].key(**known), "ConsistentRead": True}
         if pattern.view:
             names = sorted({*pattern.view_attributes, "type", "ttl"})
             request["ExpressionAttributeNames"] = {f"#{number}": name for number, name in enumerate(names)}
@@ -172,7 +156,7 @@ class Table:
                 KeyConditionExpression="#pk = :pk AND #sk BETWEEN :low AND :high",
                 ExpressionAttributeNames=names,
                 ExpressionAttributeValues=values,
-                ConsistentRead=self.reads_consistently,
+                ConsistentRead=True,
                 **start,
             )
             found |= {image["SK"]["S"]: image for image in answer["Items"]}
@@ -267,7 +251,7 @@ class Table:
             self.client.query,
             TableName=self.name,
             ScanIndexForward=not pattern.newest_first,
-            ConsistentRead=pattern.consistent and self.reads_consistently,
+            ConsistentRead=pattern.consistent,
             Limit=limit,
             ExpressionAttributeNames=names,
             ExpressionAttributeValues=values,
@@ -292,7 +276,7 @@ class Table:
         Sends one BatchGetItem per 100 keys, and sends unprocessed keys again. Raises TableBusy if keys stay
         unprocessed.
         """
-        images = self.batch_get_raw(keys, consistent=consistent and self.reads_consistently)
+        images = self.batch_get_raw(keys, consistent=consistent)
         return [item for item in map(self.decode, images) if item is not None]
 
     def batch_get_raw(self, keys: Sequence[Mapping[str, Any]], *, consistent: bool = False) -> list[Image]:
@@ -419,7 +403,6 @@ class Table:
         send = self._prepare_single_write(writes[0]) if is_single else self._prepare_transaction(writes)
         while not send():
             backoff.wait()
-        self.has_written = True
 
     def _prepare_single_write(self, write: Write[Any]) -> Callable[[], bool]:
         call = {"Put": self.client.put_item, "Update": self.client.update_item, "Delete": self.client.delete_item}

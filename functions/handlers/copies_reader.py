@@ -39,7 +39,7 @@ from functions.runtime.environment import CopiesEnvironment, load_environment
 from functions.runtime.log import log
 from functions.runtime.time_limit import TimeLimit
 from functions.shop import customer_names
-from functions.shop.shop import ShopContext, decide_with_eventual_reads
+from functions.shop.shop import ShopContext, retry_on_conflict
 
 TOTALS_SECONDS = 30
 """The time reserved for the totals of a batch, after its last copy. No record is started if less time is left."""
@@ -217,7 +217,7 @@ def _busiest_total(contribution: ContributionChange, uses: Mapping[str, int]) ->
 
 
 def _update(shop: ShopContext, contributions: Sequence[ContributionChange]) -> None:
-    decide_with_eventual_reads(shop, lambda shop: update_totals(shop, *contributions))
+    retry_on_conflict(shop, lambda: update_totals(shop, *contributions))
 
 
 def update_totals(shop: ShopContext, *contributions: ContributionChange) -> None:
@@ -251,7 +251,7 @@ def total_writes(shop: ShopContext, *contributions: ContributionChange) -> list[
     }
     if elsewhere := [key for where, key in obsolete.items() if where not in keys]:
         # This read must be consistent: no condition of the write checks that a missing total is still missing.
-        found += shop.table.with_consistent_reads().batch_get(elsewhere, consistent=True)
+        found += shop.table.batch_get(elsewhere, consistent=True)
     stored = {
         totals.total_key(row, item): item
         for item in found

@@ -18,7 +18,7 @@ from typing import Any
 from functions.adapters.mail_pace import MailPace
 from functions.adapters.mailer import Sender, send_mail
 from functions.mails.order_notifications import render_notification
-from functions.model.events import OrderData, ReceivedEvent, RefundData
+from functions.model.events import ReceivedEvent, RefundData
 from functions.model.mail_kinds import MAIL_KIND_BY_EVENT
 from functions.model.retention import MAIL_ATTEMPT_SECONDS, MAIL_SENDER_TIMEOUT_SECONDS
 from functions.runtime import observability
@@ -75,9 +75,8 @@ def send_notification(
     any other error, the queue delivers the event again. Raises NoTimeLeft if the invocation is near its end.
     """
     customer_id = event.data.customer_id  # None if the event is the refund of a payment that has no order
-    order_version = event.version if isinstance(event.data, OrderData) else None
     kind = MAIL_KIND_BY_EVENT[event.name]
-    recipient = customer_id and get_mail_context(shop, customer_id, event.data.order_id, kind, order_version)
+    recipient = customer_id and get_mail_context(shop, customer_id, event.data.order_id, kind)
     if not recipient:
         observability.log_effect("notification_skipped", shop, event, effect=None)
         return

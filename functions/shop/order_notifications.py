@@ -98,30 +98,20 @@ def holding_claim(shop: ShopContext, notification: Notification) -> Iterator[Non
         raise ClaimHeld(notification.claimed_until) from error
 
 
-def get_mail_context(
-    shop: ShopContext, customer_id: str, order_id: str, kind: str, order_version: int | None = None
-) -> MailContext | None:
+def get_mail_context(shop: ShopContext, customer_id: str, order_id: str, kind: str) -> MailContext | None:
     """Read the customer and the order for a mail: one Query for the customer and their settings, one GetItem.
 
     Return None if the mail must not be sent. The possible reasons are: the customer or the order does not exist any
     more, the order is archived, or the customer's settings forbid mails of this `kind` (model/mail_kinds.py).
 
-    `order_version`: the version of the order that the mail reports, if known. Then the read is eventually consistent,
-    and is repeated consistently if it shows an earlier version, or if the mail must not be sent. So a mail never shows
-    an order as it was before the event, and no mail is dropped by mistake. If a setting or an address changed a moment
-    ago, the mail may ignore the change, as if it had been sent before.
+    The reads are strongly consistent. So a mail never shows an order as it was before its event.
     """
     customer_key = CUSTOMER.key(customer_id=customer_id)
     settings_key = SETTINGS.key(customer_id=customer_id, name="notifications")
-    for consistent in (True,) if order_version is None else (False, True):
-        table = shop.table if consistent else shop.table.with_eventual_reads()
-        customer, settings = table.get_neighbours(customer_key, settings_key)
-        order = table.get(ORDER_BY_ID, order_id=order_id)
-        if not (isinstance(customer, Customer) and isinstance(order, Order)):
-            continue
-        is_current = consistent or order.version >= (order_version or 0)
-        if is_current and wants_mails((settings,), kind):
-            return MailContext(customer, order)
+    customer, settings = shop.table.get_neighbours(customer_key, settings_key)
+    order = shop.table.get(ORDER_BY_ID, order_id=order_id)
+    if isinstance(customer, Customer) and isinstance(order, Order) and wants_mails((settings,), kind):
+        return MailContext(customer, order)
     return None
 
 

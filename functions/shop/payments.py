@@ -44,7 +44,7 @@ from functions.shop.refunds import (
     payment_result,
     require_not_archiving,
 )
-from functions.shop.shop import Caller, ShopContext, decide_with_eventual_reads, retry_on_conflict
+from functions.shop.shop import Caller, ShopContext, retry_on_conflict
 
 MAX_RECORDED_EVENTS = 4
 """The number of the provider's events that a payment remembers. They take about 500 bytes."""
@@ -103,7 +103,7 @@ def record_payment(shop: ShopContext, event: ProviderPaymentEvent, body: Mapping
     claim: PaymentClaim | None = None
     while True:
         try:
-            done = decide_with_eventual_reads(shop, partial(_record, key=key, event=event, claim=claim))
+            done = retry_on_conflict(shop, partial(_record, shop, key=key, event=event, claim=claim))
             break
         except PaymentAlreadyClaimed as found:
             claim = found.claim
@@ -156,8 +156,7 @@ def _record(
         return IdempotentResult(_result(event.payment_id, known.status, known.reason), replayed=True)
     was_archived = isinstance(order, ArchivedOrder) or (order is not None and order.restored_at is not None)
     may_be_known = existing is not None or was_archived
-    consistent = replace(shop, table=shop.table.with_consistent_reads())  # the write does not check a missing Command
-    if may_be_known and (done := key.find_result(consistent)):
+    if may_be_known and (done := key.find_result(shop)):
         return done
     require_not_archiving(order)
     is_known = claim is not None and claim.order_id == event.order_id

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from functions.dynamodb.errors import TableBusy
-from functions.dynamodb.writes import WriteConflict, put_if_absent
+from functions.dynamodb.writes import put_if_absent
 from functions.model import pricing
 from functions.model.entities import (
     SALE_SHARDS,
@@ -25,12 +25,11 @@ from functions.model.errors import (
     MixedCurrencies,
     NotRegistered,
     PriceChanged,
-    ShopError,
     TooManyUnpaidOrders,
     UnknownProducts,
 )
 from functions.model.money import MAX_MINOR_UNITS
-from functions.model.patterns import ORDERS_OF_CUSTOMER, ORDERS_OF_CUSTOMER_CONSISTENT
+from functions.model.patterns import ORDERS_OF_CUSTOMER
 from functions.model.table import CUSTOMER, DISCOUNT, ORDER, PRODUCT
 from functions.shop import discounts, stock
 from functions.shop.idempotency import fingerprint
@@ -105,13 +104,7 @@ def place_order(
     """
     order_id = derive_order_id(shop, caller.id, key)
     place = partial(_place, shop, caller, order_id, lines, address, fingerprint(body), discount_code)
-    try:
-        placed = place(consistent=False)
-        if not placed.replayed:
-            return placed
-    except (ShopError, BackorderUnconfirmed, WriteConflict):  # an outdated item may be the reason
-        pass
-    return retry_on_conflict(shop, lambda: place(consistent=True))  # stock may move to another part during the reads
+    return retry_on_conflict(shop, place)  # stock may move to another part during the reads
 
 
 def _place(
@@ -122,20 +115,13 @@ def _place(
     address: Address,
     body_fingerprint: str,
     discount_code: str | None,
-    *,
-    consistent: bool,
 ) -> PlacedOrder:
-    """Read everything that the order needs with one BatchGetItem, and write the order.
-
-    An eventually consistent read costs half as much. After it, the order may have a price, a name or a discount that
-    was replaced a moment ago, as if it had been placed before. A rejection, or an order that exists already, must be
-    confirmed with a consistent read.
-    """
+    """Read everything that the order needs with one strongly consistent BatchGetItem, and write the order."""
     keys = [ORDER.key(order_id=order_id), CUSTOMER.key(customer_id=caller.id)]
     keys += [PRODUCT.key(product_id=id) for id in lines]
     if discount_code is not None:
         keys.append(DISCOUNT.key(code=discounts.normalize_code(discount_code)))
-    found = shop.table.batch_get(keys, consistent=consistent)
+    found = shop.table.batch_get(keys, consistent=True)
     for existing in found:
         if isinstance(existing, Order | ArchivedOrder):
             return _replay(existing, body_fingerprint)
@@ -150,17 +136,15 @@ def _place(
     if not order.total:
         order = replace(order, status="PAID", paid_at=order.placed_at)
     else:
-        _check_unpaid_orders(shop, caller.id, consistent=consistent)
+        _check_unpaid_orders(shop, caller.id)
     try:
-        return PlacedOrder(
-            _write_order(shop, stock.assign_first_parts(order, products), products, discount, consistent=consistent),
-            replayed=False,
-        )
+        order = _write_order(shop, stock.assign_first_parts(order, products), products, discount)
     except AlreadyPlaced as rejection:
         return _replay(rejection.order, body_fingerprint)
+    return PlacedOrder(order, replayed=False)
 
 
-def _check_unpaid_orders(shop: ShopContext, customer_id: str, *, consistent: bool) -> None:
+def _check_unpaid_orders(shop: ShopContext, customer_id: str) -> None:
     """Raise TooManyUnpaidOrders if the customer has the maximum number of unpaid orders. 0 means no maximum.
 
     One query reads the customer's newest summaries, twice as many as the maximum. The limit is not exact: a summary
@@ -170,22 +154,18 @@ def _check_unpaid_orders(shop: ShopContext, customer_id: str, *, consistent: boo
     most = shop.unpaid_orders_per_customer
     if not most:
         return
-    pattern = ORDERS_OF_CUSTOMER_CONSISTENT if consistent else ORDERS_OF_CUSTOMER
-    newest = shop.table.query(pattern, customer_id=customer_id, limit=2 * most).items
+    newest = shop.table.query(ORDERS_OF_CUSTOMER, customer_id=customer_id, limit=2 * most).items
     if sum(summary.status == "PENDING" for summary in newest) >= most:
         raise TooManyUnpaidOrders(most)
 
 
-def _write_order(
-    shop: ShopContext, order: Order, products: Mapping[str, Product], discount: Discount | None, *, consistent: bool
-) -> Order:
+def _write_order(shop: ShopContext, order: Order, products: Mapping[str, Product], discount: Discount | None) -> Order:
     """Write the order, reserve its stock and redeem its discount. Return the order as written.
 
     A product's stock and the counter of a discount code may each be split over several items (parts). If a chosen part
     has too little left, the function chooses other parts and tries again. If a part that was chosen without reading the
     stock is busy, it tries another one. Raises TableBusy if MAX_PLAN_ATTEMPTS attempts fail. Raises WriteConflict if
-    stock was moved between parts during the reads. Raises BackorderUnconfirmed if pieces would be backordered, but
-    `products` was not read consistently.
+    stock was moved between parts during the reads.
     """
     split = {id for id, product in products.items() if product.parts > 1}
     for attempt in range(MAX_PLAN_ATTEMPTS):
@@ -200,8 +180,6 @@ def _write_order(
         except stock.PartOutOfStock:
             split = set()
             order = stock.assign_available_parts(shop, order, products)
-            if not consistent and any(line.backordered for line in order.lines.values()):
-                raise BackorderUnconfirmed from None
         except discounts.RedemptionPoolEmpty:
             assert discount is not None, "only a discount can have no redemptions left"
             order = discounts.use_fullest_part(shop, order, discount)
@@ -262,10 +240,6 @@ def _replay(existing: Order | ArchivedOrder, body_fingerprint: str) -> PlacedOrd
     if existing.fingerprint != body_fingerprint:
         raise IdempotencyKeyReused
     return PlacedOrder(existing, replayed=True)
-
-
-class BackorderUnconfirmed(Exception):
-    """The order would contain backordered pieces, but staff may just have ended the backorder of the product."""
 
 
 class AlreadyPlaced(Exception):

@@ -157,7 +157,7 @@ def has_max_payments(shop: ShopContext, order: Order) -> bool:
     """
     if not order.paid:
         return False
-    payments = shop.table.with_consistent_reads().query_all(PAYMENTS_OF_ORDER, order_id=order.order_id)
+    payments = shop.table.query_all(PAYMENTS_OF_ORDER, order_id=order.order_id)
     return sum(payment.status in ("CAPTURED", "DISPUTED") for payment in payments) >= MAX_PAYMENTS
 
 

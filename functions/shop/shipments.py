@@ -28,7 +28,7 @@ from functions.shop.orders import (
     require_unarchived,
     save_order,
 )
-from functions.shop.shop import Caller, ShopContext, decide_with_eventual_reads
+from functions.shop.shop import Caller, ShopContext, retry_on_conflict
 
 MAX_SHIPMENTS = 90
 """The maximum number of shipments of one order.
@@ -86,7 +86,7 @@ def dispatch_shipment(
     if quantities is not None and (not quantities or min(quantities.values()) < 1):
         raise InvalidInput("quantities", "must not be empty, and each quantity must be at least 1")
 
-    def attempt(shop: ShopContext) -> Shipment:
+    def attempt() -> Shipment:
         stored, before = _get_order_and_shipment(shop, order_id, shipment_id)
         sent = dict(before.quantities if quantities is None else quantities)
         updated = replace(before, carrier=normalize_carrier(carrier), tracking_number=tracking_number, quantities=sent)
@@ -109,7 +109,7 @@ def dispatch_shipment(
         shop.table.write(update(SHIPMENT, before, after), *save_order(order, shipped), *following)
         return after
 
-    return decide_with_eventual_reads(shop, attempt)
+    return retry_on_conflict(shop, attempt)
 
 
 def _remaining(available: Quantities, taken: Quantities) -> dict[str, int]:
@@ -134,14 +134,14 @@ def deliver_shipment(shop: ShopContext, caller: Caller, order_id: str, shipment_
     """
     caller.require_group("warehouse", "staff")
 
-    def attempt(shop: ShopContext) -> Shipment:
+    def attempt() -> Shipment:
         stored, before = _get_order_and_shipment(shop, order_id, shipment_id)
         if before.status == "DELIVERED":
             return before
         (after,) = _record_delivery(shop, require_unarchived(stored, "deliver"), [before])
         return after
 
-    return decide_with_eventual_reads(shop, attempt)
+    return retry_on_conflict(shop, attempt)
 
 
 def _record_delivery(shop: ShopContext, order: Order, shipments: Sequence[Shipment]) -> Sequence[Shipment]:

@@ -4,13 +4,10 @@ import base64
 import hashlib
 import hmac
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol, TypeVar
 
-from botocore.exceptions import BotoCoreError, ClientError
-
-from functions.dynamodb.errors import TableBusy
 from functions.dynamodb.keys import Instant, Row, to_instant
 from functions.dynamodb.patterns import Get
 from functions.dynamodb.table import Table
@@ -129,27 +126,6 @@ def delete_if_exists(shop: ShopContext, row: Row[T], pattern: Get[T], **known: s
         return found is not None
 
     return retry_on_conflict(shop, attempt)
-
-
-def decide_with_eventual_reads(shop: ShopContext, decide: Callable[[ShopContext], R]) -> R:
-    """Run a command with eventually consistent reads. If it then does not write, run it again with consistent reads.
-
-    Eventually consistent reads cost half as much, but may return an item as it was a moment ago. Use this function only
-    if the write of `decide` has a condition on each item that `decide` reads or finds missing. Then the write fails
-    after an outdated read. An error, or a result without a write, may come from an outdated read. So it is dropped, and
-    `decide` runs again as in `retry_on_conflict`. Raises the errors of `decide`, and TableBusy.
-    """
-    eventual = replace(shop, table=shop.table.with_eventual_reads())
-    try:
-        result = decide(eventual)
-    except (TableBusy, BotoCoreError, ClientError):
-        raise
-    except Exception:  # noqa: BLE001, S110  an outdated item may be the reason, even of a write that is never accepted
-        pass
-    else:
-        if eventual.table.has_written:
-            return result
-    return retry_on_conflict(shop, lambda: decide(shop))
 
 
 def retry_on_conflict(shop: ShopContext, decide: Callable[[], R]) -> R:
