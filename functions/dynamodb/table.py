@@ -27,7 +27,7 @@ from functions.dynamodb.errors import Unreadable, WriteImpossible
 from functions.dynamodb.keys import Row
 from functions.dynamodb.patterns import Get, Query
 from functions.dynamodb.retry import PERMANENT_ERROR_CODES, RETRYABLE_ERROR_CODES, Backoff, call_dynamodb
-from functions.dynamodb.writes import Write
+from functions.dynamodb.writes import Write, WriteConflict
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -386,7 +386,8 @@ class Table:
 
         If conditions fail, this raises the `condition_error` of the first write whose condition failed. If a conflict
         or throttling affects a write with a `busy_error`, this raises that error. Other conflicts and throttling raise
-        TableBusy after the time budget. Raises WriteImpossible if DynamoDB will never accept a write.
+        TableBusy after the time budget. Two writes of the same item raise WriteConflict, because one of them comes from
+        an outdated read. Raises WriteImpossible if DynamoDB will never accept a write.
 
         Automatic retries by the AWS client are safe. A transaction has a ClientRequestToken. The retry of a single put
         or update may fail its condition because an earlier attempt was applied. So if the stored item already has the
@@ -427,6 +428,9 @@ class Table:
         return send
 
     def _prepare_transaction(self, writes: Sequence[Write[Any]]) -> Callable[[], bool]:
+        if len({write.primary_key for write in writes}) < len(writes):
+            # DynamoDB rejects such a transaction. The items were read at different moments, and do not fit together.
+            raise WriteConflict(writes[0].row.type)
         common = {"TableName": self.name, "ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
         items: list[Any] = [{write.kind: {**common, **write.request}} for write in writes]
         token = self.new_request_token()

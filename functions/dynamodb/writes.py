@@ -65,6 +65,12 @@ class Write(Generic[T]):
     None means that the transaction is sent again. A single write (no transaction) is always sent again.
     """
 
+    @property
+    def primary_key(self) -> tuple[str, str]:
+        """The values of PK and SK."""
+        key = self.request.get("Key") or self.request["Item"]
+        return key["PK"]["S"], key["SK"]["S"]
+
 
 def put_if_absent(row: Row[T], item: T, *, condition_error: ConditionErrorFactory[T] | None = None) -> Write[T]:
     """Return a write that puts an item. The write fails if an item with the same key exists."""

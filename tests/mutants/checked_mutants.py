@@ -57,7 +57,7 @@ from functions.shop import (
     unsubscribe,
     write_limit,
 )
-from functions.shop.shop import Caller, ShopContext, decide_with_eventual_reads
+from functions.shop.shop import Caller, ShopContext, retry_on_conflict
 from ops import migration
 from ops.commands import migrate, restore
 from ops.repair import copy_checks
@@ -67,7 +67,6 @@ from tests.mutants import (
     test_alarms,
     test_concurrency,
     test_erasures,
-    test_eventual_reads,
     test_filters,
     test_fulfilment,
     test_limits,
@@ -77,6 +76,7 @@ from tests.mutants import (
     test_money,
     test_names,
     test_order_numbers,
+    test_outdated_reads,
     test_permissions,
     test_retries,
     test_sales,
@@ -103,16 +103,9 @@ class CheckedMutant:
     check: Callable[[ShopHarness], None]
 
 
-def believe_outdated(error: str) -> Plant:
-    """Return a patch that raises an error of a command's first attempt at once, although its reads may be outdated.
-
-    `error`: the name of the error's class.
-    """
-    return edit_code(
-        decide_with_eventual_reads,
-        ("except Exception:", "except Exception as error:"),
-        ("        pass\n", f"        if type(error).__name__ == {error!r}:\n            raise\n"),
-    )
+def read_eventually(read: Any) -> Plant:
+    """Return a patch that makes a method of Table read eventually, so that its items may be outdated."""
+    return edit_code(read, ("ConsistentRead=True", "ConsistentRead=False"))
 
 
 def put_without_ttl(row: Row[Any], copy: Any) -> writes.Write[Any]:
@@ -124,10 +117,6 @@ def put_without_ttl(row: Row[Any], copy: Any) -> writes.Write[Any]:
 REFRESH_NAME = """
     if changed.row is ORDER and changed.event_name == "INSERT":
         customer_names.refresh_name(shop, changed.item)
-"""
-DROP_UNWANTED_MAIL = """
-        if not wants_mails((settings,), kind):
-            return None
 """
 COUNT_FIRST = """
     if totals_todo:
@@ -533,28 +522,28 @@ CHECKED_MUTANTS = (
     # The next faults are results of eventually consistent reads that are not confirmed.
     CheckedMutant(
         "an outdated not found is an answer",
-        believe_outdated("NotFound"),
-        test_eventual_reads.test_a_shipment_that_a_replica_does_not_have_yet_is_dispatched,
+        read_eventually(Table.get_neighbours),
+        test_outdated_reads.test_a_shipment_that_a_replica_does_not_have_yet_is_dispatched,
     ),
     CheckedMutant(
         "an outdated wrong state is an answer",
-        believe_outdated("WrongState"),
-        test_eventual_reads.test_a_shipment_that_a_replica_shows_before_its_dispatch_is_delivered,
+        read_eventually(Table.get_neighbours),
+        test_outdated_reads.test_a_shipment_that_a_replica_shows_before_its_dispatch_is_delivered,
     ),
     CheckedMutant(
         "an outdated already done is an answer",
-        edit_code(decide_with_eventual_reads, ("if eventual.table.has_written:", "if True:")),
-        test_eventual_reads.test_a_repeated_dispatch_is_answered_with_the_current_state_of_the_shipment,
+        read_eventually(Table.get_neighbours),
+        test_outdated_reads.test_a_repeated_dispatch_is_answered_with_the_current_state_of_the_shipment,
     ),
     CheckedMutant(
         "a write that DynamoDB never accepts is an answer",
-        believe_outdated("WriteImpossible"),
-        test_eventual_reads.test_a_dispatch_that_reads_only_the_order_outdated_is_decided_again,
+        edit_code(Table._prepare_transaction, ("< len(writes):", "< 0:")),
+        test_outdated_reads.test_a_dispatch_that_reads_only_the_order_outdated_is_decided_again,
     ),
     CheckedMutant(
         "a lost answer begins the second attempt",
-        edit_code(decide_with_eventual_reads, ("(TableBusy, BotoCoreError, ClientError)", "()")),
-        test_eventual_reads.test_a_command_whose_answer_is_lost_is_not_run_again_within_the_request,
+        edit_code(retry_on_conflict, ("except WriteConflict:", "except Exception:")),
+        test_outdated_reads.test_a_command_whose_answer_is_lost_is_not_run_again_within_the_request,
     ),
     CheckedMutant(
         "a payment does not check that its order is missing",
@@ -562,79 +551,62 @@ CHECKED_MUTANTS = (
             payments._record,
             ("order_writes: list[Write[Any]] = [check_order_unchanged(event.order_id, order)]", "order_writes = []"),
         ),
-        test_eventual_reads.test_a_payment_is_recorded_once_although_a_replica_knows_neither_its_order_nor_its_event,
+        test_outdated_reads.test_a_payment_is_recorded_with_its_order_although_the_order_was_placed_after_the_read,
     ),
     CheckedMutant(
         "payments of an order are counted eventually",
-        edit_code(refunds.has_max_payments, (".with_consistent_reads()", ".with_eventual_reads()")),
-        test_eventual_reads.test_an_order_takes_no_more_payments_than_allowed_although_a_replica_lacks_the_last_one,
+        patch_attribute(refunds, "PAYMENTS_OF_ORDER", replace(patterns.PAYMENTS_OF_ORDER, consistent=False)),
+        test_outdated_reads.test_an_order_takes_no_more_payments_than_allowed_although_a_replica_lacks_the_last_one,
     ),
     CheckedMutant(
         "a payment is updated without a condition",
         patch_attribute(payments, "update", without_condition(writes.update)),
-        test_eventual_reads.test_a_late_failure_does_not_change_a_payment_that_a_replica_shows_before_its_capture,
+        test_outdated_reads.test_a_late_failure_does_not_change_a_payment_that_a_replica_shows_before_its_capture,
     ),
     CheckedMutant(
         "an event that changes nothing does not check its payment",
         edit_code(payments._record, ("[check_unchanged(PAYMENT, existing)]", "[]")),
-        test_eventual_reads.test_an_event_that_changes_nothing_is_answered_with_the_current_state_of_its_payment,
+        test_outdated_reads.test_an_event_that_changes_nothing_is_answered_with_the_current_state_of_its_payment,
     ),
     CheckedMutant(
         "an event about an archived order does not check its payment",
         edit_code(payments._record, ("order), same_payment], result", "order)], result")),
-        test_eventual_reads.test_an_event_about_a_payment_beside_an_archived_order_is_answered_with_this_payment,
+        test_outdated_reads.test_an_event_about_a_payment_beside_an_archived_order_is_answered_with_this_payment,
     ),
     CheckedMutant(
         "an order is rejected by outdated items",
-        edit_code(
-            placing.place_order,
-            (
-                "except (ShopError, BackorderUnconfirmed, WriteConflict):",
-                "except (BackorderUnconfirmed, WriteConflict):",
-            ),
-        ),
-        test_eventual_reads.test_an_order_is_rejected_only_after_a_consistent_read,
+        edit_code(placing._place, ("batch_get(keys, consistent=True)", "batch_get(keys)")),
+        test_outdated_reads.test_an_order_is_rejected_only_after_a_consistent_read,
     ),
     CheckedMutant(
         "a repeated order is answered as it was",
-        edit_code(placing.place_order, ("if not placed.replayed:", "if True:")),
-        test_eventual_reads.test_a_repeated_order_is_answered_with_its_current_state,
+        edit_code(placing._place, ("batch_get(keys, consistent=True)", "batch_get(keys)")),
+        test_outdated_reads.test_a_repeated_order_is_answered_with_its_current_state,
     ),
     CheckedMutant(
         "pieces are backordered by an outdated product",
-        edit_code(placing._write_order, ("if not consistent and any(", "if False and any(")),
-        test_eventual_reads.test_pieces_are_not_backordered_if_staff_ended_the_backorder_a_moment_ago,
+        edit_code(placing._place, ("batch_get(keys, consistent=True)", "batch_get(keys)")),
+        test_outdated_reads.test_pieces_are_not_backordered_if_staff_ended_the_backorder_a_moment_ago,
     ),
     CheckedMutant(
         "a mail is not read a second time",
-        edit_code(order_notifications.get_mail_context, ("(False, True)", "(False,)")),
-        test_eventual_reads.test_a_mail_is_sent_although_a_replica_has_neither_its_customer_nor_its_order,
+        read_eventually(Table.get_neighbours),
+        test_outdated_reads.test_a_mail_is_sent_although_a_replica_has_neither_its_customer_nor_its_order,
     ),
     CheckedMutant(
         "outdated settings keep a mail back",
-        edit_code(
-            order_notifications.get_mail_context,
-            ("        if is_current", DROP_UNWANTED_MAIL + "        if is_current"),
-        ),
-        test_eventual_reads.test_a_mail_is_sent_to_a_customer_who_allowed_mails_a_moment_ago,
+        read_eventually(Table.get_neighbours),
+        test_outdated_reads.test_a_mail_is_sent_to_a_customer_who_allowed_mails_a_moment_ago,
     ),
     CheckedMutant(
         "a mail shows its order before the event",
-        edit_code(order_notifications.get_mail_context, ("if is_current and", "if")),
-        test_eventual_reads.test_a_mail_shows_its_order_as_it_was_after_the_event,
-    ),
-    CheckedMutant(
-        "a mail takes the version of a refund for that of its order",
-        edit_code(
-            order_notification_worker.send_notification,
-            ("event.version if isinstance(event.data, OrderData) else None", "event.version"),
-        ),
-        test_eventual_reads.test_a_mail_about_a_refund_reads_its_order_consistently_because_its_version_is_that_of_the_refund,
+        edit_code(Table.get, ('"ConsistentRead": True', '"ConsistentRead": False')),
+        test_outdated_reads.test_a_mail_shows_its_order_as_it_was_after_the_event,
     ),
     CheckedMutant(
         "totals of former shards are read eventually",
-        edit_code(copies_reader.total_writes, (".with_consistent_reads()", "")),
-        test_eventual_reads.test_an_order_leaves_the_total_of_a_former_shard_although_a_replica_does_not_have_this_total,
+        edit_code(copies_reader.total_writes, ("batch_get(elsewhere, consistent=True)", "batch_get(elsewhere)")),
+        test_outdated_reads.test_an_order_leaves_the_total_of_a_former_shard_although_a_replica_does_not_have_this_total,
     ),
     # The next faults concern the totals of a batch.
     CheckedMutant(
