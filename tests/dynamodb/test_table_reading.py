@@ -239,9 +239,6 @@ def test_two_neighbours_are_one_query_and_nothing_between_them_is_decoded(librar
     assert (first, last) == (book(), loan("l2", at=moment(3)))
     (request,) = wire.requests
     assert (request.operation, request.body["ConsistentRead"]) == ("Query", True)
-    wire.clear()
-    library.with_eventual_reads().get_neighbours(BOOK.key(book_id="b1"), keys[2])
-    assert [request.body["ConsistentRead"] for request in wire.requests] == [False]
 
 
 def test_a_neighbour_that_is_missing_or_has_expired_is_none(library: Table, wire: WireTap) -> None:

@@ -16,14 +16,11 @@ from functions.model.events import EVENTS_BY_NAME
 from functions.model.reactions import REACTIONS
 from functions.model.retention import MAIL_ATTEMPT_SECONDS, MAIL_CLAIM_SECONDS, MAIL_SENDER_TIMEOUT_SECONDS
 from functions.model.table import NOTIFICATION
-from functions.runtime import clients
 from functions.shop import cancellation, customers, erasure
-from functions.shop.fulfilment import fulfil_order
 from functions.shop.order_notifications import list_notifications_of_order
 from tests.support.client_faults import crash_at, fail_calls, lose_response, record_calls, run_before_call
 from tests.support.harness import ANN, ShopHarness
 from tests.support.items import write_items
-from tests.support.late_replica import late_replica
 
 Message = dict[str, Any]
 
@@ -104,22 +101,6 @@ def test_a_kind_of_mails_that_is_turned_off_is_not_sent(harness: ShopHarness, of
     sent = [mail.subject for mail in harness.sent_mails()]
     assert [any(part in subject for subject in sent) for part in subjects] == [True] * len(subjects)
     assert len(sent) == len(subjects)
-
-
-def test_a_late_replica_neither_drops_a_mail_nor_shows_an_order_before_its_event(harness: ShopHarness) -> None:
-    with late_replica(clients.client("dynamodb"), harness.shop.table.name, harness.engine.dynamodb()):
-        harness.open_shop()
-        first = harness.place_order(mug=1)
-        assert handle(*messages(harness)) == []
-    assert known(harness, first) == [("OrderPlaced", "SENT")], "the replica had neither customer nor order"
-    harness.pay_order(first)
-    fulfil_order(harness.shop, first)
-    with late_replica(clients.client("dynamodb"), harness.shop.table.name, harness.engine.dynamodb()):
-        harness.dispatch_order(first)
-        waiting = messages(harness)
-        with record_calls("dynamodb", "GetItem") as reads:
-            assert handle(*waiting) == []
-    assert [read["ConsistentRead"] for read in reads[-2:]] == [False, True]
 
 
 def test_the_mails_of_an_order_are_listed_without_those_of_other_orders(harness: ShopHarness, order_id: str) -> None:

@@ -18,7 +18,6 @@ from functions.shop.payments import MAX_RECORDED_EVENTS, NO_ORDER, record_paymen
 from functions.shop.refund_processing import PROVIDER_CALLER_ID
 from functions.shop.refunds import MAX_PAYMENTS
 from functions.shop.shop import ShopContext
-from local.dynamodb_engine import Engine
 from tests.support.actors import (
     ANN,
     advance_to_status,
@@ -32,7 +31,6 @@ from tests.support.actors import (
     report_payment,
     run_concurrently,
 )
-from tests.support.late_replica import late_replica
 from tests.support.samples import moment
 from tests.support.tapped_client import ManualClock
 from tests.support.wire_tap import WireTap, run_before_sending, transaction_cancelled_reply
@@ -44,33 +42,6 @@ def payments_of(shop: ShopContext, order_id: str) -> list[Payment]:
 
 def refunds_of(shop: ShopContext, order_id: str) -> list[Refund]:
     return list(shop.table.query(REFUNDS_OF_ORDER, order_id=order_id).items)
-
-
-def test_the_payments_of_an_order_are_always_counted_consistently(shop: ShopContext, wire: WireTap) -> None:
-    order = place(shop)
-    report_payment(shop, order, event_id="evt_1", payment_id="pi_1", amount=1)
-    wire.clear()
-    report_payment(shop, order, event_id="evt_2", payment_id="pi_2", amount=1)
-    reads = [(one.operation, one.body["ConsistentRead"]) for one in wire.requests[:-1]]
-    assert reads == [("Query", False), ("Query", True)], "no write guards the number of payments"
-
-
-def test_a_late_replica_neither_loses_a_payment_nor_counts_it_twice(
-    shop: ShopContext, wire: WireTap, engine: Engine
-) -> None:
-    cancelled = place(shop, "key-1", mug=1)
-    with late_replica(wire.client, shop.table.name, engine.dynamodb()):
-        cancellation.cancel_order(shop, ANN, cancelled.order_id)
-        order = place(shop, "key-2", mug=1)
-        first = report_payment(shop, order)
-        assert first == {"payment_id": "pi_1", "status": "CAPTURED", "reason": None}
-        assert report_payment(shop, order) == first
-        assert report_payment(shop, order, event_id="evt_2") == first
-        late = report_payment(shop, cancelled, event_id="evt_3", payment_id="pi_2")
-        assert late == {"payment_id": "pi_2", "status": "CAPTURED", "reason": None}
-    assert (get_order(shop, order.order_id).status, get_order(shop, order.order_id).paid) == ("PAID", order.total)
-    assert [refund.why for refund in refunds_of(shop, cancelled.order_id)] == ["LATE"]
-    assert len(payments_of(shop, order.order_id)) == 1
 
 
 def test_an_order_is_paid_in_the_transaction_that_keeps_the_payment(
@@ -331,7 +302,7 @@ def test_an_event_that_comes_again_is_answered_as_before_and_nothing_is_written(
     wire.clear()
     again = record_payment(shop, event, {"id": "evt_1"})
     assert (first.replayed, again.replayed, again.result) == (False, True, first.result)
-    assert wire.operations == ["Query", "Query", "GetItem"], "first with an eventually consistent read"
+    assert wire.operations == ["Query", "GetItem"]
     assert get_order(shop, order.order_id) == bring_to_delivered
 
 

@@ -8,11 +8,9 @@ import pytest
 
 from functions.model.entities import Line, Order, Shipment
 from functions.model.errors import NotAllowed, NotFound, WrongState
-from functions.model.table import ORDER, SHIPMENT
 from functions.shop import shipments
 from functions.shop.fulfilment import fulfil_order
 from functions.shop.shop import Caller, ShopContext
-from local.dynamodb_engine import Engine
 from tests.support.actors import (
     ANN,
     BOB,
@@ -27,11 +25,10 @@ from tests.support.actors import (
     place_order_as,
     report_payment,
 )
-from tests.support.late_replica import late_replica
 from tests.support.order_money import expiry_markers
 from tests.support.samples import moment
 from tests.support.tapped_client import ManualClock
-from tests.support.wire_tap import WireTap, reply_with, run_before_sending
+from tests.support.wire_tap import WireTap, run_before_sending
 
 
 def parcel_of(shop: ShopContext, order_id: str) -> Shipment:
@@ -94,58 +91,6 @@ def test_an_archived_or_missing_order_is_not_sent_to_the_warehouse(shop: ShopCon
     archive_order(shop, order.order_id, to_stub=True)
     assert fulfil_order(shop, order.order_id) is None
     assert fulfil_order(shop, "none") is None
-
-
-def test_a_late_replica_neither_stops_nor_repeats_a_dispatch_or_a_delivery(
-    shop: ShopContext, wire: WireTap, engine: Engine
-) -> None:
-    order = advance_to_status(shop, place(shop), "PAID")
-    with late_replica(wire.client, shop.table.name, engine.dynamodb()):
-        fulfil_order(shop, order.order_id)
-        sent = dispatch(shop, order)
-    with late_replica(wire.client, shop.table.name, engine.dynamodb()):
-        changed = get_order(shop, order.order_id).version
-        assert dispatch(shop, order) == sent
-        delivered = shipments.deliver_shipment(shop, WAREHOUSE, order.order_id, sent.shipment_id)
-        assert shipments.deliver_shipment(shop, WAREHOUSE, order.order_id, sent.shipment_id) == delivered
-        with pytest.raises(WrongState):
-            dispatch(shop, order, number="43")
-    assert get_order(shop, order.order_id).version == changed + 1
-
-
-def test_a_dispatch_that_reads_only_the_order_outdated_is_decided_again(
-    shop: ShopContext, wire: WireTap, dynamodb: Any
-) -> None:
-    order = advance_to_status(shop, place(shop, mug=3), "FULFILLING")
-    key: Any = ORDER.key(order_id=order.order_id)
-    outdated = dynamodb.get_item(TableName=shop.table.name, Key=key)["Item"]
-    parcel = f"{order.order_id}-1"
-    shipments.dispatch_shipment(shop, WAREHOUSE, order.order_id, parcel, "dhl", "1", {"mug": 1})
-    second = f"{order.order_id}-2"
-    key = SHIPMENT.key(order_id=order.order_id, shipment_id=second)
-    waiting = dynamodb.get_item(TableName=shop.table.name, Key=key)["Item"]
-    # the order is outdated: it says that the second is next
-    wire.reply_next("Query", reply_with({"Items": [outdated, waiting]}))
-    sent = shipments.dispatch_shipment(shop, WAREHOUSE, order.order_id, second, "dhl", "2", {"mug": 1})
-    assert (sent.shipment_id, sent.quantities) == (second, {"mug": 1})
-    assert [one.shipment_id[-1] for one in shipments.list_shipments_of_order(shop, STAFF, order.order_id)] == [
-        "1",
-        "2",
-        "3",
-    ]
-
-
-def test_a_dispatch_reads_eventually_and_nothing_else_than_what_its_write_guards(
-    shop: ShopContext, wire: WireTap
-) -> None:
-    order = advance_to_status(shop, place(shop), "FULFILLING")
-    wire.clear()
-    dispatch(shop, order)
-    *reads, write = wire.requests
-    assert [read.body["ConsistentRead"] for read in reads] == [False]
-    shipment, its_order = [item["Update"]["Key"] for item in write.body["TransactItems"]]
-    (values,) = [read.body["ExpressionAttributeValues"] for read in reads]
-    assert values == {":pk": its_order["PK"], ":low": its_order["SK"], ":high": shipment["SK"]}
 
 
 def test_two_requests_at_once_are_one_shipment(shop: ShopContext, rival: ShopContext, wire: WireTap) -> None:
