@@ -9,59 +9,17 @@ number.
 import base64
 import types
 import typing
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from decimal import Decimal
 from functools import cache
 from operator import itemgetter, not_
 from typing import Any, Literal, TypeVar, cast, dataclass_transform
 
-from functions.dynamodb.errors import Unreadable, UnreadableWithin
+from functions.dynamodb.errors import Unreadable
 
 T = TypeVar("T")
 Image = Mapping[str, Any]
-
-
-class LazyMap(Mapping[str, Any]):
-    """A map attribute of an item. Its values are decoded on first access to the map.
-
-    A stream record has two images (the item in DynamoDB's JSON): before and after the change. `counterpart` is the same
-    map attribute in the other image. It is None if there is no other image, or if the other image lacks the attribute.
-    If the maps in both images are equal, only one of them is decoded, and both share the result.
-    """
-
-    __slots__ = ("_image", "_made", "_read", "_twin")
-
-    def __init__(self, image: Mapping[str, Any], decode: Callable[[Any], Any], counterpart: "LazyMap | None") -> None:
-        self._image, self._read, self._twin = image, decode, counterpart
-        self._made: Mapping[str, Any] | None = None
-
-    def _load(self) -> Mapping[str, Any]:
-        if self._made is None:
-            twin = self._twin
-            if twin is not None and twin._image == self._image:
-                self._made = twin._load()
-            else:
-                try:
-                    self._made = {name: self._read(part) for name, part in self._image.items()}
-                except (LookupError, TypeError, ValueError, AttributeError, Unreadable) as error:
-                    raise UnreadableWithin(str(error)) from error
-        return self._made
-
-    def __getitem__(self, name: str) -> Any:
-        return self._load()[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._load())
-
-    def __len__(self) -> int:
-        return len(self._load())
-
-    def values(self) -> Any:
-        return self._load().values()
-
-    def items(self) -> Any:
-        return self._load().items()
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
@@ -219,34 +177,17 @@ def build_decoder(cls: type[T]) -> Callable[[Image], T]:
     return cast(Callable[[Image], T], _build_decoder(cast(Any, cls)))
 
 
-def build_lazy_decoder(cls: type[T]) -> Callable[[Image, T | None], T]:
-    """Return a function that decodes an image (an item in DynamoDB's JSON), but leaves maps of objects for later.
-
-    Such a map is decoded on first access to the map. If it is malformed, this access raises UnreadableWithin.
-
-    A stream record has two images of an item: before and after the change. The second argument of the returned function
-    is the item decoded from the other image, or None if there is no such item. If a map is equal in both images, it is
-    decoded once.
-    """
-    return cast(Callable[[Image, T | None], T], _build_decoder(cast(Any, cls), lazy=True))
-
-
 @cache
-def _build_decoder(cls: type[Any], lazy: bool = False) -> Callable[..., Any]:
+def _build_decoder(cls: type[Any]) -> Callable[[Image], Any]:
     hints = typing.get_type_hints(cls)
-    plan = [(field.name, *_field_decoder(field, hints[field.name], lazy)) for field in fields(cls)]
+    plan = [(field.name, *_field_decoder(field, hints[field.name])) for field in fields(cls)]
 
-    def decode(image: Image, counterpart: Any = None) -> Any:
+    def decode(image: Image) -> Any:
         item = object.__new__(cls)
         try:
-            for name, read, read_lazy, absent in plan:
-                if absent is not MISSING and name not in image:
-                    setattr(item, name, absent)
-                elif read_lazy:
-                    twin = getattr(counterpart, name) if counterpart else None
-                    setattr(item, name, LazyMap(image[name]["M"], read_lazy, twin))
-                else:
-                    setattr(item, name, read(image[name]))
+            for name, read, absent in plan:
+                is_absent = absent is not MISSING and name not in image
+                setattr(item, name, absent if is_absent else read(image[name]))
         except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
             raise Unreadable(f"{cls.__name__}: {error!r}") from error
         return item
@@ -254,20 +195,13 @@ def _build_decoder(cls: type[Any], lazy: bool = False) -> Callable[..., Any]:
     return decode
 
 
-def _field_decoder(
-    field: Field[Any], hint: Any, lazy: bool
-) -> tuple[Callable[[Any], Any], Callable[[Any], Any] | None, Any]:
-    """Return how to decode a field, as a tuple (decoder, lazy decoder, value if the attribute is absent).
-
-    The lazy decoder decodes one value of a map on first access. It is None if the field is not decoded lazily. The
-    third value is MISSING if the attribute must not be absent.
-    """
+def _field_decoder(field: Field[Any], hint: Any) -> tuple[Callable[[Any], Any], Any]:
+    """Return the decoder of a field, and its value if the attribute is absent. MISSING: it must not be absent."""
     if _is_set_field(field, hint):
         tag, read, _ = SCALAR_TYPES[set_element_type(hint)]
-        return (lambda value: frozenset(map(read, value[f"{tag}S"]))), None, frozenset()
+        return (lambda value: frozenset(map(read, value[f"{tag}S"]))), frozenset()
     absent = None if field.default is MISSING and unwrap_optional(hint) else field.default
-    part: Any = typing.get_args(hint)[1] if lazy and is_map(hint) else None
-    return value_decoder(hint), value_decoder(part) if is_dataclass(part) else None, absent
+    return value_decoder(hint), absent
 
 
 def build_encoder(cls: type[T]) -> Callable[[T], dict[str, Any]]:

@@ -20,10 +20,6 @@ class Unreadable(ValueError):
     """
 
 
-class UnreadableWithin(Unreadable):
-    """A value in a lazily decoded map is malformed. Raised on first access to the map, not when the item is decoded."""
-
-
 class WriteImpossible(Permanent):
     """DynamoDB will never accept this write: the item is too large, or a key is malformed."""
 

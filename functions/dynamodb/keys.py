@@ -19,7 +19,6 @@ from functions.dynamodb.codec import (
     Image,
     build_decoder,
     build_encoder,
-    build_lazy_decoder,
     unwrap_newtype,
     unwrap_optional,
 )
@@ -376,17 +375,6 @@ class Row(Generic[T]):
         """
         decode = build_decoder(self.entity)
         return (lambda image: decode(self.current_form(image))) if self._has_former_form else decode
-
-    @cached_property
-    def decode_lazy(self) -> Callable[[Image, T | None], T]:
-        """A function that decodes an image into an item whose maps are decoded only on first access.
-
-        `codec.build_lazy_decoder` describes the arguments of the function.
-        """
-        decode = build_lazy_decoder(self.entity)
-        if not self._has_former_form:
-            return decode
-        return lambda image, counterpart: decode(self.current_form(image), counterpart)
 
     @cached_property
     def _index_templates(self) -> list[tuple[str, str, KeyTemplate, KeyTemplate, set[str]]]:

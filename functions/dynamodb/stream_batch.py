@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from typing import Any
 
-from functions.dynamodb.errors import Permanent, UnreadableWithin
+from functions.dynamodb.errors import Permanent
 from functions.dynamodb.record_batch import Record, RecordBatch
 
 StreamItemKey = tuple[str, ...]
@@ -85,7 +85,7 @@ class StreamBatch(RecordBatch):
     def apply(self, record: Record, action: Callable[[Record], None]) -> None:
         """Run the action on a record. If too little time is left, mark the record for retry instead.
 
-        If the record can never be processed (Permanent, UnreadableWithin), park it: store it in the failure store.
+        If the record can never be processed (Permanent), park it: store it in the failure store.
         After any other error, mark the record for retry.
         """
         if self.is_out_of_time():
@@ -93,7 +93,7 @@ class StreamBatch(RecordBatch):
             return
         try:
             action(record)
-        except (Permanent, UnreadableWithin) as error:
+        except Permanent as error:
             self.park_record(record, error)
         except Exception as error:  # noqa: BLE001  catch every error, because the record must not be lost
             self.retry_record(record, error)

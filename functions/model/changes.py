@@ -223,7 +223,8 @@ def _parse_change(record: Record) -> Change | None:
     if row.kind in IGNORED_ROW_KINDS or (old is not None and new is not None and _version_of(old) == _version_of(new)):
         # Do not decode the images: if a migration wrote the item, this code may be unable to decode the old image.
         return None
-    before, after = _decode_images(row, old, new)
+    before = None if old is None else _row_of(old).decode(old)
+    after = None if new is None else row.decode(new)
     if is_restored_item(record):
         return None
     item: Any = before if after is None else after
@@ -238,21 +239,6 @@ def _parse_change(record: Record) -> Change | None:
         else _change_time(item, record)
     )
     return Change(make_change_id(row, image, item.version, on), name, row, on, at, item.version, before, after, image)
-
-
-def _decode_images(row: Row[Any], old: Image | None, new: Image | None) -> tuple[Any, Any]:
-    """Decode the images (items in DynamoDB's JSON) before and after a change. Return None for a missing image.
-
-    If both images have the same item type, their maps of nested objects are decoded only on first access. A map that is
-    equal in both images is decoded once.
-    """
-    if old is None or new is None:
-        return None if old is None else row.decode(old), None if new is None else row.decode(new)
-    was = _row_of(old)
-    if was is not row:
-        return was.decode(old), row.decode(new)
-    after = row.decode_lazy(new, None)
-    return row.decode_lazy(old, after), after
 
 
 def is_restored_item(record: Record) -> bool:

@@ -13,8 +13,8 @@ from boto3.dynamodb.types import Binary, TypeDeserializer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from functions.dynamodb.codec import build_decoder, build_encoder, build_lazy_decoder, entity
-from functions.dynamodb.errors import Unreadable, UnreadableWithin
+from functions.dynamodb.codec import build_decoder, build_encoder, entity
+from functions.dynamodb.errors import Unreadable
 from local.dynamodb_engine import Engine
 from tests.support.examples import many
 from tests.support.stream_records import read_stream_records
@@ -137,9 +137,6 @@ def test_a_written_item_reads_back_equal_and_boto3_reads_the_same(made: tuple[ty
     image = build_encoder(cls)(item)
     assert build_decoder(cls)(image) == item
     assert build_decoder(cls)(as_lambda_has_it(image)) == item
-    seen = build_lazy_decoder(cls)(as_lambda_has_it(image), None)
-    assert seen == item
-    assert build_lazy_decoder(cls)(image, seen) == item
     assert deserialized(image) == plain(item)
 
 
@@ -188,26 +185,10 @@ class Box:
     parts: Mapping[str, Part]
 
 
-def box(text: str) -> dict[str, Any]:
-    return build_encoder(Box)(Box(name="b", parts={"one": Part(text=text, none=None)}))
-
-
-def test_equal_values_of_two_images_are_decoded_once_and_only_on_access() -> None:
-    image = box("long")
-    broken = build_lazy_decoder(Box)(image, None)
-    del image["parts"]["M"]["one"]["M"]["none"]
-    with pytest.raises(UnreadableWithin, match="Part: KeyError\\('none'\\)"):
-        len(broken.parts)
-    now = build_lazy_decoder(Box)(box("long"), None)
-    alike, other = build_lazy_decoder(Box)(box("long"), now), build_lazy_decoder(Box)(box("short"), now)
-    assert alike.parts["one"] is now.parts["one"]
-    assert (now.parts["one"].text, other.parts["one"].text) == ("long", "short")
-
-
 @pytest.mark.parametrize("parts", [{"L": []}, {"M": [1]}, {"M": {"one": {"S": "x"}}}, {"M": {"one": None}}, "M", None])
-def test_malformed_parts_are_unreadable_at_the_latest_on_access(parts: Any) -> None:
+def test_malformed_parts_are_unreadable(parts: Any) -> None:
     with pytest.raises(Unreadable):
-        len(build_lazy_decoder(Box)({"name": {"S": "b"}, "parts": parts}, None).parts)
+        build_decoder(Box)({"name": {"S": "b"}, "parts": parts})
 
 
 GARBAGE = st.recursive(

@@ -55,8 +55,7 @@ def reading_former_names() -> Iterator[Migration]:
 def _declare(names: dict[str, Any]) -> None:
     for name, value in names.items():
         object.__setattr__(CONTRIBUTION, name, value)
-    for cached in ("decode", "decode_lazy"):  # these cached functions depend on the declaration
-        CONTRIBUTION.__dict__.pop(cached, None)
+    CONTRIBUTION.__dict__.pop("decode", None)  # this cached function depends on the declaration
 
 
 def with_former_names(image: Image) -> Image:
