@@ -3,7 +3,8 @@
 A Write contains the request, its condition, and the error to raise if the condition fails.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
@@ -72,11 +73,48 @@ class Write(Generic[T]):
         return key["PK"]["S"], key["SK"]["S"]
 
 
+IS_ABSENT, EXISTS, IS_UNCHANGED = "attribute_not_exists(PK)", "attribute_exists(PK)", "#version = :read"
+"""Conditions. `:read` is the version of the item as it was read."""
+
+
+def _build(
+    kind: WriteKind,
+    row: Row[T],
+    place: Mapping[str, Any],
+    condition: str,
+    values: Mapping[str, Any] = MappingProxyType({}),
+    *,
+    update_expression: str = "",
+    condition_error: ConditionErrorFactory[T] | None = None,
+    **attributes: Any,
+) -> Write[T]:
+    """Build a write with its request. `place`: the item of a Put; otherwise the item or its key.
+
+    In the condition and in `update_expression`, `#name` stands for the attribute `name`. `values`: the value of each
+    `:name`, by name. `attributes`: other attributes of the Write. The default error of the condition is WriteConflict.
+    """
+    request: dict[str, Any] = {"Item": place} if kind == "Put" else {"Key": {"PK": place["PK"], "SK": place["SK"]}}
+    request["ConditionExpression"] = condition
+    if update_expression:
+        request["UpdateExpression"] = update_expression
+    if names := re.findall(r"#(\w+)", f"{condition} {update_expression}"):
+        request["ExpressionAttributeNames"] = {f"#{name}": name for name in names}
+    if values:
+        request["ExpressionAttributeValues"] = {f":{name}": value for name, value in values.items()}
+    return Write(kind, row, request, condition_error or (lambda found: WriteConflict(row.type)), **attributes)
+
+
+def _set_and_remove(names: Iterable[str], removed_names: Iterable[str]) -> str:
+    """Return the update expression that sets attributes to the values with their names, and removes others."""
+    sets = "SET " + ", ".join(f"#{name} = :{name}" for name in names)
+    removes = ", ".join(f"#{name}" for name in removed_names)
+    return f"{sets} REMOVE {removes}" if removes else sets
+
+
 def put_if_absent(row: Row[T], item: T, *, condition_error: ConditionErrorFactory[T] | None = None) -> Write[T]:
     """Return a write that puts an item. The write fails if an item with the same key exists."""
     image = row.encode(item)
-    request = {"Item": image, "ConditionExpression": "attribute_not_exists(PK)"}
-    return Write("Put", row, request, condition_error or _write_conflict(row), image)
+    return _build("Put", row, image, IS_ABSENT, condition_error=condition_error, resulting_attributes=image)
 
 
 def conflict_if_busy(write: Write[T]) -> Write[T]:
@@ -95,13 +133,8 @@ def put_if_newer(row: Row[T], item: T, *, or_same_version: bool = False) -> Writ
     has the same or a later version. If `or_same_version` is set, it fails only if the stored copy has a later version.
     """
     image = row.encode(item)
-    request = {
-        "Item": image,
-        "ConditionExpression": f"attribute_not_exists(PK) OR #version {'<=' if or_same_version else '<'} :version",
-        "ExpressionAttributeNames": {"#version": "version"},
-        "ExpressionAttributeValues": {":version": image["version"]},
-    }
-    return Write("Put", row, request, _write_conflict(row), image)
+    condition = f"{IS_ABSENT} OR #version {'<=' if or_same_version else '<'} :version"
+    return _build("Put", row, image, condition, {"version": image["version"]}, resulting_attributes=image)
 
 
 def put_if_next(row: Row[T], item: T, previous: int, *, condition_error: ConditionErrorFactory[T]) -> Write[T]:
@@ -110,14 +143,8 @@ def put_if_next(row: Row[T], item: T, previous: int, *, condition_error: Conditi
     The `version` of a copy is the version of the source from which it was derived. `previous`: the version of the
     source before the change. The write fails if the stored copy has another version, or if there is none.
     """
-    image = row.encode(item)
-    request = {
-        "Item": image,
-        "ConditionExpression": "#version = :previous",
-        "ExpressionAttributeNames": {"#version": "version"},
-        "ExpressionAttributeValues": {":previous": {"N": str(previous)}},
-    }
-    return Write("Put", row, request, condition_error, image)
+    image, values = row.encode(item), {"read": {"N": str(previous)}}
+    return _build("Put", row, image, IS_UNCHANGED, values, condition_error=condition_error, resulting_attributes=image)
 
 
 def put_if_held_by(row: Row[T], item: T, holder_field: str, holder_value: str) -> Write[T]:
@@ -125,14 +152,8 @@ def put_if_held_by(row: Row[T], item: T, holder_field: str, holder_value: str) -
 
     The write fails if the field has another value, or if there is no stored item.
     """
-    image = row.encode(item)
-    request = {
-        "Item": image,
-        "ConditionExpression": "#holder = :held_by",
-        "ExpressionAttributeNames": {"#holder": holder_field},
-        "ExpressionAttributeValues": {":held_by": {"S": holder_value}},
-    }
-    return Write("Put", row, request, _write_conflict(row), image)
+    image, values = row.encode(item), {"holder": {"S": holder_value}}
+    return _build("Put", row, image, f"#{holder_field} = :holder", values, resulting_attributes=image)
 
 
 def update(row: Row[T], before: T, after: T, *, condition_error: ConditionErrorFactory[T] | None = None) -> Write[T]:
@@ -150,26 +171,16 @@ def update(row: Row[T], before: T, after: T, *, condition_error: ConditionErrorF
     removed_names = [name for name in old if name not in new]
     # The stored item may still have a changed attribute under its former name.
     removed_names += [row.former_names[name] for name in (*changed_names, *removed_names) if name in row.former_names]
-    names = {f"#{number}": name for number, name in enumerate([*changed_names, *removed_names])}
-    alias = {name: token for token, name in names.items()}
-    sets = ", ".join(f"{alias[name]} = :{alias[name][1:]}" for name in changed_names)
-    removes = ", ".join(alias[name] for name in removed_names)
-    request = {
-        "Key": {"PK": old["PK"], "SK": old["SK"]},
-        "UpdateExpression": f"SET {sets}" + (f" REMOVE {removes}" if removes else ""),
-        "ConditionExpression": "#version = :read",
-        "ExpressionAttributeNames": {**names, "#version": "version"},
-        "ExpressionAttributeValues": {
-            **{f":{alias[name][1:]}": new[name] for name in changed_names},
-            ":read": old["version"],
-        },
-    }
-    return Write(
+    changed = {name: new[name] for name in changed_names}
+    return _build(
         "Update",
         row,
-        request,
-        condition_error or _write_conflict(row),
-        {name: new[name] for name in changed_names},
+        old,
+        IS_UNCHANGED,
+        {**changed, "read": old["version"]},
+        update_expression=_set_and_remove(changed_names, removed_names),
+        condition_error=condition_error,
+        resulting_attributes=changed,
     )
 
 
@@ -179,13 +190,7 @@ def replace_with(before_row: Row[Any], before: Any, row: Row[T], item: T) -> Wri
     The write fails if the old item changed since it was read.
     """
     old, image = before_row.encode(before), row.encode(item)
-    request = {
-        "Item": image,
-        "ConditionExpression": "#version = :read",
-        "ExpressionAttributeNames": {"#version": "version"},
-        "ExpressionAttributeValues": {":read": old["version"]},
-    }
-    return Write("Put", row, request, _write_conflict(row), image)
+    return _build("Put", row, image, IS_UNCHANGED, {"read": old["version"]}, resulting_attributes=image)
 
 
 def add_with_minimum(
@@ -212,31 +217,19 @@ def add_with_minimum(
     If the response to an addition is lost, the stored item does not show whether the addition was applied. So
     `Table.write` sends even a single addition with TransactWriteItems, whose ClientRequestToken makes a retry safe.
     """
-    names = {"#version": "version"} | {f"#{number}": name for number, name in enumerate((*add, *texts, *former))}
-    alias = {name: token for token, name in names.items()}
-    values = {":one": {"N": "1"}} | {f":{number}": {"N": str(amount)} for number, amount in enumerate(add.values())}
-    values |= {f":{alias[name][1:]}": {"S": text} for name, text in texts.items()}
     sets = ["#version = #version + :one"]
-    for number, name in enumerate(add):
-        before = f"if_not_exists(#{number}, :zero)" if name in from_zero else f"#{number}"
-        sets.append(f"#{number} = {before} + :{number}")
-    sets += [f"{alias[name]} = :{alias[name][1:]}" for name in texts]
-    sets += [f"{alias[name]} = {alias[source]}" for name, source in former.items()]
-    if from_zero:
-        values[":zero"] = {"N": "0"}
-    conditions = ["attribute_exists(PK)"]
-    for number, (name, least) in enumerate(at_least.items()):
-        names[f"#least{number}"] = name
-        values[f":least{number}"] = {"N": str(least)}
-        conditions.append(f"#least{number} >= :least{number}")
-    request = {
-        "Key": dict(key),
-        "UpdateExpression": "SET " + ", ".join(sets),
-        "ConditionExpression": " AND ".join(conditions),
-        "ExpressionAttributeNames": names,
-        "ExpressionAttributeValues": values,
-    }
-    return Write("Update", row, request, condition_error)
+    sets += [
+        f"#{name} = {f'if_not_exists(#{name}, :zero)' if name in from_zero else f'#{name}'} + :{name}" for name in add
+    ]
+    sets += [f"#{name} = :{name}" for name in texts]
+    sets += [f"#{name} = #{source}" for name, source in former.items()]
+    values = {"one": {"N": "1"}} | ({"zero": {"N": "0"}} if from_zero else {})
+    values |= {name: {"N": str(amount)} for name, amount in add.items()}
+    values |= {name: {"S": text} for name, text in texts.items()}
+    values |= {f"least_{name}": {"N": str(least)} for name, least in at_least.items()}
+    condition = " AND ".join([EXISTS, *(f"#{name} >= :least_{name}" for name in at_least)])
+    expression = "SET " + ", ".join(sets)
+    return _build("Update", row, key, condition, values, update_expression=expression, condition_error=condition_error)
 
 
 def put_unless_between(row: Row[T], item: T, name: str, low: int, high: int) -> Write[T]:
@@ -245,14 +238,9 @@ def put_unless_between(row: Row[T], item: T, name: str, low: int, high: int) -> 
     Two processes may put equal items. So if the condition fails, this write never counts as applied, even if a retry of
     the AWS client finds the item of its own first attempt.
     """
-    image = row.encode(item)
-    request = {
-        "Item": image,
-        "ConditionExpression": "attribute_not_exists(PK) OR NOT #field BETWEEN :low AND :high",
-        "ExpressionAttributeNames": {"#field": name},
-        "ExpressionAttributeValues": {":low": {"N": str(low)}, ":high": {"N": str(high)}},
-    }
-    return Write("Put", row, request, ConditionFailed, may_repeat=True)
+    values = {"low": {"N": str(low)}, "high": {"N": str(high)}}
+    condition = f"{IS_ABSENT} OR NOT #{name} BETWEEN :low AND :high"
+    return _build("Put", row, row.encode(item), condition, values, condition_error=ConditionFailed, may_repeat=True)
 
 
 def add_if_between(row: Row[T], item: T, name: str, amount: int, low: int, high: int) -> Write[T]:
@@ -262,19 +250,17 @@ def add_if_between(row: Row[T], item: T, name: str, amount: int, low: int, high:
     only for a field that may be too high.
     """
     image = row.encode(item)
-    request = {
-        "Key": {"PK": image["PK"], "SK": image["SK"]},
-        "UpdateExpression": "SET #field = #field + :amount, #ttl = :ttl",
-        "ConditionExpression": "#field BETWEEN :low AND :high",
-        "ExpressionAttributeNames": {"#field": name, "#ttl": "ttl"},
-        "ExpressionAttributeValues": {
-            ":amount": {"N": str(amount)},
-            ":low": {"N": str(low)},
-            ":high": {"N": str(high)},
-            ":ttl": image["ttl"],
-        },
-    }
-    return Write("Update", row, request, ConditionFailed, may_repeat=True)
+    numbers = {"amount": amount, "low": low, "high": high}
+    return _build(
+        "Update",
+        row,
+        image,
+        f"#{name} BETWEEN :low AND :high",
+        {"ttl": image["ttl"]} | {name: {"N": str(number)} for name, number in numbers.items()},
+        update_expression=f"SET #{name} = #{name} + :amount, #ttl = :ttl",
+        condition_error=ConditionFailed,
+        may_repeat=True,
+    )
 
 
 def copy_attributes(
@@ -296,60 +282,42 @@ def copy_attributes(
     image = {name: {"S": text} for name, text in attributes.items() if text is not None}
     image[source[0]] = {"N": str(source[1])}
     removed_names = [name for name in attributes if name not in image]
-    token = {name: f"{number}" for number, name in enumerate([*image, *removed_names])}
-    values = {f":{token[name]}": value for name, value in image.items()}
-    values |= {f":among{number}": {"S": value} for number, value in enumerate(only_where[1])}
-    sets = ", ".join(f"#{token[name]} = :{token[name]}" for name in image)
-    removes = ", ".join(f"#{token[name]}" for name in removed_names)
-    version = token[source[0]]
-    older = f"(attribute_not_exists(#{version}) OR #{version} < :{version})"
-    one_of = ", ".join(f":among{number}" for number in range(len(only_where[1])))
-    request = {
-        "Key": dict(key),
-        "UpdateExpression": f"SET {sets}" + (f" REMOVE {removes}" if removes else ""),
-        "ConditionExpression": f"#among IN ({one_of}) AND {older}",
-        "ExpressionAttributeNames": {f"#{number}": name for name, number in token.items()} | {"#among": only_where[0]},
-        "ExpressionAttributeValues": values,
-    }
-    return Write(
-        "Update", row, request, lambda found: WriteConflict(row.type), {**image, **dict.fromkeys(removed_names)}
+    field, allowed = only_where
+    values = image | {f"allowed_{number}": {"S": value} for number, value in enumerate(allowed)}
+    one_of = ", ".join(f":allowed_{number}" for number in range(len(allowed)))
+    older = f"(attribute_not_exists(#{source[0]}) OR #{source[0]} < :{source[0]})"
+    return _build(
+        "Update",
+        row,
+        key,
+        f"#{field} IN ({one_of}) AND {older}",
+        values,
+        update_expression=_set_and_remove(image, removed_names),
+        resulting_attributes={**image, **dict.fromkeys(removed_names)},
     )
 
 
 def check_unchanged(row: Row[T], item: T, *, condition_error: ConditionErrorFactory[T] | None = None) -> Write[T]:
     """Return a check that fails the transaction if this item changed since it was read. Writes nothing."""
     image = row.encode(item)
-    request = {
-        "Key": {"PK": image["PK"], "SK": image["SK"]},
-        "ConditionExpression": "#version = :read",
-        "ExpressionAttributeNames": {"#version": "version"},
-        "ExpressionAttributeValues": {":read": image["version"]},
-    }
-    return Write("ConditionCheck", row, request, condition_error or _write_conflict(row))
+    values = {"read": image["version"]}
+    return _build("ConditionCheck", row, image, IS_UNCHANGED, values, condition_error=condition_error)
 
 
 def check_absent(row: Row[T], key: Mapping[str, Any], *, condition_error: ConditionErrorFactory[T]) -> Write[T]:
     """Return a check that fails the transaction if an item exists under this key. Writes nothing."""
-    request = {"Key": dict(key), "ConditionExpression": "attribute_not_exists(PK)"}
-    return Write("ConditionCheck", row, request, condition_error)
+    return _build("ConditionCheck", row, key, IS_ABSENT, condition_error=condition_error)
 
 
 def check_exists(row: Row[T], key: Mapping[str, Any], *, condition_error: ConditionErrorFactory[T]) -> Write[T]:
     """Return a check that fails the transaction if no item exists under this key. Writes nothing."""
-    request = {"Key": dict(key), "ConditionExpression": "attribute_exists(PK)"}
-    return Write("ConditionCheck", row, request, condition_error)
+    return _build("ConditionCheck", row, key, EXISTS, condition_error=condition_error)
 
 
 def delete(row: Row[T], item: T) -> Write[T]:
     """Return a write that deletes an item. The write fails if the item changed since it was read."""
     image = row.encode(item)
-    request = {
-        "Key": {"PK": image["PK"], "SK": image["SK"]},
-        "ConditionExpression": "#version = :read",
-        "ExpressionAttributeNames": {"#version": "version"},
-        "ExpressionAttributeValues": {":read": image["version"]},
-    }
-    return Write("Delete", row, request, _write_conflict(row))
+    return _build("Delete", row, image, IS_UNCHANGED, {"read": image["version"]})
 
 
 def delete_if_held_by(row: Row[T], key: Mapping[str, Any], holder_field: str, holder_value: str) -> Write[T]:
@@ -358,13 +326,7 @@ def delete_if_held_by(row: Row[T], key: Mapping[str, Any], holder_field: str, ho
     The write fails if the field has another value, or if there is no item with this key. The caller need not read the
     item before.
     """
-    request = {
-        "Key": dict(key),
-        "ConditionExpression": "#holder = :held_by",
-        "ExpressionAttributeNames": {"#holder": holder_field},
-        "ExpressionAttributeValues": {":held_by": {"S": holder_value}},
-    }
-    return Write("Delete", row, request, lambda found: WriteConflict(row.type))
+    return _build("Delete", row, key, f"#{holder_field} = :holder", {"holder": {"S": holder_value}})
 
 
 def delete_if_older(row: Row[T], item: T) -> Write[T]:
@@ -375,14 +337,4 @@ def delete_if_older(row: Row[T], item: T) -> Write[T]:
     has the same or a later version than `item`. It succeeds if there is no stored copy.
     """
     image = row.encode(item)
-    request = {
-        "Key": {"PK": image["PK"], "SK": image["SK"]},
-        "ConditionExpression": "attribute_not_exists(PK) OR #version < :version",
-        "ExpressionAttributeNames": {"#version": "version"},
-        "ExpressionAttributeValues": {":version": image["version"]},
-    }
-    return Write("Delete", row, request, _write_conflict(row))
-
-
-def _write_conflict(row: Row[T]) -> ConditionErrorFactory[T]:
-    return lambda found: WriteConflict(row.type)
+    return _build("Delete", row, image, f"{IS_ABSENT} OR #version < :version", {"version": image["version"]})
