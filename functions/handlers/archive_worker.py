@@ -24,7 +24,7 @@ from functions.dynamodb.writes import WriteConflict
 from functions.model import metrics
 from functions.model.entities import Order
 from functions.model.events import ReceivedEvent
-from functions.runtime import dead_letters, observability
+from functions.runtime import observability
 from functions.runtime.environment import ArchiveEnvironment
 from functions.runtime.log import log
 from functions.runtime.queue_batch import MessageBatch, parse_event, queue_handler
@@ -38,17 +38,11 @@ class Mismatch(Permanent):
     """The archive object of an order lacks items that the table has. So the Lambda deletes nothing from the table."""
 
 
-@queue_handler(ArchiveEnvironment)
+# A person must fix the archive object of a message that fails with Mismatch. So these messages have their own prefix in
+# the failure store, with its own alarm.
+@queue_handler(ArchiveEnvironment, names_by_error={Mismatch.__name__: "mismatch"})
 def handler(batch: MessageBatch, shop: ShopContext, environment: ArchiveEnvironment) -> None:
     """Lambda entry point: archive each expired order, and archive expired activity entries together by day."""
-    unreadable, mismatched = batch.park, dead_letters.dead_letter_writer(environment.failures_bucket, "mismatch")
-
-    # A message that fails with Mismatch is stored under its own S3 prefix. This prefix has its own alarm, because a
-    # person must fix the archive object.
-    def park(message: Record, reason: str) -> None:
-        (mismatched if reason.startswith(Mismatch.__name__) else unreadable)(message, reason)
-
-    batch.park = park
     for group in _group_by_day(batch.records).values():
         batch.apply(group, lambda events: archive_events(shop, environment.archive_bucket, events))
 

@@ -23,7 +23,7 @@ from functions.model.mail_kinds import MAIL_KIND_BY_EVENT
 from functions.model.retention import MAIL_ATTEMPT_SECONDS, MAIL_SENDER_TIMEOUT_SECONDS
 from functions.runtime import observability
 from functions.runtime.environment import OrderNotificationsEnvironment
-from functions.runtime.mail_deferral import defer_message, get_deferral
+from functions.runtime.mail_deferral import defer_message, get_deferral, remove_deferral
 from functions.runtime.queue_batch import MessageBatch, queue_handler
 from functions.shop.order_notifications import (
     MailRefused,
@@ -37,7 +37,7 @@ from functions.shop.order_notifications import (
 from functions.shop.shop import ShopContext
 
 
-@queue_handler(OrderNotificationsEnvironment, margin_seconds=MAIL_ATTEMPT_SECONDS)
+@queue_handler(OrderNotificationsEnvironment, margin_seconds=MAIL_ATTEMPT_SECONDS, parked_form=remove_deferral)
 def handler(batch: MessageBatch, shop: ShopContext, environment: OrderNotificationsEnvironment) -> None:
     """Lambda entry point: send a mail to the customer for each event of an order."""
     pace = MailPace(shop, environment.order_mails_per_minute, latest_mail_start(shop, MAIL_SENDER_TIMEOUT_SECONDS))

@@ -30,7 +30,7 @@ from functions.model.retries import ClaimHeld
 from functions.runtime import clients, observability, secrets
 from functions.runtime.environment import ProductAlertsEnvironment
 from functions.runtime.log import log
-from functions.runtime.mail_deferral import defer_message
+from functions.runtime.mail_deferral import defer_message, remove_deferral
 from functions.runtime.queue_batch import MessageBatch, queue_handler, queue_url
 from functions.shop.order_notifications import MailRefused, holding_claim, latest_mail_start, mark_sent
 from functions.shop.product_alerts import (
@@ -59,7 +59,7 @@ class PageIncomplete(ClaimHeld):
     """Some mails of a page of followers failed. The queue retries the page after the claims on these mails ended."""
 
 
-@queue_handler(ProductAlertsEnvironment)
+@queue_handler(ProductAlertsEnvironment, parked_form=remove_deferral)
 def handler(batch: MessageBatch, shop: ShopContext, environment: ProductAlertsEnvironment) -> None:
     """Lambda entry point: for each message, send the mails to one page of followers."""
     pace = MailPace(shop, environment.alerts_per_minute, latest_mail_start(shop, PRODUCT_ALERTS_TIMEOUT_SECONDS))

@@ -62,3 +62,14 @@ def _parse_first_at(text: Any) -> datetime:
         return datetime.fromisoformat(text).astimezone(UTC)
     except (TypeError, ValueError):
         raise Permanent("`first_at` must be a time, such as 2026-11-21T09:30:00.000Z") from None
+
+
+def remove_deferral(message: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the message without its deferral. So if it is parked, a redrive starts the time of its deferral again."""
+    try:
+        body = json.loads(message["body"])
+    except (LookupError, TypeError, ValueError):
+        return message
+    if not isinstance(body, Mapping) or not body.keys() & {"first_at", "deferral"}:
+        return message
+    return {**message, "body": json.dumps({name: body[name] for name in body if name not in ("first_at", "deferral")})}

@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import Any, TypeVar, cast
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -29,8 +30,6 @@ from functions.runtime.time_limit import MARGIN_SECONDS, TimeLimit
 from functions.shop.shop import ShopContext
 
 E = TypeVar("E")
-DEFERRAL_FIELDS = ("first_at", "deferral")
-"""The fields that functions/runtime/mail_deferral.py adds to the body of a message."""
 MAX_BATCH_ENTRIES = 10
 """The limit of SQS for the messages of one request."""
 QueueHandler = Callable[["MessageBatch", ShopContext, E], None]
@@ -38,13 +37,18 @@ QueueHandler = Callable[["MessageBatch", ShopContext, E], None]
 
 
 def queue_handler(
-    environment_class: type[E], margin_seconds: float = MARGIN_SECONDS
+    environment_class: type[E],
+    margin_seconds: float = MARGIN_SECONDS,
+    *,
+    parked_form: Callable[[Record], Record] = lambda message: message,
+    names_by_error: Mapping[str, str] = MappingProxyType({}),
 ) -> Callable[[QueueHandler[E]], Callable[[dict[str, Any], Any], dict[str, Any]]]:
     """Return a decorator that makes a function the Lambda handler of an SQS queue.
 
     The decorated function processes a MessageBatch. The handler returns the ids of the messages that SQS must deliver
     again. `environment_class`: the Lambda's class in functions/runtime/environment.py; it needs `table_name` and
-    `failures_bucket`. `margin_seconds`: no message is started if less time is left.
+    `failures_bucket`. `margin_seconds`: no message is started if less time is left. `parked_form`: returns the form in
+    which a message is parked. `names_by_error`: see `dead_letter_writer`.
     """
 
     def decorate(process: QueueHandler[E]) -> Callable[[dict[str, Any], Any], dict[str, Any]]:
@@ -58,9 +62,14 @@ def queue_handler(
                 environment: Any = load_environment(cast(Any, environment_class))
             except KeyError as missing:
                 return retry_all(event["Records"], missing, failure_logger(name))
-            park = dead_letters.dead_letter_writer(environment.failures_bucket, name)
+            write = dead_letters.dead_letter_writer(environment.failures_bucket, name, names_by_error)
             limit = TimeLimit(context, margin_seconds)
-            batch = MessageBatch(event["Records"], park, failure_logger(name), limit.is_reached)
+            batch = MessageBatch(
+                event["Records"],
+                lambda message, reason: write(parked_form(message), reason),
+                failure_logger(name),
+                limit.is_reached,
+            )
             shop = clients.create_shop(environment.table_name)
             process(batch, shop, environment)
             batch.change_message_visibility(
@@ -108,10 +117,6 @@ class MessageBatch(RecordBatch):
 
     def id_of(self, record: Record) -> str:
         return str(record["messageId"])
-
-    def park_record(self, record: Record, error: Exception) -> None:
-        """Park a message. If it is a deferred mail, a redrive starts the time of its deferral again."""
-        super().park_record(remove_deferral(record), error)
 
     def retry_record(self, record: Record, error: Exception) -> None:
         """Log the error, and mark the message for retry. After ClaimHeld, the retry waits until the claim has ended."""
@@ -200,17 +205,6 @@ def queue_url(sqs: Any, arn: str) -> str:
     """Return the URL of a queue in the account and region of this Lambda. `arn`: the ARN of the queue."""
     account, name = arn.split(":")[-2:]
     return f"{sqs.meta.endpoint_url}/{account}/{name}"
-
-
-def remove_deferral(message: Record) -> Record:
-    """Return the message without the fields of a deferral. A message that has none is returned unchanged."""
-    try:
-        body = json.loads(message["body"])
-    except (LookupError, TypeError, ValueError):
-        return message
-    if not isinstance(body, Mapping) or not body.keys() & {*DEFERRAL_FIELDS}:
-        return message
-    return {**message, "body": json.dumps({name: body[name] for name in body if name not in DEFERRAL_FIELDS})}
 
 
 def parse_event(message: Record) -> ReceivedEvent:

@@ -19,7 +19,6 @@ from functions.dynamodb.stream_batch import StreamBatch
 from functions.dynamodb.table import Table
 from functions.handlers import (
     api,
-    archive_worker,
     backlog_metrics,
     copies_reader,
     customer_erasure,
@@ -31,7 +30,7 @@ from functions.handlers.backlog_metrics import OverdueOrders
 from functions.model import copies, patterns, states, timelines, totals
 from functions.model.entities import Shards
 from functions.model.table import EARLIER_TIMELINE, ORDER_NUMBER
-from functions.runtime import clients, mail_deferral, observability
+from functions.runtime import clients, dead_letters, mail_deferral, observability
 from functions.runtime.queue_batch import MessageBatch
 from functions.runtime.scheduled_jobs import ScheduledRun
 from functions.runtime.time_limit import TimeLimit
@@ -1133,7 +1132,7 @@ CHECKED_MUTANTS = (
     ),
     CheckedMutant(
         "mismatches count as parked",
-        edit_code(archive_worker.handler, (".startswith(Mismatch.__name__)", ".endswith(Mismatch.__name__)")),
+        edit_code(dead_letters.dead_letter_writer, ("names_by_error.get(error, reader)", "reader")),
         test_alarms.test_each_kind_of_object_in_the_failure_store_raises_its_alarm,
     ),
     # The next faults are actions that a role in the template lacks.

@@ -261,8 +261,8 @@ def report_no_failures(self: MessageBatch) -> dict[str, Any]:
     return {"batchItemFailures": []}
 
 
-def park_ids_only(bucket: str, reader: str) -> Callable[[Any, str], None]:
-    real = _PARKING(bucket, reader)
+def park_ids_only(bucket: str, reader: str, *names: Any) -> Callable[[Any, str], None]:
+    real = _PARKING(bucket, reader, *names)
     return lambda record, reason: real(
         {name: record[name] for name in record.keys() & {"eventID", "messageId"}}, reason
     )
