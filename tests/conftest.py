@@ -42,7 +42,7 @@ FAKE_AWS_ENVIRONMENT = {
     "AWS_EC2_METADATA_DISABLED": "true",
     "METRICS_NAMESPACE": "orderstream-test",
 }
-# A busy machine is slow, which is not an error. The examples of a test share its fixtures on purpose.
+# Hypothesis must not fail a test that is slow on a busy machine, or whose examples share a fixture on purpose.
 LENIENT = settings(
     deadline=None,
     print_blob=True,
@@ -55,7 +55,7 @@ LENIENT = settings(
 )
 settings.register_profile("few", LENIENT, max_examples=12)
 settings.register_profile("thorough", LENIENT)
-settings.load_profile("few")  # before pytest applies --hypothesis-profile and imports test modules
+settings.load_profile("few")  # the default; pytest applies --hypothesis-profile later
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -68,8 +68,8 @@ FROZEN_FLOORS = {
     "placing": "6d645cab3a1a20d9",
     "cold": "5ba0c303fb26a328",
 }
-"""Digests of the floors' rules. A rule is older than the code that it is compared with: change a digest only with a
-reason why the rule was wrong, or if only its words change, but not because our code has changed."""
+"""Digests of the rules of the lower bounds. Each rule is older than the code that is compared with it. Change a digest
+only if its rule was wrong, or if only the words of the rule change, never because our code has changed."""
 
 
 @pytest.mark.parametrize("name", FROZEN_FLOORS)

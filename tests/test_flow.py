@@ -81,7 +81,7 @@ def test_an_order_paid_shipped_and_returned_in_parts_is_archived_and_its_money_a
     harness.process_all()
     told = payments.ProviderPaymentEvent(
         "evt_1", "pi_1", order_id, "succeeded", total, "EUR"
-    )  # the total, although less was due
+    )  # the customer pays the total by card, although a gift card paid a part
     payments.record_payment(harness.shop, told, {"id": "evt_1"})
     harness.process_all()
     invoice = get_invoice_of_order(harness.shop, ANN, order_id)

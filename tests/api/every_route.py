@@ -123,7 +123,7 @@ SIGNED_ROUTES = {
     "GET /unsubscribe",
     "POST /unsubscribe",
 }
-"""Routes that need a signature or a sealed token instead of an access token. These tests send none of them."""
+"""Routes that need a signature or a sealed token instead of an access token. The tests send neither of these."""
 OWNER_ONLY_ROUTES = {"PUT /customers/{customer_id}/email"}
 """Routes for the customer only, not even for staff: only the customer's own token proves the verified address."""
 CALLER_ROUTES = {

@@ -1,4 +1,4 @@
-"""Tests each route as owner, other customer, anonymous user, wrong group, and with tokens of other users.
+"""Calls each route as the owner of its data, as other users with and without a token, and as users of a wrong group.
 
 API Gateway checks a token's signature, time and issuer before it calls the function. tests/stacks/test_template.py
 checks these settings, and tests/laptop/test_tokens.py checks a running authorizer.
@@ -124,7 +124,7 @@ def test_no_cache_may_store_data_of_a_customer(api: ApiHarness) -> None:
 
 
 def test_every_route_declares_its_kind_of_user(api: ApiHarness, world: dict[str, str]) -> None:
-    """Fail until a new route is in one of these sets. Then the tests in this file call it as every kind of user."""
+    """A new route must be in one of these sets, so that the tests in this file call the route as every kind of user."""
     kinds = (PUBLIC_ROUTES, STAFF_ROUTES, WAREHOUSE_ROUTES, CUSTOMER_DATA_ROUTES, CALLER_ROUTES)
     assert {key: [key in kind for kind in kinds].count(True) for key in ROUTES} == dict.fromkeys(ROUTES, 1)
     assert set(ROUTES) >= STAFF_ROUTES | WAREHOUSE_ROUTES | CALLER_ROUTES

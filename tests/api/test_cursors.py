@@ -1,4 +1,4 @@
-"""A cursor is valid for one list only: for no other route, caller, resource or filter. All paged routes are tested."""
+"""A cursor is valid for one list only, with the same caller, resource and filters. All paged routes are tested."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -78,7 +78,7 @@ SAME_LISTS = {"GET /orders", "GET /customers/{customer_id}/orders"}
 
 @dataclass
 class Asked:
-    """What a request to a list asked the table. `request`: its ListRequest. `known`: the values of keys and range."""
+    """The table query of a request to a list. `request`: the ListRequest. `known`: the values of its keys and range."""
 
     request: ListRequest | None = None
     known: set[str] | None = None
@@ -97,7 +97,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
     def noted_query(self: Table, pattern: Query[Any], **known: Any) -> Any:
         if found.request is not None and pattern is found.request.query:
             keys = {name: value for name, value in known.items() if name not in ("limit", "after")}
-            if pattern.filter_by:  # the order determines its customer and its time
+            if pattern.filter_by:  # the order's id determines the other values
                 keys = {pattern.filter_by: known[pattern.filter_by]}
             found.known = {str(value) for value in keys.values() if value}
         return query(self, pattern, **known)

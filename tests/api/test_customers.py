@@ -13,7 +13,7 @@ from tests.support.samples import SAMPLES
 
 
 def summarise(api: ApiHarness, count: int, customer_id: str = ANN.sub) -> list[str]:
-    """Write copies of orders to a customer's partition, as the stream's reader does. Return the ids, oldest first."""
+    """Write summaries of orders, as the stream's reader does. Return the order ids, oldest first."""
     ids = [f"order-{number:03}" for number in range(count)]
     for number, id in enumerate(ids):
         at: Any = f"2026-11-21T09:30:00.{number:03}Z"

@@ -69,7 +69,7 @@ def test_an_invisible_character_is_rejected(text: str) -> None:
         "a\u200db",
         "a\u200cb",
         "\u05d0\u200c\u05d1",  # Hebrew letters do not join
-        "\u0645\u06cc\u200c",  # nothing follows that could join
+        "\u0645\u06cc\u200c",  # Persian: no letter follows the zero width non-joiner
         "\U0001f469\u200d",
         "\U0001f469\u200da",
         "\U0001f3f4\U000e0067\U000e0062",  # a flag without its end
@@ -88,7 +88,7 @@ def test_a_joiner_is_rejected_where_it_joins_nothing(text: str) -> None:
     "text",
     [
         "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645",  # Persian, with a zero width non-joiner
-        "\u0634\u0631\u06cc\u0651\u200c\u0632\u0627\u062f\u0647",  # a vowel mark before it
+        "\u0634\u0631\u06cc\u0651\u200c\u0632\u0627\u062f\u0647",  # Persian, a vowel mark before the non-joiner
         "\u0dc1\u0dca\u200d\u0dbb\u0dd3",  # Sinhala: Sri, with a zero width joiner after a virama
         "\u0915\u094d\u200c\u0937",  # Devanagari, with a zero width non-joiner after a virama
         "\u09b0\u200d\u09cd\u09af\u09be\u09ac",  # Bengali, with a zero width joiner before a virama

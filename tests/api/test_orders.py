@@ -72,7 +72,7 @@ def test_the_whole_order_comes_in_one_query_by_kind(api: ApiHarness) -> None:
     api.pay(id)
     with api.record_requests() as sent:
         whole = api.call("GET", f"/orders/{id}/whole", ANN).body
-    assert sent == ["GetItem", "Query"]  # first the order's owner, then all items of the order
+    assert sent == ["GetItem", "Query"]  # the first reads the order's owner, the second all items of the order
     assert whole["order"]["status"] == "PAID"
     assert [(paid["payment_id"], paid["amount"]) for paid in whole["payments"]] == [("pi_1", 2500)]
     assert (whole["shipments"], whole["invoices"], whole["ends_at"], whole["cursor"]) == ([], [], None, None)

@@ -49,7 +49,7 @@ def test_the_secret_is_changed_without_a_refused_request(fronted: ApiHarness) ->
     """As in docs/runbooks/rotate-secrets.md, CloudFront sends the old secret until a deploy sets the new one."""
 
     def kept(**values: str) -> list[bool]:
-        """Write the secret. Return whether a function then accepts the old, the new, no and an unknown secret."""
+        """Write the secret. Return whether a function accepts the old, the new, an empty and an unknown secret."""
         boto3.client("secretsmanager", region_name=REGION).put_secret_value(
             SecretId="front", SecretString=json.dumps(values)
         )

@@ -1,4 +1,4 @@
-"""Tests that the table of problems shows nothing too much. tests/test_omissions.py checks that each error has a row."""
+"""Tests the problems for errors: their titles, their statuses, and that they show no internal detail."""
 
 import json
 from typing import Any

@@ -165,7 +165,7 @@ def dated(request: pytest.FixtureRequest) -> Dated:
 
 
 # the edges of a range -------------------------------------------------------------------------------------------------
-RANGES = {  # by name: the requested range, and the first and the last time in it
+RANGES = {  # by name: the requested start and end, and the first and the last time in the range
     "a day": ("2026-11-21", "2026-11-22", "2026-11-21T00:00:00.000Z", "2026-11-21T23:59:59.999Z"),
     "a month of 30 days": ("2026-11-01", "2026-12-01", "2026-11-01T00:00:00.000Z", "2026-11-30T23:59:59.999Z"),
     "a month of 31 days": ("2026-12-01", "2027-01-01", "2026-12-01T00:00:00.000Z", "2026-12-31T23:59:59.999Z"),
@@ -199,7 +199,7 @@ def test_a_range_holds_its_first_millisecond_and_its_last_and_none_beside(
 
 
 def just(moment: str, milliseconds: int) -> str:
-    """Return a time this number of milliseconds after another."""
+    """Return the time that is this number of milliseconds after `moment`."""
     return to_instant(datetime.fromisoformat(moment) + timedelta(milliseconds=milliseconds))
 
 

@@ -144,7 +144,7 @@ def test_a_failed_refund_is_retried_without_a_body(api: ApiHarness, paid: str) -
 
 
 def fail(api: ApiHarness, order_id: str, refund_id: str = "pi_1-1") -> str:
-    """Let the provider refuse the refund. Return the path to settle it by hand."""
+    """Let the provider refuse the refund. Return the path of the request that settles the refund by hand."""
     refund_processing.process_refund(api.shop, provider_behaving(REFUSED), order_id, refund_id)
     return f"/orders/{order_id}/refunds/{refund_id}/settle"
 

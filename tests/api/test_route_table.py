@@ -19,7 +19,7 @@ def test_the_table_has_each_route_of_each_module(pytestconfig: pytest.Config) ->
 
 
 def test_no_path_belongs_to_two_routes_of_a_method() -> None:
-    """Powertools uses the first route that matches a path, so the order of the imports must not matter."""
+    """Powertools uses the first route that matches a path. With two such routes, the order of imports would decide."""
     assert not [(one.key, two.key) for one, two in combinations(app.known_routes, 2) if overlap(one, two)]
 
 

@@ -48,7 +48,7 @@ def test_the_webhooks_secret_is_changed_without_a_refused_event(
     numbers = iter(range(100))
 
     def taken(secret: str) -> bool:
-        """Return whether the webhook accepts a signature with this secret, after a warm function has reread its own."""
+        """Return whether the webhook accepts a signature with this secret, after a warm function reread the secret."""
         nonlocal moment
         moment += timedelta(seconds=secrets.SECRET_CACHE_SECONDS)
         told = {**payment_event("o", 1), "id": f"evt_{next(numbers)}", "type": "charge.succeeded"}

@@ -20,7 +20,7 @@ from stacks.page_policy import content_security_policy
 
 SCOPE = "openid aws.cognito.signin.user.admin"
 DROPPED_REQUEST_HEADERS = {"host", "connection", "content-length", "accept-encoding"}
-# The laptop's API rejects pages of other origins, but the API on AWS does not check them. So drop these headers.
+# Drop the headers that name the page's origin: the laptop's API rejects other origins, the API on AWS does not.
 DROPPED_REQUEST_HEADERS |= {"origin", "referer", "sec-fetch-dest", "sec-fetch-mode", "sec-fetch-site"}
 DROPPED_RESPONSE_HEADERS = {"connection", "content-length", "content-encoding", "transfer-encoding", "date", "server"}
 

@@ -126,8 +126,8 @@ def write_certificate(file: Path, host: str) -> Path:
 
 
 def listening_sockets(roots: Iterable[int]) -> set[tuple[str, int]]:
-    """Return address and port of every TCP socket on which these processes listen, or their descendants, or any process
-    of a session that one of these leads. Linux only.
+    """Return address and port of every TCP socket on which these processes or their descendants listen, or the
+    processes of a session that one of these processes leads. Linux only.
     """
     inodes = set()
     for process_id in _family(set(roots)):

@@ -57,9 +57,9 @@ def code_in(page: Path) -> str:
 
 
 def printed_texts(folder: str) -> Iterator[str]:
-    """Yield each text of the programs in a folder, except docstrings. An inserted value becomes "", or "…" as a word.
+    """Yield each text of the programs in a folder, except docstrings. A value in an f-string becomes "…" or "".
 
-    The argument of `ShopTarget.ops_command` follows the name of the program.
+    A text that is passed to `ShopTarget.ops_command` is yielded with `python -m ops` before it.
     """
     for file in sorted((ROOT / folder).rglob("*.py")):
         nodes = list(ast.walk(ast.parse(file.read_bytes())))
@@ -97,7 +97,7 @@ def parser_of(program: str) -> argparse.ArgumentParser:
 
 
 def is_valid(program: str, arguments: str) -> bool:
-    """Return whether the parser of a program accepts these arguments. No arguments: the text only names it."""
+    """Return whether the parser of a program accepts these arguments. Without arguments, return True."""
     words = shlex.split(REDIRECTION.sub("", VARIABLE.sub("name", arguments)))
     try:
         with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):

@@ -34,7 +34,7 @@ def files_with_pointers() -> Iterator[Path]:
 
 
 def wrong_pointers(text: str, chapter: str = "") -> list[str]:
-    """Return the pointers of a text that lead to no section, or to another one than they say.
+    """Return the pointers of a text that lead to no section, or to another section than the pointer's text says.
 
     `chapter`: the name of the text's file if it is a chapter.
     """

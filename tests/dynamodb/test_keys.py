@@ -1,4 +1,4 @@
-"""Tests keys: they are unique, they sort, and an invalid declaration of a row is rejected."""
+"""Tests keys: they are unique, sort by their numbers and times, and an invalid declaration of a row is rejected."""
 
 import re
 from collections.abc import Mapping

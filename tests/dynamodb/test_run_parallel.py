@@ -21,7 +21,7 @@ def test_calls_run_at_the_same_time_and_answer_in_their_order() -> None:
 
 
 def test_a_call_that_runs_more_calls_runs_them_in_its_own_thread() -> None:
-    """Otherwise each call could wait for a free thread, while all threads wait in the same way."""
+    """Otherwise, calls that wait for a free thread could occupy all threads, and none would ever become free."""
 
     def ask() -> set[int]:
         return {get_ident(), *run_parallel([get_ident] * 3)}

@@ -23,5 +23,5 @@ def test_a_text_sealed_for_another_purpose_or_context_or_with_another_key_is_ref
 
 
 def test_a_cursor_of_a_version_before_is_still_read() -> None:
-    """Clients keep cursors for a while, so the key of cursors must not change."""
+    """Clients keep cursors for a while, so the key that seals cursors must not change."""
     assert encode_cursor(SECRET, "ORDER#1", "ann", "A14") == "_0Uxg1zAO0-E4p1zLvR4i0i-kYH_31U"

@@ -65,7 +65,7 @@ BATCHES = st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from(FATES)), ma
 
 @given(BATCHES, st.integers(1, 10**21))
 def test_every_record_has_one_fate_and_an_items_later_ones_wait(batch: list[tuple[str, Fate]], first: int) -> None:
-    numbers = [str(first + 7 * index) for index in range(len(batch))]  # also numbers with a growing number of digits
+    numbers = [str(first + 7 * index) for index in range(len(batch))]  # some have more digits than earlier numbers
     items = [item for item, _ in batch]
     fates = {number: fate for number, (_, fate) in zip(numbers, batch, strict=True)}
     applied: list[str] = []

@@ -107,7 +107,7 @@ def test_a_query_is_one_request_of_exactly_its_keys(library: Table, wire: WireTa
             ":high": {"S": "LOAN#\U0010ffff"},
             ":now": {"N": str(int(clock.now.timestamp()))},
         },
-        "ReturnConsumedCapacity": "TOTAL",  # the test's client adds this
+        "ReturnConsumedCapacity": "TOTAL",  # the test's client adds this parameter
     }
 
 

@@ -75,8 +75,8 @@ class Scene:
         return str(clients.client("sqs").get_queue_url(QueueName=name)["QueueUrl"])
 
     def oldest(self, name: str) -> Sequence[float]:
-        """Return how long a queue's oldest message has waited, without messages that were received three times, as SQS
-        does.
+        """Return how long the messages of a queue have waited. As in the metric of SQS, leave out messages that were
+        received three times.
         """
         messages = sqs_backends[DEFAULT_ACCOUNT_ID][REGION].queues[name].messages
         untouched = [message for message in messages if message.approximate_receive_count < 3]
@@ -316,7 +316,7 @@ def unmatched(scene: Scene, alarm: AlarmDefinition) -> Incident:
 
 
 def over_refunding(scene: Scene, alarm: AlarmDefinition) -> Incident:
-    """A person refunds a payment at the provider, and then the shop loses a dispute of it."""
+    """A person refunds a payment at the provider, and then the shop loses a dispute of the same payment."""
     harness = scene.harness
     order_id = harness.place_order(mug=1)
     harness.pay_order(order_id)
@@ -545,7 +545,7 @@ def refused(scene: Scene, alarm: AlarmDefinition) -> Incident:
 
 
 def bouncing(scene: Scene, alarm: AlarmDefinition) -> Incident:
-    """An import added e-mail addresses that do not exist. Their mails stop, so the bounce rate falls later."""
+    """An import added e-mail addresses that do not exist. When mails to them stop, the bounce rate falls later."""
     assert alarm.above
     rates = [alarm.above / 2, 2 * alarm.above, alarm.above / 2]
     scene.values[alarm.metric] = lambda: [rates[0]]  # type: ignore[index]
@@ -611,7 +611,7 @@ def given_up(records: Sequence[Mapping[str, Any]]) -> None:
 
 
 def failing(answer: Mapping[str, Any], records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the records that the mapping sends again: all from the first one that the reader reports as failed."""
+    """Return the records that the mapping sends again: from the first record that the reader reports as failed."""
     numbers = [one["itemIdentifier"] for one in answer["batchItemFailures"]]
     return [it for it in records if numbers and int(it["dynamodb"]["SequenceNumber"]) >= int(min(numbers, key=int))]
 

@@ -257,7 +257,7 @@ def test_returns_and_refunds_lie_in_the_archive_with_their_order(harness: ShopHa
 
 
 def expire_now(harness: ShopHarness, order_id: str) -> Message:
-    """Let an order expire while the totals of its month are open. Return the message for the archive."""
+    """Let an order expire while the totals of its month are not final. Return the message for the archive."""
     harness.shop.table.client.update_item(
         TableName=harness.shop.table.name,
         Key={"PK": {"S": f"ORDER#{order_id}"}, "SK": {"S": "EXPIRY"}},
@@ -275,7 +275,7 @@ def expire_now(harness: ShopHarness, order_id: str) -> Message:
 def test_an_order_that_was_counted_before_shards_were_added_is_archived(
     harness: ShopHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The order's amounts stay in their former shard. The totals of the month are still open."""
+    """The order's amounts stay in their former shard. The totals of the month are not final yet."""
     order_id = create_delivered_order(harness)
     former = entities.SALES_MINUTE_SHARDS.of(order_id)
     monkeypatch.setattr(entities, "SALES_MINUTE_SHARDS", entities.Shards(64, 64))
@@ -288,7 +288,7 @@ def test_an_order_that_was_counted_before_shards_were_added_is_archived(
 def test_an_order_with_an_amount_that_no_total_includes_yet_is_archived_after_it_does(
     harness: ShopHarness, monkeypatch: pytest.MonkeyPatch, uncounted: str
 ) -> None:
-    """A rebuild died after it wrote the copies. The totals of the month are still open."""
+    """A rebuild died after it wrote the copies and before the totals. The totals of the month are not final yet."""
     update_totals = copies_reader.update_totals
 
     def update_others(shop: ShopContext, todo: ContributionChange) -> None:
@@ -525,7 +525,7 @@ def test_of_thirty_orders_that_end_together_every_one_is_archived(harness: ShopH
 
 
 def test_an_order_of_more_than_a_page_is_archived_with_all_of_it(harness: ShopHarness, order_id: str) -> None:
-    """DynamoDB returns pages of one megabyte. Large additional attributes make this order larger."""
+    """DynamoDB returns pages of one megabyte. Large additional attributes make this order larger than a page."""
     payment = next(image for image in order_partition(harness, order_id) if image["type"]["S"] == "Payment")
     for number in range(5):
         scan: Any = {**payment, "SK": {"S": f"PAYMENT#big-{number}"}, "scan": {"B": b"x" * 300_000}}

@@ -151,7 +151,7 @@ def test_the_later_of_two_names_stays_in_any_order_of_their_events(harness: Shop
     rename(harness, "Ann Elm")
     (first,) = relayed(harness)
     with run_before_call("dynamodb", "UpdateItem", lambda: _later(harness)):
-        assert handle(first) == []  # has read the first name, and writes it after the later name
+        assert handle(first) == []  # the worker read the first new name before the later one was written
     assert name_on(harness, order_id) == ("Ann Oak", 3)
     assert handle(first, first) == []
     assert name_on(harness, order_id) == ("Ann Oak", 3)

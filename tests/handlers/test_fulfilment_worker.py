@@ -86,7 +86,7 @@ def test_a_temporary_failure_retries_only_its_own_message(harness: ShopHarness, 
     harness.pay_order(other, "evt_2", "pi_2")
     event_publisher.handler({"Records": harness.new_records()}, None)
     first, second = harness.take_messages("fulfilment")
-    with fail_calls("dynamodb", "TransactWriteItems", "InternalServerError", times=2):  # both, then the first alone
+    with fail_calls("dynamodb", "TransactWriteItems", "InternalServerError", times=2):  # both orders, then only order 1
         assert handle(first, second) == [first["messageId"]]
     is_fulfilled_once(harness, other)
     assert handle(first) == []

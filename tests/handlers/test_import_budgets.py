@@ -17,7 +17,7 @@ from tests.support.places import place_in
 
 FUNCTIONS = PROJECT / "functions"
 SDK = {"botocore", "certifi", "dateutil", "jmespath", "six", "urllib3"}
-"""botocore and its own imports. It imports certifi only if it is installed, and a bundle does not have it."""
+"""botocore and the packages that it imports. It imports certifi only if certifi is installed, but a bundle lacks it."""
 VALIDATION = {"annotated_types", "aws_lambda_powertools", "pydantic", "pydantic_core", "typing_extensions"} | {
     "typing_inspection"
 }
@@ -25,7 +25,7 @@ TEMPLATES = {"jinja2", "markupsafe"}
 MORE_PACKAGES = {"api": VALIDATION, "order_notification_worker": TEMPLATES, "product_alert_worker": TEMPLATES}
 
 POWERTOOLS = "event_handler shared utilities utilities.data_classes warnings"
-"""The packages of Powertools that the API's resolver imports, and the packages below its `utilities`."""
+"""The packages of Powertools that the API's resolver imports."""
 
 HEAVY = """asyncio concurrent.futures ctypes doctest email fractions http.client http.server logging.config
     multiprocessing pdb pydoc smtplib sqlite3 statistics tkinter unittest wsgiref xml.etree xmlrpc zoneinfo"""
@@ -105,14 +105,14 @@ for module in sys.argv[1:]:
     os.close(writes)
     sys.stdout.write(os.fdopen(reads).read())
 """
-"""Imports each module in a process of its own, which is a fork of one without these imports."""
+"""Imports each module in its own child process. The parent process imports none of the modules."""
 
 
 @pytest.fixture(scope="module")
 def imported() -> dict[str, set[str]]:
     """Return the names of the imports of each function."""
     command = [sys.executable, "-c", START, *MODULES]
-    # Lambda sets this variable, and then some imports are skipped
+    # Lambda sets this variable. If it is set, packages skip some imports.
     environment = {**os.environ, "AWS_LAMBDA_FUNCTION_NAME": "it"}
     ran = subprocess.run(command, cwd=PROJECT, env=environment, capture_output=True, text=True, check=True)
     return {module: set(names) for module, names in map(json.loads, ran.stdout.splitlines())}

@@ -1,4 +1,4 @@
-"""Tests the deadlines of orders: they use the schedule's time, and end only orders that are due, once."""
+"""Tests the deadlines of orders: they use the schedule's time, end each due order once, and end no other order."""
 
 from collections import Counter
 from datetime import datetime, timedelta

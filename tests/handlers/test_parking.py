@@ -1,4 +1,4 @@
-"""A record that can never be processed is parked at once, completely, with the reason. If that fails, it is retried."""
+"""A record that can never be processed is parked at once, completely, with the reason. Failed parking is retried."""
 
 import copy
 import json

@@ -479,8 +479,8 @@ def test_a_page_is_a_few_requests_and_each_mail_two_writes(shop: ShopHarness, mo
     mails = shop.sent_mails()
     assert len(mails) == 100
     assert Counter(wire.operations) == {
-        "GetItem": 4,  # three times the campaign, and the product
-        "BatchGetItem": 1 + 100 // 25,  # the stock, and 25 followers with their settings at a time
+        "GetItem": 4,  # reads the campaign three times, and the product once
+        "BatchGetItem": 1 + 100 // 25,  # reads the stock, then 25 followers and their settings at a time
         "Query": 1,
         "PutItem": 1 + 2 * 100,
         "UpdateItem": 1,
@@ -539,7 +539,7 @@ def test_a_message_for_no_page_is_parked(shop: ShopHarness, wrong: dict[str, Any
 def test_each_page_has_a_number_and_the_last_one_causes_no_other(
     shop: ShopHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The function limits its calls of itself, because Lambda's detection of recursive calls is turned off for it."""
+    """The function limits its calls of itself: Lambda's detection of recursive calls is off for this function."""
     monkeypatch.setattr(notices, "MAX_PAGES", 2)
     receive(shop, "first")
     waiting, numbers = messages(shop), []

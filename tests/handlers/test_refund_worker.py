@@ -23,7 +23,7 @@ ASKED_FOR_REAL = payment_provider.get_payment_provider
 
 @pytest.fixture
 def bank(harness: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeStripe]:
-    """A fake payment provider that the shop calls over HTTP, in place of the harness's own."""
+    """A fake payment provider that the shop calls over HTTP, in place of the harness's provider."""
     with run_fake_stripe() as listening:
         monkeypatch.setenv("PROVIDER_URL", listening.url)
         monkeypatch.setattr(payment_provider, "get_payment_provider", ASKED_FOR_REAL)

@@ -435,7 +435,7 @@ def test_a_contribution_that_fails_holds_back_neither_others_nor_copies(opened: 
     for number in range(1, 4):
         paid(opened, f"key-{number}", mug=number)
     records = opened.new_records()
-    with fail_calls("dynamodb", "TransactWriteItems", "InternalServerError", times=2):  # all, then the first alone
+    with fail_calls("dynamodb", "TransactWriteItems", "InternalServerError", times=2):  # all orders, then only order 1
         (failed,) = handle(*records)["batchItemFailures"]
     assert metric(opened)[:2] == (2, 5)
     again = [record for record in records if int(record["dynamodb"]["SequenceNumber"]) >= int(failed["itemIdentifier"])]

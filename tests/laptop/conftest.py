@@ -29,7 +29,7 @@ def own_laptop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LaptopShop]
 
 @contextmanager
 def _started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LaptopShop]:
-    # The slow default pace of imports saves the costs of a table on AWS. No test needs it.
+    # The slow default pace of imports saves the costs of a table on AWS. No test needs this pace.
     shop = LaptopShop(tmp_path_factory.mktemp("laptop") / "state", *EXAMPLE, "-c", "import_lines_per_second=1000")
     try:
         print(f"ready after {shop.start():.1f} s")

@@ -89,7 +89,7 @@ class Shoppers:
         self._shopping = [self._threads.submit(self._shop) for _ in range(CUSTOMERS)]
 
     def stop(self) -> None:
-        """Stop. Raise the first error of a request that was not an answer 5xx."""
+        """Stop all customers. Raise the first error of a request that was not an answer 5xx."""
         self._stopping.set()
         for one in self._shopping:
             one.result()

@@ -1,7 +1,7 @@
 """Tests a kill -9 of all processes of the shop while clients place and pay orders.
 
-If a mail was being sent, its claim lasts 100 seconds after the kill. The test waits for this, almost idle. So `make
-laptop` runs it in parallel with other files.
+If the kill interrupts the sending of a mail, the mail's claim lasts 100 seconds more. The test waits until the claim
+ends, almost idle. So `make laptop` runs this file in parallel with other files.
 """
 
 import threading

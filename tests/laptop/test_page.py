@@ -96,7 +96,7 @@ def eventually(look: Callable[[], T], meanwhile: Callable[[], object] = lambda: 
 
 
 def others_buy(people: DemoClients) -> Callable[[], object]:
-    """Return a function that places another order. The local AWS may read the last log lines only after it."""
+    """Return a function that places another order, so that the local AWS reads the last log lines of functions."""
     return lambda: people.pay_order(people.place_order(people.create_stocked_product(1), quantity=1))
 
 

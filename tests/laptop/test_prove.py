@@ -1,4 +1,4 @@
-"""Runs `make prove` on this machine: in its own shop, smoke, poison, burst, archive and drift, and then every probe.
+"""Runs `make prove` on this machine: the steps smoke, poison, burst, archive and drift in a shop, then every probe.
 
 The upgrade is left out: `make rehearse-upgrade` runs it each night.
 """

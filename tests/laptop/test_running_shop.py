@@ -1,4 +1,4 @@
-"""Tests the shop as `make up` runs it, in its own processes: demo, load of orders, wrong starts, and a clean restart.
+"""Tests the shop of `make up`, in its own processes: demo, many orders, failing starts, and a clean restart.
 
 Takes about a minute, so it is not among the default tests: `make laptop` runs it.
 """
@@ -89,7 +89,7 @@ def test_followers_get_mails_page_by_page_and_leave_by_the_link_in_a_mail(laptop
     shop, people = laptop.shop(), DemoClients(laptop.shop())
     product_id = people.create_stocked_product(1)
     people.alice.call("PUT", f"/products/{product_id}/followers/me")
-    for number in range(120):  # more than a page of followers before Alice, all without an address
+    for number in range(120):  # more than a page of followers without an e-mail address, before Alice
         follow = Follow(customer_id=f"!{number:03}", product_id=product_id, created_at=instant_from_epoch(0))
         shop.engine.dynamodb().put_item(TableName=shop.table_name, Item=FOLLOW.encode(follow))
     people.staff.call("PATCH", f"/products/{product_id}", {"price": 990})
@@ -97,7 +97,7 @@ def test_followers_get_mails_page_by_page_and_leave_by_the_link_in_a_mail(laptop
     def is_mailed() -> bool:
         found = people.alice.get("/customers/me/notifications?limit=100")["items"]
         sent = [one["event"] for one in found if one["product_id"] == product_id and one["status"] == "SENT"]
-        return sent.count("PriceDropped") == 1  # not BackInStock, which she may get or not
+        return sent.count("PriceDropped") == 1  # Alice may get a mail BackInStock too, or not
 
     assert scenarios.wait_until("the mail", is_mailed)
     mail = next(one for one in reversed(shop.aws.list_mails()) if "/unsubscribe?token=" in one["BodyText"])

@@ -1,4 +1,4 @@
-"""Two versions of the code for the rehearsal of an upgrade: this one, and one with another name of an attribute."""
+"""Two versions of the code for the rehearsal of an upgrade: the current code, and a copy with a renamed attribute."""
 
 import json
 import os
@@ -78,9 +78,9 @@ class Version:
         os.kill(shop.process_id, DEPLOYED_SIGNAL)
 
     def update_functions(self, shop: RunningShop, handlers: list[str], source: Path | None = None) -> None:
-        """Change the code of these functions to that of this version, one after the other.
+        """Give these functions the code of this version, one function after the other.
 
-        `source`: the folder with their code, if it is not that of the version.
+        `source`: the folder with the code. Default: the folder of the version.
         """
         client = boto3.client("lambda", **shop.aws.client_options)
         key = deploy.upload_code(shop.aws, source or self.tree / "functions")

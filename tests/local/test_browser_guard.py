@@ -32,7 +32,7 @@ def test_a_request_to_another_name_is_refused(host: str | None) -> None:
 @pytest.mark.parametrize("origin", ["null", "https://evil.test", "http://127.0.0.1:4568", "https://127.0.0.1:4566", ""])
 @pytest.mark.parametrize("method", ["GET", "POST", "OPTIONS"])
 def test_a_page_of_another_origin_is_refused(method: str, origin: str) -> None:
-    """Also if the browser says "same-site", because all ports of localhost are one site."""
+    """A page at another port of localhost is "same-site" for the browser, but must be refused too."""
     assert rejection_reason(method, {**OWN, "origin": origin, "sec-fetch-site": "same-site"}, PORT)
 
 

@@ -23,7 +23,7 @@ PLAIN = {
     "KeySchema": KEYS,
     "AttributeDefinitions": [{"AttributeName": name, "AttributeType": "S"} for name in ("PK", "SK")],
 }
-GLOBAL_TABLE: dict[str, Any] = {  # as in a synthesized template
+GLOBAL_TABLE: dict[str, Any] = {  # the properties as in a synthesized template
     "AttributeDefinitions": [
         {"AttributeName": name, "AttributeType": "S"} for name in ("PK", "SK", "GSI1PK", "GSI1SK")
     ],
@@ -114,7 +114,7 @@ def test_a_killed_engine_continues_with_all_items_and_stream_records(own: Path) 
     kill(own)
 
     second = local_engine.start(own)
-    second.create_table("shop", PLAIN)  # as at every start
+    second.create_table("shop", PLAIN)  # the shop does so at every start
     put(second, "shop", "after")
 
     assert keys(second, "shop") == {*map(str, range(20)), "after"}

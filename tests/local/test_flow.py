@@ -1,4 +1,4 @@
-"""Tests that the page's drawing of the shop is made from the declarations, so that it shows a new part by itself."""
+"""Tests that the page's drawing of the shop is made from the declarations, so that it shows each new part."""
 
 import copy
 import json

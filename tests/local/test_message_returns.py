@@ -1,4 +1,4 @@
-"""Tests that messages of a killed invocation return to their queue within seconds, but not those of a running one."""
+"""Tests that a killed invocation's messages return to their queue within seconds, and a running invocation's do not."""
 
 import copy
 import time

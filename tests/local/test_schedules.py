@@ -1,4 +1,4 @@
-"""Tests schedules: when the local clock advances, each schedule of the template runs at the times that matter."""
+"""Tests schedules: when the local clock advances, each schedule of the template runs at least once, and at the end."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any

@@ -1,4 +1,4 @@
-"""Tests the shop of `make fill`: its table in memory answers as the engine, and its items follow the distributions."""
+"""Tests `make fill`: its table in memory answers as the engine does, and its items have the intended distributions."""
 
 import random
 from collections import Counter
@@ -24,7 +24,7 @@ END = datetime(2026, 11, 25, tzinfo=UTC)
 WINDOW = timedelta(minutes=30)
 ORDERS = 500
 SPREAD = 4
-"""The allowed difference of a count, in standard deviations. A larger one has a probability of 1 in 16,000."""
+"""The allowed difference of a count, in standard deviations. A larger difference has a probability of 1 in 16,000."""
 
 
 def chance(seed: int) -> random.Random:
@@ -80,7 +80,7 @@ class BothTables:
 
 
 class Refusal:
-    """A refused request: its code, its reasons and its items. It can be compared with another one."""
+    """A refused request: its code, its reasons and its items. Two refusals can be compared."""
 
     def __init__(self, original: ClientError) -> None:
         answer: Mapping[str, Any] = cast(Any, original.response)

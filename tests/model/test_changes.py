@@ -59,7 +59,7 @@ def counted(count: str) -> dict[str, e.Line]:
     return {**LINES, "mug": replace(LINES["mug"], **one)}
 
 
-TOUCHED: dict[str, dict[str, Any]] = {  # changes besides the status, by the field that identifies the transition
+TOUCHED: dict[str, dict[str, Any]] = {  # other changes than the status, by the field that identifies the transition
     "": {},
     "paid": {"paid": 990},
     "refunded": {"refunded": 990},
@@ -71,7 +71,7 @@ TOUCHED: dict[str, dict[str, Any]] = {  # changes besides the status, by the fie
     "returned": {"lines": counted("returned")},
     "dropped": {"lines": counted("dropped")},
 }
-# by name of the change: a change that has this name, and one that has not
+# by the name of a change: new values that make this change, and new values that do not
 BETWEEN: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "CustomerRenamed": ({"name": "Another"}, {"email": "another@example.com"}),
     "StockReplenished": ({"available": 3}, {"available": 0}),
@@ -165,7 +165,7 @@ def test_an_insertion_by_a_restore_is_no_change_but_later_updates_are(
     "kind", [kind for kind in CHANGE_TYPES if kind.condition], ids=lambda kind: f"{kind.name} {kind.row.type}"
 )
 def test_without_an_old_image_only_a_change_that_is_safe_to_repeat_is_named(kind: ChangeType) -> None:
-    """If a change could have two names, it gets the one that is safe to repeat: its consumers ignore a repeat."""
+    """If a change could have two names, it gets the name that is safe to repeat: its consumers ignore a repeat."""
     before = before_of(kind, "")
     it, not_it = (replace(before, **changed, version=4) for changed in BETWEEN[kind.name])
     told = [

@@ -103,7 +103,7 @@ class CheckedMutant:
 
 
 def read_eventually(read: Any) -> Plant:
-    """Return a patch that makes a method of Table read eventually, so that its items may be outdated."""
+    """Return a patch that makes a method of Table send eventually consistent reads, whose items may be outdated."""
     return edit_code(read, ("ConsistentRead=True", "ConsistentRead=False"))
 
 
@@ -230,7 +230,7 @@ CHECKED_MUTANTS = (
         edit_code(archive._days_until_money_settles, ("max(done)", "min(done)")),
         test_money.test_an_order_stays_in_the_table_until_31_days_after_the_later_of_its_two_refunds,
     ),
-    # The next faults concern requests and deliveries that come twice, late, or at the same moment as another.
+    # The next faults concern requests and deliveries that come twice, late, or at the same moment.
     CheckedMutant(
         "pieces are moved that are not there",
         edit_code(stock_parts._move_pieces, ('at_least={"available": move.quantity}', "at_least={}")),

@@ -19,7 +19,7 @@ from tests.support.harness import ShopHarness
 class Meetings:
     """Holds back each put of an item of one type until another put of such an item is sent, too.
 
-    If none comes within 10 seconds, the put fails.
+    If no other put is sent within 10 seconds, the put fails.
     """
 
     def __init__(self, item_type: str) -> None:
@@ -73,7 +73,7 @@ def test_the_changes_of_an_order_in_one_batch_are_copied_in_their_order(harness:
     with (
         pytest.MonkeyPatch.context() as patch,
         fail_calls("dynamodb", "PutItem", "InternalServerError", times=1),
-        # If a later change is not held back, it has begun when the first one fails.
+        # If a later change is not held back, it begins before the write of the first change fails.
         run_before_call("dynamodb", "PutItem", lambda: another_started.wait(2)),
     ):
         patch.setattr(copies_reader, "apply_record", apply_and_count)

@@ -36,7 +36,7 @@ def restore_from_archive(harness: ShopHarness, order_id: str) -> None:
 
 
 def archived_item_types(harness: ShopHarness, order_id: str) -> set[str]:
-    """Return the types of the items in the archive object to which the order's stub points. {} if it is lost."""
+    """Return the types of the items in the archive object of the order's stub. {} if the object is lost."""
     body: Any = harness.objects("archive").get(text(stored_order(harness, order_id), "object_key"), b'{"items": []}')
     return {image["type"]["S"] for image in json.loads(body)["items"]}
 

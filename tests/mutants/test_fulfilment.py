@@ -121,7 +121,7 @@ def test_an_unreadable_message_keeps_no_other_order_of_its_batch_from_its_invoic
 
 def test_an_order_that_fails_keeps_no_other_order_of_its_batch_from_its_invoice(harness: ShopHarness) -> None:
     (_, second), messages = pay_orders(harness, 2)
-    with fail_calls("dynamodb", "TransactWriteItems", "InternalServerError", times=2):  # both, then the first alone
+    with fail_calls("dynamodb", "TransactWriteItems", "InternalServerError", times=2):  # both orders, then only order 1
         assert handle(*messages) == [messages[0]["messageId"]]
     assert invoices(harness) == [(second, 1)]
 

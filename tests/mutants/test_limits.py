@@ -9,7 +9,7 @@ from tests.support.http_client import ANN, ApiHarness, HandlerResponse, http_eve
 
 LIMIT = {"CUSTOMER_WRITES_PER_MINUTE": "6", "CUSTOMER_WRITE_BURST": "10"}
 ACCEPTED_AT_MOST = 14
-"""The burst of 10, 2 more because a process counts three writes at once, and 2 that no process has counted yet."""
+"""The burst of 10 writes, 2 more as a process counts 3 writes at once, and 2 that no process has counted yet."""
 
 
 def follow(api: ApiHarness) -> HandlerResponse:

@@ -103,8 +103,8 @@ def test_a_repeated_dispatch_is_answered_with_the_current_state_of_the_shipment(
 
 
 def test_a_dispatch_that_reads_only_the_order_outdated_is_decided_again(harness: ShopHarness) -> None:
-    """A Query may read the order before the first dispatch, and the shipments after it. According to this order, the
-    next shipment has the id of the dispatched one. The transaction would write this item twice.
+    """A Query may read the order before the first dispatch, and the shipments after it. According to the outdated
+    order, the next shipment has the id of the dispatched shipment. So the transaction would write this shipment twice.
     """
     order_id = fulfilled_order(harness, pieces=3)
     outdated = stored_order(harness, order_id)

@@ -1,4 +1,4 @@
-"""Requests and deliveries that come twice, late, or at the same moment as another: each has its effect once."""
+"""Requests and deliveries that come twice, late, or at the same moment: each has its effect once."""
 
 import json
 from datetime import timedelta

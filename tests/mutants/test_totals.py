@@ -88,7 +88,7 @@ def test_an_order_that_cannot_be_counted_keeps_no_other_of_its_batch_from_being_
     for pieces in (1, 2, 3):
         pay_order(harness, f"key-{pieces}", mug=pieces)
     records = harness.new_records()
-    with fail_calls("dynamodb", "TransactWriteItems", "InternalServerError", times=2):  # all, then the first alone
+    with fail_calls("dynamodb", "TransactWriteItems", "InternalServerError", times=2):  # all orders, then only order 1
         assert len(copies_reader.handler({"Records": records}, None)["batchItemFailures"]) == 1
     assert (units(harness), sales(harness)[:2]) == ({"mug": 5}, (2, 5))
 

@@ -294,7 +294,7 @@ def test_random_corruptions_are_all_found_and_repaired(harness: ShopHarness) -> 
 
 
 class Traffic:
-    """Threads that each repeat an action, with the number of the repetition. `failed`: their errors."""
+    """Threads that each call an action again and again, with the number of the call. `failed`: their errors."""
 
     def __init__(self, *does: Callable[[int], None]) -> None:
         self.over = threading.Event()

@@ -1,4 +1,4 @@
-"""Tests `python -m ops failures`: failed records are processed again, in the order of their items, safe to repeat."""
+"""Tests `python -m ops failures`: it processes failed records again, in order for each item, and is safe to repeat."""
 
 import copy
 import json

@@ -47,7 +47,7 @@ def where(harness: ShopHarness) -> ShopTarget:
 
 
 class CloudWatch:
-    """Adds percentiles to moto's CloudWatch, which knows only the maximum: the p99 of a single value."""
+    """Adds percentiles to moto's CloudWatch, which lacks them. The p99 of a single value is this value, the maximum."""
 
     def __init__(self) -> None:
         self._moto = boto3.client("cloudwatch", region_name=REGION)

@@ -1,4 +1,4 @@
-"""`python -m ops hot-keys`: reports keys that DynamoDB throttled, by partition, and no errors of clients."""
+"""`python -m ops hot-keys`: reports the keys that DynamoDB throttled, by partition, and ignores errors of clients."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -28,7 +28,7 @@ def cloudwatch() -> Iterator[Any]:
 
 @pytest.fixture
 def put(cloudwatch: Any) -> Put:
-    """Return a function that stores a metric of the table for one minute, as DynamoDB does."""
+    """Return a function that stores the value of a table's metric in one minute, as DynamoDB does."""
 
     def put(metric: str, value: int, minutes_ago: int = 60, **named: str) -> None:
         dimensions = [{"Name": name, "Value": text} for name, text in {"TableName": "orders", **named}.items()]

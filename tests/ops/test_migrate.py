@@ -461,7 +461,7 @@ def test_a_migration_that_adds_index_keys_is_one_line(shop: ShopContext) -> None
 
 
 def damage(harness: ShopHarness, order_id: str) -> None:
-    """Damage copies as older code might have: one lacks its index keys, one has a wrong value, and two are missing."""
+    """Damage copies as older code might: one copy loses its index keys, one gets a wrong value, and two are deleted."""
     table = harness.shop.table
     for image in list(everything(table).values()):
         key = {"PK": image["PK"], "SK": image["SK"]}

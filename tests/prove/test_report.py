@@ -18,7 +18,7 @@ FIRST, SECOND, THIRD = PROBES[:3]
 
 @pytest.fixture
 def recorded(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """Let one probe have a recorded difference on AWS, and another one none."""
+    """Let one probe have a recorded difference on AWS, and another probe no difference."""
     found = {FIRST.name: "differs: a known limit", SECOND.name: results.OK}
     monkeypatch.setattr(results, "recorded", lambda runner, name: found.get(name, "") if runner == "aws" else "")
     return found

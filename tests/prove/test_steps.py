@@ -1,4 +1,4 @@
-"""Tests the loop over the steps of `make prove`, rejected stages, and the destruction of the stage at every end."""
+"""Tests the loop over the steps of `make prove`, rejected stages, and that every run destroys its stage."""
 
 import json
 from collections.abc import Callable, Sequence

@@ -281,7 +281,7 @@ def test_a_partition_whose_key_is_logged_identifies_no_customer() -> None:
 def test_each_attempt_that_is_throttled_is_counted_and_no_connection_that_is_lost(
     harness: ShopHarness, told: EmittedMetrics, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Counts on the connection, because the client itself repeats requests."""
+    """The requests are counted at the connection, because the client repeats requests itself."""
     harness.open_shop()
     monkeypatch.setattr("time.sleep", lambda _: None)
     client = clients.client("dynamodb")

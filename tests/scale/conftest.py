@@ -24,7 +24,7 @@ def deployed(deployment: Deployment) -> Setup:
 
 
 def with_limits(setup: Setup, **values: float) -> Setup:
-    """Return the setup with these values of limits. In the names, "_" stands for "-"."""
+    """Return the setup with these limits. In the names of the arguments, "_" stands for "-"."""
     changed = {name.replace("_", "-"): value for name, value in values.items()}
     assert changed.keys() <= setup.limits.keys()
     return replace(setup, limits={**setup.limits, **changed})

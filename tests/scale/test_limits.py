@@ -1,4 +1,4 @@
-"""Tests each limit of the scale model with its own scenario. In some, the setup must fail because of this limit."""
+"""Tests each limit of the scale model in a scenario. In some scenarios, the setup must fail because of the limit."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -139,7 +139,7 @@ def run_fails(setup: Setup, rate: float, limit: str) -> bool:
 
 
 def growth(_: Setup) -> None:
-    """The load at a day's peak is less than twice that of half an hour before, so an on-demand table has grown."""
+    """Within half an hour, a day's load never doubles, so an on-demand table grows in time."""
     half_hour = 60 / 48
     steepest = max(day(at + half_hour) / day(at) for at in range(60))
     assert steepest < HARD["growth"]

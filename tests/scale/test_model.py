@@ -1,4 +1,4 @@
-"""Tests that the model sends only recorded requests, joins those of a batch as the shop does, and is repeatable."""
+"""Tests that the model sends only recorded requests, joins requests of a batch as the shop does, and is repeatable."""
 
 from collections import Counter
 from dataclasses import replace
@@ -74,7 +74,7 @@ def test_the_joint_transaction_of_a_batch_has_the_units_of_the_recorded_burst(de
 
 
 def is_own(use: KeyUse) -> bool:
-    """Return whether each order of the transaction has one such item."""
+    """Return whether each order of the transaction has an item of this type of its own."""
     return use.type in ("Contribution", "Invoice") and use.where == "table"
 
 

@@ -1,4 +1,4 @@
-"""Tests that the stored traces equal a new recording, and their units those that the engine reports."""
+"""Tests that the stored traces equal a new recording, and that the engine reports the same units."""
 
 import json
 

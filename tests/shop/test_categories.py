@@ -102,7 +102,7 @@ DEEP = tuple(accumulate(("a/" for _ in range(240)), initial="/"))[1:]
 
 @pytest.fixture
 def deep(shop: ShopContext, wire: WireTap) -> str:
-    """Create a chain of 240 categories. Return the path of the lowest."""
+    """Create a chain of 240 categories. Return the path of the lowest category."""
     grow(shop, *DEEP)
     wire.clear()
     return DEEP[-1]

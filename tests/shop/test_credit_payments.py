@@ -376,8 +376,8 @@ EXAMPLES = count()
 Step = tuple[str, int, int, int]
 STEPS = st.tuples(
     st.sampled_from(["card", "credit", "transfer", "transfer", "pay", "pay"]),
-    st.integers(0, 3),  # number of the key: few, so that some are repeated
-    st.integers(0, 5),  # source and target
+    st.integers(0, 3),  # number of the idempotency key, of a few keys, so that some steps repeat a key
+    st.integers(0, 5),  # which accounts and order the step uses
     st.sampled_from([-5, 0, 1, 300, 700, 1000, 2500]),
 )
 AT_ONCE = st.lists(STEPS, min_size=2, max_size=6)

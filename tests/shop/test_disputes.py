@@ -48,7 +48,7 @@ def statuses(payment: Payment) -> dict[str, str]:
 def dispute(
     shop: ShopContext, order: Order, outcome: Any, number: int = 1, payment_id: str | None = None, **changed: Any
 ) -> dict[str, Any]:
-    """Report a dispute of a payment, by default the first, as the provider's webhook does. Return the answer."""
+    """Report a dispute of a payment (default: the first payment), as the provider's webhook does. Return the answer."""
     payment_id = payment_id or next((it.payment_id for it in payments_of(shop, order.order_id)), "pi_1")
     return report_dispute(shop, payment_id, outcome, dispute_id=f"dp_{number}", **changed)
 

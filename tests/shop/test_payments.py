@@ -346,7 +346,7 @@ def test_a_payment_with_many_events_remembers_the_first_and_items_of_their_own_t
 
 
 def test_an_event_that_an_older_version_recorded_is_answered_as_before(shop: ShopContext) -> None:
-    """An older version wrote a Command item for the event together with the payment, which remembers no events."""
+    """An older version wrote a Command item for the event, and a payment that remembers no events."""
     order = place(shop)
     event = payment_update(order, outcome="authorised")
     report_payment(shop, order, outcome="failed", event_id="evt_0")

@@ -1,4 +1,4 @@
-"""Tests that an order is placed with one read and one write, once for each key, with the right price and limits."""
+"""Tests that each idempotency key places one order, with one read and one write, and the right price and limits."""
 
 import re
 from dataclasses import replace

@@ -99,7 +99,7 @@ class ScenarioRun:
         self.shop, self.scenario, self.id = shop, scenario, shop.new_id()
         create_stocked_product(shop, self.id, 2, price=1250)
         self.order = place(shop, self.id, **{self.id: 2})
-        # The provider knows early of money that leaves in another way, and rejects refunds without money left.
+        # Tell the provider at the start which money leaves in another way, so that it rejects refunds of this money.
         left = {self.payment_id(number): self.amount_left(number) for number in range(len(scenario.amounts))}
         self.provider = FakeProvider(paid_amounts=left, behaviors=deque(scenario.provider_answers))
         self.keys = 0

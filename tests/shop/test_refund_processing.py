@@ -1,4 +1,4 @@
-"""Tests refunds in progress: each is paid once, even if answers are lost or events of the provider change places."""
+"""Tests refunds in progress: each is paid once, even if answers are lost or provider events come in another order."""
 
 from dataclasses import replace
 from typing import Any

@@ -1,4 +1,4 @@
-"""Tests sales: by product for staff, by customer for the buyer, from a first time (included) to a last (excluded)."""
+"""Tests sales: by product for staff, by customer for the buyer, from a time (included) to another time (excluded)."""
 
 from dataclasses import replace
 

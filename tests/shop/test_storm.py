@@ -1,4 +1,4 @@
-"""Tests a sale with up to a thousand buyers at once: pieces for a tenth of them, a discount code for a twentieth."""
+"""Tests a sale with up to 1,000 buyers at once: there is stock for a tenth of them, and a discount for a twentieth."""
 
 import json
 import threading

@@ -66,7 +66,7 @@ def place_with(shop: ShopContext, code: str) -> PlacedOrder:
 
 READ, WRITE = "BatchGetItem", "TransactWriteItems"
 MORE: dict[str, tuple[Callable[[ShopContext], Any], list[str], dict[str, float]]] = {
-    # by the extra of an order: the order, its requests, and its additional cost compared with an order of one product
+    # by the special feature of an order: the order, its requests, and its units beyond those of an order of one product
     "an unlimited discount code": (lambda shop: place_with(shop, "SPRING"), [READ, WRITE], {READ: 1}),
     "a limited discount code": (lambda shop: place_with(shop, "FIRST40"), [READ, WRITE], {READ: 1, WRITE: 2}),
     "a limited discount code whose part is used up": (
@@ -118,7 +118,7 @@ def placed(shop: ShopContext) -> Order:
 
 
 COSTS: dict[str, tuple[str, Callable[[ShopContext, Order], Any], dict[str, float]]] = {
-    # name: the former status, the command, units by request
+    # by name: the order's status before the command, the command, and its units by request
     "cancel, of two products": (
         "PENDING",
         lambda shop, order: cancellation.cancel_order(shop, ANN, order.order_id),

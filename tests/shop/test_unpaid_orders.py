@@ -1,4 +1,4 @@
-"""Tests the limit of unpaid orders: a customer at the limit cannot place another, but a repeated key gets its order."""
+"""Tests the limit of unpaid orders: a customer at the limit places no new order, but can repeat an earlier request."""
 
 from dataclasses import replace
 

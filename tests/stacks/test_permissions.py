@@ -402,7 +402,7 @@ def asked(harness: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> dict[str, se
     working = ["api"]
 
     def note(params: dict[str, Any], model: Any, **_: Any) -> None:
-        # except calls of the test
+        # leave out SQS requests outside handlers, because the test sends them
         if (service := model.service_model.endpoint_prefix) != "sqs" or working[-1] != "api":
             asked[working[-1]].update(asks(service, model.name, params))
 

@@ -42,13 +42,13 @@ def typed(text: str) -> Iterator[tuple[str, str]]:
 
 
 def known() -> dict[str, str]:
-    """Return the meaning of each name in runbooks: an output of the stack (…Output if there are several), or words."""
+    """Return the meaning of each name in runbooks: a stack output (…Name: each output whose name ends so), or words."""
     text = (PROJECT / "docs" / "observability.md").read_text(encoding="utf-8")
     return dict(NAMED.findall(text))
 
 
 def outputs(template: SynthesizedTemplate, means: str) -> dict[str, Any]:
-    """Return the outputs that a name may mean."""
+    """Return the stack outputs that a name in a runbook stands for, with their values. `means`: see `known`."""
     found = re.fullmatch(r"the output `(…?)(\w+)`.*", means)
     if not found:
         return {}

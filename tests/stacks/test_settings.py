@@ -63,7 +63,7 @@ PAGE_ALONE = read_settings({"sign_in_prefix": "my-shop"})
 
 @pytest.fixture(scope="module")
 def others() -> dict[str, SynthesizedTemplate]:
-    """The templates of this stage, and of stages with only one of the settings."""
+    """The templates of the stage OTHER, and of stages with only one of its settings."""
     return {
         "orders": synthesize("orderstream-prod", **SETTINGS, **VALIDATED),
         "firewall": synthesize("orderstream-prod-firewall", **SETTINGS, **VALIDATED),

@@ -1,4 +1,4 @@
-"""Tests the settings of a deployment: a context selects them or sets one, and a wrong one gets a sentence."""
+"""Tests the settings of a deployment: the CDK context selects a stage or sets one setting. Errors are reported."""
 
 import json
 import os

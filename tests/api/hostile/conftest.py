@@ -1,4 +1,4 @@
-"""Shares one judge between the hostile requests of a module, and prints how many there were."""
+"""Shares one judge of responses among the tests of a module, and prints how many hostile requests they sent."""
 
 import os
 from collections.abc import Iterator

@@ -158,7 +158,7 @@ REPLACEMENTS: tuple[Any, ...] = (None, "", "x", 0, 5, True, [], {}, ["x"], {"x":
 
 # mutations ------------------------------------------------------------------------------------------------------------
 def single_mutations(asked: HostileRequest, declared: list[str], template: str) -> Iterator[Mutation]:
-    """Yield every mutation of a request in one place. `declared`: the route's query parameters."""
+    """Yield every mutation that changes one place of a request. `declared`: the route's query parameters."""
     if isinstance(asked.body, str):
         yield from _body_mutations(asked.body)
         yield from _header_mutations("content-type", MEDIA_TYPES)
@@ -229,7 +229,7 @@ PLACEHOLDER = "\N{OBJECT REPLACEMENT CHARACTER}"
 
 
 def _replace_field(way: tuple[str | int, ...], value: str | None) -> Change:
-    """Replace a value with a piece of text. None: remove the value and its name."""
+    """Replace a value in the body with a piece of text. If the text is None, remove the value and its name."""
 
     def change(asked: HostileRequest) -> HostileRequest:
         try:
@@ -247,7 +247,7 @@ def _replace_field(way: tuple[str | int, ...], value: str | None) -> Change:
 
 
 def _duplicate_field(way: tuple[str | int, ...], value: str | None) -> Change:
-    """Repeat a name in its object with another value. None: with the same value."""
+    """Write the name at `way` twice: with its value, then with `value` (None: with its own value again)."""
 
     def change(asked: HostileRequest) -> HostileRequest:
         try:

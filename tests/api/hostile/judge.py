@@ -29,7 +29,7 @@ METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 
 
 class AmbiguousJson(ValueError):
-    """A JSON text that parsers read differently, or that some reject."""
+    """A JSON text that parsers read differently, or that some parsers reject."""
 
 
 class ResponseJudge:
@@ -193,7 +193,7 @@ def _reject_constant(constant: str) -> NoReturn:
 
 
 def _parse_parameter(text: str, schema: Schema) -> Any:
-    """Return the value of a parameter. It is an int only if the text is the usual form of an integer."""
+    """Return the value of a parameter. The value is an int only if the text is the usual form of an integer."""
     if schema.get("type") == "array":
         return text.split(",")
     if schema.get("type") == "integer" and re.fullmatch("-?(0|[1-9][0-9]*)", text, re.ASCII):

@@ -56,7 +56,7 @@ class HostileRequest:
 
 
 def token_for(key: str) -> Token | None:
-    """Return a token that may call this route. None for a public route."""
+    """Return the token of a user who may call this route, or None for a public route."""
     if key in PUBLIC_ROUTES:
         return None
     return STAFF if key in STAFF_ROUTES else WAREHOUSE if key in WAREHOUSE_ROUTES else ANN

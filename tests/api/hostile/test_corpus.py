@@ -37,7 +37,7 @@ def test_every_hostile_request_to_a_route_is_answered_as_described(
 
 
 def chosen(judge: ResponseJudge, key: str, asked: HostileRequest) -> Iterator[Mutation]:
-    """Yield EACH mutations of a request, the same in every run: first single mutations, then combinations."""
+    """Yield the same EACH mutations of a request in every run: first single mutations, then combinations."""
     chance = random.Random(zlib.crc32(key.encode()))  # noqa: S311  it guards nothing
     method, template = key.split()
     parameters = judge.document["paths"].get(template, {}).get(method.lower(), {}).get("parameters", ())

@@ -1,7 +1,7 @@
 """The read units that each access pattern of the shop consumes, if the items of a request have at most 4 KB in all.
 
-A pattern sends one request for each partition that it reads. A consistent request of up to 4 KB is one unit, and an
-eventually consistent one is half a unit.
+A pattern sends one request for each partition that it reads. A consistent read of up to 4 KB consumes one unit, an
+eventually consistent read consumes half a unit.
 """
 
 from tests.conformance.probes import sources

@@ -25,7 +25,7 @@ def _text(size: int) -> dict[str, str]:
 
 
 def measured(operation: str, units: Mapping[str, Any] | float, **parameters: Any) -> Request:
-    """Return a request that must consume these units: in all, or by path below ConsumedCapacity."""
+    """Return a request that must consume these units: their sum, or the units by path below ConsumedCapacity."""
     returns = units if isinstance(units, Mapping) else {"CapacityUnits": units}
     in_list = operation.startswith(("transact", "batch"))
     return Request(

@@ -1,4 +1,4 @@
-"""Facts about the allowed settings of event source mappings: AWS refuses all others."""
+"""Facts about the allowed settings of event source mappings: AWS refuses all other settings."""
 
 from typing import Any
 

@@ -48,7 +48,7 @@ _HANDLE = {"handle": "Messages[0].ReceiptHandle"}
 
 
 def _become_dead_letter(returns: dict[str, str]) -> tuple[Request, ...]:
-    """Return the requests that receive a message until it is a dead letter. `returns`: the answer for it."""
+    """Return the requests that make a message a dead letter and receive it. `returns`: the last expected answer."""
     return (
         _send("a", "$redriven", saves={"id": "MessageId"}),
         _receive(0, "$redriven", returns=_count(1)),

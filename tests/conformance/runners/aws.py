@@ -61,7 +61,7 @@ def play(probes: Sequence[Probe], sender: str = "") -> Iterator[tuple[Probe, str
 
 
 def check_result(check: Callable[[], str]) -> str:
-    """Return the result of a check, which returns how a system differs. An error of AWS means that it was not run."""
+    """Return the result of a probe, which `check` plays. If AWS answers with an error, the result is "not run"."""
     try:
         return as_result(check())
     except AWS_ERRORS as error:

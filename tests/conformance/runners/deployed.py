@@ -49,7 +49,7 @@ class _Running:
 def play_mappings(
     deployment: Deployment, probes: Sequence[MappingProbe], limits: WaitLimits
 ) -> Iterator[tuple[MappingProbe, str]]:
-    """Play probes at the same time. Yield each with how the mapping differs from it, or "" if it does not differ."""
+    """Play probes at the same time. Yield each probe with a text: how the mapping differs from the probe, or ""."""
     running = [_Running(probe, f"{deployment.prefix}-{probe.name}"[:200]) for probe in probes]
     for one in running:
         # The records of one item are always in one shard. Several items need a table with one partition.
@@ -147,7 +147,7 @@ def _observe(deployment: Deployment, one: _Running) -> None:
 
 
 def play_queue(deployment: Deployment, probe: QueueProbe, limits: WaitLimits) -> str:
-    """Play a queue probe, and return how the mapping differs from it, or "" if it does not differ."""
+    """Play a queue probe, and return how the mapping differs from the probe, or "" if it does not differ."""
     name = f"{deployment.prefix}-{probe.name}"[:75]
     dead_url, dead_arn = deployment.create_queue(f"{name}-dlq", {})
     attributes = {key: value.replace("$dead_letters", dead_arn) for key, value in probe.queue.items()}

@@ -31,13 +31,12 @@ FIRST_SEQUENCE_NUMBER = 100000000000000000000
 
 
 def check(probe: MappingProbe, assumptions: MappingAssumptions | None = None) -> str:
-    """Play a probe and return the model's behavior. `assumptions`: behavior that AWS does not document; default: the
-    model's."""
+    """Play a probe and return how the model differs from the probe, or "". `assumptions`: see `play`."""
     return "; ".join(differences(probe, play(probe, assumptions), exact_times=True))
 
 
 def play(probe: MappingProbe, assumptions: MappingAssumptions | None = None) -> Observation:
-    """Play a probe and return what the model did. `assumptions`: what AWS does not document; default: the model's."""
+    """Play a probe and return what the model did. `assumptions`: behavior that AWS does not document."""
     try:
         settings = mapping_settings(probe)
     except ValueError:

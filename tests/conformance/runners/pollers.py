@@ -51,7 +51,7 @@ def cannot_play(probe: MappingProbe) -> str:
 
 
 def play_mappings(engine: Engine, probes: Sequence[MappingProbe]) -> Iterator[tuple[MappingProbe, str]]:
-    """Play probes at the same time. Yield each with how its poller differs from it, or "" if it does not differ."""
+    """Play probes at the same time. Yield each probe with a text: how its poller differs from the probe, or ""."""
     with tempfile.TemporaryDirectory(prefix="orderstream-pollers-") as directory, _quick_pollers():
         folder, running = Path(directory), []
         for probe in probes:

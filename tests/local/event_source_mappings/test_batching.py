@@ -71,11 +71,11 @@ def test_the_next_window_opens_when_the_previous_invocation_completes() -> None:
     assert stream.next_action_at(START + 30) == START + 40
     second = next_invocation(stream, START + 40)
     stream.report_outcome(second, SUCCESS, START + 40)
-    feed_records(stream, 3, now=START + 45)  # within the window that opened at 40
+    feed_records(stream, 3, now=START + 45)  # the window that opened at 40 is not over
     assert stream.next_action_at(START + 45) == START + 50
     third = next_invocation(stream, START + 50)
     stream.report_outcome(third, SUCCESS, START + 50)
-    feed_records(stream, 4, now=START + 100)  # after this window
+    feed_records(stream, 4, now=START + 100)  # the window is over
     assert stream.next_action_at(START + 100) == START + 110
 
 
@@ -96,7 +96,7 @@ def size_of(*numbers: int) -> int:
 def test_a_batch_ends_before_its_payload_exceeds_the_limit(limit: int, first: list[int]) -> None:
     stream = new_mapping(batching_window_seconds=300, switches=MappingAssumptions(payload_limit_bytes=limit))
     feed_records(stream, 1, 2, 3, 4)
-    action = next_invocation(stream)  # the limit also ends the window
+    action = next_invocation(stream)  # a full batch is due before the window ends
     assert sequence_numbers_of(action) == first
     assert len(json.dumps(action.event, separators=(",", ":")).encode()) <= limit
 
@@ -127,7 +127,7 @@ def test_a_batch_of_exactly_the_payload_limit_does_not_wait_for_its_window() -> 
 
 @pytest.mark.parametrize(("letters", "first"), [(10, [1, 2]), (21, [1])])
 def test_the_payload_is_counted_in_bytes_of_utf_8(letters: int, first: list[int]) -> None:
-    # The name is in the record twice. In place of "a", 10 letters add 38 bytes, 21 letters 82 (but only 40 characters).
+    # The record has the name twice. In place of "a", 10 letters add 38 bytes; 21 letters add 82 bytes (40 characters).
     stream = new_mapping(switches=MappingAssumptions(payload_limit_bytes=size_of(1, 2) + 40))
     feed_records(stream, 1)
     stream.add_record(SHARD, record(2, item="é" * letters), START)

@@ -151,7 +151,7 @@ def test_an_error_halves_the_batch_and_the_lower_half_is_finished_first() -> Non
     feed_records(stream, 1, 2, 3, 4, 5)
     outcomes = [ERROR, ERROR, SUCCESS, ERROR, ERROR, SUCCESS, SUCCESS]
     assert run_outcomes(stream, *outcomes) == [[1, 2, 3, 4, 5], [1, 2], [1], [2], [3, 4, 5], [3], [4, 5]]
-    assert stream.counters.dropped == 1  # record 2 was dropped without a retry, but splits use no retries
+    assert stream.counters.dropped == 1  # record 2 failed alone and may not be retried; splits use no retries
     assert stream.checkpoint() == {SHARD: "5"}
 
 
@@ -258,7 +258,7 @@ def test_the_lowest_reported_record_and_every_later_one_are_delivered_again() ->
     first = next_invocation(stream)
     stream.report_outcome(first, report_failures(11, 9), START)
     assert stream.checkpoint() == {SHARD: "8"}
-    assert run_outcomes(stream, SUCCESS) == [[9, 10, 11, 12]]  # 10 and 12 had succeeded before
+    assert run_outcomes(stream, SUCCESS) == [[9, 10, 11, 12]]  # records 10 and 12 had succeeded before
     assert stream.counters == MappingCounters(polled=5, invoked=9, failed_invoke=2)
 
 

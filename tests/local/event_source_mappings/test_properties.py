@@ -200,7 +200,7 @@ class World:
         return not last or self.mapping.checkpoint().get(shard) == str(last[0])
 
     def handle(self, numbers: list[int]) -> tuple[Outcome, int]:
-        """Return the function's response to a batch, and how many records from the front are then done for Lambda."""
+        """Return the function's response to a batch, and how many of the first records Lambda then regards as done."""
         reporting = self.case.settings.report_item_failures
         handling, place = next(self.handlings, ("honest", 0))
         bad = [number for number in numbers if number in self.case.poison]
@@ -217,7 +217,7 @@ class World:
         return report_failures(*reversed(bad)), numbers.index(bad[0])
 
     def check_order(self, number: int) -> None:
-        """Check that a record is done only after all earlier records of its item, except dropped ones.
+        """Check that a record is done only after all earlier records of its item, except dropped records.
 
         A discarded record comes again after a kill if records of parallel sequences kept the checkpoint before it.
         """

@@ -124,6 +124,6 @@ def test_a_write_that_changed_nothing_is_not_delivered_and_the_checkpoint_passes
     stream.add_record(SHARD, same, 0.0)
     assert stream.due_actions(0.0) == []
     assert stream.checkpoint() == {SHARD: "1"}
-    assert stream.counters == MappingCounters()  # the record does not count, because AWS would not have written it
+    assert stream.counters == MappingCounters()  # AWS writes no record of such a write, so nothing is counted
     feed_records(stream, 2)
     assert next_invocation(stream).event == {"Records": [record(2)]}

@@ -53,8 +53,8 @@ class OrderRecord:
     `versions`: each written version of the order, by time, except while archived. `item`: the order as it is now, from
     the table or the archive. `archived`: when the order was archived, as (start, end). `parcels`: by the path of the
     shipment, the pieces by product of each parcel that the warehouse reported as sent. `last_sent_at`: when it reported
-    the last one. `placed_by`: the requests that were answered with this order. If none: unanswered ones with equal
-    lines.
+    the last parcel. `placed_by`: the requests that were answered with this order. If there are none: the unanswered
+    requests with equal lines.
     """
 
     id: str

@@ -13,9 +13,9 @@ class ExpectedPayment:
     """Money that the shop received for an order: a captured card payment, or a payment with credit.
 
     `given_back`: refunds that reached the customer, including those that staff settled by hand or made at the provider.
-    `lost`: the money that banks took in disputes. `outside`: at most how much of the order's paid amount left by
-    disputes and by refunds at the provider. `least_outside`: at least how much, if the uncounted money of the payment
-    left first. `promised`: failed refunds, which staff must retry or settle.
+    `lost`: the money that banks took in disputes. `outside`, `least_outside`: the largest and the smallest possible
+    part of the order's paid amount that left by disputes and by refunds at the provider. `promised`: failed refunds,
+    which staff must retry or settle.
     """
 
     id: str

@@ -97,7 +97,7 @@ class Observations:
     """All that the oracle knows about a run.
 
     `shipping`: the shipping price of an order in EUR. `assumed_delivered_days`: how many days after its last parcel an
-    order counts as delivered . `parcels`: the pieces by product of each parcel that the warehouse was asked to pack, by
+    order counts as delivered. `parcels`: the pieces by product of each parcel that the warehouse was asked to pack, by
     the path of the shipment in the API. `history`: all versions of each item by (PK, SK), each with the time of its
     write. None stands for a deletion. `archive`: the S3 objects of the archive by key. `ignored_orders`: the damaged
     orders that the simulation wrote to the table itself. `personal_words`: by customer id, the words that occur only in

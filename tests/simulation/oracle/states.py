@@ -41,7 +41,7 @@ def orders_end_for_a_reason(books: Books) -> Iterator[str]:
 
 
 def delivered_orders_have_arrived(books: Books) -> Iterator[str]:
-    """Check that an order is delivered when all its parcels are reported, or when enough days passed after the last."""
+    """Check that all parcels of a delivered order are reported as delivered, or its last parcel was sent long ago."""
     for order in books.orders.values():
         at = next((at for at, item in order.versions if item["status"] == "DELIVERED"), None)
         if at is None:

@@ -26,7 +26,7 @@ def received_goods_are_there_or_in_an_order(books: Books) -> Iterator[str]:
 
 
 def each_stock_item_adds_up(books: Books) -> Iterator[str]:
-    """Check that the available pieces of each stock item are the received and moved ones minus those that orders took.
+    """Check each stock item: its available pieces are the received and moved pieces, minus those that orders took.
 
     An order takes pieces from the stock items that its line names. A cancelled order returns them to the same items.
     Pieces that come back later go to the item from which the line took the most. Moves of a product add up to 0.

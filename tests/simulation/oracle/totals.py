@@ -94,7 +94,7 @@ def _is_open(books: Books, ends: datetime) -> bool:
 
 
 def orders_were_paid_when_they_say(books: Books) -> Iterator[str]:
-    """Check that the time at which an order was paid is the time when the table got it as paid."""
+    """Check that the payment time in an order is the time when the table first stored the order as paid."""
     for order in books.orders.values():
         paid_at = order.item.get("paid_at")
         written = next((at for at, item in order.versions if item.get("paid_at")), None)
