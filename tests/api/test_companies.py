@@ -16,7 +16,7 @@ FAT = "x" * 60_000
 
 @pytest.fixture
 def acme(api: ApiHarness) -> ApiHarness:
-    """Add Ann and Bob to one company, and Carol to another."""
+    """Add Ann and Bob to one company, and Carol to another company."""
     for token in (BOB, CAROL):
         api.register_customer(token)
     for id, name in (("acme", "Acme & Daughters"), ("initech", "Initech")):

@@ -1,4 +1,4 @@
-"""Tests the guard, which parses a request body before the router: it parses valid bodies exactly, and no others."""
+"""Tests the guard, which parses request bodies before the router: it parses valid bodies and rejects invalid bodies."""
 
 import contextlib
 import json

@@ -1,4 +1,4 @@
-"""Texts that people enter have no invisible characters, and none that change the direction of the text around them."""
+"""Entered texts have no invisible characters, and no characters that change the direction of the text around them."""
 
 import unicodedata
 

@@ -1,4 +1,4 @@
-"""Products, stock and sales."""
+"""Tests products, their stock and their sales over the API."""
 
 import re
 from collections.abc import Iterator

@@ -284,7 +284,7 @@ def test_the_bill_grows_with_the_settings() -> None:
 
     few, many = costs(), costs(**SETTINGS)
     assert many.keys() - few.keys() == {"AWS Backup", "X-Ray", "CloudFront", "WAF"}
-    # 35 daily backups are stored, and a copy of each
+    # 35 daily backups are stored, and a copy of each backup
     (stored,) = [line for line in bill(load_month(1_000, **SETTINGS)) if line.service == "AWS Backup"]
     assert stored.quantity == pytest.approx(load_month(1_000, **SETTINGS).stored[0] * 35 * 2)
 

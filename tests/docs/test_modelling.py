@@ -1,7 +1,7 @@
 """Each figure of "A designer's questions" in docs/modelling.md is computed here, and the page must have it.
 
 The figures come from the key table, from sample items on the local engine, from the items of a seeded shop, and from
-ops/prices.json. If one has changed, the test prints the sentence that the page must have.
+ops/prices.json. If a figure has changed, the test prints the sentence that the page must have.
 """
 
 import json

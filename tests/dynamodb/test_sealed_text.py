@@ -1,4 +1,4 @@
-"""Tests that a text that was sealed for one purpose and with one key is invalid for all others."""
+"""Tests that a text that was sealed for one purpose and with one key is invalid for all other purposes and keys."""
 
 import pytest
 

@@ -52,8 +52,8 @@ DEAD = {"fulfilment": "fulfilment-dead", "archive": "archive-dead"}
 
 @dataclass
 class Scene:
-    """A shop in which a failure is planted. `known`: the values of the runbook's placeholders. `trouble`: a deploy
-    closes it. `values`: by name, functions that return the values of AWS's own metrics.
+    """A shop in which a failure is planted. `known`: the values of the runbook's placeholders. `trouble`: the faults
+    that a deploy ends. `values`: by name, functions that return the values of AWS's own metrics.
     """
 
     harness: ShopHarness

@@ -1,4 +1,4 @@
-"""Tests the canary: a successful run is counted. A failed run is not, raises nothing and logs no personal data."""
+"""Tests the canary: it counts only successful runs. A failed run raises nothing and logs no personal data."""
 
 import json
 from collections.abc import Callable, Iterator

@@ -290,7 +290,7 @@ def test_an_older_version_never_overwrites_a_newer_one(harness: ShopHarness) -> 
 
 # redelivery -----------------------------------------------------------------------------------------------------------
 def batches_of(told: Sequence[Record], stops: Sequence[tuple[int, int]]) -> Iterator[Sequence[Record]]:
-    """Yield batches as Lambda delivers them after failures. `stops`: the end of a batch, and the start of the next."""
+    """Yield batches as Lambda delivers them after failures. `stops`: a batch's end, and the next batch's start."""
     position = 0
     for stop, back in stops:
         end = max(position, stop % (len(told) + 1))

@@ -1,4 +1,4 @@
-"""Tests mails that SES refuses for now: none is parked or lost, and each is sent once when SES accepts mails again."""
+"""Tests mails that SES refuses for now: each mail is sent once when SES accepts mails again, and none is parked."""
 
 import json
 from collections import Counter

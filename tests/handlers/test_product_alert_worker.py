@@ -1,4 +1,4 @@
-"""Tests the reaction that sends alerts to a product's followers: its events, its recipients, and one mail for each."""
+"""Tests the reaction that sends alerts to a product's followers: its events, and one mail for each recipient."""
 
 import json
 from collections import Counter
@@ -56,7 +56,7 @@ def handle(*batch: Message) -> list[str]:
 
 
 def work(harness: ShopHarness, *batch: Message) -> int:
-    """Process messages, and those that the worker sends to its own queue, until none is left. Return their number."""
+    """Process messages, and the messages that the worker sends to its own queue. Return the number of messages."""
     waiting, handled = list(batch) or messages(harness), 0
     while waiting:
         handled += 1

@@ -1,4 +1,4 @@
-"""Shares the client that records its requests with the tests of the model."""
+"""Gives the tests of the model the client that records its requests."""
 
 from tests.support.tapped_client import tapped, wire
 

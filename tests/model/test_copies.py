@@ -1,4 +1,4 @@
-"""Tests copies: on every path of an order, its copies equal those of its last state."""
+"""Tests copies: after any sequence of changes of an order, its copies equal the copies of its last state."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -70,7 +70,7 @@ def logged(table: Copies, row: Row[Any]) -> list[Any]:
 
 
 def walk(choices: list[int]) -> list[e.Order]:
-    """Return the states of an order after each command. `choices`: numbers of commands among the allowed ones."""
+    """Return the states of an order after each command. `choices`: for each step, the number of an allowed command."""
     lines = {id: replace(line, taken={"1": 1}) if id == "pot" else line for id, line in LINES.items()}
     states = [order(lines=lines)]
     for choice in choices:

@@ -1,4 +1,4 @@
-"""Tests events: contracts with ids, states and amounts. A parsed event equals the sent one."""
+"""Tests events: contracts with ids, states and amounts. A parsed event equals the sent event."""
 
 import json
 from dataclasses import replace

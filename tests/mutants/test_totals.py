@@ -104,7 +104,7 @@ def test_the_copies_of_a_batch_are_written_although_nothing_can_be_counted(harne
 
 
 def test_the_orders_of_the_best_selling_product_of_a_batch_share_a_transaction(harness: ShopHarness) -> None:
-    """Mugs and pots are ordered in turns. Each transaction holds three orders, and all mugs fit into one."""
+    """Mugs and pots are ordered in turns. A transaction holds three orders, so it can hold all orders of mugs."""
     harness.open_shop(available=100)
     for order in range(3):
         pay_order(harness, f"mug-{order}", mug=1)

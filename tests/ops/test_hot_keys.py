@@ -28,7 +28,7 @@ def cloudwatch() -> Iterator[Any]:
 
 @pytest.fixture
 def put(cloudwatch: Any) -> Put:
-    """Return a function that stores the value of a table's metric in one minute, as DynamoDB does."""
+    """Return a function that stores the value that a metric of the table had in a past minute, as DynamoDB does."""
 
     def put(metric: str, value: int, minutes_ago: int = 60, **named: str) -> None:
         dimensions = [{"Name": name, "Value": text} for name, text in {"TableName": "orders", **named}.items()]

@@ -1,4 +1,4 @@
-"""`python -m ops ledger`: reports every unbalanced account, and no balanced one."""
+"""`python -m ops ledger`: reports every account that does not balance, and no other account."""
 
 from dataclasses import replace
 from typing import Any

@@ -74,7 +74,7 @@ def test_the_joint_transaction_of_a_batch_has_the_units_of_the_recorded_burst(de
 
 
 def is_own(use: KeyUse) -> bool:
-    """Return whether each order of the transaction has an item of this type of its own."""
+    """Return whether each order of a transaction writes its own item of this type."""
     return use.type in ("Contribution", "Invoice") and use.where == "table"
 
 

@@ -1,4 +1,4 @@
-"""Tests orders of which a part was sent and the rest was cancelled: its goods are released, its money is refunded."""
+"""Tests orders of which a part was sent and the rest was cancelled: the unsent goods are released and refunded."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -59,7 +59,7 @@ def arrive(shop: ShopContext, order: Order, parcel: int = 1) -> Order:
 
 
 def cut(shop: ShopContext, order: Order) -> Order:
-    """Cancel the rest of an order as the customer, and agree as the warehouse."""
+    """Cancel the unsent goods of an order as the customer, and agree as the warehouse."""
     cancellation.cancel_order(shop, ANN, order.order_id)
     return cancellation.agree_cancel(shop, WAREHOUSE, order.order_id)
 

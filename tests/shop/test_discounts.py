@@ -74,7 +74,7 @@ def why_not(shop: ShopContext, code: str = "SPRING", key: str = "key-1", **quant
 
 
 def keys_that_start_at(shop: ShopContext, part: int, of: int) -> list[str]:
-    """Return idempotency keys of Ann. With each, an order is first counted in this part of a limited code."""
+    """Return idempotency keys of Ann. With each key, an order is first counted in this part of a limited code."""
     return [
         f"k{number}" for number in range(99) if hash_to_bucket(derive_order_id(shop, "ann", f"k{number}"), of) == part
     ]

@@ -22,7 +22,7 @@ OLD, NEW = "ann@example.com", "ann@new.example"
 
 
 def change(shop: ShopContext, caller: Caller, email: str) -> Customer:
-    """Change a customer's address to the verified one."""
+    """Change a customer's e-mail address to their verified address."""
     return customers.change_email(shop, caller, caller.id, lambda: email)
 
 

@@ -41,7 +41,7 @@ def dispatch(shop: ShopContext, order: Order, carrier: str = "dhl", number: str 
 
 
 def counted(order: Order, shipped: int, delivered: int = 0) -> dict[str, Line]:
-    """Return the order's lines with these numbers of shipped and delivered pieces in each."""
+    """Return the order's lines. Each line has these numbers of shipped and delivered pieces."""
     return {id: replace(line, shipped=shipped, delivered=delivered) for id, line in order.lines.items()}
 
 

@@ -46,7 +46,7 @@ UNITS, REDEMPTIONS = BUYERS // 10, BUYERS // 20
 
 @dataclass
 class Conflicts:
-    """Cancels a transaction if another one with the same item is in progress, unlike the local engine.
+    """Cancels a transaction if another transaction with the same item is in progress, unlike the local engine.
 
     `cancelled`: the number of cancelled transactions. `on_its_way`: by thread, the items of its transaction.
     """

@@ -105,7 +105,7 @@ class SimulatedEnvironment:
         """Schedule the TTL deletion of an item. It happens at the first daily deletion after `moment`.
 
         The simulation deletes expired items once a day, because DynamoDB also deletes an item some time after its TTL.
-        `ttl`: the current value of the item's TTL attribute. If the value at the daily deletion is another one, the
+        `ttl`: the current value of the item's TTL attribute. If the value has changed before the daily deletion, the
         item is not deleted.
         """
         round_ = int(moment // GOES_ROUND_SECONDS + 1) * int(GOES_ROUND_SECONDS)

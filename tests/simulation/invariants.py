@@ -805,7 +805,7 @@ def _missed_campaigns(world: Simulation, ledger: Ledger, campaigns: list[Campaig
 
 
 def _products_since(world: Simulation, product_id: str, since: float) -> Iterator[Product]:
-    """Yield the version of a product at a time in epoch seconds (in the same second), and each later one."""
+    """Yield the version of a product at a time in epoch seconds (in the same second), and each later version."""
     versions = world.table.history[f"PRODUCT#{product_id}", "PRODUCT"]
     ends = [at for at, _ in versions[1:]] + [inf]
     for (_, image), end in zip(versions, ends, strict=True):

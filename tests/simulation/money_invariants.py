@@ -166,7 +166,7 @@ def no_event_waits_for_a_payment_that_came(world: Simulation, ledger: Ledger) ->
 
 
 def payments_give_back_what_they_brought(world: Simulation, ledger: Ledger) -> Iterator[str]:
-    """Check that the refunded amount in each payment is the sum of its successful refunds and those settled by hand.
+    """Check that the refunded amount in each payment is the sum of its refunds that succeeded or were settled by hand.
 
     If everything was refunded or taken by a bank, the payment must have the status REFUNDED. No other payment may have
     this status.

@@ -35,7 +35,7 @@ class Message:
 
     @property
     def receipt_handle(self) -> str:
-        """The handle of the last receive. Each receive has another one."""
+        """The handle of the last receive. Each receive has another handle."""
         return f"{self.id}/{self.receives}"
 
 

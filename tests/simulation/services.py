@@ -93,7 +93,7 @@ class SimulatedDynamoDB(JsonService):
         return WireResponse(*self._table.send(operation, cast(bytes, request.body)))
 
     def expect_late(self, operation: str, request: UnsignedRequest) -> Callable[[], None]:
-        """Note the token of a transaction that is executed later. Until then, DynamoDB refuses others with it."""
+        """Note the token of a transaction that is executed later. Until then, DynamoDB refuses this token."""
         token = request.parsed_body.get("ClientRequestToken", "")
         self._tokens_in_progress.add(token)
         return lambda: self._tokens_in_progress.discard(token)
@@ -175,7 +175,7 @@ class SimulatedDynamoDB(JsonService):
 class SimulatedS3:
     """Simulates S3 buckets, which keep only the latest version of each object.
 
-    While a conditional write of an object is under way, S3 refuses another one with status 409
+    While a conditional write of an object is under way, S3 refuses another conditional write of it with status 409
     (https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes.html).
 
     `overwritten`: the objects that were replaced with other bytes although `allows_overwrite(bucket)` was false. Such a

@@ -28,7 +28,7 @@ PLACES = {
 
 # alarms ---------------------------------------------------------------------------------------------------------------
 def made(template: SynthesizedTemplate, alarm: AlarmDefinition) -> dict[str, Any]:
-    """Return the alarms in a template that were created from a declared alarm, by the rest of their names."""
+    """Return the alarms in a template that were created from a declared alarm, by the suffix after its name."""
     stem = f"orderstream-dev-{alarm.name}"
     found = {it["AlarmName"]: it for it in template.properties("AWS::CloudWatch::Alarm").values()}
     return {name.removeprefix(stem).removeprefix("-"): it for name, it in found.items() if name.startswith(stem)}

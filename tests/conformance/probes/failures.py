@@ -1,4 +1,4 @@
-"""Facts about failed invocations: retries, age, bisect."""
+"""Facts about failed invocations: their retries, the maximum age of a record, and the bisection of a batch."""
 
 from tests.conformance.probes import sources
 from tests.conformance.probes.kinds import Call, FailedBatch, Failing, MappingProbe, Write

@@ -1,4 +1,4 @@
-"""A runner's observations of a probe, and their differences from the expected ones."""
+"""A runner's observations of a probe, and their differences from the expected observations."""
 
 import itertools
 import json

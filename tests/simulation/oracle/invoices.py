@@ -9,7 +9,7 @@ from tests.simulation.oracle.books import Books, Item, OrderRecord
 
 
 def each_sold_order_has_one_invoice(books: Books) -> Iterator[str]:
-    """Check that a sold order has one invoice, a cancelled order at most one, and any other order none."""
+    """Check that a sold order has one invoice, a cancelled order at most one, and any other order no invoice."""
     for order in books.orders.values():
         count = len(order.of_type("Invoice"))
         least, most = int(order.is_sold), int(order.is_sold or order.status == "CANCELLED")

@@ -38,7 +38,7 @@ class ExpectedPayment:
 
 
 def _payments_of(books: Books, order: OrderRecord) -> list[ExpectedPayment]:
-    """Return the payments of an order that were never UNMATCHED. `money_matches_its_order` checks the others."""
+    """Return an order's payments that were never UNMATCHED. `money_matches_its_order` checks UNMATCHED payments."""
     unmatched = {
         versions[0][1]["payment_id"]
         for versions in books.versions_of("Payment")

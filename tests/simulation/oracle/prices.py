@@ -114,7 +114,7 @@ def _wrong_amounts(books: Books, shown: dict[str, Any]) -> Iterator[str]:
 
 
 def later_states_keep_the_price(books: Books) -> Iterator[str]:
-    """Check that no later version of an order, and no answer or event about it, has another total than the first."""
+    """Check that all versions of an order, and the answers and events about it, have the total of the first version."""
     told = {id: order.versions[0][1]["total"] for id, order in books.orders.items()}
     shown = [(one.answer, one.path) for one in books.seen.requests if one.succeeded and isinstance(one.answer, dict)]
     events = [(event["data"], event["type"]) for event in books.seen.events if event["type"].startswith("Order")]
