@@ -104,7 +104,7 @@ def is_valid(program: str, arguments: str) -> bool:
             if words and words[0] != "…":
                 parser_of(program).parse_args(words)
     except SystemExit as ended:
-        return not ended.code  # 0 after --help
+        return not ended.code  # the exit code is 0 after --help
     return True
 
 

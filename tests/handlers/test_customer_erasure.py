@@ -416,7 +416,7 @@ def test_unreadable_documents_block_no_customer_but_no_erasure_finishes_while_th
     harness: ShopHarness,
 ) -> None:
     those = live(harness, *FEW)
-    unreadable = {"0": b"", "1": b"[]", "2": b"{}", "3": b'{"payload": "{"}'}  # sorted before all other objects
+    unreadable = {"0": b"", "1": b"[]", "2": b"{}", "3": b'{"payload": "{"}'}  # these keys sort before all other keys
     for key, body in unreadable.items():
         clients.client("s3").put_object(Bucket="failures", Key=key, Body=body)
     for person in FEW:

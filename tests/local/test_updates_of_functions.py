@@ -34,5 +34,5 @@ def test_a_worker_is_stopped_by_an_update_of_its_code_only_after_its_invocation(
     assert killed == [idle, busy]
     killed.clear()
     with busy._lock:
-        lambda_runtime.kill_workers([busy])  # as after a time-out
+        lambda_runtime.kill_workers([busy])  # as ministack does after a time-out
     assert killed == [busy]

@@ -163,7 +163,7 @@ def test_an_order_stays_in_the_table_until_its_copies_are_written(harness: ShopH
     records = [record for record in harness.all_records if record["dynamodb"]["Keys"]["SK"] == {"S": "ORDER"}]
     placed, paid, fulfilling = records
     READERS["copies_reader"].handler({"Records": [placed]}, None)
-    with crash_at("dynamodb", "PutItem", "before", 4):  # before the second sale
+    with crash_at("dynamodb", "PutItem", "before", 4):  # the function dies before it writes the second sale
         READERS["copies_reader"].handler({"Records": [fulfilling]}, None)
     assert len(stored_items(harness, "Sale")) == 1
     harness.dispatch_order(order_id)

@@ -497,7 +497,7 @@ def test_an_unverifiable_total_does_not_prevent_other_repairs(harness: ShopHarne
     order_id = harness.place_order("two", mug=3)
     harness.process_all(("copies_reader",))
     harness.pay_order(order_id, "evt-two", "pi-two")
-    harness.new_records()  # lost, so the order's contribution and sales are not written
+    harness.new_records()  # these records are lost, so the order's contribution and sales are not written
     drift = looked(harness, repair=True)
     assert ("PRODUCT#mug", f"SEASON#{harness.now():%Y-%m}") in drift.unverifiable
     assert "contribution missing" in {fault.kind for fault in drift.discrepancies.values()}
@@ -525,7 +525,7 @@ def test_an_old_archived_order_that_changed_in_this_month_makes_none_of_its_tota
     new = harness.place_order("two", mug=3)
     harness.process_all(("copies_reader",))
     harness.pay_order(new, "evt-two", "pi-two")
-    harness.new_records()  # lost, so the order's contribution and sales are not written
+    harness.new_records()  # these records are lost, so the order's contribution and sales are not written
     drift = looked(harness, repair=True)
     assert (drift.unverifiable, drift.unrepaired) == ([], 0)
     units = everything(harness.shop.table)["PRODUCT#mug", f"SEASON#{harness.now():%Y-%m}"]["pieces"]["N"]

@@ -87,7 +87,7 @@ def test_activity_that_was_written_before_its_reader_died_is_not_written_again(h
     paid = next(
         one for one in harness.all_records if one["dynamodb"].get("NewImage", {}).get("status") == {"S": "PAID"}
     )
-    with crash_at("dynamodb", "PutItem", "after", 3):  # dies after the activity and two sales, before the summary
+    with crash_at("dynamodb", "PutItem", "after", 3):  # after the activity and two sales, before the order summary
         copies_reader.handler({"Records": [paid]}, None)
     assert [image["type"]["S"] for image in derived(harness)] == ["Activity", "Sale", "Sale"]
     rebuild_copies(harness.shop)

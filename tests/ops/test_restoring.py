@@ -132,7 +132,7 @@ def test_after_a_restore_nothing_that_was_there_is_lost_and_nothing_is_done_twic
     asked_before = shipments_asked_for(old)
     kept = get_invoice_of_order(old.shop, ANN, done).invoice_id
     old.pay_order(half, "evt_3", "pi_3")  # the record of this payment is not published before the restore
-    refunds.refund_order(old.shop, STAFF, "sorry", back, 100)  # nor the record of this refund
+    refunds.refund_order(old.shop, STAFF, "sorry", back, 100)  # the record of this refund is not published either
     restoring.remember()
 
     old.process_all()  # fulfils the order `half`, makes the refund, and sends mails

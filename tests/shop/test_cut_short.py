@@ -261,7 +261,7 @@ def test_wherever_an_order_is_cut_and_however_it_comes_back_goods_and_money_add_
         try:
             create_stocked_product(shop, id, 1000, price=price)
             discounts.create_discount(shop, STAFF, f"off-{id}", 17)
-        except AlreadyExists:  # an earlier example has created them
+        except AlreadyExists:  # an earlier example has created the product and the code
             pass
     before = {id: available_by_part(shop, id)[0] for id in ("cup", "jar")}
     dear = replace(shop, shipping={"EUR": 490})

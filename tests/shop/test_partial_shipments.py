@@ -316,7 +316,7 @@ def test_concurrent_dispatches_never_send_more_than_was_ordered(shop: ShopContex
 @given(data=st.data())
 def test_the_parcels_of_an_order_add_up_to_the_ordered_pieces(shop: ShopContext, data: st.DataObject) -> None:
     for id in ("cup", "jar"):
-        with suppress(AlreadyExists):  # an earlier example has created it
+        with suppress(AlreadyExists):  # an earlier example has created the product
             create_stocked_product(shop, id, 1000)
     order = advance_to_status(shop, place(shop, f"k{shop.new_id()}", cup=4, jar=3), "FULFILLING")
     on_their_way: list[int] = []

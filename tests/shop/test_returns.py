@@ -147,7 +147,7 @@ def test_a_return_puts_the_end_of_the_order_off(shop: ShopContext, order: Order,
 def test_a_new_expiry_replaces_an_expired_one_that_still_exists(
     shop: ShopContext, order: Order, clock: ManualClock
 ) -> None:
-    hasty = replace(shop, closed_order_days=0, return_window_days=400)  # changed after the order
+    hasty = replace(shop, closed_order_days=0, return_window_days=400)  # the settings changed after the order
     clock.sleep(396 * DAY)
     return_pieces(hasty, order, mug=1)
     assert [marker.ttl > clock.now.timestamp() for marker in expiry_markers(shop, order.order_id)] == [True]

@@ -104,7 +104,7 @@ def test_only_a_record_with_two_equal_images_is_unchanged() -> None:
         ({"BS": ["AA==", "AQ=="]}, {"BS": ["AQ==", "AA=="]}, True),
         ({"SS": ["x", "y"]}, {"SS": ["x"]}, False),
         ({"SS": ["1"]}, {"NS": ["1"]}, False),
-        ({"L": [{"S": "x"}, {"S": "y"}]}, {"L": [{"S": "y"}, {"S": "x"}]}, False),  # but a list has an order
+        ({"L": [{"S": "x"}, {"S": "y"}]}, {"L": [{"S": "y"}, {"S": "x"}]}, False),  # a list has an order
         ({"L": [{"S": "x"}]}, {"L": [{"S": "x"}, {"S": "y"}]}, False),
         ({"L": [{"M": {"s": {"SS": ["x", "y"]}}}]}, {"L": [{"M": {"s": {"SS": ["y", "x"]}}}]}, True),
         ({"M": {"SS": {"L": []}}}, {"M": {"SS": {"L": []}}}, True),  # an attribute may have the name SS
