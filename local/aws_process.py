@@ -57,11 +57,11 @@ FUNCTION_LOG = "functions.log"
 # The file with the measured invocations and requests of all functions in the current run.
 SPANS_FILE = "spans.log"
 REFUSED_MAILS = "refused-mails"
-"""The file that says how SES refuses mails, in the directory of the local AWS. Without it, SES refuses no mail."""
+"""The file in the directory of the local AWS that says how SES refuses mails. Without it, SES accepts all mails."""
 MAIL_FAULTS = ("rate", "quota", "paused", "sandbox", "unknown", "suppressed")
-"""What the file contains (local/mail_refusals.py). With "suppressed", SES accepts all mails, but sends none."""
-# The folders of the newest snapshot, and of the previous one while a new one is saved. ROLLBACK_FILES is a folder of a
-# snapshot with copies of files outside ministack's state, such as the checkpoints of the stream pollers.
+"""The possible contents of this file (local/mail_refusals.py). "suppressed": SES accepts mails without sending them."""
+# The folder of the newest snapshot, and the folder of the previous snapshot while a new snapshot is saved. In each
+# snapshot, ROLLBACK_FILES has copies of files outside ministack's state, such as the checkpoints of stream pollers.
 SNAPSHOT, PREVIOUS_SNAPSHOT, ROLLBACK_FILES = "saved", "saved-before", "beside"
 
 

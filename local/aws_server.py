@@ -60,11 +60,10 @@ Handler = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 TOKEN_PATH = "/local/tokens"
 MAX_CONCURRENT_REQUESTS = 1 + (os.cpu_count() or 1)
-"""Maximum number of API requests in parallel. More would not be faster, because they would share the processors."""
+"""Maximum number of parallel API requests. More requests would not be faster: they would share the processors."""
 MAX_CONCURRENT_BATCHES = 2
-"""Maximum number of batches of each SQS queue that are handled in parallel. AWS handles up to a thousand."""
+"""Maximum number of batches of each SQS queue that are handled in parallel. AWS handles up to a thousand batches."""
 MAX_TOKEN_REQUEST_BYTES = 1 << 12
-"""Maximum size of the body of a request for a token."""
 MAX_API_REQUEST_BYTES = 10 << 20
 """Maximum size of the body of an API request: the limit of API Gateway (developer guide, "HTTP API quotas")."""
 REQUEST_READ_TIMEOUT_SECONDS = 30
@@ -303,7 +302,7 @@ def _finish_invocations_before_updates() -> None:
             threading.Thread(target=kill_after_invocation, args=(worker,), daemon=True).start()
 
     def kill_after_invocation(worker: Any) -> None:
-        with worker._lock:  # held during an invocation
+        with worker._lock:  # ministack holds this lock during an invocation
             kill_at_once([worker])
 
     def as_update(update: Callable[..., Any]) -> Callable[..., Any]:

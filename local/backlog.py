@@ -111,7 +111,7 @@ class BacklogMonitor(threading.Thread):
 def read_consumer_lags(file: Path) -> list[ConsumerLag]:
     """Return how far each consumer (a stream poller or a queue) was behind at the last measurement.
 
-    The shop's process writes the file every two seconds. Returns [] without a file, while the shop starts or stops.
+    The shop's process writes the file every two seconds. While the shop starts or stops, there is no file: returns [].
     """
     try:
         return [ConsumerLag(**one) for one in json.loads(file.read_bytes())]

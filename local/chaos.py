@@ -168,7 +168,7 @@ class Chaos:
                 is_over = self._stopping.is_set()
                 continue
             # `_take_over` adds failures with the same lock. So either this loop sees them, or this thread ends and
-            # `_take_over` starts a new one.
+            # `_take_over` starts a new thread.
             with self._fail_lock:
                 is_over = not self._is_taken_over(queue) or self._stopping.is_set()
                 if is_over:
@@ -242,7 +242,7 @@ class Chaos:
         On AWS, this can happen after a rollback: the old version of the code reads an item that the new version wrote.
         """
         order_id = str(body.get("order_id"))
-        for _ in range(POISON_ATTEMPTS):  # a function may write the order at the same time
+        for _ in range(POISON_ATTEMPTS):  # try again if a function writes the order at the same time
             image = self._read_image(ORDER.key(order_id=order_id))
             if image is None or image["type"]["S"] != ORDER.type or image["schema"]["N"] == UNKNOWN_SCHEMA:
                 break

@@ -1,4 +1,4 @@
-"""Runs the scenarios of ops/scenarios.py in a local shop, whose clock can be advanced: the demo."""
+"""Runs the demo: the scenarios of ops/scenarios.py in a local shop."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class DemoClients(ScenarioClients):
 
 
 def advance(shop: RunningShop, by: timedelta) -> expiry.Advance:
-    """Run all schedules and delete the due items as if the duration `by` had passed. No clock is changed."""
+    """Run all schedules, and delete expired items, as if the duration `by` had passed. No clock is changed."""
     found = schedules.find_schedules(shop.stack)
     return expiry.advance(
         shop.engine,

@@ -2,7 +2,7 @@
 
 The command `python -m local advance 400d` starts an advance with a future time: 400 days from now. First, the advance
 runs the stack's schedules (local/schedules.py) with times up to this time. They end unpaid orders, mark old shipped
-orders as delivered, erase customers, and so on. Then the advance deletes the items that are expired at the future time.
+orders as delivered, and erase customers. Then the advance deletes the items that are due (expired) at the future time.
 
 No clock is changed, and the future time is not stored. The functions still read the real clock. So an order that is
 placed after the command does not expire earlier than usual. For the same reason, an advance keeps two kinds of items
@@ -99,10 +99,10 @@ def parse_duration(text: str) -> timedelta:
 def advance(
     engine: Engine, table_name: str, by: timedelta, run_schedules: Callable[[datetime, datetime], Mapping[str, int]]
 ) -> Advance:
-    """Run the schedules and delete the due items as if the duration `by` had passed. No clock is changed.
+    """Run the schedules, and delete expired items, as if the duration `by` had passed. No clock is changed.
 
-    First calls `run_schedules` with the current and the future time, because the schedules may write items that are due
-    before the future time. Then deletes the due items. Safe to repeat.
+    First calls `run_schedules` with the current and the future time, because the schedules may write items that
+    expire before the future time. Then deletes the expired items. Safe to repeat.
     """
     now = datetime.now(UTC)
     done = run_schedules(now, now + by)

@@ -45,7 +45,7 @@ SETTINGS: Mapping[str, tuple[str, str]] = {
     "VisibilityTimeout": ("Visibility timeout", "s"),
     "MessageRetentionPeriod": ("Retention of messages", "s"),
 }
-"""The settings of a function, an event source mapping and a queue that the page shows: label and unit, by property."""
+"""The settings of Lambdas, event source mappings and queues that the page shows: label and unit, by property."""
 NO_RETRY_LIMIT = -1
 
 
@@ -157,7 +157,7 @@ class _FlowTemplate:
         return next(iter(_logical_ids(self._outputs[name]["Value"])))
 
     def effects(self, function: _Function) -> list[str]:
-        """Return the nodes that a reaction's Lambda changes: services outside the shop, or else the table."""
+        """Return the nodes that a reaction's Lambda changes: services outside the shop, or, if none, the table."""
         may = [(action, {*_logical_ids(on)}) for action, on in self.permissions(function)]
         outside = {
             MAIL: any(action == "ses:SendEmail" for action, _ in may),
@@ -241,7 +241,7 @@ def _edges(stack: _FlowTemplate) -> Iterator[JsonObject]:
 
 
 def _targets_of_reader(stack: _FlowTemplate, function: _Function) -> list[str]:
-    """Return what a reader changes: the bus, if it may publish events, or else the table."""
+    """Return the node that a stream reader changes: the bus if the reader may publish events, otherwise the table."""
     return [BUS] if any(action == "events:PutEvents" for action, _ in stack.permissions(function)) else [TABLE]
 
 

@@ -34,7 +34,7 @@ class FlowMonitor:
         self._reader_of_mapping = {mapping_id(id): name for id, name in find_stream_mappings(running.stack.template)}
 
     def count_failures(self) -> dict[str, int]:
-        """Return the number of stored failures by node: parked records and messages, and batches that were given up.
+        """Return the number of stored failures by node: parked records and messages, and failed batches.
 
         Redriven failures do not count. Dead letters of schedules count at the node "schedules". Dead letters of
         reactions do not count, because the status of each queue contains their number.

@@ -5,8 +5,8 @@ concurrent call. Each process takes a second of processor time and about 60 MB. 
 and shares the memory of the imported packages. This module wraps multiprocessing's fork server, so that ministack can
 use a forked process like a subprocess.Popen.
 
-Forking is used on Linux only. On other systems, the network libraries may fail in forked processes. There, ministack
-starts processes as usual.
+Forking is used on Linux only. On other systems, the network libraries may fail in forked processes. On these
+systems, ministack starts a new process for each worker.
 """
 
 from __future__ import annotations

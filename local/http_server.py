@@ -146,7 +146,7 @@ def serve_docs_file(path: str) -> HttpResponse:
 
 
 def _serve_file(folder: Path, path: str, policy: Callable[[bytes], str]) -> HttpResponse:
-    """Return a response with a file below `folder`. `policy` returns its Content-Security-Policy for its content."""
+    """Return a response with a file below `folder`. `policy`: returns the Content-Security-Policy for given content."""
     try:
         wanted = (folder / urllib.parse.unquote(path).lstrip("/")).resolve()
         file: Path = wanted / "index.html" if path.endswith("/") else wanted

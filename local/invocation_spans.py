@@ -1,6 +1,6 @@
 """Builds journal entries from the measured invocations and AWS requests of the functions.
 
-Both are lines of the same file (local/measured_invocations.py, local/measured_requests.py). A worker process runs one
+local/measured_invocations.py and local/measured_requests.py append lines to the same file. A worker process runs one
 invocation at a time. So all requests of the process before the line of an invocation belong to this invocation.
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 MAX_REQUESTS = 40
-"""The maximum number of AWS requests in an entry."""
+"""The maximum number of AWS requests in a journal entry."""
 WRITES = {"Put", "Update", "Delete"}
 
 Span = dict[str, Any]
@@ -25,7 +25,7 @@ class SpanReader:
         self._requests: dict[int, list[dict[str, Any]]] = {}
 
     def entries(self, text: bytes | str) -> Iterator[dict[str, Any]]:
-        """Yield the entries for a line: one for each order of an invocation, and none for a GET request to the API."""
+        """Yield the entries for a line: one for each order of an invocation. A GET request to the API has no entry."""
         try:
             line = json.loads(text)
         except ValueError:
@@ -39,7 +39,7 @@ class SpanReader:
 
 
 def _invocation_entries(span: Span) -> Iterator[dict[str, Any]]:
-    """Yield an entry for each order in the records or messages of an invocation, or else in the keys it wrote."""
+    """Yield an entry for each order in the records or messages. Without records or messages: for each written order."""
     orders: dict[str, dict[str, list[Any]]] = {}
     for what in ("records", "messages"):
         for one in span.get(what, ()):
@@ -64,7 +64,7 @@ def _invocation_entries(span: Span) -> Iterator[dict[str, Any]]:
 
 
 def _most_relevant(requests: list[dict[str, Any]], order_id: str) -> list[dict[str, Any]]:
-    """Return at most MAX_REQUESTS of an invocation's requests, preferably those with the order's id."""
+    """Return at most MAX_REQUESTS of an invocation's requests, preferably requests with the order's id."""
     by_relevance = sorted(requests, key=lambda request: order_id not in json.dumps(request["keys"]))
     return sorted(by_relevance[:MAX_REQUESTS], key=lambda request: float(request["began_at"]))
 

@@ -27,7 +27,7 @@ SCHEMA_SQL = """
 """
 
 BASE_FIELDS = {"at", "kind", "order_id", "text", "once"}
-"""The fields with a meaning of their own. `_build_entry` copies all other fields unchanged, except those with None."""
+"""The fields with a meaning of their own. `_build_entry` copies all other fields unchanged, unless they are None."""
 
 JournalEntry = dict[str, Any]
 """An entry of the journal: {"id", "at" (UTC), "kind", "order_id" (or null), "text"}, and further fields.
@@ -68,7 +68,7 @@ class Journal:
         """Add entries, each with its `kind` and `text`, in one transaction.
 
         Optional fields are `at` (epoch seconds; the default is now), `order_id`, and `once`: the journal ignores a new
-        entry if an entry with the same `once` exists. All further fields are stored unchanged, except those with None.
+        entry if an entry with the same `once` exists. All further fields are stored unchanged, unless they are None.
 
         If the disk is full, the entries are not stored, but `on_entry` is still called with each entry.
         """

@@ -6,7 +6,7 @@ that no side effect is missing or occurs twice.
 The results depend on the machine and its load. So the test also measures the speed of a fixed reference loop. To
 compare two runs, divide the throughput of each run by its reference speed, and multiply its delays by this speed.
 
-A shop accepts orders faster than it can process their effects. `find_rate` finds the rate at which it keeps up.
+A shop accepts orders faster than it can process their effects. `find_rate` finds the highest rate without a backlog.
 """
 
 from __future__ import annotations
@@ -137,9 +137,10 @@ def find_rate(shop: RunningShop, clients: int) -> float:
 
 
 def find_highest(is_possible: Callable[[float], bool]) -> float:
-    """Return the highest rate that is possible, with the precision RATE_PRECISION, or a rate below MIN_RATE.
+    """Return the highest possible rate, with the precision RATE_PRECISION.
 
-    Starts at 1 and doubles the rate while `is_possible` returns True, then bisects.
+    Starts at 1 and doubles the rate while `is_possible` returns True. Then bisects, but does not search below MIN_RATE.
+    So the result may be 0 or another rate below MIN_RATE.
     """
     low, high = 0.0, 1.0
     while is_possible(high):
@@ -203,7 +204,7 @@ def _place_and_pay_at(people: DemoClients, product_id: str, at: float, measured:
 
 
 def _place_order(people: DemoClients, body: Any, key: str, measured: LoadResult) -> Any:
-    """Place an order. While the shop accepts no new orders (429), wait as long as it says."""
+    """Place an order. While the shop accepts no new orders (429), wait as long as Retry-After says, and try again."""
 
     def send() -> ApiResponse:
         answer = people.alice.call("POST", "/orders", body, key=key)
@@ -275,7 +276,7 @@ def _repeat(seconds: float, task: Callable[[], None]) -> Iterator[None]:
 
 
 def _measure_memory(shop: RunningShop, measured: LoadResult) -> None:
-    """Record the maximum of the memory of all processes of the shop."""
+    """Record the maximum memory that all processes of the shop use together."""
     measured.peak_memory_bytes = max(measured.peak_memory_bytes, processes.memory_bytes(shop.process_ids))
 
 
@@ -310,7 +311,7 @@ def check_effects(
 
 
 def check_orders(people: ScenarioClients, placed: list[str], product_id: str) -> None:
-    """Check the same as `check_effects`, except repeated mails, through the API of any shop."""
+    """Run the checks of `check_effects` through the API of any shop. The API does not show repeated mails."""
     give_up = time.monotonic() + STALL_TIMEOUT_SECONDS
     for order_id in placed:  # check one order after the other, because parallel requests would slow down the shop
         while reason := _missing_effect(people, order_id):

@@ -1,4 +1,4 @@
-"""Writes, reads and rotates the log files of the local shop. A log at MAX_LOG_BYTES is renamed to `*.before`.
+"""Writes, reads and rotates the local shop's log files. A log that reaches MAX_LOG_BYTES is renamed to `*.before`.
 
 The output of the local DynamoDB and of the local AWS is a log, too (`limit_output`).
 """
@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import BinaryIO
 
 MAX_LOG_BYTES = 32 << 20
-"""The size at which a log is rotated."""
 
 
 def _part_before(log: Path) -> Path:
@@ -28,7 +27,7 @@ def rotate_log(log: Path) -> None:
 
 
 def append_to_log(log: Path, text: str) -> None:
-    """Append lines to a log, and rotate it at its limit. Several threads and processes may append at the same time."""
+    """Append lines to a log, and rotate a full log. Several threads and processes may append at the same time."""
     with _locked_log(log) as file:
         file.write(text.encode())
         if os.fstat(file.fileno()).st_size >= MAX_LOG_BYTES:
@@ -36,7 +35,7 @@ def append_to_log(log: Path, text: str) -> None:
 
 
 def read_log(log: Path, max_bytes: int = 2 * MAX_LOG_BYTES) -> bytes:
-    """Return the last `max_bytes` of a log and of the part before it."""
+    """Return the last `max_bytes` bytes of a log and its renamed part `*.before`."""
     with _locked_log(log) as file:
         text = _read_end(file, max_bytes)
         with suppress(FileNotFoundError), _part_before(log).open("rb") as before:
@@ -45,9 +44,9 @@ def read_log(log: Path, max_bytes: int = 2 * MAX_LOG_BYTES) -> bytes:
 
 
 def limit_output(log: Path) -> None:
-    """Copy a log at its limit to `*.before`, and empty it. A line that is written meanwhile can be lost.
+    """Copy a log of MAX_LOG_BYTES or more to `*.before`, and empty it. A line that is written meanwhile can be lost.
 
-    Use this for the output of a process, which keeps the file open for appending, so that the file cannot be renamed.
+    Use this for the output of a process. The process keeps the file open, so it would still write to a renamed file.
     """
     with suppress(FileNotFoundError):  # the folder of the state was deleted
         if log.stat().st_size >= MAX_LOG_BYTES:
@@ -86,7 +85,7 @@ def _locked_log(log: Path) -> Iterator[BinaryIO]:
     while True:
         with log.open("a+b", buffering=0) as file:
             fcntl.flock(file, fcntl.LOCK_EX)
-            if _is_file_at(file, log):  # else it was rotated before the lock
+            if _is_file_at(file, log):  # else the log was rotated while this call waited for the lock
                 yield file
                 return
 

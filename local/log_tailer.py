@@ -184,7 +184,7 @@ def parse_log_line(text: bytes | str) -> list[NewEntry]:
 
 
 class LogTailer(threading.Thread):
-    """A thread that reads new lines of the functions' log and of their spans, and adds entries to the journal.
+    """A thread that reads new lines of the functions' log and of `spans`, and adds entries to the journal.
 
     `spans`: the file of measured invocations (local/invocation_spans.py). Skips the lines that exist at the start.
     """

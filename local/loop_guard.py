@@ -18,12 +18,12 @@ from ministack.services import lambda_svc, sqs  # type: ignore[import-untyped]
 CHAIN_HEADER = lambda_runtime.INVOKE_DEPTH_HEADER.lower()
 """The header of a function's requests with the number of invocations in its chain."""
 CHAIN_ATTRIBUTE = "InvocationsInChain"
-"""The attribute of a message with this number. Consumers do not get the attribute."""
+"""The attribute of a message that stores this number of invocations. Consumers do not get the attribute."""
 _sent_in_chain: ContextVar[int] = ContextVar("sent_in_chain", default=0)
 
 
 def remember_chain(headers: Mapping[str, str]) -> None:
-    """Read the chain length from the current request's headers (by lower-case name), and keep it for its messages."""
+    """Read the chain length from the current request's headers (by lower-case name), to store it in sent messages."""
     chain = headers.get(CHAIN_HEADER, "")
     _sent_in_chain.set(int(chain) if chain.isdecimal() else 0)
 

@@ -1,7 +1,7 @@
 """Makes the local SES refuse mails, as SES on AWS does above its rate, above its daily quota, or in its sandbox.
 
 This code runs in the process of the local AWS, in ministack (the emulator of AWS), whose SES accepts every mail. For
-each mail, it reads the fault from a file, which a chaos switch of the shop's web page writes.
+each mail, this code reads the fault from a file, which a chaos switch of the shop's web page writes.
 """
 
 from __future__ import annotations

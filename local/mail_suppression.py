@@ -21,7 +21,7 @@ Answer = Any
 
 
 def add_suppression_list() -> None:
-    """Make ministack's SES answer the requests of the suppression list, and send nothing to its addresses."""
+    """Make ministack's SES answer requests for a suppression list, and send no mails to the addresses on this list."""
     handle = ses_v2.handle_request
 
     async def handle_with_list(method: str, path: str, headers: Any, body: bytes, query: Any) -> Answer:

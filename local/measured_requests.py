@@ -107,7 +107,7 @@ def _event(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _result(keys: list[dict[str, Any]], parsed: Mapping[str, Any], exception: object) -> dict[str, Any]:
-    """Return the outcome of a request, its consumed capacity units, and the id of what it sent."""
+    """Return the outcome of a request, its consumed capacity units, and the id of a sent message or mail."""
     consumed = parsed.get("ConsumedCapacity") or []
     units = sum(one.get("CapacityUnits", 0) for one in (consumed if isinstance(consumed, list) else [consumed]))
     for key, reason in zip(keys, parsed.get("CancellationReasons") or (), strict=False):

@@ -2,9 +2,9 @@
 
 A function that fails sets a short visibility timeout for each message of its batch (functions/runtime/queue_batch.py).
 A function whose process is killed cannot do so. On AWS and in ministack (the emulator of AWS), its messages are then
-invisible for several minutes, the rest of the queue's visibility timeout.
+invisible for several minutes, until the queue's visibility timeout ends.
 
-This code runs in ministack, which knows when an invocation has ended. It then makes the messages that are still in
+This code runs in ministack, which knows when an invocation has ended. This code then makes messages that are still in
 flight visible after the delay of a failed delivery. When ministack starts, no invocation runs, so all messages of the
 saved queues are visible at once.
 """
@@ -21,7 +21,7 @@ from functions.model.retries import retry_delay_seconds
 from local.queues import OLDEST_SECONDS, RETURNING, RETURNS_AT
 
 HELD_UNTIL = "held_until"
-"""The field of a message that stores until when it is hidden after an event source mapping received it.
+"""The field of a message with the time until which the message is hidden after an event source mapping received it.
 
 If the message's `visible_at` is another time, the function has set its own visibility timeout. Do not change it.
 """

@@ -16,8 +16,8 @@ MAX_LAG_SECONDS = 15
 MIN_WAITING = 500
 """A consumer (a stream reader or a queue) is too slow if its lag and its waiting records or messages reach both limits.
 
-The lag alone is not enough: after a laptop has slept, a few records are hours old. The number alone is not enough: the
-readers process 500 records of an import within seconds. At this limit, an order's last mail comes after two minutes.
+The lag alone is not enough: after a laptop has slept, a few records are hours old. The number of records alone is not
+enough: the readers process 500 records of an import in seconds. At both limits, an order's last mail takes two minutes.
 """
 MAX_FILE_AGE_SECONDS = 10
 """The shop ignores a file with an older measurement, because it is from a killed run."""
@@ -26,9 +26,9 @@ CONSUMERS = {"event_publisher", *(level.function for level in SERVICE_LEVELS)}
 
 
 def find_overload(file: Path, method: str, path: str) -> str | None:
-    """Return why the shop accepts no new order now, or None if it accepts the request. `file`: the consumers' lags.
+    """Return why the shop accepts no new order now, or None if it accepts the request.
 
-    Only new orders are rejected. Other requests belong to an accepted order, or cause little work.
+    `file`: the consumers' lags. Only new orders are rejected. Other requests belong to an accepted order, or are small.
     """
     if (method, path) != ("POST", "/orders") or not _is_recent(file):
         return None

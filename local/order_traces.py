@@ -31,8 +31,8 @@ READERS = ("copies_reader", "event_publisher")
 ROOT_RECORDS_APART_SECONDS = 2.0
 """Stream records without a known cause are in the same chapter if they follow each other within this time."""
 GRACE_SECONDS = 10.0
-"""A stream record younger than this, without a known cause, joins the previous chapter: the invocation that caused it
-may still run, and the journal gets it only at its end."""
+"""A stream record without a known cause joins the previous chapter if the record is younger than this. Its cause may be
+an invocation that still runs: the journal gets an entry for an invocation only when the invocation ends."""
 BY_PRODUCTS = {"snapshot": "copy", "log": "copy", "marker": "marker", "counter": "marker"}
 """How the page groups the records that it hides at first, by kind of item: as copies of items, or as markers."""
 
@@ -62,7 +62,7 @@ class Span:
 
     `id`: stays the same while the trace grows, so a URL can contain it. `segments`: dicts with `state` ("working",
     "waiting" or "failed"), `began_at` and `ms`, in the order of time. `entries`: the journal entries of the span.
-    `fold`: "copy" or "marker" if the page may show the span together with others of this kind, as one line.
+    `fold`: "copy" or "marker" if the page may show the spans with this `fold` together, as one line.
     """
 
     id: str
@@ -94,7 +94,7 @@ class Span:
         return [segment for segment in self.segments if segment["state"] != "waiting"]
 
     def add_attempt(self, began_at: float, ms: float, *, failed: bool, waits_since: float | None) -> None:
-        """Add a segment for an attempt, and one for the wait before it.
+        """Add a segment for an attempt, and a segment for the wait before the attempt.
 
         `waits_since`: when the wait before the first attempt began, or None if this is not known."""
         since = self.ended_at if self.segments else waits_since
@@ -248,7 +248,7 @@ class _Builder:
         if not any(one is span for one in self.spans):
             self.spans.append(span)
         invocation = entry.get("invocation")
-        if invocation in self._by_invocation:  # a batch with several messages of the order
+        if invocation in self._by_invocation:  # a second message of the batch, or the log line of a request
             return
         if invocation is not None and entry["kind"] == "invocation":
             self._by_invocation[invocation] = span
@@ -280,7 +280,7 @@ class _Builder:
             self._add_owner(span, entry)
 
     def _add_readers(self, deliveries: list[JournalEntry], invocations: list[JournalEntry]) -> None:
-        """Add a span for each batch that a reader got. Repeated deliveries of the same batch are its attempts."""
+        """Add a span for each batch that a reader got. Repeated deliveries of a batch are attempts of its span."""
         used: set[int] = set()
         attempts: list[tuple[float, float, str, list[str], bool, list[JournalEntry]]] = []
         for entry in deliveries:
@@ -298,7 +298,7 @@ class _Builder:
             began_at, ms = (ran[0]["began_at"], ran[0]["ms"]) if ran else (began_at, ms)
             bad = entry["outcome"] != "done"
             attempts.append((began_at, ms, entry["reader"], entry["sequences"], bad, [entry, *ran]))
-        for entry in invocations:  # the poller logs a delivery after the invocation, or never if the reader is killed
+        for entry in invocations:  # the poller logs their delivery later, or never if the shop is killed
             if entry["id"] not in used:
                 sequences, bad = [one["sequence"] for one in entry["records"]], "error" in entry
                 attempts.append((entry["began_at"], entry["ms"], entry["function"], sequences, bad, [entry]))
@@ -323,7 +323,7 @@ class _Builder:
         row = ROWS_BY_TYPE.get(entry["type"])
         name = f"{entry['event']} {entry['type']}"
         span = Span(f"record-{entry['sequence']}", "record", name, entries=[entry])
-        if row is not None and entry["type"] != EXPIRY_MARKER.type:  # the expiry of an order begins a chapter
+        if row is not None and entry["type"] != EXPIRY_MARKER.type:  # an expiry begins a chapter, so show it
             span.fold = BY_PRODUCTS.get(row.kind)
         span.detail = _describe_changes(entry)
         write = self._find_write(entry)
@@ -337,7 +337,7 @@ class _Builder:
             self._by_change[entry["event_id"]] = span
 
     def _find_write(self, entry: JournalEntry) -> _Write | None:
-        """Return the write that caused a stream record: the first matching write of the item without a record."""
+        """Return the write that caused a stream record: the item's first fitting write that has no record yet."""
         if entry.get("by") == "expiry":
             return None
         removes = entry["event"] == "REMOVE"
@@ -403,7 +403,7 @@ class _Builder:
 
     def _add_event(self, event: Mapping[str, Any], entry: JournalEntry, request: Mapping[str, Any] | None) -> None:
         """Add a span for a published event. `request`: the measured request, or None if only a log line is known."""
-        if event["event_id"] in self._events:  # known from its request, or published again after a crash
+        if event["event_id"] in self._events:  # its request was measured, or it was published again after a crash
             return
         publisher = self._by_invocation.get(entry.get("invocation", ""))
         span = Span(f"event-{event['event_id'][:12]}", "event", event["event"], entries=[entry], request=request)
@@ -420,14 +420,14 @@ class _Builder:
             span.parent = self._events.get(event) or self._by_change.get(event)
 
     def _add_mails(self, entry: JournalEntry) -> None:
-        """Add the mails that an invocation sent for events of this order. A mail has the id of its event."""
+        """Add the mails that an invocation sent for events of this order. A mail's request has the id of its event."""
         names = {message.get("event_id"): message.get("event") for message in entry.get("messages", ())}
         for request in entry.get("requests", ()):
             reaction = self._reactions.get((entry["function"], request.get("effect", "")))
             if reaction is None or "message_id" not in request:
                 continue
             id = f"mail-{request['message_id'][:12]}"
-            if any(span.id == id for span in self.spans):  # a batch with several messages of the order
+            if any(span.id == id for span in self.spans):  # not expected: an order has one entry for each invocation
                 continue
             mail = Span(id, "mail", f"mail {names.get(request['effect'])}", reaction, request=request)
             mail.add_attempt(request["began_at"], request["ms"], failed=False, waits_since=None)
@@ -456,7 +456,7 @@ class _Builder:
 
     # Chapters -------------------------------------------------------------------------------------------------------
     def chapters(self, now: float) -> Iterator[tuple[Span, list[Span]]]:
-        """Yield each chapter: its first span, and its spans with causes before their effects."""
+        """Yield each chapter: its first span, and all its spans, each after the span that caused it."""
         children: dict[str, list[Span]] = {}
         for span in self.spans:
             if span.parent is not None:
@@ -475,8 +475,8 @@ class _Builder:
 def _continues(chapter: list[Span], root: Span, now: float) -> bool:
     """Return whether a span without a known cause belongs to the previous chapter, which is `chapter`.
 
-    Usually it does. A request, or a record with a cause outside the shop, begins a chapter. But records that one change
-    from outside caused share a chapter."""
+    A request, a scheduled run and a chaos switch begin a new chapter. A stream record also begins a chapter, unless it
+    soon follows the first record of `chapter`, or its cause may still run. All other spans belong to `chapter`."""
     if root.kind in ("request", "schedule", "chaos"):
         return False
     if root.kind == "record":
@@ -518,7 +518,7 @@ def _chapter_to_json(number: int, root: Span, spans: list[Span]) -> dict[str, An
     began_at = min(span.began_at for span in spans)
     units: dict[str, float] | None = None
     for span in spans:
-        if span.kind != "write":  # the units of an invocation already include those of its requests
+        if span.kind != "write":  # the units of an invocation already include the units of its requests
             units = _add_units(units, span.units)
     failing = [span.name for span in spans if span.attempts and span.attempts[-1]["state"] == "failed"]
     return {

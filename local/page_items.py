@@ -36,7 +36,7 @@ class Relation:
     """An item, or a range of items, to which an item is related.
 
     `kind`: the kind of the relation, such as "snapshot". `pk`, `sk`: the key. `how`: "=" if `sk` is a whole sort key,
-    "begins_with" if `sk` is the beginning of several. `pk` and `how` are "" if the key is unknown.
+    "begins_with" if it is the beginning of sort keys. `pk` and `how` are "" if the key is unknown.
     """
 
     kind: str

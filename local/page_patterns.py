@@ -69,7 +69,7 @@ class PatternExplorer:
         """Return all access patterns (named queries) with their arguments, and example values by argument name.
 
         `customer_id`: the signed-in customer, or None. Example values such as order ids come from this customer's
-        orders, or else from the orders of all customers.
+        orders, or, if there are none, from the orders of all customers.
 
         Also returns the indexes with their partitions, and the attributes of each item type with their DynamoDB types.
         """
@@ -114,10 +114,10 @@ class PatternExplorer:
         return _result_to_json(result, index) | {"items": [item_to_json({**key, **image}) for image in result.items]}
 
     def query_key(self, said: Mapping[str, Any]) -> JsonObject:
-        """Query any key of the table or of an index, and return the same as `run_pattern`.
+        """Query any key of the table or of an index. Returns the same fields as `run_pattern`.
 
         `said`: the request body with the fields in KEY_FIELDS. `how`: the operator for the sort key; "" for all items
-        of the partition. `sk_to`: the end of a range. Raises InvalidField, and errors of the DynamoDB client.
+        of the partition. `sk_to`: the last key of a range. Raises InvalidField, and errors of the DynamoDB client.
         """
         _check_fields(said, KEY_FIELDS)
         with _invalid_fields("pk"):

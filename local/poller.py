@@ -168,7 +168,7 @@ class StreamPoller(threading.Thread):
 
         `lag_ms`: the age of the oldest unfinished record in milliseconds.
         `waiting`, `in_flight`, `retrying`: the numbers of unfinished records, by state (see `MappingLoad`).
-        `delivered`, `failed`: the numbers of records in all invocations, and of failed records, counted at each retry.
+        `delivered`, `failed`: the numbers of delivered and of failed records. Each retry counts a record again.
         `given_up`: the number of records that the poller sent to the failure store (an S3 bucket) and does not retry.
         """
         done, load = self._mapping.counters, self._load
@@ -207,7 +207,7 @@ class StreamPoller(threading.Thread):
     def _read_stream(self) -> None:
         """Read new records of all shards, and add them to the model of the event source mapping.
 
-        Skips a shard while its parent shard is unfinished, or while the model has too many records of the shard.
+        Skips a shard while its parent shard is unfinished, or while the model has too many unfinished records of it.
         """
         if not self._iterators:
             shards = self._streams.describe_stream(StreamArn=self._stream_arn)["StreamDescription"]["Shards"]
@@ -295,7 +295,7 @@ class StreamPoller(threading.Thread):
             return InvocationReturned(raw)
 
     def _take_planned(self, what: Literal["fail_next", "repeat_next"]) -> bool:
-        """Return whether this invocation must fail or be repeated on purpose, and decrement the number. Thread-safe."""
+        """Return whether to fail or repeat this invocation on purpose, and decrement the field `what`. Thread-safe."""
         with self._fail_lock:
             planned: int = getattr(self, what)
             setattr(self, what, max(0, planned - 1))
@@ -372,7 +372,7 @@ def start_pollers(
 def _stream_record_entry(event: Mapping[str, Any]) -> dict[str, Any]:
     """Build the journal entry for a stream record.
 
-    Each poller builds an entry for every stream record. The journal stores only one of them: all have the same `once`.
+    Each poller builds an entry for every stream record. The journal stores only one entry: all have the same `once`.
     """
     change = event["dynamodb"]
     image: Mapping[str, Any] = change.get("NewImage") or change.get("OldImage") or {}
@@ -485,7 +485,7 @@ def _retried_sequence_numbers(action: Invoke, outcome: Outcome) -> set[str]:
 def _describe_delivery(reader: str, records: int, failed: int) -> str:
     """Return the text of a journal entry about records that were delivered to a Lambda function.
 
-    `reader`: the name of the function. `records`: the number of records. `failed`: how many of them will be retried.
+    `reader`: the name of the function. `records`: the number of records. `failed`: the number of retried records.
     """
     if not failed:
         return f"{reader} processed {_format_record_count(records)}"

@@ -34,7 +34,7 @@ EXCLUSIVE_LOCK_FILE = "alone"
 MAX_OPEN_FILES = 10_240
 """The limit that a shop sets. macOS refuses higher numbers (OPEN_MAX), although its hard limit is infinite."""
 MIN_OPEN_FILES = 512
-"""The lowest limit for a start. With 64 clients, the local AWS needs 219 open files. With too few, orders hang."""
+"""The lowest limit with which the shop starts. 64 clients need 219 open files. With fewer files, orders hang."""
 
 
 class ProcessFailed(RuntimeError):
@@ -55,7 +55,7 @@ def raise_open_files_limit() -> int:
 
 
 def require_open_files() -> None:
-    """Raise the limit of open files for this process and its children. Raises ProcessFailed if it is too low."""
+    """Raise the open-files limit of this process and its children. Raises ProcessFailed if the limit stays too low."""
     if (limit := raise_open_files_limit()) < MIN_OPEN_FILES:
         raise ProcessFailed(
             f"This terminal allows {limit} open files, and the shop needs {MIN_OPEN_FILES}: ulimit -n {MIN_OPEN_FILES}"

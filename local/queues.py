@@ -27,8 +27,8 @@ RETURNING, RETURNS_AT, OLDEST_SECONDS = "ReturningMessages", "NextReturnAt", "Ol
 class Unfinished:
     """The messages in a queue that can be received now, are being processed, or wait for their next delivery.
 
-    `messages`: their number. `oldest_seconds`: the age of the oldest of them that was not received yet.
-    `returning`: how many of them were received and wait for their next delivery.
+    `messages`: their number. `oldest_seconds`: the age of the oldest message that was not received yet.
+    `returning`: how many messages were received and wait for their next delivery.
     `returns_at`: the time of the first such delivery, in epoch seconds, or 0.
     """
 

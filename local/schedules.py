@@ -53,7 +53,7 @@ class Schedule:
 
 
 def find_schedules(stack: DeployedStack) -> list[Schedule]:
-    """Return all schedules of the template. Raises ValueError for one that is not a rate in minutes, hours or days."""
+    """Return all schedules of the template. Raises ValueError if a schedule is not a rate in minutes, hours or days."""
     return [
         Schedule(
             f"arn:aws:events:{REGION}:{ACCOUNT}:rule/{stack.resources[id]}",

@@ -6,7 +6,7 @@ The following three parts of the saved data must come from the same shop:
 - the snapshot of the local AWS, with users, secrets and queues (`aws/saved`),
 - the payments at the payment provider (`provider/events.jsonl`).
 
-If one of these is damaged or belongs to another shop, the start ends with an error message. A fingerprint (names and a
+If a part is damaged or belongs to another shop, the start ends with an error message. A fingerprint (names and a
 hash that identify the shop) is stored with the table, so that a start detects files of another shop.
 """
 

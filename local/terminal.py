@@ -116,7 +116,7 @@ class TerminalPrinter:
             self._print(entry, "recovered", recovery)
 
     def _recovery_of(self, entry: JournalEntry) -> str:
-        """Remember a failure. Return the text about a recovery if this entry is the success after it."""
+        """Remember a failure. If this entry is the first success after a failure, return a text about the recovery."""
         what = str(entry.get("reaction") or entry.get("reader") or "")
         if not what:
             return ""

@@ -259,7 +259,7 @@ SETTINGS_OF_AWS = {
 """The settings of the stage dev that the local shop cannot use, with the values that it uses instead.
 
 The values are the defaults, except for the rate of mails. On AWS, up to 1,000 invocations share the rate, but the local
-AWS runs only two of them, and its SES has no quota.
+AWS runs only two invocations, and its SES has no quota.
 """
 
 

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 USERS: dict[str, tuple[str, ...]] = {"alice": (), "bob": (), "staff": ("staff",), "warehouse": ("warehouse",)}
 
 NAME_PATTERN = r"[a-z][a-z0-9-]{0,29}"
-"""A regular expression for valid user names."""
 
 PASSWORD = "Local-only-1-password"  # not secret: any caller of the local AWS may create users
 

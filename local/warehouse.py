@@ -42,7 +42,7 @@ MAX_MESSAGES = 10
 """Maximum number of messages in one ReceiveMessage request. SQS allows no more."""
 MAX_PACKERS = 8
 CLAIM_SECONDS = 60
-"""The SQS visibility timeout of a received request: longer than its processing, so that SQS does not repeat it."""
+"""The SQS visibility timeout of a received request: longer than the work on it, so that SQS does not resend it."""
 
 
 @dataclass
@@ -66,7 +66,7 @@ class LocalWarehouse(threading.Thread):
     """A thread that simulates the warehouse: it packs, dispatches and delivers shipments, several in parallel.
 
     A shipment of fewer than HEAVY_QUANTITY pieces is dispatched at once. A dispatched shipment is delivered after
-    `travel_seconds`. `api` is a client with the user `warehouse`. `log` gets a sentence for each error.
+    `travel_seconds`. `api`: an API client of the user `warehouse`. `log`: gets a sentence for each error.
     """
 
     def __init__(
@@ -131,7 +131,7 @@ class LocalWarehouse(threading.Thread):
     def _answer_cancel(self, order_id: str) -> None:
         """Answer a request to cancel an order: refuse if a shipment is packed but not yet sent, else agree.
 
-        The answer may be "agree" even after some goods were sent, because the shop then cancels only the other goods.
+        The answer may be "agree" even after some goods were sent, because the shop then cancels only the unsent goods.
         """
         parcels = [it for it in self._parcels.values() if it.shipment["order_id"] == order_id]
         packed = any(parcel.next_step == "send" for parcel in parcels)
@@ -193,9 +193,9 @@ class LocalWarehouse(threading.Thread):
 
 
 def receive_requests(aws: LocalAws, queue_url: str) -> Iterator[dict[str, Any]]:
-    """Yield the requests in the warehouse's queue, and delete each request when the caller asks for the next.
+    """Yield the requests in the warehouse's queue, and delete each request when the caller asks for the next request.
 
-    For a person who answers the requests instead of the local warehouse.
+    This is for a person who answers the requests instead of the local warehouse.
     """
     sqs = boto3.client("sqs", **aws.client_options)
     while found := sqs.receive_message(QueueUrl=queue_url, MaxNumberOfMessages=10).get("Messages"):

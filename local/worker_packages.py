@@ -2,7 +2,7 @@
 
 The fork server (local/forked_workers.py) imports this module, and then forks each worker process, which shares the
 memory of the imported packages. Each worker process itself imports the deployed modules of its function. The boto3
-session must not read environment variables in this module, because each worker process has its own.
+session must not read environment variables in this module, because each worker process has its own variables.
 """
 
 import gc

@@ -18,7 +18,7 @@ class Invoke:
     `lane`: the index of the lane. A lane is one of the parallel sequences into which Lambda splits a shard's records.
     `iterator_age_ms`: the metric IteratorAge, which is the age of the last record in the batch in milliseconds.
     `attempt`: 1 for the first attempt to process these records. Only failed attempts that count against the retry limit
-    raise it, so a throttled invocation does not.
+    raise this number. A throttled invocation does not count.
     """
 
     request_id: str

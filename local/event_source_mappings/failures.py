@@ -36,10 +36,10 @@ class UndeliveredBatch:
 
 @dataclass(frozen=True, slots=True)
 class BatchOutcome:
-    """The result of an invocation: the first `accepted` records of the batch are done, and the others are retried.
+    """The result of an invocation: the first `accepted` records of the batch are done, the other records are retried.
 
     `accepted`: the number of records at the front of the batch that the function processed.
-    `failed`: the number of records that failed, without those that are retried only because an earlier record failed.
+    `failed`: the number of records that failed, without records that are retried only because an earlier record failed.
     `can_bisect`: True if it is unknown which record failed. Then the mapping may split the batch in two.
     """
 

@@ -24,7 +24,7 @@ MAX_PATTERN_CHARACTERS: Final = 4096
 MAX_FILTERS: Final = 5
 """The maximum number of filters of one event source mapping. AWS raises this quota to 10 on request."""
 KEYS: Final = ("dynamodb", "eventName", "userIdentity")
-"""The top-level fields that a pattern may name. Lambda's guide names only `dynamodb`, but the other two work, too."""
+"""The top-level fields that a pattern may name. Lambda's guide names only `dynamodb`, but the other two fields work."""
 MISSING: Final = object()
 
 Matcher: TypeAlias = Callable[[object], bool]

@@ -81,7 +81,7 @@ class EventSourceMapping:
     def iterator_request(self, shard_id: str) -> ShardIteratorRequest:
         """Return the arguments of the GetShardIterator request to start reading a shard.
 
-        The driver (the caller of this model) sends this request. A shard with a checkpoint is read after it.
+        The driver (the caller of this model) sends this request. A shard with a checkpoint is read from its checkpoint.
         Any other shard is read from `child_shards_start` in `self.assumptions` if its parent shard was added, else from
         the starting position in `self.settings`. Raises KeyError if the shard was not added with `add_shard`.
         """
@@ -135,7 +135,7 @@ class EventSourceMapping:
         return self._resume_from | shards
 
     def measure_load(self, now: float) -> MappingLoad:
-        """Return how many records wait, are being processed, or wait for a retry, and the age of the oldest of them."""
+        """Return how many records wait, are in progress, or wait for a retry, and the age of the oldest such record."""
         lanes = [lane for shard in self._shards.values() for lane in shard.lanes]
         under_way = [record for lane in lanes if lane.action for record in lane.action.records]
         retrying = [record for lane in lanes for batch in lane.retries for record in batch.records]

@@ -147,7 +147,7 @@ class MappingAssumptions:
 
     # When the batching window opens, in which a lane waits for more records before it sends a batch.
     # "at_completion": when the previous invocation of the lane ends, or the previous delivery to the on-failure
-    # destination. If this window ends without a record, a new one opens when the next record is read.
+    # destination. If this window ends without a record, a new window opens at the next record that is read.
     # "at_first_record": when the first record of the next batch is read.
     window_opens: Literal["at_completion", "at_first_record"] = "at_completion"
     # Whether records are filtered before they are counted for the batch size. AWS documents this order only for

@@ -51,7 +51,7 @@ class ShardLane:
     def is_failing(self) -> bool:
         """Whether the lane still has failed records to retry, or a discarded batch to deliver.
 
-        A discarded batch is one that Lambda no longer retries, but sends to the on-failure destination.
+        A discarded batch is a batch that Lambda no longer retries, but sends to the on-failure destination.
         """
         is_at_it = self.action is not None or bool(self.retries)
         return (self.failures_in_a_row > 0 and is_at_it) or bool(self.discarded)
@@ -158,7 +158,7 @@ class ShardProgress:
         Returns None in each of these cases:
         - An action of the lane is in progress.
         - The lane has no records.
-        - `failing_lane_stalls_shard` is set, another lane of the shard has failed records, and this lane has none.
+        - `failing_lane_stalls_shard` is set, this lane has no failed records, but another lane of the shard does.
         """
         stalls = self.assumptions.failing_lane_stalls_shard and not lane.is_failing
         return None if stalls and any(other.is_failing for other in self.lanes) else lane.ready_at()

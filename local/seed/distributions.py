@@ -13,12 +13,13 @@ from datetime import timedelta
 class Distribution:
     """The probabilities and sizes of a generated shop. A share is a probability from 0 to 1.
 
-    `years`: how long the shop has existed. `growth`: the orders of the last day divided by those of the first.
-    `weekday_weights`: from Monday. `month_weights`: from January. `hour_weights`: of each two hours of the day, in UTC.
+    `years`: how long the shop has existed. `growth`: the orders of the last day divided by the orders of the first day.
+    `weekday_weights`, `month_weights`, `hour_weights`: how much is ordered on each weekday (from Monday), in each
+    month, and in each two hours of the day (UTC).
 
-    `new_customer_share`: orders by a new customer. Earlier customers place all others, and some of them order
+    `new_customer_share`: orders by new customers. Earlier customers place all other orders, and some customers order
     often. `company_share`: customers who belong to a company. `product_weights`: product number n, from 0, is
-    ordered in proportion to 1 / (n + 5), so a few products make most of the sales. `price_changes_per_year`: of each
+    ordered in proportion to 1 / (n + 5), so a few products make most of the sales. `price_changes_per_year`: for each
     product. `line_weights`: how many orders have 1, 2, 3 and more products. `quantity_weights`: how many lines have 1,
     2, 3 and more pieces.
 
@@ -49,9 +50,9 @@ class Distribution:
 
 
 STAR_WEIGHTS: Sequence[float] = (0.04, 0.05, 0.11, 0.3, 0.5)
-"""How many reviews have 1, 2, 3, 4 and 5 stars."""
+"""The share of reviews with 1, 2, 3, 4 and 5 stars."""
 PAYMENT_MINUTES = (0.5, 12.0)
-"""The minimum and maximum time from an order to its payment. This and the following times are uniform."""
+"""The minimum and maximum time from an order to its payment. The times from here on are uniformly distributed."""
 CANCEL_MINUTES = (2.0, 60.0)
 DISPATCH_HOURS = (4.0, 40.0)
 DELIVERY_HOURS = (20.0, 96.0)
@@ -70,7 +71,7 @@ COMPANIES = (
     "Larch Works", "Maple Clinic", "Rowan Press",
 )  # fmt: skip
 DISCOUNTS: Mapping[str, tuple[int, int]] = {"WELCOME10": (10, 0), "SPRING15": (15, 3_000), "THANKS5": (5, 0)}
-"""The discount codes: the percentage, and the least price of the goods in cents."""
+"""The percentage of each discount code, and the minimum price of the goods in cents."""
 CATEGORIES: Mapping[str, Mapping[str, tuple[int, Sequence[str]]]] = {
     "kitchen": {
         "mugs": (1_400, ("Mug", "Cup", "Beaker", "Espresso cup")),

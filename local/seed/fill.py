@@ -24,7 +24,7 @@ from local.seed.memory_table import Image
 from local.shop_client import RunningShop, state_option
 
 ITEMS_PER_REQUEST = 25
-"""The limit of BatchWriteItem."""
+"""The maximum number of items in a BatchWriteItem request."""
 WRITERS = 4
 UNNOTICED_SQL = """
     CREATE TABLE orderstream_seeded (partition TEXT, sort TEXT, PRIMARY KEY (partition, sort)) WITHOUT ROWID;
@@ -35,7 +35,7 @@ UNNOTICED_SQL = """
     )
     BEGIN SELECT RAISE(IGNORE); END;
 """
-"""SQL of a trigger: an inserted item adds no stream record if orderstream_seeded contains its key."""
+"""SQL of a trigger: an inserted item adds no stream record if the table orderstream_seeded has its key."""
 NOTICED_SQL = "DROP TRIGGER IF EXISTS orderstream_unnoticed; DROP TABLE IF EXISTS orderstream_seeded;"
 KNOWN_USERS = {"alice": "Alice Ash", "bob": "Bob Beck"}
 """Users of the local shop who also become random customers, so that you can sign in as them."""
@@ -49,7 +49,7 @@ class ShopNotEmpty(Exception):
 
 
 def fill_shop(shop: RunningShop, orders: int, seed: int) -> Counter[str]:
-    """Fill the shop with `orders` orders of the last years. Print and return how many things of each kind it has.
+    """Fill the shop with `orders` orders of the last years. Print and return how many things of each kind were made.
 
     The same seed gives the same items in the same shop on the same day: all times are relative to the last midnight
     (UTC), and the ids of orders depend on the shop's secret. Raises ShopNotEmpty if the shop already has items.

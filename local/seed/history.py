@@ -37,7 +37,6 @@ WAREHOUSE = Caller("seed-warehouse", frozenset({"warehouse"}))
 CURRENCY: Currency = "EUR"
 HALF_YEAR = timedelta(days=183)
 ORDERS_PER_PRODUCT = 40
-"""The number of orders for each product of the catalogue."""
 MIN_PRODUCTS, MAX_PRODUCTS = 24, 250
 SOLD_OUT = 0.02
 """The share of products that the shop discontinues in the last year."""
@@ -119,7 +118,7 @@ class History:
         self._product_weights = list(accumulate(1 / (number + 5) for number in range(wanted)))
 
     def _plan_prices(self, start: datetime) -> None:
-        """Schedule the price changes of all products. For some products, schedule when the shop stops to sell them."""
+        """Schedule the price changes of all products. For some products, schedule when the shop stops selling them."""
         days = (self._end - start).days
         for product_id in self._products:
             changes = self._poisson(self._distribution.price_changes_per_year * days / 365)
@@ -219,7 +218,7 @@ class History:
         return lines
 
     def _place(self, person: Person, lines: dict[str, RequestedLine], code: str | None) -> Order:
-        """Place an order. If its goods are sold out, receive new ones first. Ignore an invalid discount code."""
+        """Place an order. If its goods are sold out, receive new goods first. Ignore an invalid discount code."""
         key = self._id("key")
         body = {"lines": {id: line.quantity for id, line in lines.items()}, "code": code}
         while True:

@@ -4,7 +4,7 @@ The table answers only the operations and expressions that functions/dynamodb/ta
 raises ValueError. A test runs the same commands here and on the local DynamoDB, and compares all items.
 
 Differences from DynamoDB: there is one caller at a time, so there are no throttles and no conflicts. All reads are
-strongly consistent, also those of an index. An answer may be larger than 1 MB.
+strongly consistent, also reads of an index. An answer may be larger than 1 MB.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class MemoryTable:
         self._records: list[dict[str, Any]] = []
         self._sequence = 0
         self._sorted: dict[tuple[str, str], list[tuple[str, Key]]] = defaultdict(list)
-        """By index and partition key: the sort key and the key of each item, sorted."""
+        """By index and partition key: the sort key and the primary key of each item, sorted."""
         self._ends: list[tuple[int, Key]] = []
         """A heap of all expiry times (epoch seconds) that an item has or had."""
 
