@@ -1,4 +1,4 @@
-"""Benchmarks: money, units, requests and times, beside lower bounds for the same work: `make bench`."""
+"""Benchmarks: measure money, units, requests and times, and compare them with lower bounds: `make bench`."""
 
 from pathlib import Path
 

@@ -26,7 +26,7 @@ SECTIONS = {
 
 
 def main() -> None:
-    """Measure and print each section, then each aim. With `--write`, also write docs/performance.md."""
+    """Measure and print each section, then print each aim. With `--write`, also write docs/performance.md."""
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
     parser.add_argument("--only", nargs="+", choices=SECTIONS, default=list(SECTIONS), help="measure only these")
     parser.add_argument("--write", action="store_true", help="also write docs/performance.md; needs all sections")

@@ -1,17 +1,17 @@
 """Measure cold starts: the time from the start of a process to its first answer from DynamoDB.
 
-Python runs Lambda's runtime interface client on the bundle, which is trimmed and compiled as for Lambda, but for this
-machine. The time ends with the first answer of DynamoDB (`event_publisher`: of the bus).
+Each start runs Lambda's runtime interface client with the trimmed and compiled bundle, built for this machine. The time
+ends with the first answer of DynamoDB. For `event_publisher`, it ends with the first answer of the event bus.
 
-- The API imports a module of routes when the first request needs it, so the start depends on the route. We measure a
-  route of each of the slowest modules (`python -m bench.route_imports`). The row `api` is the slowest of them.
-- "Processor" is the processor time until the answer.
-- "At ... MB" simulates the share of a processor that Lambda gives a function: 58 % at 1,024 MB (the API), 29 % at 512
-  MB (the readers), all of it at 1,769 MB. The bench stops the process (SIGSTOP) after its share of each 20 ms. In rows
-  "from its event on" it does so only after the first event. Lambda may give a function more processor time during the
-  import, but AWS does not promise it.
-- The floor reads one item with http.client. "boto3 alone" reads it with boto3's client from the bundle: a lower bound
-  for the stream functions. The API cannot start faster than pydantic and Powertools' resolver.
+- The API imports a module of routes only when a request needs the module, so the time depends on the route. The bench
+  measures one route of each slow module (`python -m bench.route_imports`). `api` without a route is the slowest route.
+- "Processor" is the processor time until the first answer.
+- "At ... MB" simulates the share of a processor that Lambda gives a function with this memory: 58 % at 1,024 MB (the
+  API), 29 % at 512 MB (the readers), and a whole processor at 1,769 MB. The bench stops the process (SIGSTOP) when it
+  has used its share of a period of 20 ms. In rows "from its event on", the limit applies only after the first event,
+  because Lambda may give a function more processor time during the import. AWS does not promise this additional time.
+- The floor reads one item with http.client. "boto3 alone" reads the item with boto3's client from the bundle. The
+  stream functions need boto3, so they cannot start faster. The API also imports pydantic and Powertools' resolver.
 """
 
 import compileall
@@ -74,9 +74,9 @@ CANNED: Mapping[str, Callable[[bytes], Any]] = {
         "UserAttributes": [{"Name": name, "Value": value} for name, value in COGNITO_USER.items()],
     },
 }
-"""The answers of the other services, by X-Amz-Target. All other targets get {}."""
+"""The answers of all services except DynamoDB, by X-Amz-Target. A request with a target that is not listed gets {}."""
 MEMORY_MB = {"api": 1024, "copies_reader": 512, "event_publisher": 512}
-"""The functions that are also measured with a share of a processor, with their deployed memory in MB."""
+"""The functions that are also measured with a limited share of a processor, and their deployed memory in MB."""
 WHOLE_PROCESSOR_MB = 1769
 PERIOD_SECONDS, POLL_SECONDS = 0.02, 0.0005
 SLOW_ROUTES = (
@@ -165,7 +165,7 @@ class FakeAwsHandler(BaseHTTPRequestHandler):
 
     def _forward(self, body: bytes, headers: dict[str, str]) -> None:
         """Forward a request to the engine (the local DynamoDB), and send its answer. An error means that the start
-        failed, except for a failed condition, because an earlier start has done the same work."""
+        failed. A failed condition is no error, because an earlier start has already made the same write."""
         forwarded = http.client.HTTPConnection(*FakeAwsHandler.engine)
         forwarded.request("POST", "/", body, headers)
         answer = forwarded.getresponse()
@@ -270,8 +270,8 @@ def processor_seconds(process: "subprocess.Popen[bytes]") -> float:
 def throttle(process: "subprocess.Popen[bytes]", share: float, done: threading.Event) -> None:
     """Limit a process to a share of a processor until `done` is set, as the kernel does in Lambda.
 
-    The process gets a quota of processor time for each PERIOD_SECONDS. When it has used the quota, this function stops
-    it until the next period. Unused time expires. Time beyond the quota counts for the next period.
+    The process gets a quota of processor time for each PERIOD_SECONDS. When the process has used it, this function
+    stops the process until the next period. Unused time expires. Time beyond the quota counts for the next period.
     """
     quota, began = share * PERIOD_SECONDS, time.perf_counter()
     left, at, used, stopped = quota, began, processor_seconds(process), False
@@ -286,7 +286,7 @@ def throttle(process: "subprocess.Popen[bytes]", share: float, done: threading.E
 
 @contextmanager
 def runtime(engine: Engine) -> Iterator[int]:
-    """Serve Lambda's runtime API and a fake AWS during a `with` block. Yields the port. The engine is its DynamoDB."""
+    """Serve Lambda's runtime API and a fake AWS, which uses the engine, during a `with` block. Yields the port."""
     FakeAwsHandler.engine = ("127.0.0.1", engine.port)
     server = RuntimeApiServer(("127.0.0.1", 0), FakeAwsHandler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -325,7 +325,7 @@ def figures(engine: Engine) -> list[Figure]:
 
 
 def _throttled(port: int, functions: Mapping[str, MeasuredFunction]) -> list[Figure]:
-    """Measure the functions of MEMORY_MB with a share of a processor: for the whole start, and after the event."""
+    """Measure the functions of MEMORY_MB with a share of a processor: during the whole start, or after the event."""
     ways = {
         (name, since_event): replace(functions[name], seconds=[], processor_seconds=[])
         for since_event in (False, True)
@@ -353,7 +353,7 @@ def _function(shop: BenchShop, name: str, event: Event) -> MeasuredFunction:
 
 def _events(shop: BenchShop) -> dict[str, Event]:
     """Return an event for each function. Two orders (one is cancelled), a followed product that is back in
-    stock, an import and a renamed customer cause them. Scheduled functions get the time."""
+    stock, an import and a renamed customer cause these events. Scheduled functions get an event with the time."""
     harness, events = shop.harness, dict[str, Event]()
     harness.open_shop(available=measured_shop.FULL_STOCK)
     order_id, other = harness.place_order("one", mug=2), harness.place_order("two", pot=1)
@@ -397,7 +397,7 @@ def _requests(shop: BenchShop) -> dict[str, Event]:
 
 
 def _keep_first_event(events: dict[str, Event], name: str, batch: list[Any]) -> None:
-    """Store the first batch of each function as its event. For the archive, store the first with an expired order."""
+    """Store the first batch of each function as its event. For the archive: the first batch with an expired order."""
     records = [it for it in batch if "OrderExpired" in it["body"]] if name == "archive" else batch
     if records:
         events.setdefault(name, {"Records": records})

@@ -1,10 +1,11 @@
 """Measure whether access patterns get slower or cost more as the table grows to 1,000, 10,000 and 100,000 other items.
 
-The other items are in the same partitions and indexes, before and after the items that the pattern reads. The bench
-fails if, at any size, a pattern uses other units or requests than recorded (tests/model/recorded_units.json).
+An access pattern is a named query. The other items are in the same partitions and indexes, before and after the items
+that the query reads. The bench fails if, at any size, the units or requests of a pattern differ from the recorded
+numbers (tests/model/recorded_units.json).
 
-After one warm-up, the local engine runs one query after the other, without a stream. Times on AWS differ, but do not
-depend on the size either. "The pattern in the middle" is the median of all patterns.
+After one warm-up query, the local engine runs one query after the other, on a table without a stream. Times on AWS are
+different, but do not depend on the table's size either. "The pattern in the middle" is the median of all patterns.
 `make bench ARGS="--only growth --million"` also measures three patterns among a million items.
 """
 
@@ -39,7 +40,7 @@ CHUNK = 5_000
 
 
 def figures(engine: Engine) -> list[Figure]:
-    """Return units, requests and milliseconds by size. Raises AssertionError if a pattern costs more than recorded."""
+    """Return the figures of each table size. Raises AssertionError if a pattern's cost is not the recorded cost."""
     request = create_table_request("bench-growth")
     wire = WireTap(engine.dynamodb())
     wire.client.create_table(**{name: value for name, value in request.items() if name != "StreamSpecification"})

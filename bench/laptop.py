@@ -1,9 +1,9 @@
-"""Measure the shop of `make up`: the time from a request to its last effect, and the orders a second.
+"""Measure the shop of `make up`: the time from a request to its last effect, and how many orders a second it processes.
 
 The bench starts the shop of `make up`, with a warehouse that sends parcels at once. It places and pays an order every
-half second. The time of a request ends with its last effect in the logs: the copies, the mail, the invoice and the
-shipment. Then 8 clients order as fast as they can, until all orders have all their effects. At the same time, a check
-of the effects runs. Each figure is from one run.
+half second. The time of a request ends with its last effect in the logs: the copies, the mail, the invoice or the
+shipment. Then 8 clients place orders as fast as they can. The orders a second count until the last effect of all these
+orders. The bench also checks the effects during this time. Each figure is from one run.
 """
 
 import json

@@ -1,22 +1,22 @@
 """Measure money, units and requests of an order from its placement to its archive, with all copies, totals and mails.
 
 The order is placed, paid, invoiced, sent, delivered and archived. Real stream records go through the real readers and
-workers. Another order of the same products was paid before.
+workers. Another order of the same products was paid before, so the totals of the products exist.
 
-The floor writes each copy, index entry and mail of our key table once, and reads nothing to detect a repetition
-(`minimum_units`). Two changes of the design would lower the floor. The second row includes the first change:
+The floor (`minimum_units`) is a lower bound: it writes each copy, index entry and mail of our key table once, and reads
+nothing to detect a repetition. Two changes of the design would lower the floor; the second change's row includes both:
 
-- DynamoDB deletes an order's items for free at their `ttl`. If it deletes an item before the archive has a copy, the
-  item is lost. So our archive deletes the items itself.
-- The order's item contains its payment and shipment. With many parcels, payments and refunds it exceeds the maximum
-  size of an item, and each change writes all of them again.
+- DynamoDB could delete an order's items at their `ttl`, for free. But if it deleted an item before the archive had a
+  copy of the item, the item would be lost. So our archive deletes the items itself.
+- The order's item could contain its payment and shipment. But with many parcels, payments and refunds, the item would
+  exceed DynamoDB's maximum size of an item, and each change would write the whole item again.
 
 The shop is 39 units above that floor at five lines. 18 of them are written, and 21 are read: [decision
 69](decisions/cost-and-scale.md#d69) lists what each unit is for.
 
-In the last rows the same change is delivered again. Copies whose condition is a version need no unit to detect that;
-totals need a mark. The shop sends each copy again, and DynamoDB rejects it. AWS bills a rejected write like an accepted
-one, by its own size.
+In the last rows, a change is delivered again. The write of a copy has a condition on the copy's version, so it detects
+the repetition without more units. A total sums up many items, so the shop also writes a marker for each counted item.
+The shop sends each copy again, and DynamoDB rejects the write. AWS also bills this write, by the size of its item.
 """
 
 import json
@@ -52,11 +52,11 @@ ARCHIVE_DAYS, TTL_DAYS = 396, 30
 """How many days after its end an order is archived, and how many days later the `ttl` of its other items passes."""
 STEPS = ("placed", "paid", "dispatched", "delivered", "archived")
 DETAILED_LINES = 5
-"""The lines of the order whose figures are also shown for each step."""
+"""The number of lines of the order whose figures are also shown for each step."""
 MAX_USD = {1: 52.19, 5: 70.69, 20: 154.06}
 """The aims by number of lines: the price of the units of a million orders in USD."""
 BURST, MAX_BURST_UNITS = 23, 110
-"""The number of orders that go through each step together, and the aim for the units of one of them."""
+"""The number of orders that go through each step together, and the aim for the units of one such order."""
 UNITS = ("read", "written")
 COPIES = {row.type for row in ROWS_BY_TYPE.values() if row.kind in ("snapshot", "log")}
 REMAINING = ["ArchivedOrder", "Invoice"]
@@ -65,7 +65,7 @@ Used = Mapping[tuple[str, str], Counter[str]]
 
 
 def figures(engine: Engine) -> list[Figure]:
-    """Return the money, units and requests of each life, of its placement, and of a change that is delivered again."""
+    """Return the money, units and requests of an order's life, of its placement, and of a change that comes again."""
     with open_environment(engine) as (_, queues):
         lives = {lines: run_life(engine, queues, lines) for lines in LINES}
         found = [figure for lines, life in lives.items() for figure in _life_figures(lines, life)]
@@ -102,7 +102,7 @@ def run_life(engine: Engine, queues: dict[str, str], lines: int) -> Life:
 
 
 def run_lives(shop: BenchShop, customers: Sequence[str], product_ids: Sequence[str]) -> Used:
-    """Run the lives of orders of the same products, one of each customer, and measure each step.
+    """Run the lives of orders of the same products, one order of each customer, and measure each step.
 
     The records of a step are one batch. Raises AssertionError if an order is not archived at the end.
     """
@@ -137,7 +137,7 @@ def run_lives(shop: BenchShop, customers: Sequence[str], product_ids: Sequence[s
 
 
 def burst_figures(engine: Engine, queues: dict[str, str]) -> Iterator[Figure]:
-    """Yield the units and requests of an order of a burst, on average."""
+    """Yield the average units and requests of an order in a burst."""
     with open_shop(engine, queues) as shop:
         burst = run_burst(shop)
     called = f"an order's whole life, {DETAILED_LINES} lines, with {BURST - 1} others at once"
@@ -146,12 +146,12 @@ def burst_figures(engine: Engine, queues: dict[str, str]) -> Iterator[Figure]:
 
 
 def average_per_order(burst: Used, kinds: Sequence[str]) -> float:
-    """Return the sum of these kinds for one order of a burst, on average."""
+    """Return the average of an order in a burst: the sum of these kinds of use."""
     return round(sum(used[kind] for used in burst.values() for kind in kinds) / BURST, 2)
 
 
 def run_burst(shop: BenchShop) -> Used:
-    """Run the lives of BURST orders of the same products, each of another customer."""
+    """Run the lives of BURST orders of the same products, each by a different customer."""
     customers = [f"ann-1-{number}" for number in range(BURST)]
     return run_lives(shop, customers, [f"p{number:02}-ann-1" for number in range(DETAILED_LINES)])
 
@@ -287,8 +287,8 @@ def _measure_step(shop: BenchShop, step: str, act: Callable[[], object]) -> Coun
 
 # deduplication --------------------------------------------------------------------------------------------------------
 def deduplication_figures(engine: Engine, queues: dict[str, str]) -> Iterator[Figure]:
-    """Yield what only detects a repetition: for a dispatched order, whose copies have a version, and for a paid order,
-    which has totals too. Raises AssertionError if a redelivery changes a copy."""
+    """Yield the requests and units that only detect a repetition: for a dispatched order, whose copies have a version,
+    and for a paid order, which also has totals. Raises AssertionError if a redelivery changes a copy."""
     with open_shop(engine, queues) as shop:
         shop.open("ann", ["mug"])
         order_id = shop.place("ann", "key-1", {"mug": 1})
@@ -311,7 +311,7 @@ def deduplication_figures(engine: Engine, queues: dict[str, str]) -> Iterator[Fi
 
 
 def _deliver_and_record(shop: BenchShop) -> tuple[list[Any], list[SentRequest]]:
-    """Deliver everything. Return the first batch of `copies_reader`, and its requests.
+    """Deliver all stream records and messages. Return the first batch of `copies_reader`, and the requests it caused.
 
     The first batch contains the latest change of the order. Later batches may contain changes that follow from it.
     """

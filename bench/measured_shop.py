@@ -41,7 +41,6 @@ HOME = {"name": "Ann Ash", "street": "1 Elm Row", "postcode": "1010", "city": "W
 PRICE = 1250
 FULL_STOCK = 1_000_000
 QUEUE_BATCH = 10
-"""The batch size of queues."""
 ENVIRONMENT = {
     "AWS_CONFIG_FILE": os.devnull,
     "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
@@ -163,7 +162,7 @@ def without_interference() -> Iterator[None]:
 # the shop -------------------------------------------------------------------------------------------------------------
 @dataclass
 class BenchShop:
-    """The measured shop. Commands are called as the API calls them. `meter`: counts its requests to DynamoDB."""
+    """The measured shop. Commands are called as the API calls them. `meter`: counts the shop's requests to DynamoDB."""
 
     harness: ShopHarness
     meter: CapacityMeter = field(default_factory=CapacityMeter)

@@ -1,8 +1,8 @@
 """Measure POST /orders with 1, 5 and 50 lines: the processor time of a call, and its requests to DynamoDB.
 
-The real handler of the API gets the event of an HTTP API and returns its answer. The floor parses the body as JSON,
-checks nothing, and sends one BatchGetItem and one TransactWriteItems with a plain boto3 client; it writes the order as
-one item. The processor time is that of the handler's process, without the local engine.
+The real handler of the API gets the event of a request to an HTTP API, and returns the answer. The floor parses the
+body as JSON without checks. It sends one BatchGetItem and one TransactWriteItems request with a plain boto3 client, and
+writes the order as one item. The time is the processor time of the handler's process, without the local engine.
 """
 
 import hashlib

@@ -1,14 +1,14 @@
 """Measure `copies_reader` and `event_publisher` with 1,000 stream records: processor time, elapsed time and requests.
 
-The real commands write orders in groups of 23, while no reader runs: 18 are paid, sent and delivered, 5 are cancelled.
-Then each reader gets the records that its filters accept, in batches of 100. The first batch warms up and does not
-count.
+While no reader runs, the real commands write orders in groups of 23 orders: 18 orders are paid, sent and delivered, and
+5 orders are cancelled. Then each reader gets the records that its filters accept, in batches of 100. The first batch is
+a warm-up and does not count.
 
 - `copies_reader` writes the summary of an order, the activity and sales of its customer, and totals. It writes each
-  copy with one conditional request. The floor only sends the same requests with a plain boto3 client to an empty table:
-  they take at least three quarters of our time.
-- The rows "if requests take 5 ms longer" copy 300 more records. The delay stands for the network to a table on AWS.
-- `event_publisher` publishes the events of all changes with a real client. A hook answers, so no request is sent.
+  copy with one conditional request. The floor only sends the same requests with a plain boto3 client to an empty table.
+  These requests alone take at least three quarters of the reader's time.
+- In the rows "if requests take 5 ms longer", it copies 300 other records. The delay stands for the network to AWS.
+- `event_publisher` publishes the events of all changes with a real boto3 client. A hook answers, so nothing is sent.
 """
 
 import gc
@@ -36,7 +36,7 @@ RECORDS, BATCH = 1000, 100
 SLOW_RECORDS, SLOW_SECONDS = 300, 0.005
 """For the rows with slow requests: the number of records, and the delay that the bench adds to each request."""
 DELIVERED, CANCELLED = 18, 5
-"""How many orders of a group are delivered (five changes each) and cancelled (two each). Their changes are a batch."""
+"""How many orders of a group are delivered (five changes) or cancelled (two changes). These 100 changes are a batch."""
 PRODUCTS = 6
 MICRO = 1_000_000
 WRITES = {
@@ -58,7 +58,7 @@ def figures(engine: Engine) -> list[Figure]:
 
 
 def _generate_records(shop: BenchShop, count: int) -> list[dict[str, Any]]:
-    """Write orders in groups, and return their stream records, which no reader has read yet. `count`: of records."""
+    """Write orders in groups, and return their `count` stream records, which no reader has read yet."""
     customer_id = f"ann-{next(measured_shop.unique_numbers)}"
     ids = [f"product-{number}-{customer_id}" for number in range(PRODUCTS)]
     shop.open(customer_id, ids)
@@ -129,7 +129,7 @@ class OneItemAtATime:
 
 @dataclass
 class ReplayedWrites:
-    """The lower bound: sends the write requests of `copies_reader` for the last batch to another table."""
+    """The lower bound: sends the last write requests of `copies_reader` again, to another table."""
 
     client: Any
     table_name: str
@@ -227,7 +227,7 @@ def _copies_figures(engine: Engine, shop: BenchShop, records: list[dict[str, Any
 
 
 def _slow_figures(shop: BenchShop, records: list[dict[str, Any]]) -> Iterator[Figure]:
-    """Yield the elapsed time of copies if requests are slow, with several items at a time and with one."""
+    """Yield the elapsed time of copies if requests are slow, with several items or one item at a time."""
 
     def work(first: int) -> ReaderWork:
         return ReaderWork.of(shop, "copies_reader", records, first, SLOW_RECORDS)

@@ -1,7 +1,7 @@
 """Measure the deployment: the size of the bundle with all functions, and the time to build it and to run `make synth`.
 
-The bundle is built with a warm cache of packages, and `make synth` uses an existing bundle. The uploaded zip contains
-compiled files if Lambda's version of Python is installed. Each figure is of one run.
+The build of the bundle takes all packages from a cache, and `make synth` uses an existing bundle. The uploaded zip file
+contains compiled files if this machine has Lambda's version of Python. Each figure is from one run.
 """
 
 import os
@@ -29,7 +29,7 @@ def figures(engine: Engine) -> list[Figure]:  # noqa: ARG001  every section gets
     build_bundle()
     made = time.monotonic() - began
     began = time.monotonic()
-    # Without these variables, the inner make does not get the arguments (ARGS=...) of the outer one.
+    # Without these variables, the inner make does not get the arguments (ARGS=...) of the outer make.
     alone = {name: value for name, value in os.environ.items() if not name.startswith("MAKE") and name != "ARGS"}
     subprocess.run(["make", "synth"], cwd=PROJECT, env=alone, check=True, capture_output=True)
     synthesized = time.monotonic() - began
@@ -47,7 +47,7 @@ def figures(engine: Engine) -> list[Figure]:  # noqa: ARG001  every section gets
 
 
 def zip_size(folder: Path, compiled: bool) -> Spread:
-    """Zip the folder and return the size in MB. `compiled`: with .pyc files."""
+    """Zip the folder and return the size in MB. `compiled`: whether to include .pyc files."""
     with tempfile.TemporaryFile() as file:
         with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
             for path in folder.rglob("*"):
