@@ -34,7 +34,7 @@ DESTROY = Step(
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the proof, write the report, and return the exit code: 1 if it failed or is incomplete, 130 after Ctrl-C."""
+    """Run the proof, write the report, and return the exit code: 0 if the proof passed, else 1, or 130 after Ctrl-C."""
     options = parse_options(arguments)
     if options.stage == LAPTOP:
         target: DeployedTarget | LocalTarget = LocalTarget(**_burst(options))

@@ -52,7 +52,7 @@ CDK = (".venv/bin/node", "node_modules/aws-cdk/bin/cdk")
 TABLE = "AWS::DynamoDB::GlobalTable"
 WAIT_CONDITION = "AWS::CloudFormation::WaitCondition"
 RECOVERY_SECONDS = 1_800
-"""How long to wait until a write can be restored. Point-in-time recovery usually follows within five minutes."""
+"""How long to wait until a write can be restored: point-in-time recovery usually includes it within five minutes."""
 RESTORE_SECONDS = 2 * 3_600
 SWITCH_SECONDS = 60
 """How long an invocation may still run after its mapping is disabled: the timeout of its function."""
@@ -139,7 +139,7 @@ class DeployedTarget:
         """Return, from CloudWatch, the usage of all minutes that began between two times."""
         try:
             return self._measure(start, end)
-        except (Exception, SystemExit):  # noqa: BLE001  a missing metric must not prevent that the stage is destroyed
+        except (Exception, SystemExit):  # noqa: BLE001  without a metric, the stage must still be destroyed
             return ProofUsage()
 
     def _measure(self, start: float, end: float) -> ProofUsage:
@@ -248,7 +248,7 @@ def _empty_bucket(name: str) -> None:
 def restore(target: DeployedTarget) -> Outcome:
     """Follow docs/runbooks/restore-table.md: restore the table, use its new stream, and repair missing items.
 
-    No customer orders meanwhile, so the step stops no functions and loses no invoice numbers.
+    Customers place no orders meanwhile, so the step stops no functions and loses no invoice numbers.
     """
     dynamodb, name = target.shop.client("dynamodb"), target.shop.outputs["TableName"]
     with shop_steps.customers(target) as people:
@@ -323,7 +323,7 @@ def _ids_to_allow(target: DeployedTarget, stream: str) -> list[str]:
 
 # upgrade --------------------------------------------------------------------------------------------------------------
 def upgrade(target: DeployedTarget) -> Outcome:
-    """Deploy the previous release instead, and then upgrade as docs/upgrades.md says, while customers order."""
+    """Deploy the previous release, then upgrade to this code as docs/upgrades.md says, while customers place orders."""
     tree = check_out_release(target)
     if target.run(["make", "synth", f"STAGE={target.stage}"], tree):
         raise NotPossible(f"the release before ({tree.name}) cannot be synthesized for the stage {target.stage}")
@@ -419,7 +419,7 @@ class OrdersComing:
 
 @contextmanager
 def orders_coming(people: ScenarioClients) -> Iterator[OrdersComing]:
-    """Let customers order during a `with` block. At its end, raise the first error that retries did not fix."""
+    """Let customers place orders during a `with` block. At its end, raise the first error that retries did not fix."""
     coming = OrdersComing(people)
     with ThreadPoolExecutor(ORDERING_THREADS) as pool:
         running: list[Future[None]] = [pool.submit(coming.order_until_stopped) for _ in range(ORDERING_THREADS)]

@@ -56,7 +56,7 @@ class LocalTarget:
         return self._shop.aws
 
     def start(self) -> None:
-        """Start the shop without its simulated warehouse. The steps that need a warehouse act as one."""
+        """Start the shop without its simulated warehouse. The steps that need a warehouse act as the warehouse."""
         self.running = self._started.enter_context(run_own_shop("--no-warehouse", "-c", "canary_minutes=5"))
 
     def stop(self) -> None:

@@ -30,7 +30,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class ProofUsage:
-    """The API requests and the capacity units of the table that a step used. None: unknown."""
+    """The API requests and the capacity units of the table that a step used. None means unknown."""
 
     requests: float | None = None
     read_units: float | None = None

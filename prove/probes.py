@@ -8,10 +8,10 @@ from tests.conformance.probes.kinds import Probe
 
 
 def judge_probes(runner: str, found: Iterable[tuple[Probe, str]]) -> Outcome:
-    """Return the outcome of all probes: DIFFERS if a probe has another result than recorded for this runner.
+    """Return the outcome of all probes: DIFFERS if a probe found a difference that is not recorded for the runner.
 
-    A probe that could not run also differs if it is recorded as run. Otherwise, if an error stopped a probe, the
-    outcome is NOT_RUN.
+    The outcome is also DIFFERS if a probe did not run, but its recorded result shows that it can run. Otherwise, the
+    outcome is NOT_RUN if an error stopped a probe.
     """
     played: dict[str, str] = {}
     for probe, result in found:

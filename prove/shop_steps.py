@@ -198,7 +198,7 @@ def run_canary(target: ShopOfTarget) -> Outcome:
 def archive(target: ShopOfTarget) -> Outcome:
     """Make the expiry marker of a delivered order expire now, and wait until the order is archived.
 
-    The shop archives an order when DynamoDB deletes its marker by TTL. Without this change, that would take days."""
+    The shop archives an order when DynamoDB deletes its marker by TTL. Without this step, that would take days."""
     with customers(target) as people:
         order = place_paid_order(people)
         _wait(target, "the delivery", lambda: is_delivered(people, order))

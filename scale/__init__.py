@@ -1,1 +1,1 @@
-"""A simulation of the deployed shop under load. It finds the first limit of AWS, and the rate of orders below it."""
+"""Simulates the deployed shop under load, to find the highest order rate and the AWS limit that stops a higher rate."""

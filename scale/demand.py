@@ -14,7 +14,7 @@ from scale.recorder import Call, load_traces
 def per_order() -> Mapping[str, float]:
     """Return what an average order uses until it is archived, by name.
 
-    "lambda-seconds": with a full processor, and batches of one record. "written GSI2": the write units of an index.
+    "lambda-seconds": with a full processor, and one record in each batch. "written GSI2": the write units of an index.
     "key KEY": the write units of a sharded partition key.
     """
     needs: Counter[str] = Counter()

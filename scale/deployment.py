@@ -12,7 +12,7 @@ from stacks.synth_cache import load_template
 
 STAGE = "prod"
 MAILS_PER_SECOND = "2000"
-"""The setting `mails_per_second`: enough for 300 orders a second with four mails each. SES's quotas come on top."""
+"""The setting `mails_per_second`: enough for 300 orders a second with four mails each. SES's quotas apply, too."""
 MAIL_SHARE = MAIL_PERCENT["order_notification"] / 100
 """The share of SES's sending rate that mails about orders may use."""
 

@@ -172,5 +172,5 @@ def defaults() -> dict[str, float]:
 
 
 def raised() -> dict[str, float]:
-    """Return the value of each limit after the requests of docs/quotas.md."""
+    """Return the value of each limit after AWS has granted the requests of docs/quotas.md."""
     return {limit.id: limit.value if limit.raised is None else limit.raised for limit in LIMITS}

@@ -7,9 +7,9 @@ batches of a stream shard), conflicting transactions, hot partitions, pollers or
 
 - An item that belongs to one order counts only for the table's throughput. A partition key that many orders share (a
   product, a shard of a list, a customer who orders often) also has the limit of a partition.
-- The Lambda copies_reader writes the copies of several records at the same time, and then adds all their totals in one
-  transaction. Fulfilment also uses one transaction for the orders of a batch. Such a joint transaction writes each
-  shared item once. A test compares the model with a recorded burst of orders.
+- The Lambda copies_reader writes the copies of several records at the same time, and then all totals of these
+  records in one transaction. Fulfilment also uses one transaction for the orders of a batch. Such a joint transaction
+  writes each shared item once. A test compares the model with a recorded burst of orders.
 """
 
 import random
@@ -50,7 +50,7 @@ INCREASING = (
     "CUSTOMER#{customer_id}",
     "STATUS#{open_status}#{shard}",
 )
-"""The partition keys whose sort keys increase with time. All writes go to the end, so a split does not help."""
+"""The partition keys with increasing sort keys. All writes go to the end of the partition, so a split does not help."""
 SHARED_FIELDS = ("product_id", "customer_id", "shard", "series")
 PRODUCT_TYPES = ("BestSeller", "Sale", "Product")
 JOINT_FUNCTIONS = (COPIES, FULFILMENT)
@@ -118,7 +118,7 @@ class Setup:
 
     @property
     def stream_shards(self) -> int:
-        """The number of stream shards. The model assumes one for each partition that the throughput needs."""
+        """The number of stream shards. The model assumes one shard for each partition that the throughput needs."""
         written = self.throughput("write") / self.limits["partition-write"]
         read = self.throughput("read") / self.limits["partition-read"]
         return ceil(max(written, read))
@@ -184,7 +184,7 @@ def prepare(call: Call, times: ServiceTimes, *, customer: bool) -> PreparedCall:
     transaction: RecordedRequest | None = None
     reads: tuple[RecordedRequest, ...] = ()
     if at is not None:
-        # copies_reader reads the totals with one request before the transaction, fulfilment with all earlier requests
+        # before the transaction, copies_reader reads its items with one request, fulfilment with all its requests
         transaction, reads = requests[at], requests[at - 1 : at] if call.function == COPIES else requests[:at]
     plain = tuple(one for one in requests if one is not transaction and one not in reads)
     written: Counter[str] = Counter()
@@ -648,7 +648,7 @@ class Lane:
         self.running = False
 
     def _copy(self, batch: Sequence[tuple[OrderRun, PreparedCall]]) -> Process:
-        """Write the copies, then add totals with joint transactions. If one of these fails, add record by record."""
+        """Write the copies, then the totals in joint transactions. If one transaction fails, write record by record."""
         model = self.model
         for start in range(0, len(batch), ITEMS_AT_ONCE):
             yield from self._copy_together(batch[start : start + ITEMS_AT_ONCE])
@@ -702,7 +702,7 @@ def group_records(
 
 
 def sort_key(keys: Iterable[Any], uses: Mapping[Any, int]) -> tuple[int, str]:
-    """Return the sort key of a record with these totals. It makes records of the same popular total neighbours."""
+    """Return the sort key of a record with these totals. It puts records of a popular total side by side."""
     return min((-uses[key], str(key)) for key in keys)
 
 

@@ -12,7 +12,7 @@ from scale.recorder import load_traces
 LINES_MIX = {"1": 0.70, "5": 0.25, "20": 0.05}
 """The share of orders, by number of lines. The average is three lines."""
 PRODUCTS, POPULARITY = 10_000, 0.8
-"""The number of products. The demand for the product of rank n is n ** -POPULARITY times the demand for the first."""
+"""The number of products. The demand for the product of rank n is n ** -POPULARITY times the demand for rank 1."""
 _WEIGHTS = list(accumulate((rank + 1) ** -POPULARITY for rank in range(PRODUCTS)))
 VIEW_ROUTE = "GET /orders/{order_id}"
 DISPATCH_ROUTE = "POST /orders/{order_id}/shipments/{shipment_id}/dispatched"

@@ -1,4 +1,4 @@
-"""Record every AWS request for an order, from its placement to its archive: keys, units, and whether a transaction.
+"""Record every AWS request for an order, from its placement to its archive, with the keys and units of each request.
 
 The real handlers run on the local DynamoDB engine, and get its real stream records. Hooks of botocore record the
 requests of all AWS clients. The engine reports only the sum of a request's units. So the recorder computes the units of
@@ -101,7 +101,7 @@ class Call:
 
     `trigger`: the API route, or the name of the event or change (such as "OrderPaid") that the Lambda processes.
     `cause`: "FUNCTION TRIGGER" of the invocation that wrote the record or published the event; "ttl" if DynamoDB
-    deleted the item. In a burst, both are "", because a batch has several. `batch`: how many records or messages."""
+    deleted the item. In a burst, a batch has several triggers and causes, so both fields are "". `batch`: its size."""
 
     step: str
     function: str
@@ -353,7 +353,7 @@ class RecordedShop:
             self.pay(order)
 
     def deliver_all(self, batch: int = 1) -> None:
-        """Deliver stream records and messages until none is left. `batch`: the maximum number in a batch."""
+        """Deliver stream records and messages until none is left. `batch`: the maximum size of a batch."""
         sizes = {reaction.name: min(batch, reaction.batch_size) for reaction in REACTIONS}
         while True:
             records = self.shop.harness.new_records()

@@ -91,7 +91,7 @@ def compute(deployment: Deployment, progress: Callable[[str], None] = lambda tex
 def search_profile(deployment: Deployment, column: str, name: str) -> list[Results]:
     """Return a row for each effect of a load profile, with the highest rate at which the effect keeps up.
 
-    `column`: "deployed" or "raised" quotas. `name`: of the profile."""
+    `column`: "deployed" or "raised" quotas. `name`: the name of the profile."""
     search = Search(setups.setups(deployment)[column], PROFILE_BY_NAME[name])
     effects = (ORDER,) if name == "company" else (ORDER, COPIED)
     return [_search_row(search, column, effect, STARTS[column]) for effect in effects]
@@ -117,7 +117,7 @@ def _delays(run: Run) -> Results:
 
 
 def describe_row(row: Results) -> str:
-    """Return a line of text: the row's maximum rate, first limit, delays at 80 %, and how to lift the limit."""
+    """Return a line of text: the row's maximum rate, the delays at 80 % of it, the first limit and how to lift it."""
     delays = ", ".join(f"{name} {p50:g}/{p99:g} s" for name, (p50, p99) in row["at_80"].items())
     return (
         f"{row['column']}, {PROFILE_BY_NAME[row['profile']].title}, {row['effect']}: {row['rate']:g} orders a second, "

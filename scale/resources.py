@@ -11,7 +11,7 @@ from typing import Literal
 
 Split = Literal["any", "never", "increasing"]
 """Whether a hot partition key gets faster when DynamoDB splits it. "any": yes, writes go to many sort keys. "never":
-no, the key has one item. "increasing": no, each new sort key is the last, so one half gets all writes."""
+no, the key has one item. "increasing": no, each new sort key is the highest, so one half gets all writes."""
 
 
 BURST_SECONDS = 0.25
@@ -81,10 +81,10 @@ class HotKeys:
 
 @dataclass
 class ItemLocks:
-    """Allows one transaction at a time on an item. DynamoDB refuses a second transaction, and bills it.
+    """Allows one transaction at a time on an item. DynamoDB refuses a second transaction meanwhile, and bills it.
 
     `busy_until`: when the item's transaction ends. `changed_at`: when the item last changed. A transaction that is
-    conditional on the item's version fails if it read the item earlier. `held`: the seconds of all transactions."""
+    conditional on the item's version fails if it read the item earlier. `held`: transaction seconds, by item."""
 
     busy_until: dict[Hashable, float] = field(default_factory=dict)
     changed_at: dict[Hashable, float] = field(default_factory=dict)
@@ -155,7 +155,7 @@ class ExecutionEnvironments:
 class Pollers:
     """Lambda's pollers of a queue. They run `start` batches at a time.
 
-    In each minute of a backlog, Lambda allows `growth_per_minute` more, up to `maximum`."""
+    In each minute of a backlog, Lambda allows `growth_per_minute` more batches, up to `maximum`."""
 
     start: float
     growth_per_minute: float

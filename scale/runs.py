@@ -1,4 +1,5 @@
-"""Simulate load profiles, and find the highest rate at which each effect keeps up, and the limit reached above it."""
+"""Simulate load profiles. Find the highest rate at which each effect keeps up with the orders, and the AWS limit that
+prevents a higher rate."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,9 +13,9 @@ from scale.resources import RateLimit, percentile
 ORDER, COPIED, MAILED = EFFECTS[FULFILMENT], EFFECTS[COPIES], EFFECTS["order_notification"]
 MEASURED = (ORDER, COPIED, MAILED)
 FULL_ITEM_SHARE = 0.6
-"""An item counts as fully used if transactions hold it for this share of the time: most others are then refused."""
+"""An item counts as fully used if transactions hold it for this share of the time: most other transactions fail."""
 FULL_VERSIONED_SHARE = 0.3
-"""FULL_ITEM_SHARE for a total or an invoice series: a change after the read also fails the transaction."""
+"""FULL_ITEM_SHARE for totals and invoice series. Their transactions also fail if the item changed after the read."""
 VERSIONED_ITEMS = tuple(f"('{name}'" for name in VERSIONED)
 MAX_LEFT_SHARE = 0.05
 """How much the number of waiting effects may grow in the last third of a run, as a share of the effects requested."""
@@ -22,9 +23,9 @@ MAX_LOST_SHARE = 0.002
 SAMPLES, SAMPLED_SECONDS = 16, 2.0
 """How often the waiting effects are counted, and in how many seconds: one batch window of copies_reader."""
 MAX_RATE_SHARE = 1.02
-"""The highest used share of a rate limit at which an effect keeps up. Above 1, because orders arrive at random."""
+"""The highest used share of a rate limit at which an effect keeps up. It exceeds 1, because orders arrive at random."""
 UNREFUSED_SHARE = 0.5
-"""The highest used share of Lambda's concurrency if Lambda refused no invocation, because a short peak does no harm."""
+"""If Lambda refused no invocation, a higher used share of its concurrency counts as this: a short peak does no harm."""
 MAX_P99_SECONDS = 10.0
 MIN_ORDERS, MAX_ORDERS = 1_000, 15_000
 MIN_RUN_SECONDS, MAX_RUN_SECONDS = 12.0, 200.0
@@ -189,7 +190,7 @@ def run_and_count(model: Model, until: float) -> Mapping[str, float]:
 
 @dataclass(frozen=True)
 class Ceiling:
-    """The highest rate at which an effect keeps up. `limit`: what the shop reaches above it. `at_80`: a run at 80 %."""
+    """The highest rate at which an effect keeps up, the limit that prevents a higher rate, and a run at 80 %."""
 
     effect: str
     rate: float

@@ -1,4 +1,4 @@
-"""Define the two configurations for which the model computes figures: prod as deployed, and with raised quotas."""
+"""Define the two configurations for which the model computes figures: prod as deployed, and prod with raised quotas."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -10,7 +10,7 @@ from scale.profiles import BEST_SELLER_PARTS, SALE_PARTS
 
 MAILS = "order_notification"
 INVOICE_SERIES, FULFILMENT_CONCURRENCY = 8, 16
-"""With raised quotas: how many series of invoice numbers, and how many concurrent fulfilment workers there are."""
+"""With raised quotas: the number of invoice series, and of fulfilment workers that run at the same time."""
 MAIL_CONCURRENCY = 1_000
 """With raised quotas: how many workers send order mails at the same time. The setting `mails_per_second` decides this
 number; 8,400 or more gives the maximum."""

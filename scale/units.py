@@ -17,12 +17,12 @@ WRITE_UNIT_BYTES, READ_UNIT_BYTES = 1024, 4096
 
 
 def read_units(size: int, *, consistent: bool) -> float:
-    """Return the units of a read of `size` bytes: one for each 4 KB, rounded up; half if it is not consistent."""
+    """Return the units to read `size` bytes: one for each started 4 KB. An eventually consistent read takes half."""
     return max(1, ceil(size / READ_UNIT_BYTES)) * (1 if consistent else 0.5)
 
 
 def written_units(before: Item | None, after: Item | None, *, transaction: bool) -> float:
-    """Return the units of a write: one for each KB of the larger image, rounded up; double in a transaction."""
+    """Return the units of a write: one for each started KB of the larger image. A transaction costs double."""
     size = max(item_bytes(image) for image in (before or {}, after or {}))
     return max(1, ceil(size / WRITE_UNIT_BYTES)) * (2 if transaction else 1)
 
@@ -30,7 +30,7 @@ def written_units(before: Item | None, after: Item | None, *, transaction: bool)
 def index_writes(before: Item | None, after: Item | None) -> Iterator[tuple[str, Item, float]]:
     """Yield each index write that a write of an item causes: index, item with the index key, and units.
 
-    To add, delete or change an index entry costs one write. A change of its key costs two: a delete and a put.
+    To add, delete or change an index entry costs one write. A change of the index key costs a delete and a put.
     """
     for index in INDEX_PROJECTIONS:
         was, now = (_projected(index, image) for image in (before, after))
