@@ -41,10 +41,10 @@ from functions.shop import cancellation, customers, follows, imports, products
 from local.dynamodb_engine import Engine
 from stacks import PROJECT
 from stacks.bundle import build_bundle, current_target
-from tests.api.conftest import VARIABLES as API_VARIABLES
 from tests.api.every_route import BODIES, IDEMPOTENT_ROUTES, STAFF_ROUTES, WAREHOUSE_ROUTES
 from tests.conftest import FAKE_AWS_ENVIRONMENT
 from tests.support import http_client
+from tests.support.api_variables import VARIABLES as API_VARIABLES
 from tests.support.harness import ANN, STAFF, VARIABLES, WAREHOUSE
 from tests.support.http_client import Token
 

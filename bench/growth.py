@@ -2,7 +2,7 @@
 
 An access pattern is a named query. The other items are in the same partitions and indexes, before and after the items
 that the query reads. The bench fails if, at any size, the units or requests of a pattern differ from the recorded
-numbers (tests/model/recorded_units.json).
+numbers (tests/support/recorded_units.json).
 
 After one warm-up query, the local engine runs one query after the other, on a table without a stream. Times on AWS are
 different, but do not depend on the table's size either. "The pattern in the middle" is the median of all patterns.
@@ -22,7 +22,7 @@ from functions.dynamodb.table import Table
 from functions.model import patterns as p
 from functions.model.table import ROWS_BY_TYPE, create_table_request
 from local.dynamodb_engine import Engine
-from tests.model.test_request_units import UNITS, around, asked_for, call_of, load
+from tests.support.pattern_examples import UNITS, around, asked_for, call_of, load
 from tests.support.tapped_client import START
 from tests.support.wire_tap import WireTap
 
@@ -71,7 +71,7 @@ def figures(engine: Engine) -> list[Figure]:
 
 
 def assert_cost(wire: WireTap, table: Table, pattern: Pattern) -> None:
-    """Run the pattern. Raises AssertionError if its items or its cost differ from tests/model/recorded_units.json."""
+    """Run the pattern. Raises AssertionError if its items or its cost differ from tests/support/recorded_units.json."""
     wire.clear()
     found, recorded = _run_pattern(table, pattern), RECORDED[pattern.id]
     kind = "GetItem" if isinstance(pattern, Get) else "Query"

@@ -22,7 +22,7 @@ from bench.measure import Figure, exact
 from local import load_test
 from local.demo import DemoClients
 from local.dynamodb_engine import Engine
-from tests.laptop.conftest import LaptopShop
+from local.own_shop import LaptopShop
 
 PACED_ORDERS, PACE_SECONDS = 100, 0.5
 BURST_ORDERS, CLIENTS = 250, 8

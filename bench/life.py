@@ -42,8 +42,8 @@ from cost.bill import load_prices
 from functions.model.table import ROWS_BY_TYPE
 from local.dynamodb_engine import Engine
 from ops.item_size import item_bytes
-from tests.shop.test_units import MORE, furnish
 from tests.support import actors
+from tests.support.order_extras import MORE, furnish
 
 LINES = (1, 5, 20)
 QUANTITY = 2

@@ -33,7 +33,7 @@ from functions.shop.shop import Caller
 from local.dynamodb_engine import REGION, Engine
 from local.event_source_mappings.filters import FilterCriteria
 from stacks import filters
-from tests.api.conftest import VARIABLES as API_VARIABLES
+from tests.support.api_variables import VARIABLES as API_VARIABLES
 from tests.support.harness import PEPPER, READERS, STAFF, WAREHOUSE, WORKERS, ShopHarness, aws_surroundings, run_shop
 from tests.support.http_client import JSON, Token, http_event
 

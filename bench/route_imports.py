@@ -12,8 +12,8 @@ import sys
 from bench import BENCH_PACKAGES
 from functions.api.route_table import ROUTES
 from stacks.bundle import build_bundle, current_target
-from tests.api.conftest import VARIABLES as API_VARIABLES
 from tests.conftest import FAKE_AWS_ENVIRONMENT
+from tests.support.api_variables import VARIABLES as API_VARIABLES
 from tests.support.harness import VARIABLES
 
 ROUNDS = 5

@@ -18,13 +18,13 @@ from pathlib import Path
 from bench.laptop import CLIENTS, place_orders, total_seconds
 from local import processes
 from local.demo import DemoClients
+from local.own_shop import LaptopShop
 from local.up import synthesize_template
 from scale import limits
 from scale.deployment import Deployment, read_deployment
 from scale.model import Buyer, Model, OrderRun, Process, ServiceTimes, Setup
 from scale.profiles import DELIVER_ROUTE, DISPATCH_ROUTE
 from scale.recorder import load_traces
-from tests.laptop.conftest import LaptopShop
 
 RUNS, WARM_UP_ORDERS, PACED_ORDERS, BURST_ORDERS = 5, 12, 30, 200
 TICKS = os.sysconf("SC_CLK_TCK")

@@ -37,7 +37,7 @@ from local.dynamodb_engine import REGION, Engine
 from ops.item_size import item_bytes
 from scale.units import Item, index_writes, read_units, written_units
 from stacks.stage import STAGES
-from tests.api.conftest import VARIABLES as API_VARIABLES
+from tests.support.api_variables import VARIABLES as API_VARIABLES
 from tests.support.http_client import (
     WAREHOUSE,
     WEBHOOK_SECRETS,

@@ -19,8 +19,8 @@ from functions.model.declarations import InvalidDeclarations, check_declarations
 from ops import migrations
 from stacks import alarm_definitions
 from tests.api import every_route
-from tests.model import test_request_units, test_table
-from tests.support import omissions
+from tests.model import test_table
+from tests.support import omissions, pattern_examples
 from tests.support.applied_diff import copy_project, run_python
 from tests.support.omissions import find_omissions
 from tests.support.recorded import Recorded
@@ -75,7 +75,7 @@ OMISSIONS: dict[str, tuple[Callable[[Patch, Path], Any], str]] = {
         r"functions/api/routes/reviews.py: \S+/route_table.py lacks PUT /\S+/reviews/me: run `make record`",
     ),
     "the units of a pattern": (
-        lambda patch, _: forget_record(patch, test_request_units.UNITS, "A9"),
+        lambda patch, _: forget_record(patch, pattern_examples.UNITS, "A9"),
         r"functions/model/patterns.py:\d+: the units of A9 are not recorded: run `make record`",
     ),
     "the call of a pattern": (
@@ -84,7 +84,7 @@ OMISSIONS: dict[str, tuple[Callable[[Patch, Path], Any], str]] = {
         ),
         (
             r"functions/model/patterns.py:\d+: A9b has no test call: add one with a value for customer_id to "
-            r"tests/model/test_request_units.py:\d+"
+            r"tests/support/pattern_examples.py:\d+"
         ),
     ),
     "a total's function": (

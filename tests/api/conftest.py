@@ -18,8 +18,9 @@ from functions.shop import products
 from functions.shop.shop import Caller
 from local.dynamodb_engine import REGION, Engine
 from tests.api.every_route import create_one_of_everything
+from tests.support.api_variables import VARIABLES
 from tests.support.harness import MOTO
-from tests.support.http_client import ANN, STAFF, WEBHOOK_SECRETS, ApiHarness, Token
+from tests.support.http_client import ANN, STAFF, WEBHOOK_SECRETS, ApiHarness
 from tests.support.items import Item, read_items, write_items
 from tests.support.suppression_list import SuppressionList
 
@@ -27,19 +28,6 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 T = TypeVar("T")
-VARIABLES = {
-    "ARCHIVE_BUCKET": "archive",
-    "CLIENT_ID": Token.client_id,
-    "PEPPER_SECRET": "pepper",
-    "WEBHOOK_SECRET": "webhook",
-    "CLOSED_ORDER_DAYS": "365",
-    "RETURN_WINDOW_DAYS": "30",
-    "SHIPPING": "USD:590",
-    "TAX_RATE": "2000",
-    "SHOP_NAME": "Elm & Sons",
-    "PUBLIC_URL": "https://shop.example",
-}
-
 SUPPRESSED = SuppressionList()
 
 

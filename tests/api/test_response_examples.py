@@ -17,8 +17,9 @@ from functions.api.http import context
 from functions.api.http.openapi import document
 from functions.api.http.problems import PROBLEM_TYPES
 from functions.runtime import clients
-from tests.api.conftest import SUPPRESSED, VARIABLES
+from tests.api.conftest import SUPPRESSED
 from tests.api.route_examples import call_successfully, furnish_shop
+from tests.support.api_variables import VARIABLES
 from tests.support.harness import ShopHarness
 from tests.support.http_client import WEBHOOK_SECRETS, ApiHarness
 from tests.support.recorded import PROJECT, Recorded

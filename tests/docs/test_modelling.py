@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 PAGE = " ".join((DOCS / "modelling.md").read_text(encoding="utf-8").split())
 PRICES = json.loads(capacity.PRICES.read_text(encoding="utf-8"))
 STANDARD, OTHERS, CACHES = PRICES["table_classes"]["STANDARD"], PRICES["others"], PRICES["caches"]
-RECORDED = json.loads((DOCS.parent / "tests/model/recorded_units.json").read_text(encoding="utf-8"))
+RECORDED = json.loads((DOCS.parent / "tests/support/recorded_units.json").read_text(encoding="utf-8"))
 MILLION, MONTH_HOURS = 1_000_000, 730
 WRITE_UNIT, READ_UNIT = 1024, 4096
 INDEX_KEYS = [name for index, pair in KEY_ATTRIBUTES.items() if index != "main" for name in pair]

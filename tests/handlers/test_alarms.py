@@ -30,7 +30,6 @@ from local.dynamodb_engine import REGION
 from ops import targets
 from ops.failures.failure_store import FailureRepository
 from stacks.alarm_definitions import ALARMS, LAG_LEVELS, AlarmDefinition
-from tests.api.conftest import VARIABLES
 from tests.support.actors import report_dispute, report_external_refund
 from tests.support.alarm_model import (
     STAFF_TOKEN,
@@ -41,6 +40,7 @@ from tests.support.alarm_model import (
     run_command,
     runbook_commands,
 )
+from tests.support.api_variables import VARIABLES
 from tests.support.client_faults import ProcessKilled, fail_calls
 from tests.support.harness import READERS, ShopHarness
 from tests.support.http_client import WEBHOOK_SECRETS, ApiHarness, payment_event, post_webhook

@@ -14,7 +14,7 @@ from local.flow import describe_flow
 from local.flow_monitor import count_by_node, read_last_calls
 from local.poller import mapping_id
 from local.shop_client import PROJECT
-from tests.stacks.conftest import synthesize
+from tests.support.synthesized import synthesize
 
 Drawn = dict[str, Any]
 

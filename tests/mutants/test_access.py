@@ -11,7 +11,7 @@ from functions.model.errors import NotFound
 from functions.runtime import clients, environment, secrets
 from functions.shop import customers, orders
 from functions.shop.shop import Caller
-from tests.api.conftest import VARIABLES
+from tests.support.api_variables import VARIABLES
 from tests.support.harness import ShopHarness
 from tests.support.http_client import STAFF, WEBHOOK_SECRETS, ApiHarness, Token
 

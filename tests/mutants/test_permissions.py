@@ -19,9 +19,9 @@ from functions.shop.shop import Caller
 from stacks import synth_cache
 from stacks.stage import STAGES
 from tests.mutants.items import stored_items, stored_order, text
-from tests.stacks.conftest import SynthesizedTemplate
-from tests.stacks.test_permissions import allowed, asks
 from tests.support.harness import ANN, HOME_ADDRESS, READERS, STAFF, WORKERS, ShopHarness
+from tests.support.permissions import allowed, asks
+from tests.support.synthesized import SynthesizedTemplate
 
 MANY = 105
 HANDLERS = (*READERS.values(), *WORKERS.values(), order_deadlines, customer_erasure, backlog_metrics)

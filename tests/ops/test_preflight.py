@@ -18,7 +18,8 @@ from ops.__main__ import main
 from ops.commands import preflight
 from ops.commands.preflight import CHANGE, NO_ANSWER, NOT_ALLOWED, OK, Finding, Preflight
 from tests.conftest import PROJECT
-from tests.stacks.conftest import ON_CALL, SynthesizedTemplate, synthesize, templates
+from tests.stacks.conftest import ON_CALL, templates
+from tests.support.synthesized import SynthesizedTemplate, synthesize
 
 __all__ = ["templates"]
 

@@ -22,7 +22,7 @@ from prove import deployed, shop_steps
 from prove.deployed import DeployedTarget, OrdersComing, follow_command, read_commands
 from prove.outcome import OK, NotPossible, Outcome, StepFailed
 from stacks import PROJECT, synth_cache
-from tests.stacks.conftest import synthesize
+from tests.support.synthesized import synthesize
 
 STREAM = "arn:aws:dynamodb:eu-central-1:111122223333:table/orderstream-dev-restored/stream/2026-11-21T09:30:00.000"
 

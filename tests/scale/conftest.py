@@ -7,7 +7,7 @@ import pytest
 from scale import limits
 from scale.deployment import MAILS_PER_SECOND, Deployment, read_deployment
 from scale.model import Setup
-from tests.stacks.conftest import VALIDATED, synthesize
+from tests.support.synthesized import VALIDATED, synthesize
 
 
 @pytest.fixture(scope="session")

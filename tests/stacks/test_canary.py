@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.stacks.conftest import VALIDATED, SynthesizedTemplate, synthesize
+from tests.support.synthesized import VALIDATED, SynthesizedTemplate, synthesize
 
 
 @pytest.fixture(scope="module")

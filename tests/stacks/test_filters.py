@@ -13,7 +13,7 @@ from functions.model.events import EVENTS
 from functions.model.table import ROWS
 from local.event_source_mappings import FilterCriteria
 from stacks import filters
-from tests.stacks.conftest import SynthesizedTemplate
+from tests.support.synthesized import SynthesizedTemplate
 
 BY_TTL = {"type": "Service", "principalId": "dynamodb.amazonaws.com"}
 DERIVED = {row.type for row in ROWS if row.kind != "primary"}

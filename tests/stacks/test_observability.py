@@ -13,7 +13,8 @@ from functions.model.service_levels import SERVICE_LEVELS
 from stacks import PROJECT
 from stacks.alarm_definitions import ALARMS, LAG_LEVELS, RATE_LIMITED_REACTIONS, AlarmDefinition
 from stacks.stage import InvalidSetting, read_settings
-from tests.stacks.conftest import ON_CALL, SynthesizedTemplate
+from tests.stacks.conftest import ON_CALL
+from tests.support.synthesized import SynthesizedTemplate
 
 PLACES = {
     "queue": {reaction.name for reaction in REACTIONS},

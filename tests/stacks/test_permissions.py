@@ -1,7 +1,6 @@
 """Tests the permissions of each function: named actions on named resources, and all that its code needs."""
 
 import copy
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatch
 from functools import cache
@@ -38,12 +37,12 @@ from ops.commands.restore import SETTLE_TIME
 from ops.scan.checkpoint import Checkpoint
 from ops.targets import ShopTarget
 from stacks.stage import STAGES
-from tests.stacks.conftest import MODULES, SynthesizedTemplate, as_list
 from tests.support.archiving import create_delivered_order
 from tests.support.harness import ANN, READERS, STAFF, WAREHOUSE, WORKERS, ShopHarness
 from tests.support.operator_shop import BUCKETS
+from tests.support.permissions import WITHOUT_RESOURCES, Asked, allowed, asks
+from tests.support.synthesized import MODULES, SynthesizedTemplate, as_list
 
-WITHOUT_RESOURCES = {"xray:PutTraceSegments", "xray:PutTelemetryRecords"}
 OF_THE_ACCOUNT = {"ses:GetSuppressedDestination", "ses:DeleteSuppressedDestination"}
 """Actions on the account's only suppression list. They do not support resources."""
 
@@ -367,30 +366,6 @@ def _services(condition: Any) -> list[str]:
 
 
 # the permissions that the code uses -----------------------------------------------------------------------------------
-Asked = tuple[str, str]  # an action, and the end of its resource's name
-ACTIONS = {
-    "ListObjectsV2": "ListBucket",
-    "ListObjectVersions": "ListBucketVersions",
-    "ChangeMessageVisibilityBatch": "ChangeMessageVisibility",
-}
-SERVICES = {"email": "ses", "monitoring": "cloudwatch"}
-TRANSACTED = {"Put": "PutItem", "Update": "UpdateItem", "Delete": "DeleteItem", "ConditionCheck": "ConditionCheckItem"}
-
-
-def asks(service: str, operation: str, params: dict[str, Any]) -> Iterator[Asked]:
-    """Return the permissions that IAM checks for this call of a client."""
-    if operation == "TransactWriteItems":
-        for item in params["TransactItems"]:
-            yield f"dynamodb:{TRANSACTED[next(iter(item))]}", ""
-    elif service == "s3":
-        action = "DeleteObjectVersion" if "VersionId" in params else ACTIONS.get(operation, operation)
-        yield f"s3:{action}", f"/{params['Key']}" if "Key" in params else ""
-    elif service == "email" and operation == "SendEmail":
-        yield f"ses:{operation}", f":identity/{params['FromEmailAddress']}"
-    else:
-        on = f"/index/{params['IndexName']}" if "IndexName" in params else ""
-        on = "/*" if operation == "ListTargetsByRule" else on  # on the rules of the bus
-        yield f"{SERVICES.get(service, service)}:{ACTIONS.get(operation, operation)}", on
 
 
 @pytest.fixture
@@ -493,15 +468,6 @@ def check_permissions(template: SynthesizedTemplate, module: str, asked: set[Ask
         if not any(fnmatch(on, end) for end in ends):
             why = f"may not {action} on {on or 'the table'}, only on {ends}: grant it where the function is created"
             pytest.fail(f"stacks/orders_stack.py: {module} {why}", pytrace=False)
-
-
-def allowed(template: SynthesizedTemplate, module: str) -> dict[str, list[Any]]:
-    """Return the permissions of a function: actions and resources."""
-    may: dict[str, list[Any]] = {}
-    for statement in template.statements(module):
-        for action in as_list(statement["Action"]):
-            may.setdefault(action, []).extend(as_list(statement["Resource"]))
-    return may
 
 
 def _end(resource: Any) -> str:

@@ -9,8 +9,8 @@ import pytest
 
 from stacks import PROJECT
 from stacks.alarm_definitions import RUNBOOKS
-from tests.stacks.conftest import SynthesizedTemplate
 from tests.stacks.test_permissions import operators_may
+from tests.support.synthesized import SynthesizedTemplate
 
 PAGES = sorted((PROJECT / RUNBOOKS).glob("*.md"))
 CODE = re.compile(r"^ *```\w*\n(.*?)^ *```$|`([^`]+)`", re.DOTALL | re.MULTILINE)

@@ -16,7 +16,7 @@ from functions.shop.erasure import SETTLE_PERIOD
 from stacks import PROJECT
 from stacks.analytics import RESULT_DAYS
 from stacks.stage import EXAMPLE_STAGES, STAGES, Stage, read_settings
-from tests.stacks.conftest import VALIDATED, SynthesizedTemplate, as_list, synthesize
+from tests.support.synthesized import VALIDATED, SynthesizedTemplate, as_list, synthesize
 
 TABLE = "AWS::DynamoDB::GlobalTable"
 SETTINGS: dict[str, object] = {

@@ -29,7 +29,7 @@ from functions.runtime.clients import client_config
 from functions.runtime.time_limit import MARGIN_SECONDS
 from local.schedules import transform_event
 from stacks import PROJECT
-from tests.stacks.conftest import MODULES, SynthesizedTemplate
+from tests.support.synthesized import MODULES, SynthesizedTemplate
 
 DAY = 24 * 60 * 60
 

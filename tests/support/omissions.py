@@ -23,7 +23,8 @@ from stacks import alarm_definitions
 from tests.api import every_route
 from tests.conformance.probes import PATTERN_PROBES
 from tests.handlers import test_import_budgets
-from tests.model import test_request_units, test_table
+from tests.model import test_table
+from tests.support import pattern_examples
 from tests.support.places import place_in, place_of
 from tests.support.recorded import Recorded
 from tests.support.route_table import TABLE, declared_routes
@@ -72,13 +73,13 @@ def _rows() -> Iterator[str]:
 
 
 def _patterns() -> Iterator[str]:
-    recorded = Recorded(test_request_units.UNITS, writes=False).entries
+    recorded = Recorded(pattern_examples.UNITS, writes=False).entries
     for pattern in patterns.PATTERNS:
         why = ""
-        known = test_request_units.CALLS[pattern].known if pattern in test_request_units.CALLS else {}
+        known = pattern_examples.CALLS[pattern].known if pattern in pattern_examples.CALLS else {}
         sample = SAMPLES.get(pattern.rows[0])
         if sample and (unknown := [n for n in pattern.required_fields if n not in known and not hasattr(sample, n)]):
-            calls = place_in("tests/model/test_request_units.py", "CALLS")
+            calls = place_in("tests/support/pattern_examples.py", "CALLS")
             why = f"{pattern.id} has no test call: add one with a value for {', '.join(unknown)} to {calls}"
         elif pattern.id not in recorded:
             why = f"the units of {pattern.id} are not recorded: run `make record`"

@@ -9,7 +9,7 @@ from functions.dynamodb.table import Table
 from functions.model.patterns import PATTERNS
 from functions.model.table import ROWS_BY_TYPE
 from tests.conformance.probes.kinds import PatternProbe
-from tests.model.test_request_units import asked_for, call_of, load
+from tests.support.pattern_examples import asked_for, call_of, load
 from tests.support.tapped_client import START
 from tests.support.wire_tap import WireTap
 
