@@ -305,7 +305,7 @@ def _numbers(deployment: Deployment) -> Iterator[tuple[str, ...]]:
     yield (
         "SALES_MINUTE_SHARDS in functions/model/entities/sharding.py", "sales of a minute",
         f"{deployment.shards['SALES_MINUTE#{shard}']}",
-        ("each transaction of totals writes to the items of the minute; with few, transactions wait for each other. A list "
+        ("each transaction of totals writes to the items of the minute; with few items, transactions wait for each other. A list "
          "of minutes costs a request and at least half a read unit for each shard"),
     )  # fmt: skip
     yield (
@@ -343,7 +343,7 @@ def _mail_sections(results: Results) -> Iterator[str]:
     yield f"""
 An order causes {per:g} mails. Order mails get {MAIL_SHARE:.0%} of the setting `mails_per_second`, here SES's rate.
 Mails above the rate wait in their queue and delay no parcel. But a queue keeps a message for only four days, and a mail
-that SES refuses is retried for only three. The last column is the backlog after one hour with 100 orders a second.
+that SES refuses is retried for three days. The last column is the backlog after one hour with 100 orders a second.
 """
     rows = []
     for title, rate, daily in (
@@ -368,7 +368,7 @@ that SES refuses is retried for only three. The last column is the backlog after
 A new account may have {concurrency:g} concurrent invocations ([AWS]({limits.BY_ID["lambda-concurrency"].link})). An
 order needs {per_order()["lambda-seconds"]:.1f} seconds of invocations, so the account can process at most
 {concurrency / per_order()["lambda-seconds"]:.1f} orders a second. In a run with one order a second, Lambda refused {found["refused"]:,} invocations
-for {found["orders"]} orders: {found["lost"]} requests to the API (503), and others that were retried. p99 from the order to its invoice was {found["p99"]:g} s.
+for {found["orders"]} orders: {found["lost"]} requests to the API (503), and other invocations that were retried. p99 from the order to its invoice was {found["p99"]:g} s.
 """
 
 
@@ -423,15 +423,15 @@ def _assumption_sections(deployment: Deployment) -> Iterator[str]:
     mix = ", ".join(f"{share:.0%} have {lines} line{'s' * (lines != '1')}" for lines, share in LINES_MIX.items())
     yield f"""
 - Of the orders of the steady mix, {mix}. There are {PRODUCTS:,} products. The product of rank n is ordered
-  n<sup>-{POPULARITY}</sup> times as often as the first. Each order has another customer, except in the company's
+  n<sup>-{POPULARITY}</sup> times as often as the first product. Each order has another customer, except in the company's
   profile.
-- Each order is placed, paid at once, viewed, dispatched, delivered and archived. In a sale, the last three come later.
+- Each order is placed, paid at once, viewed, dispatched, delivered and archived. In a sale, the last three steps come later.
 - While a transaction runs, no other transaction can use its items. An item counts as full if transactions use it for
   {FULL_ITEM_SHARE:.0%} of the time. A total or a series of invoice numbers is full at {FULL_VERSIONED_SHARE:.0%},
-  because a change after the read also fails the transaction.
+  because its transaction also fails if the item changes after the read.
 - A table has a stream shard for each partition: {Setup(deployment, limits.defaults()).stream_shards} at the default
   quota.
-- AWS publishes no service times. The table has assumed averages: three quarters of a time are fixed, the rest is random
+- AWS publishes no service times. The table has assumed averages: three quarters of a time are fixed, the last quarter is random
   (exponential). Processor times were [measured on a laptop](performance.md).
 """
     yield markdown.render_table(
@@ -462,7 +462,7 @@ def _quota_sections(deployment: Deployment) -> Iterator[str]:
     yield f"""
 These are the quotas to raise before the shop processes {AIMS["steady", "raised"]:,} orders a second in {REGION}, and
 every limit that [the model](scale.md) applies. AWS changes the values: compare these, of {CHECKED_ON}, with the linked
-pages and your account.
+pages and with your account.
 """
     yield "## Quotas to raise"
     yield markdown.render_table(
@@ -480,15 +480,15 @@ pages and your account.
     )  # fmt: skip
     yield f"""
 "Orders a second" assumes that only this shop uses the quota. The shop may reach other limits first
-([scale.md](scale.md)). The value to request is higher than the need, because load is uneven. The mails a day assume
-that the average rate is a third of the peak.
+([scale.md](scale.md)). The value to request is higher than the need, because load is uneven. The number of mails
+a day assumes that the average rate is a third of the peak.
 
-To raise a quota, follow its code to the Service Quotas console. Or run `aws service-quotas
+To raise a quota, click on its code, which opens the Service Quotas console. Or run `aws service-quotas
 request-service-quota-increase --service-code dynamodb --quota-code L-AB614373 --desired-value 200000`. AWS answers
-within days, SES only after [production access]({limits.SES}/request-production-access.html).
+within days; SES raises a quota only after [production access]({limits.SES}/request-production-access.html).
 
 A new account has lower quotas: {NEW_ACCOUNT["lambda-concurrency"]:g} concurrent invocations, and {NEW_ACCOUNT["ses-day"]:g} mails a day. `make check-deploy PARTS=account STAGE=prod
-ARGS="--orders 50"` compares the quotas of your account with the need of that rate ([how](first-deploy.md)).
+ARGS="--orders 50"` compares the quotas of your account with the need of 50 orders a second ([how](first-deploy.md)).
 """
     yield "## Limits"
     yield markdown.render_table(

@@ -45,12 +45,12 @@ type of resource in the template has a line, or a reason why it is free ([cost/b
     yield "## A million orders"
     yield _million()
     yield "## An order's life"
-    yield "An order of two products in one parcel. Each step includes its reactions."
+    yield "The table shows an order of two products in one parcel. Each step includes its reactions."
     yield markdown.render_table(
         ("step", "read units", "write units", "invocations", "events", "messages", "mails", "objects"),
         [_usage_row(name, step) for name, step in usage.ORDER_LIFE.items()],
     )
-    yield "The same units by function:"
+    yield "The next table shows the same units by function:"
     functions = dict.fromkeys(name for step in usage.ORDER_LIFE.values() for name in step.usage)
     yield markdown.render_table(
         ("function", "read units", "write units"),
@@ -118,7 +118,7 @@ adds {grown} to a month of prod, in the order of the columns. Ten million orders
 ([what prod can process](scale.md)).
 
 The largest line is users: Cognito bills each user who signs in or refreshes a token in a month, by
-[plan](decisions/cost-and-scale.md#d81). The second is mails.
+[plan](decisions/cost-and-scale.md#d81). The second largest line is mails.
 """
 
 
@@ -165,7 +165,7 @@ def _storage() -> str:
 Together they cost {sum(costs.values()):.2f}, with point-in-time recovery, which DynamoDB bills for the table without
 its indexes
 ([AWS](https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/PointInTimeRecovery_Howitworks.html)). Some
-items expire before their order is archived: this saves {unlimited - sum(costs.values()):.2f}.
+items expire before their order is archived, which saves {unlimited - sum(costs.values()):.2f}.
 """
 
 
@@ -175,7 +175,8 @@ def _assumptions() -> str:
 - For each order, products, baskets and orders are read {usage.VIEWS_PER_ORDER} times, for half a unit each, and
   {usage.USERS_PER_ORDER} user signs in. An answer has {usage.ANSWER_BYTES:,} bytes.
 - An invocation takes {usage.CALL_SECONDS * 1000:.0f} ms, and writes {usage.LOG_BYTES:,} bytes of logs. CloudWatch
-  compresses stored logs; the bill does not. Each step has its own batches; in high traffic, orders share batches.
+  compresses stored logs, but the bill counts their full size. Each step has its own batches; in high traffic, orders
+  share batches.
 - A message needs three requests. Lambda polls each queue with {usage.POLLERS} pollers, {usage.POLLS_A_MINUTE} times a
   minute, even if it is empty.
 - Lambda's reads of the stream and DynamoDB's deletions at the `ttl` are free.

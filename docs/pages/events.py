@@ -69,8 +69,8 @@ dead-letter queue as its target:
     yield markdown.json_block({"source": [EVENT_SOURCE], "detail-type": ["OrderPaid", "OrderShipped"]})
     yield """
 - **At least once**: an event may be delivered again. Repeated events have the same `id`.
-- **In no order**: compare the `version` of events about the same item, as numbers: 10 is later than 9. Ignore a version
-  lower than one you have seen.
+- **In no order**: compare the `version` of events about the same item, as numbers: 10 is later than 9. Ignore an event
+  if you have seen a higher version of its item.
 - **No personal data**: events contain ids, states and amounts. Read names and addresses from the API when you need
   them, because queues and archives of events cannot be erased.
 - **Fields may be added**, and also values of a field with a fixed list. Under the same `schema` number, no field is
@@ -84,7 +84,7 @@ dead-letter queue as its target:
         ],
     )
     yield "## The envelope"
-    yield "The fields of an event's `detail`. The links above lead to its complete JSON Schema."
+    yield "The table lists the fields of each event's `detail`. The links above lead to the JSON Schema of each event."
     yield markdown.render_table(
         ("field", "type", "meaning"),
         [

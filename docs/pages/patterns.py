@@ -22,8 +22,8 @@ results are merged in key order. No pattern is a `Scan`. The table shows the key
 for U+10FFFF, which sorts after all other characters; it ends a range of keys with a common prefix. A space sorts before
 all other characters; it begins a range after the path itself. A range of times includes `since` and excludes `until`.
 
-If the keys are known, such as those of a category's ancestors (A8d), one `BatchGetItem` reads up to 100 items.
-Unprocessed keys are requested again.
+If all keys are known, such as the keys of a category's ancestors (A8d), one `BatchGetItem` reads up to 100 items.
+The shop requests unprocessed keys again.
 
 You can run each pattern by hand, and see its request, items and units: [modelling.md](modelling.md).
 
@@ -42,10 +42,10 @@ may have another `limit` and other `fields`.
 
 ## Fewer fields
 
-The large reads have a parameter `fields`: lists of orders, products, sales and purchases, and an order with all its
-items. `GET /customers/me/orders?fields=status,total` returns the order id, the status and the total of each order. For
-100 orders these are 7 KB instead of 21 KB. The ids of an item and the cursor are always sent. An unknown name is
-rejected with 400 and the list of known names.
+The large reads have a parameter `fields`: the lists of orders, products, sales and purchases, and the read of an order
+with all its items. `GET /customers/me/orders?fields=status,total` returns the order id, the status and the total of
+each order. For 100 orders, the answer has 7 KB instead of 21 KB. The ids of an item and the cursor are always sent. For
+an unknown name, the API answers 400 with the list of known names.
 
 - **`fields` saves no units.** DynamoDB charges for the size of the items that it reads, not of its answer.
 - The request to DynamoDB does not change: the shop reads whole items, because it decodes and checks them before it

@@ -26,7 +26,7 @@ change: review them.
     yield "## Who may assume a role or invoke a function"
     yield markdown.render_table(("of", "principal", "condition"), [*_trust_rows(resources), *_caller_rows(resources)])
     yield "## Resource policies of queues, topics, buckets, secrets and the key"
-    yield "An Allow also applies to principals without a permission above, and a Deny to principals with one."
+    yield "An Allow also applies to principals without a permission above, and a Deny to principals with one above."
     yield markdown.render_table(("resource", "effect", "principal", "actions", "condition"), _policy_rows(resources))
 
 

@@ -46,8 +46,8 @@ other code ([test](../tests/model/test_personal_data.py)).
     )
     kept = " and ".join(row.type for row in personal_data.owned_rows() if row.erasure == "keep")
     yield f"""
-Ids are random, and stay after an erasure. Then only an {kept} connects an id with a name. It stays in the table after
-an erasure, and when its order is archived. An export includes it.
+Ids are random, and stay after an erasure. Only an {kept} then still connects an id with a name: the item stays in the
+table, also when its order is archived. An export includes it.
 """
     yield "## Outside the table"
     yield f"""
@@ -72,12 +72,12 @@ A customer, or staff, read all items of the customer with `GET /customers/{custo
 curl -H "Authorization: Bearer $TOKEN" "$API/customers/me/export?limit=100"
 ```
 
-An answer is `{"items": [{"type": "Review", "data": {...}}], "cursor": "..."}`. Send `cursor` until it is null. A page
-ends after `limit` items or about a megabyte. No read is a scan ([access patterns](access-patterns.md) A26, A12b and
-A27d).
+An answer is `{"items": [{"type": "Review", "data": {...}}], "cursor": "..."}`. Send the latest `cursor` until it is
+null. A page ends after `limit` items or about a megabyte. An export scans nothing ([access
+patterns](access-patterns.md) A26, A12b and A27d).
 
-`DELETE /customers/{customer_id}` starts an erasure. The profile is deleted at once; an hourly job erases the rest, and
-finishes 14 days after it found the last personal data
+`DELETE /customers/{customer_id}` starts an erasure. The profile is deleted at once. An hourly job erases all other
+data, and finishes 14 days after it found the last personal data
 ([why](decisions/end-of-life.md#d15)).
 """
     yield "## Items that belong to no customer"

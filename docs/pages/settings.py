@@ -56,12 +56,12 @@ shipping = ["EUR:490", "CHF:590"]
 
 For one command (`synth`, `predeploy`, `diff`, `deploy`, `cost`), `-c NAME=VALUE` overrides a setting:
 `make check-deploy PARTS=diff STAGE=prod ARGS="-c closed_order_days=730"`. Separate the values of a list with commas.
-An invalid value or an unknown setting is rejected; the error names the file and the setting.
+An invalid value or an unknown setting is rejected, and the error names the file and the setting.
 
-**Prod needs values for** `shipping`, `tax_rate`, `sender`, `product_url` and `alarm_address`: synth rejects it without
-them. Free shipping is `shipping = ["EUR:0"]`, and no tax is `tax_rate = 0`. Before the deploy, SES must have verified
-the domain of `sender` ([how](first-deploy.md)). [docs/stages/prod.toml](stages/prod.toml) is an example. The tests and
-the generated pages use it instead of your files (`-c stages=docs/stages`).
+**Prod needs values for** `shipping`, `tax_rate`, `sender`, `product_url` and `alarm_address`: synth rejects prod
+without them. Free shipping is `shipping = ["EUR:0"]`, and no tax is `tax_rate = 0`. Before the deploy, SES must have
+verified the domain of `sender` ([how](first-deploy.md)). [docs/stages/prod.toml](stages/prod.toml) is an example. The
+tests and the generated pages use it instead of your files (`-c stages=docs/stages`).
 
 To add a stage, write a file such as `stages/staging.toml` with `defaults_of = "prod"` or `defaults_of = "dev"`. The new
 stage takes all other settings, and `protect`, from that stage. `make deploy STAGE=staging` creates its stack,
@@ -81,7 +81,7 @@ stage takes all other settings, and `protect`, from that stage. `make deploy STA
             if one.name != "name"
         ],
     )
-    yield "`protect` follows from the stage, or from its `defaults_of`. You cannot switch it off."
+    yield "`protect` comes from dev, prod, or the stage in `defaults_of`. You cannot switch it off."
     yield "## Fixed values, and their reasons"
     yield f"""
 - **Shards** of queues and feeds ({STATUS_SHARDS.written}), of the sales of a minute ({SALES_MINUTE_SHARDS.written}) and
@@ -101,14 +101,15 @@ stage takes all other settings, and `protect`, from that stage. `make deploy STA
 |---|---|---|---|
 | account quota | all APIs of the account in the region | 429 | API Gateway |
 | `requests_per_second`, `burst_requests` | everyone, without webhooks | 429 | API Gateway |
-| `webhooks_per_second`, `burst_webhooks` | the payment provider | 429: the provider sends it again | API Gateway |
-| `customer_writes_per_minute`, `customer_write_burst` | a customer, no reads | 429, `Retry-After` | function, table |
-| `unpaid_orders_per_customer`, if not 0 | a customer, new orders | 409: pay or cancel one | function, table |
+| `webhooks_per_second`, `burst_webhooks` | the payment provider | 429: the provider repeats the event | API Gateway |
+| `customer_writes_per_minute`, `customer_write_burst` | a customer's writes | 429, `Retry-After` | function, table |
+| `unpaid_orders_per_customer`, if not 0 | a customer's new orders | 409: pay or cancel an order | function, table |
 | the firewall, if `web_acl` is set | each address | 403 | CloudFront |
 
 API Gateway's limits are targets, not exact
 ([AWS](https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-throttling.html)).
-`customer_writes_per_minute` is the same for all customers: raise it if a company's program orders much as one customer.
+`customer_writes_per_minute` is the same for all customers: raise it if a company's program sends many orders as one
+customer.
 """
     yield "## Caches"
     yield """
@@ -118,10 +119,10 @@ all errors of the function, have `Cache-Control: private, no-store`; only the AP
 minutes ([reasons, and what it saves](decisions/cost-and-scale.md#d76)). CloudFront keeps no errors,
 not even those of API Gateway, such as 429.
 
-- CloudFront (with `sign_in_prefix` or `web_acl`) answers from its cache for that time. While the API fails, it may show
+- CloudFront (with `sign_in_prefix` or `web_acl`) answers from its cache for this time. While the API fails, it may show
   the last answer longer.
-- Each answer to a read has an `ETag`. A program that polls a list sends it as `If-None-Match`, and gets 304 without a
-  body if nothing changed.
+- Each answer to a read has an `ETag`. A program that polls a list sends the `ETag` as `If-None-Match`, and gets 304
+  without a body if nothing changed.
 - An order never uses a cached price. A client that sends the `price` that it showed gets 409 if the price has changed.
 - Do not send an access token with public reads. Each token has its own entries in the cache.
 """
@@ -135,7 +136,7 @@ the web ACL in front of the API. CloudFront sends a secret with each request, an
 2. `make deploy STAGE=prod ARGS="-c firewall=true -c web_acl=ARN -c require_cloudfront=false"` puts CloudFront in front
    of the API. Its output is `CloudFrontUrl`. The API's own address still works. Give the new address to all clients,
    first to the payment provider and the warehouse.
-3. When no client uses the old address any more, deploy the same without `require_cloudfront`. The old address then
+3. When no client uses the old address any more, repeat step 2 without `require_cloudfront`. The old address then
    answers 403. If the shop is not open yet, skip step 2.
 
 Step 1 needs `cdk bootstrap` for us-east-1. If the account already has a firewall, skip step 1. Our firewall allows
@@ -160,7 +161,7 @@ API, and users sign in with Cognito
    loads from and connects to. Browsers block all others.
 
 With `web_acl`, requests for the page's files count towards the 2,000 requests in five minutes. The page has some forty
-files, and a browser checks each for changes. If you remove `sign_in_prefix`, the next deploy deletes the page, its
+files, and a browser checks each file for changes. If you remove `sign_in_prefix`, the next deploy deletes the page, its
 sign-in, and its bucket, which contains only the page.
 
 The page was not tested on AWS. [A test](../tests/browser/test_page_on_aws.py) uses it in a browser, with replacements
@@ -170,9 +171,9 @@ for CloudFront and Cognito that reject the same requests.
     yield """
 A stage sets these things in its account:
 
-- **Costs.** All resources have the tag `orderstream-stage` with the name of the stage. Activate it once as a cost
-  allocation tag in the billing console. `monthly_budget` counts all costs of the account, because a budget for a tag
-  counts nothing before the activation.
+- **Costs.** All resources have the tag `orderstream-stage` with the name of the stage. Activate the tag once as a
+  cost allocation tag in the billing console. `monthly_budget` counts all costs of the account, because a budget for a
+  tag counts nothing before the activation.
 - **A domain.** Request a certificate in AWS Certificate Manager (with `sign_in_prefix` or `web_acl` in us-east-1, else
   in the region of the stack), and confirm it. Set `domain` and `certificate`, and deploy. Then point the DNS record
   (CNAME, or an alias in Route 53) to the output `DomainTarget`, and give the new address to the payment provider. The
@@ -188,16 +189,16 @@ A stage sets these things in its account:
 An administrator of the shop's account can delete the backups in the vault of the stack.
 
 - `backup_lock_days` locks the vault in governance mode: only users with `backup:DeleteBackupVaultLockConfiguration` can
-  delete a younger backup. Deny this action to everyone in a policy of the organization. The stack does not use the
-  compliance mode, because nobody, not even AWS, can remove such a lock: you would pay for a wrong number until its end
-  ([AWS](https://docs.aws.amazon.com/aws-backup/latest/devguide/vault-lock.html)).
+  delete a backup that is younger. Deny this action to everyone in a policy of the organization. The stack
+  does not use the compliance mode, because nobody, not even AWS, can remove such a lock: if the number is wrong, you
+  pay until the lock ends ([AWS](https://docs.aws.amazon.com/aws-backup/latest/devguide/vault-lock.html)).
 - `backup_copy_vault` can be a vault in another account of the organization, to which the shop's administrators have no
   access. Set it up once
   ([AWS](https://docs.aws.amazon.com/aws-backup/latest/devguide/create-cross-account-backup.html)). In the
   organization's management account, allow cross-account backup. In the shop's account, turn on AWS Backup's advanced
   features for DynamoDB. In the other account, create the vault with its own KMS key, which the shop's account may use,
   and allow the shop's account `backup:CopyIntoBackupVault` in the vault's policy. To restore, copy the backup back, and
-  follow [restoring](runbooks/restore-table.md). We did not try this on AWS.
+  follow [restoring](runbooks/restore-table.md). We did not try these steps on AWS.
 """
     yield "## Measurements"
     yield """

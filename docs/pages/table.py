@@ -29,8 +29,8 @@ def _sections() -> Iterator[str]:
     yield """
 One table contains all items. Each item type has templates for its `PK` and `SK`, and for the keys of the indexes that
 contain it. `{name}` is a field of the item, or is calculated from its fields. If a field has no value, the item is not
-in that index. Numbers are padded so that they sort correctly. A time is UTC text with milliseconds; the id of the item
-follows. No value may contain `#`. Importing the table's module checks the templates.
+in that index. Numbers are padded so that they sort correctly. A time is UTC text with milliseconds, and the id of the
+item follows it. No value may contain `#`. Importing the table's module checks the templates.
 """
     rows = [
         (
@@ -45,7 +45,7 @@ follows. No value may contain `#`. Importing the table's module checks the templ
     yield markdown.render_table(("type", "PK", "SK", "GSI1", "GSI2", "GSI3", "kind", "written by"), rows)
     yield markdown.bullet_list(f"**{kind}**: {ROW_KINDS[kind]}." for kind in dict.fromkeys(row.kind for row in t.ROWS))
     yield "## Partitions"
-    yield "The items of each partition, in the order of their sort keys. One query can read any range of a partition."
+    yield "The tables list the items of each partition by sort key. One query can read any range of a partition."
     for index in INDEXES:
         yield f"### {_index_title(index)}"
         if index != "main":

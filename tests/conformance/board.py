@@ -45,9 +45,9 @@ documentation, and data that a runner plays. There are {len(PROBES)} probes. An 
 - **emulator**: the event source mappings of ministack. For streams, the local shop uses its own pollers instead.
 - **AWS**: a real account.
 
-`python -m tests.conformance` plays the probes with a runner (see `--help`). `--record` stores the results and updates
-this page. The tests fail if the model differs from a probe, or if a result of the laptop or moto differs from the
-recorded yes or no. `make test` plays the quick probes, `make laptop` all probes on the laptop.
+`python -m tests.conformance` plays the probes with a runner (see `--help`). The option `--record` stores the results
+and updates this page. The tests fail if the model differs from a probe, or if a result of the laptop or moto differs
+from the recorded result. `make test` plays the quick probes, `make laptop` all probes on the laptop.
 
 `yes`: the system behaves as the probe says. **no**: the system differs, as the section Differences describes. `-`: the
 runner cannot play the probe, or an error stopped the probe.
@@ -95,7 +95,7 @@ def _differences(recorded: dict[str, Any]) -> Iterator[str]:
         if different:
             actor = title if title in ("moto", "AWS") else f"The {title}"
             yield f"### {title}"
-            yield f"To play one of them: `python -m tests.conformance --{runner} NAME`."
+            yield f"To play one of these probes: `python -m tests.conformance --{runner} NAME`."
             yield markdown.bullet_list(
                 f"`{probe.name}`: {_promise(probe)} {describe(probe)} "
                 + _escape(describe_result(probe, actor, found[probe.name].removeprefix(results.DIFFERS)))
