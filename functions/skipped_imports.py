@@ -1,8 +1,8 @@
-"""Skip the modules that third-party packages import and a Lambda never uses. They take a sixth of a cold start.
+"""Skip modules that third-party packages import but no Lambda uses. Importing them would take a sixth of a cold start.
 
 `install` is called before the first of these packages is imported. No package is changed: a skipped module is imported
-as an empty one. Each name that another module imports from it is `Unused`. Without `install`, a Lambda works the same,
-but starts later. tests/stacks/test_bundle.py imports each Lambda from a bundle, and calls each service.
+as an empty module. Each name that other code imports from it is the class `Unused`. Without `install`, a Lambda works
+the same, but starts later. tests/stacks/test_bundle.py imports each Lambda from a bundle, and calls each service.
 """
 
 import sys
@@ -14,15 +14,15 @@ from typing import Any, Self
 
 RESOLVERS, EVENTS = "aws_lambda_powertools.event_handler", "aws_lambda_powertools.utilities.data_classes"
 EMPTY_PACKAGES = frozenset({"aws_lambda_powertools", "botocore.docs", "urllib3.http2"})
-"""Packages whose `__init__` is skipped. It only imports logger, metrics, tracer; documentation writers; or HTTP/2.
+"""Packages whose `__init__` is skipped, because it only imports modules that no Lambda uses.
 
-The modules in these packages can be imported.
+The other modules in these packages can be imported.
 """
 SKIPPED_MODULES = frozenset(
     {
-        # botocore gives each method of a client a docstring, which is written only if somebody reads it
+        # the docstrings that botocore gives the methods of its clients
         "botocore.docs.docstring",
-        # Powertools imports its resolvers for AppSync, Bedrock, function URLs and VPC Lattice beside that for HTTP APIs
+        # Powertools' resolvers for other services; the API uses only the resolver for HTTP APIs
         f"{RESOLVERS}.appsync",
         f"{RESOLVERS}.bedrock_agent",
         f"{RESOLVERS}.bedrock_agent_function",
@@ -39,7 +39,7 @@ USED_EVENTS = frozenset(f"{EVENTS}.{name}" for name in ("api_gateway_proxy_event
 
 
 def is_skipped(name: str) -> bool:
-    """Return whether the module with this name is imported as an empty one."""
+    """Return whether the module with this name is imported as an empty module."""
     return name in SKIPPED_MODULES or (name.rpartition(".")[0] == EVENTS and name not in USED_EVENTS)
 
 
@@ -57,7 +57,7 @@ class SkippedImports:
 
     @staticmethod
     def find_spec(name: str, path: Sequence[str] | None = None, _target: ModuleType | None = None) -> ModuleSpec | None:
-        """Return how to import a skipped module; None for all others, which Python then finds itself."""
+        """Return how to import a skipped module; None for any other module, which Python then finds itself."""
         if name not in EMPTY_PACKAGES and name not in LAZY_MODULES and not is_skipped(name):
             return None
         found = PathFinder.find_spec(name, path)

@@ -29,12 +29,12 @@ TABLE_PLACEHOLDERS = {
     "#pk": "", "#sk": "", "#field": "", "#ttl": "ttl", ":pk": "", ":sk": "", ":field": "", ":low": "", ":high": "",
     ":after": "", ":now": "",
 }  # fmt: skip
-"""The placeholders that functions/dynamodb/table.py uses itself, each with its attribute, or "" if this varies."""
+"""The placeholders that functions/dynamodb/table.py uses itself. The value is the attribute, or "" if it varies."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Composition:
-    """Expressions to add to a GetItem or Query, with the names and values of their placeholders. "": no expression.
+    """Expressions to add to a GetItem or Query ("" for none), with the names and values of their placeholders.
 
     `index`: the index that `key` reads. `shown`: the attributes of the projection that the operator chose.
     """
@@ -71,8 +71,8 @@ class Composition:
 class ExpressionBuilder:
     """Replaces attribute names and values with placeholders. `types`: the known attributes, with their types.
 
-    `owner`: whose attributes these are, for error messages. `conditions`: the attribute and the operator of each
-    condition so far. `is_flat`: whether all conditions are joined by AND.
+    `owner`: the beginning of error messages, such as "the items have". `conditions`: the attribute and the operator of
+    each condition so far. `is_flat`: whether all conditions are joined by AND.
     """
 
     types: Mapping[str, str]
@@ -96,7 +96,7 @@ class ExpressionBuilder:
         )
 
     def add_value(self, path: str, value: dict[str, Any]) -> str:
-        """Return a placeholder for a value in DynamoDB JSON. `path`: the attribute with which it is compared."""
+        """Return a placeholder for a value in DynamoDB JSON. `path`: the attribute that is compared with the value."""
         return self._placeholder(":", re.split(r"[.\[]", path)[-1].rstrip("]"), self.values, value)
 
     def _placeholder(self, sign: str, name: str, taken: dict[str, Any], value: Any = None) -> str:
@@ -331,7 +331,7 @@ def _compose(
             said = f"{name} is a key of this query, and DynamoDB filters only by other attributes"
             raise InvalidArgument("filter", f"names the key {name}", said)
     shown = [name for name in projected if name]
-    # The sort key is needed to continue after a page, and the type to name the item.
+    # The tool needs the sort key to continue after a page, and the attribute `type` to name the item.
     sent = list(dict.fromkeys([*shown, KEY_ATTRIBUTES[index][1], "type"])) if shown else []
     roots = {re.split(r"[.\[]", name)[0] for name in [*shown, *(name for name, _ in builder.conditions)]}
     _check_index_has(index, roots)

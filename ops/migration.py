@@ -80,7 +80,7 @@ def delete_items(row: Row[Any], description: str) -> Migration:
 
 
 def rename_stored_names(*rows: Row[Any], description: str) -> Migration:
-    """Return a migration that replaces former names in items by the current ones. `down` writes the former names again.
+    """Return a migration that replaces former names in items by current names. `down` writes the former names again.
 
     `rows`: rows of model/table.py with `former_types`, `former_names` or `former_values`. Each current type or value
     has at most one former type or value.

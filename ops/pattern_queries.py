@@ -54,7 +54,7 @@ class PatternSpec:
     `pages`: whether the access pattern accepts a limit and a cursor.
     `noun`: the word for the items, by which access patterns are grouped, such as "Order".
     `entities`: the types of the returned items.
-    `index`: the index that it reads; "main" for the table.
+    `index`: the index that the access pattern reads; "main" for the table.
     `fields`: the attributes of its `view`; empty if it returns whole items.
     """
 
@@ -132,7 +132,7 @@ def pattern_fields(pattern: Pattern) -> tuple[str, ...]:
 
 
 def find_pattern(id: str) -> Pattern:
-    """Return the access pattern with this id, such as "A9". Raises InvalidArgument if there is none."""
+    """Return the access pattern with this id, such as "A9". Raises InvalidArgument if no pattern has this id."""
     by_id = {pattern.id: pattern for pattern in PATTERNS}
     if id in by_id:
         return by_id[id]

@@ -64,7 +64,7 @@ class PatternResult:
     `read`: the number of items that DynamoDB read.
     `passed_over`: the number of items that DynamoDB read, but that are not in the result. These items have expired, do
     not match the query, or belong to a later page.
-    `filtered`: how many of these DynamoDB's filter left out. AWS bills them, too.
+    `filtered`: how many of these items DynamoDB's filter left out. AWS bills these reads, too.
     `units`: the consumed read capacity units.
     `cursor`: where the next page starts; None if there is no next page.
     `boto3`, `cli`: the first request as code; "" if no request was sent.

@@ -14,7 +14,7 @@ def format_boto3(operation: str, parameters: Mapping[str, Any]) -> str:
 
 
 def format_cli(operation: str, parameters: Mapping[str, Any]) -> str:
-    """Return a request as a command of the AWS CLI. --no-paginate: the CLI sends one request, as the shop does."""
+    """Return a request as a command of the AWS CLI. With --no-paginate, the CLI sends only this one request."""
     options = [_cli_option("-".join(_words(name)), value) for name, value in parameters.items()]
     if operation == "Query":
         options.append("--no-paginate")

@@ -42,10 +42,10 @@ class ScenarioTarget(ABC):
     """The shop in which the scenarios run.
 
     `timeout_seconds`: how long a scenario waits for an effect. `pause_seconds`: the time between two checks.
-    `product`: fields of each new product that differ from the default ones, such as its catalog.
+    `product`: fields of each new product that differ from the default fields, such as its catalog.
     `product_prefix`: the beginning of each product id.
     `can_refund_cards`: whether the payment provider knows the payments of `pay_by_card`, so that it can refund them.
-    `clock`: its clock, or None if it cannot be advanced.
+    `clock`: the clock of the shop, or None if this clock cannot be advanced.
     """
 
     timeout_seconds, pause_seconds = 20.0, 0.02
@@ -64,11 +64,11 @@ class ScenarioTarget(ABC):
 
     @abstractmethod
     def ship(self, order_id: str) -> None:
-        """Dispatch and deliver the shipments that the shop requests now, if no warehouse does it."""
+        """Dispatch and deliver the shipments that the shop requests now, if the target has no warehouse."""
 
 
 class ScenarioClients:
-    """API clients for the scenarios and the load test. One acts as the customer Alice, the other as the shop's staff.
+    """API clients for the scenarios and the load test: one client acts as the customer Alice, one as the shop's staff.
 
     The methods create products, place and pay orders, and read mails and stock.
     """
@@ -143,7 +143,7 @@ class ScenarioClients:
         return int(self.alice.get(f"/products/{product_id}/stock")["available"])
 
     def wait_until(self, what: str, check: Callable[[], T]) -> T:
-        """Call `check` until it returns a true value, and return it. Raises EffectMissing after the timeout."""
+        """Call `check` until it returns a true value, and return this value. Raises EffectMissing after the timeout."""
         return wait_until(what, check, self.target.timeout_seconds, self.target.pause_seconds)
 
     def wait_for_delivery(self, path: str) -> bool:
@@ -160,8 +160,8 @@ class ScenarioClients:
 def run_scenarios(people: ScenarioClients) -> None:
     """Run and print all scenarios. Each scenario creates new products and orders, so this is safe to repeat.
 
-    Every scenario runs, even if one before it failed. Raises EffectMissing at the end if an expected result, such as a
-    mail or an invoice, did not arrive in time or is wrong.
+    Every scenario runs, even if an earlier scenario failed. Raises EffectMissing at the end if an expected result, such
+    as a mail or an invoice, did not arrive in time or is wrong.
     """
     began, missing = time.monotonic(), []
     for scenario in SCENARIOS:

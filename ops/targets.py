@@ -52,8 +52,8 @@ class ConsumerLag:
     `waiting`: the number of unfinished records or messages.
     `seconds`: for a stream reader, the age of its oldest unfinished record. For a queue, the age of its oldest message
     that was not received yet.
-    `returning`, `returns_at`: how many messages wait for their next delivery after a failed one, and the time of the
-    first such delivery, in epoch seconds.
+    `returning`, `returns_at`: how many messages wait for their next delivery after a failed delivery, and the time of
+    the first of these deliveries, in epoch seconds.
     """
 
     name: str
@@ -268,8 +268,8 @@ def resume_options(*, with_segments: bool = True) -> argparse.ArgumentParser:
 def open_checkpoint(args: argparse.Namespace, table: Table, tool: str, name: str, task: str) -> Checkpoint:
     """Return the checkpoint of a tool: its stored progress and its lock.
 
-    With the option `--restart`, the run starts from the beginning. Without it, the run resumes the last run if that run
-    had the same `task` and stopped less than a day ago.
+    With the option `--restart`, the run starts from the beginning. Without this option, the run resumes the last run if
+    the last run had the same `task` and stopped less than a day ago.
 
     `tool`, `name`: the key of the checkpoint. `task`: a short text about the run's work. Raises Locked if another run
     holds the lock.

@@ -72,7 +72,7 @@ class AlarmDefinition:
 
     `metric`: one of Orderstream's metrics, or a metric of an AWS service as "namespace name".
     `description`: the problem while the alarm is raised. `runbook`: the name of the document with the steps to take.
-    `for_each`: create one alarm for each resource of this kind, except the `excluded` ones.
+    `for_each`: create one alarm for each resource of this kind, except the `excluded` resources.
     `function`: the Lambda that reports the metric, for a metric of Orderstream; "" for the metric without dimensions.
     If `for_each` is None, the metric is one of Orderstream, or a metric that AWS has once for the account.
     `is_level`: whether the metric is a gauge (a current level). If data is missing, an alarm with `above` on a gauge

@@ -19,7 +19,7 @@ from stacks.data_bucket import DataBucket
 from stacks.stage import Stage
 
 RESULT_DAYS = 7
-"""How many days S3 keeps a query's result, which may have personal data. An erasure of a customer takes longer."""
+"""How many days S3 keeps a query's result, which may have personal data. The result is gone before an erasure ends."""
 FIRST_DAY = "2020-01-01"
 """The first day of the tables' partitions. Athena does not look for objects of earlier days."""
 HIVE_JSON = "org.apache.hive.hcatalog.data.JsonSerDe"

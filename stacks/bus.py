@@ -14,7 +14,7 @@ from stacks.stage import Stage
 class ShopEventBus(Construct):
     """The event bus, its archive and its log.
 
-    The log has only errors, such as an event that no target accepted. It has no details of events, because these
+    The log has only errors, such as an event that no target accepted. It has no details of events, because the details
     contain personal data. https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-event-bus-logs.html
 
     `event_bus`: the construct of the bus, on which rules can be created. `name`, `arn`: the name and the ARN of the

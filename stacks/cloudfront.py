@@ -87,7 +87,7 @@ class ApiDistribution(Construct):
     def _cache_policy(self, stage: Stage) -> cloudfront.CachePolicy:
         """Return the policy of the public paths: the API decides what is cached, and for how long.
 
-        API Gateway adds the CORS headers of an answer only if the request has an Origin, so the cache key contains it.
+        API Gateway adds CORS headers to an answer only if the request has an Origin. So the cache key has the Origin.
         """
         return cloudfront.CachePolicy(
             self,

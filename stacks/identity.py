@@ -38,7 +38,7 @@ class Identity(Construct):
             standard_attributes=cognito.StandardAttributes(
                 email=cognito.StandardAttribute(required=True, mutable=True)
             ),
-            # If a user enters a new e-mail address, Cognito keeps the old address until the new one is verified.
+            # If a user enters a new e-mail address, Cognito keeps the old address until the new address is verified.
             keep_original=cognito.KeepOriginalAttrs(email=True),
             password_policy=cognito.PasswordPolicy(
                 min_length=12,
@@ -118,7 +118,7 @@ def _feature_plan(stage: Stage) -> cognito.FeaturePlan:
 
 
 def _mailer(stage: Stage, mail: ShopMail) -> cognito.UserPoolEmail | None:
-    """Return the settings with which SES sends the mails of Cognito, or None if Cognito sends them itself.
+    """Return the settings with which SES sends the mails of Cognito, or None if Cognito sends its mails itself.
 
     Cognito rejects these settings until SES has verified the sender's domain.
     """

@@ -127,7 +127,7 @@ class OperatorRole(Construct):
         grant("s3:DeleteObject", on=failures.parked_arn, because="Objects that will never be redriven.")
 
     def allow_queries(self, analytics: Analytics, archive_bucket: ArchiveBucket) -> None:
-        """Allow operators to query the archive with Athena, which reads and writes S3 with their permissions.
+        """Allow operators to query the archive with Athena, which reads and writes S3 with the operators' permissions.
 
         Athena computes partitions, so it needs no permission for them. The permissions are in a managed policy, because
         IAM limits the total size of inline policies. https://docs.aws.amazon.com/athena/latest/ug/s3-permissions.html
@@ -183,7 +183,7 @@ def trusted_principals(stage: Stage) -> iam.IPrincipal:
     """Return the principals that may assume the operator role: the `operators` of the stage, or else the account.
 
     For the account, the account's IAM policies decide which principals may assume the role. These principals and the
-    users in `operators` need MFA. The roles in `operators` do not, because role sessions have no MFA context.
+    users in `operators` need MFA. The roles in `operators` need no MFA, because role sessions have no MFA context.
     """
 
     def require_mfa(whom: iam.PrincipalBase) -> iam.PrincipalBase:

@@ -25,7 +25,7 @@ class Schedule(Construct):
     """The schedule of a function. `rule`: its EventBridge rule.
 
     `groups`: how many runs start at the same time, each for its own group of shards. With several groups, an event has
-    only the scheduled time, the group's number and the number of groups. With one group, it is EventBridge's own event.
+    only the scheduled time, the group's number and the number of groups. With one group, EventBridge's event is sent.
 
     `dead_letter_queue`: Lambda sends failed runs to this queue, and EventBridge sends runs that it could not start.
     """

@@ -91,10 +91,10 @@ REQUEST_QUOTA, BURST_QUOTA = 10_000, 5_000
 https://docs.aws.amazon.com/apigateway/latest/developerguide/limits.html
 """
 CLOCK_DIFFERENCE_SECONDS = 20
-"""How much the clocks of Lambdas may differ. A customer's burst must be at least the writes of as many seconds."""
+"""How much the clocks of Lambdas may differ. A customer's burst must allow the writes of this number of seconds."""
 LAMBDAS = tuple(sorted(lambda_name(path.stem) for path in HANDLERS.glob("[a-z]*.py")))
 MAIL_PERCENT: Mapping[str, int] = {"order_notification": 60, "product_alert": 30}
-"""How many percent of `mails_per_second` the workers of each mail queue may send. The rest is for Cognito.
+"""How many percent of `mails_per_second` the workers of each mail queue may send. The remaining 10 % are for Cognito.
 
 Cognito's mails about sign-ups and passwords count towards the same SES quota, and cannot be slowed down:
 https://docs.aws.amazon.com/cognito/latest/developerguide/user-pool-email.html
@@ -149,7 +149,7 @@ REPLICA_REFUSAL = (
 class Stage:
     """The settings of one deployment.
 
-    `protect`: Data is kept when the stack is deleted, and has deletion protection.
+    `protect`: The data is kept when the stack is deleted, and is protected from deletion.
     `first_deploy`: Protections against deletion stay off, so that a failed first deploy can be repeated. `make deploy`
     sets it for a stage that does not exist yet.
     `throw_away`: The stage and its data may be lost: `make prove` deploys, fills and destroys it. Not for a protected
@@ -163,8 +163,8 @@ class Stage:
     domain, and prints the DNS records to set. Empty: SES knows the sender already, or you verify it by hand
     (docs/first-deploy.md).
     `feature_plan`: The plan of the Cognito user pool. Cognito bills each user who signs in during a month. lite costs
-    0.0055 US dollars (less above 100,000 users), essentials 0.015, and plus, with protection against stolen passwords,
-    0.02. The sign-in pages of `sign_in_prefix` need essentials or plus. auto: lite, or essentials with
+    0.0055 US dollars (less above 100,000 users). essentials costs 0.015. plus costs 0.02, and adds protection against
+    stolen passwords. The sign-in pages of `sign_in_prefix` need essentials or plus. auto means lite, or essentials with
     `sign_in_prefix`. `make cost` uses these prices, which are not verified (ops/prices.json).
     `shipping`: The shipping price of an order for each currency, in minor units (EUR:490 means 4.90 euros). For other
     currencies shipping is free.
@@ -184,8 +184,9 @@ class Stage:
     `tracing`: X-Ray records one trace of the Lambdas a second, and 5 % of all others. A trace has only Lambda's own
     segments (docs/observability.md).
     `parallelization`: The number of concurrent batches per stream shard. Records of one item stay in order.
-    `memory_mb`: The memory of each Lambda, as `copies_reader:1024,api:1769`; `*` names all others. Processor time is in
-    proportion to memory: 1,769 MB give a whole processor. Without an entry: 1,024 for the API, 512 for the others.
+    `memory_mb`: The memory of each Lambda, as `copies_reader:1024,api:1769`; `*` names all other Lambdas. Processor
+    time is in proportion to memory: 1,769 MB give a whole processor. Without an entry, the API has 1,024 MB, and each
+    other Lambda has 512 MB.
     `batch_size`, `batch_window_seconds`: How many records or messages a Lambda gets at once, and how long Lambda
     collects them, as `copies_reader:200,archive:100`. Larger batches cost less and delay effects. Without an entry: 50
     for `copies_reader`, 100 for `event_publisher`, and what model/reactions.py declares for a queue.
@@ -232,7 +233,7 @@ class Stage:
     certificate (see [the account](#the-account)). Empty: the addresses of AWS.
     `billing`: The capacity mode of the table and its indexes: on-demand, or provisioned with autoscaling.
     `read_units`, `write_units`: The minimum and maximum of provisioned units per second, as `table:5-400,GSI1:5-100`;
-    `*` names all others. Only for provisioned `billing`.
+    `*` names the table and each index without an entry. Only for provisioned `billing`.
     `utilization`: The target utilization of autoscaling, in percent of the provisioned units.
     `max_read_units`, `max_write_units`: The maximum units per second of the table and of each index with on-demand
     `billing`. They limit the cost of a mistake. DynamoDB throttles requests above the limit. 0: no limit.
@@ -380,7 +381,7 @@ class Stage:
         )
 
     def mails_per_minute(self, reaction: str) -> int:
-        """Return how many mails all invocations for a queue may send per minute together; 0 if it sends no mails."""
+        """Return how many mails all invocations for a queue may send per minute together; 0 if they send no mails."""
         return self.mails_per_second * 60 * MAIL_PERCENT.get(reaction, 0) // 100
 
     def mails_per_invocation(self, name: str) -> int:
@@ -723,7 +724,7 @@ STAGES: Mapping[str, Stage] = {
         ),
     )
 }
-"""The default settings of the stages dev and prod. Each other stage uses the defaults of one of them.
+"""The default settings of the stages dev and prod. Each other stage uses the defaults of dev or prod.
 
 Values that only the team knows, such as `sender`, are in the files of stages/.
 """
@@ -741,7 +742,7 @@ def cost_tags(stage: Stage) -> dict[str, str]:
 STAGES_FOLDER = "stages"
 """The folder of the stages' files. The context value `stages` names another folder."""
 EXAMPLE_STAGES = "docs/stages"
-"""Complete files of both stages. The tests and the generated docs use them, so they do not depend on your files."""
+"""Complete files of dev and prod. The tests and generated docs use these, so they do not depend on your own files."""
 OTHER_CONTEXT_KEYS = {"stage", "stages", "laptop", "cli-telemetry"}
 """Keys that the CDK context may contain, although they are not settings.
 

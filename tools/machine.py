@@ -1,6 +1,6 @@
 """Say in one sentence what is missing on this machine: `python -m tools.machine`, which `make setup` runs.
 
-Prints nothing if everything is there. The exit code is always 0, because the rest of the project works.
+Prints nothing if nothing is missing. The exit code is always 0, because most commands work without these parts.
 """
 
 import platform

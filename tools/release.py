@@ -9,7 +9,7 @@ if `--tag` gives one. The command writes these files to build/release:
 - SHA256SUMS: the hash of each file above.
 - notes.md: the section of CHANGELOG.md.
 
-It publishes nothing. The workflow .github/workflows/release.yml runs it for a tag and publishes the files.
+The command publishes nothing. The workflow .github/workflows/release.yml runs it for a tag and publishes the files.
 """
 
 import argparse

@@ -8,7 +8,7 @@ from functions.shop.order_notifications import MailRefused
 from functions.shop.shop import ShopContext
 
 FIRST_PAUSE_SECONDS = 1.0
-"""The pause after SES refuses a mail for its rate. Each further pause is twice as long. SES limits mails per second."""
+"""The pause after SES refuses a mail because of the rate (mails per second). Each further pause is twice as long."""
 
 
 class MailPace:
@@ -33,7 +33,7 @@ class MailPace:
         self._limiter.wait()
 
     def send(self, attempt: Callable[[], str]) -> str:
-        """Call `attempt`, which sends one mail, and return its result. Repeat it if SES refuses the mail for its rate.
+        """Call `attempt`, which sends one mail, and return its result. Repeat the call if SES's rate limit refuses it.
 
         Raises MailRefused if SES refuses the mail for another reason, or if no time is left.
         """

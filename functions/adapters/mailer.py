@@ -14,7 +14,7 @@ from functions.shop.order_notifications import MailRefused, RefusalKind
 
 @dataclass(frozen=True)
 class Refusal:
-    """A rule that classifies an error of SES. `code`: the error code. `text`: a part of the message. "" matches any.
+    """A rule that classifies an error of SES. `code`: the error code. `text`: a part of the message, or "" for any.
 
     `kind`: as in MailRefused, or "permanent" if a retry would fail again, because of the mail or its address.
     """
@@ -42,9 +42,9 @@ REFUSALS = (
 )
 """The errors of SES with a status of 4xx. The first entry that matches decides.
 
-The texts are first, because SES uses one code for several causes: "the API produces a ThrottlingException error. The
-error message includes one of the following messages: Daily message quota exceeded, Maximum sending rate exceeded"
-(https://docs.aws.amazon.com/ses/latest/dg/manage-sending-quotas-errors.html). In API v2 the code is
+Entries with a text come first, because SES uses one code for several causes: "the API produces a ThrottlingException
+error. The error message includes one of the following messages: Daily message quota exceeded, Maximum sending rate
+exceeded" (https://docs.aws.amazon.com/ses/latest/dg/manage-sending-quotas-errors.html). In API v2 the code is
 TooManyRequestsException or LimitExceededException. The codes:
 https://docs.aws.amazon.com/ses/latest/APIReference-V2/API_SendEmail.html#API_SendEmail_Errors. In the sandbox, SES
 rejects mails to unverified addresses: https://docs.aws.amazon.com/ses/latest/dg/request-production-access.html.

@@ -159,7 +159,8 @@ def _throttling_reasons(
 
 def _body(request_dict: Mapping[str, Any]) -> dict[str, Any]:
     body: dict[str, Any] = json.loads(request_dict.get("body") or b"{}")
-    # Put these values first, because they contain the partition of a Query. ExclusiveStartKey has the PK of an item.
+    # Put these values first: they contain the partition key of a Query, also if it reads an index. ExclusiveStartKey
+    # would give the PK of an item.
     return {"ExpressionAttributeValues": body.pop("ExpressionAttributeValues", {}), **body}
 
 

@@ -196,7 +196,7 @@ def _build_decoder(cls: type[Any]) -> Callable[[Image], Any]:
 
 
 def _field_decoder(field: Field[Any], hint: Any) -> tuple[Callable[[Any], Any], Any]:
-    """Return the decoder of a field, and its value if the attribute is absent. MISSING: it must not be absent."""
+    """Return a field's decoder, and its value if the item lacks the attribute; MISSING if the item must have it."""
     if _is_set_field(field, hint):
         tag, read, _ = SCALAR_TYPES[set_element_type(hint)]
         return (lambda value: frozenset(map(read, value[f"{tag}S"]))), frozenset()

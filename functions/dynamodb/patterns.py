@@ -145,7 +145,7 @@ class Query(Generic[T]):
     def field_before_time(self, values: Mapping[str, Any]) -> tuple[str, str] | None:
         """Return the first sort key field without a value, and the time field after it; None if there is no such pair.
 
-        Then the query cannot have a time range, because the range would apply to the field before the time.
+        If there is such a pair, the query cannot have a time range: the range would apply to the field before the time.
         """
         row = self.rows[0]
         left = [name for name in row.templates(self.index)[1].field_names if name not in values]

@@ -72,9 +72,9 @@ def _thread_pool() -> ThreadPoolExecutor:
 def run_parallel(calls: Sequence[Callable[[], T]]) -> list[T]:
     """Run independent calls in threads, and return their results in the order of the calls.
 
-    If calls raise errors, all others still run, and the first error is raised. The calls see the context variables of
-    the caller, so that their log lines and metrics name the invocation. If a call itself calls `run_parallel`, its
-    calls run one after the other. Otherwise all threads could wait for each other.
+    If a call raises an error, all other calls still run; then the first error is raised. The calls see the context
+    variables of the caller, so their log lines and metrics name the invocation. If a call itself calls `run_parallel`,
+    its calls run one after the other. Otherwise all threads could wait for each other.
     """
     if len(calls) < 2:
         return [ask() for ask in calls]
@@ -139,11 +139,11 @@ class Table:
         return self._decode_for_pattern(pattern, image) if image else None
 
     def get_neighbours(self, first: Mapping[str, Any], last: Mapping[str, Any]) -> tuple[Any, Any]:
-        """Read two items of one partition with one Query from the first key to the last. None for a missing item.
+        """Read two items of one partition with one Query. For an item that does not exist, return None.
 
-        The sort key of `first` must be the lower one. DynamoDB rounds the size of each item that is read alone up to
-        4 KB, and the size of a query only once. So two small items cost half as much. But the items between them are
-        read, too: use this method only if there are usually few.
+        The sort key of `first` must be lower than that of `last`. DynamoDB rounds the size of each single read up to
+        4 KB. So one query of two small items costs half as much as two single reads. But the query also reads the items
+        between the two keys: use this method only if there are usually few such items.
         """
         found: dict[str, Image] = {}
         names = {"#pk": "PK", "#sk": "SK"}
@@ -429,7 +429,7 @@ class Table:
 
     def _prepare_transaction(self, writes: Sequence[Write[Any]]) -> Callable[[], bool]:
         if len({write.primary_key for write in writes}) < len(writes):
-            # DynamoDB rejects such a transaction. The items were read at different moments, and do not fit together.
+            # DynamoDB rejects two writes of one item in a transaction. One of them comes from an outdated read.
             raise WriteConflict(writes[0].row.type)
         common = {"TableName": self.name, "ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
         items: list[Any] = [{write.kind: {**common, **write.request}} for write in writes]

@@ -120,8 +120,8 @@ def put_if_absent(row: Row[T], item: T, *, condition_error: ConditionErrorFactor
 def conflict_if_busy(write: Write[T]) -> Write[T]:
     """Return the write with another error: in a transaction, WriteConflict if another transaction changes the item.
 
-    Use it for an item that many transactions change. After another transaction, the condition would fail anyway. So it
-    is cheaper to read the item again at once than to send the same transaction again.
+    Use it for an item that many transactions change. After the other transaction, the condition of this write would
+    fail. So it is cheaper to read the item again at once than to send the same transaction again.
     """
     return replace(write, busy_error=partial(WriteConflict, write.row.type))
 

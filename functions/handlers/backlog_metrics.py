@@ -14,7 +14,7 @@ The job reads the keys of the failure store and the table's indexes. So it finds
 an error, for example if events do not arrive.
 
 If a backlog is too large to be counted in time, the job stops before its timeout, and reports what it has counted so
-far. It counts all backlogs in turn, so a large one does not hide another.
+far. It counts the items of all backlogs in turn, so a large backlog does not hide a small one.
 """
 
 from datetime import datetime, timedelta
@@ -54,7 +54,7 @@ METRICS_BY_PREFIX = {
 }
 """The metrics that count the objects in the failure store, by the prefix of the object's key.
 
-If a key starts with several of these prefixes, the object is counted for the first one.
+If a key starts with several of these prefixes, the object is counted only for the first such prefix.
 """
 
 
@@ -63,8 +63,8 @@ def handler(_event: dict[str, Any], context: Any) -> dict[str, int]:
     """Lambda entry point for a scheduled event: count the backlog, and add the numbers to the metrics.
 
     Returns the numbers by metric name. Raises RunIncomplete, and adds no metric, if a backlog cannot be read. If the
-    time is over before the first item of a backlog is read, its metric is left out. So its alarm keeps its state while
-    the number is unknown.
+    time is over before the first item of a backlog is read, the metric of this backlog is left out. So the alarm of the
+    metric keeps its state while the number is unknown.
     """
     environment = load_environment(BacklogMetricsEnvironment)
     found = dict.fromkeys(METRICS_BY_PREFIX.values(), 0)

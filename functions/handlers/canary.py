@@ -4,8 +4,8 @@ The job signs in at the user pool, and uses the API's public address. So it also
 shows: a wrong certificate, a firewall that blocks customers, or a sign-in that fails. It cancels the order before it is
 paid, so nothing reaches the warehouse, and the stock is released.
 
-Each successful run adds to the metric CanarySucceeded. Its alarm is raised if there was none for 15 minutes, whether
-the runs failed or were missing. So a failed run raises no error, and leaves no message in the dead-letter queue.
+Each successful run adds to the metric CanarySucceeded. The alarm of this metric is raised if no run succeeded for 15
+minutes, whether runs failed or did not start. So a failed run raises no error, and leaves no dead letter.
 """
 
 import json
@@ -52,7 +52,7 @@ def handler(_event: dict[str, Any], _context: Any) -> dict[str, str]:
 
 
 def describe_error(error: Exception) -> str:
-    """Return the reason for the log. Of other errors, only a code or class: a text may have the user's address."""
+    """Return why the run failed, for the log: only CanaryFailed's text, because other texts may have an address."""
     if isinstance(error, CanaryFailed):
         return str(error)
     return str(error.response["Error"]["Code"]) if isinstance(error, ClientError) else type(error).__name__

@@ -45,12 +45,12 @@ TOTALS_SECONDS = 30
 """The time reserved for the totals of a batch, after its last copy. No record is started if less time is left."""
 
 ITEMS_AT_ONCE = 8
-"""For how many items of a batch copies are written at the same time. `make bench` compares this with one item."""
+"""For how many items of a batch copies are written at the same time. `make bench` compares this number with 1."""
 
 
 @observability.instrument_handler
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
-    """Lambda entry point: process a batch of stream records and return the failed ones for retry."""
+    """Lambda entry point: process a batch of stream records and return the failed records for retry."""
     environment = load_environment(CopiesEnvironment)
     shop = clients.create_shop(environment.table_name)
     batch = StreamBatch(
@@ -110,7 +110,7 @@ def write_copies(table: Table, changed: Change, todo: CopyChanges) -> None:
 
     Puts snapshots (copies of the latest version), adds log entries (copies that record one change), and deletes copies
     that are no longer needed. These writes have different keys and conditions of their own, so they are sent at the
-    same time. The copy that shows that all others are complete (`Snapshot.is_last`) is written last.
+    same time. The copy that shows that all other copies are complete (`Snapshot.is_last`) is written last.
     """
     writes: list[Write[Any]] = [put_if_newer(row, item) for row, item in todo.put]
     writes += [delete_if_older(row, item) for row, item in todo.delete]
@@ -121,7 +121,7 @@ def write_copies(table: Table, changed: Change, todo: CopyChanges) -> None:
 
 
 class NotPreviousVersion(Exception):
-    """The stored copy does not have the version before the change. `version`: its version; 0 if there is no copy."""
+    """The stored copy has another version than before the change. `version`: the copy's version; 0 without a copy."""
 
     def __init__(self, stored: Any) -> None:
         super().__init__("not the copy of the version before")
@@ -155,7 +155,7 @@ def _write_last(table: Table, changed: Change, row: Row[Any], item: Any) -> None
 
 
 def write_unless_newer(table: Table, write: Write[Any]) -> None:
-    """Send a conditional write of a copy. Ignore a failed condition: this change or a later one is already stored."""
+    """Send a conditional write of a copy. Ignore a failed condition: this or a later change is already stored."""
     try:
         table.write(write)
     except WriteConflict:
@@ -168,7 +168,7 @@ CountedRecord = tuple[Record, ContributionChange]
 MAX_FOLDED_ITEMS = 80
 """The maximum number of items that several contributions change in one transaction. DynamoDB allows 100.
 
-The rest is for totals that lose the contribution of an item (`totals.obsolete_total_keys`).
+The remaining 20 items are for totals that lose the contribution of an item (`totals.obsolete_total_keys`).
 """
 
 
@@ -233,8 +233,8 @@ def update_totals(shop: ShopContext, *contributions: ContributionChange) -> None
 def total_writes(shop: ShopContext, *contributions: ContributionChange) -> list[Write[Any]]:
     """Return the writes that update the totals to which items add amounts. Returns [] if they are up to date.
 
-    For example, a review adds its stars to the rating of its product. `contributions`: the amounts that each item adds
-    now; one for each source item.
+    For example, a review adds its stars to the rating of its product. `contributions`: for each source item, one
+    ContributionChange with the amounts that the item adds now.
     """
     keys = {
         totals.total_key(row, item): row.key_of(item)

@@ -13,7 +13,7 @@ the job fails to redact an object in the failure store, no erasure is finished, 
 any customer.
 
 The job stops before its timeout. At most half of the time is for the failure store. Each run begins with another
-customer, order and object, so runs with too little time do not always skip the same ones. An erasure is finished only
+customer, order and object. So runs with too little time do not always skip the same data. An erasure is finished only
 by a run that has seen all orders of the customer and the whole failure store.
 """
 
@@ -213,7 +213,7 @@ def _redact_record(record: Any, customer_ids: set[str]) -> int:
     describes the same change.
     """
     old, new = _image(record, "OldImage"), _image(record, "NewImage")
-    names = {*personal_attributes(old), *personal_attributes(new)}  # an ErasedCustomer replaces a Customer
+    names = {*personal_attributes(old), *personal_attributes(new)}  # the types can differ: Customer, ErasedCustomer
     changed = {name for name in names if name in old and name in new and old[name] != new[name]}
     found = 0
     for image, word in ((old, ""), (new, CHANGED_TEXT)):

@@ -24,7 +24,7 @@ from functions.runtime.time_limit import TimeLimit
 
 MAX_ENTRIES_PER_CALL = 10
 MAX_JOINED_EVENTS = 20
-"""How many events are joined. Ten joined events of at most 1 KB for each item stay below the 256 KB of a call."""
+"""How many events can be joined. If an item has at most 1 KB, ten joined events stay below the 256 KB of a call."""
 PERMANENT_ERROR_CODES = {"MalformedDetail", "InvalidArgument", "NotAuthorizedForDetailTypeException"}
 """If PutEvents rejects an entry with one of these codes, a retry fails too (EventBridge API, PutEventsResultEntry)."""
 
@@ -39,7 +39,7 @@ class EntryFailed(Exception):
 
 @observability.instrument_handler
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
-    """Lambda entry point: process a batch of stream records and return the failed ones for retry."""
+    """Lambda entry point: process a batch of stream records and return the failed records for retry."""
     environment = load_environment(EventPublisherEnvironment)
     batch = StreamBatch(
         event["Records"],

@@ -22,10 +22,10 @@ def handler(batch: MessageBatch, shop: ShopContext, environment: FulfilmentEnvir
 
 
 def fulfil_paid_orders(shop: ShopContext, events: Sequence[ReceivedEvent], lanes: int) -> None:
-    """Issue the invoices of paid orders, request their shipments, and log the ids of both for each event."""
+    """Issue the invoices of paid orders, request their shipments, and log the ids of invoice and shipment."""
     done = fulfil_orders(shop, [event.data.order_id for event in events], lanes)
     for event in events:
-        fulfilment = done.pop(event.data.order_id, None)  # of two events about one order, one has the effect
+        fulfilment = done.pop(event.data.order_id, None)  # if two events are about one order, log one effect
         shipment_id = fulfilment.shipment.shipment_id if fulfilment else None
         invoice_id = fulfilment.invoice_id if fulfilment else None
         observability.add_metric(metrics.ORDERS_FULFILLED, fulfilment is not None)

@@ -8,8 +8,8 @@ that starts late has the same result as a run that starts in time.
 
 Each minute, the schedule starts several runs at the same time. Each run processes its own group of shards (partitions)
 of the index that lists the open orders. A run processes several orders at once, stops before its timeout, and leaves
-the rest to the run in the next minute. Runs that overlap are harmless, because each order is changed by a conditional
-write.
+the remaining orders to the run in the next minute. Runs that overlap are harmless, because each order is changed by a
+conditional write.
 """
 
 from collections.abc import Callable, Iterable, Iterator

@@ -45,7 +45,7 @@ from functions.shop.shop import ShopContext
 from functions.shop.unsubscribe import create_unsubscribe_token
 
 MAX_PAGES = 10_000
-"""The maximum number of pages in a chain of messages: a million followers, if a page has 100.
+"""The maximum number of pages in a chain of messages: a million followers, if each page has 100 followers.
 
 Lambda stops a function that calls itself through a queue after 16 calls. The stack turns this protection off for this
 function (RecursiveLoop). So the function counts the pages itself.
@@ -125,9 +125,9 @@ def _send_alerts(
 ) -> int:
     """Send the mails to these followers within the mail rate limit. Returns how many mails were sent.
 
-    If the mail provider rejects a mail permanently, the error is only logged. Raises MailRefused if it refused a mail
-    for now, and PageIncomplete if a mail failed for another reason. Stops early if the provider refuses all mails, or
-    after MAX_FAILURES_PER_PAGE.
+    If the mail provider rejects a mail permanently, the error is only logged. Raises MailRefused if the provider
+    refused a mail for now, and PageIncomplete if a mail failed for another reason. Stops early if the provider refuses
+    all mails, or after MAX_FAILURES_PER_PAGE failed mails.
     """
     mails, failures = 0, list[Exception]()
     batches = (

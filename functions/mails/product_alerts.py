@@ -33,7 +33,7 @@ def render_alert(
 ) -> Mail:
     """Return the mail to one follower about an event of a product, with the current data of the product.
 
-    Values are escaped in the HTML version. With the headers, mail programs show a button that unsubscribes:
+    Values are escaped in the HTML version. Because of the mail's headers, mail programs show an unsubscribe button:
     https://www.rfc-editor.org/rfc/rfc8058
     """
     words = ALERT_TEXTS[event]

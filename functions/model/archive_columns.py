@@ -1,4 +1,4 @@
-"""The columns of the archive's two tables, `orders` and `activity`, for SQL. They follow from the entities.
+"""Derive the SQL columns of the archive's two tables, `orders` and `activity`, from the entity classes.
 
 An archive object contains items in DynamoDB's JSON. So each attribute is a structure with a field for its type tag:
 `total` is {"N": "995"}, and SQL reads it as `total.n`. A number is a text there, because DynamoDB's numbers have more
@@ -22,10 +22,10 @@ ARCHIVED_ROWS = [row for row in rows_beside(ORDER) if row not in (ARCHIVED_ORDER
 
 
 def archive_columns() -> Mapping[str, Structure]:
-    """Return the columns of each table of the archive, with the spelling of the objects.
+    """Return the columns of each table of the archive, with the names that the archive objects use.
 
-    `orders` has a row for each archive object of an order. `activity` has a row for each expired activity entry. A
-    further column is the day, which is only in the key of an object.
+    `orders` has a row for each archive object of an order. `activity` has a row for each expired activity entry. The
+    column of the day is not included, because the day is only in the key of an object.
     """
     items = reduce(_merge, (attributes(row.entity) for row in ARCHIVED_ROWS), TYPE_ATTRIBUTE)
     return {
@@ -66,10 +66,7 @@ def value_type(hint: Any) -> Structure:
 
 
 def _merge(one: Any, other: Any) -> Any:
-    """Return one type for the values of two types. Raises TypeError if there is none.
-
-    Two item types may have an attribute with the same name.
-    """
+    """Return one column type for an attribute that two item types have. Raises TypeError if no type fits both."""
     match one, other:
         case Mapping(), Mapping():
             return {name: _merge(one.get(name, found), found) for name, found in {**one, **other}.items()}

@@ -30,7 +30,7 @@ If an inserted item has this attribute, the insertion is not reported as a chang
 class UnknownSchema(Permanent):
     """The item or event has a schema version that this code does not know.
 
-    The code does not read it, because its attributes may have a different meaning in that version.
+    The code does not read such an item or event, because attributes may have a different meaning in that version.
     """
 
 

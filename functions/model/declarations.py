@@ -3,7 +3,7 @@
 `cdk synth`, `make check`, the tests and the local start run the checks. A Lambda does not repeat them, because the
 deployed code was already checked by `cdk synth`.
 
-This module imports the model only when it checks it. So if the import of the model fails, this is reported too.
+This module imports the model only for the checks. So it can also report that the import of the model failed.
 """
 
 import ast

@@ -12,7 +12,7 @@ ShopError
 │   ├── InAnotherCompany(company_id)      the customer is already in another company
 │   ├── UnknownProducts(product_ids)      no products with these ids exist
 │   ├── Discontinued(product_ids)         these products are not sold any more
-│   ├── UnknownCategory(field, path)      a product's category, or the parent of the new one, does not exist
+│   ├── UnknownCategory(field, path)      a product's category, or the parent of the new category, does not exist
 │   ├── NotBought                         the product to review was not delivered with the caller's order
 │   ├── MixedCurrencies(currencies)       the products of an order have prices in several currencies
 │   ├── OutOfStock(short)                 not enough stock; `short` has the quantities left, by product
@@ -107,7 +107,7 @@ class Discontinued(CommandRejected):
 
 
 class UnknownCategory(CommandRejected):
-    """The category does not exist. `field`: the request's field that names it. `why`: the reason without the field."""
+    """The category does not exist. `field`: the request's field that names the category. `why`: the error text."""
 
     def __init__(self, field: str, path: str) -> None:
         self.field, self.path, self.why = field, path, f"the category {path} does not exist: create it first"
@@ -175,7 +175,7 @@ class TooManyPayments(CommandRejected):
 
 
 class TooMuch(CommandRejected):
-    """A quantity or amount is too large. `field`: the field of the request; `most`: its maximum."""
+    """A quantity or amount is too large. `field`: the field of the request; `most`: the largest allowed value."""
 
     def __init__(self, field: str, most: int) -> None:
         super().__init__(f"{field}: the maximum is {most}")

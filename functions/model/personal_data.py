@@ -1,8 +1,8 @@
 """Find the personal data of a customer by the rows of table.py: for erasure, export and documentation.
 
-A row names the `owner` of its items. The items of a customer are found in one of three ways: in the customer's
-partition, in the table or in an index; in the partition of one of the customer's orders or accounts; or under a key
-that the customer's profile contains. None of these needs a scan. A row whose items cannot be found is rejected.
+A row declares an item type and names the `owner` of its items. There are three ways to find a customer's items: in the
+customer's partition of the table or of an index; in the partition of one of the customer's orders or accounts; or under
+a key that the customer's profile contains. No way needs a scan. A row whose items cannot be found is rejected.
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,7 +17,7 @@ from functions.model import table as t
 
 FoundBy = Literal["customer_id", "order_id", "account_id", "profile"]
 PARTITIONS: Mapping[FoundBy, Row[Any]] = {"customer_id": t.CUSTOMER, "order_id": t.ORDER, "account_id": t.ACCOUNT}
-"""For the id field of a customer, order or account: the row whose partitions have this id in their key."""
+"""For the id field of a customer, order or account: the row whose partition key contains this id."""
 LISTS: Mapping[str, Query[Any]] = {
     "order_id": patterns.ORDERS_OF_CUSTOMER,
     "account_id": patterns.ACCOUNTS_OF_CUSTOMER,
@@ -39,7 +39,7 @@ def owned_rows() -> tuple[Row[Any], ...]:
 
 
 def find_place(row: Row[Any]) -> Place | None:
-    """Return how to find one customer's items of a row, or None if they cannot be found."""
+    """Return how to find the items of a row that belong to one customer, or None if no way finds them."""
     for found_by, neighbour in PARTITIONS.items():
         if row.templates("main")[0] == neighbour.templates("main")[0]:
             return Place(found_by)
@@ -51,7 +51,7 @@ def find_place(row: Row[Any]) -> Place | None:
 
 
 def build_owner_query(row: Row[Any]) -> Query[Any]:
-    """Return a query that reads the items of one row in a partition of their owner."""
+    """Return a query that reads the items of one row in the partition of a customer, order or account."""
     place = find_place(row)
     if place is None or place.found_by == "profile":
         raise TypeError(f"{row.type} is in no partition of its owner")
@@ -80,7 +80,7 @@ def erasure_indexes() -> tuple[str, ...]:
 def personal_attributes(image: Image) -> frozenset[str]:
     """Return the names of the personal attributes of an item. `image`: the item in DynamoDB's JSON.
 
-    If the image has no known type, these are the personal attributes of all rows.
+    If the type of the image is not known, the result is the personal attributes of all rows.
     """
     try:
         return frozenset(t.ROWS_BY_TYPE[image["type"]["S"]].personal or ())
@@ -89,7 +89,7 @@ def personal_attributes(image: Image) -> frozenset[str]:
 
 
 def erase_image(image: Image) -> Image | None:
-    """Return an item in DynamoDB's JSON as an erasure leaves it: unchanged, without attributes, or None if deleted."""
+    """Return an item (DynamoDB's JSON) after an erasure: unchanged, without personal attributes, or None if deleted."""
     row = t.ROWS_BY_TYPE.get(image["type"]["S"])
     match row.erasure if row else "none":
         case "delete":
@@ -118,6 +118,9 @@ def find_undeclared_data() -> Iterator[tuple[Row[Any], str]]:
 
 
 def _neighbours_in_range(row: Row[Any]) -> list[str]:
-    """Return the item types that the query of the row's items would also read, except replaced items."""
+    """Return the other item types that the query for this row's items would read, too.
+
+    An item type that replaces this row's items, or is replaced by them, is left out.
+    """
     found = (t.ROWS_BY_TYPE[name] for name in overlapping_rows(build_owner_query(row), t.ROWS))
     return [other.type for other in found if other.replaces is not row and row.replaces is not other]

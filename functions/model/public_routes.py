@@ -37,9 +37,9 @@ WEBHOOK_ROUTE = "POST /payments/events"
 
 
 UNSUBSCRIBE_PATH = "/unsubscribe"
-"""The path of the links in mails that turn off a kind of mails. The firewall does not limit the rate of its requests.
+"""The path of the unsubscribe links in mails. The firewall does not limit the rate of requests to this path.
 
-Mail providers send many of these requests from few addresses.
+Mail providers send many of these requests from few IP addresses.
 """
 
 

@@ -93,10 +93,10 @@ REACTIONS = (
         effect="issues an invoice with the next number, and requests a shipment from the warehouse",
         idempotent_by="the order's state, in the transaction of invoice and shipment",
         function="fulfilment_worker",
-        # The orders of a batch share one transaction. Workers wait for each other, because all take invoice numbers
-        # from one item, or from one of each of the `invoice_series`. 2 is the lowest value that AWS allows.
+        # The orders of a batch share one transaction. More invocations would wait for each other, because invoice
+        # numbers come from one item for each of the `invoice_series`. 2 is the lowest value that AWS allows.
         concurrency=2,
-        largest_batch=24,  # orders: each takes four of the 100 items of a transaction, and the series one
+        largest_batch=24,  # a transaction has at most 100 items: each order writes four, the invoice series is one more
     ),
     Reaction(
         "order_notification",
@@ -114,7 +114,7 @@ REACTIONS = (
         idempotent_by="the product's Campaign item, and a Notification item of each follower, claimed before the mail",
         function="product_alert_worker",
         batch_size=1,  # one message takes long, because the Lambda sends a mail to each of many followers
-        concurrency=2,  # as for order_notification
+        concurrency=2,  # the lowest value that AWS allows, as for order_notification
         continues_itself=True,
     ),
     Reaction(

@@ -21,8 +21,9 @@ DAYS_BY_COMMAND: Mapping[str, int] = dict.fromkeys(("record_payment", "record_di
 
 The keys of these commands are the ids of the payment provider's events. A payment remembers the first events that
 changed it, as long as the payment is in the table. The provider sends an event for three days at most
-(https://docs.stripe.com/webhooks#automatic-retries). A later event changes nothing, because the state tables forbid it.
-A client chooses the keys of all other commands, and may repeat a request at any time. Most of them add to a sum.
+(https://docs.stripe.com/webhooks#automatic-retries). A later event changes nothing: the state tables forbid the change.
+A client chooses the keys of all other commands, and may repeat a request at any time. Most of these commands add to a
+sum, so they must not run twice.
 """
 IMPORT_DAYS = 90
 """Retention of an import in days.
@@ -68,7 +69,7 @@ MAIL_SENDER_TIMEOUT_SECONDS = 90
 MAIL_CLAIM_SECONDS = 100
 """How long a claim on a mail lasts. A claim is an item that allows only one Lambda to send the mail.
 
-The claim lasts longer than the Lambda's timeout, so no second Lambda sends the mail while the first one runs.
+The claim lasts longer than the Lambda's timeout, so no second Lambda sends the mail while the first Lambda runs.
 """
 MAIL_DEFERRAL_DAYS = 3
 """How many days a mail is deferred while SES refuses it. Then its message is parked (stored in the failure store).
@@ -106,8 +107,9 @@ def validate_retention(
 ) -> None:
     """Raise ValueError if a retention period is wrong, or if an attempt to send a mail may outlive its claim.
 
-    A claim is an item that allows only one Lambda to send the mail. The order must be: the timeout of the SES client,
-    the whole attempt, the timeout of the Lambda, the claim. The error text has one clause for each wrong value.
+    A claim is an item that allows only one Lambda to send the mail. Each of these times must be longer than the one
+    before: the timeout of the SES client, the whole attempt, the timeout of the Lambda, the claim. The error text has
+    one clause for each wrong value.
 
     Each idempotency record must exist until its event can no longer be delivered. The latest possible delivery is after
     these steps:

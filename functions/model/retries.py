@@ -14,13 +14,13 @@ class RetryWaits:
 
 DEFAULT_WAITS = RetryWaits()
 DEFERRAL_SECONDS = (60, 300, 900)
-"""How long a mail that SES refuses is deferred: the first time, the second time, and each further time.
+"""For how many seconds a mail that SES refuses is deferred: the first time, the second time, and each further time.
 
 900 is the longest delay of an SQS message.
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMessage.html
 """
 MIN_TIMEOUTS_RETRIED = 5
-"""A message is retried for at least this many times the visibility timeout of its queue."""
+"""A message is retried at least for this number of visibility timeouts of its queue."""
 
 
 def retry_delay_seconds(attempt: int, waits: RetryWaits = DEFAULT_WAITS) -> int:
@@ -30,7 +30,7 @@ def retry_delay_seconds(attempt: int, waits: RetryWaits = DEFAULT_WAITS) -> int:
 
 
 def deferral_delay_seconds(age_seconds: float, *, is_daily_quota: bool) -> int:
-    """Return how long a mail waits that SES refused. `age_seconds`: how long ago it was deferred first.
+    """Return for how many seconds a mail that SES refused waits. `age_seconds`: the time since its first deferral.
 
     `is_daily_quota`: whether the quota of 24 hours is used up. A retry within minutes would be refused again.
     """
@@ -51,7 +51,7 @@ def max_receive_count(visibility_seconds: int, waits: RetryWaits = DEFAULT_WAITS
 
 
 class ClaimHeld(Exception):
-    """An effect failed, and its claim prevents a retry until it ends. `claimed_until`: the end in epoch seconds."""
+    """An effect failed, and its claim prevents a retry until `claimed_until` (epoch seconds), the end of the claim."""
 
     def __init__(self, claimed_until: int) -> None:
         super().__init__(f"claimed until {claimed_until}")
@@ -59,5 +59,5 @@ class ClaimHeld(Exception):
 
     @property
     def reason(self) -> Exception:
-        """The error that made the effect fail after it was claimed, or this error if there is none."""
+        """The error that made the effect fail after it was claimed. If no such error is known, this ClaimHeld."""
         return self.__cause__ if isinstance(self.__cause__, Exception) else self

@@ -157,7 +157,7 @@ def apply_order_command(order: Order, command: OrderCommand, at: Instant) -> Ord
     status = cast(OrderStatus, move.status_after(order.status))
     after = replace(order, status=status, updated_at=at, version=order.version + 1)
     if status == "ARCHIVING":
-        return after  # no entry for this lock: the archive object must show the order as it was before
+        return after  # ARCHIVING only locks the order, so its timeline gets no entry and is archived unchanged
     entry = TimelineEntry(at=at, event=move.change_name, status=status)
     return replace(after, timeline=append_entry(order, after.version, entry))
 

@@ -50,7 +50,7 @@ EMAIL_CLAIM = Row(
     personal=("email_hash",),
     purpose="so that no two customers have the same address",
 )
-# Not in the customer's partition: many writes of a customer would slow down the reads of the customer's data.
+# This item is not in the customer's partition, because its many writes would slow down reads of the customer's data.
 WRITE_LIMIT = Row(
     e.WriteLimit,
     "LIMIT#{customer_id} / WRITES",
@@ -66,7 +66,7 @@ COMPANY = Row(
     gsi3="COMPANIES / COMPANY#{company_id}",
     owner=NOBODY,
 )
-# Sorted by id, not by name, because a name may contain characters that a key must not contain.
+# GSI1 sorts products by id, not by name, because a name may contain characters that a key must not contain.
 PRODUCT = Row(
     e.Product,
     "PRODUCT#{product_id} / PRODUCT",
@@ -79,7 +79,7 @@ CATEGORY = Row(
     gsi1="PARENT#{catalog}#{parent} / CHILD#{path}",
     owner=NOBODY,
 )
-# Each part has its own partition, because a partition takes 1,000 writes a second.
+# Each stock part has its own partition, because a partition takes only 1,000 writes a second.
 STOCK = Row(
     e.Stock,
     "STOCK#{product_id}#{part:03} / STOCK",
@@ -177,8 +177,8 @@ EXPIRY_MARKER = Row(
     personal=(),
     purpose="to archive the order in time",
 )
-# GSI3 lists the payments that match no order, and the events of payments that are not known yet. GSI2 cannot list them,
-# because it lacks attributes of a payment.
+# GSI3 lists the payments that match no order, and the kept events whose payment is not known yet. GSI2 cannot list
+# them, because it lacks attributes of a payment.
 PAYMENT = Row(
     e.Payment,
     "ORDER#{order_id} / PAYMENT#{payment_id}",

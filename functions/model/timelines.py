@@ -16,9 +16,9 @@ from functions.model.entities import EarlierTimeline, Order, OrderStatus, Timeli
 MAX_ENTRIES = 16
 """The number of entries that an order keeps. They take about half a KB."""
 KEPT_ENTRIES = 4
-"""The number of entries that stay in the order when the earlier ones are moved."""
+"""The number of entries that stay in the order when the earlier entries are moved."""
 Timeline = Mapping[str, TimelineEntry]
-"""The entries of an order, by the order's version after the change, as text."""
+"""The timeline entries of an order. The key is the order's version after the change, as text."""
 
 
 def first_entry(order: Order) -> TimelineEntry:
@@ -34,7 +34,7 @@ def append_entry(order: Order, version: int, entry: TimelineEntry) -> Timeline:
 
 
 def split_timeline(order: Order) -> tuple[Order, EarlierTimeline | None]:
-    """Return the order with at most MAX_ENTRIES entries, and the item with its earlier entries, if any are moved."""
+    """Return the order with at most MAX_ENTRIES entries, and an item with the moved entries; None if none is moved."""
     timeline = order.timeline or {}
     if len(timeline) <= MAX_ENTRIES:
         return order, None

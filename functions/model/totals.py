@@ -47,7 +47,7 @@ class Counter(Generic[S]):
     item. `contributions`: yields one total item for each total that the source item adds an amount to. Each total item
     contains only the amounts of this source item. A source item that was cancelled adds 0 to the same totals as before.
 
-    `final_at`: returns the time from which changes of a source item no longer count. It is None if they always count.
+    `final_at`: returns the time from which changes of a source item no longer count; None if all changes count.
     """
 
     source_row: Row[S]
@@ -166,10 +166,10 @@ class ContributionChange:
         return {where: amounts_of(row, part) for where, (row, part) in self.contributions.items()}
 
     def matches(self, stored: Mapping[str, Mapping[str, int]]) -> bool:
-        """Return whether a `Contribution` item with these amounts is correct.
+        """Return whether a `Contribution` item with the amounts `stored` is correct.
 
-        The sales of a minute may be in any shard that queries read. When SALES_MINUTE_SHARDS is raised, the amounts of
-        items that do not change stay in their old shards.
+        The sales of a minute are correct in any shard that queries read. When SALES_MINUTE_SHARDS is raised, the
+        amounts of items that do not change stay in their old shards.
         """
         return {_without_shard(where): one for where, one in stored.items()} == {
             _without_shard(where): one for where, one in self.amounts.items()
@@ -214,8 +214,8 @@ def current_contribution(row: Row[Any], item: Any, at: Instant) -> ContributionC
 def _as_of(row: Row[Any], item: Any) -> str:
     """Return the item's creation time and its version as one sortable text.
 
-    An item keeps its creation time, and its version only rises. This is also true for a review that is deleted and
-    written again, because a DeletedReview item keeps both. So of two texts of an item, the later version sorts last.
+    An item keeps its creation time, and its version only rises, even if a review is deleted and written again: a
+    DeletedReview item keeps both. So the text of a later version of an item sorts after the texts of earlier versions.
     """
     return f"{getattr(item, row.created_field)}#{item.version:010}"
 

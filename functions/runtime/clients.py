@@ -32,7 +32,7 @@ CLIENT_CONFIG = Config(
 UNCHECKED_SERVICES = {"dynamodb", "events"}
 """The services whose requests botocore does not check before it sends them. The service checks them itself.
 
-The check would take a third of the processor time of a request.
+The check by botocore would take a third of the processor time of a request.
 """
 
 
@@ -46,7 +46,7 @@ def session() -> botocore.session.Session:
 def client(service: str) -> Any:
     """Return the client of an AWS service. The first call creates the client, later calls use the cache.
 
-    boto3 creates the same client, but imports modules that only its resources need: a tenth of a cold start.
+    boto3 would create the same client, but also import modules for its resources, which takes a tenth of a cold start.
     """
     made = session().create_client(service, config=client_config(service))
     if service == "dynamodb":

@@ -1,8 +1,8 @@
 """Defer a mail that SES refuses for now: send its message to the queue of the Lambda again, with a delay.
 
-SQS counts the receives and the retention of a message from its sending. A new message starts both again, so a mail can
-wait longer than a message is retried. The body contains the time of the first deferral, and a value that identifies the
-newest deferral:
+SQS counts the receives and the retention of a message from its sending. For a new message both counts start again, so a
+mail can wait longer than SQS retries one message. The body contains the time of the first deferral, and a value that
+identifies the newest deferral:
 {"detail": the event, "first_at": a time, "deferral": a token, or the version of a campaign}.
 """
 

@@ -84,7 +84,8 @@ def _add_invocation_metrics(
 def _report_throttling(metrics_buffer: MetricsBuffer, throttled: Counter[ThrottlingReason]) -> None:
     """Log and count the throttled requests of an invocation: one line for each reason and table or index.
 
-    `key`: the partition key of the last throttled request. If one customer owns it, only its kind, such as "CUSTOMER".
+    The line has the partition key of the last throttled request. If one customer owns the key, the line has only the
+    kind of the key, such as "CUSTOMER".
     """
     for why, requests in throttled.items():
         key = capacity_units.last_throttled_key(why)

@@ -74,7 +74,7 @@ def queue_handler(
             process(batch, shop, environment)
             batch.change_message_visibility(
                 shop.now(), waits
-            )  # last: from then on, SQS may deliver a failed message again
+            )  # do this last, because SQS may then deliver a failed message again
             return batch.response()
 
         return handler

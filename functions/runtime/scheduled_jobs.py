@@ -16,7 +16,7 @@ from functions.runtime.time_limit import TimeLimit
 
 T = TypeVar("T")
 END = object()
-"""Stands for the item after the last one of a list."""
+"""The value that is returned instead of an item at the end of a list."""
 
 
 class RunIncomplete(Exception):
@@ -80,7 +80,7 @@ class ScheduledRun:
             raise RunIncomplete(f"{self.failed_count} failed")
 
     def _take_item(self, waiting: deque[WorkList[Any]], limit: TimeLimit) -> tuple[WorkList[Any], Any] | None:
-        """Return the next item and its list. Return None if no item is left, or no time."""
+        """Return the next item and its list. Return None if no item is left, or if no time is left."""
         while True:
             with self._lock:
                 if not waiting:
@@ -101,7 +101,7 @@ class ScheduledRun:
                     return each, item
 
     def _read(self, each: WorkList[Any]) -> Any:
-        """Return the next item of a list, or END if there is none or the list cannot be read."""
+        """Return the next item of a list. Return END if the list has no further item or cannot be read."""
         try:
             return next(each.items, END)
         except Exception as error:  # noqa: BLE001  continue with the other lists after any error

@@ -1,7 +1,7 @@
 """Stop starting new work before Lambda's timeout ends an invocation.
 
 A timeout kills an invocation at any point, and the whole batch or run counts as failed. An invocation that stops in
-time reports what it did. The next invocation finds the rest.
+time reports what it did. The next invocation does the remaining work.
 """
 
 from typing import Any
@@ -11,8 +11,8 @@ from functions.runtime.log import log
 from functions.runtime.observability import add_metric
 
 MARGIN_SECONDS = 10
-"""The time reserved for one item. Its read and its write may each need a timed-out attempt and a retry (3 s each), or
-conflicts may use the whole retry budget (2.5 s).
+"""The time reserved to process one item. Its read and its write may each need an attempt that times out, and a retry
+(3 s each); or conflicts may use the whole retry budget (2.5 s).
 
 If an item takes longer, Lambda's timeout kills the invocation. Nothing is lost then, because each item is written in
 one transaction, and the item is processed again.

@@ -62,10 +62,9 @@ from functions.shop.cancellation import put_expiry_marker
 from functions.shop.shop import ShopContext, retry_on_conflict
 
 TYPES_KEPT_IN_TABLE = {ORDER.type, INVOICE.type, KEPT_EVENT.type}
-"""Item types that archiving does not delete.
-
-The order item is replaced with the stub, the small item that remains of an archived order. Invoices stay in the table,
-because the law requires that invoices stay readable. An event that is kept until its payment is in the table stays.
+"""Item types that archiving does not delete. The order item is replaced with the stub, the small item that remains of
+an archived order. Invoices stay in the table, because the law requires that invoices stay readable. A KeptEvent also
+stays: it is a dispute or refund that waits until its payment is in the table.
 """
 REFUNDS_IN_FLIGHT: tuple[RefundStatus, ...] = ("REQUESTED", "SENT")
 """The statuses of a refund that is still being processed."""

@@ -62,7 +62,7 @@ def delete_category(shop: ShopContext, caller: Caller, path: str, catalog: str =
 
     Discontinued products do not count, because no category lists them. If a product or a subcategory is created at the
     same moment, it stays, and is still listed by its path. To repair this, create the deleted category again. Raises
-    NotEmpty, NotAllowed, and NotFound, also if the command is repeated.
+    NotEmpty, NotAllowed, and NotFound, for example if an earlier call deleted the category.
     """
     caller.require_group("staff")
 

@@ -49,8 +49,8 @@ def list_companies(shop: ShopContext, caller: Caller, limit: int, after: str | N
 def delete_company(shop: ShopContext, caller: Caller, company_id: str) -> None:
     """Delete a company that has no members. Only staff may call it.
 
-    If a customer joins after this function read the company, it reads the company again. Raises NotEmpty,
-    NotAllowed, and NotFound, also if the command is repeated.
+    If a customer joins after this function read the company, the function reads the company again. Raises NotEmpty,
+    NotAllowed, and NotFound, for example if the company was deleted by an earlier call.
     """
     caller.require_group("staff")
 

@@ -31,7 +31,7 @@ from functions.model.table import CUSTOMER, EMAIL_CLAIM, SETTINGS
 from functions.shop.shop import Caller, ShopContext, retry_on_conflict
 
 DEFAULT_NOTIFICATION_CHOICES = {"email": True} | dict.fromkeys(MAIL_KINDS, True)
-"""The default choices: `email` for all mails, and one for each kind of mails that a customer can turn off."""
+"""The default choices: `email` for all mails, and one choice for each kind of mails that a customer can turn off."""
 
 
 def register_customer(shop: ShopContext, caller: Caller, email: str, name: str) -> Customer:
@@ -39,8 +39,8 @@ def register_customer(shop: ShopContext, caller: Caller, email: str, name: str) 
 
     One transaction writes the customer and an EmailClaim item. The key of the EmailClaim item is the hash of the
     address. So no two customers have the same address. Safe to repeat: with the name and address of the stored
-    customer, the call returns this customer. Raises AlreadyExists if they differ, EmailTaken, and WrongState if the
-    customer was erased.
+    customer, the call returns this customer. Raises AlreadyExists if the name or address differs, EmailTaken, and
+    WrongState if the customer was erased.
     """
     now = shop.now_instant()
     customer = Customer(

@@ -31,9 +31,9 @@ from functions.model.table import ROWS_BY_TYPE
 from functions.shop.shop import Caller, ShopContext
 
 MAX_PAGE_BYTES = 1_000_000
-"""A page ends when its items have this many bytes of JSON. One more query adds at most 1 MB of DynamoDB's JSON."""
+"""A page ends when its items have this many bytes of JSON. Its last query can add 1 MB of DynamoDB's JSON to them."""
 MAX_REQUESTS = 25
-"""A page ends after this many reads, so that it ends in time even if most of them find nothing."""
+"""A page ends after this many reads, so that it ends in time even if most reads find nothing."""
 COLLECTIONS: Mapping[str, Query[Any]] = {"order_id": ORDER_ITEM_COLLECTION, "account_id": ACCOUNT_ITEM_COLLECTION}
 """For the id field of an order or account: the access pattern that reads its partition."""
 ReadArchive = Callable[[ArchivedOrder], Sequence[Image]]
@@ -45,7 +45,7 @@ class Position:
     """Where a page of an export starts.
 
     `step`: the id field by which the items are found, or the item type that is read from an index. `listed`: the sort
-    key of the previous order or account in its list; None for the first. `after`: the sort key after which the next
+    key of the previous order or account in its list; None for the first one. `after`: the sort key after which the next
     read starts, in the table or in an archive object.
     """
 
@@ -168,7 +168,8 @@ def _read_order(
     if not isinstance(order, ArchivedOrder):
         return page
     archived = [item for image in read_archive(order) if (item := shop.table.decode(image)) is not None]
-    # The table and the object may have the same item, such as an invoice. The stub has the sort key of the order.
+    # The table and the object may have the same item, such as an invoice. The archived Order and its stub have the same
+    # sort key, but different types.
     found = {(_sort_key(item), type(item).__name__): item for item in [*archived, *page.items]}
     keys = sorted(key for key in found if key[0] > (after or "") and (page.after is None or key[0] <= page.after))
     end = keys[limit - 1][0] if len(keys) > limit else page.after

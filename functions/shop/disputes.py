@@ -78,9 +78,9 @@ def record_dispute(shop: ShopContext, event: ProviderDisputeEvent) -> Idempotent
     again. Otherwise the order records it as refunded, and subtracts it from the owed amount. A dispute in another
     currency than the payment counts as a dispute of the whole payment.
 
-    The result is {"payment_id", "status", "reason"}. If the payment is not in the table, the dispute is kept until it
-    is, and `status` is the status of the dispute. Raises TableBusy while the order is being archived. The provider then
-    sends the event again.
+    The result is {"payment_id", "status", "reason"}. If the payment is not in the table, the dispute is kept until the
+    payment is there, and `status` is the status of the dispute. Raises TableBusy while the order is being archived. The
+    provider then sends the event again.
     """
 
     def decide(shop: ShopContext) -> Decision:
@@ -154,9 +154,9 @@ def _add_dispute(payment: Payment, event: KeptEvent) -> Payment:
 def _release_money(
     shop: ShopContext, order: OrderOrStub, payment: Payment, refunds: Sequence[Refund], *, retries: bool
 ) -> tuple[OrderOrStub, list[Write[Any]]]:
-    """Return the order and the writes after the last dispute of a payment ended, with the refunds that waited for it.
+    """Return the order, and the writes of the refunds that waited until the last dispute of the payment ended.
 
-    `retries`: whether also the failed refunds of the payment are retried.
+    `retries`: whether failed refunds of the payment are retried, too.
     """
     left, number = compute_refundable(payment, refunds)
     writes: list[Write[Any]] = []

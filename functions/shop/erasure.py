@@ -89,10 +89,7 @@ def erase_customer(shop: ShopContext, caller: Caller, customer_id: str) -> Erase
 
 
 def _delete_settings(shop: ShopContext, customer_id: str, name: SettingsName) -> Write[Settings]:
-    """Return the write that deletes a group of settings.
-
-    If the group does not exist, the result is a check. It fails if another command has created the group meanwhile.
-    """
+    """Return the write that deletes a group of settings. If there is no such group, return a check that none exists."""
     chosen = shop.table.get(CUSTOMER_SETTINGS_BY_NAME, customer_id=customer_id, name=name)
     if chosen is not None:
         return delete(SETTINGS, chosen)
@@ -119,7 +116,7 @@ def erase_items(shop: ShopContext, found_by: FoundBy, owner_id: str) -> bool:
     """Erase the items of a customer, of an order or of an account. Return True if anything was erased. Safe to repeat.
 
     `found_by`: the name of the id field, such as "customer_id"; `owner_id`: its value. The profile and the order itself
-    are not erased here, because `erase_customer` and `remove_address_from_order` do so.
+    are not erased here: `erase_customer` and `remove_address_from_order` erase them.
     """
     found = False
     for row in erased_rows(found_by):
@@ -155,7 +152,7 @@ def _erase_review(shop: ShopContext, _: Row[Any], review: Any) -> bool:
 
 
 ERASE_BY_ROW: Mapping[Row[Any], Callable[[ShopContext, Row[Any], Any], bool]] = {REVIEW: _erase_review}
-"""How to erase an item that must leave another item: a DeletedReview stays for the total that counted the review."""
+"""How to erase an item that another item must replace: a DeletedReview, because the rating counted the review."""
 
 
 def _get_by_key(row: Row[Any]) -> Get[Any]:

@@ -1,7 +1,7 @@
 """Fulfil paid orders: issue the invoice, and request the shipment from the warehouse.
 
 One transaction stores the invoice with the next number of its series, the shipment, and the order as FULFILLING. So an
-order has its invoice exactly once, no number is missing, and an order that is cancelled at the same time gets neither.
+order has exactly one invoice, no number is missing, and an order that is cancelled at the same time gets no invoice.
 All invoices of a series take their numbers from one item, the InvoiceSeries. DynamoDB runs one transaction at a time on
 an item. So the orders of a batch share one transaction and take their numbers from one series. With several lanes
 (the setting `invoice_series`), a year has a series for each lane, and batches of different lanes do not wait for each
@@ -52,7 +52,7 @@ def fulfil_order(shop: ShopContext, order_id: str) -> Fulfilment | None:
 
 
 def fulfil_orders(shop: ShopContext, order_ids: Sequence[str], lanes: int = 1) -> dict[str, Fulfilment]:
-    """Fulfil several paid orders with one transaction: all or none. Return what was done, by order id. Safe to repeat.
+    """Fulfil several paid orders, all or none, with one transaction. Return the result by order id. Safe to repeat.
 
     An order that does not exist or is not PAID is left out. Raises WriteImpossible if DynamoDB will never accept the
     transaction, because an order is too large. At most 24 orders fit into one transaction.

@@ -1,6 +1,6 @@
 """Idempotency keys: run a command once per key, and return the stored result to repeated requests.
 
-The result is stored in a Command item. It is kept for ever, or for the time in DAYS_BY_COMMAND.
+The result is stored in a Command item. The item is kept for ever, or for the time in DAYS_BY_COMMAND.
 """
 
 import hashlib
@@ -64,7 +64,7 @@ class IdempotencyKey:
     def write(self, shop: ShopContext, writes: Sequence[Write[Any]], result: dict[str, Any]) -> IdempotentResult:
         """Store the writes of a command and its result in one transaction, and return the result.
 
-        If another request with this key was faster, nothing is written, and its result is returned.
+        If another request with this key was faster, nothing is written, and the result of that request is returned.
         """
         days = DAYS_BY_COMMAND.get(self.command)
         command_item = Command(

@@ -1,11 +1,12 @@
 """Keep the disputes and refunds that the provider reports, as long as their payment is not in the table.
 
-The order id in such an event is not reliable. The claim of the payment (PaymentClaim) names the order that has its
-money. There are two reasons to keep an event:
+The order id in such an event is not reliable. The claim of the payment (PaymentClaim) names the order that has the
+payment's money. There are two reasons to keep an event:
 - The money is not reported yet. The first such event writes a claim without an order. So the transaction that records
   the money finds the claim, and then applies the kept events. Until then, the event waits for staff like a payment that
   matches no order, because the money may never be reported.
-- The order is archived, and its payments with it. The event is stored with the rest of the order. A restore applies it.
+- The order is archived, and its payments with it. The event is stored in the order's partition. When the order is
+  restored, the event is applied.
 """
 
 from collections.abc import Sequence
@@ -30,7 +31,7 @@ Decision = tuple[Sequence[Write[Any]], dict[str, Any]]
 class PaymentPlace:
     """The order and the payment of an event. `order_id`: the order with the payment's money, or the id in the event.
 
-    `payment`: None if the event must be kept. `claim`: None if the provider has reported nothing of the payment before.
+    `payment`: None if the event must be kept. `claim`: None if the provider has not reported the payment before.
     """
 
     order_id: str
@@ -59,9 +60,9 @@ def find_payment(shop: ShopContext, payment_id: str, named_order_id: str) -> Pay
 
 
 def _is_being_restored(shop: ShopContext, payment: Payment) -> bool:
-    """Return whether a running restore of the order has written this payment. Then it must not be changed yet.
+    """Return whether a running restore of the order has written this payment. If so, the payment must not change yet.
 
-    Any other payment of an archived order arrived after the archiving. A restore marks the items that it writes.
+    A restore marks the items that it writes. A payment without this mark arrived after the order was archived.
     Timestamps cannot show the difference, because the clocks of Lambdas differ.
     """
     key = PAYMENT.key(order_id=payment.order_id, payment_id=payment.payment_id)
@@ -76,15 +77,15 @@ def find_kept_event(shop: ShopContext, order_id: str, payment_id: str, object_id
 
 
 def is_later(status: str, stored: str | None) -> bool:
-    """Return whether a status of a dispute or refund comes after the stored one."""
+    """Return whether a status of a dispute or refund comes after the stored status."""
     return stored is None or STEPS.index(status) > STEPS.index(stored)
 
 
 def keep_event(shop: ShopContext, place: PaymentPlace, event: KeptEvent) -> Decision:
-    """Return the writes that keep an event, and the result. They replace the event's order id, `unmatched` and version.
+    """Return the writes that store a kept event, with its order id, `unmatched` and version, and the command's result.
 
-    The transaction fails if the order or the claim changes meanwhile. The event changes nothing if the kept
-    status is the same or a later one.
+    The transaction fails if the order or the claim changes meanwhile. The event changes nothing if the stored event has
+    the same or a later status.
     """
     is_known = place.claim is not None and place.claim.order_id is not None
     guard: Write[Any]

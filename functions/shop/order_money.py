@@ -8,7 +8,7 @@ the payment at the provider, the provider will reject a requested refund of the 
 
 For each order, these sums hold at each version:
 - `paid` is the sum of the counted parts of its payments.
-- `refunded` plus `over_refunded` is the sum of what was committed beyond the uncounted part of each payment.
+- `refunded` plus `over_refunded` is the sum of the committed money of each payment, less its uncounted part.
 - 0 <= `owed` <= `paid` - `refunded`, and 0 <= `over_refunded`.
 """
 
@@ -48,10 +48,11 @@ def count_withdrawal(
 ) -> tuple[OrderOrStub, Payment]:
     """Adjust the order and the payment after money left the payment in another way than by a refund of the shop.
 
-    `before`, `after`: the payment before and after this. `refunds`, `refunds_after`: the refunds of the order before
-    and after this. While the order is PENDING (not fully paid), the money becomes due again. Otherwise it counts as
-    refunded, and reduces the amount that the shop owes. Money beyond the order's paid amount is over-refunded. If money
-    came back, the amounts change the other way. Nothing is written. The order keeps its status and version.
+    `before`, `after`: the payment before and after the money left. `refunds`, `refunds_after`: the order's refunds
+    before and after the money left. While the order is PENDING (not fully paid), the money becomes due again. Otherwise
+    the money counts as refunded, and reduces the amount that the shop owes. Money beyond the order's paid amount is
+    over-refunded. If money came back, the amounts change in reverse. Nothing is written. The order keeps its status
+    and version.
     """
     if not isinstance(order, Order) or after.unmatched:
         return order, after

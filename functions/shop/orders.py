@@ -76,8 +76,8 @@ def get_order_item_collection(
 ) -> QueryPage[Any]:
     """Return the order and all its items, such as invoices and payments, in key order (access pattern A12b).
 
-    The first page begins with the order, in addition to `limit` items. In key order, the invoice and the lines come
-    before the order. Raises NotFound if the order does not exist or the caller may not see the order.
+    The first page begins with the order, in addition to `limit` items, although some items, such as the invoice, have
+    lower keys. Raises NotFound if the order does not exist or the caller may not see the order.
     """
     order = get_order(shop, caller, order_id)
     page = shop.table.query(ORDER_ITEM_COLLECTION, order_id=order_id, limit=limit, after=after)
@@ -148,7 +148,7 @@ def list_orders_placed_before(
 ) -> Iterator[QueuedOrder]:
     """Yield the orders with this status that were placed before a time, oldest first.
 
-    `shard`: reads only this shard (partition) of the index; None means all.
+    `shard`: reads only this shard (partition) of the index; None means all shards.
     """
     known: dict[str, str] = {"open_status": status} if shard is None else {"open_status": status, "shard": str(shard)}
     return shop.table.query_all(ORDERS_BY_STATUS_OLDEST_FIRST, until=to_instant(before), **known)
@@ -157,11 +157,11 @@ def list_orders_placed_before(
 def list_orders_by_number(
     shop: ShopContext, caller: Caller, number: str, limit: int, after: str | None
 ) -> QueryPage[Order | ArchivedOrder]:
-    """Return the orders with this number that the caller may see (access pattern A15b). Usually there is at most one.
+    """Return the orders with this number that the caller may see (access pattern A15b), usually at most one order.
 
-    `number`: the number that customers are given, or a whole order id, in any case. A Lambda that reads the table's
-    stream writes the numbers. So a new order is found by its number only after a moment, but by its id at once. Sends
-    one Query, and then at most one BatchGetItem.
+    `number`: the order number that mails show, or a whole order id, in upper or lower case. A Lambda that reads the
+    table's stream writes the numbers. So a new order is found by its number only after a moment, but by its id at once.
+    Sends one Query, and then at most one BatchGetItem.
     """
     page = shop.table.query(ORDERS_BY_NUMBER, number=order_number(number), limit=limit, after=after)
     ids = {found.order_id for found in page.items if found.order_id.startswith(number.lower())}
@@ -185,9 +185,9 @@ def apply_payment(order: Order, amount: int, at: Instant) -> Order:
 
 # changing -------------------------------------------------------------------------------------------------------------
 def save_order(before: Order, after: Order, *, may_split: bool = True) -> list[Write[Any]]:
-    """Return the writes of a changed order: the order, and the earlier entries of its timeline if it has too many.
+    """Return the writes of a changed order: the order, and an item with earlier timeline entries if it has too many.
 
-    Send them in one transaction. Every command writes orders with this function, so that no timeline entry is lost.
+    Send the writes in one transaction. Every command writes orders with this function, so no timeline entry is lost.
     `may_split`: whether the transaction has room for a second item.
     """
     kept, earlier = split_timeline(after) if may_split else (after, None)

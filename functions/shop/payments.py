@@ -9,7 +9,7 @@ dispute or refund that arrives before the money of its payment is kept, and appl
 
 The first event that reports the money of a payment claims the payment for its order. The claim is a PaymentClaim item,
 written in the same transaction and never deleted, not even when the order is archived. If the provider reports the same
-payment for another order, no money is counted or refunded there: it exists only once.
+payment for another order, no money is counted or refunded there, because the money exists only once.
 """
 
 from collections.abc import Iterator, Mapping
@@ -117,7 +117,7 @@ def record_payment(shop: ShopContext, event: ProviderPaymentEvent, body: Mapping
 def apply_kept_events(shop: ShopContext, kept_under: str, payment_id: str) -> None:
     """Apply the disputes and refunds of a payment that were kept while the payment was not in the table.
 
-    `kept_under`: the order id under which they are kept.
+    `kept_under`: the order id under which the events are kept.
 
     Call it after the payment was recorded or restored. The order's money is adjusted as if the events came now, but
     failed refunds are not retried. Safe to repeat. If the payment is not in the table, nothing is changed. Raises
@@ -142,9 +142,9 @@ def _record(
     """Record the event, or return the result of its first delivery.
 
     A payment remembers the first events that changed it. A Command item remembers any other event. A new payment of an
-    order that was never archived has no earlier event. So its first event needs no Command item and no read of one.
+    order that was never archived has no earlier event. So its first event neither reads nor writes a Command item.
 
-    `claim`: the claim of the payment, or None if none is known. If it is None, the writes also store a new claim, and
+    `claim`: the claim of the payment, or None if no claim is known. For None, the writes also store a new claim, and
     raise PaymentAlreadyClaimed if a claim exists.
     """
     claimed_by = claim.order_id if claim else None
@@ -218,7 +218,7 @@ def _capture(
     if any. Return None if the event does not change the payment.
     """
     if claimed_by not in (None, event.order_id):
-        # The customer can read the reason, so it does not name the other order. It may belong to another customer.
+        # The customer can read the reason. The other order may belong to another customer, so it is not named.
         reason = "the payment is recorded for another order"
         return _apply_command(shop, existing, replace(event, amount=0), "unmatch", reason)
     if reason := _mismatch_reason(order, event):
@@ -277,7 +277,7 @@ def _apply_command(
 
 
 def _count_towards_order(shop: ShopContext, order: Order, payment: Payment) -> tuple[Payment, list[Write[Any]]]:
-    """Count a payment in the order's paid amount, and refund the money that cannot be counted. Return both changes.
+    """Add a payment to the order's paid amount, and refund the money that cannot be added. Return payment and writes.
 
     Money above the amount due cannot be added. If the order's status is not PENDING any more, or if the order already
     has the maximum number of payments, the whole payment is refunded.

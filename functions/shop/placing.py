@@ -43,7 +43,7 @@ stock item for each product, and a few other items.
 """
 MAX_PLAN_ATTEMPTS = 4
 MAX_PARTS_LEFT = 2
-"""How often an order changes from a busy stock part to another one. Then `Table.write` waits between its attempts."""
+"""How often an order leaves a busy stock part for another part. After that, `Table.write` waits for the busy part."""
 
 
 @dataclass(frozen=True)
@@ -147,9 +147,9 @@ def _place(
 def _check_unpaid_orders(shop: ShopContext, customer_id: str) -> None:
     """Raise TooManyUnpaidOrders if the customer has the maximum number of unpaid orders. 0 means no maximum.
 
-    One query reads the customer's newest summaries, twice as many as the maximum. The limit is not exact: a summary
-    follows its order after a moment, concurrent orders do not see each other, and an unpaid order before many later
-    orders is not counted.
+    One query reads the customer's newest order summaries, twice as many as the maximum. The limit is not exact: the
+    summary of an order is written a moment later, so concurrent orders do not see each other. An unpaid order that is
+    older than these summaries is not counted.
     """
     most = shop.unpaid_orders_per_customer
     if not most:
@@ -164,8 +164,8 @@ def _write_order(shop: ShopContext, order: Order, products: Mapping[str, Product
 
     A product's stock and the counter of a discount code may each be split over several items (parts). If a chosen part
     has too little left, the function chooses other parts and tries again. If a part that was chosen without reading the
-    stock is busy, it tries another one. Raises TableBusy if MAX_PLAN_ATTEMPTS attempts fail. Raises WriteConflict if
-    stock was moved between parts during the reads.
+    stock is busy, the function tries another part. Raises TableBusy if MAX_PLAN_ATTEMPTS attempts fail. Raises
+    WriteConflict if stock was moved between parts during the reads.
     """
     split = {id for id, product in products.items() if product.parts > 1}
     for attempt in range(MAX_PLAN_ATTEMPTS):

@@ -69,7 +69,7 @@ def get_follower_page(
     - the campaign of another event prevents a new campaign, for example because it started within the last day;
     - the campaign of another event has replaced the campaign of this event;
     - the followers on this page were already notified, or the campaign of this event has ended;
-    - a newer message about this page was deferred, so this one is a copy;
+    - a newer message about this page was deferred, so this message is a copy;
     - the event is no longer true, for example because the product is out of stock again;
     - the product has no followers.
     """
@@ -200,7 +200,7 @@ def _was_in_stock_before(event: ReceivedEvent, parts: Sequence[Stock]) -> bool:
     """Return whether the product had stock before the back-in-stock event.
 
     A product's stock may be split over several items (stock parts). The event reports that pieces were added to an
-    empty part. The product was sold out before if all parts together had none. `parts`: the parts as they are now.
+    empty part. If all parts together had no pieces, the product was sold out. `parts`: the parts as they are now.
     """
     before: int = event.data.available_before
     filled_again = next((part.added_at for part in parts if part.part == event.data.part), None)
@@ -211,14 +211,14 @@ def _was_in_stock_before(event: ReceivedEvent, parts: Sequence[Stock]) -> bool:
 def _available_before(event: ReceivedEvent, part: Stock, filled_again: str | None) -> int:
     """Return how many pieces another stock part had before the event, estimated from its present state.
 
-    `filled_again`: when pieces were last added to the event's part. If this is not the event's time, that write came
-    after the event, although its clock may be slow.
+    `filled_again`: when pieces were last added to the event's part. If this time is not the event's time, pieces were
+    added once more after the event, even if the clock of that write is slow.
 
-    If the same write added pieces to both parts, the other part has stored this number. If pieces were last added to
-    the other part before the event, it had at least its present pieces: since then, it only sold some.
+    If the same write added pieces to both parts, the other part stores how many pieces it had before. If pieces were
+    last added to the other part before the event, it had at least its present pieces, because since then it only sold
+    pieces. If pieces were added to it after the event, it counts as empty, because all its pieces may be newer.
 
-    If pieces were added to the other part after the event, it counts as empty, because all its pieces may be newer. If
-    two parts got pieces after the product was sold out, at least the earlier of the two events starts the campaign.
+    If two parts got pieces after the product was sold out, at least the earlier of the two events starts the campaign.
     """
     if part.added_at == event.data.added_at:
         return part.available_before

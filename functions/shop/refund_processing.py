@@ -238,8 +238,8 @@ def _adjust_order(
 ) -> list[Write[Any]]:
     """Return the writes that adjust the order if a refund moved more money than its payment had, or moved it back.
 
-    Usually, there are none. `refund` and `after`: the refund before and after the move. `payment`: before the move.
-    `must_check`: whether the transaction must fail if the order changes meanwhile.
+    Usually, the list is empty. `refund` and `after`: the refund before and after the move. `payment`: the payment
+    before the move. `must_check`: whether the transaction must fail if the order changes meanwhile.
     """
     moved = replace(payment, refunded=payment.refunded + _moved_amount(refund, after))
     if max(payment.gone, moved.gone) <= payment.amount and not must_check:
@@ -252,7 +252,7 @@ def _adjust_order(
 
 
 def _moved_amount(refund: Refund, after: Refund) -> int:
-    """Return the amount that left the payment when the refund changed; negative if it came back."""
+    """Return the amount that left the payment when the refund changed; negative if the money came back."""
     return (after.has_left - refund.has_left) * refund.amount
 
 

@@ -137,8 +137,8 @@ def reset_for_retry(shop: ShopContext, refund: Refund, account_id: str | None, r
     """Return a failed refund with its status set back to REQUESTED. Raises WrongState if the refund has not failed.
 
     The refund goes to the credit account `account_id`. If `account_id` is None, the payment provider refunds the money,
-    for example to the card. `remaining`: the money that is left of the payment; the amount becomes smaller if less is
-    left. Nothing is written.
+    for example to the card. `remaining`: the money that is left of the payment. If it is less than the refund's amount,
+    the amount is reduced to it. Nothing is written.
     """
     after = apply_refund_command(refund, "retry", shop.now_instant())
     amount = min(refund.amount, remaining)
@@ -193,7 +193,7 @@ def payment_result(payment: Payment) -> dict[str, Any]:
 
 
 def save_or_check_order(shop: ShopContext, order_id: str, before: OrderOrStub, after: OrderOrStub) -> list[Write[Any]]:
-    """Return the writes of the changed amounts of an order. If none changed, return the check that it is unchanged."""
+    """Return the writes of an order's changed amounts. If no amount changed, return a check of the order's version."""
     if isinstance(before, Order) and isinstance(after, Order) and before != after:
         return save_order_money(before, after, shop.now_instant())
     return [check_order_unchanged(order_id, before)]
@@ -307,8 +307,8 @@ def retry_refund(
 ) -> Refund:
     """Retry a failed refund: to the original payment method, or to the customer's store credit. Only staff may call it.
 
-    Safe to repeat while the retry is in progress. If money has left the payment in another way, only the rest is
-    refunded. Raises WrongState if the refund has not failed, if nothing is left of the payment, or if the customer's
+    Safe to repeat while the retry is in progress. If money has left the payment in another way, only the money that is
+    left is refunded. Raises WrongState if the refund has not failed, if no money is left, or if the customer's
     bank disputes it. Staff need not retry a refund of a disputed payment: if the shop wins the dispute, the refund is
     retried automatically. Raises InvalidInput if the store credit would have a currency that the shop does not sell in.
     Also raises NotAllowed, NotFound and TableBusy.

@@ -1,8 +1,8 @@
 """Sales: list the orders in which a product was sold, and the products that a customer bought.
 
-A Lambda that reads the table's stream writes one Sale item for each line of a paid order, and the lines of a customer's
-order into its summary. Both lists read these copies. Lines with the quantity 0 are omitted. So a page can be shorter
-than its limit although more pages follow.
+A Lambda that reads the table's stream writes one Sale item for each line of a paid order, and copies the lines into the
+order's summary. Both lists read these copies. Lines with the quantity 0 are omitted. So a page can be shorter than its
+limit although more pages follow.
 """
 
 from dataclasses import dataclass, replace
@@ -17,7 +17,7 @@ from functions.shop.shop import Caller, ShopContext
 
 @dataclass(frozen=True)
 class PurchasedProduct:
-    """A product that a customer bought in an order. `price`: of one piece, in minor units of the order's currency."""
+    """A product that a customer bought. `price`: the price of one piece, in minor units of the order's currency."""
 
     product_id: str
     name: str
@@ -41,8 +41,8 @@ def list_sales_of_product(
 ) -> QueryPage[Sale]:
     """Return the order lines in which a product was sold, newest first (access pattern A17).
 
-    Only orders placed from `since` until just before `until` are included, and only in the last SALE_DAYS. Orders may
-    be archived. Raises NotAllowed if the caller is not staff.
+    Only orders placed from `since` until just before `until` are included, and only in the last SALE_DAYS. Archived
+    orders are included, too. Raises NotAllowed if the caller is not staff.
     """
     caller.require_group("staff")
     page = shop.table.query(SALES_OF_PRODUCT, product_id=product_id, since=since, until=until, limit=limit, after=after)

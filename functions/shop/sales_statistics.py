@@ -18,8 +18,8 @@ from functions.shop.shop import Caller, ShopContext
 class MinuteSales:
     """The sales in one minute and one currency, minus the goods that were returned in that minute.
 
-    An order is a sale of the minute in which it was paid. If the order or some of its pieces are cancelled later, they
-    are removed from that minute again.
+    An order is a sale of the minute in which it was paid. If the order or some of its pieces are cancelled later, the
+    cancelled pieces are subtracted from the sales of that minute.
 
     `orders`: the number of orders. `pieces`: the number of pieces sold minus the number of pieces returned. `revenue`:
     the total of the orders minus the refunds for returned goods, in the currency's smallest unit, for example cents.

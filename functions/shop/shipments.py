@@ -1,4 +1,4 @@
-"""Shipments: dispatch them completely or partly, and deliver them. fulfilment.py requests the first one.
+"""Shipments: dispatch and deliver a shipment. fulfilment.py requests the first shipment of an order.
 
 An order starts with one shipment. If the warehouse sends only some pieces of a shipment, the same transaction creates
 the next shipment with the remaining pieces. So all shipments together always contain the whole order. If the unsent

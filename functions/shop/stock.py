@@ -50,8 +50,8 @@ class StockLevels:
     def available(self) -> int:
         """How many pieces can be ordered without backorders.
 
-        Pieces may be moved between two parts during the reads. Then they are missing or counted twice, and the sum of
-        the parts' `moved`, which is otherwise 0, is wrong by the same number.
+        Pieces may be moved between two parts during the reads. Then the sum lacks these pieces or has them twice. The
+        sum of the parts' `moved`, which is otherwise 0, then differs by the same number, so it is subtracted.
         """
         return max(0, sum(part.available - (part.moved or 0) for part in self.parts))
 
@@ -230,8 +230,8 @@ def write_off(product_id: str, levels: StockLevels, quantity: int) -> Iterator[W
 
     Stock parts are the items that share a product's stock. `levels`: their stock as it was read. The writes also
     subtract the pieces from `received`, so that the counters of a part still add up to its stock. Raises OutOfStock if
-    fewer pieces are available, because orders have reserved the others. A write raises WriteConflict if the part has
-    fewer pieces than were read.
+    fewer pieces are available, because orders have reserved the other pieces. A write raises WriteConflict if the part
+    has fewer pieces than were read.
     """
     if quantity > levels.available:
         raise OutOfStock({product_id: levels.available})

@@ -1,8 +1,8 @@
 """Change the number of a product's stock parts while people buy (a resize).
 
 Stock parts are the items that share the stock of one product. A part is never deleted. One write changes the number of
-active parts and creates the missing ones. Then transactions move pieces between the parts, so that the active parts
-have equal quantities and all others are empty.
+active parts and creates missing parts. Then transactions move pieces between the parts, so that the active parts have
+equal quantities and all other parts are empty.
 
 Each transaction takes pieces from a part only if they are still there. So this resize can end at any point: no piece is
 sold twice or lost, and the pieces in every part can be ordered. To complete the resize, repeat the command.
@@ -23,11 +23,11 @@ from functions.shop.shop import ShopContext
 from functions.shop.stock import PartOutOfStock, add_to_part, get_stock_levels
 
 MOVE_ROUNDS = 4
-"""How often a resize reads the stock and moves pieces. Another round follows only if buyers were faster."""
+"""How often a resize reads the stock and moves pieces. It repeats this if buyers took the pieces before the move."""
 MOVE_SECONDS = 8
 """After this time a resize starts no more moves.
 
-With the last move, which may be retried for 2.5 seconds, it ends within the API's timeout of 15 seconds.
+The last move may be retried for 2.5 seconds. So the resize ends within the API's timeout of 15 seconds.
 """
 
 
@@ -67,7 +67,7 @@ def create_parts(
 
 
 def spread_stock(shop: ShopContext, product_id: str, wait: Callable[[], None] = lambda: None) -> None:
-    """Move the pieces of a product until its active parts have equal quantities and all others are empty.
+    """Move the pieces of a product until its active parts have equal quantities and all other parts are empty.
 
     `wait` is called before each move, to limit the rate.
 
@@ -94,11 +94,11 @@ def spread_stock(shop: ShopContext, product_id: str, wait: Callable[[], None] = 
 
 
 def plan_moves(by_part: Mapping[int, int], active: int) -> list[Move]:
-    """Return the moves after which the active stock parts have equal quantities (or differ by 1), and the others 0.
+    """Return the moves that give the active stock parts equal quantities (or differing by 1), and other parts 0 pieces.
 
     `by_part`: the available pieces in each part, below zero if pieces are owed (backorders). `active`: the number of
-    active parts, which are the first ones. If all parts together owe pieces, part 0 owes them after the moves. There
-    are fewer moves than parts.
+    active parts, which have the lowest numbers. If all parts together owe pieces, part 0 owes them after the moves.
+    There are fewer moves than parts.
     """
     total = sum(by_part.values())
     fullest_first = sorted(range(active), key=lambda part: -by_part[part])
@@ -122,7 +122,7 @@ def plan_moves(by_part: Mapping[int, int], active: int) -> list[Move]:
 
 
 def _move_pieces(product_id: str, move: Move, at: Instant) -> Iterator[Write[Stock]]:
-    """Yield the writes of one move. The first raises PartOutOfStock if the part has not enough pieces any more."""
+    """Yield the writes of one move. The first write raises PartOutOfStock if the source has too few pieces now."""
     yield add_with_minimum(
         STOCK,
         STOCK.key(product_id=product_id, part=move.source),

@@ -1,7 +1,7 @@
 """Unsubscribe links in mails: they turn off one kind of mail for one customer, without signing in.
 
-A link contains a sealed token with the customer's id, the kind of mail, and the time of the mail. It does not expire,
-because a mail may be old. It does not undo a later choice of the customer.
+A link contains a sealed token with the customer's id, the kind of mail, and the time of the mail. The link does not
+expire, because a mail may be old. The link does not undo a choice that the customer made after the mail.
 """
 
 from typing import Literal, get_args
@@ -13,20 +13,20 @@ from functions.shop.customers import update_settings
 from functions.shop.shop import Caller, ShopContext
 
 MailKind = Literal["product_alerts"]
-"""The kinds of mails with such a link. Each is a choice in the customer's settings of notifications."""
+"""The kinds of mails with an unsubscribe link. Each kind is a choice in the customer's notification settings."""
 PURPOSE = "unsubscribe"
 
 
 def create_unsubscribe_token(shop: ShopContext, customer_id: str, kind: MailKind) -> str:
-    """Return the token for the links in a mail of a kind that a customer gets now."""
+    """Return the token for the unsubscribe link in a mail of this kind that the customer gets now."""
     return seal_text(shop.digest(PURPOSE), PURPOSE, f"{kind} {shop.now_instant()} {customer_id}")
 
 
 def unsubscribe(shop: ShopContext, token: str) -> bool:
-    """Turn off the mails that a token names, for its customer. Safe to repeat. Returns whether they are off.
+    """Turn off the kind of mails that a token names, for its customer. Return whether they are off. Safe to repeat.
 
-    They stay on if the customer turned them on after the mail with the token. Does nothing if the customer was erased:
-    no mails are sent any more. Raises InvalidInput if the token is invalid.
+    The mails stay on if the customer turned them on after the mail with the token. Nothing changes if the customer was
+    erased, because no mails are sent any more. Raises InvalidInput if the token is invalid.
     """
     try:
         kind, at, customer_id = open_text(shop.digest(PURPOSE), PURPOSE, token).split(" ", 2)

@@ -4,12 +4,12 @@ Each process of the API accepts the first writes of a customer without a request
 few requests costs nothing. The next write counts itself and these writes in the customer's WriteLimit item, with one
 UpdateItem: one write unit for three writes. A process remembers rejected customers, so a flood costs nothing.
 
-In a period, a customer can send at most `burst` writes and those that the rate allows. Each process of the API accepts
-UNCOUNTED_WRITES more in the time of a burst. A write that fails counts, too, because it is counted separately.
+In a period, a customer can send at most `burst` writes plus the writes that the rate allows. Each process of the API
+can accept UNCOUNTED_WRITES further writes. A write that fails counts, too, because it is counted separately.
 
-Clocks may differ. A process whose clock is ahead leaves less of the burst to the others, until their clocks reach its
-time. A stored time is ignored if it is further ahead than CLOCK_TOLERANCE_MS allows. So a wrong clock blocks no
-customer. If the answer of the table is lost, a write may count twice.
+Clocks may differ. If the clock of one process is ahead, the other processes accept fewer writes at once, until their
+clocks reach its time. A stored time is ignored if it is further ahead than CLOCK_TOLERANCE_MS allows. So a wrong clock
+blocks no customer. If the answer of the table is lost, a write may count twice.
 """
 
 import math
@@ -42,7 +42,7 @@ class RememberedCustomer:
 class WriteLimiter:
     """Counts the writes of customers. Each process has its own limiter, and all limiters share the items of the table.
 
-    `per_minute`: how many writes a customer may send per minute in the long run. `burst`: how many at once.
+    `per_minute`: how many writes a customer may send per minute in the long run. `burst`: how many writes at once.
     """
 
     def __init__(self, per_minute: int, burst: int) -> None:
@@ -63,7 +63,7 @@ class WriteLimiter:
         customer.uncounted = 0
 
     def _remember(self, customer_id: str, now_ms: int) -> RememberedCustomer:
-        """Return the known state of a customer. Uncounted writes are forgotten after the time of a burst."""
+        """Return the known state of a customer, or a new state if the last write was `_burst_ms` ago or earlier."""
         customer = self._customers.pop(customer_id, None)
         if customer is None or customer.sent_at_ms + self._burst_ms < now_ms:
             customer = RememberedCustomer()

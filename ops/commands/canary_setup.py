@@ -19,7 +19,7 @@ from ops.commands.smoke import StageTarget
 from ops.targets import ShopTarget
 
 STOCK = 1_000
-"""The pieces in stock. Each run orders one and cancels the order, so stock runs out only if cancellations fail."""
+"""The pieces in stock. Each run orders one piece and cancels the order, so stock runs out only if cancelling fails."""
 PRODUCT = {"product_id": PRODUCT_ID, "name": "Canary", "price": 100, "currency": "EUR", "catalog": "canary"}
 
 

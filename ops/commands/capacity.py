@@ -52,7 +52,7 @@ BILLING = ("on-demand", "provisioned")
 TABLE = "table"
 
 HourUnits = tuple[int, int]
-"""The capacity units consumed in an hour, and those consumed in the busiest five minutes of that hour."""
+"""The capacity units consumed in an hour, and the units consumed in the busiest five minutes of that hour."""
 
 
 @dataclass(frozen=True)

@@ -164,7 +164,7 @@ class DriftCheck:
                 self.repaired, self.unrepaired = self.repaired + mended, self.unrepaired + left
 
     def _resume_sweep(self, checkpoint: Checkpoint) -> None:
-        """First check the items whose discrepancies the stopped run has not repaired. Then scan the rest of the table.
+        """First check the items whose discrepancies the stopped run has not repaired. Then continue its scan.
 
         The checkpoint stores the keys of these items, and the position at which the scan continues.
         """
@@ -241,8 +241,8 @@ class DriftCheck:
     def _check_item(self, image: Image) -> bool | None:
         """Check an item of the scan for the first time. Return whether the check found a discrepancy.
 
-        Returns None if there is nothing to check: this type of item is never checked, or the item's order was already
-        checked as a whole. Raises Unreadable, InvalidKeyValue, Permanent.
+        Returns None if this item is not checked: its type is never checked, or its order was already checked as a
+        whole. Raises Unreadable, InvalidKeyValue, Permanent.
         """
         self._totals_scan.add_item(image)
         suspicion = self._make_suspicion(item_key(image))
@@ -427,12 +427,13 @@ ITEM_CHECKS: Mapping[Row[Any], ItemCheck] = {
 `_check_order` checks the items in the partition of an order.
 """
 CHECKED_LAST = (ACTIVITY, CONTRIBUTION)
-"""Items of these types are checked a second time only after the items of all other types.
+"""The second check of items of these types comes after the second checks of all other types.
 
 Only items with a discrepancy in their first check are checked a second time. Two checks can find that such an item is
-wrong: its own check, and the check of its source (the item that it is derived from). The check of the source knows the
-correct content. The item's own check reads the id or the type of the source from the item. If this value is wrong, the
-own check finds no source, and reports that the item should not exist. So the check of the source runs first.
+wrong: its own, and that of its source (the item that it is derived from). Only the discrepancy that is found first
+counts, and it must come from the check of the source, which knows the correct content. The item's own check reads the
+id or type of the source from the item. If this value is wrong, it finds no source, and reports that the item should not
+exist.
 """
 
 

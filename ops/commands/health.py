@@ -30,7 +30,7 @@ from ops.scan.throttle import limit_capacity
 from ops.targets import ShopTarget
 
 MAX_LAG_SECONDS = 60
-"""A Lambda function that lags behind the stream by more than this is reported.
+"""A Lambda function that lags behind the stream by more than this number of seconds is reported.
 
 Normally a function processes a batch of records in one second.
 """
@@ -51,11 +51,11 @@ busy, a reader without an invocation is no problem: its event filter may have ma
 WHILE_TABLE_IS_WRITTEN = "although the table is written to"
 CHECK_MAPPING_ADVICE = "check whether its mapping is enabled: aws lambda list-event-source-mappings"
 MAX_WAITING_MESSAGES = 1000
-"""A queue with more waiting messages than this is reported, because its worker cannot process them within minutes."""
+"""A queue with more waiting messages is reported, because its worker cannot process so many within minutes."""
 SAMPLE_ITEMS = 2000
 DRIFT_ITEMS, DRIFT_PAUSE_SECONDS = 200, 30.0
 NEAR_LIMIT_BYTES = 300_000
-"""An item that is larger than this is reported, before it reaches the limit of DynamoDB (400 KB).
+"""An item of more than this number of bytes is reported, before it reaches the limit of DynamoDB (400 KB).
 
 Only an item that grows with each write gets so large.
 """
@@ -374,7 +374,7 @@ def command(commands: targets.Subparsers) -> None:
 
 
 def show_health(args: argparse.Namespace) -> None:
-    """Print the health of the shop. Exits with 1 if a check found something to do."""
+    """Print the health of the shop. Exits with 1 if a check found a problem that needs an action."""
     where = targets.resolve_target(args)
     todo = 0
     with limit_capacity(where.table, targets.units_per_second(args)):

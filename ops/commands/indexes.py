@@ -34,7 +34,7 @@ TABLE_TYPES = ("AWS::DynamoDB::GlobalTable", "AWS::DynamoDB::Table")
 
 @dataclass(frozen=True)
 class IndexDefinition:
-    """A global secondary index. `attributes`: the projected attributes besides the keys; None if all are projected.
+    """A global secondary index. `attributes`: the projected attributes besides the keys; None for all attributes.
 
     `warm`: the warm throughput, as DynamoDB names its values; empty if it is not set.
     """
@@ -156,8 +156,8 @@ class DeployPlan:
 def plan_deploys(deployed: TableIndexes, wanted: TableIndexes | None) -> DeployPlan:
     """Plan the deploys that change the deployed indexes to the wanted indexes.
 
-    The first deploys create new indexes, and the last deploys delete old ones. So every query always has its index. A
-    changed index must get a new name, because two indexes with the same name cannot exist at the same time.
+    The first deploys create new indexes, and the last deploys delete old indexes. So every query always has its index.
+    A changed index must get a new name, because two indexes with the same name cannot exist at the same time.
 
     `wanted`: the indexes in the template; None if the template contains no table.
     """

@@ -71,13 +71,13 @@ NUMBERED_VALUES: Mapping[str, Sequence[Any]] = {
     "path": ("/kitchen/", "/kitchen/mugs/", "/kitchen/tea/"),
     "category": ("/kitchen/", "/kitchen/mugs/", "/kitchen/tea/"),
 }
-"""The values of these fields in the samples with the numbers 1, 2 and 3, so that they differ visibly."""
+"""The values of these fields in the samples with the numbers 1, 2 and 3, so that the samples differ visibly."""
 NAMES: Mapping[str, Sequence[str]] = {
     "Company": ("Acme", "Initech", "Elm & Sons"),
     "Category": ("Kitchen", "Mugs", "Tea"),
     **dict.fromkeys(("Product", "Sale", "Line"), ("Blue mug", "Teapot", "Milk jug")),
 }
-"""The names in the samples of these classes. Any other class has the name of a customer."""
+"""The names in the samples of these classes. Samples of all other classes have the name of a customer."""
 PRODUCT_MAPS = ("lines", "quantities", "restocked", "backordered")
 """The fields whose keys are product ids."""
 

@@ -41,7 +41,7 @@ FIRST_POLLERS = 5
 https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html
 """
 UNRESERVED_CONCURRENCY = 100
-"""The concurrency that AWS keeps for functions without reserved concurrency, if other functions have some.
+"""The concurrency that AWS keeps for functions without reserved concurrency, if other functions have reserved some.
 
 https://docs.aws.amazon.com/lambda/latest/dg/configuration-concurrency.html
 """
@@ -54,7 +54,7 @@ QUOTAS = {
     "bus-targets": "EventBridge: events sent to targets",
     "api-throttle": "API Gateway: requests to all APIs",
 }
-"""The quotas that are compared with what the orders need. SES returns its own quotas, Service Quotas the others."""
+"""The quotas that are compared with what the orders need. SES returns its own quotas, Service Quotas all others."""
 STUCK_STACKS = {"ROLLBACK_FAILED", "DELETE_FAILED", "UPDATE_ROLLBACK_FAILED"}
 """The failed states of a stack in which no deploy can start until a person resolves them."""
 GUIDE, ORPHANS = "see docs/first-deploy.md", "see docs/runbooks/orphaned-stack.md"
@@ -323,7 +323,8 @@ def check_lambda_concurrency(stage: Preflight) -> Iterator[Finding]:
 def concurrency_of(stage: Preflight) -> dict[str, int]:
     """Return {cause: how many Lambda invocations the stage needs at the same time}.
 
-    A stream reader needs one for each parallel batch of each shard. A table has a shard for each 1,000 write units.
+    A stream reader needs one invocation for each parallel batch of each shard. The stream has a shard for each 1,000
+    write units of the table.
     """
     units = max(stage.need("table-write"), *(units for units in _table_units(stage, "WriteUnitsPerSecond")), 0)
     shards = ceil(units / PARTITION_WRITE_UNITS)

@@ -57,7 +57,7 @@ def parse_pairs(texts: Iterable[str], option: str) -> dict[str, str]:
 
 
 def list_patterns() -> Iterator[str]:
-    """Yield a line for every access pattern: its id, its data, and its arguments (optional ones in brackets)."""
+    """Yield a line for every access pattern: its id, its data, and its arguments, in brackets if they are optional."""
     rows = [(form.id, form.question, " ".join(format_arguments(form.needs, form.may))) for form in describe_patterns()]
     yield from _align_columns(("", "question", "arguments"), rows)
 
@@ -108,7 +108,7 @@ def _explain_counts(result: PatternResult, display_filter: DisplayFilter, compos
 
 
 def _format_requests(requests: Sequence[RecordedRequest]) -> Iterator[str]:
-    """Yield the lines that show the requests: the first in full, each later one as its differences from the first."""
+    """Yield the lines that show the requests. A later request is shown as its differences from the first request."""
     for number, request in enumerate(requests, 1):
         yield f"{number}. {request.operation}" + ("" if number == 1 else ", as 1 except for")
         width = max(map(len, requests[0].sent))

@@ -6,7 +6,7 @@ transaction fails if the archived order has changed since it was read.
 
 A large order does not fit into one transaction. Then other transactions write some of the items in advance: log entries
 first, payments and refunds last. The shop does not read these items until the last transaction has restored the order
-itself. After a kill, a repeated run finds these items and writes only the missing ones.
+itself. After a kill, a repeated run finds these items and writes only the missing items.
 
 Each restored item has the attribute `restored_at`, so the Lambda functions that read the stream ignore the item. No
 mail, shipment, invoice or refund follows, and totals do not change. See docs/decisions/end-of-life.md#d25.
@@ -131,7 +131,7 @@ def restore_order(
 ) -> RestoreOutcome:
     """Restore an archived order from its S3 object into the table.
 
-    After `keep_days` days the order is archived again, in a new S3 object next to the first.
+    After `keep_days` days the order is archived again, in a new S3 object next to the first object.
     `settles`: how long an order must have been archived before it can be restored. `dry`: check everything, write
     nothing.
 
@@ -205,7 +205,7 @@ def _check_customer_unchanged(customer: Customer | ErasedCustomer | None, custom
     So no personal data is restored if an erasure of the customer has just started. If the check fails, the restore is
     tried again with the new state of the customer.
 
-    `customer`: the customer as read; None if there was none. For None, the check fails if the customer exists now.
+    `customer`: the customer as read. If it is None (no customer found), the check fails if the customer exists now.
     """
     if customer is None:
         key = CUSTOMER.key(customer_id=customer_id)
@@ -216,7 +216,7 @@ def _check_customer_unchanged(customer: Customer | ErasedCustomer | None, custom
 def _verify_and_read(stub: ArchivedOrder, body: bytes) -> list[Image]:
     """Return the items in the body of an archive object.
 
-    `stub`: the archived order. Raises NotRestorable if the SHA-256 of the body differs from the one in `stub`.
+    `stub`: the archived order. Raises NotRestorable if the SHA-256 of the body differs from the hash in `stub`.
     """
     found = hashlib.sha256(body).hexdigest()
     if found != stub.sha256:
@@ -296,8 +296,8 @@ def _is_already_restored(found: Image, image: Image) -> bool:
 def _split_into_transactions(images: Sequence[Image]) -> Iterator[list[Image]]:
     """Split items into transactions, in the order in which they must be written.
 
-    The last transaction also restores the order itself. It gets as many items as possible, so that few items or none
-    are written before the order. There is at least one transaction, even if there are no items.
+    The last transaction also restores the order itself. It gets as many items as possible, so that as few items as
+    possible are written before the order. There is at least one transaction, even if there are no items.
     """
     ordered = sorted(
         images, key=lambda image: (image["type"]["S"] in MONEY_TYPES, ROWS_BY_TYPE[image["type"]["S"]].kind != "log")

@@ -1,11 +1,11 @@
 """The `review` command: refuse a deploy that would replace or remove a resource that is retained.
 
-A retained resource holds data. If a deploy replaces it, CloudFormation creates an empty one in its place, and the shop
-continues without its data. If a deploy removes it from the stack, it stays, but nothing uses it. An event source
-mapping is also reviewed: a new mapping reads its stream or queue from another position.
+A retained resource holds data. If a deploy replaces it, CloudFormation creates an empty resource in its place, and the
+shop continues without its data. If a deploy removes it from the stack, the resource stays, but nothing uses it. An
+event source mapping is also reviewed: a new mapping reads its stream or queue from another position.
 
-The command compares the template with that of the deployed stack. With `--change-set`, it reads what CloudFormation
-says instead:
+The command compares the template with the template of the deployed stack. With `--change-set`, it reads the changes
+from a CloudFormation change set instead:
 https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/using-cfn-updating-stacks-changesets-view.html
 """
 
@@ -30,7 +30,7 @@ ALSO_CREATE_ONLY = {
 """Properties that can be set only at creation, although CloudFormation's schemas do not say so, by resource type."""
 MAPPING = "AWS::Lambda::EventSourceMapping"
 LOG_GROUP = "AWS::Logs::LogGroup"
-"""A log group is retained so that its old lines can be read. A new one in its place does no harm."""
+"""A log group is retained so that its old lines can be read. A new log group in its place does no harm."""
 
 Resources = Mapping[str, Mapping[str, Any]]
 
@@ -65,7 +65,7 @@ def review_templates(deployed: Resources, wanted: Resources) -> Iterator[tuple[s
 
 
 def _replacement_reason(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
-    """Return why CloudFormation would replace a resource, or "" if it would not."""
+    """Return why CloudFormation would replace a resource, or "" if it would not replace the resource."""
     if before["Type"] != after["Type"]:
         return f"its new type {after['Type']}"
     old, new = before.get("Properties", {}), after.get("Properties", {})
@@ -74,7 +74,7 @@ def _replacement_reason(before: Mapping[str, Any], after: Mapping[str, Any]) -> 
 
 
 def review_change_set(deployed: Resources, changes: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
-    """Yield the same as `review_templates`, for a CloudFormation change set. Possible replacements count, too."""
+    """Yield the same pairs as `review_templates`, for a CloudFormation change set, also for possible replacements."""
     retained = retained_resources(deployed)
     for change in (one["ResourceChange"] for one in changes if "ResourceChange" in one):
         id = change["LogicalResourceId"]

@@ -191,7 +191,7 @@ def missing_protections(shop: ShopTarget) -> list[str]:
 
 
 def run_smoke(shop: ShopTarget, api_url: str) -> None:
-    """Check the protections, run the scenarios, and clean up. Raises EffectMissing if something is missing.
+    """Check the protections, run the scenarios, and clean up. Raises EffectMissing for a missing effect or protection.
 
     The scenarios run even if a protection is off, so that one run reports all problems.
     """

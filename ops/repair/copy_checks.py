@@ -151,7 +151,8 @@ def find_missing_company(image: Image, companies: ImagesByKey) -> Iterator[Discr
 def find_wrong_member_count(shop: ShopContext, image: Image) -> Iterator[Discrepancy]:
     """Yield a discrepancy if a company stores a wrong number of members. `image`: the company.
 
-    The members are counted in an index, which may lag. Then a second check counts another number.
+    The members are counted in an index, which may lag. In that case, the second check counts another number, and
+    nothing is reported.
     """
     row, company = read_source(image)
     found = shop.table.query_all(COMPANY_WITH_MEMBERS, company_id=company.company_id)
@@ -164,8 +165,8 @@ def find_order(images: ImagesByKey, order_id: str) -> SourceItem:
     """Return the order with this id from `images`, as (row, item).
 
     The row is the declaration of the item type in model/table.py. If the order is archived, the item is the archived
-    order: the small item that has replaced it under the same key. If `images` contains neither, the result is (ORDER,
-    the order's key). Raises InvalidKeyValue, Unreadable.
+    order: the small item that has replaced it under the same key. If `images` contains no such item, the result is
+    (ORDER, the order's key). Raises InvalidKeyValue, Unreadable.
     """
     key = ORDER.key(order_id=order_id)
     image = images.get(item_key(key))
@@ -298,11 +299,11 @@ def snapshot_sources(image: Image) -> list[ItemKey]:
 
 
 def find_orphaned_snapshot(image: Image, sources: ImagesByKey) -> Iterator[Discrepancy]:
-    """Yield a discrepancy if a snapshot of an order exists, but the order has no such snapshot. Raises Unreadable.
+    """Yield a discrepancy if a stored snapshot belongs to no order, or to an order that must not have it.
 
-    `image`: the snapshot. `sources`: the existing orders, by key. The content of the snapshot is not checked here.
-    `find_order_discrepancies` checks the content. A sale of an archived order stays in the table. Its line is only in
-    the archive, so only its customer and its time are compared with the archived order.
+    `image`: the snapshot. `sources`: the existing orders, by key. `find_order_discrepancies` checks the content of the
+    snapshot. A sale is a snapshot of one order line, and stays when the order is archived. The archived order has no
+    lines, so only customer, time and currency of the sale are compared with it. Raises Unreadable.
     """
     place = item_key(image)
     row, item = find_order(sources, _order_id_in_key(image))

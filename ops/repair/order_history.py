@@ -30,7 +30,7 @@ def list_changes(order: Order, partition: Sequence[Image]) -> list[Change]:
 
 
 def list_status_changes(order: Order, partition: Sequence[Image]) -> list[Change]:
-    """Return the changes of an order that changed its status, oldest first. The first one places the order."""
+    """Return the changes of an order that changed its status, oldest first. The first change places the order."""
     before, found = "", []
     for change in list_changes(order, partition):
         if change.item.status != before:

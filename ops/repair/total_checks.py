@@ -57,7 +57,7 @@ def find_contribution_discrepancies(shop: ShopContext, items: Sequence[SourceIte
     """Yield the missing, wrong and orphaned contributions of these orders, returns and reviews to totals.
 
     A contribution is an item that records how much one order, return or review (its source item) adds to totals. Here,
-    it is orphaned if its source item exists, but must not add anything to totals.
+    a contribution is orphaned if its source item exists, but must not add anything to totals.
     """
     now = shop.now_instant()
     counting = {source: (row, item) for row, item in items if (source := totals.source_id_of(row, item)) is not None}
@@ -241,7 +241,7 @@ class TotalsScan:
 
     @property
     def unknown_orders(self) -> list[tuple[str, str]]:
-        """The times of placing and of last change of the archived orders without the contribution they should have."""
+        """The time of placing and of the last change of each archived order whose contribution is missing."""
         return [times for order_id, times in self.sold_stubs.items() if order_id not in self.sources]
 
     def find_orphans(self) -> Iterator[Discrepancy]:
@@ -314,8 +314,8 @@ class TotalsCheck:
     def _is_unknown(self, where: str) -> bool:
         """Return whether an archived order without contribution may have added to a total. `where`: the total's key.
 
-        An order adds to the totals of the minute and month of its payment. A return adds to those of its own entry.
-        Both times are between the placing and the last change of the order.
+        An order adds to the totals of the minute and month of its payment. A return adds to the totals of the minute
+        and month in which it was recorded. Both times are between the placing and the last change of the order.
         """
         key = match_key(_require_total_row(where), _parse_key(where)) or {}
         at = str(key.get("season") or key.get("minute", ""))[: len("2026-11-23T09:30")]
@@ -426,7 +426,7 @@ def check_totals(
     progress: SweepProgress | None = None,
     guard: GuardWrites = tuple,
 ) -> TotalsCheck:
-    """Check again the totals and contributions in which a first scan found discrepancies. Return the confirmed ones.
+    """Check again the totals and contributions in which a first scan found discrepancies. Return what was confirmed.
 
     A contribution is an item that records how much one order, return or review adds to totals. This function scans all
     contributions a second time. It reads the totals before and after this second scan, to find the totals that changed

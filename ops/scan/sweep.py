@@ -80,7 +80,7 @@ def sweep(
 def filter_by_type(*types: str) -> dict[str, Any]:
     """Return Scan arguments that select the items of these types.
 
-    DynamoDB still reads and bills all items, but returns only the selected ones.
+    DynamoDB still reads and bills all items, but returns only the selected items.
     """
     values = {f":type{number}": {"S": name} for number, name in enumerate(types)}
     return {
@@ -233,8 +233,8 @@ different places of the table.
 def sample_segments(table: Table, number: int) -> Iterator[tuple[list[SweepSegment], int]]:
     """Yield random positions in the table from which to read a sample of about `number` items.
 
-    Each position is a tuple (segments, maximum number of items to read there). One of the segments is open. All others
-    are marked as done, so the scan reads only the open segment.
+    Each position is a tuple (segments, maximum number of items to read there). One of the segments is open. All other
+    segments are marked as done, so the scan reads only the open segment.
     """
     parts = max(MIN_SAMPLE_SEGMENTS, min(MIN_SAMPLE_SEGMENTS * approximate_item_count(table) // number, 1_000_000))
     for part in random.sample(range(parts), min(parts, 4 * MIN_SAMPLE_SEGMENTS)):

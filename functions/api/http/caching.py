@@ -1,7 +1,7 @@
 """Give each answer to a read an ETag, answer 304 to a client that has the answer, and let caches store public answers.
 
 HTTP semantics: RFC 9110, 8.8.3 and 13.1.2 (ETag, If-None-Match); RFC 9111, 5.2.2 (Cache-Control). An ETag is computed
-from the answer. So a 304 saves the transfer of the body, but not the reads. Only an answer from a cache saves them.
+from the answer. So a 304 saves the transfer of the body, but not the reads. Only an answer from a cache saves reads.
 
 No cache stores a private answer. Its ETag helps a client that stores the answer itself and later asks for changes.
 """

@@ -51,7 +51,7 @@ def shop() -> ShopContext:
 
 @cache
 def write_limiter() -> WriteLimiter | None:
-    """Return the limiter of customers' writes, or None if writes are not limited. It caches the latest customers."""
+    """Return this process's limiter of customers' writes, or None if writes are not limited."""
     settings = environment.load_environment(environment.ApiEnvironment)
     if not settings.customer_writes_per_minute:
         return None

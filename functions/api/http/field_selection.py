@@ -1,4 +1,4 @@
-"""The query parameter `fields` of large answers: the client names the fields that it needs, and the rest is not sent.
+"""The query parameter `fields` of large answers: the API sends only the fields that the client names.
 
 A model of an answer allows this with `always_sent`. The parameter then exists on each route that returns this model, or
 a list of it. Only the answer gets shorter: DynamoDB still reads and charges whole items.
@@ -17,12 +17,12 @@ from functions.api.http.problems import MalformedRequest, field_path
 
 FIELDS = "fields"
 MAX_UNKNOWN = 3
-"""How many unknown names an error lists. Each entry repeats the known names, so more entries would make it long."""
+"""How many unknown names an error lists. Each entry repeats all known names, so more entries make the error long."""
 
 
 @dataclass(frozen=True)
 class Selectable:
-    """An answer with selectable fields. `model`: the model with these fields. `is_list`: it is a list of the model."""
+    """An answer with selectable fields. `model`: the model with these fields. `is_list`: whether it lists the model."""
 
     model: type[ResponseModel]
     is_list: bool

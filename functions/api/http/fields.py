@@ -28,7 +28,7 @@ IGNORABLE = (
 )
 """Unicode's Default_Ignorable_Code_Point: https://www.unicode.org/Public/UCD/latest/ucd/DerivedCoreProperties.txt"""
 # The group `needed` matches invisible characters where a text needs them, such as joiners in emoji. The last line
-# matches all others, also line separators (U+2028, U+2029) and interlinear annotations (U+FFF9 to U+FFFB).
+# matches all other invisible characters, line separators (U+2028, U+2029), and annotations (U+FFF9 to U+FFFB).
 INVISIBLE = re.compile(
     "(?P<needed>"
     "\U0001f3f4[\U000e0030-\U000e0039\U000e0061-\U000e007a]{3,6}\U000e007f"

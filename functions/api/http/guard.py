@@ -104,7 +104,7 @@ def drop_one_click_form(event: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a one-click unsubscribe request of a mail provider without its form (RFC 8058, 3.2).
 
     The form must be List-Unsubscribe=One-Click, in either encoding of HTML forms. A request without a form is returned
-    unchanged. Raises MalformedRequest if the form has other content, and BodyTooLarge.
+    unchanged. Raises MalformedRequest if the form has other content, and BodyTooLarge if it is too long.
     """
     if not event.get("body") or _media_type(event.get("headers") or {}) not in FORMS:
         return event

@@ -13,7 +13,7 @@ CONTENT_SECURITY_POLICY = "default-src 'none'; base-uri 'none'; form-action 'non
 
 
 def render_list() -> str:
-    """Return the HTML of the list: the status and the title of each problem. The id of its row is its slug."""
+    """Return the HTML of the list: the status and title of each problem. The HTML id of a row is the problem's slug."""
     kinds = {kind.slug: kind for kind in PROBLEM_TYPES.values()}.values()
     cells = ((kind.slug, kind.status, f"<code>{kind.slug}</code>", escape(kind.title)) for kind in kinds)
     rows = "".join(f"<tr id='{slug}'>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for slug, *row in cells)

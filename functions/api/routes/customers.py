@@ -295,7 +295,8 @@ def _read_archive_object(stub: ArchivedOrder) -> Sequence[Image]:
     try:
         return list(json.loads(object_store.get(bucket, stub.object_key))["items"])
     except ClientError as error:
-        if error.response["Error"]["Code"] in ("NoSuchKey", "AccessDenied"):  # S3's answer to a role that may not list
+        # S3 answers AccessDenied for a missing object if the role may not list the bucket.
+        if error.response["Error"]["Code"] in ("NoSuchKey", "AccessDenied"):
             raise TableBusy from error
         raise
 

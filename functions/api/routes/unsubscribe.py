@@ -21,7 +21,7 @@ FORM = """<p>Do you want to get no mails about products that you follow any more
 <form method="post"><button name="List-Unsubscribe" value="One-Click">Unsubscribe</button></form>"""
 DONE = "<p>You will get no mails about products any more. You can turn them on again in your settings.</p>"
 OUTDATED = "<p>You turned on mails about products after you got this mail. You can turn them off in your settings.</p>"
-# Not no-referrer: with that policy, a browser would send the form with `Origin: null`.
+# Do not use the Referrer-Policy no-referrer: a browser would then send the form with `Origin: null`.
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
     "Referrer-Policy": "same-origin",

@@ -8,7 +8,7 @@ from functions.dynamodb.keys import Instant
 class Command:
     """The idempotency record of an API command: the caller, a fingerprint of the request, and the response as JSON.
 
-    `ttl`: None if the key is remembered for ever.
+    `ttl`: None if the idempotency key is remembered for ever.
     """
 
     caller: str

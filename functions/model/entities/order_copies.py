@@ -13,9 +13,9 @@ from functions.model.money import Currency
 class PurchasedLine:
     """A line of a paid order, in the order's summary.
 
-    `quantity`: the ordered pieces less the dropped pieces (cancelled before shipping). `price`: of one piece, in minor
-    units. The line is stored as one text, such as "2 x 1250: Blue mug" or "2 x 1250, 1 returned: Blue mug". An earlier
-    version of this code stored a map.
+    `quantity`: the ordered pieces less the dropped pieces (cancelled before shipping). `price`: the price of one piece,
+    in minor units. The line is stored as one text, such as "2 x 1250: Blue mug" or "2 x 1250, 1 returned: Blue mug". An
+    earlier version of this code stored it as a map.
     """
 
     name: str
@@ -78,7 +78,7 @@ class Sale:
 
 @entity
 class OrderNumber:
-    """The item that finds an order by its number. It stays when the order is archived."""
+    """Maps an order number to the order. This item stays when the order is archived."""
 
     order_id: str
     placed_at: Instant

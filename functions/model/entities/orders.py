@@ -285,8 +285,8 @@ class ArchivedOrder:
 def archive_prefix(order: Order | ArchivedOrder) -> str:
     """Return the prefix of the archive objects of an order. It contains the day on which the order was placed.
 
-    The day never changes, so all objects of an order have the same prefix. Queries from outside, such as Athena's, read
-    only the days that they need.
+    The day never changes, so all objects of an order have the same prefix. A query of the archive, such as with Athena,
+    reads only the objects of the days that it needs.
     """
     return f"orders/day={order.placed_at[:10]}/{order.order_id}/"
 

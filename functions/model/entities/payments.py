@@ -14,7 +14,7 @@ RefundReason = Literal[
 RefundStatus = Literal["REQUESTED", "SENT", "SUCCEEDED", "FAILED", "SETTLED"]
 DisputeStatus = Literal["OPEN", "WON", "LOST"]
 KeptEventStatus = Literal["OPEN", "SENT", "SUCCEEDED", "FAILED", "WON", "LOST"]
-"""The statuses of a kept dispute (OPEN, WON, LOST) or refund (SENT, SUCCEEDED, FAILED): each only moves forward."""
+"""The statuses of a KeptEvent, for a dispute (OPEN, WON, LOST) or a refund (SENT, SUCCEEDED, FAILED)."""
 REFUND_REASONS_OUTSIDE_ORDER: tuple[RefundReason, ...] = ("EXCESS", "LATE", "UNMATCHED")
 """Reasons for refunds of money that was never included in the order's paid amount.
 
@@ -24,7 +24,7 @@ An example is a payment that arrived after the order was cancelled.
 
 @entity
 class RecordedEvent:
-    """An event of the provider that changed a payment, and the payment's status and reason after it.
+    """An event of the provider that changed a payment, and the payment's status and reason after this event.
 
     `fingerprint`: a hash of the event's content. It shows whether the same id is used for another event.
     """
@@ -81,7 +81,7 @@ class Payment:
     def open_status(self) -> str | None:
         """The status, as part of the key of the index that lists the payments that match no order.
 
-        None for any other payment. Such a payment is not in the index.
+        None for all other payments. Then the payment is not in the index.
         """
         return self.status if self.status == "UNMATCHED" else None
 
@@ -148,7 +148,7 @@ class KeptEvent:
 
     @property
     def open_status(self) -> str | None:
-        """Part of the key of the index that lists the payments that match no order. None: not in the index."""
+        """UNMATCHED if the event is in the index that lists the payments that match no order; else None."""
         return "UNMATCHED" if self.unmatched else None
 
 

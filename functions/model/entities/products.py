@@ -24,10 +24,10 @@ def ancestor_paths(path: str) -> tuple[str, ...]:
 class Product:
     """A product for sale, in one category of one catalogue.
 
-    A product's stock is split over one or more items, the stock parts. A product that sells very fast has more than
-    one, so that no item is written too often. `parts`: the number of active parts, which are the first ones. New orders
-    and receipts use the active parts. Goods that are given back go to the part from which they were taken, even if this
-    part is not active any more. `parts_created`: how many parts were ever created; they are never deleted.
+    A product's stock is split over one or more items, the stock parts. A product that sells very fast has several
+    parts, so that no item is written too often. `parts`: the number of active parts, which have the lowest numbers. New
+    orders and receipts use the active parts. Goods that are given back go to the part from which they were taken, even
+    if this part is not active any more. `parts_created`: how many parts were ever created; no part is ever deleted.
 
     `backorder`: whether the product can be ordered when out of stock. If so, only part 0 is active, and its available
     quantity may be negative until more stock arrives. `discontinued`: whether the product is not sold any more. It is
@@ -107,7 +107,7 @@ class Review:
     `order_id`: the delivered order that contained the product. `written_at`: when this review was first written.
 
     If the customer deleted an earlier review of the product, this review has the same `created_at` as the deleted one,
-    and a higher `version`. So the versions show which of the two reviews is the later one.
+    and a higher `version`. So the versions show which of the two reviews is later.
     """
 
     product_id: str

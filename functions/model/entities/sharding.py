@@ -28,24 +28,24 @@ class Shards:
 
 
 STATUS_SHARDS = Shards(read=4, written=4)
-"""The lists of open orders by status."""
+"""The shards of each list of open orders with the same status."""
 ERASURE_SHARDS = Shards(read=4, written=4)
-"""The list of unfinished erasures."""
+"""The shards of the list of unfinished erasures."""
 ACTIVITY_SHARDS = Shards(read=4, written=4)
-"""The activity of all customers on a day."""
+"""The shards of the list with the activity of all customers on a day."""
 SALES_MINUTE_SHARDS = Shards(read=8, written=8)
-"""The sales of a minute: each shard has a sum of its own.
+"""The shards of the sales of a minute. Each shard has a sum of its own.
 
-Each batch of paid orders changes these sums in a transaction, and DynamoDB runs one transaction at a time on an item. A
-list of minutes costs a request, and at least half a read unit, for each shard.
+Each batch of paid orders changes these sums in a transaction, and DynamoDB runs one transaction at a time on an item.
+To list minutes costs a request, and at least half a read unit, for each shard.
 """
 SEASON_SHARDS = Shards(read=4, written=4)
-"""The best sellers of a month."""
+"""The shards of the list with the best sellers of a month."""
 SALE_SHARDS = Shards(read=1, written=1)
-"""The sales of a product.
+"""The shards of the list with the sales of a product.
 
-A partition takes 1,000 writes a second, so raise the number if a product is ordered more often than that. Each order
-keeps the number that was written when it was placed.
+A partition takes 1,000 writes a second. If a product is ordered more often, raise the number of shards. Each order
+stores the value of `written` at the time when it was placed.
 """
 
 
