@@ -282,8 +282,8 @@ def compose_for_key_parts(
 ) -> Composition:
     """Return the expressions of a query for a key that is given in parts.
 
-    `operator`: one of SORT_KEY_OPERATORS, with its values in `sort`: two for BETWEEN, otherwise one. "" for all items
-    of the partition. Raises InvalidArgument like `compose_for_key`, with the field pk, how, sk or sk_to.
+    `operator`: one of SORT_KEY_OPERATORS, or "" to read all items of the partition. `sort`: two values for BETWEEN, one
+    value for other operators. Raises InvalidArgument like `compose_for_key`, with the field pk, how, sk or sk_to.
     """
     values = {"pk": partition, **dict(zip(("sk", "sk_to"), sort, strict=False))}
     for field_name, text in values.items():

@@ -219,8 +219,8 @@ def format_arguments(required: Iterable[str], optional: Iterable[str]) -> Iterat
 def _parse_value(pattern: Pattern, name: str, text: str, field: str) -> Any:
     """Convert the text of an argument: to an int if the access pattern needs a number, otherwise keep the text.
 
-    A category path gets a slash at its end if it has none. `field`: the argument's name in error messages. Raises
-    InvalidArgument if `text` must be a number or a path but is not.
+    A category path gets a slash at its end if the slash is missing. `field`: the argument's name in error messages.
+    Raises InvalidArgument if `text` must be a number or a path but is not a number or a path.
     """
     if name in CATEGORY_PATHS:
         if not text.startswith("/"):

@@ -99,7 +99,7 @@ def build_bundle(
 
 
 def find_python(target: BundleTarget) -> str | None:
-    """Return the command of an installed Python of the target version, or None if there is none.
+    """Return the command of an installed Python of the target version, or None if no such Python is installed.
 
     The version must match, because Lambda ignores files that another Python version compiled.
     """
@@ -200,7 +200,7 @@ def _compile_environment(target: BundleTarget) -> dict[str, str]:
 
 
 def _delete_old_bundles() -> None:
-    """Delete all bundles except the most recently used ones, because every edit of a function creates a new bundle."""
+    """Keep only the most recently used bundles, because every edit of a function creates a new bundle."""
     by_use = sorted(BUNDLES.glob("[!.]*"), key=lambda bundle: bundle.stat().st_mtime)
     for bundle in by_use[:-MAX_BUNDLES]:
         shutil.rmtree(bundle, ignore_errors=True)

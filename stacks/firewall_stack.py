@@ -25,8 +25,8 @@ COUNT_ONLY_RULES = {"AWSManagedRulesCommonRuleSet": ("SizeRestrictions_BODY", "N
 """Firewall rules that only count requests and do not block them.
 
 The rule SizeRestrictions_BODY would block product imports, because their bodies are larger than 8 KB. The API checks
-the size of a body itself. NoUserAgent_HEADER could block mail providers that unsubscribe a customer: no standard says
-that they send the header.
+the size of a body itself. NoUserAgent_HEADER could block mail providers that unsubscribe a customer, because they need
+not send the header User-Agent.
 """
 
 

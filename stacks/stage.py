@@ -113,7 +113,7 @@ class NamedNumbers:
     """The allowed entries of a setting that has a number for each name, such as `memory_mb` (name: a Lambda).
 
     `names`: the allowed names; "*" is always allowed. `lowest`, `highest`: the limits of a number. `zero`: whether 0 is
-    allowed, too; it means AWS's default. `because`: the reason for `lowest`, for the error message.
+    allowed, too; 0 means AWS's default. `because`: the reason for `lowest`, for the error message.
     """
 
     names: tuple[str, ...]
@@ -181,8 +181,8 @@ class Stage:
     `assumed_delivered_days`: How many days after the shipment an order counts as delivered without a confirmation.
     `return_window_days`: How many days after the delivery goods can be returned.
     `log_retention_days`: How many days logs are kept.
-    `tracing`: X-Ray records one trace of the Lambdas a second, and 5 % of all others. A trace has only Lambda's own
-    segments (docs/observability.md).
+    `tracing`: X-Ray records one trace of the Lambdas a second, and 5 % of all other traces. A trace has only Lambda's
+    own segments (docs/observability.md).
     `parallelization`: The number of concurrent batches per stream shard. Records of one item stay in order.
     `memory_mb`: The memory of each Lambda, as `copies_reader:1024,api:1769`; `*` names all other Lambdas. Processor
     time is in proportion to memory: 1,769 MB give a whole processor. Without an entry, the API has 1,024 MB, and each
@@ -228,7 +228,7 @@ class Stage:
     `monthly_budget`: The budget of the account for a month, in US dollars. AWS mails the `alarm_address` if the costs
     exceed 80 % of the budget, or will probably exceed the budget. Nothing is stopped. 0: no budget.
     `permissions_boundary`: The ARN of an IAM policy that all roles of the stack get as their permissions boundary.
-    `deploy_from`: The GitHub repository, such as owner/shop, whose jobs may deploy (docs/ci.md). Empty: none.
+    `deploy_from`: The GitHub repository, such as owner/shop, whose jobs may deploy (docs/ci.md). Empty: no repository.
     `domain`, `certificate`: The address of the API and the page, such as shop.your.domain, and the ARN of its
     certificate (see [the account](#the-account)). Empty: the addresses of AWS.
     `billing`: The capacity mode of the table and its indexes: on-demand, or provisioned with autoscaling.
@@ -238,9 +238,10 @@ class Stage:
     `max_read_units`, `max_write_units`: The maximum units per second of the table and of each index with on-demand
     `billing`. They limit the cost of a mistake. DynamoDB throttles requests above the limit. 0: no limit.
     `warm_read_units`, `warm_write_units`: The units per second that the table and each index serve at once, before they
-    scale up, as `table:40000,GSI2:20000`; `*` names all others. 0 or no entry: not set. A new on-demand table serves
-    12000 reads and 4000 writes. Values above the table's quota (40000 by default) need a higher quota. AWS bills an
-    increase once. A value can never be lowered: `make check-deploy PARTS=template` rejects it.
+    scale up, as `table:40000,GSI2:20000`; `*` names the table and each index without an entry. 0 or no entry: not set.
+    A new on-demand table serves 12000 reads and 4000 writes. Values above the table's quota (40000 by default) need a
+    higher quota. AWS bills an increase once. A value can never be lowered: `make check-deploy PARTS=template` rejects
+    a lower value.
     `contributor_insights`: CloudWatch reports the throttled keys of the table and each index; `python -m ops hot-keys
     --stack NAME` prints them. CloudWatch bills two rules for the table and each index, and the matching events.
     `table_class`: STANDARD_INFREQUENT_ACCESS has cheaper storage and more expensive reads and writes. `python -m ops
@@ -760,7 +761,7 @@ EXAMPLE_HOST = r"(.*\.)?example(\.(com|net|org))?(:\d+)?"
 class StageFile:
     """The settings of a stage's file. `shown_path`: the path for messages. `values`: the settings, of checked types.
 
-    `defaults_of`: the stage in STAGES whose settings apply where the file has none, also for `protect`.
+    `defaults_of`: the stage in STAGES whose settings apply if the file does not set them, also for `protect`.
     """
 
     name: str

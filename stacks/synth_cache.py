@@ -176,7 +176,7 @@ def _is_intact(folder: Path) -> bool:
 
 
 def _delete_old_assemblies(keep: Path) -> None:
-    """Delete all assemblies except the most recently used ones, because every edit of a stack creates a new one."""
+    """Keep only the most recently used assemblies, because every edit of a stack creates a new assembly."""
     by_use = sorted((path for path in CACHE.glob("[!.]*") if path.is_dir()), key=lambda path: path.stat().st_mtime)
     for folder in by_use[:-MAX_ASSEMBLIES]:
         if folder != keep:

@@ -1,7 +1,7 @@
 """Check a release and write its files: `python -m tools.release`, or `make release`.
 
 A release has one version. It must be the same in pyproject.toml, in the newest section of CHANGELOG.md, and in the tag,
-if `--tag` gives one. The command writes these files to build/release:
+if `--tag` gives a tag. The command writes these files to build/release:
 
 - orderstream-VERSION.tar.gz: the source, as it is committed.
 - orderstream-functions-VERSION.zip: the bundle that a deploy of this version gives to all Lambdas.

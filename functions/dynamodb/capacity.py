@@ -140,7 +140,7 @@ class ConsumedCapacityCounter:
 def _throttling_reasons(
     parsed: Mapping[str, Any], request_dict: Mapping[str, Any]
 ) -> Iterator[tuple[ThrottlingReason, str]]:
-    """Yield each reason why DynamoDB throttled a request, with a partition key of the request, or "" if it has none.
+    """Yield each reason why DynamoDB throttled a request, with a partition key of the request, or "" without a key.
 
     Yields nothing if the request was not throttled. `parsed`: the parsed response. `request_dict`: botocore's
     description of the HTTP request.
@@ -165,7 +165,7 @@ def _body(request_dict: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _partition_key(part: Any) -> str:
-    """Return the first partition key in a part of a request or response, or "" if it has none."""
+    """Return the first partition key in a part of a request or response, or "" if this part has no partition key."""
     if isinstance(part, Mapping):
         found = part.get(":pk") or part.get("PK")
         if found:

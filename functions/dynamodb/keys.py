@@ -180,8 +180,8 @@ class Row(Generic[T]):
     an invoice is identified by `invoice_id`, and its primary key also has `order_id`. If empty, an item is identified
     by all fields of its primary key. An index key that a query uses must contain the identifying fields.
 
-    `owner`: the field that leads to the customer whose data the item is, such as `customer_id` or `order_id`; NOBODY if
-    the item holds no customer's data. `personal`: the attributes that identify the customer, or that the customer
+    `owner`: the field that leads to the customer whose data the item has, such as `customer_id` or `order_id`; NOBODY
+    if the item has no customer's data. `personal`: the attributes that identify the customer, or that the customer
     wrote; () if the item has only ids, amounts and states. `purpose`: why the item is kept; for NOBODY, why an item
     with a customer's id belongs to no customer. `on_erasure`: the effect of the customer's erasure on the item:
     "delete" (the default if there are personal attributes), "clear" these attributes, "keep" the item as the law

@@ -118,7 +118,7 @@ class Query(Generic[T]):
     def sort_key_range(self, values: Mapping[str, Any], since: str = "", until: str = "") -> tuple[str, str]:
         """Return the lowest sort key to read and the key at which to stop, as a tuple (low, high).
 
-        If the access pattern reads the whole partition, both are "".
+        If the access pattern reads the whole partition, `low` and `high` are "".
 
         `since` is inclusive, and `until` is exclusive. Usually they are times. A sort key with a time also has an id
         after the time: `{time}#{id}`. So the time alone sorts before every key with this time.

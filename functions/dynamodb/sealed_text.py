@@ -19,7 +19,7 @@ class NotSealed(ValueError):
 def seal_text(secret: bytes, purpose: str, text: str, *context: str) -> str:
     """Return `text`, encrypted as a text for a URL. Only `open_text` with the same arguments can decrypt it.
 
-    `purpose`: a constant for each kind of sealed text, so that one kind cannot be used as another.
+    `purpose`: a constant for each kind of sealed text, so that a text of one kind cannot be used as another kind.
     """
     sealed = _cipher(secret, purpose).encrypt(text.encode(), [part.encode() for part in context])
     return _to_text(sealed)

@@ -282,10 +282,8 @@ class Table:
     def batch_get_raw(self, keys: Sequence[Mapping[str, Any]], *, consistent: bool = False) -> list[Image]:
         """Return the images (items in DynamoDB's JSON) under these keys, including expired and undecodable items.
 
-        The order is arbitrary.
-
-        Sends one BatchGetItem per 100 keys, and sends unprocessed keys again. Raises TableBusy if keys stay
-        unprocessed.
+        The images are in any order. Sends one BatchGetItem per 100 keys, and sends unprocessed keys again. Raises
+        TableBusy if keys stay unprocessed.
         """
         found: list[Image] = []
         backoff = self.new_backoff()

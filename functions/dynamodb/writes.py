@@ -29,7 +29,7 @@ class WriteConflict(Exception):
 
 
 class ConditionFailed(Exception):
-    """The condition of a write failed, and the caller decides from the stored item. `item`: None if there is none."""
+    """The condition of a write failed, and the caller decides from the stored `item` (None if no item is stored)."""
 
     def __init__(self, item: Any) -> None:
         super().__init__("condition failed")
@@ -141,7 +141,7 @@ def put_if_next(row: Row[T], item: T, previous: int, *, condition_error: Conditi
     """Return a write that puts a copy, if the stored copy has the version `previous`.
 
     The `version` of a copy is the version of the source from which it was derived. `previous`: the version of the
-    source before the change. The write fails if the stored copy has another version, or if there is none.
+    source before the change. The write fails if the stored copy has another version, or if no copy is stored.
     """
     image, values = row.encode(item), {"read": {"N": str(previous)}}
     return _build("Put", row, image, IS_UNCHANGED, values, condition_error=condition_error, resulting_attributes=image)

@@ -177,7 +177,7 @@ def count_records(shop: ShopContext, batch: StreamBatch, counted: Sequence[Count
 
     Many orders change the same totals, such as the pieces of a product in this month. DynamoDB runs only one
     transaction at a time on an item, so several records share a transaction. If this transaction fails, each of its
-    records is counted alone, so that no record fails because of another.
+    records is counted alone, so that no record fails because of another record.
     """
     for group in _fold(counted):
         if len(group) > 1:

@@ -144,7 +144,7 @@ def remove_address(shop: ShopContext, bucket: str, order_id: str) -> ErasureOutc
 
 
 def _delete_earlier_archives(bucket: str, order: Order | ArchivedOrder, current_key: str = "") -> bool:
-    """Delete the archive objects of an order, except the current one. Return whether an object was deleted.
+    """Delete all archive objects of an order except the current object. Return whether an object was deleted.
 
     `current_key`: the key of the current object, or "" if the order's items are in the table.
 

@@ -84,7 +84,7 @@ def to_put_events_entry(bus_name: str, detail: Mapping[str, Any]) -> dict[str, A
 
 
 def _join(bus_name: str, prepared: list[_Prepared]) -> tuple[list[Record], dict[str, Any]]:
-    """Return the records and the entry of one event, or of several events that are joined to one."""
+    """Return the records and the entry of one event, or of several events that are joined into one event."""
     records = [record for record, _, _ in prepared]
     if len(prepared) == 1:
         return records, prepared[0][2]

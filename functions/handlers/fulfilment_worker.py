@@ -1,7 +1,7 @@
 """Fulfilment Lambda: issue the invoices of paid orders, and request their shipments from the warehouse.
 
 The orders of a batch share one transaction (functions/shop/fulfilment.py). If it fails, each order is fulfilled alone,
-so that no order fails because of another.
+so that no order fails because of another order.
 """
 
 from collections.abc import Sequence

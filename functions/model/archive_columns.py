@@ -39,7 +39,7 @@ TYPE_ATTRIBUTE: Structure = {"type": {"S": "string"}}
 
 
 def attributes(entity: Any) -> Structure:
-    """Return the attributes of an entity, or of a class that is nested in one, with their types."""
+    """Return the attributes of an entity, or of a class that is nested in an entity, with their types."""
     hints = get_type_hints(entity)
     return {one.name: value_type(hints[one.name]) for one in fields(entity)}
 

@@ -205,7 +205,7 @@ def key_pair(row: Row[Any], item: Any) -> tuple[str, str]:
 @dataclass(frozen=True)
 class CopyChanges:
     """The writes that are due after a change: copies to put, copies to delete, log entries to append, and the copy to
-    write after all others (`Snapshot.is_last`).
+    write after all other copies (`Snapshot.is_last`).
 
     Each element is a pair: the declaration of the item type, and the item.
     """
@@ -219,7 +219,7 @@ class CopyChanges:
 def plan_copy_changes(change: Change) -> CopyChanges:
     """Return the copies to put and delete, and the log entries to append, after a change of their source item.
 
-    A copy is not written if only its version would change, except the copy that is written after all others.
+    A copy is not written if only its version would change, except the copy that is written last (`Snapshot.is_last`).
     """
     if change.name == "OrderArchiving":
         # This change only locks the order while the archive Lambda moves its items to S3. The S3 object must show the

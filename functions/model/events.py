@@ -252,7 +252,7 @@ def build_event_detail(change: Change) -> dict[str, Any] | None:
 
 
 def join_key(detail: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Return the same key for all events that may be joined: type and day. Returns None if the event is not joined.
+    """Return (event type, day), which is equal for events that may be joined. Returns None if the event is not joined.
 
     The day of an item is the day of its field `at`.
     """
@@ -260,7 +260,7 @@ def join_key(detail: Mapping[str, Any]) -> tuple[str, str] | None:
 
 
 def join_events(details: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
-    """Return one event for several events with the same key. The id of the joined event is a hash of their ids."""
+    """Return one event for several events with the same `join_key`. Its id is a hash of the ids of these events."""
     ids = " ".join(detail["id"] for detail in details)
     images = [image for detail in details for image in detail["images"]]
     return {**details[0], "id": hashlib.sha256(ids.encode()).hexdigest()[:32], "images": images}
@@ -276,7 +276,7 @@ class ReceivedEvent:
 
     `id`: the id of the change. `version`: the item's version after the change. `data`: an instance of the event's data
     class, such as OrderData. `images`: the whole items in DynamoDB's JSON; empty if the event does not include them.
-    `attempt`: 1 for the first delivery by SQS, 2 for the second.
+    `attempt`: 1 for the first delivery by SQS, 2 for the second delivery.
     """
 
     id: str

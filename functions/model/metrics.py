@@ -70,4 +70,4 @@ OVERDUE_LAG        = MetricDefinition("OverdueLag",        "Milliseconds", "how 
 METRICS: tuple[MetricDefinition, ...] = tuple(it for it in list(globals().values()) if isinstance(it, MetricDefinition))
 
 SET_TAG, KIND_TAG = "configuration-set", "mail"
-"""The message tags of mails. SES counts bounces and complaints by them in CloudWatch (namespace AWS/SES)."""
+"""The message tags of mails. CloudWatch counts bounces and complaints by these tags (namespace AWS/SES)."""

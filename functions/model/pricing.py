@@ -1,7 +1,7 @@
 """Calculate the price of an order, the included tax, and partial refunds. Amounts are integers in minor units (cents).
 
 Each calculation divides and rounds only once, so that rounding errors do not add up. A partial refund is the difference
-between two values: the value of all pieces refunded so far, including the new ones, and the value of the pieces
+between two values: the value of all refunded pieces, including the pieces of this refund, and the value of the pieces
 refunded before. So the partial refunds of an order add up exactly to the refund for all pieces.
 """
 

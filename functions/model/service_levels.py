@@ -1,7 +1,7 @@
-"""Service levels: how soon an effect follows its change, for 99 of 100 changes in 15 minutes.
+"""Service levels: how soon an effect must follow its change, for 99 % of the changes of 15 minutes.
 
-The lag of an effect is the metric `Lag` of its Lambda. An alarm and `python -m ops health` compare it with the level.
-A late effect is not lost: a level only says when effects are late.
+The lag of an effect is the metric `Lag` of its Lambda. An alarm and `python -m ops health` compare the lag with the
+service level. An effect that is later than its service level is late, but not lost.
 """
 
 from dataclasses import dataclass

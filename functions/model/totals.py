@@ -113,9 +113,9 @@ def minute_ttl(minute: Instant) -> int:
 def season_final_at(at: Instant) -> datetime:
     """Return the time from which changes of orders and returns no longer count in the totals of a season.
 
-    The time of a change is the time of its write. So if the stream record of an earlier change is processed late, it
-    still changes the totals after this time: up to FAILURE_DAYS + 2 * DLQ_DAYS days later, while the record is kept.
-    The `Contribution` item lasts longer than that. A season is a calendar month. `at`: any time in that month.
+    A change counts if it was written before this time. Its stream record may be processed later, as long as the record
+    is kept: up to FAILURE_DAYS + 2 * DLQ_DAYS days later. The `Contribution` item is kept even longer. A season is a
+    calendar month. `at`: any time in that month.
     """
     start = datetime.fromisoformat(at).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
     return (start + timedelta(days=31)).replace(day=1) + timedelta(days=SEASON_OPEN_DAYS)

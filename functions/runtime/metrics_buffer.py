@@ -26,12 +26,10 @@ class MetricsBuffer:
         self._values: dict[tuple[Dimensions, MetricDefinition], list[float]] = defaultdict(list)
 
     def add_metric(self, metric: MetricDefinition, value: float = 1, **dimensions: str) -> None:
-        """Add a value to a metric. `dimensions`: the values of the metric's dimensions except `function`.
+        """Add a value to a metric. `dimensions`: such as `currency` for an amount, but not `function`.
 
-        For example, `currency` is the dimension of an amount of money.
-
-        If the metric has `keep_each_value`, the log line has each value. For any other metric, it has the sum of the
-        values. A zero is ignored, unless the metric has `keep_each_value` or is a gauge (a current level).
+        If the metric has `keep_each_value`, the log line has each value. For any other metric, the line has the sum of
+        the values. A zero is ignored, unless the metric has `keep_each_value` or is a gauge (a current level).
         """
         if not value and not metric.is_gauge and not metric.keep_each_value:
             return

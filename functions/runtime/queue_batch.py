@@ -169,7 +169,7 @@ class MessageBatch(RecordBatch):
     def apply_together(self, handle: Callable[[list[ReceivedEvent]], None]) -> None:
         """Call `handle` with the events of all messages. If this fails, call it with the event of each message alone.
 
-        So one message cannot fail because of another. `handle` must be safe to repeat.
+        So a message cannot fail because of another message. `handle` must be safe to repeat.
         """
         if len(self.records) > 1 and not self.is_out_of_time():
             try:

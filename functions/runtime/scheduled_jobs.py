@@ -57,9 +57,9 @@ class ScheduledRun:
     def process(self, *lists: WorkList[Any], time_limit: TimeLimit | None = None) -> None:
         """Process the items of these lists. Stop when the time limit is reached; then the lists are not complete.
 
-        The lanes take the items from all lists in turn, so no list waits for the end of another. Each item is taken
-        once. If an item fails, the error is logged and counted, and the next item follows. If reading a list fails,
-        this counts as one failure, and the other lists are still processed.
+        The lanes take the items from all lists in turn, so no list waits for the end of another list. Each item is
+        taken once. If an item fails, the error is logged and counted, and the next item follows. If reading a list
+        fails, this counts as one failure, and the other lists are still processed.
 
         `time_limit`: replaces the limit of the run for these lists.
         """

@@ -200,11 +200,11 @@ def issue_gift_card(shop: ShopContext, caller: Caller, key: str, amount: int, cu
     """Issue a new gift card with a balance of `amount`. Only staff may call this command.
 
     `key`: the idempotency key. `amount`: in the currency's smallest unit, for example cents. The result is
-    {"account_id", "code", "balance", "currency"}. The code is derived from the caller's id and the key, so a repeated
-    request returns the same code. The code is never stored: the table, the logs and the backups contain no gift card
-    codes.
+    {"account_id", "code", "balance", "currency"}. The code is derived from the caller's id and the idempotency key, so
+    a repeated request returns the same code. The code is never stored: the table, the logs and the backups contain no
+    gift card codes.
 
-    Raises InvalidInput and NotAllowed. Raises IdempotencyKeyReused if the key was used for another request.
+    Raises InvalidInput and NotAllowed. Raises IdempotencyKeyReused if `key` was used for another request.
     """
     caller.require_group("staff")
     code = _derive_gift_card_code(shop, caller.id, key)
@@ -248,7 +248,7 @@ def issue_store_credit(
 
     `key`: the idempotency key. The first credit creates the account. The result is {"account_id", "customer_id",
     "amount", "currency"}. Raises NotFound if the customer does not exist, InvalidInput, NotAllowed, and
-    IdempotencyKeyReused if the key was used for another request.
+    IdempotencyKeyReused if `key` was used for another request.
     """
     caller.require_group("staff")
     account_id = store_credit_account_id(shop, customer_id, currency)
@@ -279,8 +279,8 @@ def transfer_credit(
     Raises NotFound("account") if the paying account does not exist or the caller may not spend from it. Raises
     NotFound("receiving account") if the receiving account does not exist or its customer was erased. Raises
     InvalidInput if `amount` is not positive, or if the receiving account would exceed its balance limit. Raises
-    SelfTransfer if both accounts are the same, and IdempotencyKeyReused if the key was used for another request. Also
-    raises WrongCurrency and InsufficientFunds.
+    SelfTransfer if both accounts are the same account, and IdempotencyKeyReused if `key` was used for another request.
+    Also raises WrongCurrency and InsufficientFunds.
     """
     request = {"account_id": source.account_id, "to": to_account_id, "amount": amount, "currency": currency}
 

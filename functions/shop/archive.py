@@ -169,7 +169,7 @@ def _missing_derivations(shop: ShopContext, order: Order, images: Sequence[Image
     expected = [found for row, item in sources if (found := totals.current_contribution(row, item, at))]
     summary = ORDER_SUMMARY.key(customer_id=order.customer_id, placed_at=order.placed_at, order_id=order.order_id)
     marks = [CONTRIBUTION.key(source=one.source_id) for one in expected]
-    # The version of a summary only rises. So an eventually consistent read can only show an older version.
+    # An eventually consistent read can only show an older version of the summary. Then the archiving is retried.
     derived = shop.table.batch_get([summary, *marks], consistent=bool(marks))
     counted = {mark.source: mark.amounts for mark in derived if isinstance(mark, Contribution)}
     missing = [one.source_id for one in expected if not one.matches(counted.get(one.source_id, {}))]

@@ -106,12 +106,10 @@ def list_payments_of_order(
 ) -> QueryPage[Payment]:
     """Return all payments of an order, also the failed payments, sorted by payment id.
 
-    Only the order's customer and staff may read the payments.
-
-    Staff also see payments that arrived after the order was archived, and payments for an order id that does not exist.
-
-    For customers, raises NotFound if the order does not exist or belongs to another customer. Raises WrongState if the
-    order is archived, because its payments are archived too.
+    Only the order's customer and staff may read the payments. Staff also see payments that arrived after the order was
+    archived, and payments for an order id that does not exist. For customers, raises NotFound if the order does not
+    exist or belongs to another customer, and WrongState if the order is archived, because its payments are archived
+    too.
     """
     if "staff" not in caller.groups:
         require_unarchived(get_order(shop, caller, order_id), "show its payments")

@@ -85,10 +85,7 @@ def hash_email(shop: ShopContext, email: str) -> str:
 
 
 def rename_customer(shop: ShopContext, caller: Caller, customer_id: str, name: str) -> Customer:
-    """Rename a customer. Safe to repeat.
-
-    Raises NotFound if the customer does not exist or the caller may not see it.
-    """
+    """Rename a customer. Safe to repeat. Raises NotFound if there is no such customer that the caller may see."""
 
     def attempt() -> Customer:
         before = get_customer(shop, caller, customer_id)

@@ -71,9 +71,9 @@ def export_customer(
 ) -> QueryPage[ExportedItem]:
     """Return a page of all items that belong to a customer. A page may have a few more items than `limit`.
 
-    The last page has no `after`. A page before the last can be short. An item that changes during the export is
-    exported once, before or after the change. Raises NotFound if the caller may not see the customer, and TableBusy
-    while an order of the customer is being archived.
+    The last page has no `after`. Any other page can be short. An item that changes during the export is exported once,
+    before or after the change. Raises NotFound if the caller may not see the customer, and TableBusy while an order of
+    the customer is being archived.
     """
     caller.require_access(customer_id)
     position: Position | None = Position(*json.loads(after)) if after else Position()

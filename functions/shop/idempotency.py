@@ -35,8 +35,8 @@ def fingerprint(body: Mapping[str, Any]) -> str:
 class IdempotentResult:
     """The result of a command with an idempotency key.
 
-    `replayed`: True if an earlier request with the same key ran the command. In that case `result` is the stored result
-    of the earlier request, and this request wrote nothing.
+    `replayed`: True if an earlier request with the same idempotency key ran the command. In that case `result` is the
+    stored result of the earlier request, and this request wrote nothing.
     """
 
     result: dict[str, Any]
@@ -45,7 +45,7 @@ class IdempotentResult:
 
 @dataclass(frozen=True)
 class IdempotencyKey:
-    """The key of a request, and of the Command item with its result. `fingerprint`: identifies the request's body."""
+    """The idempotency key of a request, whose result is in a Command item. `fingerprint`: identifies the body."""
 
     caller: str
     key: str
@@ -57,14 +57,14 @@ class IdempotencyKey:
         return IdempotencyKey(caller_id, shop.digest("command", key).hex()[:32], command, fingerprint(body))
 
     def find_result(self, shop: ShopContext) -> IdempotentResult | None:
-        """Return the stored result, or None. Raises IdempotencyKeyReused if the key was used with another body."""
+        """Return the stored result, or None. Raises IdempotencyKeyReused if its request had another body."""
         done = shop.table.get(COMMAND_BY_KEY, caller=self.caller, key=self.key, command=self.command)
         return self._replay(done) if done else None
 
     def write(self, shop: ShopContext, writes: Sequence[Write[Any]], result: dict[str, Any]) -> IdempotentResult:
         """Store the writes of a command and its result in one transaction, and return the result.
 
-        If another request with this key was faster, nothing is written, and the result of that request is returned.
+        If another request with this idempotency key was faster, nothing is written, and its stored result is returned.
         """
         days = DAYS_BY_COMMAND.get(self.command)
         command_item = Command(
@@ -87,7 +87,7 @@ class IdempotencyKey:
         return IdempotentResult(json.loads(done.result), replayed=True)
 
     def require_same(self, stored_fingerprint: str) -> None:
-        """Raise IdempotencyKeyReused if the earlier request with this key had another body."""
+        """Raise IdempotencyKeyReused if the earlier request with this idempotency key had another body."""
         if stored_fingerprint != self.fingerprint:
             raise IdempotencyKeyReused
 
@@ -103,11 +103,11 @@ def run_idempotently(
     """Run a command once per idempotency key: store its writes and its result in one transaction.
 
     `key`: the idempotency key from the client. `command`: the name of the command. `body`: the request, to detect that
-    a client uses the same key for another request. `decide` gets the shop to read with, and returns the writes and the
-    JSON result. The transaction contains these writes and a Command item with the result. If the transaction fails
-    because an item has changed since `decide` read it, `decide` is called again.
+    a client uses the same `key` for another request. `decide` gets the shop, from which it reads, and returns the
+    writes and the JSON result. The transaction contains these writes and a Command item with the result. If the
+    transaction fails because an item has changed since `decide` read it, `decide` is called again.
 
-    A rejected command stores nothing, so its key can be used again. Raises IdempotencyKeyReused if the key was used
+    A rejected command stores nothing, so its `key` can be used again. Raises IdempotencyKeyReused if `key` was used
     before with another body. Also raises the errors of `decide` and its writes.
     """
     used = IdempotencyKey.of(shop, caller_id, key, command, body)

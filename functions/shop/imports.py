@@ -296,9 +296,8 @@ class ImportProgress:
 def get_import_progress(shop: ShopContext, caller: Caller, import_id: str) -> ImportProgress:
     """Return the progress of an import (access pattern B1). Only staff may call it.
 
-    The lines of the file are split into import parts. The result is the sum over all import parts.
-
-    Raises NotFound, NotAllowed.
+    The lines of the file are split into import parts. The result is the sum over all import parts. Raises NotFound,
+    NotAllowed.
     """
     made, parts = _get_import_with_parts(shop, caller, import_id)
     waiting = sum(part.count - part.done for part in parts)

@@ -57,7 +57,7 @@ class MailRefused(Exception):
 
 
 DEFERRED = 0
-"""The `claimed_until` of a mail whose message was deferred. Its `claim` is then the token in the newest message."""
+"""The `claimed_until` of a mail whose message was deferred. The `claim` is then the token in the newest message."""
 
 
 class AlreadyClaimed(ClaimHeld):
@@ -83,8 +83,8 @@ def latest_mail_start(shop: ShopContext, timeout_seconds: int) -> datetime:
 def holding_claim(shop: ShopContext, notification: Notification) -> Iterator[None]:
     """Raise ClaimHeld if the `with` block fails, because its mail can be sent again only when the claim has ended.
 
-    The error is the cause of ClaimHeld. Permanent is raised unchanged, because it is never retried. After MailRefused,
-    the claim is released, so that the next attempt need not wait for its end, and the error is raised unchanged.
+    The error of the block is the cause of ClaimHeld. Permanent is raised unchanged, because it is never retried.
+    MailRefused is raised unchanged, too, and the claim is released, so that the next attempt need not wait.
     """
     try:
         try:
@@ -245,9 +245,8 @@ def list_notifications_of_customer(
 ) -> QueryPage[Notification]:
     """Return the mails to a customer, sent or being sent, newest first (access pattern A25).
 
-    `since` (included), `until` (excluded): the time range of the events that the mails report.
-
-    Raises NotFound if the caller may not see the customer.
+    `since` (included), `until` (excluded): the time range of the events that the mails report. Raises NotFound if the
+    caller may not see the customer.
     """
     caller.require_access(customer_id)
     return shop.table.query(

@@ -298,9 +298,8 @@ def _count_towards_order(shop: ShopContext, order: Order, payment: Payment) -> t
 def list_unmatched_payments(shop: ShopContext) -> Iterator[Payment | KeptEvent]:
     """Return the payments that match no order and are not refunded, oldest first (access pattern R5).
 
-    A dispute or refund of a payment whose money is not reported yet is returned, too.
-
-    The index is eventually consistent, so the latest changes may be missing.
+    Also returns the disputes and refunds of payments whose money is not reported yet. The index is eventually
+    consistent, so the latest changes may be missing.
     """
     return shop.table.query_all(UNMATCHED_PAYMENTS_BY_DATE, open_status="UNMATCHED")
 

@@ -91,9 +91,9 @@ def place_order(
     """Place an order: one transaction writes the order, reserves its stock and redeems a limited discount code.
 
     `key`: the idempotency key. `lines`: the requested lines by product id. `body`: the request as the client sent it,
-    to detect a key that is used again with another request. The order's id is derived from the customer and the key,
-    and the write requires that no order with this id exists. So a repeated request returns the order of the first
-    request. A rejected order stores nothing, so its key can be used again.
+    to detect an idempotency key that is used again with another request. The order's id is derived from the customer
+    and `key`, and the write requires that no order with this id exists. So a repeated request returns the order of the
+    first request. A rejected order stores nothing, so its idempotency key can be used again.
 
     An accepted order reserves its pieces in the stock. If a product can be backordered, the order may also contain
     pieces that are not in stock. The order line reports these pieces as backordered. An order with a total of 0 is PAID

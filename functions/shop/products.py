@@ -199,8 +199,8 @@ def write_off_stock(
     """Remove damaged or missing pieces from the stock of a product. Only staff may call it.
 
     Pieces that orders have reserved are not removed. `key`: the idempotency key. A repeated call with the same key does
-    not remove the quantity twice. The result is {"product_id", "quantity", "reason"}; it is kept with the key. Raises
-    NotFound, OutOfStock if fewer pieces are available, IdempotencyKeyReused, NotAllowed.
+    not remove the quantity twice. The result is {"product_id", "quantity", "reason"}. Raises NotFound, OutOfStock if
+    fewer pieces are available, IdempotencyKeyReused, NotAllowed.
     """
     caller.require_group("staff")
     body = {"product_id": product_id, "quantity": quantity, "reason": reason}

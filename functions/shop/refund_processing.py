@@ -29,8 +29,8 @@ PROVIDER_CALLER_ID = "payment-provider"
 KEY_LIFETIME = timedelta(hours=20)
 """How long a refund request may be repeated under its idempotency key without any further check.
 
-After this time, the provider may have deleted the key. So the shop first asks whether the provider already has the
-refund. The provider may delete a key that is at least 24 hours old: https://docs.stripe.com/api/idempotent_requests
+After this time, the provider may have deleted the idempotency key. So the shop first asks whether the provider already
+has the refund. The provider deletes these keys after at least 24 hours: https://docs.stripe.com/api/idempotent_requests
 """
 
 RefundOutcome = Literal["pending", "succeeded", "failed"]
@@ -192,7 +192,7 @@ class ProviderRefundEvent:
 def record_refund(shop: ShopContext, event: ProviderRefundEvent) -> IdempotentResult:
     """Record the provider's update of a refund. Safe to repeat: an event id is recorded only once.
 
-    An update changes nothing if the refund already has the reported status or a later one. An update also changes
+    An update changes nothing if the refund already has the reported status or a later status. An update also changes
     nothing if it is about an earlier attempt to send the refund.
 
     If a refund fails after it had succeeded, the provider has returned the money to the shop. The payment's refunded
@@ -223,7 +223,7 @@ def apply_refund_event(
         try:
             state = ProviderRefundState(event.provider_id, event.status, event.reason)
             after, writes = _apply_refund_state(shop, refund, payment, state)
-        except WrongState:  # the refund already has the reported status or a later one: ignore the event
+        except WrongState:  # the refund already has the reported status or a later status: ignore the event
             pass
         else:
             # If a refund that had succeeded fails now, the transaction changes the order's payment. The order must not

@@ -256,7 +256,7 @@ def refund_payment(shop: ShopContext, caller: Caller, key: str, order_id: str, p
     before. Nothing is refunded then: the payment becomes FAILED, so that it does not wait for staff any more.
 
     If the provider has reported only disputes or refunds of the payment, and not its money, nothing is refunded either:
-    these events leave the list of unmatched payments. If the money is reported later, they are applied anyway.
+    these events leave the list of unmatched payments. If the money is reported later, the events are applied anyway.
 
     Raises WrongState if the payment is not UNMATCHED. Raises TooMuch if the payment's refunds, including failed
     refunds, already add up to its whole amount. Also raises NotAllowed, NotFound, IdempotencyKeyReused and TableBusy.

@@ -141,9 +141,8 @@ def list_reviews_by_customer(
 ) -> QueryPage[Review]:
     """Return the reviews by a customer, newest first (access pattern A9b).
 
-    `since` (included), `until` (excluded): the range of the time when a review was first written.
-
-    Raises NotFound if the caller may not see the customer.
+    `since` (included), `until` (excluded): the range of the time when a review was first written. Raises NotFound if
+    the caller may not see the customer.
     """
     caller.require_access(customer_id)
     return shop.table.query(

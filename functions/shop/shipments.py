@@ -44,11 +44,9 @@ Quantities = Mapping[str, int]
 def build_shipment(order: Order, quantities: Quantities) -> Shipment:
     """Return a new shipment with all unsent pieces of an order. Nothing is written.
 
-    `quantities`: the number of unsent pieces by product id.
-
-    The shipment's field `backordered` says how many of its pieces were not in stock when they were ordered. The
-    warehouse sends these pieces last. So the number is the backordered quantity of the order line, but at most the
-    number of unsent pieces.
+    `quantities`: the number of unsent pieces by product id. The shipment's field `backordered` says how many of its
+    pieces were not in stock when they were ordered. The warehouse sends these pieces last. So this number is the
+    backordered quantity of the order line, but at most the number of unsent pieces.
     """
     missing = {id: min(quantity, order.lines[id].backordered) for id, quantity in quantities.items()}
     return Shipment(

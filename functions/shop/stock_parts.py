@@ -33,7 +33,7 @@ The last move may be retried for 2.5 seconds. So the resize ends within the API'
 
 @dataclass(frozen=True)
 class Move:
-    """Pieces to move from one stock part of a product to another. `source`, `target`: the numbers of the parts."""
+    """Pieces to move between two stock parts of a product. `source`, `target`: the numbers of these parts."""
 
     source: int
     target: int
@@ -71,8 +71,8 @@ def spread_stock(shop: ShopContext, product_id: str, wait: Callable[[], None] = 
 
     `wait` is called before each move, to limit the rate.
 
-    Safe to repeat, and to end at any point. Buyers may take pieces meanwhile, so some pieces may stay where they are.
-    They can be ordered there. Raises NotFound, and TableBusy if the time is over before the last move.
+    Safe to repeat, and to end at any point. Buyers may take pieces meanwhile, so some pieces may stay in other parts.
+    These pieces can still be ordered. Raises NotFound, and TableBusy if the time is over before the last move.
     """
     end = shop.now() + timedelta(seconds=MOVE_SECONDS)
     for _ in range(MOVE_ROUNDS):

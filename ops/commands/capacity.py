@@ -250,7 +250,8 @@ def provisioned_units(traffic: TableTraffic, operation: str, hour: int, rules: A
 def _reserve_blocks(hours: Sequence[int], block: int, block_month: float, unit_month: float) -> tuple[int, float]:
     """Return how many units to reserve, and the money that they save in a month.
 
-    Each block is used in no more hours than the block before it. So the first block that saves no money ends the loop.
+    A further block is never used in more hours than the block before it. So the loop ends at the first block that saves
+    no money.
 
     `hours`: the provisioned units of each hour. `block_month`, `unit_month`: the monthly price of a block, and of a
     unit without a reservation.

@@ -93,7 +93,7 @@ def command(commands: targets.Subparsers) -> None:
 
 
 def list_failures(args: argparse.Namespace) -> None:
-    """Print the failures, newest first: for each its time, its kind, the worker that failed, the reason and the key.
+    """Print the time, the kind, the failed worker, the reason and the key of each failure, newest first.
 
     Exits with 1 if another run has received dead letters. SQS hides these dead letters, so the list is incomplete.
     """

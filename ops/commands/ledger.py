@@ -113,7 +113,7 @@ def command(commands: targets.Subparsers) -> None:
 
 
 def check_ledger(table: Table, units_per_second: float | None) -> None:
-    """Check all accounts and print the errors of each. Exits with 1 if an account has errors."""
+    """Check all accounts and print the errors of each account. Exits with 1 if an account has errors."""
     checked = wrong = 0
 
     def report(account_id: str, found: Sequence[str]) -> None:

@@ -327,7 +327,7 @@ def create_migration(description: str) -> None:
 
 
 def run_migrations(args: argparse.Namespace) -> None:
-    """Run the planned migrations one after the other and print the counts of each.
+    """Run the planned migrations one after the other and print the counts of each migration.
 
     Exits with 2 for wrong usage. Exits with 1 if a migration was interrupted or items were skipped.
     """

@@ -433,7 +433,7 @@ def _check_usage(args: argparse.Namespace) -> None:
 
 
 def run_restore(args: argparse.Namespace) -> None:
-    """Restore the orders that the arguments select, by id or by date, and print the result of each.
+    """Restore the orders that the arguments select, by id or by date, and print the result for each order.
 
     Exits with 1 if an order does not exist or cannot be restored.
     """

@@ -61,7 +61,7 @@ class Discrepancy:
     source: SourceItem
 
     def repair(self, shop: ShopContext) -> None:
-        """Replace the wrong item by the expected item, or delete the wrong item if there should be none.
+        """Replace the wrong item by the expected item. If `expected` is None, delete the wrong item.
 
         Safe to repeat. Raises WriteConflict, and writes nothing, if the wrong item or its primary item has
         changed since it was read.
@@ -291,10 +291,7 @@ def _order_id_in_key(image: Image) -> str:
 
 
 def snapshot_sources(image: Image) -> list[ItemKey]:
-    """Return a list with the key of the order from which a snapshot is derived.
-
-    `find_orphaned_snapshot` needs this order.
-    """
+    """Return a list with the key of the order from which a snapshot is derived, for `find_orphaned_snapshot`."""
     return [item_key(ORDER.key(order_id=_order_id_in_key(image)))]
 
 

@@ -157,12 +157,8 @@ def refresh_copies(shop: ShopContext, item: Any, *, dry: bool = False) -> bool:
     """Write the missing or outdated copies and log entries of a primary item, and add the item to its totals.
 
     A primary item is an item from which copies and totals are derived. For an order, the customer's current name is
-    copied too.
-
-    The log entries that an order must have are derived from its timeline.
-    `dry`: write nothing.
-
-    Returns whether there was anything to write. Raises WriteConflict if the item has changed since it was read.
+    copied too. The log entries that an order must have are derived from its timeline. `dry`: write nothing. Returns
+    whether there was anything to write. Raises WriteConflict if the item has changed since it was read.
     """
     row = ROWS_BY_TYPE[type(item).__name__]
     if getattr(item, "status", None) == "ARCHIVING":

@@ -149,8 +149,8 @@ def _contribution_image(todo: totals.ContributionChange, found: Image | None) ->
     """Return the correct contribution in DynamoDB JSON. Its version is one above the stored version.
 
     A contribution is an item that records how much one order, return or review (its source item) adds to totals.
-    `todo`: the amounts that the source item must add. `found`: the stored contribution. If there is none, `found` is
-    None and the new version is 1.
+    `todo`: the amounts that the source item must add. `found`: the stored contribution. If no contribution is stored,
+    `found` is None and the new version is 1.
     """
     version = int(found.get("version", {}).get("N", 0)) + 1 if found else 1
     return CONTRIBUTION.encode(
@@ -307,7 +307,7 @@ class TotalsCheck:
 
     @property
     def unverifiable(self) -> list[ItemKey]:
-        """The keys of the totals that differ, but may include orders whose contributions have expired."""
+        """The keys of the totals that are not their sum, but may include orders whose contributions have expired."""
         wrong = {fault.key for fault in self._find_wrong_totals()}
         return [key for where in self.differences if (key := _parse_key(where)) in wrong and self._is_unknown(where)]
 
@@ -502,7 +502,7 @@ def _is_suspect(where: str, totals_scan: TotalsScan) -> bool:
 
 
 def _write_contribution(shop: ShopContext, contribution: Discrepancy, added: Amounts, guard: GuardWrites) -> bool:
-    """Replace a wrong contribution by the correct one, and add the amounts in `added` to totals, in one transaction.
+    """Correct a wrong contribution, and add the amounts in `added` to totals, in one transaction.
 
     A contribution is an item that records how much one order, return or review (its source item) adds to totals.
 
@@ -580,7 +580,7 @@ def _parse_key(where: str) -> ItemKey:
 
 
 def is_final(shop: ShopContext, where: str) -> bool:
-    """Return whether a total can no longer change. `where`: its key as "PK / SK".
+    """Return whether a total can no longer change. `where`: the primary key of the total as "PK / SK".
 
     The total of a best seller is final some days after its month has ended. The sales total of a minute is final when
     its ttl has passed. A rating is never final.
@@ -607,7 +607,7 @@ def _version(image: Image | None) -> int:
 
 
 def total_image(where: str, amounts: Mapping[str, int], version: int) -> Image:
-    """Return a total with these amounts and this version, in DynamoDB JSON. `where`: its key as "PK / SK"."""
+    """Return a total with these amounts and this version, in DynamoDB JSON. `where`: its primary key as "PK / SK"."""
     row = _require_total_row(where)
     attributes: dict[str, Any] = {
         **(match_key(row, _parse_key(where)) or {}),

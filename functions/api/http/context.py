@@ -108,11 +108,11 @@ def authenticate_caller(event: Mapping[str, Any]) -> Caller:
 
 
 def parse_groups(claim: Any) -> frozenset[str]:
-    """Return the user's groups from a claim of the access token. Returns an empty set if there are none.
+    """Return the user's groups from a claim of the access token, or an empty set if the user has no groups.
 
-    In the token, the claim is a list. API Gateway's HTTP APIs pass it as a text, such as "[staff warehouse]". Only one
-    space separates two names: the group "a,staff" is not the group "staff". In Cognito, the name of a group has no
-    spaces, so the text has one meaning. If it cannot be a list of such names, it grants no group.
+    In the token, the claim is a list. API Gateway's HTTP APIs pass it as a text, such as "[staff warehouse]". The names
+    of groups in Cognito have no spaces, so a space separates two names. A comma does not: "[a,staff]" is one group, and
+    not the group "staff". If the text does not have this form, the user gets no group.
     https://docs.aws.amazon.com/cognito-user-identity-pools/latest/APIReference/API_CreateGroup.html
     """
     if isinstance(claim, str):

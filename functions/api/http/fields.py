@@ -198,8 +198,8 @@ class ResponseModel(BaseModel):
 def command_response(outcome: "IdempotentResult", model: type[ResponseModel]) -> Response[Any]:
     """Return the HTTP response of a command that has an idempotency key.
 
-    The status is 201 for the first request with a key. A repeated request gets the status 200 and the result of the
-    first request.
+    The status is 201 for the first request with an idempotency key. A repeated request gets the status 200 and the
+    result of the first request.
     """
     status, headers = (200, {"Idempotent-Replayed": "true"}) if outcome.replayed else (201, {})
     return Response(status, "application/json", model.model_validate(outcome.result), headers=headers)

@@ -278,8 +278,8 @@ def export_of_customer(
 ) -> Listed[KeptItem]:
     """Export all data that the shop keeps of a customer, page by page: each item with its type and all its fields.
 
-    The export includes the customer's orders, also archived ones, with their payments, shipments and invoices. Follow
-    `cursor` until it is null. A page before the last can be empty.
+    The export includes the customer's orders, also archived orders, with their payments, shipments and invoices. Follow
+    `cursor` until it is null. A page before the last page can be empty.
     """
     customer_id = resolve_customer_id(caller, customer_id)
     return paginate(

@@ -1,4 +1,4 @@
-"""Mail suppression: SES sends no mails to an address after a bounce or a complaint. Staff can see and end this."""
+"""Mail suppression: after a bounce or a complaint, SES sends no mails to an address until staff end the suppression."""
 
 from functions.adapters import mail_suppression
 from functions.api.http.context import SignedIn, shop
@@ -22,7 +22,7 @@ class MailSuppression(ResponseModel):
 
 @router.get("/customers/<customer_id>/mail-suppression", openapi_extensions=problem_responses(NotAllowed))
 def suppression_of_customer(caller: SignedIn, customer_id: Id) -> MailSuppression:
-    """Show whether mails to a customer's address bounced or were reported as spam, so that none are sent. For staff."""
+    """Show whether SES sends no mails to a customer's address, after a bounce or a complaint. For staff."""
     found = mail_suppression.get_suppression(_get_address(caller, customer_id))
     if found is None:
         return MailSuppression(suppressed=False, reason=None, since=None)
@@ -31,7 +31,7 @@ def suppression_of_customer(caller: SignedIn, customer_id: Id) -> MailSuppressio
 
 @router.delete("/customers/<customer_id>/mail-suppression", openapi_extensions=problem_responses(NotAllowed))
 def remove_suppression_of_customer(caller: SignedIn, customer_id: Id) -> MailSuppression:
-    """Send mails to a customer's address again, for example because it works again. For staff. Safe to repeat."""
+    """End the suppression of a customer's address, for example because it works again. For staff. Safe to repeat."""
     mail_suppression.remove_suppression(_get_address(caller, customer_id))
     return MailSuppression(suppressed=False, reason=None, since=None)
 

@@ -348,7 +348,7 @@ class WholeOrder(ResponseModel):
 
     If there are several pages, only the first page has the `order`. Each page has some of the other items, and the next
     page can have more items of each type.
-    `kept_events`: the disputes and refunds that came while the order was archived. A restore adds them to the payment.
+    `kept_events`: the disputes and refunds that came while the order was archived. A restore adds them to the payments.
     `ends_at`: when a closed order is archived.
     """
 

@@ -146,9 +146,9 @@ def place_order(caller: SignedIn, request: Request, key: IdempotencyKey, new: Ne
     """Place an order, once for each Idempotency-Key.
 
     Prices come from the products, and shipping is added. All goods are reserved, except the quantities that the lines
-    show as backordered. If you send the same key and body again, no second order is placed. The answer is then 200 with
-    the order in its current state and the header `Idempotent-Replayed: true`. The order belongs to the caller, also if
-    the caller is staff.
+    show as backordered. If you send the same Idempotency-Key and body again, no second order is placed. The answer is
+    then 200 with the order in its current state and the header `Idempotent-Replayed: true`. The order belongs to the
+    caller, even if the caller is staff.
     """
     lines = {line.product_id: placing.RequestedLine(line.quantity, line.price) for line in new.lines}
     address = e.Address(**new.address.model_dump())
@@ -176,7 +176,7 @@ def list_orders(
 ) -> Listed[OrderInList]:
     """List your own orders, newest first. With `status`, list the orders of all customers in that state (for staff).
 
-    With `number`, list the orders with that number: your own, or for staff, those of all customers.
+    With `number`, list your own orders with that number, or for staff, the orders of all customers with that number.
     The orders in a state are sorted by the time when they were placed. A new order is in the list of its state at once,
     but it is in the list of its customer only after a moment.
     """

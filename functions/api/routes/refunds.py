@@ -108,8 +108,8 @@ def refund_payment(
 
     An unmatched payment belongs to no order. `order_id` is the order id in the payment, even if no order has this id.
     If the amount of the payment is 0, for example because its money is recorded for another order, nothing is refunded,
-    and the payment becomes FAILED. If the shop knows disputes or refunds of the payment, but not its money, they leave
-    the list of unmatched payments. The refund happens once for each Idempotency-Key.
+    and the payment becomes FAILED. If the shop knows disputes or refunds of the payment, but not its money, these
+    events leave the list of unmatched payments. The refund happens once for each Idempotency-Key.
     """
     return command_response(refunds.refund_payment(shop(), caller, key, order_id, payment_id), RefundsPlaced)
 

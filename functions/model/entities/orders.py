@@ -112,9 +112,9 @@ class Order:
 
     `paid`: the money received. From `paid_at` on, `paid` equals the total. `refunded`: how much of `paid` is refunded
     or being refunded, or was taken by a bank. `owed`: the amount that the shop must refund, but cannot refund yet,
-    because the customer's bank disputes the payment. `over_refunded`: the money that left beyond `paid`, for example
-    because a return was credited and then refunded at the provider. `withdrawn`: how much of `refunded` a bank took,
-    or a person refunded at the provider.
+    because the customer's bank disputes the payment. `over_refunded`: how much more than `paid` left the shop, for
+    example because a return was credited and then refunded at the provider. `withdrawn`: how much of `refunded` a bank
+    took, or a person refunded at the provider.
 
     `customer_name`: copied from the customer while the order is open. `customer_version`: the version of the customer
     from which the name was copied. Copying the name does not raise the order's `version`.

@@ -51,9 +51,9 @@ class Payment:
     """A payment for an order: by card, or from a credit account.
 
     `payment_id`: for a card payment, the payment provider's id. `amount`: 0 if the provider had reported the same
-    payment for another order before. `uncounted`: the part of `amount` that is not in the order's paid amount: the
-    order was paid already, or the money left again before the order was fully paid. `unmatched`: the payment matches
-    no order. `reason`: why the payment failed or matches no order, or why the shop lost a dispute.
+    payment for another order before. `uncounted`: the part of `amount` that is not in the order's paid amount, because
+    the order was paid already, or the money left the shop before the order was fully paid. `unmatched`: the payment
+    matches no order. `reason`: why the payment failed or matches no order, or why the shop lost a dispute.
 
     `refunded`: the money of the refunds that succeeded, that staff settled, or that were made at the provider.
     `disputes`: the disputes by their id. Disputes are kept after they end. `events`: the first events of the provider

@@ -7,7 +7,7 @@ from functions.model.money import Currency
 ROOT_CATEGORY = "/"
 """The path of the top category. The path of a category starts and ends with a slash, for example /kitchen/mugs/."""
 DEFAULT_CATALOG = "main"
-"""The catalogue that is used if a product or category names none. Each catalogue has its own tree of categories."""
+"""The catalogue of a product or category that names no catalogue. Each catalogue has its own tree of categories."""
 
 
 def complete_path(path: str) -> str:
@@ -106,8 +106,8 @@ class Review:
 
     `order_id`: the delivered order that contained the product. `written_at`: when this review was first written.
 
-    If the customer deleted an earlier review of the product, this review has the same `created_at` as the deleted one,
-    and a higher `version`. So the versions show which of the two reviews is later.
+    If the customer deleted an earlier review of the product, this review has the same `created_at` as the deleted
+    review, and a higher `version`. So the versions show which of the two reviews is later.
     """
 
     product_id: str

@@ -13,8 +13,8 @@ SweepStatus = Literal["RUNNING", "DONE"]
 class SweepSegment:
     """The progress of one segment of a table sweep (a scan of all items, in parallel segments).
 
-    `done`: whether the whole segment was scanned. If it was not, the sweep resumes after the item with the key `pk`,
-    `sk`. If both are None, the sweep starts with the first item of the segment.
+    `done`: whether the whole segment was scanned. If not, the sweep resumes after the item with the primary key `pk`,
+    `sk`. If `pk` and `sk` are None, the sweep starts with the first item of the segment.
     """
 
     pk: str | None = None
