@@ -238,8 +238,8 @@ def _parse_value(pattern: Pattern, name: str, text: str, field: str) -> Any:
 def _optional_arguments(pattern: Pattern) -> tuple[str, ...]:
     """Return the optional arguments of an access pattern: the fields of the sort key that the caller may leave out.
 
-    An access pattern is a named read of the table. The fields are in the order of the key. The field `shard` is not one
-    of them, because a query always reads all shards (partitions). These access patterns have no optional arguments:
+    An access pattern is a named read of the table. The fields are in the order of the key. The field `shard` is left
+    out, because a query always reads all shards (partitions). These access patterns have no optional arguments:
     - A pattern that reads one item, because it needs the whole key.
     - A pattern that reads a whole partition, because it ignores the sort key.
     - A pattern that reads by path, because its sort key contains only the required path.
@@ -268,7 +268,7 @@ def _parse_range(pattern: Query[Any], known: Mapping[str, Any], since: str, unti
     """Return the two bounds of a range, in the format that the sort key uses.
 
     The range applies to the first field of the sort key for which no value is given. Raises InvalidArgument if there is
-    no such field, if a time follows it in the sort key, if a bound is invalid, or if `since` is not before `until`.
+    no such field, if a time follows this field in the key, if a bound is invalid, or if `since` is not before `until`.
     """
     left = [name for name in _optional_arguments(pattern) if name not in known]
     if not left:

@@ -74,7 +74,7 @@ class AlarmDefinition:
     `description`: the problem while the alarm is raised. `runbook`: the name of the document with the steps to take.
     `for_each`: create one alarm for each resource of this kind, except the `excluded` resources.
     `function`: the Lambda that reports the metric, for a metric of Orderstream; "" for the metric without dimensions.
-    If `for_each` is None, the metric is one of Orderstream, or a metric that AWS has once for the account.
+    If `for_each` is None, the metric is a metric of Orderstream, or a metric that AWS has once for the account.
     `is_level`: whether the metric is a gauge (a current level). If data is missing, an alarm with `above` on a gauge
     keeps its state, and an alarm with `above` on any other metric is not raised. An alarm with `below` is raised if
     data is missing.

@@ -53,7 +53,7 @@ def build_app() -> App:
 def _lambda_code(laptop: bool, trim: bool) -> lambda_.Code:
     """Return the code bundle that all Lambdas share.
 
-    Because the bundle is shared, the Lambdas that write items and those that read the stream have the same version.
+    So the Lambdas that write items and the Lambdas that read the stream have the same version of the code.
     """
     folder, digest = bundle.build_bundle(source_only=laptop, trim=trim)
     return lambda_.Code.from_asset(str(folder), asset_hash=digest, asset_hash_type=AssetHashType.CUSTOM)

@@ -36,7 +36,7 @@ class MailDomainStack(Stack):
             mail_from_domain=mail_from,
             mail_from_behavior_on_mx_failure=ses.MailFromBehaviorOnMxFailure.USE_DEFAULT_VALUE,
         )
-        # Keep the identity of a protected stage: a new one would need other DNS records, because of its new DKIM keys.
+        # Keep the identity of a protected stage: a new identity has new DKIM keys, so it would need other DNS records.
         identity.apply_removal_policy(stage.removal_policy)
         records = {
             **{

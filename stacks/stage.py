@@ -91,7 +91,7 @@ REQUEST_QUOTA, BURST_QUOTA = 10_000, 5_000
 https://docs.aws.amazon.com/apigateway/latest/developerguide/limits.html
 """
 CLOCK_DIFFERENCE_SECONDS = 20
-"""How much the clocks of Lambdas may differ. A customer's burst must allow the writes of this number of seconds."""
+"""How much the clocks of Lambdas may differ. A customer's burst must be at least the writes allowed in this time."""
 LAMBDAS = tuple(sorted(lambda_name(path.stem) for path in HANDLERS.glob("[a-z]*.py")))
 MAIL_PERCENT: Mapping[str, int] = {"order_notification": 60, "product_alert": 30}
 """How many percent of `mails_per_second` the workers of each mail queue may send. The remaining 10 % are for Cognito.
@@ -173,8 +173,8 @@ class Stage:
     `product_url`: The URL of a product page. Mails to the followers of a product link to it.
     `mails_per_second`: How many mails the shop sends per second: SES's maximum send rate in the region, or less if it
     has other senders. Order mails get 60 %, mails to the followers of products 30 %. 10 % are left for Cognito's mails,
-    which cannot be slowed down. SES's sandbox allows 1 a second; a new account outside the sandbox usually has 14
-    (docs/decisions/mails.md#d83).
+    which cannot be slowed down. SES's sandbox allows 1 mail a second. A new account outside the sandbox usually may
+    send 14 mails a second (docs/decisions/mails.md#d83).
     `cors_origins`: The web origins that may call the API.
     `closed_order_days`: How many days a closed order stays in the table.
     `payment_window_minutes`: How many minutes stock is reserved for an unpaid order.
@@ -206,15 +206,14 @@ class Stage:
     4,500 write units a second: see `warm_write_units`.
     `requests_per_second`, `burst_requests`: The rate limit and the burst limit of the API, without the webhooks.
     Together with the limits of the webhooks, they must fit into the account's quota for all APIs of the region, by
-    default 10,000 requests a second and a burst of 5,000. Some regions have less
+    default 10,000 requests a second and a burst of 5,000. Some regions have a lower quota
     (https://docs.aws.amazon.com/apigateway/latest/developerguide/limits.html).
     `webhooks_per_second`, `burst_webhooks`: The rate limit and the burst limit of the payment provider's webhooks. They
     are separate, so that buyers cannot delay payments, and webhooks cannot delay buyers.
     `customer_writes_per_minute`, `customer_write_burst`: How many writes a customer may send per minute in the long
-    run, and how many at once. The burst must be at least the writes of 20 seconds, because clocks differ. Staff, the
-    warehouse and the payment provider have no limit. Counting costs one write unit for three writes, and nothing for a
-    customer who sends only one or two
-    (docs/decisions/access-and-limits.md#d75). 0 per minute: no limit.
+    run, and how many writes at once. The burst must be at least the writes of 20 seconds, because clocks differ. Staff,
+    the warehouse and the payment provider have no limit. Counting costs one write unit for three writes, and nothing
+    for a customer who sends only one or two writes (docs/decisions/access-and-limits.md#d75). 0 per minute: no limit.
     `unpaid_orders_per_customer`: How many unpaid orders a customer may have. The check costs half a read unit for each
     4 KB of the customer's newest orders. 0: no limit.
     `public_cache_seconds`: How long CloudFront and other shared caches keep products, stock, categories, ratings,
@@ -245,11 +244,11 @@ class Stage:
     `contributor_insights`: CloudWatch reports the throttled keys of the table and each index; `python -m ops hot-keys
     --stack NAME` prints them. CloudWatch bills two rules for the table and each index, and the matching events.
     `table_class`: STANDARD_INFREQUENT_ACCESS has cheaper storage and more expensive reads and writes. `python -m ops
-    capacity --stack NAME` prints which is cheaper.
+    capacity --stack NAME` prints which class is cheaper.
     `daily_backup_days`, `monthly_backup_days`: How many days AWS Backup keeps the daily backups, and the backups of the
     first day of a month. 0: no such backups. Point-in-time recovery (35 days) is always on. Each backup is a full copy,
     and costs two fifths of the table's storage (`make cost`). A backup keeps erased personal data until it expires.
-    `backup_copy_vault`: The ARN of a vault in another region or account. Each backup is copied to it.
+    `backup_copy_vault`: The ARN of a vault in another region or account, to which each backup is copied.
     `backup_lock_days`: For this number of days, only users who may remove the vault's lock can delete a backup. All
     backups must be kept at least this long. 0: no lock.
     `stream_arn`: The stream ARN of a restored table, which the stack uses instead of its own
@@ -269,7 +268,8 @@ class Stage:
     `sign_in_prefix`: The prefix of Cognito's sign-in domain, which must be unique in the region. CloudFront then serves
     the shop's web page at /page/. Empty: no web page.
     `analytics`: Operators can query the archive with Athena (docs/analytics.md).
-    `analytics_limit_mb`: Athena stops a query of the archive that reads more megabytes. A terabyte costs 5 dollars.
+    `analytics_limit_mb`: Athena stops a query that reads more than this number of megabytes of the archive. A terabyte
+    costs 5 dollars.
     `origin_secret_version`: The version id of the secret that CloudFront sends to the API
     (docs/runbooks/rotate-secrets.md). Empty: the version of the first deploy.
     """
@@ -751,7 +751,7 @@ Keys with a colon or a slash are always allowed, because they belong to the CDK.
 """
 SETTINGS = tuple(one.name for one in fields(Stage) if one.name not in ("name", "protect"))
 FILE_SETTINGS = tuple(name for name in SETTINGS if name not in ("first_deploy", "fail_deploy"))
-"""The settings that a file may have: `first_deploy` and `fail_deploy` apply only to one deploy."""
+"""The settings that a stage's file may have. The other two settings apply only to one deploy, so no file has them."""
 STAGE_NAME = r"[a-z][a-z0-9-]{0,19}"
 EXAMPLE_HOST = r"(.*\.)?example(\.(com|net|org))?(:\d+)?"
 """The names that are reserved for examples (https://www.rfc-editor.org/rfc/rfc2606)."""

@@ -1,6 +1,6 @@
 """Say in one sentence what is missing on this machine: `python -m tools.machine`, which `make setup` runs.
 
-Prints nothing if nothing is missing. The exit code is always 0, because most commands work without these parts.
+Prints nothing if no part is missing. The exit code is always 0, because most commands work without these parts.
 """
 
 import platform

@@ -33,7 +33,7 @@ class MailPace:
         self._limiter.wait()
 
     def send(self, attempt: Callable[[], str]) -> str:
-        """Call `attempt`, which sends one mail, and return its result. Repeat the call if SES's rate limit refuses it.
+        """Call `attempt`, which sends one mail, and return its result. Call it again if SES refuses the mail's rate.
 
         Raises MailRefused if SES refuses the mail for another reason, or if no time is left.
         """

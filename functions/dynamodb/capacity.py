@@ -4,8 +4,8 @@ The units include the writes to indexes. If the client retries a throttled reque
 is counted. A response that leaves items of a batch unprocessed also counts as a throttled attempt. Lost connections and
 internal errors of DynamoDB are not counted.
 
-DynamoDB says why it throttled a request, and names the table or index: its `ThrottlingReasons`. A cancelled transaction
-and a batch with unprocessed items have no such reasons, but they show which items were throttled.
+The `ThrottlingReasons` of an error say why DynamoDB throttled the request, and name the table or index. A cancelled
+transaction and a batch with unprocessed items have no such reasons, but they show which items were throttled.
 
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/throttling-diagnosing-workflow.html
 """
@@ -32,8 +32,8 @@ UNPROCESSED_FIELDS = ("UnprocessedItems", "UnprocessedKeys")
 class ThrottlingReason(NamedTuple):
     """Why DynamoDB throttled a request. `resource`: the ARN of the table or index, or "" if DynamoDB does not name it.
 
-    `reason`: DynamoDB's reason, such as TableWriteKeyRangeThroughputExceeded. If DynamoDB gives none, it is the error
-    code, the cancellation code of a write in a transaction, or the response field with the unprocessed items.
+    `reason`: DynamoDB's reason, such as TableWriteKeyRangeThroughputExceeded. If DynamoDB gives no reason, this is the
+    error code, the cancellation code of a write in a transaction, or the response field with the unprocessed items.
 
     https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_ThrottlingReason.html
     """

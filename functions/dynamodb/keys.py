@@ -304,7 +304,7 @@ class Row(Generic[T]):
             raise TypeError(f"{self.type}.{index}: {name} is text and must not have a format")
 
     def _field_type(self, name: str) -> Any:
-        """Return the declared type of a field or property of the item's class. Raises TypeError if neither exists."""
+        """Return the declared type of a field or property of the item's class. Raises TypeError for other names."""
         attribute = getattr(self.entity, name, None)
         if name in self.fields:
             return self.fields[name]

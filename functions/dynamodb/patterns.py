@@ -48,7 +48,7 @@ class Query(Generic[T]):
 
     `index`: the index to query; "main" is the table. `consistent`: whether the read is strongly consistent.
     `whole_partition`: whether to read all items of the partition, with any sort key. `shards`: the number of partitions
-    over which the `shard` field distributes the items; 0 if there is one partition. All shards are always read, and
+    over which the `shard` field distributes the items; 0 if all are in one partition. All shards are always read, and
     their results are merged in key order.
 
     `path_prefix`: the name of the field with a path (such as a category), for a query by path; "" for any other query.

@@ -38,7 +38,7 @@ BATCH_GET_LIMIT = 100
 TRANSACTION_LIMIT = 100
 BATCH_WRITE_LIMIT = 25
 MAX_THREADS = 32
-"""How many calls run at the same time. A client keeps as many connections (runtime/clients.py)."""
+"""How many calls run at the same time. A client keeps the same number of connections (runtime/clients.py)."""
 FILTERED_READ_LIMIT = 10_000
 """How many items a Query with a filter reads. DynamoDB applies the limit before the filter, and stops at 1 MB."""
 

@@ -118,7 +118,7 @@ def put_if_absent(row: Row[T], item: T, *, condition_error: ConditionErrorFactor
 
 
 def conflict_if_busy(write: Write[T]) -> Write[T]:
-    """Return the write with another error: in a transaction, WriteConflict if another transaction changes the item.
+    """Return the write with WriteConflict as its `busy_error`, which is raised if another transaction changes the item.
 
     Use it for an item that many transactions change. After the other transaction, the condition of this write would
     fail. So it is cheaper to read the item again at once than to send the same transaction again.
@@ -130,7 +130,7 @@ def put_if_newer(row: Row[T], item: T, *, or_same_version: bool = False) -> Writ
     """Return a write that puts a copy (an item derived from another item, its source).
 
     The `version` of a copy is the version of the source from which it was derived. The write fails if the stored copy
-    has the same or a later version. If `or_same_version` is set, it fails only if the stored copy has a later version.
+    has the same or a later version; with `or_same_version`, only if the stored copy has a later version.
     """
     image = row.encode(item)
     condition = f"{IS_ABSENT} OR #version {'<=' if or_same_version else '<'} :version"
@@ -272,8 +272,8 @@ def copy_attributes(
 ) -> Write[T]:
     """Return a write that copies text attributes of a source item into an existing target item.
 
-    The write fails if the target already has the attributes from the same or a later version of the source. It does not
-    change the target's own version. So another process that updates the target at the same time does not fail.
+    The write fails if the target already has the attributes from the same or a later version of the source. The write
+    does not change the target's own version. So another process that updates the target at the same time does not fail.
 
     `attributes`: the text by attribute name; None removes the attribute. `source`: the name of the target's attribute
     that stores the version of the source, and the version of the source to store there. `only_where`: the name of a

@@ -121,7 +121,7 @@ def write_copies(table: Table, changed: Change, todo: CopyChanges) -> None:
 
 
 class NotPreviousVersion(Exception):
-    """The stored copy has another version than before the change. `version`: the copy's version; 0 without a copy."""
+    """The stored copy does not have the source's previous version. `version`: the copy's version; 0 without a copy."""
 
     def __init__(self, stored: Any) -> None:
         super().__init__("not the copy of the version before")
@@ -133,7 +133,7 @@ def _write_last(table: Table, changed: Change, row: Row[Any], item: Any) -> None
 
     The caller has already written the other copies that this change affects. If an earlier record could not be
     processed, the copies of the previous version are incomplete. Then this function also writes all other copies, and
-    the log entries of the versions between.
+    the log entries of the versions after the stored copy's version.
     """
     previous = changed.before.version if changed.before is not None else 0
     try:
@@ -212,7 +212,7 @@ def _fold(counted: Sequence[CountedRecord]) -> Iterator[list[CountedRecord]]:
 
 
 def _busiest_total(contribution: ContributionChange, uses: Mapping[str, int]) -> tuple[int, str]:
-    """Return a sort key for a contribution: contributions to the totals that the most records change come first."""
+    """Return a key that sorts contributions: first those to the totals that most records of the batch change."""
     return min((-uses[where], where) for where in contribution.contributions)
 
 

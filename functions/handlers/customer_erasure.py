@@ -159,11 +159,11 @@ def _delete_earlier_archives(bucket: str, order: Order | ArchivedOrder, current_
 
 
 def _rewrite_archive_without_address(shop: ShopContext, bucket: str, stub: ArchivedOrder) -> bool:
-    """Replace an order's archive object by one without personal data. Delete the order's other archive objects.
+    """Replace an order's archive object by an object without personal data. Delete its other archive objects.
 
     `stub`: the small item that replaced the archived order. The stub points to the current archive object, and it is
-    updated to point to the new object. If the current object contains no personal data, it is not replaced. Invoices
-    keep their personal data. Returns whether the current object contained other personal data.
+    updated to point to the new object. Invoices keep their personal data. If the current object has no other personal
+    data, it is not replaced. Returns whether it was replaced.
     """
     key = stub.object_key
     whole = json.loads(object_store.get(bucket, key))

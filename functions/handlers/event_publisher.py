@@ -1,11 +1,11 @@
 """Event publisher Lambda: read the stream, turn each record into a typed change, and publish it as an event on the bus.
 
-The events of one item are published in order. In one PutEvents call, the bus could reject the first event and accept
-the second. So a call never contains two events of the same item. If the bus rejects an event, the following events of
+The events of one item are published in order. In one PutEvents call, the bus could reject an earlier event and accept a
+later event. So a call never contains two events of the same item. If the bus rejects an event, the following events of
 the item wait until a retry succeeds. The Lambda checks the result of each entry, because PutEvents returns status 200
 even if it rejected some entries.
 
-Expired activity entries of one day are joined to one event, because each event and each message costs money. Such an
+Expired activity entries of one day are joined into one event, because each event and each message costs money. Such an
 entry has no other event, so the events of each item stay in order.
 """
 

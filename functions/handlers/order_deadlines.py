@@ -35,7 +35,7 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, int]:
     not confirmed in time. Returns how many orders were ended and how many were marked. Raises RunIncomplete at the end
     if an order failed, so that the invocation counts as failed.
 
-    `group`, `groups`: process every `groups`-th shard, from number `group` on. Without them, process all shards.
+    `group`, `groups`: process every `groups`-th shard, from number `group` on. Without these, process all shards.
     """
     environment = load_environment(OrderDeadlinesEnvironment)
     shop = clients.create_shop(

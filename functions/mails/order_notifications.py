@@ -92,8 +92,8 @@ def render_notification(
 ) -> Mail:
     """Return the mail about an event for the customer of an order. Values are escaped in the HTML version.
 
-    `refund`: the data of the event if it is about a refund. Its currency is that of the refunded payment, which may
-    differ from the currency of the order.
+    `refund`: the data of the event if it is about a refund. A refund has the currency of the refunded payment, which
+    may differ from the currency of the order.
     """
     words = NOTIFICATION_TEXTS[event]
     number = order_number(order.order_id).upper()

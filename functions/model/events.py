@@ -143,7 +143,7 @@ class EventContract:
 
     `row`: the declaration of the item type that the event is about (a row of model/table.py). `data`: the class with the
     event's fields. `is_joined`: whether one event may stand for several items of the same day. It then contains the
-    whole items, as `images` in DynamoDB's JSON, and its other fields are those of the first item.
+    whole items, as `images` in DynamoDB's JSON, and its other fields are the fields of the first item.
     """
 
     name: str

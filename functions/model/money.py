@@ -13,7 +13,7 @@ _CURRENCIES_BY_DIGITS = {
     4: "CLF UYW",
 }
 MINOR_DIGITS = {currency: digits for digits, listed in _CURRENCIES_BY_DIGITS.items() for currency in listed.split()}
-"""Number of digits after the decimal point, by currency. Currencies that are not listed have 2.
+"""Number of digits after the decimal point, by currency. Currencies that are not listed have 2 digits.
 
 Source: ISO 4217, List One, "CcyMnrUnts": https://www.six-group.com/en/products-services/financial-information/data-standards.html
 The shop sells in CURRENCIES only, but the payment provider may report money in any currency.

@@ -42,7 +42,7 @@ def format_percent(rate: int) -> str:
 def discounted_value(order: Order, quantities: Mapping[str, int]) -> int:
     """Return the price of some pieces of an order, less their proportional share of the order's discount.
 
-    `quantities`: the number of pieces by product id. If they are all pieces of the order, the result is exactly the
+    `quantities`: the number of pieces by product id. If it contains all pieces of the order, the result is exactly the
     price of all goods less the discount.
     """
     price = sum(order.lines[id].price * quantity for id, quantity in quantities.items())

@@ -40,7 +40,7 @@ class Reader:
     max_record_age_seconds: int = 12 * 60 * 60
 
 
-# DynamoDB supports at most two readers per shard, and only one if the table is a global table.
+# DynamoDB supports at most two readers per shard, and only one reader if the table is a global table.
 READERS = (Reader("copies_reader", batch_size=50), Reader("event_publisher", batch_size=100))
 
 
@@ -72,7 +72,7 @@ class Reaction:
     continues_itself: bool = False
 
     def check(self) -> None:
-        """Raise TypeError if an event is not declared in events.py, or if the Lambda has no module or another name."""
+        """Raise TypeError if events.py lacks an event, or if the Lambda's module is missing or has another name."""
         if unknown := [name for name in self.event_names if name not in EVENTS_BY_NAME]:
             raise TypeError(
                 f"{self.name} listens for unknown events: {unknown}: declare them in functions/model/events.py"

@@ -24,7 +24,7 @@ MIN_TIMEOUTS_RETRIED = 5
 
 
 def retry_delay_seconds(attempt: int, waits: RetryWaits = DEFAULT_WAITS) -> int:
-    """Return how long a message waits after its failed delivery number `attempt`, in seconds. The first is number 1."""
+    """Return how many seconds a message waits after its failed delivery number `attempt`, counted from 1."""
     doublings = min(attempt - 1, (waits.max_seconds // waits.first_seconds).bit_length())
     return min(waits.first_seconds << doublings, waits.max_seconds)
 
@@ -59,5 +59,5 @@ class ClaimHeld(Exception):
 
     @property
     def reason(self) -> Exception:
-        """The error that made the effect fail after it was claimed. If no such error is known, this ClaimHeld."""
+        """The error that made the effect fail after it was claimed; this ClaimHeld itself if no such error is known."""
         return self.__cause__ if isinstance(self.__cause__, Exception) else self

@@ -50,8 +50,8 @@ class Transition:
     states do not identify the move: the state can stay the same, or another move has the same states. `decreasing`: the
     move matches only if the value of `changed_field` became smaller.
 
-    If several moves match a record, the first one is used. So list a decreasing move before a move that matches any
-    change of the same field.
+    If several moves match a record, the first of these moves is used. So list a decreasing move before a move that
+    matches any change of the same field.
     """
 
     command: str

@@ -1,7 +1,7 @@
 """The timeline of an order: one entry for each change of the order, stored in the order itself.
 
 A command writes the entry together with the change. So a timeline has no gaps and is never late. The first entry is not
-stored: the order says when it was placed. A larger item costs more units each time it is written. So an order with many
+stored: the order says when it was placed. DynamoDB bills each write by the size of the item. So an order with many
 changes keeps only its latest entries. The transaction that writes the order moves the earlier entries into another
 item, EarlierTimeline.
 """
@@ -34,7 +34,7 @@ def append_entry(order: Order, version: int, entry: TimelineEntry) -> Timeline:
 
 
 def split_timeline(order: Order) -> tuple[Order, EarlierTimeline | None]:
-    """Return the order with at most MAX_ENTRIES entries, and an item with the moved entries; None if none is moved."""
+    """Return the order with at most MAX_ENTRIES entries, and an item with the entries that were moved, or None."""
     timeline = order.timeline or {}
     if len(timeline) <= MAX_ENTRIES:
         return order, None

@@ -38,7 +38,7 @@ The check by botocore would take a third of the processor time of a request.
 
 @cache
 def session() -> botocore.session.Session:
-    """Return the session that all clients share: their credentials, and the data of the services."""
+    """Return the botocore session that all clients share, with the credentials and the data of the AWS services."""
     return botocore.session.get_session()
 
 

@@ -49,7 +49,7 @@ class ApiEnvironment(OriginEnvironment):
     secret. After a rotation, a retry of a request with the same idempotency key would place a second order.
     `webhook_secret`: the ARN of the secret with which the payment provider signs webhooks. It is JSON {"current": ...,
     "previous": ...}.
-    `shipping`: the shipping cost of an order for each currency in minor units (cents), "EUR:490,USD:590".
+    `shipping`: the shipping cost of an order for each currency in minor units (cents), such as "EUR:490,USD:590".
     `tax_rate`: the tax rate in hundredths of a percent.
     `shop_name`: the shop's name, which is printed on invoices.
     `customer_writes_per_minute`, `customer_write_burst`: the limit of a customer's writes; 0 a minute means no limit.

@@ -88,7 +88,7 @@ def retry_all(
     """Mark all messages for a retry after some seconds, because the Lambda lacks a variable of its environment.
 
     A deploy replaces the code of a Lambda before its variables. In between, the new code may run without a new
-    variable. If it failed, its messages would wait for the visibility timeout, which is several minutes.
+    variable. If the Lambda failed then, its messages would wait for the visibility timeout, which is several minutes.
     https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-lambda-function.html
     """
     batch = MessageBatch(records, _never_park, log_failure)

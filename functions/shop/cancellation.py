@@ -81,8 +81,8 @@ STOP_COMMAND_BY_STATUS: Mapping[str, OrderCommand] = {
 }
 """The command that asks the warehouse to cancel the unsent goods, by the status of the order before the command.
 
-In these statuses, the warehouse works on the order, and the shop has not asked it to cancel. If the warehouse refuses
-to cancel, the order gets this status again.
+In these statuses, the warehouse works on the order, and the shop has not asked the warehouse to cancel the order. If
+the warehouse refuses to cancel, the order gets this status again.
 """
 
 

@@ -105,7 +105,7 @@ def remove_member(shop: ShopContext, caller: Caller, company_id: str, customer_i
 
 
 def leave_company(shop: ShopContext, member: Customer) -> Iterator[Write[Company]]:
-    """Yield the write that subtracts a leaving member from the company's count. Yields nothing without a company."""
+    """Yield the write that subtracts a leaving member from the company's count, if the customer has a company."""
     id = member.company_id
     if id is not None and shop.table.get(COMPANY_BY_ID, company_id=id) is not None:
         yield _change_member_count(id, -1, WriteConflict(COMPANY.type))

@@ -1,7 +1,7 @@
 """Export all items that belong to a customer, page by page.
 
 The rows of model/table.py declare which items belong to a customer (`Row.owner`). An export reads, in this order:
-1. the customer's own partition (access pattern A26), and the items that the profile leads to;
+1. the customer's own partition (access pattern A26), and the items whose keys the profile contains;
 2. the items in an index of the customer, such as reviews;
 3. the partition of each order (A12b), and the archive object of an archived order;
 4. the partition of each credit account (A27d).
@@ -45,8 +45,8 @@ class Position:
     """Where a page of an export starts.
 
     `step`: the id field by which the items are found, or the item type that is read from an index. `listed`: the sort
-    key of the previous order or account in its list; None for the first one. `after`: the sort key after which the next
-    read starts, in the table or in an archive object.
+    key of the previous order or account in its list; None at the start. `after`: the sort key after which the next read
+    starts, in the table or in an archive object.
     """
 
     step: str = "customer_id"

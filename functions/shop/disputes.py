@@ -8,7 +8,7 @@ event ids.
 The order of a dispute is found by its payment: the dispute's metadata is normally empty. If the payment is not in the
 table, because the order is archived or the money is not reported yet, the dispute is kept (module kept_events).
 
-If the shop loses a dispute, the bank takes its amount. After that, the shop refunds only what is left of the payment.
+If the shop loses a dispute, the bank takes the disputed amount. Then the shop refunds only what is left of the payment.
 """
 
 from collections.abc import Mapping, Sequence

@@ -89,7 +89,7 @@ def erase_customer(shop: ShopContext, caller: Caller, customer_id: str) -> Erase
 
 
 def _delete_settings(shop: ShopContext, customer_id: str, name: SettingsName) -> Write[Settings]:
-    """Return the write that deletes a group of settings. If there is no such group, return a check that none exists."""
+    """Return the write that deletes a group of settings, or a check that the group does not exist."""
     chosen = shop.table.get(CUSTOMER_SETTINGS_BY_NAME, customer_id=customer_id, name=name)
     if chosen is not None:
         return delete(SETTINGS, chosen)

@@ -85,7 +85,7 @@ def _fulfil(shop: ShopContext, order_ids: Sequence[str], lane: int) -> dict[str,
 
 
 def _read_paid_order(shop: ShopContext, order_id: str) -> PaidOrder | None:
-    """Read an order with its money, with one consistent Query. Return None if the order is not PAID."""
+    """Read an order and its payments with one strongly consistent Query. Return None if the order is not PAID."""
     images = shop.table.query_partition_raw(ORDER_ITEM_COLLECTION, order_id=order_id)
     needed = {row.type for row in (ORDER, PAYMENT)}
     items = [shop.table.decode(image) for image in images if image["type"]["S"] in needed]

@@ -1,4 +1,4 @@
-"""Idempotency keys: run a command once per key, and return the stored result to repeated requests.
+"""Run a command once per idempotency key, and return the stored result to repeated requests.
 
 The result is stored in a Command item. The item is kept for ever, or for the time in DAYS_BY_COMMAND.
 """

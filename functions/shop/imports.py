@@ -63,10 +63,10 @@ def import_products(
 ) -> IdempotentResult:
     """Store a product file in one transaction. Workers then write its products and stock. Only staff may call it.
 
-    `key`: the idempotency key. `body`: a value that identifies the file, to detect a key that is used again with
+    `key`: the idempotency key. `body`: a value that identifies the file, to detect that `key` is used again with
     another file. `read_lines`: a function that parses the lines of the file, and returns Rejected for an invalid line.
-    If several lines name the same product, all except the first are rejected, because the workers may write the lines
-    of a file in any order. A rejected line is stored with the reason, and the other lines are still imported.
+    If several lines name the same product, only the first line is imported, because the workers may write the lines of
+    a file in any order. A rejected line is stored with the reason, and the other lines are still imported.
 
     The result is {"import_id", "lines", "rejected"}, where `lines` and `rejected` are numbers of lines. Raises
     InvalidInput, IdempotencyKeyReused, NotAllowed, and the errors of `read_lines`.
@@ -166,7 +166,7 @@ LineOutcome = Literal["written", "unchanged"] | Rejected
 
 @dataclass(frozen=True)
 class LinePlan:
-    """What to write for a line. `resizes`: whether the line changes the number of the product's stock items."""
+    """The writes and the outcome for a line. `resizes`: whether it changes the number of the product's stock items."""
 
     writes: Sequence[Write[Any]]
     outcome: LineOutcome
@@ -181,7 +181,7 @@ def _write_next_line(
     An import part is a group of lines of the file. If another worker changed the import part first, this call writes
     nothing. Then it returns the stored import part, or None if the import part has expired.
 
-    If the line changes the number of stock items, the stock is spread over them after the write. If the spreading is
+    If the line changes the number of stock items, the stock is spread over these items after the write. If this is
     interrupted, all pieces can still be ordered.
     """
     backoff = shop.table.new_backoff()

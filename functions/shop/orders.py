@@ -57,7 +57,7 @@ def get_unarchived_order(shop: ShopContext, order_id: str, command: str) -> Orde
     """Return an order that is not archived.
 
     Raises NotFound if the order does not exist, and WrongState if the order is archived. `command`: the command that
-    the caller wants to run, for example "refund". The error text of WrongState contains it.
+    the caller wants to run, for example "refund". The error text of WrongState names this command.
     """
     found = shop.table.get(ORDER_BY_ID, order_id=order_id)
     if found is None:

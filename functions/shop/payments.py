@@ -214,8 +214,8 @@ def _capture(
 ) -> Payment | None:
     """Return the payment with status CAPTURED, or UNMATCHED if its money matches no order.
 
-    `existing`: the stored payment, or None if there is none. `claimed_by`: the order for which the payment is claimed,
-    if any. Return None if the event does not change the payment.
+    `existing`: the stored payment, or None if no payment is stored. `claimed_by`: the order for which the payment is
+    claimed, or None. Return None if the event does not change the payment.
     """
     if claimed_by not in (None, event.order_id):
         # The customer can read the reason. The other order may belong to another customer, so it is not named.

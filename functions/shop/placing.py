@@ -75,7 +75,7 @@ class PlacedOrder:
 
 
 def derive_order_id(shop: ShopContext, customer_id: str, key: str) -> str:
-    """Return the order id for a customer's idempotency key. The same key always gives the same id."""
+    """Return the order id for a customer's idempotency key. The same customer and key always give the same id."""
     return shop.derive_id("order", customer_id, key)
 
 

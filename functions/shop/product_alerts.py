@@ -110,7 +110,7 @@ def mark_page_notified(shop: ShopContext, page: FollowerPage) -> None:
 
 
 def mark_page_deferred(shop: ShopContext, page: FollowerPage) -> None:
-    """Record that the message about a page was deferred, so that its copies are ignored.
+    """Record that the message about a page was deferred, so that copies of this message are ignored.
 
     The caller must queue the deferred message before it calls this function. Does nothing if the campaign changed.
     """
@@ -262,8 +262,8 @@ def _is_already_notified(campaign: Campaign, start: str | None) -> bool:
     """Return whether the page of followers that begins after position `start` is already finished.
 
     True if the followers on this page were already notified, or if the campaign has ended. The caller must then ignore
-    its queue message. `campaign`: the item that stores up to which position in the list of followers the mails about
-    one event were sent. `start`: the position, or None for the start of the list.
+    the queue message about this page. `campaign`: the item that stores up to which position in the list of followers
+    the mails about one event were sent. `start`: None for the start of the list.
     """
     return campaign.status != "SENDING" or (start or "") < (campaign.after or "")
 

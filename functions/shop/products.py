@@ -87,8 +87,8 @@ def check_backorder_parts(product: Product) -> None:
 def check_category(shop: ShopContext, product: Product, before: Product | None = None) -> None:
     """Raise UnknownCategory if a product is put into a category that does not exist. The root path always exists.
 
-    `before`: the stored product; if the category stays the same, nothing is read. The write has no condition on the
-    category, because the lines of an import would conflict on it (docs/decisions/reads.md#d60).
+    `before`: the stored product; if its category does not change, nothing is read. The write has no condition on the
+    category item, because lines of an import would conflict on this item (docs/decisions/reads.md#d60).
     """
     place = {"catalog": product.catalog, "path": product.category}
     stays = before is not None and (before.catalog, before.category, before.discontinued) == (
@@ -109,7 +109,7 @@ def add_stock(product: Product, quantity: int, at: Instant, before: Product | No
     """Yield the writes that add `quantity` pieces to a product's stock, spread evenly over its active stock items.
 
     `at`: the time of the change. `before`: the stored product, if the same transaction changes the number of its stock
-    items. New items are created.
+    items. Then the writes also create missing stock items.
     """
     existing = (before or product).parts_created
     shares = _split_evenly(product, quantity)
@@ -141,8 +141,8 @@ def update_product(
     `discontinued`: True ends the sale of the product, False starts it again. A discontinued product is in no category,
     its followers get no mails, and new orders with it are rejected. Existing orders continue, and its stock stays.
 
-    `parts`: the number of items that share the stock. After the write, the stock is spread evenly over them (see
-    stock_parts.py). Safe to repeat: repeat the command if it was interrupted after the write, or raised TableBusy. If
+    `parts`: the number of items that share the stock. After the write, stock_parts.py spreads the stock evenly over
+    these items. Safe to repeat: repeat the command if it was interrupted after the write, or raised TableBusy. If
     backordering is switched off, existing backorders stay. New orders are rejected until enough stock has been
     received. Raises NotFound, InvalidInput, UnknownCategory, NotAllowed, TableBusy.
     """

@@ -79,10 +79,10 @@ def process_refund(shop: ShopContext, provider: PaymentProvider, order_id: str, 
     The new status is SUCCEEDED, FAILED, or SENT if the provider reports the result later. Returns None if the refund
     does not exist or is not REQUESTED.
 
-    Safe to repeat, even if the provider's answer was lost. If the customer's bank disputes the payment, or less money
-    is left of it than the refund needs, no new refund is sent. In this case, the refund becomes FAILED if the provider
-    does not have it from an earlier call. Temporary errors of the provider are raised unchanged. Raises NotFound if the
-    payment does not exist.
+    Safe to repeat, even if the provider's answer was lost. If the customer's bank disputes the payment, or the payment
+    has less money left than the refund needs, no new refund is sent. In this case, the refund becomes FAILED if the
+    provider does not have it from an earlier call. Temporary errors of the provider are raised unchanged. Raises
+    NotFound if the payment does not exist.
     """
 
     def attempt() -> Refund | None:

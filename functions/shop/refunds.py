@@ -1,4 +1,4 @@
-"""Decide refunds, and write a Refund item for each of them. The module refund_processing sends the money later.
+"""Decide refunds, and write a Refund item for each refund. The module refund_processing sends the money later.
 
 The module order_money calculates how much of a payment can still be refunded. Failed refunds are subtracted too,
 because they may still be retried or sent to another destination.
@@ -115,7 +115,7 @@ def build_refund(
     """Return a new Refund item for a payment. Nothing is written.
 
     `number`: the number of this refund among the payment's refunds, from 1. The refund goes to the credit account
-    `account_id`. If that is None, the refund goes to the credit account that paid, or to the card.
+    `account_id`. If `account_id` is None, the refund goes to the credit account that paid, or to the card.
     """
     now = shop.now_instant()
     return Refund(
@@ -152,8 +152,8 @@ def has_max_payments(shop: ShopContext, order: Order) -> bool:
 
     The caller's transaction must check that the order's version is unchanged. While an order is PENDING (not fully
     paid), each payment that is added also changes this version. So if another payment was added after this function
-    read the payments, the caller's transaction fails. The read is always consistent: an outdated list beside the
-    current order would pass this check.
+    read the payments, the caller's transaction fails. The read is strongly consistent, because the check of the order's
+    version does not detect an outdated list of payments.
     """
     if not order.paid:
         return False
@@ -309,9 +309,9 @@ def retry_refund(
 
     Safe to repeat while the retry is in progress. If money has left the payment in another way, only the money that is
     left is refunded. Raises WrongState if the refund has not failed, if no money is left, or if the customer's
-    bank disputes it. Staff need not retry a refund of a disputed payment: if the shop wins the dispute, the refund is
-    retried automatically. Raises InvalidInput if the store credit would have a currency that the shop does not sell in.
-    Also raises NotAllowed, NotFound and TableBusy.
+    bank disputes the payment. Staff need not retry such a refund: if the shop wins the dispute, the refund is retried
+    automatically. Raises InvalidInput if the store credit would have a currency that the shop does not sell in. Also
+    raises NotAllowed, NotFound and TableBusy.
     """
     caller.require_group("staff")
 

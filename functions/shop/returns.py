@@ -97,7 +97,7 @@ def return_goods(
         )
         item = Return(
             order_id=order_id,
-            # The order is part of the id: totals count each return id once, so returns of two orders need two ids.
+            # The id depends on the order: totals count each id once, so returns of two orders need different ids.
             return_id=shop.derive_id("return", order_id, caller.id, key),
             customer_id=before.customer_id,
             quantities={id: back.quantity for id, back in lines.items()},

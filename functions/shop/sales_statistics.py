@@ -84,7 +84,7 @@ def list_sales_minutes(
 
 
 def _position_before(part: SalesMinute) -> str:
-    """Return the position just before all items of one minute and currency, so that the next page starts with them.
+    """Return the position just before the items of one minute and currency, with which the next page starts.
 
     `part`: any of these items. Each item has the sales of one shard.
     """

@@ -90,8 +90,8 @@ def leave_busy_part(order: Order, product: Product) -> Order:
     """Return the order with another stock part for the pieces of a product, without reading the stock.
 
     Stock parts are the items that share a product's stock. The product has at least two active parts, and the order
-    takes all its pieces from one of them. The next part depends on the order's id too, so the orders that leave a busy
-    part spread over the other parts.
+    takes all its pieces from one of these parts. The next part depends on the order's id too, so the orders that leave
+    a busy part spread over the other parts.
     """
     line = order.lines[product.product_id]
     (busy,) = map(int, line.quantity_by_stock_part)
@@ -142,7 +142,7 @@ def _first_part(order: Order, product: Product) -> int:
 def get_stock_levels(shop: ShopContext, products: Mapping[str, Product], *, consistent: bool) -> dict[str, StockLevels]:
     """Return the stock of these products by product id.
 
-    All parts are read, also those that are not active any more: they may contain goods that were given back. One
+    All stock parts are read, also parts that are not active any more: they may contain goods that were given back. One
     BatchGetItem is sent for each 100 stock parts.
     """
     keys = [STOCK.key(product_id=id, part=n) for id, product in products.items() for n in range(product.parts_created)]

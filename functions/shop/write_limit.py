@@ -84,7 +84,7 @@ class WriteLimiter:
         return now_ms + self._burst_ms - self._interval_ms
 
     def _count_in_table(self, shop: ShopContext, customer_id: str, customer: RememberedCustomer) -> None:
-        """Count a write and the uncounted writes in the item. Raises WriteConflict if the item has changed."""
+        """Count a write and the uncounted writes in the WriteLimit item. Raises WriteConflict if the item changed."""
         now_ms, amount = _epoch_ms(shop), (customer.uncounted + 1) * self._interval_ms
         latest = self._latest(now_ms)
         used_until_ms = now_ms + amount

@@ -67,7 +67,7 @@ def duckdb_type(kind: ColumnType) -> str:
 
 
 def copy_archive(s3: Any, bucket: str, folder: Path) -> int:
-    """Copy all objects of the archive bucket into a folder, and return how many. Shows the progress on a terminal."""
+    """Copy all objects of the archive bucket into a folder. Return their number. Show the progress on a terminal."""
     pages = s3.get_paginator("list_objects_v2").paginate(Bucket=bucket)
     keys = [one["Key"] for page in pages for one in page.get("Contents", ())]
     bar = ProgressBar("archive")

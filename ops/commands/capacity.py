@@ -115,7 +115,7 @@ class AutoscalingRules:
 
 @dataclass(frozen=True)
 class MonthlyCosts:
-    """The monthly costs of the table, or of one index, in one table class. The currency is that of the price file."""
+    """The monthly costs of the table, or of one index, in one table class, in the currency of the price file."""
 
     on_demand: float
     provisioned: float

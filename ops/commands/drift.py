@@ -430,10 +430,10 @@ CHECKED_LAST = (ACTIVITY, CONTRIBUTION)
 """The second check of items of these types comes after the second checks of all other types.
 
 Only items with a discrepancy in their first check are checked a second time. Two checks can find that such an item is
-wrong: its own, and that of its source (the item that it is derived from). Only the discrepancy that is found first
-counts, and it must come from the check of the source, which knows the correct content. The item's own check reads the
-id or type of the source from the item. If this value is wrong, it finds no source, and reports that the item should not
-exist.
+wrong: its own check, and the check of its source (the item that it is derived from). Only the discrepancy that is found
+first counts. It must come from the check of the source, which knows the correct content. The item's own check reads the
+id or type of the source from the item. If this value is wrong, the item's own check finds no source, and reports that
+the item should not exist.
 """
 
 

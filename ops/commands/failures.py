@@ -9,8 +9,8 @@ times.
 
 To redrive a record, `ops.repair.rebuild` reads the record's item from the table, updates the copies (the items that
 are derived from this item), and publishes the record's event again. To redrive a message, this command sends the
-message to its queue again. Both are safe to repeat, also after a kill, because every consumer recognizes the id of an
-event that it has already handled.
+message to its queue again. Both actions are safe to repeat, also after a kill, because every consumer recognizes the id
+of an event that it has already handled.
 
 A redriven document stays in the failure store, and an erasure of personal data still finds it there. A separate marker
 object records that the document was redriven. If a record of the document cannot be read, the document gets no marker.

@@ -4,7 +4,7 @@ DynamoDB creates or deletes only one index per table update, and cannot change a
 all changes in one update. If DynamoDB rejects this update, CloudFormation rolls back after minutes or hours. So this
 command compares the indexes before the deploy, and prints the separate deploys that are needed.
 
-DynamoDB never lowers the warm throughput of a table or an index. So the command also reports a lower value.
+DynamoDB never lowers the warm throughput of a table or an index. So the command also reports each lowered value.
 
 Source: Amazon DynamoDB developer guide, "Managing Global Secondary Indexes", "Understanding DynamoDB warm throughput";
 API reference, UpdateTable.

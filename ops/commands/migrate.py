@@ -359,7 +359,7 @@ def run_migrations(args: argparse.Namespace) -> None:
 def confirm_undo(todo: Sequence[PlannedMigration]) -> None:
     """Ask the operator before migrations are undone. Exits with 1 if the answer is not yes.
 
-    `down`, which undoes a migration, changes all items of its types, also those that newer code wrote. A value that
+    `down`, which undoes a migration, changes all items of its types, also items that newer code wrote. A value that
     `down` removes from such an item may be lost. Raises UsageError if there is no terminal to ask.
     """
     for one in todo:

@@ -181,7 +181,7 @@ def _make_sample(cls: type[Any], number: int) -> Any:
 
 
 def _sample_value(name: str, hint: Any, number: int) -> Any:
-    """Return a sample value for a field: the value in SAMPLE_VALUES or NUMBERED_VALUES, or else one of its type."""
+    """Return a sample value for a field: the value in SAMPLE_VALUES or NUMBERED_VALUES, or else a value of its type."""
     if name in SAMPLE_VALUES:
         return SAMPLE_VALUES[name]
     hint = unwrap_optional(hint) or hint

@@ -82,10 +82,10 @@ Each key is the last word of `Discrepancy.kind`, such as "orphaned" in "snapshot
 
 
 def compare_copies(shop: ShopContext, order_id: str) -> JsonObject:
-    """Compare each copy of an order (an item that is derived from it) with its expected content.
+    """Compare each copy of an order (an item that is derived from the order) with its expected content.
 
-    The rules are those of the `drift` command. Returns a dict with the state of each copy.
-    Raises RecordNotFound, Unreadable, Permanent.
+    The command `drift` has the same rules. Returns a dict with the state of each copy. Raises RecordNotFound,
+    Unreadable, Permanent.
     """
     order = get_order(shop.table, order_id)
     images = shop.table.query_partition_raw(ORDER_ITEM_COLLECTION, order_id=order_id)

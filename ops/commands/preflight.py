@@ -54,7 +54,7 @@ QUOTAS = {
     "bus-targets": "EventBridge: events sent to targets",
     "api-throttle": "API Gateway: requests to all APIs",
 }
-"""The quotas that are compared with what the orders need. SES returns its own quotas, Service Quotas all others."""
+"""The quotas to compare with what the orders need. SES returns its own quotas, Service Quotas all other quotas."""
 STUCK_STACKS = {"ROLLBACK_FAILED", "DELETE_FAILED", "UPDATE_ROLLBACK_FAILED"}
 """The failed states of a stack in which no deploy can start until a person resolves them."""
 GUIDE, ORPHANS = "see docs/first-deploy.md", "see docs/runbooks/orphaned-stack.md"
@@ -429,7 +429,7 @@ CHECKS: Sequence[tuple[str, Check]] = (
     ("the stage's rate limit of the API", check_api_throttle),
     *((QUOTAS[quota], partial(check_quota, quota=quota)) for quota in QUOTAS if not quota.startswith("ses-")),
 )
-"""The checks. Each has a name for its row in the report, for the case that AWS does not answer."""
+"""The checks. If AWS does not answer the requests of a check, its row in the report has the name given here."""
 
 
 def run_checks(stage: Preflight) -> Iterator[Finding]:

@@ -11,9 +11,9 @@ itself. After a kill, a repeated run finds these items and writes only the missi
 Each restored item has the attribute `restored_at`, so the Lambda functions that read the stream ignore the item. No
 mail, shipment, invoice or refund follows, and totals do not change. See docs/decisions/end-of-life.md#d25.
 
-A dispute or refund at the payment provider may have come while the order was archived. The command adds it to its
-payment as if it came now, and the events of this change are published. Failed refunds are not retried: staff decide
-about them. See docs/decisions/money.md#d58.
+A dispute or refund at the payment provider may have come while the order was archived. The command adds this dispute or
+refund to its payment as if it came now, and the events of this change are published. Failed refunds are not retried:
+staff decide about them. See docs/decisions/money.md#d58.
 """
 
 from __future__ import annotations
@@ -135,8 +135,8 @@ def restore_order(
     `settles`: how long an order must have been archived before it can be restored. `dry`: check everything, write
     nothing.
 
-    Disputes and refunds that came while the order was archived are stored beside it. After the restore, a separate
-    transaction moves them to their payments. If the run is killed before this transaction, repeat the command.
+    Disputes and refunds that came while the order was archived are stored in its partition. After the restore, a
+    separate transaction moves them to their payments. If the run is killed before this transaction, repeat the command.
 
     Safe to repeat, also after a kill. Raises NotRestorable, TableBusy.
     """

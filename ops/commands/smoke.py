@@ -1,6 +1,6 @@
 """The `smoke` command: run the scenarios of ops/scenarios.py in a deployed stage, and check that every effect arrives.
 
-The scenarios use the public API, with users, products and mail addresses of their own. The addresses are those of SES's
+The scenarios use the public API, with users, products and mail addresses of their own. The addresses belong to SES's
 mailbox simulator, which accepts mails also in the sandbox and does not count them for the account's reputation:
 https://docs.aws.amazon.com/ses/latest/dg/send-an-email-from-console.html#send-email-simulator
 
@@ -93,7 +93,7 @@ class StageTarget(ScenarioTarget):
         return token
 
     def pay_by_card(self, order: dict[str, Any]) -> None:
-        """Send the webhook of a payment, signed with the shop's own secret. The provider has no such payment."""
+        """Send the webhook of a payment, signed with the shop's own secret. The provider does not know this payment."""
         found = self._shop.client("secretsmanager").get_secret_value(SecretId=self._shop.outputs["WebhookSecret"])
         intent = {
             "id": f"pi_smoke_{order['order_id']}",

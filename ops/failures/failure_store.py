@@ -63,8 +63,8 @@ class DeadLetterQueueInfo:
     """A dead-letter queue.
 
     `name`: a short name for the operator. If the source queue belongs to a reaction (a queue with its worker), `name`
-    is the name of the reaction. Otherwise it is the name of the source queue, or of this queue if there is no source.
-    `source`: the URL of the source queue, from which SQS moves failed messages to this queue; None if there is none.
+    is the name of the reaction. Otherwise it is the name of the source queue, or of this queue if it has no source.
+    `source`: the URL of the source queue, from which SQS moves failed messages to this queue; None without a source.
     `max_receive_count`: SQS moves a message to this queue after this number of receives; 0 if `source` is None.
     """
 

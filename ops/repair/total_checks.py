@@ -87,7 +87,7 @@ def contribution_sources(image: Image) -> list[ItemKey]:
 
 
 def find_orphaned_contribution(image: Image, sources: ImagesByKey) -> Iterator[Discrepancy]:
-    """Yield a discrepancy if a contribution to totals exists, but its order or review does not.
+    """Yield a discrepancy if a contribution to totals exists, but its order or review does not exist.
 
     A contribution records how much one order, return or review adds to totals. The contribution of a return does not
     store the key of the return. So contributions of returns are not checked here, but in `TotalsScan.find_orphans`.
@@ -213,8 +213,8 @@ class TotalsScan:
     def at(cls, now: datetime) -> TotalsScan:
         """Return an empty scan that begins now.
 
-        A monthly total has at most 31 days, and can change for SEASON_OPEN_DAYS more. Its contributions expire
-        EFFECT_DAYS later.
+        A monthly total can change during its month (at most 31 days) and for SEASON_OPEN_DAYS after it. Its
+        contributions expire EFFECT_DAYS later.
         """
         return cls(to_instant(now - timedelta(days=31 + SEASON_OPEN_DAYS + EFFECT_DAYS)))
 

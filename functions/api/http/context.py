@@ -64,7 +64,7 @@ def is_limited(route: Route) -> bool:
 
 
 def limit_writes(route: Route, caller: Caller | None) -> None:
-    """Count a write of a customer. Raises TooManyWrites if the customer sent too many, or TableBusy."""
+    """Count a write of a customer. Raises TooManyWrites if the customer sent too many writes, and TableBusy."""
     if caller is None or not is_limited(route) or caller.groups & EXEMPT_GROUPS:
         return
     if limiter := write_limiter():
@@ -172,7 +172,7 @@ def require_known(caller: Caller, **ids: str) -> None:
 def reject_unknown_ids(app: APIGatewayHttpResolver, next_middleware: NextMiddleware) -> Response[Any]:
     """Middleware that raises NotFound if a list is empty because the path has an unknown id.
 
-    The function reads the table only if the first page is empty, so all other requests cost no more.
+    The function reads the table only if the first page is empty, so it makes no other request more expensive.
     """
     response: Response[Any] = next_middleware(app)
     is_first = "cursor" not in (app.current_event.query_string_parameters or {})

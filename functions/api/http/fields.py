@@ -45,7 +45,7 @@ def check_visible(text: str) -> str:
     Without this check, a name could look empty, look like another name, or reorder the text beside it. The function
     rejects the characters that RFC 8264, 9.13 excludes from texts of people (Unicode's Default_Ignorable_Code_Point:
     direction controls, zero width characters, fillers), line separators, and interlinear annotations. It accepts some
-    of them in places where a text looks wrong without them:
+    of these characters in places where a text looks wrong without them:
 
     - in emoji (UTS #51, https://www.unicode.org/reports/tr51/): joiners, variation selectors, and the tags of a flag;
     - variation selectors after any character, as in Japanese names, and Mongolian selectors after a Mongolian letter;
@@ -183,7 +183,7 @@ class ResponseModel(BaseModel):
     """The base class of answers. An answer shows only the fields that its class declares.
 
     `always_sent`: if it is not empty, a client may select fields with the parameter `fields`
-    (functions/api/http/field_selection.py). The answer then has the selected fields and those of `always_sent`.
+    (functions/api/http/field_selection.py). The answer then has the selected fields and the fields of `always_sent`.
     """
 
     always_sent: ClassVar[tuple[str, ...]] = ()

@@ -9,7 +9,7 @@ from functions.api.http.openapi import TITLE
 from functions.api.http.problems import PROBLEM_TYPES
 
 CONTENT_SECURITY_POLICY = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-"""The Content-Security-Policy of the list. It allows no resources, because the list has none."""
+"""The Content-Security-Policy of the list. It allows no resources, because the list needs no resources."""
 
 
 def render_list() -> str:

@@ -32,7 +32,7 @@ MAX_ERRORS = 20
 MAX_FIELD_LENGTH = 100
 
 
-# The API itself raises the exceptions below. The business rules raise those of functions/model/errors.py.
+# The API itself raises the exceptions below. The business rules raise the exceptions of functions/model/errors.py.
 class MalformedRequest(Exception):
     """The request is malformed. `errors`: a pair for each error, (field, reason)."""
 

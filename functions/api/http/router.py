@@ -22,7 +22,7 @@ ROUTE_MODULES = "functions.api.routes"
 class Route:
     """A route of the API: its method, such as GET, and its path, such as /orders/{order_id}.
 
-    `module`: the name of the module in functions/api/routes that declares it.
+    `module`: the name of the module in functions/api/routes that declares the route.
     """
 
     method: str

@@ -38,7 +38,7 @@ class ClaimAnswer(ResponseModel):
 
 
 class PaidWithCredit(ResponseModel):
-    """A payment with credit. `due`: the amount that is still to be paid after this payment, or 0 if none is left."""
+    """A payment with credit. `due`: the amount that is still to be paid for the order after this payment."""
 
     order_id: str
     payment_id: str

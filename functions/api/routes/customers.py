@@ -85,7 +85,7 @@ class ErasureAnswer(ResponseModel):
 
 
 class KeptItem(ResponseModel):
-    """An item that belongs to a customer. `type`: as in the list of personal data. `data`: all its fields."""
+    """An item that belongs to a customer. `type`: the name of its item type. `data`: all its fields."""
 
     type: str
     data: dict[str, Any]

@@ -205,11 +205,11 @@ class RejectedLine(ResponseModel):
 def import_products(caller: SignedIn, request: Request, key: IdempotencyKey) -> Response[ImportAccepted]:
     """Create or change the products of a file, and add the received quantities to stock. For staff.
 
-    The file is NDJSON, or CSV whose first line has the column names. It has up to 5,000 lines and 1 MiB. If a line
+    The file is NDJSON, or CSV whose first line has the column names, with at most 5,000 lines and 1 MiB. If a line
     omits a field, an existing product keeps its value, and a new product gets the default of `POST /products`. An
     invalid line is rejected, and all other lines are written. If a product is in the file twice, the first line counts.
-    The lines are written after the answer, in no fixed order, and each line once. The `Location` header has the address
-    of the import's progress.
+    The lines are written after the answer, in no fixed order. Each line is written once. The `Location` header has the
+    address of the import's progress.
     """
     file: UploadedFile = request.context["file"]
     body = {"media_type": file.media_type, "sha256": hashlib.sha256(file.content).hexdigest()}

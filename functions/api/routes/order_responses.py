@@ -93,8 +93,8 @@ class OrderAnswer(ResponseModel):
     `archived`: true if the order is in the archive; the optional fields are then not shown. `total`: the price of the
     goods minus the discount, plus `shipping`. The total includes `tax`. `due`: the amount that is still to be paid.
     `refunded`: the amount of `paid` that is refunded or being refunded, or that a bank took back. `owed`: an amount
-    that will be refunded if the shop wins a dispute with the customer's bank. `over_refunded`: the money that left
-    beyond `paid`, for example because a return was credited and then refunded at the payment provider.
+    that will be refunded if the shop wins a dispute with the customer's bank. `over_refunded`: how much more than
+    `paid` left the shop, for example because a return was credited and then refunded at the payment provider.
     `customer_name`: the customer's current name while the order is open. A closed order keeps the name that it had. The
     name is null after the customer's data was erased.
     """
@@ -184,7 +184,7 @@ class ShipmentAnswer(ResponseModel):
     """A parcel. `quantities`: how many pieces of each product the parcel has.
 
     The carrier and the tracking number are null until the parcel is sent. `backordered`: how many pieces of each
-    product were not in stock when they were ordered; null if there are none or the parcel is sent.
+    product were not in stock when they were ordered; null if there are no such pieces or the parcel is sent.
     """
 
     shipment_id: str
@@ -199,10 +199,11 @@ class ShipmentAnswer(ResponseModel):
 
 
 class ReturnAnswer(ResponseModel):
-    """Returned goods. `quantities`: how many pieces of each product came back. `restocked`: how many can be sold again.
+    """Returned goods. `quantities`: how many pieces of each product came back.
 
-    `amount`: the amount that is refunded now. `owed`: the amount that is refunded if the shop wins a dispute with the
-    customer's bank. `shipping`: how much of `amount` and `owed` is for shipping.
+    `restocked`: how many of these pieces can be sold again. `amount`: the amount that is refunded now. `owed`: the
+    amount that is refunded if the shop wins a dispute with the customer's bank. `shipping`: how much of `amount` and
+    `owed` is for shipping.
     """
 
     return_id: str
@@ -217,10 +218,9 @@ class ReturnAnswer(ResponseModel):
 
 
 class RefundAnswer(ResponseModel):
-    """A refund of a payment. `why`: the cause of the refund.
+    """A refund of a payment. `why`: its cause; EXTERNAL if a person made the refund at the payment provider.
 
-    `reason`: the error if the refund failed, or how staff settled it outside the shop. `why`: EXTERNAL if a person made
-    the refund at the payment provider.
+    `reason`: the error if the refund failed, or how staff settled it outside the shop.
     `account_id`: the credit account that gets the money, or null if the money goes to a card.
     """
 
@@ -318,7 +318,7 @@ class InvoiceAnswer(ResponseModel):
 
 
 class TimelineEntryAnswer(ResponseModel):
-    """An entry in the timeline of an order: an event, and the order's status and version after it."""
+    """An entry in the timeline of an order: an event, and the order's status and version after this event."""
 
     at: str
     event: str

@@ -91,7 +91,7 @@ def check_unique_products(lines: Sequence[P]) -> Sequence[P]:
 
 
 class DeliveryAddress(RequestModel):
-    """The delivery address. `country`: ISO 3166-1 alpha-2. `postcode`: empty if the country has none."""
+    """The delivery address. `country`: ISO 3166-1 alpha-2. `postcode`: empty if the country has no postcodes."""
 
     name: Name
     street: Annotated[str, one_line_text(200)]
@@ -280,8 +280,8 @@ def cancel_order(caller: SignedIn, order_id: Id) -> OrderAnswer:
 
     If the warehouse has not received the order yet, the order is cancelled at once. Otherwise the warehouse is asked to
     stop the order, and the state becomes `CANCEL_REQUESTED`. If some goods were already sent, only the unsent goods can
-    be cancelled, and the state becomes `CUT_REQUESTED`. The warehouse then agrees or refuses. If it sends goods
-    instead, the request has no effect. Safe to repeat.
+    be cancelled, and the state becomes `CUT_REQUESTED`. The warehouse then agrees or refuses. If the warehouse sends
+    the goods instead, the request has no effect. Safe to repeat.
     """
     return OrderAnswer.of(cancellation.cancel_order(shop(), caller, order_id))
 

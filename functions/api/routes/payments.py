@@ -261,7 +261,7 @@ def _record_refund_object(event_id: str, refund: RefundObject) -> Kept | None:
 def _record_external_refund(
     event_id: str, refund: RefundObject, status: refund_processing.RefundOutcome
 ) -> Kept | None:
-    """Record a refund that a person made at the provider. A refund without a payment is acknowledged and logged."""
+    """Record a refund that a person made at the provider. If it names no payment, only log and acknowledge it."""
     ids = {"provider_id": refund.id, "payment_id": refund.payment_intent, "event_id": event_id}
     if refund.payment_intent is None or refund.amount is None or refund.currency is None:
         log.warning("unknown_refund_ignored", extra=ids)

@@ -37,7 +37,7 @@ RefundDestination = Annotated[
 
 
 class Goodwill(RequestModel):
-    """A refund without a return. `amount`: in the order's currency. `to`: where the money goes."""
+    """A refund without a return. `amount`: in minor units of the order's currency. `to`: where the money goes."""
 
     amount: Amount
     to: RefundDestination = "original"

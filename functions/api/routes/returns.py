@@ -29,7 +29,7 @@ class ReturnedLine(ProductQuantity):
 
 
 class NewReturn(RequestModel):
-    """The returned goods. `refund_shipping`: true to refund the shipping costs too, if not refunded before.
+    """The returned goods. `refund_shipping`: true to refund the shipping costs, too, if they were not refunded before.
 
     `to`: the destination of the refund, which is the original payment method (`original`) or the customer's store
     credit (`credit`).

@@ -68,7 +68,7 @@ def shipments_by_tracking(
 
 @router.get("/orders/<order_id>/parcel", openapi_extensions=problem_responses(NotAllowed))
 def parcel(caller: SignedIn, order_id: Id) -> Parcel:
-    """Show which goods of an order to pack, which are already sent, and the address. For the warehouse and staff."""
+    """Show which goods to pack for an order, which goods are already sent, and the address. For warehouse and staff."""
     order = shipments.get_order_for_packing(shop(), caller, order_id)
     return Parcel(
         order_id=order.order_id,

@@ -30,14 +30,14 @@ HEADERS = {
 
 @router.get("/unsubscribe", responses=HTML)
 def ask_to_unsubscribe(token: Token) -> Response[str]:
-    """Show a page with a button that unsubscribes. It changes nothing, because scanners of mails open links."""
+    """Show a page with a button that unsubscribes. To open it changes nothing, because mail scanners open links."""
     del token  # the POST request checks it
     return _page(FORM)
 
 
 @router.post("/unsubscribe", responses=HTML)
 def unsubscribe_with_one_click(token: Token) -> Response[str]:
-    """Turn off the mails of the kind that the link names, unless they were turned on after this mail. Safe to repeat.
+    """Turn off the kind of mails that the link names, unless the customer turned it on after the mail. Safe to repeat.
 
     The body is the form `List-Unsubscribe=One-Click` of mail programs and of the page, or empty.
     """
