@@ -9,7 +9,7 @@ from stacks.stage import Stage
 
 
 class ShopMail(Construct):
-    """The configuration set. `configuration_set`: its name. `sending_arns`: the ARNs for which a sender needs permission.
+    """The configuration set. `configuration_set`: its name. `sending_arns`: senders need permission for these ARNs.
 
     After a bounce or a complaint, SES puts the address on its suppression list. SES accepts later mails to the address,
     but does not send them: https://docs.aws.amazon.com/ses/latest/dg/sending-email-suppression-list-config-level.html

@@ -33,7 +33,7 @@ class MailPace:
         self._limiter.wait()
 
     def send(self, attempt: Callable[[], str]) -> str:
-        """Call `attempt`, which sends one mail, and return its result. Call it again if SES refuses the mail's rate.
+        """Call `attempt` to send one mail, and return its result. Repeat this if SES refuses the mail as too fast.
 
         Raises MailRefused if SES refuses the mail for another reason, or if no time is left.
         """

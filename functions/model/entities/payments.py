@@ -14,7 +14,7 @@ RefundReason = Literal[
 RefundStatus = Literal["REQUESTED", "SENT", "SUCCEEDED", "FAILED", "SETTLED"]
 DisputeStatus = Literal["OPEN", "WON", "LOST"]
 KeptEventStatus = Literal["OPEN", "SENT", "SUCCEEDED", "FAILED", "WON", "LOST"]
-"""The statuses of a KeptEvent, for a dispute (OPEN, WON, LOST) or a refund (SENT, SUCCEEDED, FAILED)."""
+"""The statuses of a kept dispute (OPEN, WON, LOST) or refund (SENT, SUCCEEDED, FAILED). They only move forward."""
 REFUND_REASONS_OUTSIDE_ORDER: tuple[RefundReason, ...] = ("EXCESS", "LATE", "UNMATCHED")
 """Reasons for refunds of money that was never included in the order's paid amount.
 
