@@ -8,7 +8,7 @@ docs/glossary.toml has the words. The scopes of a name:
 - command: make's targets ("make NAME"), the commands and the options of `python -m ops` and of `python -m local`
 - HTTP: the paths of the routes, and the fields of bodies, as "CLASS FIELD"
 - heading: the headings of README, of docs and of the runbooks
-- message: the constant messages of logs, and the texts of raised errors
+- message: the constant messages of logs, the texts of raised errors and of yielded sentences, and the hints of settings
 """
 
 import ast
@@ -141,8 +141,8 @@ def _names_of_node(at: str, node: ast.AST) -> Iterator[tuple[str, int, str]]:
             yield "identifier", node.lineno, name
         case ast.Call():
             yield from _names_of_call(at, node)
-        case ast.Raise(exc=ast.Call(args=args)):
-            parts = [part for arg in args for part in ast.walk(arg) if isinstance(part, ast.Constant)]
+        case ast.Raise(exc=ast.Call() as said) | ast.Yield(value=ast.JoinedStr() | ast.Constant() as said):
+            parts = [part for part in ast.walk(said) if isinstance(part, ast.Constant)]
             yield from (("message", part.lineno, part.value) for part in parts if isinstance(part.value, str))
 
 
@@ -161,8 +161,8 @@ def _names_of_call(at: str, call: ast.Call) -> Iterator[tuple[str, int, str]]:
             yield "metric", call.lineno, text
         elif called == "add_parser":
             yield "command", call.args[0].lineno, f"{top} {text}"
-    if called == "add_argument":
-        yield from (("command", it.lineno, text) for it in call.args for text in _constants(it))
+    if scope := {"add_argument": "command", "setting": "message"}.get(called):
+        yield from ((scope, it.lineno, text) for it in call.args for text in _constants(it))
 
 
 def _constants(node: ast.expr) -> Iterator[str]:

@@ -22,6 +22,8 @@ PLANTED = [
     ("heading", "docs/runbooks/parking.md", "\n## The fronts' secrets"),
     ("message", "ops/sweep.py", "\nraise UsageError(f'{x} given-up batch')"),
     ("message", "local/journal.py", "\nlog.warning('activity_log')"),
+    ("message", "stacks/stage.py", "\nsetting('', '[a-z]+', 'use the given-up batch')"),
+    ("message", "stacks/table.py", "\ndef find():\n    yield f'{x} given-up batch'"),
 ]
 """For each scope of a word: a file whose last line contains a name that the glossary forbids."""
 ORDINARY = [
