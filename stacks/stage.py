@@ -9,9 +9,10 @@ import math
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
 from ipaddress import ip_network
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,69 +22,26 @@ from functions.model.money import parse_amounts
 from functions.model.reactions import HANDLERS, REACTIONS, READERS, Reaction, Reader
 from functions.model.table import INDEX_PROJECTIONS
 from stacks import PROJECT
+from stacks.setting_rules import Rule, between, find_wrong_values, named_numbers, named_ranges, one_of, setting
 
 if TYPE_CHECKING:
     from aws_cdk import RemovalPolicy
 
 LOG_RETENTION_DAYS = (
-    1,
-    3,
-    5,
-    7,
-    14,
-    30,
-    60,
-    90,
-    120,
-    150,
-    180,
-    365,
-    400,
-    545,
-    731,
-    1096,
-    1827,
-    2192,
-    2557,
-    2922,
-    3288,
-    3653,
-)
+    1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653,
+)  # fmt: skip
 """The retention times in days that CloudWatch Logs allows (API reference, PutRetentionPolicy)."""
-
-
-EMAIL_PATTERN = r"[\w.+-]+@[\w-]+(\.[\w-]+)+"
-DOMAIN_PREFIX_PATTERN = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
+NEW_TABLE = ", which a new table has, or 0"
+EMAIL = r"[\w.+-]+@[\w-]+(\.[\w-]+)+"
+BASE_URL_HINT = "use a URL without a path, such as https://api.stripe.com"
 RESERVED_DOMAIN_WORDS = ("aws", "amazon", "cognito")
 """Words that a Cognito domain prefix may not contain (API reference, CreateUserPoolDomain)."""
-
-
-class InvalidSetting(ValueError):
-    """A setting is invalid. The text of the error names the setting and the allowed values."""
-
-
-def _integer_setting(default: int, lowest: int, highest: int) -> Any:
-    return field(default=default, metadata={"lowest": lowest, "highest": highest})
-
-
-def _choice_setting(*choices: str) -> Any:
-    """Return a dataclass field for a setting with a fixed list of values. The first value is the default."""
-    return field(default=choices[0], metadata={"choices": choices})
-
-
 CAPACITY_TARGETS = ("table", *INDEX_PROJECTIONS)
 """The names of the table and its indexes in the capacity settings. The table and each index have their own capacity."""
 OWN_TABLE_SETTINGS = (
-    "billing",
-    "read_units",
-    "write_units",
-    "utilization",
-    "max_read_units",
-    "max_write_units",
-    "warm_read_units",
-    "warm_write_units",
-    "table_class",
-)
+    "billing", "read_units", "write_units", "utilization", "max_read_units", "max_write_units", "warm_read_units",
+    "warm_write_units", "table_class",
+)  # fmt: skip
 """Settings that apply only to a table that the stack creates itself, not to a restored table."""
 REQUEST_QUOTA, BURST_QUOTA = 10_000, 5_000
 """The default quota of an account for all its APIs in a region: requests per second, and their burst.
@@ -108,262 +66,327 @@ BATCHED = (*(reader.name for reader in READERS), *(reaction.name for reaction in
 MAX_BATCH_WITHOUT_WINDOW = 10
 
 
-@dataclass(frozen=True)
-class NamedNumbers:
-    """The allowed entries of a setting that has a number for each name, such as `memory_mb` (name: a Lambda).
-
-    `names`: the allowed names; "*" is always allowed. `lowest`, `highest`: the limits of a number. `zero`: whether 0 is
-    allowed, too; 0 means AWS's default. `because`: the reason for `lowest`, for the error message.
-    """
-
-    names: tuple[str, ...]
-    lowest: int
-    highest: int
-    because: str = ""
-    zero: bool = True
+class InvalidSetting(ValueError):
+    """A setting is invalid. The text of the error names the setting and the allowed values."""
 
 
-NAMED_NUMBERS = {
-    "memory_mb": NamedNumbers(LAMBDAS, 128, 10_240),
-    "batch_size": NamedNumbers(BATCHED, 1, 10_000),
-    "batch_window_seconds": NamedNumbers(BATCHED, 1, 300),
-    "concurrency": NamedNumbers(tuple(reaction.name for reaction in QUEUES), 2, 1_000, zero=False),
-    "reserved_concurrency": NamedNumbers(LAMBDAS, 1, 10_000),
-    "warm_read_units": NamedNumbers(CAPACITY_TARGETS, 12_000, 9_999_999, ", which a new table has, or 0"),
-    "warm_write_units": NamedNumbers(CAPACITY_TARGETS, 4_000, 9_999_999, ", which a new table has, or 0"),
-}
-"""The settings that have a number for each name.
+def _check_shipping(entries: tuple[str, ...]) -> None:
+    try:
+        parse_amounts(",".join(entries))
+    except ValueError as error:
+        raise ValueError(f"has '{error}': use the form EUR:490") from None
 
-Memory and batches: https://docs.aws.amazon.com/lambda/latest/api/API_CreateEventSourceMapping.html and
-https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html. The warm throughput of a new table with
-on-demand billing: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/warm-throughput.html.
-"""
-REPLICA_REFUSAL = (
-    "replicas are not supported. An item that expires first in a replica is deleted here without DynamoDB's TTL mark, "
-    "so it is never archived. The stream of a global table supports one reader, but the shop has two "
-    "(docs/global-table.md)"
-)
+
+def _check_shop_name(name: str) -> None:
+    if not name.strip() or not name.isprintable():
+        raise ValueError(f"is {name!r}: use printable characters only, at least one")
+
+
+def _check_networks(networks: tuple[str, ...]) -> None:
+    for network in networks:
+        try:
+            ip_network(network)
+        except ValueError as error:
+            raise ValueError(f"has {network!r}: use the form 203.0.113.0/24 ({error})") from None
+
+
+def _refuse_replicas(regions: tuple[str, ...]) -> None:
+    raise ValueError(
+        f"is {', '.join(regions)}: replicas are not supported. An item that expires first in a replica is deleted here "
+        "without DynamoDB's TTL mark, so it is never archived. The stream of a global table supports one reader, but "
+        "the shop has two (docs/global-table.md)"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Stage:
-    """The settings of one deployment.
-
-    `protect`: The data is kept when the stack is deleted, and is protected from deletion.
-    `first_deploy`: Protections against deletion stay off, so that a failed first deploy can be repeated. `make deploy`
-    sets it for a stage that does not exist yet.
-    `throw_away`: The stage and its data may be lost: `make prove` deploys, fills and destroys it. Not for a protected
-    stage.
-    `fail_deploy`: The deploy fails at its last resource. `make prove` uses it to check the rollback. Not for a
-    protected stage.
-    `shop_name`: The name of the shop in mails and on invoices.
-    `sender`: The sender address of mails. SES must have verified it. With `protect` or `mail_domain`, SES must have
-    verified its domain, and also sends Cognito's mails (without SES, Cognito sends 50 mails a day).
-    `mail_domain`: The domain of `sender`. `make mail-domain` creates its identity in SES, with DKIM and a MAIL FROM
-    domain, and prints the DNS records to set. Empty: SES knows the sender already, or you verify it by hand
-    (docs/first-deploy.md).
-    `feature_plan`: The plan of the Cognito user pool. Cognito bills each user who signs in during a month. lite costs
-    0.0055 US dollars (less above 100,000 users). essentials costs 0.015. plus costs 0.02, and adds protection against
-    stolen passwords. The sign-in pages of `sign_in_prefix` need essentials or plus. auto means lite, or essentials with
-    `sign_in_prefix`. `make cost` uses these prices, which are not verified (ops/prices.json).
-    `shipping`: The shipping price of an order for each currency, in minor units (EUR:490 means 4.90 euros). For other
-    currencies shipping is free.
-    `tax_rate`: The tax rate that is included in all prices, in hundredths of a percent (2000 means 20 %).
-    `provider_url`: The base URL of the payment provider's API, which must be compatible with Stripe.
-    `product_url`: The URL of a product page. Mails to the followers of a product link to it.
-    `mails_per_second`: How many mails the shop sends per second: SES's maximum send rate in the region, or less if it
-    has other senders. Order mails get 60 %, mails to the followers of products 30 %. 10 % are left for Cognito's mails,
-    which cannot be slowed down. SES's sandbox allows 1 mail a second. A new account outside the sandbox usually may
-    send 14 mails a second (docs/decisions/mails.md#d83).
-    `cors_origins`: The web origins that may call the API.
-    `closed_order_days`: How many days a closed order stays in the table.
-    `payment_window_minutes`: How many minutes stock is reserved for an unpaid order.
-    `assumed_delivered_days`: How many days after the shipment an order counts as delivered without a confirmation.
-    `return_window_days`: How many days after the delivery goods can be returned.
-    `log_retention_days`: How many days logs are kept.
-    `tracing`: X-Ray records one trace of the Lambdas a second, and 5 % of all other traces. A trace has only Lambda's
-    own segments (docs/observability.md).
-    `parallelization`: The number of concurrent batches per stream shard. Records of one item stay in order.
-    `memory_mb`: The memory of each Lambda, as `copies_reader:1024,api:1769`; `*` names all other Lambdas. Processor
-    time is in proportion to memory: 1,769 MB give a whole processor. Without an entry, the API has 1,024 MB, and each
-    other Lambda has 512 MB.
-    `batch_size`, `batch_window_seconds`: How many records or messages a Lambda gets at once, and how long Lambda
-    collects them, as `copies_reader:200,archive:100`. Larger batches cost less and delay effects. Without an entry: 50
-    for `copies_reader`, 100 for `event_publisher`, and what model/reactions.py declares for a queue.
-    `concurrency`: How many invocations may process a queue at the same time, as `fulfilment:4`. Without an entry: the
-    number in model/reactions.py, or more for a mail queue whose share of `mails_per_second` needs more.
-    `reserved_concurrency`: The concurrent invocations that are reserved for a Lambda, as `api:100`. They are also its
-    maximum. A stream reader needs the stream's shards times `parallelization`, and the Lambda of a queue needs its
-    `concurrency`. The account keeps at least 100 for all other Lambdas
-    (https://docs.aws.amazon.com/lambda/latest/dg/configuration-concurrency.html). 0 or no entry: no reservation.
-    `invoice_series`: How many series of invoice numbers a year has: 2026-00000001, 2026-B-00000001 and so on, each
-    without gaps. One batch at a time takes numbers of a series, so more series allow more invoices a second. You can
-    change it at any time. Ask your accountant before you use several series
-    (docs/decisions/money.md#d79).
-    `import_lines_per_second`: The maximum number of imported products per second. A product takes about 6 write units.
-    `lapse_lanes`: How many unpaid orders each run of the Lambda `order_deadlines` ends at the same time. Four runs
-    start each minute. With 16, the runs end about 500 orders a second. If these orders have two lines, the runs consume
-    4,500 write units a second: see `warm_write_units`.
-    `requests_per_second`, `burst_requests`: The rate limit and the burst limit of the API, without the webhooks.
-    Together with the limits of the webhooks, they must fit into the account's quota for all APIs of the region, by
-    default 10,000 requests a second and a burst of 5,000. Some regions have a lower quota
-    (https://docs.aws.amazon.com/apigateway/latest/developerguide/limits.html).
-    `webhooks_per_second`, `burst_webhooks`: The rate limit and the burst limit of the payment provider's webhooks. They
-    are separate, so that buyers cannot delay payments, and webhooks cannot delay buyers.
-    `customer_writes_per_minute`, `customer_write_burst`: How many writes a customer may send per minute in the long
-    run, and how many writes at once. The burst must be at least the writes of 20 seconds, because clocks differ. Staff,
-    the warehouse and the payment provider have no limit. Counting costs one write unit for three writes, and nothing
-    for a customer who sends only one or two writes (docs/decisions/access-and-limits.md#d75). 0 per minute: no limit.
-    `unpaid_orders_per_customer`: How many unpaid orders a customer may have. The check costs half a read unit for each
-    4 KB of the customer's newest orders. 0: no limit.
-    `public_cache_seconds`: How long CloudFront and other shared caches keep products, stock, categories, ratings,
-    reviews and best sellers. A change may stay invisible for this time.
-    `alarm_address`: The e-mail address for alarms. Its owner must confirm the subscription. Empty: no mails.
-    `canary_minutes`: A canary places an order through the public API and cancels it, once in this number of minutes.
-    After the deploy, run `python -m ops canary-setup` once. With 5 minutes, its orders and mails cost about 3 dollars a
-    month, which `make cost` does not count. 0: no canary (docs/runbooks/canary-failing.md).
-    `operators`: The ARNs of the roles and users that may assume the operator role. Users need MFA. For a role, require
-    MFA in its own trust policy. Empty: all principals that the account's IAM policies allow, with MFA.
-    `monthly_budget`: The budget of the account for a month, in US dollars. AWS mails the `alarm_address` if the costs
-    exceed 80 % of the budget, or will probably exceed the budget. Nothing is stopped. 0: no budget.
-    `permissions_boundary`: The ARN of an IAM policy that all roles of the stack get as their permissions boundary.
-    `deploy_from`: The GitHub repository, such as owner/shop, whose jobs may deploy (docs/ci.md). Empty: no repository.
-    `domain`, `certificate`: The address of the API and the page, such as shop.your.domain, and the ARN of its
-    certificate (see [the account](#the-account)). Empty: the addresses of AWS.
-    `billing`: The capacity mode of the table and its indexes: on-demand, or provisioned with autoscaling.
-    `read_units`, `write_units`: The minimum and maximum of provisioned units per second, as `table:5-400,GSI1:5-100`;
-    `*` names the table and each index without an entry. Only for provisioned `billing`.
-    `utilization`: The target utilization of autoscaling, in percent of the provisioned units.
-    `max_read_units`, `max_write_units`: The maximum units per second of the table and of each index with on-demand
-    `billing`. They limit the cost of a mistake. DynamoDB throttles requests above the limit. 0: no limit.
-    `warm_read_units`, `warm_write_units`: The units per second that the table and each index serve at once, before they
-    scale up, as `table:40000,GSI2:20000`; `*` names the table and each index without an entry. 0 or no entry: not set.
-    A new on-demand table serves 12000 reads and 4000 writes. Values above the table's quota (40000 by default) need a
-    higher quota. AWS bills an increase once. A value can never be lowered: `make check-deploy PARTS=template` rejects
-    a lower value.
-    `contributor_insights`: CloudWatch reports the throttled keys of the table and each index; `python -m ops hot-keys
-    --stack NAME` prints them. CloudWatch bills two rules for the table and each index, and the matching events.
-    `table_class`: STANDARD_INFREQUENT_ACCESS has cheaper storage and more expensive reads and writes. `python -m ops
-    capacity --stack NAME` prints which class is cheaper.
-    `daily_backup_days`, `monthly_backup_days`: How many days AWS Backup keeps the daily backups, and the backups of the
-    first day of a month. 0: no such backups. Point-in-time recovery (35 days) is always on. Each backup is a full copy,
-    and costs two fifths of the table's storage (`make cost`). A backup keeps erased personal data until it expires.
-    `backup_copy_vault`: The ARN of a vault in another region or account, to which each backup is copied.
-    `backup_lock_days`: For this number of days, only users who may remove the vault's lock can delete a backup. All
-    backups must be kept at least this long. 0: no lock.
-    `stream_arn`: The stream ARN of a restored table, which the stack uses instead of its own
-    (docs/runbooks/restore-table.md). Configure billing, class and indexes on that table itself.
-    `snap_start`: Lambda starts the API function from a snapshot of its loaded code. Each published version costs money.
-    `trim_bundle`: The bundle leaves out package files that no Lambda needs, so that Lambdas start sooner.
-    `gradual_release`: How a new version of the API function takes over: all requests at once, or ten percent more each
-    minute, with a rollback if its alarms are raised (docs/upgrades.md).
-    `replica_regions`: Regions for table replicas. Always rejected (docs/global-table.md).
-    `firewall`: Creates a second stack in us-east-1 with a web ACL for CloudFront. Its output is the value for
-    `web_acl`.
-    `web_acl`: The ARN of a CloudFront web ACL. It puts CloudFront and the firewall in front of the API.
-    `require_cloudfront`: With `web_acl`, the API's own address answers 403, so clients need CloudFront's address. Set
-    it to false while clients still use the API's own address.
-    `rate_limit_exempt_networks`: Networks, such as 203.0.113.0/24, that are exempt from the firewall's rate limit, for
-    example the warehouse's systems. Webhooks of the payment provider and unsubscribe links are always exempt.
-    `sign_in_prefix`: The prefix of Cognito's sign-in domain, which must be unique in the region. CloudFront then serves
-    the shop's web page at /page/. Empty: no web page.
-    `analytics`: Operators can query the archive with Athena (docs/analytics.md).
-    `analytics_limit_mb`: Athena stops a query that reads more than this number of megabytes of the archive. A terabyte
-    costs 5 dollars.
-    `origin_secret_version`: The version id of the secret that CloudFront sends to the API
-    (docs/runbooks/rotate-secrets.md). Empty: the version of the first deploy.
-    """
+    """The settings of one deployment."""
 
     name: str
+
+    shipping: tuple[str, ...] = setting(
+        (),
+        Rule(_check_shipping),
+        group="Set these first",
+        required=', the price for each currency, such as ["EUR:490"]; use ["EUR:0"] if shipping is free',
+    )
+    """The shipping price of an order for each currency, in minor units (EUR:490 means 4.90 euros). For other currencies
+    shipping is free."""
+    tax_rate: int = setting(0, between(0, 5_000), required=", such as 2000 for 20 %; use 0 if prices include no tax")
+    """The tax rate that is included in all prices, in hundredths of a percent (2000 means 20 %)."""
+    sender: str = setting(
+        "orders@shop.example",
+        EMAIL,
+        "it must be an e-mail address, such as orders@shop.example",
+        required=" to an address whose domain SES has verified, for all mails of the shop and of Cognito",
+    )
+    """The sender address of mails. SES must have verified it. With `protect` or `mail_domain`, SES must have verified
+    its domain, and also sends Cognito's mails (without SES, Cognito sends 50 mails a day)."""
+    product_url: str = setting(
+        "https://shop.example/products/{product_id}",
+        r"https?://[\w.-]+(:\d+)?/[^\s{}]*{product_id}[^\s{}]*",
+        "use the form https://shop.example/products/{product_id}",
+        required=" to the page of a product, with {product_id}",
+    )
+    """The URL of a product page. Mails to the followers of a product link to it."""
+    alarm_address: str = setting(
+        "", EMAIL, "it must be an e-mail address, or empty", required=" to the address of the people who get the alarms"
+    )
+    """The e-mail address for alarms. Its owner must confirm the subscription. Empty: no mails."""
+
+    shop_name: str = setting("Orderstream", Rule(_check_shop_name), group="The shop")
+    """The name of the shop in mails and on invoices."""
+    provider_url: str = setting("https://api.stripe.com", r"https?://[\w.-]+(:\d+)?", BASE_URL_HINT)
+    """The base URL of the payment provider's API, which must be compatible with Stripe."""
+    cors_origins: tuple[str, ...] = setting(
+        (), r"\*|https?://[\w.-]+(:\d+)?", "use an origin without a path, such as https://shop.example, or *"
+    )
+    """The web origins that may call the API."""
+    payment_window_minutes: int = setting(30, between(1, 7 * 24 * 60))
+    """How many minutes stock is reserved for an unpaid order."""
+    assumed_delivered_days: int = setting(30, between(1, 365))
+    """How many days after the shipment an order counts as delivered without a confirmation."""
+    return_window_days: int = setting(30, between(0, 365))
+    """How many days after the delivery goods can be returned."""
+    closed_order_days: int = setting(365, between(1, 10 * 365))
+    """How many days a closed order stays in the table."""
+
+    mail_domain: str = setting("", group="Mails and users")
+    """The domain of `sender`. `make mail-domain` creates its identity in SES, with DKIM and a MAIL FROM domain, and
+    prints the DNS records to set. Empty: SES knows the sender already, or you verify it by hand
+    (docs/first-deploy.md)."""
+    mails_per_second: int = setting(14, between(1, 50_000))
+    """How many mails the shop sends per second: SES's maximum send rate in the region, or less if it has other senders.
+    Order mails get 60 %, mails to the followers of products 30 %. 10 % are left for Cognito's mails, which cannot be
+    slowed down. SES's sandbox allows 1 mail a second. A new account outside the sandbox usually may send 14 mails a
+    second (docs/decisions/mails.md#d83)."""
+    feature_plan: str = setting("auto", one_of("auto", "lite", "essentials", "plus"))
+    """The plan of the Cognito user pool. Cognito bills each user who signs in during a month. lite costs 0.0055 US
+    dollars (less above 100,000 users), essentials 0.015, and plus, with protection against stolen passwords, 0.02. The
+    sign-in pages of `sign_in_prefix` need essentials or plus. auto: lite, or essentials with `sign_in_prefix`. `make
+    cost` uses these prices, which are not verified (ops/prices.json)."""
+
+    log_retention_days: int = setting(
+        14, one_of(*LOG_RETENTION_DAYS, hint="CloudWatch Logs allows"), group="Monitoring and operators"
+    )
+    """How many days logs are kept."""
+    tracing: bool = setting(False)
+    """X-Ray records one trace of the Lambdas a second, and 5 % of all other traces. A trace has only Lambda's own
+    segments (docs/observability.md)."""
+    canary_minutes: int = setting(0, between(0, 5))
+    """A canary places an order through the public API and cancels it, once in this number of minutes. After the deploy,
+    run `python -m ops canary-setup` once. With 5 minutes, its orders and mails cost about 3 dollars a month, which
+    `make cost` does not count. 0: no canary (docs/runbooks/canary-failing.md)."""
+    operators: tuple[str, ...] = setting(
+        (),
+        r"arn:aws[\w-]*:iam::\d{12}:(role|user)/[\w+=,.@/-]+",
+        "it must be the ARN of a role or a user, such as arn:aws:iam::111122223333:role/oncall",
+    )
+    """The ARNs of the roles and users that may assume the operator role. Users need MFA. For a role, require MFA in its
+    own trust policy. Empty: all principals that the account's IAM policies allow, with MFA."""
+
+    monthly_budget: int = setting(0, between(0, 9_999_999), group="The AWS account")
+    """The budget of the account for a month, in US dollars. AWS mails the `alarm_address` if the costs exceed 80 % of
+    the budget, or will probably exceed the budget. Nothing is stopped. 0: no budget."""
+    permissions_boundary: str = setting(
+        "",
+        r"arn:aws[\w-]*:iam::(\d{12}|aws):policy/[\w+=,.@/-]+",
+        "it must be the ARN of a policy, such as arn:aws:iam::111122223333:policy/boundary",
+    )
+    """The ARN of an IAM policy that all roles of the stack get as their permissions boundary."""
+    deploy_from: str = setting("", r"(?a)[\w.-]+/[\w.-]+", "it must be a repository, such as owner/shop")
+    """The GitHub repository, such as owner/shop, whose jobs may deploy (docs/ci.md). Empty: no repository."""
+    domain: str = setting("", r"([a-z0-9-]+\.)+[a-z]{2,}", "use the form shop.your.domain, in lower case")
+    """The address of the API and the page, such as shop.your.domain, and the ARN of its certificate (see [the
+    account](#the-account)). Empty: the addresses of AWS."""
+    certificate: str = setting("")
+    """See `domain`."""
+
+    parallelization: int = setting(1, between(1, 10), group="Lambdas and queues")
+    """The number of concurrent batches per stream shard. Records of one item stay in order."""
+    # https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
+    memory_mb: tuple[str, ...] = setting((), named_numbers(LAMBDAS, 128, 10_240))
+    """The memory of each Lambda, as `copies_reader:1024,api:1769`; `*` names all other Lambdas. Processor time is in
+    proportion to memory: 1,769 MB give a whole processor. Without an entry, the API has 1,024 MB, and each other Lambda
+    has 512 MB."""
+    # https://docs.aws.amazon.com/lambda/latest/api/API_CreateEventSourceMapping.html
+    batch_size: tuple[str, ...] = setting((), named_numbers(BATCHED, 1, 10_000))
+    """How many records or messages a Lambda gets at once, and how long Lambda collects them, as
+    `copies_reader:200,archive:100`. Larger batches cost less and delay effects. Without an entry: 50 for
+    `copies_reader`, 100 for `event_publisher`, and what model/reactions.py declares for a queue."""
+    batch_window_seconds: tuple[str, ...] = setting((), named_numbers(BATCHED, 1, 300))
+    """See `batch_size`."""
+    concurrency: tuple[str, ...] = setting((), named_numbers(tuple(one.name for one in QUEUES), 2, 1_000, zero=False))
+    """How many invocations may process a queue at the same time, as `fulfilment:4`. Without an entry: the number in
+    model/reactions.py, or more for a mail queue whose share of `mails_per_second` needs more."""
+    reserved_concurrency: tuple[str, ...] = setting((), named_numbers(LAMBDAS, 1, 10_000))
+    """The concurrent invocations that are reserved for a Lambda, as `api:100`. They are also its maximum. A stream
+    reader needs the stream's shards times `parallelization`, and the Lambda of a queue needs its `concurrency`. The
+    account keeps at least 100 for all other Lambdas
+    (https://docs.aws.amazon.com/lambda/latest/dg/configuration-concurrency.html). 0 or no entry: no reservation."""
+    invoice_series: int = setting(1, between(1, 26))
+    """How many series of invoice numbers a year has: 2026-00000001, 2026-B-00000001 and so on, each without gaps. One
+    batch at a time takes numbers of a series, so more series allow more invoices a second. You can change it at any
+    time. Ask your accountant before you use several series (docs/decisions/money.md#d79)."""
+    import_lines_per_second: int = setting(50, between(20, 1_000))
+    """The maximum number of imported products per second. A product takes about 6 write units."""
+    lapse_lanes: int = setting(16, between(1, 32))
+    """How many unpaid orders each run of the Lambda `order_deadlines` ends at the same time. Four runs start each
+    minute. With 16, the runs end about 500 orders a second. If these orders have two lines, the runs consume 4,500
+    write units a second: see `warm_write_units`."""
+    snap_start: bool = setting(False)
+    """Lambda starts the API function from a snapshot of its loaded code. Each published version costs money."""
+    trim_bundle: bool = setting(True)
+    """The bundle leaves out package files that no Lambda needs, so that Lambdas start sooner."""
+    gradual_release: str = setting("all-at-once", one_of("all-at-once", "linear"))
+    """How a new version of the API function takes over: all requests at once, or ten percent more each minute, with a
+    rollback if its alarms are raised (docs/upgrades.md)."""
+
+    requests_per_second: int = setting(50, between(1, REQUEST_QUOTA), group="Limits of requests")
+    """The rate limit and the burst limit of the API, without the webhooks. Together with the limits of the webhooks,
+    they must fit into the account's quota for all APIs of the region, by default 10,000 requests a second and a burst
+    of 5,000. Some regions have a lower quota
+    (https://docs.aws.amazon.com/apigateway/latest/developerguide/limits.html)."""
+    burst_requests: int = setting(100, between(1, BURST_QUOTA))
+    """See `requests_per_second`."""
+    webhooks_per_second: int = setting(50, between(1, REQUEST_QUOTA))
+    """The rate limit and the burst limit of the payment provider's webhooks. They are separate, so that buyers cannot
+    delay payments, and webhooks cannot delay buyers."""
+    burst_webhooks: int = setting(100, between(1, BURST_QUOTA))
+    """See `webhooks_per_second`."""
+    customer_writes_per_minute: int = setting(0, between(0, 6_000))
+    """How many writes a customer may send per minute in the long run, and how many writes at once. The burst must be at
+    least the writes of 20 seconds, because clocks differ. Staff, the warehouse and the payment provider have no limit.
+    Counting costs one write unit for three writes, and nothing for a customer who sends only one or two writes
+    (docs/decisions/access-and-limits.md#d75). 0 per minute: no limit."""
+    customer_write_burst: int = setting(60, between(10, 10_000))
+    """See `customer_writes_per_minute`."""
+    unpaid_orders_per_customer: int = setting(0, between(0, 100))
+    """How many unpaid orders a customer may have. The check costs half a read unit for each 4 KB of the customer's
+    newest orders. 0: no limit."""
+    public_cache_seconds: int = setting(10, between(0, 3_600))
+    """How long CloudFront and other shared caches keep products, stock, categories, ratings, reviews and best sellers.
+    A change may stay invisible for this time."""
+
+    billing: str = setting("on-demand", one_of("on-demand", "provisioned"), group="The table")
+    """The capacity mode of the table and its indexes: on-demand, or provisioned with autoscaling."""
+    read_units: tuple[str, ...] = setting(("*:5-1000",), named_ranges(CAPACITY_TARGETS, 40_000))
+    """The minimum and maximum of provisioned units per second, as `table:5-400,GSI1:5-100`; `*` names the table and
+    each index without an entry. Only for provisioned `billing`."""
+    write_units: tuple[str, ...] = setting(("*:5-1000",), named_ranges(CAPACITY_TARGETS, 40_000))
+    """See `read_units`."""
+    utilization: int = setting(70, between(20, 90))
+    """The target utilization of autoscaling, in percent of the provisioned units."""
+    max_read_units: int = setting(0, between(0, 40_000))
+    """The maximum units per second of the table and of each index with on-demand `billing`. They limit the cost of a
+    mistake. DynamoDB throttles requests above the limit. 0: no limit."""
+    max_write_units: int = setting(0, between(0, 40_000))
+    """See `max_read_units`."""
+    # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/warm-throughput.html
+    warm_read_units: tuple[str, ...] = setting((), named_numbers(CAPACITY_TARGETS, 12_000, 9_999_999, NEW_TABLE))
+    """The units per second that the table and each index serve at once, before they scale up, as
+    `table:40000,GSI2:20000`; `*` names the table and each index without an entry. 0 or no entry: not set. A new
+    on-demand table serves 12000 reads and 4000 writes. Values above the table's quota (40000 by default) need a higher
+    quota. AWS bills an increase once. A value can never be lowered: `make check-deploy PARTS=template` rejects a lower
+    value."""
+    warm_write_units: tuple[str, ...] = setting((), named_numbers(CAPACITY_TARGETS, 4_000, 9_999_999, NEW_TABLE))
+    """See `warm_read_units`."""
+    contributor_insights: bool = setting(False)
+    """CloudWatch reports the throttled keys of the table and each index; `python -m ops hot-keys --stack NAME` prints
+    them. CloudWatch bills two rules for the table and each index, and the matching events."""
+    table_class: str = setting("STANDARD", one_of("STANDARD", "STANDARD_INFREQUENT_ACCESS"))
+    """STANDARD_INFREQUENT_ACCESS has cheaper storage and more expensive reads and writes. `python -m ops capacity
+    --stack NAME` prints which class is cheaper."""
+    stream_arn: str = setting(
+        "",
+        r"arn:aws[\w-]*:dynamodb:[\w-]+:\d{12}:table/[\w.-]+/stream/[\w:.-]+",
+        "it must be the ARN of a table's stream, such as "
+        "arn:aws:dynamodb:eu-central-1:111122223333:table/restored/stream/2026-11-21T09:30:00.000",
+    )
+    """The stream ARN of a restored table, which the stack uses instead of its own (docs/runbooks/restore-table.md).
+    Configure billing, class and indexes on that table itself."""
+    replica_regions: tuple[str, ...] = setting((), Rule(_refuse_replicas))
+    """Regions for table replicas. Always rejected (docs/global-table.md)."""
+
+    daily_backup_days: int = setting(0, between(0, 365), group="Backups")
+    """How many days AWS Backup keeps the daily backups, and the backups of the first day of a month. 0: no such
+    backups. Point-in-time recovery (35 days) is always on. Each backup is a full copy, and costs two fifths of the
+    table's storage (`make cost`). A backup keeps erased personal data until it expires."""
+    monthly_backup_days: int = setting(0, between(0, 10 * 365))
+    """See `daily_backup_days`."""
+    backup_copy_vault: str = setting(
+        "",
+        r"arn:aws[\w-]*:backup:[\w-]+:\d{12}:backup-vault:[\w.-]+",
+        "it must be the ARN of a vault, such as arn:aws:backup:eu-west-1:111122223333:backup-vault:copies",
+    )
+    """The ARN of a vault in another region or account, to which each backup is copied."""
+    backup_lock_days: int = setting(0, between(0, 365))
+    """For this number of days, only users who may remove the vault's lock can delete a backup. All backups must be kept
+    at least this long. 0: no lock."""
+
+    sign_in_prefix: str = setting(
+        "",
+        rf"(?!.*({'|'.join(RESERVED_DOMAIN_WORDS)}))[a-z0-9]([a-z0-9-]{{0,61}}[a-z0-9])?",
+        "use a Cognito domain prefix, such as my-shop: up to 63 lower-case letters, digits and hyphens, no hyphen "
+        f"first or last, and without {', '.join(RESERVED_DOMAIN_WORDS)}",
+        group="CloudFront",
+    )
+    """The prefix of Cognito's sign-in domain, which must be unique in the region. CloudFront then serves the shop's web
+    page at /page/. Empty: no web page."""
+    firewall: bool = setting(False)
+    """Creates a second stack in us-east-1 with a web ACL for CloudFront. Its output is the value for `web_acl`."""
+    web_acl: str = setting(
+        "",
+        r"arn:aws:wafv2:us-east-1:\d{12}:global/webacl/[\w-]+/[\w-]+",
+        "it must be the ARN of a web ACL for CloudFront, such as "
+        "arn:aws:wafv2:us-east-1:111122223333:global/webacl/name/id (output of the firewall stack)",
+    )
+    """The ARN of a CloudFront web ACL. It puts CloudFront and the firewall in front of the API."""
+    require_cloudfront: bool = setting(True)
+    """With `web_acl`, the API's own address answers 403, so clients need CloudFront's address. Set it to false while
+    clients still use the API's own address."""
+    rate_limit_exempt_networks: tuple[str, ...] = setting((), Rule(_check_networks))
+    """Networks, such as 203.0.113.0/24, that are exempt from the firewall's rate limit, for example the warehouse's
+    systems. Webhooks of the payment provider and unsubscribe links are always exempt."""
+    origin_secret_version: str = setting(
+        "",
+        r"[\w-]{32,64}",
+        "it must be the id of a version, such as 2f6b5c0e-9f0e-4a54-8f0a-5d1c1f3f7b11 (put-secret-value prints it)",
+    )
+    """The version id of the secret that CloudFront sends to the API (docs/runbooks/rotate-secrets.md). Empty: the
+    version of the first deploy."""
+
+    analytics: bool = setting(False, group="Analytics")
+    """Operators can query the archive with Athena (docs/analytics.md)."""
+    analytics_limit_mb: int = setting(10_000, between(10, 7_000_000))
+    """Athena stops a query that reads more than this number of megabytes of the archive. A terabyte costs 5 dollars."""
+
+    throw_away: bool = setting(False, group="Protection and single deploys")
+    """The stage and its data may be lost: `make prove` deploys, fills and destroys it. Not for a protected stage."""
     protect: bool
-    first_deploy: bool = False
-    throw_away: bool = False
-    fail_deploy: bool = False
-    shop_name: str = "Orderstream"
-    sender: str = "orders@shop.example"
-    mail_domain: str = ""
-    feature_plan: str = _choice_setting("auto", "lite", "essentials", "plus")
-    cors_origins: tuple[str, ...] = ()
-    shipping: tuple[str, ...] = ()
-    tax_rate: int = _integer_setting(0, 0, 5_000)
-    provider_url: str = "https://api.stripe.com"
-    product_url: str = "https://shop.example/products/{product_id}"
-    mails_per_second: int = _integer_setting(14, 1, 50_000)
-    payment_window_minutes: int = _integer_setting(30, 1, 7 * 24 * 60)
-    assumed_delivered_days: int = _integer_setting(30, 1, 365)
-    return_window_days: int = _integer_setting(30, 0, 365)
-    closed_order_days: int = _integer_setting(365, 1, 10 * 365)
-    log_retention_days: int = _integer_setting(14, 1, 3653)
-    tracing: bool = False
-    parallelization: int = _integer_setting(1, 1, 10)
-    memory_mb: tuple[str, ...] = ()
-    batch_size: tuple[str, ...] = ()
-    batch_window_seconds: tuple[str, ...] = ()
-    concurrency: tuple[str, ...] = ()
-    reserved_concurrency: tuple[str, ...] = ()
-    invoice_series: int = _integer_setting(1, 1, 26)
-    import_lines_per_second: int = _integer_setting(50, 20, 1_000)
-    lapse_lanes: int = _integer_setting(16, 1, 32)
-    requests_per_second: int = _integer_setting(50, 1, 10_000)
-    burst_requests: int = _integer_setting(100, 1, 5_000)
-    webhooks_per_second: int = _integer_setting(50, 1, 10_000)
-    burst_webhooks: int = _integer_setting(100, 1, 5_000)
-    customer_writes_per_minute: int = _integer_setting(0, 0, 6_000)
-    customer_write_burst: int = _integer_setting(60, 10, 10_000)
-    unpaid_orders_per_customer: int = _integer_setting(0, 0, 100)
-    public_cache_seconds: int = _integer_setting(10, 0, 3_600)
-    canary_minutes: int = _integer_setting(0, 0, 5)
-    operators: tuple[str, ...] = ()
-    alarm_address: str = ""
-    monthly_budget: int = _integer_setting(0, 0, 9_999_999)
-    permissions_boundary: str = ""
-    deploy_from: str = ""
-    domain: str = ""
-    certificate: str = ""
-    billing: str = _choice_setting("on-demand", "provisioned")
-    read_units: tuple[str, ...] = ("*:5-1000",)
-    write_units: tuple[str, ...] = ("*:5-1000",)
-    utilization: int = _integer_setting(70, 20, 90)
-    max_read_units: int = _integer_setting(0, 0, 40_000)
-    max_write_units: int = _integer_setting(0, 0, 40_000)
-    warm_read_units: tuple[str, ...] = ()
-    warm_write_units: tuple[str, ...] = ()
-    contributor_insights: bool = False
-    table_class: str = _choice_setting("STANDARD", "STANDARD_INFREQUENT_ACCESS")
-    daily_backup_days: int = _integer_setting(0, 0, 365)
-    monthly_backup_days: int = _integer_setting(0, 0, 10 * 365)
-    backup_copy_vault: str = ""
-    backup_lock_days: int = _integer_setting(0, 0, 365)
-    stream_arn: str = ""
-    snap_start: bool = False
-    trim_bundle: bool = True
-    gradual_release: str = _choice_setting("all-at-once", "linear")
-    replica_regions: tuple[str, ...] = ()
-    firewall: bool = False
-    web_acl: str = ""
-    require_cloudfront: bool = True
-    rate_limit_exempt_networks: tuple[str, ...] = ()
-    sign_in_prefix: str = ""
-    origin_secret_version: str = ""
-    analytics: bool = False
-    analytics_limit_mb: int = _integer_setting(10_000, 10, 7_000_000)
+    """The data is kept when the stack is deleted, and is protected from deletion."""
+    first_deploy: bool = setting(False)
+    """Protections against deletion stay off, so that a failed first deploy can be repeated. `make deploy` sets it for a
+    stage that does not exist yet."""
+    fail_deploy: bool = setting(False)
+    """The deploy fails at its last resource. `make prove` uses it to check the rollback. Not for a protected stage."""
 
     def capacity_range(self, which: str, target: str) -> tuple[int, int]:
         """Return the minimum and the maximum of provisioned units of the table or of one index.
 
         `which`: "read_units" or "write_units". `target`: "table" or the name of an index.
         """
-        named = {one.partition(":")[0]: one.partition(":")[2] for one in getattr(self, which)}
-        least, _, most = named[target if target in named else "*"].partition("-")
+        named = dict(one.split(":") for one in getattr(self, which))
+        least, most = named[target if target in named else "*"].split("-")
         return int(least), int(most)
 
     def number_for(self, which: str, name: str, default: int = 0) -> int:
         """Return the number that a setting such as `memory_mb` has for a Lambda, a queue, the table or an index.
 
-        `which`: a setting of NAMED_NUMBERS.
+        `which`: a setting with the rule `named_numbers`.
         """
-        numbers = {one.partition(":")[0]: int(one.partition(":")[2]) for one in getattr(self, which)}
-        return numbers.get(name, numbers.get("*", default))
+        numbers: dict[str, str] = dict(one.split(":") for one in getattr(self, which))
+        return int(numbers.get(name, numbers.get("*", default)))
 
     def tuned(self, reaction: Reaction) -> Reaction:
         """Return a reaction with the batches and the concurrency that the settings give its queue."""
@@ -418,286 +441,119 @@ class Stage:
         return self.protect and not self.first_deploy
 
     def __post_init__(self) -> None:
-        for one in fields(self):
-            value = getattr(self, one.name)
-            if "lowest" in one.metadata and not one.metadata["lowest"] <= value <= one.metadata["highest"]:
-                raise InvalidSetting(
-                    f"{one.name} is {value}: it must be from {one.metadata['lowest']} to {one.metadata['highest']}"
-                )
-            if "choices" in one.metadata and value not in one.metadata["choices"]:
-                raise InvalidSetting(f"{one.name} is {value!r}: it must be one of {', '.join(one.metadata['choices'])}")
-        if self.log_retention_days not in LOG_RETENTION_DAYS:
-            allowed = ", ".join(map(str, LOG_RETENTION_DAYS))
-            raise InvalidSetting(f"log_retention_days is {self.log_retention_days}: CloudWatch Logs allows {allowed}")
-        for name in ("throw_away", "fail_deploy"):
-            if self.protect and getattr(self, name):
-                raise InvalidSetting(f"{name} is set, but {self.name} is protected: use a stage that is like dev")
-        self._check_names()
-        for which, numbers in NAMED_NUMBERS.items():
-            self._check_named_numbers(which, numbers)
-        self._check_batches()
-        self._check_reservations()
-        self._check_mails()
-        try:
-            parse_amounts(",".join(self.shipping))
-        except ValueError as error:
-            raise InvalidSetting(f"shipping has '{error}': use the form EUR:490") from None
-        if self.protect and "*" in self.cors_origins:
-            raise InvalidSetting(f"cors_origins has *: in {self.name}, list the origins that may call the API")
-        self._check_table()
-        self._check_arns()
-        self._check_cloudfront()
-        self._check_account()
-        self._check_throttles()
+        for wrong in chain(find_wrong_values(self), self._find_conflicts()):
+            raise InvalidSetting(wrong)
 
-    def _check_table(self) -> None:
-        """Raise InvalidSetting if a setting of capacity, backups or replicas is wrong."""
+    def _find_conflicts(self) -> Iterator[str]:
+        """Yield a sentence for each conflict between settings. It begins with the name of one of them."""
+        if self.protect:
+            yield from self._find_unprotected()
+        yield from self._find_mail_conflicts()
+        yield from self._find_lambda_conflicts()
+        yield from self._find_table_conflicts()
+        yield from self._find_backup_conflicts()
+        yield from self._find_address_conflicts()
+        yield from self._find_limit_conflicts()
+
+    def _find_unprotected(self) -> Iterator[str]:
+        """Yield a sentence for each setting that a protected stage may not have."""
+        for name in ("throw_away", "fail_deploy"):
+            if getattr(self, name):
+                yield f"{name} is set, but {self.name} is protected: use a stage that is like dev"
+        if not self.provider_url.startswith("https://"):
+            yield f"provider_url is {self.provider_url!r}: {BASE_URL_HINT}"
+        if "*" in self.cors_origins:
+            yield f"cors_origins has *: in {self.name}, list the origins that may call the API"
+
+    def _find_mail_conflicts(self) -> Iterator[str]:
+        if self.mail_domain and self.mail_domain != self.sender_domain:
+            yield f"mail_domain is {self.mail_domain!r}: it must be the domain of sender, which is {self.sender}"
+        if self.sign_in_prefix and self.feature_plan == "lite":
+            yield "feature_plan is lite: the sign-in pages of sign_in_prefix need essentials or plus"
+        if self.monthly_budget and not self.alarm_address:
+            yield "monthly_budget is set, but its mails have no address: set alarm_address, too"
+        for name in MAIL_PERCENT:
+            if not self.mails_per_invocation(name):
+                why = f"this is too little for the concurrency of {name}, so lower it"
+                yield f"mails_per_second is {self.mails_per_second}: {why}"
+
+    def _find_lambda_conflicts(self) -> Iterator[str]:
+        """Yield a sentence for each batch that is too large, and each reservation that is too small for its Lambda."""
+        mapped: tuple[Reader | Reaction, ...] = (*READERS, *map(self.tuned, QUEUES))
+        for one in mapped:
+            uses, number = "parallelization", self.parallelization
+            size = self.number_for("batch_size", one.name, one.batch_size)
+            if size > one.largest_batch:
+                yield f"batch_size of {one.name} is {size}: use at most {one.largest_batch}"
+            if isinstance(one, Reaction):
+                uses, number = "concurrency", one.concurrency
+                if size > MAX_BATCH_WITHOUT_WINDOW and not one.batch_window_seconds:
+                    limit = f"a batch of more than {MAX_BATCH_WITHOUT_WINDOW} messages"
+                    yield f"batch_size of {one.name} is {size}: {limit} needs batch_window_seconds of at least 1"
+            if 0 < (reserved := self.number_for("reserved_concurrency", one.name)) < number:
+                yield f"reserved_concurrency of {one.name} is {reserved}: use at least {number}, its {uses}, or 0"
+
+    def _find_table_conflicts(self) -> Iterator[str]:
         for which in ("read_units", "write_units"):
-            self._check_units(which)
-            most = getattr(self, f"max_{which}")
-            if most and self.billing == "provisioned":
-                raise InvalidSetting(
+            if (most := getattr(self, f"max_{which}")) and self.billing == "provisioned":
+                yield (
                     f"max_{which} is {most}: it limits a table with on-demand billing; with provisioned billing, "
                     f"the maximum is in {which}"
                 )
-        kept = self.daily_backup_days, self.monthly_backup_days
-        if self.backup_copy_vault and not any(kept):
-            raise InvalidSetting(
-                "backup_copy_vault is set, but no backups are made: set daily_backup_days or monthly_backup_days"
-            )
-        if self.backup_lock_days > min([days for days in kept if days], default=0):
-            raise InvalidSetting(
+        defaults = {one.name: one.default for one in fields(self)}
+        for name in OWN_TABLE_SETTINGS:
+            if self.stream_arn and getattr(self, name) != defaults[name]:
+                yield (
+                    f"{name} is set, but the restored table is not part of the stack: set it on the table "
+                    "itself (docs/runbooks/restore-table.md), and remove it from the settings"
+                )
+
+    def _find_backup_conflicts(self) -> Iterator[str]:
+        daily, monthly = self.daily_backup_days, self.monthly_backup_days
+        if self.backup_copy_vault and not daily and not monthly:
+            yield "backup_copy_vault is set, but no backups are made: set daily_backup_days or monthly_backup_days"
+        if self.backup_lock_days > min([days for days in (daily, monthly) if days], default=0):
+            yield (
                 f"backup_lock_days is {self.backup_lock_days}: all backups must be kept at least this long, so raise "
                 "daily_backup_days and monthly_backup_days, or set those that make no backups to 0"
             )
-        if 0 < kept[1] <= kept[0]:
-            raise InvalidSetting(f"monthly_backup_days is {kept[1]}: it must exceed daily_backup_days ({kept[0]})")
-        if self.replica_regions:
-            raise InvalidSetting(f"replica_regions is {', '.join(self.replica_regions)}: {REPLICA_REFUSAL}")
+        if 0 < monthly <= daily:
+            yield f"monthly_backup_days is {monthly}: it must exceed daily_backup_days ({daily})"
 
-    def _check_units(self, which: str) -> None:
-        names = []
-        for one in getattr(self, which):
-            found = re.fullmatch(r"(\*|\w+):(\d{1,6})-(\d{1,6})", one)
-            if not found or found[1] not in ("*", *CAPACITY_TARGETS):
-                raise InvalidSetting(
-                    f"{which} has {one!r}: use the form table:5-400, with {', '.join(CAPACITY_TARGETS)} or *"
-                )
-            if not 1 <= int(found[2]) <= int(found[3]) <= 40_000:
-                raise InvalidSetting(
-                    f"{which} has {one!r}: use a minimum of at least 1 and a maximum of at most 40000, minimum first"
-                )
-            names.append(found[1])
-        if len({*names}) < len(names):
-            raise InvalidSetting(f"{which} has a name twice: {', '.join(names)}")
-        if "*" not in names and (missing := [where for where in CAPACITY_TARGETS if where not in names]):
-            raise InvalidSetting(
-                f"{which} has no entry for {', '.join(missing)}: add entries for them, or one entry for *"
-            )
-
-    def _check_named_numbers(self, which: str, allowed: "NamedNumbers") -> None:
-        names = []
-        for one in getattr(self, which):
-            found = re.fullmatch(r"(\*|\w+):(\d{1,7})", one)
-            if not found or found[1] not in ("*", *allowed.names):
-                raise InvalidSetting(
-                    f"{which} has {one!r}: use the form {allowed.names[0]}:{allowed.lowest}, with "
-                    f"{', '.join(allowed.names)} or *"
-                )
-            number = int(found[2])
-            if number < allowed.lowest and (number or not allowed.zero):
-                raise InvalidSetting(f"{which} has {one!r}: use at least {allowed.lowest}{allowed.because}")
-            if number > allowed.highest:
-                raise InvalidSetting(f"{which} has {one!r}: use at most {allowed.highest}")
-            names.append(found[1])
-        if len({*names}) < len(names):
-            raise InvalidSetting(f"{which} has a name twice: {', '.join(names)}")
-
-    def _check_batches(self) -> None:
-        """Raise InvalidSetting if Lambda does not accept the batch of a queue, or its function cannot process it."""
-        for reader in READERS:
-            self._check_batch(reader, self.number_for("batch_size", reader.name, reader.batch_size))
-        for reaction in map(self.tuned, QUEUES):
-            self._check_batch(reaction, reaction.batch_size)
-            if reaction.batch_size > MAX_BATCH_WITHOUT_WINDOW and not reaction.batch_window_seconds:
-                raise InvalidSetting(
-                    f"batch_size of {reaction.name} is {reaction.batch_size}: a batch of more than "
-                    f"{MAX_BATCH_WITHOUT_WINDOW} messages needs batch_window_seconds of at least 1"
-                )
-
-    @staticmethod
-    def _check_batch(batched: Reader | Reaction, size: int) -> None:
-        if size > batched.largest_batch:
-            raise InvalidSetting(f"batch_size of {batched.name} is {size}: use at most {batched.largest_batch}")
-
-    def _check_reservations(self) -> None:
-        """Raise InvalidSetting if a Lambda has less reserved concurrency than its mapping uses."""
-        needed = {reaction.name: ("concurrency", self.tuned(reaction).concurrency) for reaction in QUEUES}
-        needed |= dict.fromkeys((one.name for one in READERS), ("parallelization", self.parallelization))
-        for name, (setting, number) in needed.items():
-            if 0 < (reserved := self.number_for("reserved_concurrency", name)) < number:
-                raise InvalidSetting(
-                    f"reserved_concurrency of {name} is {reserved}: use at least {number}, its {setting}, or 0"
-                )
-
-    def _check_mails(self) -> None:
-        """Raise InvalidSetting if an invocation of a mail worker may send less than one mail a minute."""
-        for name in MAIL_PERCENT:
-            if not self.mails_per_invocation(name):
-                raise InvalidSetting(
-                    f"mails_per_second is {self.mails_per_second}: this is too little for the concurrency of {name}, "
-                    "so lower it"
-                )
-
-    def _check_arns(self) -> None:
-        """Raise InvalidSetting if the ARN of the backup vault or of a restored table's stream is wrong."""
-        if self.backup_copy_vault and not re.fullmatch(
-            r"arn:aws[\w-]*:backup:[\w-]+:\d{12}:backup-vault:[\w.-]+", self.backup_copy_vault
-        ):
-            raise InvalidSetting(
-                f"backup_copy_vault is {self.backup_copy_vault!r}: it must be the ARN of a vault, such as "
-                "arn:aws:backup:eu-west-1:111122223333:backup-vault:copies"
-            )
-        if self.stream_arn and (set_here := [one for one in OWN_TABLE_SETTINGS if self._is_overridden(one)]):
-            raise InvalidSetting(
-                f"{set_here[0]} is set, but the restored table is not part of the stack: set it on the table "
-                "itself (docs/runbooks/restore-table.md), and remove it from the settings"
-            )
-        if self.stream_arn and not re.fullmatch(
-            r"arn:aws[\w-]*:dynamodb:[\w-]+:\d{12}:table/[\w.-]+/stream/[\w:.-]+", self.stream_arn
-        ):
-            raise InvalidSetting(
-                f"stream_arn is {self.stream_arn!r}: it must be the ARN of a table's stream, such as "
-                "arn:aws:dynamodb:eu-central-1:111122223333:table/restored/stream/2026-11-21T09:30:00.000"
-            )
-
-    def _check_cloudfront(self) -> None:
-        """Raise InvalidSetting if a setting of CloudFront, its firewall or the web page is wrong."""
-        for network in self.rate_limit_exempt_networks:
-            try:
-                ip_network(network)
-            except ValueError as error:
-                raise InvalidSetting(
-                    f"rate_limit_exempt_networks has {network!r}: use the form 203.0.113.0/24 ({error})"
-                ) from None
-        if self.origin_secret_version and not re.fullmatch(r"[\w-]{32,64}", self.origin_secret_version):
-            raise InvalidSetting(
-                f"origin_secret_version is {self.origin_secret_version!r}: it must be the id of a version, such as "
-                "2f6b5c0e-9f0e-4a54-8f0a-5d1c1f3f7b11 (put-secret-value prints it)"
-            )
-        if self.origin_secret_version and not self.web_acl:
-            raise InvalidSetting("origin_secret_version is set, but the API has no firewall: set web_acl, too")
-        if self.web_acl and not re.fullmatch(
-            r"arn:aws:wafv2:us-east-1:\d{12}:global/webacl/[\w-]+/[\w-]+", self.web_acl
-        ):
-            raise InvalidSetting(
-                f"web_acl is {self.web_acl!r}: it must be the ARN of a web ACL for CloudFront, such as "
-                "arn:aws:wafv2:us-east-1:111122223333:global/webacl/name/id (output of the firewall stack)"
-            )
-
-        if self.sign_in_prefix and self.feature_plan == "lite":
-            raise InvalidSetting("feature_plan is lite: the sign-in pages of sign_in_prefix need essentials or plus")
-        if self.sign_in_prefix and (
-            not re.fullmatch(DOMAIN_PREFIX_PATTERN, self.sign_in_prefix)
-            or any(word in self.sign_in_prefix for word in RESERVED_DOMAIN_WORDS)
-        ):
-            raise InvalidSetting(
-                f"sign_in_prefix is {self.sign_in_prefix!r}: use a Cognito domain prefix, such as my-shop: up to 63 "
-                "lower-case letters, digits and hyphens, no hyphen first or last, and "
-                f"without {', '.join(RESERVED_DOMAIN_WORDS)}"
-            )
-
-    def _check_account(self) -> None:
-        """Raise InvalidSetting if a setting of costs, permissions or the domain is wrong."""
-        if self.monthly_budget and not self.alarm_address:
-            raise InvalidSetting("monthly_budget is set, but its mails have no address: set alarm_address, too")
-        if self.deploy_from and not re.fullmatch(r"[\w.-]+/[\w.-]+", self.deploy_from, re.ASCII):
-            raise InvalidSetting(f"deploy_from is {self.deploy_from!r}: it must be a repository, such as owner/shop")
-        if self.permissions_boundary and not re.fullmatch(
-            r"arn:aws[\w-]*:iam::(\d{12}|aws):policy/[\w+=,.@/-]+", self.permissions_boundary
-        ):
-            raise InvalidSetting(
-                f"permissions_boundary is {self.permissions_boundary!r}: it must be the ARN of a policy, such as "
-                "arn:aws:iam::111122223333:policy/boundary"
-            )
-        if self.domain and not re.fullmatch(r"([a-z0-9-]+\.)+[a-z]{2,}", self.domain):
-            raise InvalidSetting(f"domain is {self.domain!r}: use the form shop.your.domain, in lower case")
-        if bool(self.domain) != bool(self.certificate):
-            given, other = ("domain", "certificate") if self.domain else ("certificate", "domain")
-            raise InvalidSetting(f"{given} is set, but {other} is not: set both or none")
-        region = "us-east-1" if self.sign_in_prefix or self.web_acl else r"[a-z]+(-[a-z]+)+-\d"
-        if self.certificate and not re.fullmatch(
-            rf"arn:aws[\w-]*:acm:{region}:\d{{12}}:certificate/[\w-]+", self.certificate
-        ):
-            where = (
-                "in us-east-1, for CloudFront" if self.sign_in_prefix or self.web_acl else "in the region of the stack"
-            )
-            raise InvalidSetting(
+    def _find_address_conflicts(self) -> Iterator[str]:
+        """Yield a sentence for each conflict between the settings of the domain and of CloudFront."""
+        for given, other in (("domain", "certificate"), ("certificate", "domain")):
+            if getattr(self, given) and not getattr(self, other):
+                yield f"{given} is set, but {other} is not: set both or none"
+        region, where = r"[a-z]+(-[a-z]+)+-\d", "in the region of the stack"
+        if self.sign_in_prefix or self.web_acl:
+            region, where = "us-east-1", "in us-east-1, for CloudFront"
+        pattern = rf"arn:aws[\w-]*:acm:{region}:\d{{12}}:certificate/[\w-]+"
+        if self.certificate and not re.fullmatch(pattern, self.certificate):
+            yield (
                 f"certificate is {self.certificate!r}: it must be the ARN of a certificate {where}, such as "
                 "arn:aws:acm:us-east-1:111122223333:certificate/2f6b5c0e-9f0e-4a54-8f0a-5d1c1f3f7b11"
             )
+        if self.origin_secret_version and not self.web_acl:
+            yield "origin_secret_version is set, but the API has no firewall: set web_acl, too"
 
-    def _check_throttles(self) -> None:
-        """Raise InvalidSetting if the rate limits exceed the account's quota, or a customer's burst is too small."""
+    def _find_limit_conflicts(self) -> Iterator[str]:
+        """Yield a sentence if the rate limits exceed the account's quota, or a customer's burst is too small."""
         for quota, name, webhooks in (
             (REQUEST_QUOTA, "requests_per_second", "webhooks_per_second"),
             (BURST_QUOTA, "burst_requests", "burst_webhooks"),
         ):
             if (together := getattr(self, name) + getattr(self, webhooks)) > quota:
-                raise InvalidSetting(
+                yield (
                     f"{name} and {webhooks} are {together} together: an account has a default quota of {quota} for all "
                     "its APIs in a region, so lower one of them"
                 )
         least = math.ceil(self.customer_writes_per_minute * CLOCK_DIFFERENCE_SECONDS / 60)
         if self.customer_write_burst < least:
-            raise InvalidSetting(
+            yield (
                 f"customer_write_burst is {self.customer_write_burst}: it must be at least {least}, the writes of "
                 f"{CLOCK_DIFFERENCE_SECONDS} seconds at customer_writes_per_minute={self.customer_writes_per_minute}"
             )
-
-    def _check_addresses(self) -> None:
-        """Raise InvalidSetting if an e-mail address or the domain of mails is wrong."""
-        if not re.fullmatch(EMAIL_PATTERN, self.sender):
-            raise InvalidSetting(
-                f"sender is {self.sender!r}: it must be an e-mail address, such as orders@shop.example"
-            )
-        if self.mail_domain and self.mail_domain != self.sender_domain:
-            raise InvalidSetting(
-                f"mail_domain is {self.mail_domain!r}: it must be the domain of sender, which is {self.sender}"
-            )
-        if self.alarm_address and not re.fullmatch(EMAIL_PATTERN, self.alarm_address):
-            raise InvalidSetting(f"alarm_address is {self.alarm_address!r}: it must be an e-mail address, or empty")
-
-    def _is_overridden(self, name: str) -> bool:
-        """Return whether a setting differs from its default."""
-        return bool(getattr(self, name) != {one.name: one.default for one in fields(self)}[name])
-
-    def _check_names(self) -> None:
-        """Raise InvalidSetting if a name, a URL or the ARN of an operator is wrong."""
-        self._check_addresses()
-        if not self.shop_name.strip() or not self.shop_name.isprintable():
-            raise InvalidSetting(f"shop_name is {self.shop_name!r}: use printable characters only, at least one")
-        if not re.fullmatch(
-            r"https://[\w.-]+(:\d+)?" if self.protect else r"https?://[\w.-]+(:\d+)?", self.provider_url
-        ):
-            raise InvalidSetting(
-                f"provider_url is {self.provider_url!r}: use a URL without a path, such as https://api.stripe.com"
-            )
-        if not re.fullmatch(r"https?://[\w.-]+(:\d+)?/[^\s{}]*{product_id}[^\s{}]*", self.product_url):
-            raise InvalidSetting(
-                f"product_url is {self.product_url!r}: use the form https://shop.example/products/{{product_id}}"
-            )
-        for arn in self.operators:
-            if not re.fullmatch(r"arn:aws[\w-]*:iam::\d{12}:(role|user)/[\w+=,.@/-]+", arn):
-                raise InvalidSetting(
-                    f"operators has {arn!r}: it must be the ARN of a role or a user, such as "
-                    "arn:aws:iam::111122223333:role/oncall"
-                )
-        for origin in self.cors_origins:
-            if not re.fullmatch(r"\*|https?://[\w.-]+(:\d+)?", origin):
-                raise InvalidSetting(
-                    f"cors_origins has {origin!r}: use an origin without a path, such as https://shop.example, or *"
-                )
 
 
 STAGES: Mapping[str, Stage] = {
@@ -753,8 +609,8 @@ SETTINGS = tuple(one.name for one in fields(Stage) if one.name not in ("name", "
 FILE_SETTINGS = tuple(name for name in SETTINGS if name not in ("first_deploy", "fail_deploy"))
 """The settings that a stage's file may have. The other two settings apply only to one deploy, so no file has them."""
 STAGE_NAME = r"[a-z][a-z0-9-]{0,19}"
-EXAMPLE_HOST = r"(.*\.)?example(\.(com|net|org))?(:\d+)?"
-"""The names that are reserved for examples (https://www.rfc-editor.org/rfc/rfc2606)."""
+EXAMPLE = r"([^/]*@|https?://)([^/]*\.)?example(\.(com|net|org))?(:\d+)?(/.*)?"
+"""The addresses at hosts that are reserved for examples (https://www.rfc-editor.org/rfc/rfc2606)."""
 
 
 @dataclass(frozen=True)
@@ -781,15 +637,15 @@ def read_settings(context: Mapping[str, object]) -> Stage:
     ):
         raise InvalidSetting(_unknown_setting(unknown[0], SETTINGS))
     changed = {
-        setting: _parse_value(setting, given, getattr(file.defaults_of, setting))
-        for setting in SETTINGS
-        if (given := context.get(setting)) is not None
+        name: _parse_value(name, given, getattr(file.defaults_of, name))
+        for name in SETTINGS
+        if (given := context.get(name)) is not None
     }
     try:
         return replace(file.defaults_of, name=file.name, **{**file.values, **changed})
     except InvalidSetting as wrong:
-        setting = str(wrong).partition(" ")[0]  # each message begins with the name of its setting
-        if setting in file.values and setting not in changed:
+        name = str(wrong).partition(" ")[0]  # each message begins with the name of its setting
+        if name in file.values and name not in changed:
             raise InvalidSetting(f"{file.shown_path}: {wrong}") from None
         raise
 
@@ -806,20 +662,13 @@ def check_complete(context: Mapping[str, object]) -> None:
 
 
 def _find_missing(stage: Stage, given: set[str]) -> Iterator[str]:
-    """Yield a sentence for each missing setting that a shop with real customers needs."""
-    if not parse_amounts(",".join(stage.shipping)):
-        yield 'set shipping, the price for each currency, such as ["EUR:490"]; use ["EUR:0"] if shipping is free'
-    if "tax_rate" not in given:
-        yield "set tax_rate, such as 2000 for 20 %; use 0 if prices include no tax"
-    if re.fullmatch(EXAMPLE_HOST, stage.sender.partition("@")[2]):
-        yield (
-            f"set sender to an address whose domain SES has verified, for all mails of the shop and of Cognito; "
-            f"{stage.sender} is an example"
-        )
-    if re.fullmatch(EXAMPLE_HOST, stage.product_url.split("/")[2]):
-        yield f"set product_url to the page of a product, with {{product_id}}; {stage.product_url} is an example"
-    if not stage.alarm_address:
-        yield "set alarm_address to the address of the people who get the alarms"
+    """Yield a sentence for each required setting that is not set, is empty, or is an example, as its default is."""
+    for one in fields(Stage):
+        value = getattr(stage, one.name)
+        is_example = all(re.fullmatch(EXAMPLE, str(each)) for each in (value, one.default))
+        is_empty = not isinstance(value, int) and not any(value)
+        if (sentence := one.metadata.get("required")) and (one.name not in given or is_empty or is_example):
+            yield f"set {one.name}{sentence}" + (f"; {value} is an example" if is_example else "")
 
 
 def _read_file(context: Mapping[str, object]) -> StageFile:
@@ -841,10 +690,10 @@ def _read_file(context: Mapping[str, object]) -> StageFile:
         raise InvalidSetting(f"{shown}: remove defaults_of: {name} cannot be like another stage")
     if not isinstance(like, str) or like not in STAGES:
         raise InvalidSetting(f'{shown}: set defaults_of to "dev" or "prod", the stage that gives all other settings')
-    for setting, value in values.items():
-        if setting not in FILE_SETTINGS:
-            raise InvalidSetting(f"{shown}: {_unknown_setting(setting, FILE_SETTINGS)}")
-        values[setting] = _check_type(f"{shown}: {setting}", value, getattr(STAGES[like], setting))
+    for key, value in values.items():
+        if key not in FILE_SETTINGS:
+            raise InvalidSetting(f"{shown}: {_unknown_setting(key, FILE_SETTINGS)}")
+        values[key] = _check_type(f"{shown}: {key}", value, getattr(STAGES[like], key))
     return StageFile(name, shown, STAGES[like], values)
 
 
@@ -868,7 +717,7 @@ def _check_type(where: str, value: object, default: object) -> Any:
     return value
 
 
-def _parse_value(setting: str, given: object, default: object) -> Any:
+def _parse_value(name: str, given: object, default: object) -> Any:
     """Return a context value in the type of its setting. Raises InvalidSetting if the value does not have this type.
 
     The command line passes values as text, and cdk.json passes JSON values.
@@ -878,10 +727,10 @@ def _parse_value(setting: str, given: object, default: object) -> Any:
         return tuple(str(one).strip() for one in listed)
     if isinstance(default, bool):
         if str(given).lower() not in ("true", "false"):
-            raise InvalidSetting(f"{setting} is {given!r}: it must be true or false")
+            raise InvalidSetting(f"{name} is {given!r}: it must be true or false")
         return str(given).lower() == "true"
     if isinstance(default, int):
         if isinstance(given, bool) or not re.fullmatch(r"\d{1,9}", str(given)):
-            raise InvalidSetting(f"{setting} is {given!r}: it must be a whole number")
+            raise InvalidSetting(f"{name} is {given!r}: it must be a whole number")
         return int(str(given))
     return str(given)

@@ -161,7 +161,7 @@ OMISSIONS: dict[str, tuple[Callable[[Patch, Path], Any], str]] = {
         lambda patch, _: patch.setattr(
             settings, "setting_descriptions", lambda told=settings.setting_descriptions: without(told(), "sender")
         ),
-        r"stacks/stage.py:\d+: the setting sender has no description: add `sender`: ... to the docstring of Stage",
+        r"stacks/stage.py:\d+: the setting sender has no description: add it as a string below the declaration",
     ),
     "a migration's description": (
         lambda patch, folder: forget_migration(patch, "m0002_notes.py", folder),

@@ -1,14 +1,16 @@
-"""docs/settings.md: all settings of a deployment. The descriptions come from stacks/stage.py."""
+"""docs/settings.md: all settings of a deployment, from their declarations in stacks/stage.py."""
 
+import ast
 import inspect
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import Field, fields
+from dataclasses import fields
+from itertools import pairwise
 from typing import Any
 
 from docs import markdown
 from functions.model.entities import SALE_SHARDS, SALES_MINUTE_SHARDS, STATUS_SHARDS
-from stacks.stage import LOG_RETENTION_DAYS, STAGES, Stage
+from stacks.stage import STAGES, Stage
 
 POINTER = re.compile(r"\bdocs/([\w/-]+)\.md(#\w+)?")
 """A page of docs/, or an anchor in it, in the description of a setting."""
@@ -19,20 +21,23 @@ def render_page() -> str:
 
 
 def setting_descriptions() -> Mapping[str, str]:
-    """Return the description of each setting, from the docstring of Stage: `name`, `name`: description."""
-    text = re.sub(r"\s+", " ", Stage.__doc__ or "")
-    found = re.findall(r"((?:`\w+`(?:, )?)+): (.*?)(?=(?:(?:`\w+`(?:, )?)+: )|$)", text)
-    return {name: told.strip() for names, told in found for name in re.findall(r"\w+", names)}
+    """Return the description of each setting: the string below its declaration."""
+    (stage,) = [node for node in ast.parse(inspect.getsource(Stage)).body if isinstance(node, ast.ClassDef)]
+    found = {}
+    for pair in pairwise(stage.body):
+        match pair:
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                found[name] = " ".join(text.split())
+    return found
 
 
 def find_undescribed() -> Iterator[str]:
-    """Yield one sentence for each setting that the docstring of Stage does not describe."""
+    """Yield one sentence for each setting without a description."""
     source, first = inspect.getsourcelines(Stage)
     described = setting_descriptions()
     for name in (one.name for one in fields(Stage) if one.name not in {"name", *described}):
         line = next(number for number, text in enumerate(source, first) if text.strip().startswith(f"{name}:"))
-        why = f"the setting {name} has no description: add `{name}`: ... to the docstring of Stage"
-        yield f"stacks/stage.py:{line}: {why}"
+        yield f"stacks/stage.py:{line}: the setting {name} has no description: add it as a string below the declaration"
 
 
 def format_value(value: Any) -> str:
@@ -45,7 +50,7 @@ def format_value(value: Any) -> str:
 def _sections() -> Iterator[str]:
     yield """
 The settings of a stage are in [stages/dev.toml](../stages/dev.toml) or [stages/prod.toml](../stages/prod.toml). The
-files are yours: commit your values there. The table below shows the default of each setting:
+files are yours: commit your values there. [The tables below](#all-settings) show the default of each setting:
 
 ```toml
 sender = "shop@your.domain"
@@ -56,31 +61,22 @@ shipping = ["EUR:490", "CHF:590"]
 
 For one command (`synth`, `predeploy`, `diff`, `deploy`, `cost`), `-c NAME=VALUE` overrides a setting:
 `make check-deploy PARTS=diff STAGE=prod ARGS="-c closed_order_days=730"`. Separate the values of a list with commas.
-An invalid value or an unknown setting is rejected, and the error names the file and the setting.
+An invalid value or an unknown setting is rejected; the error names the file and the setting.
 
-**Prod needs values for** `shipping`, `tax_rate`, `sender`, `product_url` and `alarm_address`: synth rejects prod
-without them. Free shipping is `shipping = ["EUR:0"]`, and no tax is `tax_rate = 0`. Before the deploy, SES must have
-verified the domain of `sender` ([how](first-deploy.md)). [docs/stages/prod.toml](stages/prod.toml) is an example. The
-tests and the generated pages use it instead of your files (`-c stages=docs/stages`).
+**Prod needs values for [the first settings](#set-these-first)**: synth rejects it without them. Free shipping is
+`shipping = ["EUR:0"]`, and no tax is `tax_rate = 0`. Before the deploy, SES must have verified the domain of `sender`
+([how](first-deploy.md)). [docs/stages/prod.toml](stages/prod.toml) is an example. The tests and the generated pages use
+it instead of your files (`-c stages=docs/stages`).
 
 To add a stage, write a file such as `stages/staging.toml` with `defaults_of = "prod"` or `defaults_of = "dev"`. The new
 stage takes all other settings, and `protect`, from that stage. `make deploy STAGE=staging` creates its stack,
 `orderstream-staging`.
+
+## All settings
 """
-    told = setting_descriptions()
-    yield markdown.render_table(
-        ("setting", *STAGES, "allowed", "description"),
-        [
-            (
-                f"`{one.name}`",
-                *(format_value(getattr(stage, one.name)) for stage in STAGES.values()),
-                _allowed_values(one),
-                _describe(one.name, told),
-            )
-            for one in fields(Stage)
-            if one.name != "name"
-        ],
-    )
+    for group, rows in _setting_rows().items():
+        yield f"### {group}"
+        yield markdown.render_table(("setting", *STAGES, "allowed", "description"), rows)
     yield "`protect` comes from dev, prod, or the stage in `defaults_of`. You cannot switch it off."
     yield "## Fixed values, and their reasons"
     yield f"""
@@ -208,21 +204,14 @@ With `snap_start`, a cold start of the API skips the [imports](performance.md#co
 """
 
 
-def _describe(name: str, told: Mapping[str, str]) -> str:
-    """Return the description with links. The second setting of a pair refers to the first, whose description it has."""
-    first = next(other for other, text in told.items() if text == told[name])
-    return POINTER.sub(r"[\1](\1.md\2)", told[name]) if first == name else f"See `{first}`."
-
-
-def _allowed_values(one: "Field[Any]") -> str:
-    if one.name == "log_retention_days":
-        return ", ".join(map(str, LOG_RETENTION_DAYS))
-    if "lowest" in one.metadata:
-        return f"{one.metadata['lowest']} to {one.metadata['highest']}"
-    if "choices" in one.metadata:
-        return ", ".join(one.metadata["choices"])
-    if isinstance(one.default, tuple):
-        return "a list"
-    if one.type in (bool, "bool"):
-        return "true, false"
-    return "text"
+def _setting_rows() -> Mapping[str, list[tuple[str, ...]]]:
+    """Return the row of each setting, by group."""
+    groups: dict[str, list[tuple[str, ...]]] = {}
+    group, told, types = "", setting_descriptions(), {bool: "true, false", str: "text", tuple: "a list"}
+    for one in (one for one in fields(Stage) if one.name != "name"):
+        group, rule = one.metadata.get("group") or group, one.metadata.get("rule")
+        values = [getattr(stage, one.name) for stage in STAGES.values()]
+        allowed = rule.allowed if rule and rule.allowed else types[type(values[0])]
+        description = POINTER.sub(r"[\1](\1.md\2)", told[one.name])
+        groups.setdefault(group, []).append((f"`{one.name}`", *map(format_value, values), allowed, description))
+    return groups
