@@ -54,30 +54,30 @@ class Stored:
 # fmt: off
 ORDER_LIFE: Mapping[str, LifeStep] = {
     "placed": LifeStep(events=1, mails=1, usage={
-        "api": Usage(calls=1, read=2, written=7),
+        "api": Usage(calls=1, read=4, written=7),
         "copies_reader": Usage(calls=1, read=1, written=4),
         "event_publisher": Usage(calls=1),
-        "order_notification": Usage(calls=1, read=1, written=2, messages=1),
+        "order_notification": Usage(calls=1, read=2, written=2, messages=1),
     }),
     "paid": LifeStep(events=5, mails=1, usage={
-        "api": Usage(calls=1, read=1.5, written=8),
-        "copies_reader": Usage(calls=2, read=2, written=18),
+        "api": Usage(calls=1, read=2, written=8),
+        "copies_reader": Usage(calls=2, read=4, written=18),
         "event_publisher": Usage(calls=2),
         "fulfilment": Usage(calls=1, read=2, written=12, messages=1),
-        "order_notification": Usage(calls=1, read=1, written=2, messages=1),
+        "order_notification": Usage(calls=1, read=2, written=2, messages=1),
         "warehouse": Usage(messages=1),
     }),
     "dispatched": LifeStep(events=2, mails=1, usage={
-        "api": Usage(calls=1, read=0.5, written=7),
+        "api": Usage(calls=1, read=1, written=7),
         "copies_reader": Usage(calls=1, written=3),
         "event_publisher": Usage(calls=1),
-        "order_notification": Usage(calls=1, read=1, written=2, messages=1),
+        "order_notification": Usage(calls=1, read=2, written=2, messages=1),
     }),
     "delivered": LifeStep(events=2, mails=1, usage={
-        "api": Usage(calls=1, read=0.5, written=8),
+        "api": Usage(calls=1, read=1, written=8),
         "copies_reader": Usage(calls=1, written=3),
         "event_publisher": Usage(calls=1),
-        "order_notification": Usage(calls=1, read=1, written=2, messages=1),
+        "order_notification": Usage(calls=1, read=2, written=2, messages=1),
     }),
     "archived": LifeStep(events=3, objects=2, usage={
         "copies_reader": Usage(calls=1, written=1),

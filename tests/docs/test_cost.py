@@ -226,8 +226,8 @@ def size(value: dict[str, Any]) -> int:
 
 # Calculated by hand for a million orders in prod, from the usage of an order and the prices of us-east-1 of 2026-08-31:
 BY_HAND = {
-    # read units: placed 2+1+1, paid 1.5+2+2+1, dispatched 0.5+1, delivered 0.5+1, archived 2.5 = 16; 20 views of 0.5
-    "read units": (16 + 10) * 0.125,
+    # read units: placed 4+1+2, paid 2+4+2+2, dispatched 1+2, delivered 1+2, archived 2.5 = 25.5; 20 views of 0.5
+    "read units": (25.5 + 10) * 0.125,
     # write units: 7+4+2, 8+18+12+2, 7+3+2, 8+3+2, 1+5 = 13+40+12+13+6
     "write units": 84 * 0.625,
     # invocations: 4, 7, 4, 4, 4 = 23, and 20 views. Each takes 0.05 s: 24 of the API have 1 GB, 6 of the copies reader
