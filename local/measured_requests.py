@@ -72,17 +72,23 @@ def _keys(operation: str, params: Mapping[str, Any]) -> Iterator[dict[str, Any]]
             values = params.get("ExpressionAttributeValues", {})
             yield _without_none(op="Query", PK=values.get(":pk", {}).get("S"), index=params.get("IndexName"))
         case "BatchGetItem":
-            yield from (_key("Get", {"Key": key}) for table in params["RequestItems"].values() for key in table["Keys"])
+            yield from (
+                _describe_item("Get", {"Key": key})
+                for table in params["RequestItems"].values()
+                for key in table["Keys"]
+            )
         case "BatchWriteItem":
             requests = (request for table in params["RequestItems"].values() for request in table)
-            yield from (_key(name.removesuffix("Request"), about) for one in requests for name, about in one.items())
+            yield from (
+                _describe_item(name.removesuffix("Request"), about) for one in requests for name, about in one.items()
+            )
         case "TransactWriteItems" | "TransactGetItems":
-            yield from (_key(name, about) for one in params["TransactItems"] for name, about in one.items())
+            yield from (_describe_item(name, about) for one in params["TransactItems"] for name, about in one.items())
         case _ if "Key" in params or "Item" in params:
-            yield _key(operation.removesuffix("Item"), params)
+            yield _describe_item(operation.removesuffix("Item"), params)
 
 
-def _key(op: str, about: Mapping[str, Any]) -> dict[str, Any]:
+def _describe_item(op: str, about: Mapping[str, Any]) -> dict[str, Any]:
     """Describe one item of a request. `version`: the item's version after the write, if the request shows it."""
     item: Mapping[str, Any] = about.get("Item") or about.get("Key") or {}
     version = item.get("version", {}).get("N")

@@ -180,7 +180,9 @@ def is_shared(use: KeyUse, *, customer: bool) -> bool:
 def prepare(call: Call, times: ServiceTimes, *, customer: bool) -> PreparedCall:
     """Split an invocation's requests: the transaction that a batch shares, the reads before it, and all others."""
     requests = call.requests
-    at = next((n for n, one in enumerate(requests) if call.function in JOINT_FUNCTIONS and is_versioned(one)), None)
+    at = next(
+        (n for n, one in enumerate(requests) if call.function in JOINT_FUNCTIONS and writes_shared_items(one)), None
+    )
     transaction: RecordedRequest | None = None
     reads: tuple[RecordedRequest, ...] = ()
     if at is not None:
@@ -225,7 +227,7 @@ def units_of(keys: Iterable[KeyUse]) -> Mapping[str, float]:
     return units
 
 
-def is_versioned(request: RecordedRequest) -> bool:
+def writes_shared_items(request: RecordedRequest) -> bool:
     """Return whether a request is a transaction on items that the orders of a batch share, such as totals."""
     return request.transaction and any(use.type in VERSIONED for use in request.keys)
 
