@@ -169,7 +169,7 @@ scale: installed ## model the deployed shop under load: orders a second, the fir
 	$(python) -m scale $(ARGS)
 
 cost: installed ## print what STAGE (dev) costs in a month, by line; ARGS="-c tracing=true --orders 5000"
-	@$(python) -m cost --stage $(STAGE) $(ARGS)
+	@$(python) -m ops.cost --stage $(STAGE) $(ARGS)
 
 ##@ Maintain
 sbom: installed ## write the software bill of materials (CycloneDX) to build/sbom

@@ -38,9 +38,9 @@ from bench.measured_shop import (
     open_environment,
     open_shop,
 )
-from cost.bill import load_prices
 from functions.model.table import ROWS_BY_TYPE
 from local.dynamodb_engine import Engine
+from ops.cost.bill import load_prices
 from ops.item_size import item_bytes
 from tests.support import actors
 from tests.support.order_extras import MORE, furnish

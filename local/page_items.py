@@ -21,11 +21,11 @@ from functions.model.table import CONTRIBUTION, EARLIER_TIMELINE, ORDER, ROWS_BY
 from functions.model.totals import COUNTERS, contributions_of, source_id_of
 from local.http_server import InvalidField, NoSuchResource
 from local.shop_client import RunningShop
-from ops.commands.capacity import PRICES
-from ops.expressions import ALL_KEY_ATTRIBUTES, MAX_KEY_BYTES
+from ops.cost.bill import load_prices
 from ops.item_size import item_bytes
-from ops.query_results import RequestRecorder
-from ops.request_code import format_boto3, format_cli
+from ops.query.expressions import ALL_KEY_ATTRIBUTES, MAX_KEY_BYTES
+from ops.query.request_code import format_boto3, format_cli
+from ops.query.run import RequestRecorder
 
 JsonObject = dict[str, Any]
 ARCHIVING = "ARCHIVING"
@@ -92,7 +92,7 @@ def _refuse_write(model: Any, **_: Any) -> None:
 
 def read_price(units: float) -> JsonObject:
     """Return the on-demand price of a million reads that consume this many units each."""
-    prices = json.loads(PRICES.read_text(encoding="utf-8"))
+    prices = load_prices()
     million = units * prices["table_classes"]["STANDARD"]["read_million"]
     return {"million": million, **{name: prices[name] for name in ("currency", "region", "as_of")}}
 

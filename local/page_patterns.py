@@ -12,7 +12,7 @@ from botocore.exceptions import ClientError
 
 from functions.dynamodb.errors import Unreadable
 from functions.dynamodb.keys import INDEXES, KEY_ATTRIBUTES, IndexName, InvalidKeyValue, KeyTemplate, Row, to_instant
-from functions.dynamodb.patterns import Get, Query
+from functions.dynamodb.patterns import Get
 from functions.dynamodb.table import Table
 from functions.model import entities as e
 from functions.model.patterns import (
@@ -33,16 +33,17 @@ from local.http_server import InvalidField, NoSuchResource
 from local.page_items import item_to_json, read_only_table, read_price
 from local.shop_client import RunningShop
 from ops.attribute_types import attribute_type
-from ops.expressions import Composition, compose_for_key_parts, compose_for_pattern
-from ops.pattern_queries import (
+from ops.query.expressions import Composition, compose_for_key_parts, compose_for_pattern
+from ops.query.patterns import (
     DEFAULT_LIMIT,
     InvalidArgument,
     Pattern,
     build_query,
     describe_patterns,
     find_pattern,
+    index_of,
 )
-from ops.query_results import PatternResult, run_key_query, run_pattern
+from ops.query.run import PatternResult, run_key_query, run_pattern
 
 PAGE_FIELDS = ("limit", "cursor", "filter", "project")
 PATTERN_FIELDS = ("arguments", "from", "to", *PAGE_FIELDS)
@@ -90,7 +91,7 @@ class PatternExplorer:
         """Run the access pattern with this id and return its requests, its items as they are stored, and its cost.
 
         `said`: the request body with the fields in PATTERN_FIELDS. `filter` and `project` are texts for DynamoDB's own
-        filter and projection (ops/expressions.py).
+        filter and projection (ops/query/expressions.py).
 
         Raises NoSuchResource if the access pattern does not exist, InvalidField if a field of the body is invalid, and
         errors of the DynamoDB client.
@@ -106,7 +107,7 @@ class PatternExplorer:
                 limit=_limit(said),
                 after=_cursor(said),
             )
-            index = _index_of(pattern)
+            index = index_of(pattern)
             composed = compose_for_pattern(pattern, _filters(said), _projected(said, index))
             result = run_pattern(read_only_table(self._running), query, composition=composed, decode=dict)
         # the answer to a GetItem may lack the key
@@ -151,7 +152,7 @@ class PatternExplorer:
         with _invalid_fields("pk"):
             if id := _text(said, "pattern"):
                 pattern = _find_pattern(id)
-                return compose_for_pattern(pattern, _filters(said), _projected(said, _index_of(pattern)))
+                return compose_for_pattern(pattern, _filters(said), _projected(said, index_of(pattern)))
             return _compose_key(said)
 
 
@@ -234,10 +235,6 @@ def _find_pattern(id: str) -> Pattern:
         return find_pattern(id)
     except InvalidArgument:
         raise NoSuchResource("This access pattern does not exist.") from None
-
-
-def _index_of(pattern: Pattern) -> IndexName:
-    return pattern.index if isinstance(pattern, Query) else "main"
 
 
 def _check_fields(said: Mapping[str, Any], known: Sequence[str]) -> None:

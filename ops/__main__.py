@@ -25,7 +25,6 @@ from ops.commands import (
     health,
     hot_keys,
     indexes,
-    ledger,
     migrate,
     model,
     order,
@@ -50,7 +49,6 @@ COMMAND_GROUPS: Mapping[str, Sequence[tuple[ModuleType, str]]] = {
     "Check a running shop": (
         (health, "health"),
         (drift, "drift --all"),
-        (ledger, "ledger"),
         (hot_keys, "hot-keys --sample"),
         (capacity, "capacity --sample"),
     ),

@@ -18,6 +18,12 @@ def item_key(image: Image) -> ItemKey:
     return image["PK"]["S"], image["SK"]["S"]
 
 
+def parse_key(text: str) -> ItemKey:
+    """Return the key in a text of the form "PK / SK"."""
+    partition, _, sort = text.partition(" / ")
+    return partition, sort
+
+
 def match_key(row: Row[Any], key: ItemKey) -> dict[str, str] | None:
     """Return the attributes that an item's key contains, by name. Return None if the key belongs to another item type.
 

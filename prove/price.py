@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from cost import usage
-from cost.bill import MILLION, bill, load_month, load_prices, total
+from ops.cost import usage
+from ops.cost.bill import MILLION, bill, load_month, load_prices, total
 from prove.outcome import ProofUsage
 
 MAX_DOLLARS = 2.0

@@ -1,12 +1,12 @@
-"""docs/cost.md: the bill of a month by line, and the usage of an order that it is computed from (cost/)."""
+"""docs/cost.md: the bill of a month by line, and the usage of an order that it is computed from (ops/cost/)."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 
-from cost import usage
-from cost.bill import APART, GIGABYTE, BillLine, Month, bill, load_month, load_prices, total, yearly_growth
 from docs import markdown
+from ops.cost import usage
+from ops.cost.bill import APART, GIGABYTE, BillLine, Month, bill, load_month, load_prices, total, yearly_growth
 from stacks.stage import EXAMPLE_STAGES, STAGES
 
 CONTEXTS: Mapping[str, Mapping[str, object]] = {stage: {"stage": stage, "stages": EXAMPLE_STAGES} for stage in STAGES}
@@ -15,7 +15,7 @@ MILLION = 1_000_000
 
 
 def render_page() -> str:
-    return markdown.render_page("What a stage costs", "docs/pages/cost.py, cost/ and ops/prices.json", _sections())
+    return markdown.render_page("What a stage costs", "docs/pages/cost.py, ops/cost/ and ops/prices.json", _sections())
 
 
 @cache
@@ -38,7 +38,7 @@ def _sections() -> Iterator[str]:
     yield "## A month"
     yield """
 The columns are orders a day, with the default settings of each stage. As many orders are archived as are placed. Each
-type of resource in the template has a line, or a reason why it is free ([cost/bill.py](../cost/bill.py)).
+type of resource in the template has a line, or a reason why it is free ([ops/cost/bill.py](../ops/cost/bill.py)).
 """
     yield _month_table()
     yield _growth()
@@ -201,8 +201,8 @@ For your own table, `python -m ops capacity --stack NAME` compares the capacity 
 
 
 def _usage_row(name: str, step: usage.LifeStep) -> tuple[str, ...]:
-    kinds = (step.total(kind) for kind in ("read", "written", "calls"))
-    return (name, *(f"{one:g}" for one in (*kinds, step.events, step.total("messages"), step.mails, step.objects)))
+    kinds = ("read", "written", "calls", "events", "messages", "mails", "objects")
+    return (name, *(f"{step.total(kind):g}" for kind in kinds))
 
 
 def _sum_usage(function: str, kind: str) -> float:

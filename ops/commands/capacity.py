@@ -36,9 +36,9 @@ from botocore.exceptions import BotoCoreError, ClientError
 from functions.dynamodb.keys import to_instant
 from functions.model.table import INDEX_PROJECTIONS
 from ops import targets
+from ops.cost.bill import PRICES
 from stacks.stage import STAGES
 
-PRICES = Path(__file__).parents[1] / "prices.json"
 SAMPLE = Path(__file__).parents[1] / "samples" / "capacity.json"
 PERIOD_SECONDS = 300
 HOUR_SECONDS = 3600

@@ -15,8 +15,8 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from functions.dynamodb.errors import TableBusy, Unreadable
 from ops import targets
-from ops.expressions import Composition, compose_for_key, compose_for_pattern
-from ops.pattern_queries import (
+from ops.query.expressions import Composition, compose_for_key, compose_for_pattern
+from ops.query.patterns import (
     DEFAULT_LIMIT,
     DisplayFilter,
     InvalidArgument,
@@ -26,14 +26,7 @@ from ops.pattern_queries import (
     find_pattern,
     format_arguments,
 )
-from ops.query_results import (
-    NO_DISPLAY_FILTER,
-    ItemGroup,
-    PatternResult,
-    RecordedRequest,
-    run_key_query,
-    run_pattern,
-)
+from ops.query.run import NO_DISPLAY_FILTER, ItemGroup, PatternResult, RecordedRequest, run_key_query, run_pattern
 
 MAX_VALUE_LENGTH = 40
 """The maximum number of characters that are shown of a value. With the option `--fields`, values are shown in full."""

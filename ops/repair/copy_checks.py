@@ -1,13 +1,13 @@
 """Find discrepancies in the copies of one order: its snapshots, its log entries, and its stored customer name.
 
-A copy is an item that is derived from another item, the primary item. A snapshot shows the current state of its primary
-item. A log entry records one change of its primary item.
+A copy is an item or attribute that is derived from another item, the primary item, which commands write. A snapshot
+shows the current state of its primary item. A log entry records one change of its primary item.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from functions.dynamodb.codec import Image
@@ -35,23 +35,19 @@ from ops.repair.order_history import change_ids, expected_log_entries, read_time
 from ops.scan.sweep import rewrite_item
 
 SourceItem = tuple[Row[Any], Any]
-"""A primary item (from which copies are derived), as (row, item).
-
-The row is the declaration of the item type in model/table.py. If the item does not exist, the second element is only
-its key, as a mapping of PK and SK.
-"""
+"""A primary item, as (row of model/table.py, item). If it does not exist, the second element is only its key."""
 
 
 @dataclass(frozen=True)
 class Discrepancy:
-    """A copy, log entry or total in the table that differs from its expected content.
+    """A copy, log entry or total in the table that differs from its expected content, or an unbalanced account.
 
-    The expected content is computed from the primary item, which is the item that commands write.
     `kind`: the kind of discrepancy, for example "snapshot missing".
     `key`: the key at which the wrong or missing item is stored.
     `actual`: the item in the table, in DynamoDB JSON; None if there is no item.
     `expected`: the correct item in DynamoDB JSON; None if there should be no item.
     `source`: the primary item from which `expected` is derived.
+    `errors`: what is wrong with an account. No tool repairs an account.
     """
 
     kind: str
@@ -59,6 +55,7 @@ class Discrepancy:
     actual: Image | None
     expected: Image | None
     source: SourceItem
+    errors: Sequence[str] = field(default=(), compare=False)
 
     def repair(self, shop: ShopContext) -> None:
         """Replace the wrong item by the expected item. If `expected` is None, delete the wrong item.
@@ -76,10 +73,9 @@ class Discrepancy:
 
 
 def check_source_unchanged(row: Row[Any], item: Any) -> Write[Any]:
-    """Return a condition check that fails if a primary item (the source of a copy) has changed since it was read.
+    """Return a condition check that fails if a primary item has changed since it was read.
 
-    `item`: the primary item. If the item was not found when it was read, `item` is only its key. Then the check fails
-    if the primary item exists now.
+    `item`: only its key if it was not found. Then the check fails if it exists now.
     """
     if isinstance(item, Mapping):
         return check_absent(row, item, condition_error=lambda _: WriteConflict(row.type))
@@ -87,12 +83,10 @@ def check_source_unchanged(row: Row[Any], item: Any) -> Write[Any]:
 
 
 def replace_image(row: Row[Any], place: ItemKey, actual: Image | None, expected: Image | None) -> Write[Any]:
-    """Return a conditional write that replaces the stored item `actual` by the item `expected`.
+    """Return a write that replaces the stored item `actual` by the item `expected`, or deletes it if that is None.
 
-    Both items are in DynamoDB JSON. If `expected` is None, the write deletes the stored item. The write fails with
-    WriteConflict if the stored item has another version than `actual`. If `actual` is None, the write fails if any item
-    has this key.
-    `row`: the row of model/table.py that declares the item type. `place`: the key of the item.
+    The write fails with WriteConflict if the stored item has another version than `actual`, or, if `actual` is None, if
+    any item has the key `place`.
     """
     key = {"PK": {"S": place[0]}, "SK": {"S": place[1]}}
     request: dict[str, Any] = {"ConditionExpression": "attribute_not_exists(PK)"}
@@ -113,12 +107,7 @@ def replace_image(row: Row[Any], place: ItemKey, actual: Image | None, expected:
 
 # read primary items ---------------------------------------------------------------------------------------------------
 def read_source(image: Image) -> SourceItem:
-    """Decode a primary item (an item that commands write) from DynamoDB JSON.
-
-    Returns its row, which is the declaration of its type in model/table.py, and the decoded item.
-
-    Raises Unreadable if this code does not know the type or the schema version of the item.
-    """
+    """Decode a primary item from DynamoDB JSON. Raises Unreadable if its type or schema version is unknown."""
     row = ROWS_BY_TYPE.get(image.get("type", {}).get("S", ""))
     if row is None or int(image.get("schema", {}).get("N", 0)) > row.schema:
         raise Unreadable(f"unknown type {image.get('type')} or schema {image.get('schema')}")
@@ -162,11 +151,9 @@ def find_wrong_member_count(shop: ShopContext, image: Image) -> Iterator[Discrep
 
 
 def find_order(images: ImagesByKey, order_id: str) -> SourceItem:
-    """Return the order with this id from `images`, as (row, item).
+    """Return the order with this id, or the archived order that has replaced it, from `images`.
 
-    The row is the declaration of the item type in model/table.py. If the order is archived, the item is the archived
-    order: the small item that has replaced it under the same key. If `images` contains no such item, the result is
-    (ORDER, the order's key). Raises InvalidKeyValue, Unreadable.
+    If `images` contains neither, the result is (ORDER, the order's key). Raises InvalidKeyValue, Unreadable.
     """
     key = ORDER.key(order_id=order_id)
     image = images.get(item_key(key))
@@ -175,9 +162,7 @@ def find_order(images: ImagesByKey, order_id: str) -> SourceItem:
 
 # check the copies of one order ----------------------------------------------------------------------------------------
 def find_order_discrepancies(shop: ShopContext, order_id: str, images: Sequence[Image]) -> Iterator[Discrepancy]:
-    """Yield the missing and wrong copies of one order, and the copies that the order must not have.
-
-    A copy is an item or attribute that is derived from another item: a snapshot, a log entry, or the customer's name.
+    """Yield the missing and wrong copies of one order.
 
     `images`: all items of the order's partition, in DynamoDB JSON. The log entries that the order must have are derived
     from its timeline.
@@ -194,7 +179,8 @@ def find_order_discrepancies(shop: ShopContext, order_id: str, images: Sequence[
         return  # the archive Lambda is moving the order and deletes its copies
     expected = dict(_expected_snapshots(shop, row, item))
     if isinstance(item, Order):
-        expected |= _expected_log_entries(expected_log_entries(shop, item, images))
+        for into, entry in expected_log_entries(shop, item, images):
+            expected[copies.key_pair(into, entry)] = (into, into.encode(entry), entry.version)
         yield from _check_customer_name(shop, item, found)
     existing = load_existing(shop, list(expected))
     # Repair the last copy last: if it has the order's version, the archive Lambda assumes that all copies are complete.
@@ -209,11 +195,8 @@ def find_order_discrepancies(shop: ShopContext, order_id: str, images: Sequence[
 def _expired_while_archived(into: Row[Any], copy: Image, item: Any) -> bool:
     """Return whether a missing log entry is no error, because it may have expired while its order was archived.
 
-    `into`: the row of model/table.py that declares the log. `copy`: the expected entry. `item`: the order.
-
-    The result is True if the entries of the log have a ttl, and if this entry is older than the order's last restore
-    from the archive. It does not matter whether the entry's ttl has passed: the local shop's command `advance` deletes
-    an entry before its ttl has passed.
+    `into`: the row of the log. `copy`: the expected entry. `item`: the order. It does not matter whether the entry's
+    ttl has passed: the local shop's command `advance` deletes an entry before its ttl has passed.
     """
     restored_at = getattr(item, "restored_at", None)
     return bool(restored_at and into.has_ttl and copy["at"]["S"] < restored_at)
@@ -222,8 +205,7 @@ def _expired_while_archived(into: Row[Any], copy: Image, item: Any) -> bool:
 def _matches(image: Image, expected: Image, min_version: int) -> bool:
     """Return whether a stored copy equals the expected copy, apart from `restored_at` and the version.
 
-    The version of the stored copy may be any version from `min_version` to the expected version, because the changes of
-    the primary item after `min_version` did not change the copy.
+    Any version from `min_version` to the expected one is correct: later changes did not change the copy.
     """
     copy = {name: value for name, value in image.items() if name != RESTORED_ATTRIBUTE}
     if {**copy, "version": expected["version"]} != expected:
@@ -232,13 +214,7 @@ def _matches(image: Image, expected: Image, min_version: int) -> bool:
 
 
 ExpectedCopies = dict[ItemKey, tuple[Row[Any], Image, int]]
-"""The expected copies by key, each as (row, item, lowest accepted version).
-
-The row is the declaration of the copy's type in model/table.py. The item is the expected copy in DynamoDB JSON.
-
-If a change of the primary item does not change the copy, the stored copy may keep its old version. So any version from
-the lowest accepted version to the version of the expected copy is correct.
-"""
+"""The expected copies in DynamoDB JSON by key, each as (row, item, lowest accepted version)."""
 
 
 def _expected_snapshots(shop: ShopContext, row: Row[Any], item: Any) -> ExpectedCopies:
@@ -276,10 +252,6 @@ def _check_customer_name(shop: ShopContext, order: Order, image: Image) -> Itera
         yield Discrepancy("name", item_key(image), image, wanted, (ORDER, order))
 
 
-def _expected_log_entries(entries: Iterable[tuple[Row[Any], Any]]) -> ExpectedCopies:
-    return {copies.key_pair(into, entry): (into, into.encode(entry), entry.version) for into, entry in entries}
-
-
 # copies in other partitions -------------------------------------------------------------------------------------------
 SNAPSHOTS_OF_ORDERS = (ORDER_SUMMARY, ORDER_NUMBER, SALE)
 
@@ -291,7 +263,7 @@ def _order_id_in_key(image: Image) -> str:
 
 
 def snapshot_sources(image: Image) -> list[ItemKey]:
-    """Return a list with the key of the order from which a snapshot is derived, for `find_orphaned_snapshot`."""
+    """Return a list with the key of the order from which a snapshot is derived."""
     return [item_key(ORDER.key(order_id=_order_id_in_key(image)))]
 
 
@@ -316,19 +288,15 @@ def find_orphaned_snapshot(image: Image, sources: ImagesByKey) -> Iterator[Discr
 
 
 def activity_sources(image: Image) -> list[ItemKey]:
-    """Return a list with the key of the order whose change an entry of the activity log records.
-
-    `find_activity_discrepancies` needs this order. Raises InvalidKeyValue.
-    """
+    """Return a list with the key of the order whose change an activity entry records. Raises InvalidKeyValue."""
     return [item_key(ORDER.key(order_id=_order_id(image)))]
 
 
 def find_activity_discrepancies(shop: ShopContext, image: Image, sources: ImagesByKey) -> Iterator[Discrepancy]:
     """Yield a discrepancy if a customer's activity log has an entry for a change that the customer's order never had.
 
-    If the order is archived, also yield a discrepancy if the content of the entry is wrong. If the order is not
-    archived, the content is not checked here, but in `find_order_discrepancies`. An entry whose ttl has passed is not
-    checked at all.
+    The content of the entry is checked here only if the order is archived; otherwise, `find_order_discrepancies` checks
+    it. An entry whose ttl has passed is not checked at all.
 
     `image`: the entry. `sources`: the existing orders, by key. Raises Unreadable.
     """

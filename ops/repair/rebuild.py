@@ -1,8 +1,8 @@
 """Repeat the work of the Lambda functions that read the table's stream.
 
-These Lambda functions update copies, logs and totals, and publish events. Copies are items that are derived from other
-items. If a failed stream record is stored, its work is repeated from the record. If stream records were lost, their
-work is repeated from the items in the table.
+These Lambda functions update copies, logs and totals, which are derived from primary items (items that commands write),
+and publish events. If a failed stream record is stored, its work is repeated from the record. If stream records were
+lost, their work is repeated from the items in the table.
 
 A stored stream record shows an old state of its item. So copies and log entries are derived from the current item in
 the table. The record is used only to publish the event, and to subtract a deleted item from its totals. The event keeps
@@ -93,8 +93,8 @@ def rebuild_copies(
 ) -> SweepResult:
     """Scan the table, write all missing or outdated copies and missing log entries, and update the totals.
 
-    A primary item is an item from which copies and totals are derived. If the totals do not include such an item yet,
-    its amounts are added. If the totals still include a deleted item, its amounts are subtracted.
+    If the totals do not include a primary item yet, its amounts are added. If they still include a deleted item, its
+    amounts are subtracted.
 
     `dry`: only count, write nothing. Returns the counts of the scan.
     """
@@ -118,9 +118,9 @@ def republish_events(
 ) -> SweepResult:
     """Publish again, for each primary item, the event of the change that led to its current state.
 
-    A primary item is an item that commands write, such as an order. Each event has its original id, so a consumer that
-    has already handled the event ignores the duplicate. Events of earlier states are not published, so no customer gets
-    a "paid" mail after the order was shipped. Events older than MAX_REPLAY_AGE_DAYS are not published.
+    Each event has its original id, so a consumer that has already handled the event ignores the duplicate. Events of
+    earlier states are not published, so no customer gets a "paid" mail after the order was shipped. Events older than
+    MAX_REPLAY_AGE_DAYS are not published.
 
     A closed order has an expiry marker: an item with a ttl. When DynamoDB deletes the marker, an expiry event is
     published, and the order is archived. If a closed order has no marker, its expiry event is published too. Returns
@@ -156,9 +156,10 @@ a second time after a pause, because the Lambda functions that read the stream m
 def refresh_copies(shop: ShopContext, item: Any, *, dry: bool = False) -> bool:
     """Write the missing or outdated copies and log entries of a primary item, and add the item to its totals.
 
-    A primary item is an item from which copies and totals are derived. For an order, the customer's current name is
-    copied too. The log entries that an order must have are derived from its timeline. `dry`: write nothing. Returns
-    whether there was anything to write. Raises WriteConflict if the item has changed since it was read.
+    For an order, the customer's current name is copied too, and the log entries are derived from its timeline. `dry`:
+    write nothing.
+
+    Returns whether there was anything to write. Raises WriteConflict if the item has changed since it was read.
     """
     row = ROWS_BY_TYPE[type(item).__name__]
     if getattr(item, "status", None) == "ARCHIVING":

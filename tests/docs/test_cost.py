@@ -9,9 +9,6 @@ from typing import Any
 
 import pytest
 
-from cost import usage
-from cost.__main__ import main
-from cost.bill import APART, PRICED, bill, find_unpriced, load_month, load_resources, total, yearly_growth
 from docs.pages import cost as page
 from functions.dynamodb.capacity import READ_OPERATIONS
 from functions.handlers import backlog_metrics, customer_erasure, order_deadlines
@@ -19,6 +16,9 @@ from functions.model.table import INDEX_PROJECTIONS
 from functions.runtime import clients
 from functions.runtime.log import log, metrics_logger
 from local.event_source_mappings.filters import FilterCriteria
+from ops.cost import usage
+from ops.cost.__main__ import main
+from ops.cost.bill import APART, PRICED, bill, find_unpriced, load_month, load_resources, total, yearly_growth
 from stacks.filters import build_copies_patterns, build_publisher_patterns
 from stacks.stage import EXAMPLE_STAGES
 from tests.stacks.test_settings import SETTINGS
@@ -169,7 +169,7 @@ def archive_order(harness: ShopHarness) -> None:
 def assert_close(name: str, stated: tuple[int, int], measured: tuple[int, int]) -> None:
     """Fail unless each stated number of bytes is at least the measured number, and at most 5% plus 10 bytes larger."""
     for stating, measuring in zip(stated, measured, strict=True):
-        assert measuring <= stating <= measuring * 1.05 + 10, f"cost/usage.py: {name} has {measured} bytes"
+        assert measuring <= stating <= measuring * 1.05 + 10, f"ops/cost/usage.py: {name} has {measured} bytes"
 
 
 def test_events_and_objects_are_as_large_as_the_page_says(harness: ShopHarness, meter: Meter) -> None:
@@ -308,7 +308,7 @@ def test_every_resource_of_the_template_has_a_price_or_is_free(context: dict[str
 
 def test_a_resource_without_a_price_is_named() -> None:
     assert list(find_unpriced(["AWS::IAM::Role", "AWS::Kinesis::Stream", *PRICED])) == [
-        "cost/bill.py: AWS::Kinesis::Stream has no price: add it to PRICED, or to FREE with the reason"
+        "ops/cost/bill.py: AWS::Kinesis::Stream has no price: add it to PRICED, or to FREE with the reason"
     ]
 
 

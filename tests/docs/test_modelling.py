@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from botocore.exceptions import ClientError
 
-from cost import usage
 from docs.generate import DOCS
 from docs.pages import cost as cost_page
 from functions.dynamodb.keys import KEY_ATTRIBUTES
@@ -24,6 +23,8 @@ from functions.model.entities import Line
 from functions.model.entities.sharding import STATUS_SHARDS
 from local.dynamodb_engine import Engine
 from ops.commands import capacity
+from ops.cost import usage
+from ops.cost.bill import load_prices
 from ops.item_size import item_bytes
 from scale.units import index_writes
 from stacks.stage import STAGES
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 PAGE = " ".join((DOCS / "modelling.md").read_text(encoding="utf-8").split())
-PRICES = json.loads(capacity.PRICES.read_text(encoding="utf-8"))
+PRICES = load_prices()
 STANDARD, OTHERS, CACHES = PRICES["table_classes"]["STANDARD"], PRICES["others"], PRICES["caches"]
 RECORDED = json.loads((DOCS.parent / "tests/support/recorded_units.json").read_text(encoding="utf-8"))
 MILLION, MONTH_HOURS = 1_000_000, 730

@@ -17,7 +17,7 @@ from local.dynamodb_engine import Engine
 from local.http_server import InvalidField, NoSuchResource
 from local.page_items import Relation, find_copies, find_sources, item_to_json, open_item, read_only_table
 from local.page_patterns import PatternExplorer
-from ops.pattern_queries import NOUNS
+from ops.query.patterns import NOUNS
 from tests.support.operator_shop import fake_running_shop
 from tests.support.samples import SAMPLES
 

@@ -14,9 +14,10 @@ from moto import mock_aws
 
 from ops.__main__ import main
 from ops.commands import capacity
+from ops.cost.bill import load_prices
 
 TRAFFIC = {path.stem: path for path in (Path(__file__).parent / "traffic").iterdir()} | {"bursts": capacity.SAMPLE}
-PRICES = json.loads(capacity.PRICES.read_text())
+PRICES = load_prices()
 RULES = capacity.AutoscalingRules(utilization=70, min_units=5)
 STANDARD, RARE = "STANDARD", "STANDARD_INFREQUENT_ACCESS"
 

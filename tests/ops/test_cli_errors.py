@@ -24,7 +24,7 @@ COMMANDS = (
     ["restore", "o1"],
     ["order", "o1"],
     ["health"],
-    ["ledger"],
+    ["drift", "--only", "accounts"],
     ["migrate", "up"],
 )
 

@@ -13,8 +13,8 @@ from functions.dynamodb.table import Table
 from functions.model import table as t
 from functions.model.patterns import PATTERNS
 from local.dynamodb_engine import Engine
-from ops.expressions import compose_for_key, compose_for_pattern
-from ops.pattern_queries import find_pattern, pattern_fields
+from ops.query.expressions import compose_for_key, compose_for_pattern
+from ops.query.patterns import find_pattern, pattern_fields
 from tests.ops.test_query import Run, column, put, refused, reviews, run
 from tests.support.samples import SAMPLES
 

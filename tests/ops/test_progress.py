@@ -29,7 +29,7 @@ def one_migration(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     "command",
     [
-        "ledger",
+        "drift --only accounts",
         "drift",
         "drift --all --pause 0.001",
         "migrate up --dry-run",

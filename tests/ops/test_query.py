@@ -16,8 +16,8 @@ from functions.model.entities import ROOT_CATEGORY, Activity
 from functions.model.patterns import PATTERNS, UNMATCHED_PAYMENTS_BY_DATE
 from local import shop_client
 from local.dynamodb_engine import REGION, Engine
-from ops import pattern_queries
 from ops.__main__ import main
+from ops.query import patterns
 from tests.support.operator_shop import fake_running_shop
 from tests.support.samples import SAMPLES, moment
 
@@ -222,10 +222,10 @@ def test_a_range_of_times_needs_the_fields_before_the_time(
 ) -> None:
     row = Row(Activity, "ORDER#{order_id} / EVENT#{event}#{at}#{change_id}", kind="log")
     asked = Query[Activity](id="X1", description="events of an order, by name", rows=(row,))
-    monkeypatch.setattr(pattern_queries, "PATTERNS", (asked,))
+    monkeypatch.setattr(patterns, "PATTERNS", (asked,))
     why = "X1 accepts a range of at only together with --arg event=…"
     assert refused("X1", "--arg", "order_id=o1", "--from", "2026-11-21") == why
-    (spec,) = pattern_queries.describe_patterns()
+    (spec,) = patterns.describe_patterns()
     assert (spec.range, spec.is_time, spec.may) == ("at", True, ("event", "at", "change_id"))
 
 

@@ -32,7 +32,7 @@ def test_the_metrics_of_a_stack_are_those_of_its_table(
         main([command, "--stack", "orderstream-dev", "--region", "eu-west-3"])
 
 
-@pytest.mark.parametrize("command", ["health", "ledger", 'archive-query "SELECT 1"', "failures list", "migrate status"])
+@pytest.mark.parametrize("command", ["health", "drift", 'archive-query "SELECT 1"', "failures list", "migrate status"])
 def test_a_tool_reaches_the_local_shop_with_this_state(command: str, tmp_path: Path) -> None:
     with pytest.raises(SystemExit) as ended:
         main([*shlex.split(command), "--state", str(tmp_path)])

@@ -24,7 +24,7 @@ from functions.model.retention import COMMAND_DAYS
 from functions.shop import accounts, customers, erasure
 from functions.shop.accounts import CreditSource, credit_account
 from functions.shop.shop import Caller, ShopContext
-from ops.commands.ledger import find_account_errors
+from ops.repair.account_checks import find_account_errors
 from tests.support.actors import ANN, BOB, STAFF, WAREHOUSE, run_in_threads
 from tests.support.credit_actions import (
     balance,

@@ -29,7 +29,7 @@ from functions.shop.accounts import CreditSource
 from functions.shop.idempotency import IdempotentResult
 from functions.shop.refunds import MAX_PAYMENTS
 from functions.shop.shop import Caller, ShopContext
-from ops.commands.ledger import find_account_errors
+from ops.repair.account_checks import find_account_errors
 from tests.support.actors import (
     ANN,
     BOB,

@@ -30,7 +30,8 @@ class LifeStep:
     objects: int = 0
 
     def total(self, kind: str) -> float:
-        return sum(float(getattr(one, kind)) for one in self.usage.values())
+        """Return the usage of all functions together. `kind`: a field of Usage or of this class, such as "read"."""
+        return float(getattr(self, kind, 0) or sum(getattr(one, kind, 0) for one in self.usage.values()))
 
 
 @dataclass(frozen=True)

@@ -16,25 +16,23 @@ from functions.dynamodb.keys import KEY_ATTRIBUTES, IndexName
 from functions.dynamodb.patterns import Get
 from functions.dynamodb.retry import call_dynamodb
 from functions.dynamodb.table import Table
-from ops.expressions import Composition
 from ops.item_codec import decode_item
-from ops.pattern_queries import DEFAULT_LIMIT, DisplayFilter, InvalidArgument, PatternQuery
-from ops.request_code import format_boto3, format_cli
+from ops.query.expressions import Composition
+from ops.query.patterns import DEFAULT_LIMIT, DisplayFilter, InvalidArgument, PatternQuery
+from ops.query.request_code import format_boto3, format_cli
 
 LEADING_PARAMETERS = (
     *("TableName", "IndexName", "Key", "KeyConditionExpression", "FilterExpression", "ProjectionExpression"),
 )
-NO_DISPLAY_FILTER = DisplayFilter(where={}, fields=())
+NO_DISPLAY_FILTER = DisplayFilter()
 PLACEHOLDER_PARAMETERS = ("Key", "ExpressionAttributeNames", "ExpressionAttributeValues")
 
 
 @dataclass(frozen=True, kw_only=True)
 class RecordedRequest:
-    """A DynamoDB request of an access pattern, as it was sent. `sent`: the parameters as text, by name.
+    """A DynamoDB request, as it was sent. `sent`: the parameters as text, by name.
 
-    For the first request of the access pattern, `sent` has all parameters. For a later request, `sent` has only the
-    parameters that differ from the first request. If the later request lacks a parameter of the first request, the
-    value of this parameter in `sent` is None.
+    For a later request, these are only the parameters that differ from the first request; None if it is not sent.
     """
 
     operation: str
@@ -45,8 +43,7 @@ class RecordedRequest:
 class ItemGroup:
     """The returned items of one type, in the order in which they were returned.
 
-    `fields`: the names of the shown fields. These are the fields that the operator chose. If the operator chose no
-    field of this item type, these are the fields that have a value in at least one item.
+    `fields`: the fields of this type that the operator chose, or else those that have a value in at least one item.
     `items`: for each item, the values of these fields as text.
     """
 
@@ -62,9 +59,8 @@ class PatternResult:
     `items`: the shown items, in the order in which they were returned.
     `chosen`: the names of the fields that the operator chose; empty for all fields.
     `read`: the number of items that DynamoDB read.
-    `passed_over`: the number of items that DynamoDB read, but that are not in the result. These items have expired, do
-    not match the query, or belong to a later page.
-    `filtered`: how many of these items DynamoDB's filter left out. AWS bills these reads, too.
+    `passed_over`: how many of these have expired, do not match the query, or belong to a later page.
+    `filtered`: how many of these DynamoDB's filter left out. AWS bills them, too.
     `units`: the consumed read capacity units.
     `cursor`: where the next page starts; None if there is no next page.
     `boto3`, `cli`: the first request as code; "" if no request was sent.
@@ -139,12 +135,11 @@ def run_pattern(
 ) -> PatternResult:
     """Run an access pattern with its arguments and return the result.
 
-    `composition`: a filter and a projection to add to each request. `decode`: converts an image (an item in DynamoDB's
-    JSON) to the item of the result. If it is None, the items are instances of their classes, or dicts if there is a
-    projection, because items of a projection lack attributes of their classes.
+    `composition`: a filter and a projection to add to each request. `decode`: converts an image to the item of the
+    result. If it is None, the items are instances of their classes, or dicts if a projection leaves out attributes.
 
-    From this call on, all requests of the table's boto3 client are recorded. So no other code may use this client,
-    during the call or later. Raises InvalidKeyValue, TableBusy, Unreadable, and the errors of boto3.
+    From this call on, all requests of the table's boto3 client are recorded, so no other code may use this client.
+    Raises InvalidKeyValue, TableBusy, Unreadable, and the errors of boto3.
     """
     if composition:
         _compose_requests(table.client, composition)
@@ -179,14 +174,8 @@ def run_key_query(
     """
     recorder = RequestRecorder(table.client)
     index = {} if composition.index == "main" else {"IndexName": composition.index.upper()}
-    request = composition.add_to(
-        {
-            "TableName": table.name,
-            **index,
-            "KeyConditionExpression": composition.key,
-            "Limit": limit or DEFAULT_LIMIT,
-        }
-    )
+    key = {"KeyConditionExpression": composition.key, "Limit": limit or DEFAULT_LIMIT}
+    request = composition.add_to({"TableName": table.name, **index, **key})
     if after is not None:
         request["ExclusiveStartKey"] = _parse_key_cursor(after, composition)
     items: list[Any] = []

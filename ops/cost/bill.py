@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from cost import usage
 from functions.model.lambdas import lambda_name_of_handler
+from ops.cost import usage
 from stacks import PROJECT
 from stacks.stage import Stage, read_settings
 from stacks.synth_cache import get_assembly
@@ -60,7 +60,7 @@ class Month:
         return float(self.prices["others"][name])
 
     def life(self, kind: str) -> float:
-        """Return the usage of all orders of the month together. `kind`: a field of Usage, such as "read"."""
+        """Return the usage of all orders of the month together. `kind`: see LifeStep.total."""
         return self.orders * sum(step.total(kind) for step in usage.ORDER_LIFE.values())
 
     @cached_property
@@ -91,13 +91,11 @@ class Month:
     def calls(self) -> Mapping[str, float]:
         """The number of invocations in the month, by function."""
         steps = usage.ORDER_LIFE.values()
-        life = {
-            name: self.orders * sum(step.usage[name].calls for step in steps if name in step.usage)
-            for name in self.functions
-        }
         return {
-            name: number + self.scheduled.get(name, 0) + (self.views if name == "api" else 0)
-            for name, number in life.items()
+            name: self.orders * sum(step.usage[name].calls for step in steps if name in step.usage)
+            + self.scheduled.get(name, 0)
+            + (self.views if name == "api" else 0)
+            for name in self.functions
         }
 
     @cached_property
@@ -193,31 +191,22 @@ def queue_lines(month: Month, _: Resources) -> Lines:
     yield BillLine("SQS", "requests of messages", requests, month.price("queue_request_million") / MILLION)
 
 
-def _events(month: Month) -> float:
-    return month.orders * sum(step.events for step in usage.ORDER_LIFE.values())
-
-
 def bus_lines(month: Month, _: Resources) -> Lines:
-    yield BillLine("EventBridge", "events", _events(month), month.price("event_million") / MILLION)
+    yield BillLine("EventBridge", "events", month.life("events"), month.price("event_million") / MILLION)
 
 
 def bus_archive_lines(month: Month, archives: Resources) -> Lines:
-    archived = _events(month) * usage.EVENT_BYTES / GIGABYTE
+    archived = month.life("events") * usage.EVENT_BYTES / GIGABYTE
     for archive in archives.values():
         stored = archived / usage.MONTH_DAYS * archive["RetentionDays"]
         yield BillLine("EventBridge", "GB archived", archived, month.price("event_archive_gigabyte"))
         yield BillLine("EventBridge", "GB in the archive", stored, month.price("event_archive_gigabyte_month"))
 
 
-def _requests(month: Month) -> float:
-    steps = usage.ORDER_LIFE.values()
-    return month.views + month.orders * sum(step.usage["api"].calls for step in steps if "api" in step.usage)
-
-
 def api_lines(month: Month, _: Resources) -> Lines:
-    yield BillLine("API Gateway", "requests", _requests(month), month.price("api_request_million") / MILLION)
+    yield BillLine("API Gateway", "requests", month.calls["api"], month.price("api_request_million") / MILLION)
     if "AWS::CloudFront::Distribution" not in month.resources:
-        sent = _requests(month) * usage.ANSWER_BYTES / GIGABYTE
+        sent = month.calls["api"] * usage.ANSWER_BYTES / GIGABYTE
         yield BillLine("API Gateway", "GB sent to clients", sent, month.price("transfer_gigabyte"))
 
 
@@ -235,8 +224,7 @@ def alarm_lines(month: Month, alarms: Resources) -> Lines:
 
 
 def bucket_lines(month: Month, _: Resources) -> Lines:
-    objects = month.orders * sum(step.objects for step in usage.ORDER_LIFE.values())
-    yield BillLine("S3", "objects written", objects, month.price("object_put_thousand") / 1000)
+    yield BillLine("S3", "objects written", month.life("objects"), month.price("object_put_thousand") / 1000)
 
 
 def user_lines(month: Month, pools: Resources) -> Lines:
@@ -255,7 +243,7 @@ def key_lines(month: Month, keys: Resources) -> Lines:
 
 
 def front_lines(month: Month, _: Resources) -> Lines:
-    requests = _requests(month)
+    requests = month.calls["api"]
     yield BillLine("CloudFront", "requests", requests, month.price("front_request_ten_thousand") / 10_000)
     sent = requests * usage.ANSWER_BYTES / GIGABYTE
     yield BillLine("CloudFront", "GB sent to clients", sent, month.price("front_gigabyte"))
@@ -265,7 +253,7 @@ def firewall_lines(month: Month, firewalls: Resources) -> Lines:
     rules = sum(len(one["Rules"]) for one in firewalls.values())
     yield BillLine("WAF", "web ACLs", len(firewalls), month.price("firewall_month"))
     yield BillLine("WAF", "rules", rules, month.price("firewall_rule_month"))
-    yield BillLine("WAF", "requests", _requests(month), month.price("firewall_request_million") / MILLION)
+    yield BillLine("WAF", "requests", month.calls["api"], month.price("firewall_request_million") / MILLION)
 
 
 def _count_lines(service: str, what: str, price: str) -> Callable[[Month, Resources], Lines]:
@@ -337,7 +325,7 @@ def find_unpriced(types: Iterable[str]) -> Iterator[str]:
     """Yield one sentence for each type of resource that is neither in PRICED nor in FREE."""
     for one in sorted(types):
         if one not in PRICED and not any(re.fullmatch(free, one) for free in FREE):
-            yield f"cost/bill.py: {one} has no price: add it to PRICED, or to FREE with the reason"
+            yield f"ops/cost/bill.py: {one} has no price: add it to PRICED, or to FREE with the reason"
 
 
 def bill(month: Month) -> list[BillLine]:
@@ -350,8 +338,7 @@ def bill(month: Month) -> list[BillLine]:
         if kind in month.resources
         for line in price(month, month.resources[kind])
     ]
-    mails = month.orders * sum(step.mails for step in usage.ORDER_LIFE.values())
-    return [*lines, BillLine("SES", "mails", mails, month.price("mail_thousand") / 1000)]
+    return [*lines, BillLine("SES", "mails", month.life("mails"), month.price("mail_thousand") / 1000)]
 
 
 def load_month(orders_a_day: float, **context: object) -> Month:

@@ -4,7 +4,7 @@ An invalid argument raises an error that names the argument.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any, TypeAlias
@@ -44,17 +44,14 @@ class InvalidArgument(cli_errors.UsageError):
 
 @dataclass(frozen=True, kw_only=True)
 class PatternSpec:
-    """The arguments that an access pattern (a named read of the table) accepts, and the items that it returns.
+    """The arguments that an access pattern accepts, and the items that it returns.
 
-    `needs`: the required arguments.
-    `may`: the optional arguments. Each optional argument requires the optional arguments before it.
+    `needs`: the required arguments. `may`: the optional ones; each requires those before it.
     `numbers`: the arguments that are whole numbers.
-    `range`: the field to which a range (`since`, `until`) applies; "" if the access pattern accepts no range.
-    `is_time`: whether the field of the range is a time.
+    `range`: the field to which a range (`since`, `until`) applies; "" for none. `is_time`: whether it is a time.
     `pages`: whether the access pattern accepts a limit and a cursor.
-    `noun`: the word for the items, by which access patterns are grouped, such as "Order".
-    `entities`: the types of the returned items.
-    `index`: the index that the access pattern reads; "main" for the table.
+    `noun`: the word by which access patterns are grouped, such as "Order". `entities`: the types of the items.
+    `index`: the index that it reads; "main" for the table.
     `fields`: the attributes of its `view`; empty if it returns whole items.
     """
 
@@ -74,13 +71,10 @@ class PatternSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class PatternQuery:
-    """An access pattern with its arguments.
+    """An access pattern with its arguments, `known`.
 
-    `known`: the arguments by name.
-    `since`, `until`: the bounds of the range, in the format of the sort key. "" means that there is no such bound.
-    `limit`: the maximum number of items per page.
-    `after`: the cursor of the previous page; None for the first page.
-    `all`: whether to read all pages.
+    `since`, `until`: the bounds of the range, in the format of the sort key; "" for no bound. `limit`: the maximum
+    number of items per page. `after`: the cursor of the previous page; None for the first page. `all`: read all pages.
     """
 
     pattern: Pattern
@@ -96,17 +90,16 @@ class PatternQuery:
 class DisplayFilter:
     """Selects the items and fields to show. The filter runs after the read, so it saves no DynamoDB capacity.
 
-    `where`: the value that an item must have in each of these fields, by field name. `fields`: the names of the fields
-    to show; empty to show all fields.
+    `where`: the values that an item must have, by field name. `fields`: the fields to show; empty for all.
     """
 
-    where: Mapping[str, str]
-    fields: Sequence[str]
+    where: Mapping[str, str] = field(default_factory=dict)
+    fields: Sequence[str] = ()
 
 
 # describe patterns ----------------------------------------------------------------------------------------------------
 def describe_patterns() -> Iterator[PatternSpec]:
-    """Yield a description of every access pattern: the data it reads, its arguments and the fields of its items."""
+    """Yield a description of every access pattern."""
     for pattern in PATTERNS:
         may = _optional_arguments(pattern)
         range_field = next((name for name in may if _is_time(pattern, name)), may[0] if may else "")
@@ -121,7 +114,7 @@ def describe_patterns() -> Iterator[PatternSpec]:
             pages=isinstance(pattern, Query),
             noun=NOUNS.get(pattern.rows[0].type, pattern.rows[0].type),
             entities=[row.type for row in pattern.rows],
-            index=pattern.index if isinstance(pattern, Query) else "main",
+            index=index_of(pattern),
             fields=pattern.view_attributes,
         )
 
@@ -129,6 +122,11 @@ def describe_patterns() -> Iterator[PatternSpec]:
 def pattern_fields(pattern: Pattern) -> tuple[str, ...]:
     """Return the fields of the items that an access pattern returns."""
     return pattern.view_attributes or tuple(dict.fromkeys(name for row in pattern.rows for name in row.fields))
+
+
+def index_of(pattern: Pattern) -> IndexName:
+    """Return the index that an access pattern reads; "main" for the table."""
+    return pattern.index if isinstance(pattern, Query) else "main"
 
 
 def find_pattern(id: str) -> Pattern:
@@ -166,11 +164,8 @@ def build_query(
         since, until = _parse_range(pattern, known, since, until)
     low, high = pattern.sort_key_range(known, since, until)
     if after is not None and not (after.isprintable() and after and (pattern.whole_partition or low <= after < high)):
-        raise InvalidArgument(
-            "cursor",
-            "does not belong to this query",
-            f"the cursor does not belong to this query: {pattern.description}",
-        )
+        why = "does not belong to this query"
+        raise InvalidArgument("cursor", why, f"the cursor {why}: {pattern.description}")
     limit = DEFAULT_LIMIT if limit is None else limit
     return PatternQuery(pattern=pattern, known=known, since=since, until=until, limit=limit, after=after, all=all)
 
@@ -182,13 +177,10 @@ def build_display_filter(pattern: Pattern, where: Mapping[str, str], field_names
     """
     made = DisplayFilter(where=where, fields=tuple(field_names))
     has = pattern_fields(pattern)
-    for field, names in (("where", made.where), ("fields", made.fields)):
-        for name in names:
-            if name not in has:
-                said = f"the items of {pattern.id} have no field {name}; their fields: {', '.join(has)}"
-                raise InvalidArgument(
-                    field, f"contains {name}, which is not a field of the items of {pattern.id}", said
-                )
+    for option, names in (("where", made.where), ("fields", made.fields)):
+        for name in (name for name in names if name not in has):
+            said = f"the items of {pattern.id} have no field {name}; their fields: {', '.join(has)}"
+            raise InvalidArgument(option, f"contains {name}, which is not a field of the items of {pattern.id}", said)
     return made
 
 
@@ -217,10 +209,9 @@ def format_arguments(required: Iterable[str], optional: Iterable[str]) -> Iterat
 
 
 def _parse_value(pattern: Pattern, name: str, text: str, field: str) -> Any:
-    """Convert the text of an argument: to an int if the access pattern needs a number, otherwise keep the text.
+    """Convert the text of an argument to an int if the key has a number there, and end a category path with a slash.
 
-    A category path gets a slash at its end if the slash is missing. `field`: the argument's name in error messages.
-    Raises InvalidArgument if `text` must be a number or a path but is not a number or a path.
+    `field`: the argument's name in error messages. Raises InvalidArgument.
     """
     if name in CATEGORY_PATHS:
         if not text.startswith("/"):
@@ -236,14 +227,11 @@ def _parse_value(pattern: Pattern, name: str, text: str, field: str) -> Any:
 
 
 def _optional_arguments(pattern: Pattern) -> tuple[str, ...]:
-    """Return the optional arguments of an access pattern: the fields of the sort key that the caller may leave out.
+    """Return the fields of the sort key that the caller may leave out, in the order of the key.
 
-    An access pattern is a named read of the table. The fields are in the order of the key. The field `shard` is left
-    out, because a query always reads all shards (partitions). These access patterns have no optional arguments:
-    - A pattern that reads one item, because it needs the whole key.
-    - A pattern that reads a whole partition, because it ignores the sort key.
-    - A pattern that reads by path, because its sort key contains only the required path.
-    - A pattern that reads several item types, because their sort keys have different fields.
+    A query reads all shards, so `shard` is not one of them. There are none for a pattern that reads one item (it needs
+    the whole key), a whole partition (it ignores the sort key), by path (the sort key is only the path), or several
+    item types (their sort keys have different fields).
     """
     if isinstance(pattern, Get) or pattern.whole_partition or pattern.path_prefix or len(pattern.rows) > 1:
         return ()
@@ -252,7 +240,7 @@ def _optional_arguments(pattern: Pattern) -> tuple[str, ...]:
 
 
 def _key_templates(pattern: Pattern) -> tuple[KeyTemplate, KeyTemplate]:
-    return pattern.rows[0].templates(pattern.index if isinstance(pattern, Query) else "main")
+    return pattern.rows[0].templates(index_of(pattern))
 
 
 def _is_number(pattern: Pattern, name: str) -> bool:
@@ -272,10 +260,8 @@ def _parse_range(pattern: Query[Any], known: Mapping[str, Any], since: str, unti
     """
     left = [name for name in _optional_arguments(pattern) if name not in known]
     if not left:
-        why = "is only for patterns that accept a range"
-        raise InvalidArgument(
-            "from" if since else "to", why, f"{pattern.id} does not accept a range: {pattern.description}"
-        )
+        said = f"{pattern.id} does not accept a range: {pattern.description}"
+        raise InvalidArgument("from" if since else "to", "is only for patterns that accept a range", said)
     if before := pattern.field_before_time(known):
         name, time = before
         said = f"{pattern.id} accepts a range of {time} only together with --arg {name}=…"

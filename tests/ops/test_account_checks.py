@@ -1,5 +1,6 @@
-"""`python -m ops ledger`: reports every account that does not balance, and no other account."""
+"""`python -m ops drift` reports every unbalanced account, and no balanced one."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -9,11 +10,13 @@ from functions.dynamodb.writes import update
 from functions.model.table import ACCOUNT, ENTRY
 from functions.shop.accounts import adjust_balance
 from functions.shop.shop import ShopContext
-from local import shop_client
 from local.dynamodb_engine import REGION, Engine
 from ops.__main__ import main
-from ops.commands import ledger
+from ops.commands.drift import DriftCheck
+from ops.repair.account_checks import find_account_errors
 from ops.scan import sweep
+from ops.scan.throttle import limit_capacity
+from tests.ops.test_drift import everything
 from tests.shop.conftest import opened, rival, shop
 from tests.support.credit_actions import (
     change_balance,
@@ -23,7 +26,6 @@ from tests.support.credit_actions import (
     new_store_credit,
     transfer,
 )
-from tests.support.operator_shop import fake_running_shop
 from tests.support.tapped_client import ManualClock, clock, tapped, wire
 from tests.support.wire_tap import WireTap, run_before_sending
 
@@ -59,73 +61,76 @@ def entry(shop: ShopContext, account_id: str, version: int) -> Any:
     return found
 
 
-def looked_at(shop: ShopContext, units_per_second: float | None = None) -> list[tuple[str, list[str]]]:
-    """Check all accounts. Return the id and the errors of each account."""
-    found: list[tuple[str, list[str]]] = []
-    ledger.check_accounts(
-        shop.table, lambda id, faults: found.append((id, [*faults])), units_per_second=units_per_second
-    )
-    return found
+def looked_at(shop: ShopContext) -> DriftCheck:
+    drift = DriftCheck(shop, pause_seconds=0)
+    drift.check_accounts()
+    return drift
 
 
-def run(shop: ShopContext, capsys: pytest.CaptureFixture[str]) -> tuple[Any, list[str]]:
-    """Run the command. Return its exit code or last message, and its output."""
+def run(
+    shop: ShopContext, capsys: pytest.CaptureFixture[str], *options: str, what: Sequence[str] = ("--only", "accounts")
+) -> tuple[Any, list[str]]:
+    """Run the command. Return its exit code and its output."""
     code: Any = 0
     try:
-        main(["ledger", "--table", shop.table.name, "--region", REGION, "--units-per-second", "1e6"])
+        where = ["--table", shop.table.name, "--region", REGION]
+        main(["drift", *what, *where, "--units-per-second", "1e6", "--pause", "0.01", *options])
     except SystemExit as ended:
         code = ended.code
     return code, capsys.readouterr().out.splitlines()
 
 
-def test_a_shop_with_balanced_accounts_is_reported_as_balanced(
-    shop: ShopContext, mine: str, on_aws: None, capsys: pytest.CaptureFixture[str]
-) -> None:
-    transfer(shop, "t", new_gift_card(shop, 90), mine, 90)
-    assert run(shop, capsys) == (0, ["2 accounts checked, all balanced."])
-
-
-def test_a_shop_without_accounts_is_balanced(
+def test_a_shop_without_accounts_or_with_balanced_ones_is_reported_as_balanced(
     shop: ShopContext, on_aws: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(shop, capsys) == (0, ["0 accounts checked, all balanced."])
+    assert run(shop, capsys) == (0, ["0 accounts checked: no drift found."])
+    transfer(shop, "t", new_gift_card(shop, 90), new_store_credit(shop), 90)
+    assert run(shop, capsys) == (0, ["2 accounts checked: no drift found."])
 
 
+@pytest.mark.parametrize("what", [("--only", "accounts"), ("--all",), ("--sample", "1000")])
 def test_a_wrong_balance_and_a_missing_entry_are_found_and_end_with_1(
-    shop: ShopContext, mine: str, on_aws: None, capsys: pytest.CaptureFixture[str]
+    shop: ShopContext, mine: str, on_aws: None, capsys: pytest.CaptureFixture[str], what: Sequence[str]
 ) -> None:
     wrong = gift_card_account_id(shop, new_gift_card(shop, 90))
     plant(shop, ACCOUNT, replace(get_account(shop, wrong), balance=91))
     remove(shop, mine, 2)
-    code, lines = run(shop, capsys)
-    assert code == "2 accounts checked, 2 not balanced.", "Python exits with 1 after a text"
-    assert sorted(lines) == sorted(
-        [
-            f"account {wrong}: its balance is 0.91 EUR, but the sum of its entries is 0.90 EUR",
-            f"account {mine}: missing entry 2 of 4",
-            f"account {mine}: its balance is 3.57 EUR, but the sum of its entries is 4.57 EUR",
-        ]
-    )
+    found = {
+        f"         ACCOUNT#{wrong} / BALANCE",
+        "           its balance is 0.91 EUR, but the sum of its entries is 0.90 EUR",
+        f"         ACCOUNT#{mine} / BALANCE",
+        "           missing entry 2 of 4",
+        "           its balance is 3.57 EUR, but the sum of its entries is 4.57 EUR",
+    }
+    before = everything(shop.table)
+    for options in ((), ("--repair",)):
+        code, lines = run(shop, capsys, *options, what=what)
+        assert code == 1
+        assert found <= set(lines)
+        assert lines[0] == "      2  account unbalanced"
+        assert "2 discrepancies" in lines[-2]
+        assert lines[-1].startswith("No command repairs a balance")
+    after = everything(shop.table)
+    assert {place: after[place] for place in before} == before
 
 
-def test_the_command_checks_the_local_shop(
-    shop: ShopContext, mine: str, engine: Engine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_more_than_a_few_unbalanced_accounts_are_all_named(
+    shop: ShopContext, on_aws: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = fake_running_shop(engine, shop.table.name)
-    monkeypatch.setattr(shop_client, "find", lambda _: found)
-    main(["ledger", "--local"])
-    assert capsys.readouterr().out == "1 accounts checked, all balanced.\n"
-    monkeypatch.setattr(shop_client, "find", lambda _: None)
-    with pytest.raises(SystemExit, match="not running here"):
-        main(["ledger", "--local"])
+    for _ in range(5):
+        remove(shop, gift_card_account_id(shop, new_gift_card(shop)), 1)
+    _, lines = run(shop, capsys)
+    assert lines[0] == "      5  account unbalanced"
+    assert sum("/ BALANCE" in line for line in lines) == 5
 
 
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["ledger", "--local", "--table", "t"],
-        ["ledger", "--local", "--units-per-second", "0"],
-        ["ledger", "--local", "--units-per-second", "nan"],
+        ["drift", "--local", "--table", "t"],
+        ["drift", "--only", "accounts", "--all"],
+        ["drift", "--local", "--units-per-second", "0"],
+        ["drift", "--local", "--units-per-second", "nan"],
     ],
 )
 def test_a_wrong_option_exits_with_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
@@ -138,7 +143,7 @@ def test_a_wrong_option_exits_with_2(arguments: list[str], capsys: pytest.Captur
 # findings -------------------------------------------------------------------------------------------------------------
 def test_a_ledger_that_lacks_its_newest_entry_is_found(shop: ShopContext, mine: str) -> None:
     remove(shop, mine, 4)
-    assert ledger.find_account_errors(shop.table, mine) == [
+    assert find_account_errors(shop.table, mine) == [
         "missing entry 4 of 4",
         "its balance is 3.57 EUR, but the sum of its entries is 3.50 EUR",
     ]
@@ -147,24 +152,24 @@ def test_a_ledger_that_lacks_its_newest_entry_is_found(shop: ShopContext, mine: 
 def test_a_gap_of_amount_zero_is_found(shop: ShopContext, mine: str) -> None:
     change_balance(shop, mine, 0)
     remove(shop, mine, 5)
-    assert ledger.find_account_errors(shop.table, mine) == ["missing entry 5 of 5"]
+    assert find_account_errors(shop.table, mine) == ["missing entry 5 of 5"]
 
 
 def test_many_gaps_are_counted_and_not_all_named(shop: ShopContext, mine: str) -> None:
     for _ in range(5):
         change_balance(shop, mine, 0)
     remove(shop, mine, *range(2, 10))
-    assert ledger.find_account_errors(shop.table, mine)[0] == "missing entries 2, 3, 4, 5, 6, … of 9"
+    assert find_account_errors(shop.table, mine)[0] == "missing entries 2, 3, 4, 5, 6, … of 9"
 
 
 def test_an_entry_that_was_changed_is_found_where_it_stands(shop: ShopContext, mine: str) -> None:
     plant(shop, ENTRY, replace(entry(shop, mine, 2), balance=401))
-    assert ledger.find_account_errors(shop.table, mine) == [
+    assert find_account_errors(shop.table, mine) == [
         "entry 2 is -1.00 EUR, but changes the balance from 5.00 EUR to 4.01 EUR",
         "entry 3 is -0.50 EUR, but changes the balance from 4.01 EUR to 3.50 EUR",
     ]
     plant(shop, ENTRY, replace(entry(shop, mine, 2), balance=400, amount=-99))
-    assert ledger.find_account_errors(shop.table, mine) == [
+    assert find_account_errors(shop.table, mine) == [
         "its balance is 3.57 EUR, but the sum of its entries is 3.58 EUR",
         "entry 2 is -0.99 EUR, but changes the balance from 5.00 EUR to 4.00 EUR",
     ]
@@ -172,7 +177,7 @@ def test_an_entry_that_was_changed_is_found_where_it_stands(shop: ShopContext, m
 
 def test_an_entry_too_many_is_found(shop: ShopContext, mine: str) -> None:
     plant(shop, ENTRY, replace(entry(shop, mine, 4), version=5))
-    assert ledger.find_account_errors(shop.table, mine) == ["its version is 4, but it has entry 5"]
+    assert find_account_errors(shop.table, mine) == ["its version is 4, but it has entry 5"]
 
 
 def test_a_balance_below_zero_is_found(shop: ShopContext, mine: str) -> None:
@@ -181,19 +186,20 @@ def test_a_balance_below_zero_is_found(shop: ShopContext, mine: str) -> None:
     broken = replace(before, balance=-143, version=5)
     shop.table.write(update(ACCOUNT, before, broken), put_entry)
     plant(shop, ENTRY, replace(entry(shop, mine, 5), amount=-500, balance=-143))
-    assert ledger.find_account_errors(shop.table, mine) == ["its balance is -1.43 EUR, which is below zero"]
+    assert find_account_errors(shop.table, mine) == ["its balance is -1.43 EUR, which is below zero"]
 
 
 def test_a_ledger_whose_account_is_gone_is_found(shop: ShopContext, mine: str) -> None:
     shop.table.batch_delete([ACCOUNT.key(account_id=mine)])
-    assert looked_at(shop) == [(mine, ["it does not exist, but it has 4 entries"])]
+    (found,) = looked_at(shop).discrepancies.values()
+    assert (found.key, found.errors) == ((f"ACCOUNT#{mine}", "BALANCE"), ("it does not exist, but it has 4 entries",))
 
 
 def test_an_unreadable_item_is_reported_and_blocks_no_other(shop: ShopContext, mine: str) -> None:
     shop.table.client.update_item(
         TableName=shop.table.name, Key=ENTRY.key(account_id=mine, version=2), UpdateExpression="REMOVE amount"
     )
-    (fault,) = ledger.find_account_errors(shop.table, mine)
+    (fault,) = find_account_errors(shop.table, mine)
     assert fault.startswith("cannot be read: ")
 
 
@@ -203,9 +209,9 @@ def test_concurrent_transfers_are_no_error(
     shop: ShopContext, rival: ShopContext, mine: str, wire: WireTap, between: str
 ) -> None:
     wire.reply_next(between, run_before_sending(lambda: change_balance(rival, mine, -7)))
-    assert ledger.find_account_errors(shop.table, mine) == []
+    assert find_account_errors(shop.table, mine) == []
     wire.reply_next("GetItem", lambda _: None, run_before_sending(lambda: change_balance(rival, mine, -7)))
-    assert ledger.find_account_errors(shop.table, mine) == []
+    assert find_account_errors(shop.table, mine) == []
 
 
 def test_the_command_reads_page_by_page_at_the_given_rate(
@@ -220,9 +226,9 @@ def test_the_command_reads_page_by_page_at_the_given_rate(
     wire.clear()
     clock.pauses.clear()
     begun = clock.now
-    found = [account_id for account_id, _ in looked_at(shop, 10)]
-    assert len(found) == len(ids), "each account comes once, though its items may be on two pages"
-    assert set(found) == ids
+    with limit_capacity(shop.table, 10):
+        looked_at(shop)
+    assert wire.operations.count("Query") == len(ids), "each account comes once, though its items may be on two pages"
     assert wire.operations.count("Scan") > 5
     spent = wire.units - 0.5  # the throttle does not wait for the units of the last request
     assert (clock.now - begun).total_seconds() == pytest.approx(spent / 10), "all reads use ten units a second"
@@ -231,5 +237,5 @@ def test_the_command_reads_page_by_page_at_the_given_rate(
 def test_the_command_writes_nothing(shop: ShopContext, mine: str, wire: WireTap) -> None:
     remove(shop, mine, 2)
     wire.clear()
-    assert len(looked_at(shop)) == 1
+    assert len(looked_at(shop).discrepancies) == 1
     assert set(wire.operations) == {"Scan", "GetItem", "Query"}

@@ -3,15 +3,15 @@
 import argparse
 from collections.abc import Iterator
 
-from cost.bill import APART, BillLine, UnpricedResource, bill, load_month, load_prices, total, yearly_growth
-from cost.usage import VOLUMES
+from ops.cost.bill import APART, BillLine, UnpricedResource, bill, load_month, load_prices, total, yearly_growth
+from ops.cost.usage import VOLUMES
 from stacks.stage import InvalidSetting
 from stacks.synth_cache import SynthFailed
 
 
 def main() -> None:
     """Print a bill for each number of orders. Exit with 2 if an argument or a setting is wrong."""
-    parser = argparse.ArgumentParser(prog="python -m cost", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m ops.cost", description=__doc__)
     parser.add_argument("--stage", default="dev", help="the stage (default: dev)")
     parser.add_argument(
         "-c", "--context", metavar="NAME=VALUE", action="append", default=[], help="override a setting, as with the CDK"

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from functions.dynamodb.keys import KEY_ATTRIBUTES, IndexName
-from functions.dynamodb.patterns import Get, Query
+from functions.dynamodb.patterns import Get
 from functions.model import table as t
 from ops.attribute_types import attribute_type, attribute_types
-from ops.pattern_queries import InvalidArgument, Pattern
+from ops.query.patterns import InvalidArgument, Pattern, index_of
 
 TOKEN = re.compile(r"""\s*(?:('[^']*'|"[^"]*")|(<>|<=|>=|[=<>(),])|([^\s(),<>='"]+))""")
 PATH = re.compile(r"[^.\[\]]+(\[\d+\])*(\.[^.\[\]]+(\[\d+\])*)*")
@@ -251,12 +251,11 @@ def compose_for_pattern(pattern: Pattern, filters: Sequence[str], projected: Seq
     if filters and isinstance(pattern, Get):
         said = f"{pattern.id} is a GetItem, which has no filter: read the item, and look at it"
         raise InvalidArgument("filter", "is only for patterns that return several items", said)
-    index: IndexName = pattern.index if isinstance(pattern, Query) else "main"
     types = {name: attribute_type(hint) for row in pattern.rows for name, hint in row.fields.items()}
     types |= {"type": "S", "schema": "N"} | {
         name: "S" for row in pattern.rows for i in row.indexes for name in KEY_ATTRIBUTES[i]
     }
-    return _compose(ExpressionBuilder(types, f"the items of {pattern.id} have"), index, filters, projected)
+    return _compose(ExpressionBuilder(types, f"the items of {pattern.id} have"), index_of(pattern), filters, projected)
 
 
 def compose_for_key(key: str, filters: Sequence[str], projected: Sequence[str]) -> Composition:
@@ -300,14 +299,10 @@ def compose_for_key_parts(
     condition = f"{placeholders[0]} = {builder.add_value(names[0], {'S': partition})}"
     if operator:
         ends = [builder.add_value(names[1], {"S": text}) for text in sort]
-        condition += " AND " + _sort_condition(operator, placeholders[1], ends)
+        name, is_prefix = placeholders[1], operator == "begins_with"
+        limits = f"begins_with({name}, {ends[0]})" if is_prefix else f"{name} {operator} {' AND '.join(ends)}"
+        condition += f" AND {limits}"
     return _compose(builder, index, filters, projected, condition)
-
-
-def _sort_condition(operator: str, name: str, values: Sequence[str]) -> str:
-    if operator == "begins_with":
-        return f"begins_with({name}, {values[0]})"
-    return f"{name} {operator} {' AND '.join(values)}"
 
 
 def _index_of(builder: ExpressionBuilder) -> IndexName:
