@@ -1,6 +1,6 @@
 """Measure what the shop costs, how fast it is, and lower bounds for the same work: `make bench`.
 
-Run nothing else on the machine during the measurement. All sections use one local engine, one after the other.
+Run nothing else on the machine during the measurement. The sections use the same local engine, one after the other.
 """
 
 import argparse

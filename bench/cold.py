@@ -3,15 +3,15 @@
 Each start runs Lambda's runtime interface client with the trimmed and compiled bundle, built for this machine. The time
 ends with the first answer of DynamoDB. For `event_publisher`, it ends with the first answer of the event bus.
 
-- The API imports a module of routes only when a request needs the module, so the time depends on the route. The bench
-  measures one route of each slow module (`python -m bench.route_imports`). `api` without a route is the slowest route.
+- The API imports a module of routes only when a request needs it, so a cold start's time depends on the route. The
+  bench measures one route of each slow module (`python -m bench.route_imports`). Row `api` shows the slowest route.
 - "Processor" is the processor time until the first answer.
 - "At ... MB" simulates the share of a processor that Lambda gives a function with this memory: 58 % at 1,024 MB (the
   API), 29 % at 512 MB (the readers), and a whole processor at 1,769 MB. The bench stops the process (SIGSTOP) when it
   has used its share of a period of 20 ms. In rows "from its event on", the limit applies only after the first event,
   because Lambda may give a function more processor time during the import. AWS does not promise this additional time.
-- The floor reads one item with http.client. "boto3 alone" reads the item with boto3's client from the bundle. The
-  stream functions need boto3, so they cannot start faster. The API also imports pydantic and Powertools' resolver.
+- The floor is a function that only reads one item, with http.client. "boto3 alone" reads the item with the bundle's
+  boto3. Stream functions import boto3, so they need at least this time. The API also imports pydantic and Powertools.
 """
 
 import compileall
@@ -164,8 +164,8 @@ class FakeAwsHandler(BaseHTTPRequestHandler):
         return None
 
     def _forward(self, body: bytes, headers: dict[str, str]) -> None:
-        """Forward a request to the engine (the local DynamoDB), and send its answer. An error means that the start
-        failed. A failed condition is no error, because an earlier start has already made the same write."""
+        """Forward a request to the engine (the local DynamoDB), and send the engine's answer. If it is an error, the
+        start failed. A failed condition is no error, because an earlier start has already made the same write."""
         forwarded = http.client.HTTPConnection(*FakeAwsHandler.engine)
         forwarded.request("POST", "/", body, headers)
         answer = forwarded.getresponse()

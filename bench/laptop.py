@@ -2,8 +2,8 @@
 
 The bench starts the shop of `make up`, with a warehouse that sends parcels at once. It places and pays an order every
 half second. The time of a request ends with its last effect in the logs: the copies, the mail, the invoice or the
-shipment. Then 8 clients place orders as fast as they can. The orders a second count until the last effect of all these
-orders. The bench also checks the effects during this time. Each figure is from one run.
+shipment. Then 8 clients place orders as fast as they can. For "orders a second", the time ends with the last effect of
+all these orders. During this time, the bench also checks the orders' effects. Each figure is from one run.
 """
 
 import json

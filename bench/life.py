@@ -4,7 +4,7 @@ The order is placed, paid, invoiced, sent, delivered and archived. Real stream r
 workers. Another order of the same products was paid before, so the totals of the products exist.
 
 The floor (`minimum_units`) is a lower bound: it writes each copy, index entry and mail of our key table once, and reads
-nothing to detect a repetition. Two changes of the design would lower the floor; the second change's row includes both:
+nothing to detect a repetition. Two changes of the design would lower the floor. The second row includes both changes:
 
 - DynamoDB could delete an order's items at their `ttl`, for free. But if it deleted an item before the archive had a
   copy of the item, the item would be lost. So our archive deletes the items itself.
@@ -16,7 +16,7 @@ The shop is 39 units above that floor at five lines. 18 of them are written, and
 
 In the last rows, a change is delivered again. The write of a copy has a condition on the copy's version, so it detects
 the repetition without more units. A total sums up many items, so the shop also writes a marker for each counted item.
-The shop sends each copy again, and DynamoDB rejects the write. AWS also bills this write, by the size of its item.
+The shop sends each copy again, and DynamoDB rejects the write. AWS bills the rejected write by the size of its item.
 """
 
 import json
@@ -65,7 +65,7 @@ Used = Mapping[tuple[str, str], Counter[str]]
 
 
 def figures(engine: Engine) -> list[Figure]:
-    """Return the money, units and requests of an order's life, of its placement, and of a change that comes again."""
+    """Return the money, units and requests of an order's life, of its placement, and of a redelivered change."""
     with open_environment(engine) as (_, queues):
         lives = {lines: run_life(engine, queues, lines) for lines in LINES}
         found = [figure for lines, life in lives.items() for figure in _life_figures(lines, life)]
@@ -82,7 +82,7 @@ class Life:
     used: Used
 
     def units(self, *kinds: str, step: str | None = None) -> float:
-        """Return the sum of these kinds of use, by default of read and written units. `step`: None for all steps."""
+        """Return the sum of `kinds` ("read", "written", "requests"), by default of all units. `step`: None for all."""
         steps = [used for (name, _), used in self.used.items() if step in (None, name)]
         return sum(used[kind] for used in steps for kind in kinds or UNITS)
 
@@ -146,7 +146,7 @@ def burst_figures(engine: Engine, queues: dict[str, str]) -> Iterator[Figure]:
 
 
 def average_per_order(burst: Used, kinds: Sequence[str]) -> float:
-    """Return the average of an order in a burst: the sum of these kinds of use."""
+    """Return the sum of `kinds` ("read", "written", "requests") of a burst, divided by the number of its orders."""
     return round(sum(used[kind] for used in burst.values() for kind in kinds) / BURST, 2)
 
 
@@ -336,7 +336,7 @@ def _redeliver(shop: BenchShop, records: list[Any]) -> list[SentRequest]:
 
 
 def _deduplication_share(sent: SentRequest) -> tuple[int, float]:
-    """Return how much of a request of `copies_reader` only detects a repetition: requests and units."""
+    """Return how many requests and units of `sent`, a request of `copies_reader`, only detect a repetition."""
     if sent.operation == "TransactWriteItems":  # the totals are in one transaction with their contribution
         marks = [write for write in sent.body["TransactItems"] if '"COUNTED#' in json.dumps(write).upper()]
         return 0, 2.0 * len(marks)

@@ -22,9 +22,9 @@ class Spread:
 
 @dataclass(frozen=True)
 class Figure:
-    """One row of docs/performance.md. `floor`: the lower bound for the same work, if one is known.
+    """One row of docs/performance.md. `floor`: the lower bound for the same work, or None.
 
-    `max_value`: the aim. The value should be at most this, in the same unit.
+    `max_value`: the aim, in the same unit. The value should not be higher.
     """
 
     what: str
@@ -59,8 +59,8 @@ def measure_in_turns(
 ) -> dict[str, Spread]:
     """Return the duration of one call of each function, in the clock's unit.
 
-    In each round, every function runs `times` times, so that a slow machine slows all of them. A first round warms up
-    and does not count. `clock`: with time.process_time the work of other processes does not count.
+    In each round, every function runs `times` times, so that a slow period of the machine slows all functions. A first
+    round warms up and does not count. `clock`: with time.process_time, the work of other processes does not count.
     """
     taken: dict[str, list[float]] = {name: [] for name in ways}
     gc.collect()

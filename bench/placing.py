@@ -1,8 +1,8 @@
 """Measure POST /orders with 1, 5 and 50 lines: the processor time of a call, and its requests to DynamoDB.
 
-The real handler of the API gets the event of a request to an HTTP API, and returns the answer. The floor parses the
-body as JSON without checks. It sends one BatchGetItem and one TransactWriteItems request with a plain boto3 client, and
-writes the order as one item. The time is the processor time of the handler's process, without the local engine.
+The API's real handler gets the event of a request. It is compared with a floor: a minimal handler for the same request.
+The floor parses the body as JSON without checks, sends one BatchGetItem and one TransactWriteItems request with a plain
+boto3 client, and writes the order as one item. The processor time of the local engine is not included.
 """
 
 import hashlib

@@ -7,8 +7,8 @@ a warm-up and does not count.
 - `copies_reader` writes the summary of an order, the activity and sales of its customer, and totals. It writes each
   copy with one conditional request. The floor only sends the same requests with a plain boto3 client to an empty table.
   These requests alone take at least three quarters of the reader's time.
-- In the rows "if requests take 5 ms longer", it copies 300 other records. The delay stands for the network to AWS.
-- `event_publisher` publishes the events of all changes with a real boto3 client. A hook answers, so nothing is sent.
+- In the rows "if requests take 5 ms longer", the reader copies 300 other records. The delay simulates the network.
+- `event_publisher` publishes the events of all changes with a real boto3 client. A botocore hook answers each request.
 """
 
 import gc
@@ -81,7 +81,7 @@ def _generate_records(shop: BenchShop, count: int) -> list[dict[str, Any]]:
 
 # measuring ------------------------------------------------------------------------------------------------------------
 class BatchWork(Protocol):
-    """A way to process batches. `prepare`: does the work that is not measured, and returns a function to measure."""
+    """A way to process batches. `prepare` does the work that is not measured, and returns the function to measure."""
 
     def prepare(self, number: int) -> Callable[[], object]: ...
 
@@ -183,7 +183,8 @@ def _measure_in_turns(ways: Mapping[str, BatchWork], count: int = RECORDS) -> tu
 
 @contextmanager
 def _count_requests(measured: Mapping[str, Any], service: str) -> Iterator[dict[str, int]]:
-    """Count the requests of these clients in the `with` block, by name. `service`: "dynamodb" or "eventbridge"."""
+    """Yield a dict that counts the requests of each client in the `with` block, by the client's name in `measured`.
+    `service`: "dynamodb" or "eventbridge"."""
     sent = dict.fromkeys(measured, 0)
 
     def counting(name: str) -> Callable[..., None]:

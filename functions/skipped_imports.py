@@ -44,7 +44,7 @@ def is_skipped(name: str) -> bool:
 
 
 class Unused(str):
-    """Stands for each class of a skipped module: an empty text, because botocore uses its objects as docstrings."""
+    """Stands for each class of a skipped module. Instances are empty texts: botocore uses some texts as docstrings."""
 
     __slots__ = ()
 

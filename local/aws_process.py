@@ -59,7 +59,7 @@ SPANS_FILE = "spans.log"
 REFUSED_MAILS = "refused-mails"
 """The file in the directory of the local AWS that says how SES refuses mails. Without it, SES accepts all mails."""
 MAIL_FAULTS = ("rate", "quota", "paused", "sandbox", "unknown", "suppressed")
-"""The possible contents of this file (local/mail_refusals.py). "suppressed": SES accepts mails without sending them."""
+"""The possible contents of REFUSED_MAILS (local/mail_refusals.py). "suppressed": SES accepts mails, but sends none."""
 # The folder of the newest snapshot, and the folder of the previous snapshot while a new snapshot is saved. In each
 # snapshot, ROLLBACK_FILES has copies of files outside ministack's state, such as the checkpoints of stream pollers.
 SNAPSHOT, PREVIOUS_SNAPSHOT, ROLLBACK_FILES = "saved", "saved-before", "beside"

@@ -288,9 +288,9 @@ def _limit_batches() -> None:
 
 
 def _finish_invocations_before_updates() -> None:
-    """Make ministack stop the process of a function whose code changes only after its current invocation, as AWS does.
+    """If a function's code changes, stop the function's process only after the current invocation, as AWS does.
 
-    ministack itself stops the process at once, and the messages of this invocation stay invisible for minutes.
+    ministack itself stops the process at once, and the messages of the invocation stay invisible for minutes.
     """
     kill_at_once, is_update = lambda_runtime.kill_workers, ContextVar("is_update", default=False)
 

@@ -39,7 +39,7 @@ class SpanReader:
 
 
 def _invocation_entries(span: Span) -> Iterator[dict[str, Any]]:
-    """Yield an entry for each order in the records or messages. Without records or messages: for each written order."""
+    """Yield an entry for each order in the records or messages; if there are none, for each order that was written."""
     orders: dict[str, dict[str, list[Any]]] = {}
     for what in ("records", "messages"):
         for one in span.get(what, ()):

@@ -1,4 +1,4 @@
-"""Makes the messages of a killed function visible after seconds, not after the queue's visibility timeout.
+"""Makes the messages of a killed function visible again after seconds, before the queue's visibility timeout ends.
 
 A function that fails sets a short visibility timeout for each message of its batch (functions/runtime/queue_batch.py).
 A function whose process is killed cannot do so. On AWS and in ministack (the emulator of AWS), its messages are then
@@ -29,7 +29,7 @@ Message = dict[str, Any]
 
 
 def return_messages() -> None:
-    """Start to return the messages of ended invocations. Call this in ministack's process before it loads its state."""
+    """Start to make messages of ended invocations visible again. Call this in ministack before it loads its state."""
     receive, run = sqs._receive_messages_for_esm, lambda_svc._run_sqs_batch
     load, count = sqs.load_persisted_state, sqs._refresh_counts
 

@@ -130,7 +130,7 @@ def _segment(state: str, began_at: float, ms: float) -> dict[str, Any]:
 
 @dataclass
 class _Write:
-    """A write of an item by an AWS request. `used`: whether its stream record has been found."""
+    """A write of an item by an AWS request. `used`: whether the write's stream record has been found."""
 
     request: Mapping[str, Any]
     owner: Span

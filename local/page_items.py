@@ -119,7 +119,7 @@ def find_sources(row: Row[Any], image: Image) -> Iterator[Relation]:
     """Yield the items from which this item, or one of its attributes, is derived."""
     values = _field_values(row, image)
     for snapshot in SNAPSHOTS:
-        # an ArchivedOrder has the key of its Order, so show only one of the two
+        # an ArchivedOrder has the key of the Order that it replaced, so show only the Order
         if snapshot.target_row is row and snapshot.source_row.replaces is None:
             yield _locate("snapshot of", snapshot.source_row, values)
     for log in LOGS:

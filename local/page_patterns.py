@@ -215,7 +215,7 @@ def _invalid_fields(rejected: str) -> Iterator[None]:
     try:
         yield
     except InvalidArgument as error:
-        # If filter and projection both name an attribute that the index lacks, the page shows the error at the last.
+        # If filter and projection both name an attribute that the index lacks, the error is at `project`.
         named = "project" if error.field == "filter or project" else error.field
         raise InvalidField(named, error.reason) from None
     except InvalidKeyValue as error:

@@ -1,4 +1,4 @@
-"""Gives the local web page data that the shop's API does not offer, such as the mails and the archive of an order."""
+"""Serves the local web page where the API has no route: checks copies, reads archives and mails, redrives failures."""
 
 from __future__ import annotations
 

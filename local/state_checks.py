@@ -26,7 +26,7 @@ MANIFEST = "manifest.json"
 MIN_FREE_BYTES = 200 << 20
 """The minimum free disk space for a start, for the unpacked functions, the logs and the table."""
 MIN_FREE_BYTES_WHILE_RUNNING = 32 << 20
-"""With less free disk space, a running shop accepts no writes, and uses the rest for the effects of its orders."""
+"""With less free disk space, a running shop accepts no writes, and uses the space for the effects of its orders."""
 
 Fingerprint = Mapping[str, str]
 CREATE_FINGERPRINT_TABLE = "CREATE TABLE IF NOT EXISTS orderstream_fingerprint (name TEXT PRIMARY KEY, value TEXT)"

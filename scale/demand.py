@@ -12,10 +12,10 @@ from scale.recorder import Call, load_traces
 
 @cache
 def per_order() -> Mapping[str, float]:
-    """Return what an average order uses until it is archived, by name.
+    """Return how much an average order uses until it is archived, by the name of the use, such as "mails".
 
-    "lambda-seconds": with a full processor, and one record in each batch. "written GSI2": the write units of an index.
-    "key KEY": the write units of a sharded partition key.
+    "lambda-seconds": the seconds with a full processor, if each batch has one record. "written GSI2": the write units
+    in the index GSI2. "key KEY": the write units of a sharded partition key.
     """
     needs: Counter[str] = Counter()
     for lines, share in LINES_MIX.items():

@@ -37,11 +37,12 @@ class QueueMapping:
 
 @dataclass(frozen=True)
 class Deployment:
-    """The settings that limit the throughput of a deployed shop. `readers`, `queues`, `memory_mb`: by function.
+    """The settings that limit the throughput of a deployed shop.
 
-    `shards`: the number of shards of a partition key, by the key's template. `requests_per_second`: the throttle of
-    the API without webhooks. `invoice_series`: the number of series of invoice numbers. `stock_parts`: the number of
-    items that share the stock of each product."""
+    By function name, `readers` has the mappings of the stream, `queues` the mappings of queues, and `memory_mb` the
+    memory. `shards`: the number of shards of a partition key, by the key's template. `requests_per_second`: the
+    throttle of the API without webhooks. `invoice_series`: the number of series of invoice numbers. `stock_parts`: the
+    number of items that share the stock of each product."""
 
     readers: Mapping[str, StreamMapping]
     queues: Mapping[str, QueueMapping]

@@ -42,7 +42,7 @@ def constant(seconds: float) -> float:  # noqa: ARG001
 
 
 def day(seconds: float) -> float:
-    """Return the load as a share of the peak. A day of 60 simulated seconds goes from a third to the peak and back."""
+    """Return the share of the peak load: from a third of the peak to the peak and back in 60 simulated seconds."""
     return 2 / 3 + sin(tau * (seconds / 60 - 0.25)) / 3
 
 
@@ -64,7 +64,7 @@ class Profile:
 
 
 def with_parts(setup: Setup, parts: int) -> Setup:
-    """Return `setup` with each product's stock split into at least `parts` items, which fast-selling products need."""
+    """Return `setup` with each product's stock split into at least `parts` items, so that the product can sell fast."""
     return replace(setup, deployment=replace(setup.deployment, stock_parts=max(parts, setup.deployment.stock_parts)))
 
 

@@ -15,7 +15,7 @@ no, the key has one item. "increasing": no, each new sort key is the highest, so
 
 
 BURST_SECONDS = 0.25
-"""The default burst, in seconds of the rate. The model ignores DynamoDB's burst capacity, which helps only once."""
+"""By default, a burst is the units of this time. The model ignores DynamoDB's burst capacity, which helps only once."""
 
 
 @dataclass
@@ -112,7 +112,7 @@ class ItemLocks:
 class ExecutionEnvironments:
     """Lambda's limits: `concurrency` invocations at a time, and `started` new environments for each function in 10 s.
 
-    `start_seconds`: the length of a cold start. `warm`: whether enough environments exist, so that none must start.
+    `start_seconds`: the length of a cold start. `warm`: whether enough environments already run.
     `peak`: the highest number of concurrent invocations so far."""
 
     concurrency: float

@@ -13,9 +13,9 @@ from scale.resources import RateLimit, percentile
 ORDER, COPIED, MAILED = EFFECTS[FULFILMENT], EFFECTS[COPIES], EFFECTS["order_notification"]
 MEASURED = (ORDER, COPIED, MAILED)
 FULL_ITEM_SHARE = 0.6
-"""An item counts as fully used if transactions hold it for this share of the time: most other transactions fail."""
+"""An item counts as fully used if transactions hold it for this share of the time: then most new transactions fail."""
 FULL_VERSIONED_SHARE = 0.3
-"""FULL_ITEM_SHARE for totals and invoice series. Their transactions also fail if the item changed after the read."""
+"""Replaces FULL_ITEM_SHARE for totals and invoice series: their transactions also fail if the item has changed."""
 VERSIONED_ITEMS = tuple(f"('{name}'" for name in VERSIONED)
 MAX_LEFT_SHARE = 0.05
 """How much the number of waiting effects may grow in the last third of a run, as a share of the effects requested."""
@@ -25,7 +25,7 @@ SAMPLES, SAMPLED_SECONDS = 16, 2.0
 MAX_RATE_SHARE = 1.02
 """The highest used share of a rate limit at which an effect keeps up. It exceeds 1, because orders arrive at random."""
 UNREFUSED_SHARE = 0.5
-"""If Lambda refused no invocation, a higher used share of its concurrency counts as this: a short peak does no harm."""
+"""If Lambda refused no invocation, a higher used share of its concurrency counts as 0.5: a short peak does no harm."""
 MAX_P99_SECONDS = 10.0
 MIN_ORDERS, MAX_ORDERS = 1_000, 15_000
 MIN_RUN_SECONDS, MAX_RUN_SECONDS = 12.0, 200.0
@@ -190,7 +190,7 @@ def run_and_count(model: Model, until: float) -> Mapping[str, float]:
 
 @dataclass(frozen=True)
 class Ceiling:
-    """The highest rate at which an effect keeps up, the limit that prevents a higher rate, and a run at 80 %."""
+    """An effect's highest possible rate, the limit that prevents a higher rate, and a run at 80 % of that rate."""
 
     effect: str
     rate: float

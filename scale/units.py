@@ -22,7 +22,7 @@ def read_units(size: int, *, consistent: bool) -> float:
 
 
 def written_units(before: Item | None, after: Item | None, *, transaction: bool) -> float:
-    """Return the units of a write: one for each started KB of the larger image. A transaction costs double."""
+    """Return the units of a write: one for each started KB of the larger image. A transaction doubles the units."""
     size = max(item_bytes(image) for image in (before or {}, after or {}))
     return max(1, ceil(size / WRITE_UNIT_BYTES)) * (2 if transaction else 1)
 

@@ -105,7 +105,7 @@ def _build(
 
 
 def _set_and_remove(names: Iterable[str], removed_names: Iterable[str]) -> str:
-    """Return the update expression that sets attributes to the values with their names, and removes others."""
+    """Return the update expression that sets the attributes `names` to `:name`, and removes `removed_names`."""
     sets = "SET " + ", ".join(f"#{name} = :{name}" for name in names)
     removes = ", ".join(f"#{name}" for name in removed_names)
     return f"{sets} REMOVE {removes}" if removes else sets

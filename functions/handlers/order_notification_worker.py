@@ -8,7 +8,7 @@ If the Lambda crashes before step 3, the claim expires after some seconds, and t
 already accepted the mail, the customer gets it twice.
 
 If SES refuses the mail for now, for example because the daily quota is used up, the Lambda defers it: it sends the
-message to its own queue again, with a delay. If SES refuses all mails, the Lambda defers the rest of the batch, too.
+message to its own queue again, with a delay. If SES refuses all mails, the Lambda defers all remaining messages.
 """
 
 from collections.abc import Mapping

@@ -78,7 +78,7 @@ class CopiedAttributes(Generic[S, C]):
 
 
 def copy_fields(source: Any, into: type[C], **others: Any) -> C:
-    """Return an instance of `into`, with the fields that `source` has too, and with the fields in `others`."""
+    """Return an instance of `into` with the field values in `others`, and with all other values from `source`."""
     names = (field.name for field in fields(cast(Any, into)))
     return into(**{name: getattr(source, name) for name in names if hasattr(source, name)} | others)
 

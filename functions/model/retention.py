@@ -107,16 +107,16 @@ def validate_retention(
 ) -> None:
     """Raise ValueError if a retention period is wrong, or if an attempt to send a mail may outlive its claim.
 
-    A claim is an item that allows only one Lambda to send the mail. Each of these times must be longer than the one
-    before: the timeout of the SES client, the whole attempt, the timeout of the Lambda, the claim. The error text has
-    one clause for each wrong value.
+    A claim is an item that allows only one Lambda to send the mail. Each of these times must be longer than the
+    previous time: the timeout of the SES client, the whole attempt, the timeout of the Lambda, the claim. The error
+    text has one clause for each wrong value.
 
     Each idempotency record must exist until its event can no longer be delivered. The latest possible delivery is after
     these steps:
     1. The failure store or the bus archive keeps the event for its full retention. Then the event is replayed.
     2. The event stays in a dead-letter queue for the full retention. Then the event is redriven (sent again).
     3. The event fails again and stays in a dead-letter queue for the full retention a second time.
-    A mail may also be deferred for its full time before each of these steps.
+    A mail may also be deferred for `mail_deferral_days` before each of these steps.
 
     SQS counts the age of a message from when it was first sent, also in the dead-letter queue (SQS developer guide,
     "Using dead-letter queues"). A redriven message counts as new.

@@ -43,8 +43,8 @@ def deferral_delay_seconds(age_seconds: float, *, is_daily_quota: bool) -> int:
 def max_receive_count(visibility_seconds: int, waits: RetryWaits = DEFAULT_WAITS) -> int:
     """Return after how many failed deliveries a message becomes a dead letter.
 
-    SQS counts each receive, also after a short wait. So a message with short waits needs more receives to be retried
-    for the same time. `visibility_seconds`: the visibility timeout of the queue.
+    SQS counts each receive, also after a short wait. So a message with short waits needs more receives to be retried as
+    long as other messages. `visibility_seconds`: the visibility timeout of the queue.
     """
     waited_so_far = accumulate(retry_delay_seconds(attempt, waits) for attempt in count(1))
     return next(n for n, waited in enumerate(waited_so_far, 1) if waited >= MIN_TIMEOUTS_RETRIED * visibility_seconds)

@@ -1,4 +1,4 @@
-"""Service levels: how soon an effect must follow its change, for 99 % of the changes of 15 minutes.
+"""Service levels: how soon 99 % of the effects in a period of 15 minutes must follow their changes.
 
 The lag of an effect is the metric `Lag` of its Lambda. An alarm and `python -m ops health` compare the lag with the
 service level. An effect that is later than its service level is late, but not lost.

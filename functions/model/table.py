@@ -1,13 +1,12 @@
-"""The key table: one row for each item type of the DynamoDB table, and the projections of the table's indexes.
+"""The key table: it declares the keys of each item type, and which attributes each index contains.
 
-A row declares the keys of an item type as "partition / sort": first for the table, then for each index. GSI1 finds
-items by another id, or in the reverse direction of a relation, such as the followers of a product. GSI2 lists open
-orders, unfinished erasures of customers, and the activity of all customers by day. Each list in GSI2 is spread over
-several partitions (shards). An order that is not open is not in GSI2. GSI3 lists items by date, and best sellers by
-pieces.
+Each item type has one row. The row has a text "partition / sort" for the table, and one for each index that contains
+the items. GSI1 finds items by another id, or from the other side of a relation, such as the followers of a product.
+GSI2 lists open orders, unfinished erasures of customers, and the activity of all customers by day. Each list in GSI2 is
+spread over several partitions (shards). GSI3 lists items by date, and best sellers by the number of pieces.
 
-A row also declares whose personal data its items hold (`owner`, `personal`), why they are kept, and the effect of an
-erasure. functions/model/personal_data.py derives the contents of an export and of an erasure from these declarations.
+A row also declares whose personal data the items hold (`owner`, `personal`), why the items are kept, and what an
+erasure does with them. functions/model/personal_data.py derives exports and erasures from these declarations.
 """
 
 from collections.abc import Mapping

@@ -214,8 +214,8 @@ def current_contribution(row: Row[Any], item: Any, at: Instant) -> ContributionC
 def _as_of(row: Row[Any], item: Any) -> str:
     """Return the item's creation time and its version as one sortable text.
 
-    An item keeps its creation time, and its version only rises, even if a review is deleted and written again: a
-    DeletedReview item keeps both. So the text of a later version of an item sorts after the texts of earlier versions.
+    An item keeps its creation time, and its version only rises. This is also true if a review is deleted and written
+    again: a DeletedReview item keeps both values. So the texts of an item's versions sort in the order of the versions.
     """
     return f"{getattr(item, row.created_field)}#{item.version:010}"
 

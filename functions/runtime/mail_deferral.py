@@ -65,7 +65,7 @@ def _parse_first_at(text: Any) -> datetime:
 
 
 def remove_deferral(message: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the message without its deferral. So if it is parked, a redrive starts the time of its deferral again."""
+    """Return the message without its deferral, so that a redriven message can be deferred for the full time again."""
     try:
         body = json.loads(message["body"])
     except (LookupError, TypeError, ValueError):

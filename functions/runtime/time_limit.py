@@ -11,8 +11,8 @@ from functions.runtime.log import log
 from functions.runtime.observability import add_metric
 
 MARGIN_SECONDS = 10
-"""The time reserved to process one item. Its read and its write may each need an attempt that times out, and a retry
-(3 s each); or conflicts may use the whole retry budget (2.5 s).
+"""The time reserved to process one item. The item's read and its write may each time out once and then be retried (3 s
+for each attempt). Or conflicts may use the whole retry time (2.5 s).
 
 If an item takes longer, Lambda's timeout kills the invocation. Nothing is lost then, because each item is written in
 one transaction, and the item is processed again.

@@ -152,7 +152,7 @@ def _erase_review(shop: ShopContext, _: Row[Any], review: Any) -> bool:
 
 
 ERASE_BY_ROW: Mapping[Row[Any], Callable[[ShopContext, Row[Any], Any], bool]] = {REVIEW: _erase_review}
-"""How to erase an item that another item must replace: a DeletedReview, because the rating counted the review."""
+"""By row: the function that erases an item by replacing it. A DeletedReview replaces a review that a rating counts."""
 
 
 def _get_by_key(row: Row[Any]) -> Get[Any]:

@@ -64,7 +64,7 @@ class IdempotencyKey:
     def write(self, shop: ShopContext, writes: Sequence[Write[Any]], result: dict[str, Any]) -> IdempotentResult:
         """Store the writes of a command and its result in one transaction, and return the result.
 
-        If another request with this idempotency key was faster, nothing is written, and its stored result is returned.
+        If another request with this idempotency key was faster, write nothing and return that request's stored result.
         """
         days = DAYS_BY_COMMAND.get(self.command)
         command_item = Command(

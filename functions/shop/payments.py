@@ -70,7 +70,7 @@ class ProviderPaymentEvent:
 
 
 class PaymentAlreadyClaimed(Exception):
-    """The payment has a claim: its money is recorded already, or a dispute or refund of it came before its money."""
+    """The payment has a claim: its money is recorded, or its dispute or refund was reported before the money."""
 
     def __init__(self, claim: PaymentClaim | None) -> None:
         super().__init__("claimed before")

@@ -214,9 +214,9 @@ def _available_before(event: ReceivedEvent, part: Stock, filled_again: str | Non
     `filled_again`: when pieces were last added to the event's part. If this time is not the event's time, pieces were
     added once more after the event, even if the clock of that write is slow.
 
-    If the same write added pieces to both parts, the other part stores how many pieces it had before. If pieces were
-    last added to the other part before the event, it had at least its present pieces, because since then it only sold
-    pieces. If pieces were added to it after the event, it counts as empty, because all its pieces may be newer.
+    If the same write added pieces to both parts, the other part stores how many pieces it had before. If the other part
+    got its last pieces before the event, it had at least its present pieces then: since then, it only sold pieces.
+    If the other part got pieces after the event, it counts as empty, because all its pieces may be newer.
 
     If two parts got pieces after the product was sold out, at least the earlier of the two events starts the campaign.
     """

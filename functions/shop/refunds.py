@@ -90,8 +90,8 @@ def _allocate_to_payments(shop: ShopContext, order: Order, amount: int) -> Itera
     Yields each payment that gets a new refund, the amount of the refund, and the refund's number among the payment's
     refunds, from 1.
 
-    The clocks of Lambdas differ a little, so payments of nearly the same moment may be in another order. This changes
-    no sum: the refunds add up to `amount`, or to all that can still be refunded, in any order of the payments.
+    The clocks of Lambdas differ a little, so the sequence of payments of nearly the same moment may be wrong. This
+    changes no sum: in any sequence, the refunds add up to `amount`, or to the whole amount that can be refunded.
     """
     refunds = list(shop.table.query_all(REFUNDS_OF_ORDER, order_id=order.order_id))
     payments = [p for p in shop.table.query_all(PAYMENTS_OF_ORDER, order_id=order.order_id) if p.status == "CAPTURED"]

@@ -51,7 +51,7 @@ class StockLevels:
         """How many pieces can be ordered without backorders.
 
         Pieces may be moved between two parts during the reads. Then the sum lacks these pieces or has them twice. The
-        sum of the parts' `moved`, which is otherwise 0, then differs by the same number, so it is subtracted.
+        sum of the parts' `moved`, which is otherwise 0, then differs by the same number, so this sum is subtracted.
         """
         return max(0, sum(part.available - (part.moved or 0) for part in self.parts))
 

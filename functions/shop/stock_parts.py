@@ -94,7 +94,7 @@ def spread_stock(shop: ShopContext, product_id: str, wait: Callable[[], None] = 
 
 
 def plan_moves(by_part: Mapping[int, int], active: int) -> list[Move]:
-    """Return the moves that give the active stock parts equal quantities (or differing by 1), and other parts 0 pieces.
+    """Return the moves that make the active stock parts equal, up to a difference of 1, and empty all other parts.
 
     `by_part`: the available pieces in each part, below zero if pieces are owed (backorders). `active`: the number of
     active parts, which have the lowest numbers. If all parts together owe pieces, part 0 owes them after the moves.

@@ -23,7 +23,7 @@ def create_unsubscribe_token(shop: ShopContext, customer_id: str, kind: MailKind
 
 
 def unsubscribe(shop: ShopContext, token: str) -> bool:
-    """Turn off the kind of mails that a token names, for its customer. Return whether they are off. Safe to repeat.
+    """Turn off a kind of mails for a customer, as the token says. Return whether the mails are off. Safe to repeat.
 
     The mails stay on if the customer turned them on after the mail with the token. Nothing changes if the customer was
     erased, because no mails are sent any more. Raises InvalidInput if the token is invalid.

@@ -5,7 +5,7 @@ few requests costs nothing. The next write counts itself and these writes in the
 UpdateItem: one write unit for three writes. A process remembers rejected customers, so a flood costs nothing.
 
 In a period, a customer can send at most `burst` writes plus the writes that the rate allows. Each process of the API
-can accept UNCOUNTED_WRITES further writes. A write that fails counts, too, because it is counted separately.
+can accept UNCOUNTED_WRITES further writes. A write that fails counts, too, because it is counted before it runs.
 
 Clocks may differ. If the clock of one process is ahead, the other processes accept fewer writes at once, until their
 clocks reach its time. A stored time is ignored if it is further ahead than CLOCK_TOLERANCE_MS allows. So a wrong clock

@@ -125,7 +125,7 @@ SIGNED_ROUTES = {
 }
 """Routes that need a signature or a sealed token instead of an access token. The tests send neither of these."""
 OWNER_ONLY_ROUTES = {"PUT /customers/{customer_id}/email"}
-"""Routes for the customer only, not even for staff: only the customer's own token proves the verified address."""
+"""Routes that staff may not call: only the customer's own token proves that the e-mail address is verified."""
 CALLER_ROUTES = {
     "POST /customers",
     "GET /orders",

@@ -1,4 +1,4 @@
-"""Each answer to a read has an ETag, and is a 304 if the client has this ETag. Caches may store public answers."""
+"""Answers to reads have an ETag. If a client sends this ETag, the API answers 304. Caches may store public answers."""
 
 import re
 from typing import Any

@@ -1,4 +1,4 @@
-"""Companies: created by staff, and shown to their members."""
+"""Staff create companies, and members see their company."""
 
 from dataclasses import replace
 from typing import Any

@@ -1,4 +1,4 @@
-"""The parameter `fields` shortens large answers: they have the selected fields, and those that are always sent."""
+"""The parameter `fields` shortens large answers to the selected fields and the fields that are always sent."""
 
 from collections.abc import Iterator
 from dataclasses import replace

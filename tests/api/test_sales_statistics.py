@@ -14,7 +14,7 @@ from tests.support.samples import SAMPLES, moment
 
 @pytest.fixture
 def sold(bare: ApiHarness) -> ApiHarness:
-    """Write the sales of three products in this month, of one in an earlier month, and of three minutes."""
+    """Write the sales of three products in this month, of one product in an earlier month, and of three minutes."""
     season = season_of(bare.shop.now_instant())
     for number, product_id in enumerate(("pot", "mug", "cup"), 1):
         seller = replace(SAMPLES[BEST_SELLER], product_id=product_id, season=season, pieces=number)

@@ -45,7 +45,7 @@ def write(api: ApiHarness, token: Token = ANN) -> Any:
 
 
 def flood(api: ApiHarness, token: Token = ANN) -> None:
-    """Send writes until the API refuses one."""
+    """Send writes until the API refuses a write."""
     for _ in range(2 * BURST):
         if write(api, token).status == 429:
             return

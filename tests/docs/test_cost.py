@@ -226,12 +226,12 @@ def size(value: dict[str, Any]) -> int:
 
 # Calculated by hand for a million orders in prod, from the usage of an order and the prices of us-east-1 of 2026-08-31:
 BY_HAND = {
-    # read units: placed 4+1+2, paid 2+4+2+2, dispatched 1+2, delivered 1+2, archived 2.5 = 25.5; 20 views of 0.5
+    # read units: placed 4+1+2, paid 2+4+2+2, dispatched 1+2, delivered 1+2, archived 2.5 = 25.5; 20 views = 10
     "read units": (25.5 + 10) * 0.125,
-    # write units: 7+4+2, 8+18+12+2, 7+3+2, 8+3+2, 1+5 = 13+40+12+13+6
+    # write units of the same steps: 7+4+2, 8+18+12+2, 7+3+2, 8+3+2, 1+5 = 13+40+12+13+6
     "write units": 84 * 0.625,
-    # invocations: 4, 7, 4, 4, 4 = 23, and 20 views. Each takes 0.05 s: 24 of the API have 1 GB, 6 of the copies reader
-    # and one of fulfilment 1,769 MB, and 12 others 0.5 GB
+    # invocations: 4+7+4+4+4 = 23 of the same steps, and 20 views. Each takes 0.05 s. 24 invocations of the API have
+    # 1 GB, 6 of the copies reader and 1 of fulfilment have 1,769 MB, and 12 other invocations have 0.5 GB
     "invocations": 43 * 0.20,
     "GB-seconds": (24 * 1 + 7 * 1_769 / 1_024 + 12 * 0.5) * 0.05 * 13.3334,
     "requests": 24 * 1.00,

@@ -1,4 +1,4 @@
-"""Tests that every file and every test exists to which the documentation links."""
+"""Tests that each file and each test exists if the documentation links to it."""
 
 import re
 from pathlib import Path

@@ -62,7 +62,7 @@ def paged(table: Table, pattern: Query[Loan], limit: int, known: dict[str, str],
 
 SPREAD = st.lists(
     st.tuples(st.integers(0, SHARDS - 1), st.integers(0, 4), st.booleans()), max_size=20
-)  # shard; second (one of 5, so that many items have the same time); whether the item is expired
+)  # for each item: its shard, its second (0 to 4, so that many items have the same time), whether it is expired
 
 
 @given(SPREAD, st.integers(1, 7), st.sampled_from([(0, 5), (1, 3), (2, 2), (0, 1)]))

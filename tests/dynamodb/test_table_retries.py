@@ -1,4 +1,4 @@
-"""Tests retries: of which errors, for how long, and how a client recognizes its own write after a lost answer."""
+"""Tests which errors are retried, for how long, and how a client recognizes its own write after a lost answer."""
 
 from collections.abc import Mapping
 from dataclasses import replace

@@ -53,7 +53,7 @@ DEAD = {"fulfilment": "fulfilment-dead", "archive": "archive-dead"}
 @dataclass
 class Scene:
     """A shop in which a failure is planted. `known`: the values of the runbook's placeholders. `trouble`: the faults
-    that a deploy ends. `values`: by name, functions that return the values of AWS's own metrics.
+    that a deploy removes. `values`: by the name of an AWS metric, a function that returns the metric's values.
     """
 
     harness: ShopHarness
@@ -83,7 +83,7 @@ class Scene:
         return [self.harness.now().timestamp() - message.sent_timestamp / 1000 for message in untouched]  # type: ignore[operator]
 
     def off(self, function: str) -> None:
-        """Disable the event source mapping of a function. A queue is its source here, in place of the stream."""
+        """Disable the event source mapping of a function. The mapping's source is a queue instead of the stream."""
         client, source = clients.client("lambda"), clients.client("sqs").create_queue(QueueName=f"{function}-source")
         if function not in [one["FunctionName"] for one in client.list_functions()["Functions"]]:
             role = clients.client("iam").create_role(RoleName=function, AssumeRolePolicyDocument="{}")["Role"]["Arn"]
@@ -188,8 +188,8 @@ def _arn(url: str) -> str:
 
 # failures, each with its repair ---------------------------------------------------------------------------------------
 Incident = Iterator[None]
-"""Before the first yield, the shop is healthy. After it, the alarm's condition holds. The test then runs the commands
-of the runbook. After the second yield, the shop continues by itself: this code does nothing that the commands must do.
+"""A planted failure. At its first yield, the shop is healthy. At its second yield, the alarm's condition holds, and the
+test runs the runbook's commands. Then the shop continues by itself: this code does nothing that the commands must do.
 The faults of a deploy are in `trouble`, and end with the deploy that the runbook requires.
 """
 
@@ -237,7 +237,7 @@ def stream_lagging(scene: Scene, alarm: AlarmDefinition) -> Incident:
     harness = scene.harness
 
     def delivered() -> Sequence[float]:
-        """Return the age of the records when the mapping calls the reader again."""
+        """Call the reader again with the late records, as its mapping does. Return the records' ages in ms."""
         behind = [harness.now().timestamp() - it["dynamodb"]["ApproximateCreationDateTime"] for it in scene.late]
         scene.late = failing(READERS["copies_reader"].handler({"Records": scene.late}, None), scene.late)
         return [1000 * seconds for seconds in behind]
@@ -267,7 +267,7 @@ def given_up_on(scene: Scene, alarm: AlarmDefinition) -> Incident:
 
 
 def parked(scene: Scene, alarm: AlarmDefinition) -> Incident:
-    """After a rollback, the older code cannot read items of the newer code."""
+    """After a rollback, the older code cannot read items that the newer code wrote."""
     measure_backlogs({}, None)
     yield
     scene.harness.place_order(mug=1)
@@ -396,7 +396,7 @@ def skip_pauses(scene: Scene) -> None:
 
 
 def throttled(scene: Scene, alarm: AlarmDefinition) -> Incident:
-    """The table's maximum units are too low, so it rejects the writes of copies for longer than their retries."""
+    """The table's maximum units are too low, so it rejects the writes of copies for longer than their retries last."""
     harness = scene.harness
     skip_pauses(scene)
     yield
@@ -412,7 +412,7 @@ def throttled(scene: Scene, alarm: AlarmDefinition) -> Incident:
 
 
 def busy(scene: Scene, alarm: AlarmDefinition) -> Incident:
-    """The table's maximum units are too low, so it rejects orders for longer than their retries."""
+    """The table's maximum units are too low, so it rejects orders for longer than their retries last."""
     skip_pauses(scene)
     context.shop.cache_clear()
     api = ApiHarness(scene.harness.shop)
@@ -545,7 +545,7 @@ def refused(scene: Scene, alarm: AlarmDefinition) -> Incident:
 
 
 def bouncing(scene: Scene, alarm: AlarmDefinition) -> Incident:
-    """An import added e-mail addresses that do not exist. When mails to them stop, the bounce rate falls later."""
+    """An import added e-mail addresses that do not exist. The bounce rate falls some time after mails to them stop."""
     assert alarm.above
     rates = [alarm.above / 2, 2 * alarm.above, alarm.above / 2]
     scene.values[alarm.metric] = lambda: [rates[0]]  # type: ignore[index]

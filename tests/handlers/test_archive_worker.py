@@ -229,7 +229,7 @@ def test_while_s3_is_away_nothing_leaves_the_table(harness: ShopHarness, order_i
 
 # returns and refunds --------------------------------------------------------------------------------------------------
 def take_back(harness: ShopHarness, order_id: str, *, to: Any = "original", **quantities: int) -> str:
-    """Enter a return of these pieces. Return the id of its refund, which is not processed yet."""
+    """Record that these pieces came back. Return the id of the refund, which is not processed yet."""
     lines = {id: returns.ReturnedGoods(quantity, restock=True) for id, quantity in quantities.items()}
     done = returns.return_goods(harness.shop, WAREHOUSE, f"back {sorted(quantities)}", order_id, lines, to=to)
     harness.process_all(("copies_reader",))

@@ -1,4 +1,4 @@
-"""Tests that archived items equal the items of the table, for all attribute types, and that activity is kept by day."""
+"""Tests that the archive has unchanged items, with all attribute types, and has activity entries grouped by day."""
 
 import gzip
 import hashlib

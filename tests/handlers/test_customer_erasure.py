@@ -1,4 +1,4 @@
-"""Tests the erasure of customers: it removes five random words of each customer from all stored data."""
+"""Tests the erasure of customers: afterwards, no stored data has the five random words that identify a customer."""
 
 import copy
 import gzip

@@ -1,4 +1,4 @@
-"""Tests mails that SES refuses for now: each mail is sent once when SES accepts mails again, and none is parked."""
+"""Tests mails that SES refuses for now: each mail is sent once when SES accepts mails again, and no mail is parked."""
 
 import json
 from collections import Counter

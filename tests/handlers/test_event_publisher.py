@@ -87,7 +87,7 @@ def busy(harness: ShopHarness) -> list[Record]:
 
 
 def without_stock(records: Sequence[Record]) -> list[Record]:
-    """Leave out the records of stock, for most of which the event publisher is not called."""
+    """Leave out the records of stock. Lambda's filter keeps most of these records from the event publisher."""
     return [record for record in records if type_of(record) != "Stock"]
 
 

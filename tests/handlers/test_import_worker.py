@@ -73,7 +73,7 @@ def held(harness: ShopHarness, id: str) -> list[tuple[int, int]]:
 
 
 def all_are_there_once(harness: ShopHarness, lines: Sequence[ParsedLine]) -> None:
-    """Assert that each line's product was written once, with the line's values and only the received pieces."""
+    """Assert that each line's product was written once with the line's values, and its stock is the line's quantity."""
     keys = [PRODUCT.key(product_id=one.product["product_id"]) for one in lines]
     keys += [STOCK.key(product_id=one.product["product_id"], part=0) for one in lines]
     found = harness.shop.table.batch_get(keys, consistent=True)

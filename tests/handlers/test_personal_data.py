@@ -73,7 +73,7 @@ def live(harness: ShopHarness) -> None:
 
 @contextmanager
 def published() -> Iterator[list[str]]:
-    """Yield a list, which has the entries that were sent to the bus after the `with` block."""
+    """Yield a list. When the `with` block ends, the list gets all entries that were sent to the bus in the block."""
     details: list[str] = []
     with record_calls("events", "PutEvents") as calls:
         yield details

@@ -1,4 +1,4 @@
-"""Tests that the shop names a disk that becomes full while it runs, and then accepts nothing new."""
+"""Tests that the local shop reports a disk that becomes full while the shop runs, and then accepts no new orders."""
 
 import asyncio
 import json

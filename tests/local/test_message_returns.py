@@ -1,4 +1,4 @@
-"""Tests that a killed invocation's messages return to their queue within seconds, and a running invocation's do not."""
+"""Tests that messages become visible again within seconds after their invocation was killed, but not while it runs."""
 
 import copy
 import time

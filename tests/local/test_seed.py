@@ -164,7 +164,7 @@ def test_the_counts_follow_the_stated_distributions(played: tuple[MemoryShop, Hi
     assert counts["orders"] == ORDERS
     for name, of, share in (
         ("lapsed orders", "orders", it.lapsed_share),
-        # a third of the codes need a minimum amount, which a few orders miss
+        # a third of the codes need a minimum amount, which a few orders do not reach
         ("orders with a discount", "orders", it.discount_share * 0.87),
         ("customers", "orders", it.new_customer_share),
         ("cancelled orders", "paid orders", it.cancelled_share),

@@ -59,7 +59,7 @@ def counted(count: str) -> dict[str, e.Line]:
     return {**LINES, "mug": replace(LINES["mug"], **one)}
 
 
-TOUCHED: dict[str, dict[str, Any]] = {  # other changes than the status, by the field that identifies the transition
+TOUCHED: dict[str, dict[str, Any]] = {  # by the identifying field of a transition: its changes besides the status
     "": {},
     "paid": {"paid": 990},
     "refunded": {"refunded": 990},

@@ -60,7 +60,7 @@ def place_of(row: Row[Any], item: Any) -> tuple[str, str]:
 
 
 def snapshots(table: Mapping[tuple[str, str], tuple[Row[Any], Any]]) -> Copies:
-    """Return the snapshots of a table without their versions, because an unchanged copy keeps an older version."""
+    """Return the snapshots of a table with version 0, because a source's new version may leave a snapshot unchanged."""
     kinds = {snapshot.target_row for snapshot in SNAPSHOTS}
     return {place: (row, replace(copy, version=0)) for place, (row, copy) in table.items() if row in kinds}
 
@@ -88,7 +88,7 @@ def walk(choices: list[int]) -> list[e.Order]:
 
 
 def touched(order: e.Order, field: str) -> e.Order:
-    """Return the order with a difference in the field that identifies a change."""
+    """Return the order with a new value in `field`, the field by which a transition is recognized."""
     mug, counts = order.lines["mug"], ("shipped", "delivered", "returned", "dropped")
     changed: dict[str, dict[str, Any]] = {
         "": {},

@@ -1,4 +1,4 @@
-"""Tests the four state tables: each pair of state and command is in the lists here, or is rejected."""
+"""Tests the four state tables: each pair of state and command is in the lists of this file, or is rejected."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

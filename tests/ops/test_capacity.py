@@ -80,18 +80,18 @@ CHEAPEST = {"steady": ("provisioned", STANDARD), "daily": ("provisioned", RARE),
 # Calculated by hand from the provisioned units above. A block has 100 units. Its price a month (upfront fee + hours):
 #   1 year: read 30 / 12 + 0.0025 * 730 = 4.325; write 150 / 12 + 0.0128 * 730 = 21.844
 #   3 years: read 36 / 36 + 0.0016 * 730 = 2.168; write 180 / 36 + 0.0081 * 730 = 10.913
-# Without a reservation, a unit costs 730 * 0.00013 = 0.0949 a month, and 730 * 0.00065 = 0.4745. So a block must cover
-# 45.6 read or 46.1 write units on average for 1 year, and 22.9 or 23.0 for 3 years.
+# Without a reservation, a read unit costs 730 * 0.00013 = 0.0949 a month, and a write unit 730 * 0.00065 = 0.4745.
+# So a block must cover this many units on average: 1 year: 45.6 read or 46.1 write; 3 years: 22.9 read or 23.0 write.
 RESERVED: dict[str, dict[int, tuple[int, int, float]]] = {
-    # Always 291 read units: blocks of 100, 100 and 91. 215 write units: blocks of 100 and 100; 15 are too few.
-    #   133.3834 - 291 * 0.0949 - 200 * 0.4745 = 10.8675 is left: the last 15 write units and 3.75 for storage
+    # Always 291 read units: 3 blocks; the third covers 91. Always 215 write units: 2 blocks; a third would cover 15.
+    #   133.3834 - 291 * 0.0949 - 200 * 0.4745 = 10.8675 remains: the last 15 write units and 3.75 for storage
     #   + 3 * 4.325 + 2 * 21.844 = 67.5305; + 3 * 2.168 + 2 * 10.913 = 39.1975
     "steady": {1: (300, 200, 67.5305), 3: (300, 200, 39.1975)},
-    # 20 read and 23 write units for 20 hours, and 863 and 1,287 for 4 hours
-    #   the first block covers (20 * 20 + 4 * 100) / 24 = 33.3 and (20 * 23 + 4 * 100) / 24 = 35.8; the next ones 16.7
+    # 20 read and 23 write units for 20 hours a day; 863 read and 1,287 write units for 4 hours
+    #   first blocks: (20 * 20 + 4 * 100) / 24 = 33.3 read, (20 * 23 + 4 * 100) / 24 = 35.8 write units; later ones 16.7
     #   251.106283 - 33.333333 * 0.0949 + 2.168 - 35.833333 * 0.4745 + 10.913 = 244.021033
     "daily": {1: (0, 0, 251.106283), 3: (100, 100, 244.021033)},
-    # 10 units for 23 hours, and 291 and 429 for one hour: the first block covers (23 * 10 + 100) / 24 = 13.75
+    # 10 units for 23 hours; 291 read and 429 write units for 1 hour: first blocks cover (23 * 10 + 100) / 24 = 13.75
     "bursts": {1: (0, 0, 15.4641), 3: (0, 0, 15.4641)},
 }
 
@@ -188,7 +188,7 @@ def test_each_index_has_figures_of_its_own() -> None:
 
 
 def test_other_rules_of_autoscaling_provide_other_capacity() -> None:
-    # 100 writes a second at 50 % need 200 units, and the minimum applies to 0 writes
+    # with a utilization of 50 %, 100 writes a second need 200 units; 0 writes need the minimum of units
     assert capacity.AutoscalingRules(utilization=50, min_units=5).provisioned_units(30_000) == 200
     assert capacity.AutoscalingRules(utilization=50, min_units=1).provisioned_units(0) == 1
     assert capacity.AutoscalingRules(utilization=70, min_units=5).provisioned_units(21_000) == 100, (

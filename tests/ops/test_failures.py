@@ -54,7 +54,7 @@ def arn_of(url: str) -> str:
 
 
 def redrive(harness: ShopHarness, store: FailureRepository, *keys: str, **settings: Any) -> RedriveResult:
-    """Redrive the failures with these keys, by default all that are not yet redriven."""
+    """Redrive the failures with these keys, by default all failures that were not redriven before."""
 
     def chosen(entry: FailureEntry) -> bool:
         return entry.key in keys if keys else not entry.redriven

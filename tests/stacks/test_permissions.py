@@ -445,7 +445,7 @@ def test_every_function_has_the_permissions_for_processing_orders(
     for worker in WORKERS.values():
         worker.handler({"Records": [{"messageId": "1", "body": "no event"}]}, None)
     erase_customer(shop, ANN, ANN.id)
-    for finished in (0, 1):  # the first run deletes the addresses, and the second finds nothing more
+    for finished in (0, 1):  # the first run deletes the addresses, and the second run finds none
         harness.clock_offset += timedelta(days=15)
         assert customer_erasure.handler({"time": harness.now().isoformat()}, None) == {
             "waiting": 1,

@@ -1,8 +1,8 @@
 """Tests that no deploy replaces a resource that holds data or a reader's position, because the new one would be empty.
 
 CloudFormation replaces a resource if its logical id changes, or a property that can only be set at creation.
-retained_resources.json records both, and `make record` adds new resources. A deliberate replacement needs a runbook:
-stop the rules, drain the queues, deploy, replay. Then delete the entry of the resource, and record it again.
+retained_resources.json records the ids and these properties; `make record` adds new resources. A deliberate replacement
+needs a runbook: stop the rules, drain the queues, deploy, replay. Then delete the resource's entry and record it again.
 """
 
 from collections.abc import Callable

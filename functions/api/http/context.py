@@ -154,7 +154,7 @@ READS_BY_ID: Mapping[str, Get[Any]] = {
     "order_id": ORDER_OWNER,
     "product_id": PRODUCT_BY_ID,
 }
-"""The access pattern that finds the item of each path parameter. It also finds erased customers and archived orders."""
+"""For each path parameter, the access pattern that finds its item, also an erased customer or an archived order."""
 
 
 def require_known(caller: Caller, **ids: str) -> None:

@@ -22,7 +22,7 @@ MAX_UNKNOWN = 3
 
 @dataclass(frozen=True)
 class Selectable:
-    """An answer with selectable fields. `model`: the model with these fields. `is_list`: whether it lists the model."""
+    """An answer with selectable fields. `model`: declares the fields. `is_list`: whether the answer is a list."""
 
     model: type[ResponseModel]
     is_list: bool

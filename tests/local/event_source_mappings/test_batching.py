@@ -127,7 +127,7 @@ def test_a_batch_of_exactly_the_payload_limit_does_not_wait_for_its_window() -> 
 
 @pytest.mark.parametrize(("letters", "first"), [(10, [1, 2]), (21, [1])])
 def test_the_payload_is_counted_in_bytes_of_utf_8(letters: int, first: list[int]) -> None:
-    # The record has the name twice. In place of "a", 10 letters add 38 bytes; 21 letters add 82 bytes (40 characters).
+    # The record has the item's name twice. Instead of "a", 10 letters é add 38 bytes; 21 add 82 bytes (40 characters).
     stream = new_mapping(switches=MappingAssumptions(payload_limit_bytes=size_of(1, 2) + 40))
     feed_records(stream, 1)
     stream.add_record(SHARD, record(2, item="é" * letters), START)

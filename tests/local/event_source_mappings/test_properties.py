@@ -219,7 +219,7 @@ class World:
     def check_order(self, number: int) -> None:
         """Check that a record is done only after all earlier records of its item, except dropped records.
 
-        A discarded record comes again after a kill if records of parallel sequences kept the checkpoint before it.
+        After a kill, a dropped record comes again if the checkpoint is before it: a parallel sequence was slower.
         """
         earlier = {one for one in self.items if one < number and self.items[one] == self.items[number]}
         assert len(earlier - self.handled) <= (0 if self.case.settings.on_failure else self.dropped)
