@@ -397,7 +397,7 @@ def _requests(shop: BenchShop) -> dict[str, Event]:
 
 
 def _keep_first_event(events: dict[str, Event], name: str, batch: list[Any]) -> None:
-    """Store the first batch of each function as its event. For the archive: the first batch with an expired order."""
+    """Store a function's first batch as its event. For the archive, store the first batch with an expired order."""
     records = [it for it in batch if "OrderExpired" in it["body"]] if name == "archive" else batch
     if records:
         events.setdefault(name, {"Records": records})

@@ -256,7 +256,7 @@ def _size(value: Any) -> int:
 
 # placing --------------------------------------------------------------------------------------------------------------
 def _placing_figures(lines: int, life: Life) -> Iterator[Figure]:
-    """Yield the units and requests of the step "placed". The floor reads only customer and products."""
+    """Yield the units and requests of the step "placed". The floor reads only the customer and the products."""
     called = f"placing an order, {lines} line{'s' * (lines > 1)}"
     least = {"written": 3 + 2 * lines, "read": (1 + lines) / 2, "requests": 2}
     for kind, floor in least.items():

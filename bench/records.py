@@ -163,7 +163,7 @@ Timings = dict[str, list[float]]
 
 
 def _measure_in_turns(ways: Mapping[str, BatchWork], count: int = RECORDS) -> tuple[Timings, Timings]:
-    """Return the processor time and the elapsed time of one record in microseconds, by way and batch."""
+    """Return the processor times and the elapsed times of a record in microseconds: for each way, a value per batch."""
     processor: Timings = defaultdict(list)
     clock: Timings = defaultdict(list)
     for number in range(count // BATCH):

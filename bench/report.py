@@ -24,8 +24,8 @@ SUMMARY = {
     "Copying a change to all the places that show it": "copies_reader, a record: time",
     "Placing an order of 5 lines, computing time": "POST /orders, 5 lines: processor",
 }
-"""The rows of the page's first table: a plain description, and the beginning of the name of the figure that it shows.
-If several figures match, the first counts."""
+"""The rows of the page's first table: a plain description, and how the name of the row's figure begins. If several
+figures match, the row shows the first figure."""
 INTRODUCTION = """
 The money is the price of the capacity units of the table and its indexes, in Frankfurt, on demand. Units, requests and
 bytes are the same in every run. Times are medians with their quartiles. They are valid for this machine only. The

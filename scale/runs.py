@@ -21,7 +21,7 @@ MAX_LEFT_SHARE = 0.05
 """How much the number of waiting effects may grow in the last third of a run, as a share of the effects requested."""
 MAX_LOST_SHARE = 0.002
 SAMPLES, SAMPLED_SECONDS = 16, 2.0
-"""How often the waiting effects are counted, and in how many seconds: one batch window of copies_reader."""
+"""The waiting effects are counted this often within these seconds, which are one batch window of copies_reader."""
 MAX_RATE_SHARE = 1.02
 """The highest used share of a rate limit at which an effect keeps up. It exceeds 1, because orders arrive at random."""
 UNREFUSED_SHARE = 0.5
@@ -52,7 +52,7 @@ class Run:
     """A finished simulation run. `rate`: orders a second.
 
     `waiting`: how many effects waited after two thirds of the run, and at its end. `before`: how many units of each
-    rate limit were used after two thirds of the run, by the id() of the limit."""
+    rate limit the first two thirds of the run used, by the id() of the limit."""
 
     model: Model
     rate: float

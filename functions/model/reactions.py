@@ -96,7 +96,7 @@ REACTIONS = (
         # The orders of a batch share one transaction. More invocations would wait for each other, because invoice
         # numbers come from one item for each of the `invoice_series`. 2 is the lowest value that AWS allows.
         concurrency=2,
-        largest_batch=24,  # a transaction has at most 100 items: each order writes four, the invoice series is one more
+        largest_batch=24,  # a transaction has at most 100 items: four items for each order, and the invoice series
     ),
     Reaction(
         "order_notification",

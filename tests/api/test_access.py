@@ -66,7 +66,7 @@ def test_data_of_another_customer_is_answered_like_missing_data(api: ApiHarness,
 def test_an_unknown_id_in_a_path_is_not_found_by_staff(api: ApiHarness, world: dict[str, str]) -> None:
     api.register_customer(STAFF)  # so that no route answers that staff are not customers
     before = api.table_images()
-    for key in sorted(set(ROUTES) - SIGNED_ROUTES):  # a signed route checks the link, not the caller
+    for key in sorted(set(ROUTES) - SIGNED_ROUTES):  # a signed route answers only who has its link
         for name in re.findall("{(.*?)}", key):
             answered = call_route(api, world | {name: "nobody"}, key, STAFF)
             assert (answered.status, answered.problem_type) == (404, "not-found"), (key, name)

@@ -70,7 +70,7 @@ def in_the_archive(harness: ShopHarness) -> None:
 
 @dataclass(frozen=True)
 class Tool:
-    """A tool: its `command`, and the command `looks` for its dry run. `before`: creates the work for the tool."""
+    """A tool. `command`: runs the tool. `looks`: the command of a dry run. `before`: creates the work for the tool."""
 
     command: str
     looks: str

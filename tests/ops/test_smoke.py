@@ -1,4 +1,4 @@
-"""Tests the checks of `python -m ops smoke` beside the scenarios. tests/laptop runs the scenarios in a shop."""
+"""Tests the checks that `python -m ops smoke` adds to the scenarios. tests/laptop runs the scenarios in a shop."""
 
 import json
 from collections.abc import Iterator

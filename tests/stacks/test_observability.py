@@ -29,14 +29,14 @@ PLACES = {
 
 # alarms ---------------------------------------------------------------------------------------------------------------
 def made(template: SynthesizedTemplate, alarm: AlarmDefinition) -> dict[str, Any]:
-    """Return the alarms in a template that were created from a declared alarm, by the suffix after its name."""
+    """Return the template's alarms for a declared alarm, by the suffix that the template adds to the alarm's name."""
     stem = f"orderstream-dev-{alarm.name}"
     found = {it["AlarmName"]: it for it in template.properties("AWS::CloudWatch::Alarm").values()}
     return {name.removeprefix(stem).removeprefix("-"): it for name, it in found.items() if name.startswith(stem)}
 
 
 def errors_of(properties: dict[str, Any], alarm: AlarmDefinition) -> dict[str, Any]:
-    """Return the metric of the errors in an alarm on a rate, in the form of an alarm without a rate."""
+    """Return the metric that counts errors, as an alarm on one metric has it. `alarm`: an alarm on an error rate."""
     assert alarm.rate
     read = {one["Id"]: one["MetricStat"] for one in properties["Metrics"] if "MetricStat" in one}
     assert [one["Expression"] for one in properties["Metrics"] if "Expression" in one] == [alarm.rate.expression]

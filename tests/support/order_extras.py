@@ -26,7 +26,7 @@ READ, WRITE = "BatchGetItem", "TransactWriteItems"
 
 
 MORE: dict[str, tuple[Callable[[ShopContext], Any], list[str], dict[str, float]]] = {
-    # by the special feature of an order: the order, its requests, and its units beyond those of an order of one product
+    # for each extra: a function that places the order, the order's requests, and the units that the extra adds
     "an unlimited discount code": (lambda shop: place_with(shop, "SPRING"), [READ, WRITE], {READ: 1}),
     "a limited discount code": (lambda shop: place_with(shop, "FIRST40"), [READ, WRITE], {READ: 1, WRITE: 2}),
     "a limited discount code whose part is used up": (

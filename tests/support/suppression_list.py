@@ -12,7 +12,7 @@ SINCE = datetime(2026, 11, 20, 8, 30, tzinfo=UTC)
 
 @dataclass
 class SuppressionList:
-    """`reasons`: by address, why it is on the list. `refuses`: the error code with which each request fails, or ""."""
+    """`reasons`: why each address is on the list. `refuses`: the error code with which each request fails, or ""."""
 
     reasons: dict[str, str] = field(default_factory=dict)
     refuses: str = ""
