@@ -24,8 +24,7 @@ class Spread:
 class Figure:
     """One row of docs/performance.md. `floor`: the lower bound for the same work, or None.
 
-    `max_value`: the aim, in the same unit. The value should not be higher.
-    """
+    `max_value`: the aim, in the same unit. The value should not be higher."""
 
     what: str
     unit: str
