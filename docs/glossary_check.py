@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 PROJECT = Path(__file__).resolve().parents[1]
-FOLDERS = ("functions", "stacks", "ops", "local", "prove", "bench", "scale", "docs")
+FOLDERS = ("functions", "stacks", "ops", "local", "proof", "docs")
 PAGES = ("README.md", "docs/*.md", "docs/runbooks/*.md")
 SCOPES = ("identifier", "setting", "metric", "command", "HTTP", "heading", "message")
 HTTP_METHODS = {"get", "post", "put", "patch", "delete"}

@@ -13,17 +13,18 @@ from pathlib import Path
 from botocore.exceptions import BotoCoreError, ClientError
 from urllib3.exceptions import HTTPError
 
-from local import demo, expiry, load_test, users, warehouse
-from local.aws_process import FunctionFailed, shell_environment
-from local.deploy import DeployFailed
-from local.dynamodb_engine import EngineNotInstalled, TableDiffers
-from local.own_shop import run_own_shop
-from local.processes import ProcessFailed
+from local.laptop import demo, load_test, users, warehouse
+from local.laptop.aws_process import FunctionFailed, shell_environment
+from local.laptop.deploy import DeployFailed
+from local.laptop.own_shop import run_own_shop
+from local.laptop.shop_client import STATE_FOLDER, RunningShop, require_running_shop, shop_command
+from local.laptop.shop_target import local_target
+from local.laptop.state_checks import DamagedState, UnusableFolder
 from local.seed import fill
-from local.shop_client import STATE_FOLDER, RunningShop, require_running_shop, shop_command
-from local.shop_target import local_target
-from local.state_checks import DamagedState, UnusableFolder
 from local.up import API_PORT, PAGE_PORT, PROVIDER_PORT, reset_state, run_shop
+from local.world import expiry
+from local.world.dynamodb_engine import EngineNotInstalled, TableDiffers
+from local.world.processes import ProcessFailed
 from ops.api_client import UnexpectedResponse
 from ops.commands.smoke import run_smoke
 from ops.scenarios import EffectMissing

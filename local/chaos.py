@@ -20,16 +20,17 @@ from functions.model.entities import Order, TimelineEntry
 from functions.model.reactions import REACTIONS
 from functions.model.table import ORDER, ROWS_BY_TYPE
 from functions.model.timelines import append_entry
-from local import demo, expiry
-from local.aws_process import MAIL_FAULTS, REFUSED_MAILS
-from local.http_server import InvalidField
-from local.journal import Journal
-from local.payment_provider import MAX_DELAY_SECONDS, SLOW_FILE, read_delay
-from local.poller import StreamPoller
-from local.queues import StackQueue, StackQueues
-from local.shop_client import RunningShop
-from local.shop_target import local_target
-from local.supervisor import PROCESS_LABELS, ProcessSupervisor
+from local.laptop import demo
+from local.laptop.aws_process import MAIL_FAULTS, REFUSED_MAILS
+from local.laptop.http_server import InvalidField
+from local.laptop.journal import Journal
+from local.laptop.payment_provider import MAX_DELAY_SECONDS, SLOW_FILE, read_delay
+from local.laptop.poller import StreamPoller
+from local.laptop.queues import StackQueue, StackQueues
+from local.laptop.shop_client import RunningShop
+from local.laptop.shop_target import local_target
+from local.laptop.supervisor import PROCESS_LABELS, ProcessSupervisor
+from local.world import expiry
 from ops.cli_errors import RecordNotFound
 from ops.failures.failure_store import FailureRepository, event_detail_in
 
@@ -44,8 +45,8 @@ SwitchResult = dict[str, Any]
 class Chaos:
     """Runs the chaos switches, which break the local shop on purpose.
 
-    Each switch returns a dict with a sentence for the user (`said`), the `node` of the drawing (local/flow.py) that the
-    switch breaks, and further results.
+    Each switch returns a dict with a sentence for the user (`said`), the `node` of the drawing (local/page/flow.py)
+    that the switch breaks, and further results.
     `fail_next`: how many of the next message deliveries of a queue will fail on purpose, by queue name.
     `repeat_next`: how many of the next messages of a queue will be delivered twice, by queue name.
     """

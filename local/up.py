@@ -20,26 +20,30 @@ from typing import Any
 
 import boto3
 
-from local import aws_process as local_aws
-from local import deploy as local_deploy
-from local import dynamodb_engine as local_engine
-from local import processes, users
-from local.aws_process import LocalAws
-from local.backlog import FILE as BACKLOG
-from local.backlog import BacklogMonitor, waiting_message_counter
-from local.deploy import DeployedStack
-from local.dynamodb_engine import BLOCKED_PORTS, Engine
-from local.expiry import run_expiry_loop
-from local.journal import FILE as JOURNAL
-from local.journal import Journal
-from local.log_files import rotate_log
-from local.log_tailer import LogTailer
-from local.page import PageServer
-from local.payment_provider import PaymentProviderServer
-from local.poller import CheckpointStore, StreamPoller, start_pollers
-from local.queues import StackQueues
-from local.shop_client import PROJECT, READY_FILE, STACK_NAME, STATE_FOLDER, RunningShop, shop_command, state_option
-from local.state_checks import (
+from local.laptop import aws_process as local_aws
+from local.laptop import deploy as local_deploy
+from local.laptop import users
+from local.laptop.aws_process import LocalAws
+from local.laptop.backlog import FILE as BACKLOG
+from local.laptop.backlog import BacklogMonitor, waiting_message_counter
+from local.laptop.deploy import DeployedStack
+from local.laptop.journal import FILE as JOURNAL
+from local.laptop.journal import Journal
+from local.laptop.log_files import rotate_log
+from local.laptop.log_tailer import LogTailer
+from local.laptop.payment_provider import PaymentProviderServer
+from local.laptop.poller import CheckpointStore, StreamPoller, start_pollers
+from local.laptop.queues import StackQueues
+from local.laptop.shop_client import (
+    PROJECT,
+    READY_FILE,
+    STACK_NAME,
+    STATE_FOLDER,
+    RunningShop,
+    shop_command,
+    state_option,
+)
+from local.laptop.state_checks import (
     DamagedState,
     Fingerprint,
     check_database,
@@ -48,9 +52,14 @@ from local.state_checks import (
     read_fingerprint,
     write_fingerprint,
 )
-from local.supervisor import ProcessSupervisor
-from local.terminal import TerminalPrinter, colored, run_step
-from local.warehouse import LocalWarehouse
+from local.laptop.supervisor import ProcessSupervisor
+from local.laptop.terminal import TerminalPrinter, colored, run_step
+from local.laptop.warehouse import LocalWarehouse
+from local.page.server import PageServer
+from local.world import dynamodb_engine as local_engine
+from local.world import processes
+from local.world.dynamodb_engine import BLOCKED_PORTS, Engine
+from local.world.expiry import run_expiry_loop
 from stacks import stage, synth_cache
 
 API_PORT, PROVIDER_PORT, PAGE_PORT = 4566, 4567, 4568

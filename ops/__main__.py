@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
 
-from local.shop_target import find_local_target
+from local.laptop.shop_target import find_local_target
 from ops import cli_errors
 from ops.commands import (
     archive_query,

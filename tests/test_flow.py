@@ -23,8 +23,8 @@ from functions.shop import (
     shipments,
 )
 from functions.shop.invoices import get_invoice_of_order
-from tests.support.actors import get_stock
-from tests.support.harness import ANN, HOME_ADDRESS, STAFF, WAREHOUSE, ShopHarness
+from local.world.harness import ANN, HOME_ADDRESS, STAFF, WAREHOUSE, ShopHarness
+from proof.support.actors import get_stock
 
 
 def test_an_order_goes_from_the_request_to_the_archive_and_its_bytes_come_back_equal(harness: ShopHarness) -> None:

@@ -17,14 +17,14 @@ from functions.model import copies, errors, events, metrics, reactions, totals
 from functions.model import table as t
 from functions.model.declarations import InvalidDeclarations, check_declarations
 from ops import migrations
+from proof.support import every_route, pattern_examples
+from proof.support.recorded import Recorded
+from proof.support.samples import SAMPLES
 from stacks import alarm_definitions
-from tests.api import every_route
 from tests.model import test_table
-from tests.support import omissions, pattern_examples
+from tests.support import omissions
 from tests.support.applied_diff import copy_project, run_python
 from tests.support.omissions import find_omissions
-from tests.support.recorded import Recorded
-from tests.support.samples import SAMPLES
 
 Patch = pytest.MonkeyPatch
 AT = r"[\w/.-]+:\d+"
@@ -64,7 +64,7 @@ def forget_migration(patch: Patch, name: str, folder: Path) -> None:
 OMISSIONS: dict[str, tuple[Callable[[Patch, Path], Any], str]] = {
     "the sample of an item type": (
         lambda patch, _: patch.setattr(omissions, "SAMPLES", without(SAMPLES, t.REVIEW)),
-        r"functions/model/table.py:\d+: Review has no sample: add one to tests/support/samples.py:\d+",
+        r"functions/model/table.py:\d+: Review has no sample: add one to proof/support/samples.py:\d+",
     ),
     "the keys of an item type": (
         lambda patch, _: forget_record(patch, test_table.KEYS, "Review"),
@@ -84,7 +84,7 @@ OMISSIONS: dict[str, tuple[Callable[[Patch, Path], Any], str]] = {
         ),
         (
             r"functions/model/patterns.py:\d+: A9b has no test call: add one with a value for customer_id to "
-            r"tests/support/pattern_examples.py:\d+"
+            r"proof/support/pattern_examples.py:\d+"
         ),
     ),
     "a total's function": (
@@ -119,7 +119,7 @@ OMISSIONS: dict[str, tuple[Callable[[Patch, Path], Any], str]] = {
         lambda patch, _: patch.setattr(every_route, "BODIES", without(every_route.BODIES, "POST /discounts")),
         (
             r"functions/api/routes/discounts.py:\d+: no test sends a valid body to POST /discounts: add one to "
-            r"tests/api/every_route.py:\d+"
+            r"proof/support/every_route.py:\d+"
         ),
     ),
     "the problem type of an error": (
@@ -239,7 +239,7 @@ def test_a_class_that_no_module_declares_is_named_before_anything_is_imported(tm
 
 # recorded figures -----------------------------------------------------------------------------------------------------
 def test_a_record_adds_new_entries_and_changes_none(tmp_path: Path, monkeypatch: Patch) -> None:
-    monkeypatch.setattr("tests.support.recorded.PROJECT", tmp_path)
+    monkeypatch.setattr("proof.support.recorded.PROJECT", tmp_path)
     file = tmp_path / "units.json"
     file.write_text('{"A1": 1.0}', encoding="utf-8")
     said = {"at": "patterns.py:7", "what": "units of A2"}
@@ -256,5 +256,5 @@ def test_a_record_adds_new_entries_and_changes_none(tmp_path: Path, monkeypatch:
 
 
 def test_a_test_without_its_sample_names_the_missing_sample() -> None:
-    with pytest.raises(pytest.fail.Exception, match=r"tests/support/samples.py:\d+: Wish has no sample: add it to"):
+    with pytest.raises(pytest.fail.Exception, match=r"proof/support/samples.py:\d+: Wish has no sample: add it to"):
         SAMPLES[Row(type("Wish", (), {}), "WISH#{wish_id} / WISH")]

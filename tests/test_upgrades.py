@@ -20,11 +20,11 @@ from functions.model.changes import NotReadable
 from functions.model.events import EVENTS_BY_NAME, EventContract, parse_event_detail
 from functions.model.patterns import PIECES_OF_PRODUCT_AND_SEASON
 from functions.shop.shop import ShopContext
-from local.dynamodb_engine import Engine
+from local.world.dynamodb_engine import Engine
 from ops.commands.migrate import PlannedMigration
 from ops.commands.migrate import run_migration as migrate
 from ops.migration import rekey_items, rename_stored_names
-from tests.support.samples import AT, SAMPLES
+from proof.support.samples import AT, SAMPLES
 
 Files = dict[str, str]
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml  # type: ignore[import-untyped]  # its types are a package of their own
 
-from tests.simulation.minimizer import replay_command
+from proof.simulation.minimizer import replay_command
 
 PROJECT = Path(__file__).parents[1]
 FILES = sorted((PROJECT / ".github" / "workflows").glob("*.yml"))

@@ -7,7 +7,7 @@ import platform
 import shutil
 import sys
 
-from local.dynamodb_engine import EngineNotInstalled, find_engine_binary
+from local.world.dynamodb_engine import EngineNotInstalled, find_engine_binary
 
 TESTED_PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 """The versions of Python that the workflow `ci` runs all tests with."""

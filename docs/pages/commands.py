@@ -7,7 +7,7 @@ from pathlib import Path
 from docs import markdown
 
 MAKEFILE = Path(__file__).resolve().parents[2] / "Makefile"
-TARGET = re.compile(r"^(?:##@ (?P<group>.+)|(?P<name>[a-z-]+):.*## (?P<help>.+))$", re.MULTILINE)
+TARGET = re.compile(r"^(?:##@ (?P<group>.+)|(?P<name>[a-z-]+):.*##\+? (?P<help>.+))$", re.MULTILINE)
 POINTER = re.compile(r"\(docs/([\w/-]+\.md)\)")
 
 

@@ -10,8 +10,8 @@ driver) reads the shards, adds the records, runs the due actions, and reports th
     mapping.report_outcome(action, outcome, now)  the outcome of an action
     mapping.next_action_at(now)                   when to call due_actions again
 
-local/poller.py drives the model with the wall clock. The simulation in the tests drives the model with a virtual clock.
-The same calls always return the same actions. Times are epoch seconds. The model is not thread-safe.
+local/laptop/poller.py drives the model with the wall clock. The simulation in the tests drives the model with a virtual
+clock. The same calls always return the same actions. Times are epoch seconds. The model is not thread-safe.
 
 The model follows AWS's documentation, and each module names the pages that it follows. If AWS does not document a
 behaviour, a field of `MappingAssumptions` selects the behaviour. The model rejects tumbling windows. It does not model

@@ -1,7 +1,7 @@
 """Defines the actions that the model of an event source mapping returns, the outcomes of actions, and the counters.
 
 An action is an invocation of the function, or the delivery of a failed batch to the on-failure destination. The driver
-(local/poller.py or the simulation in the tests) executes each action and reports its outcome to the model.
+(local/laptop/poller.py or the simulation in the tests) executes each action and reports its outcome to the model.
 """
 
 from collections.abc import Mapping

@@ -16,12 +16,12 @@ import boto3
 
 from functions.handlers.event_publisher import to_put_events_entry
 from functions.model.money import parse_amounts
-from local import users
+from local.laptop import users
+from local.laptop.shop_client import RunningShop, state_option
 from local.seed.distributions import Distribution
 from local.seed.history import History
 from local.seed.memory_shop import MemoryShop
 from local.seed.memory_table import Image
-from local.shop_client import RunningShop, state_option
 
 ITEMS_PER_REQUEST = 25
 """The maximum number of items in a BatchWriteItem request."""

@@ -16,13 +16,13 @@ from functions.runtime import clients, environment, secrets
 from functions.runtime.log import log
 from functions.shop import products
 from functions.shop.shop import Caller
-from local.dynamodb_engine import REGION, Engine
-from tests.api.every_route import create_one_of_everything
-from tests.support.api_variables import VARIABLES
-from tests.support.harness import MOTO
-from tests.support.http_client import ANN, STAFF, WEBHOOK_SECRETS, ApiHarness
-from tests.support.items import Item, read_items, write_items
-from tests.support.suppression_list import SuppressionList
+from local.world.dynamodb_engine import REGION, Engine
+from local.world.harness import MOTO
+from proof.support.api_variables import VARIABLES
+from proof.support.every_route import create_one_of_everything
+from proof.support.http_client import ANN, STAFF, WEBHOOK_SECRETS, ApiHarness
+from proof.support.items import Item, read_items, write_items
+from proof.support.suppression_list import SuppressionList
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

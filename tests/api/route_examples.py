@@ -11,11 +11,9 @@ from typing import Any
 from functions.shop import follows, products
 from functions.shop.fulfilment import fulfil_order
 from functions.shop.shop import Caller
-from tests.api.conftest import SUPPRESSED
-from tests.api.every_route import create_one_of_everything, issue_credit_to_ann
-from tests.api.hostile.request import WEBHOOK, valid_request
-from tests.support.harness import ShopHarness
-from tests.support.http_client import (
+from local.world.harness import ShopHarness
+from proof.support.every_route import create_one_of_everything, issue_credit_to_ann
+from proof.support.http_client import (
     ANN,
     STAFF,
     WAREHOUSE,
@@ -26,6 +24,8 @@ from tests.support.http_client import (
     invoke_api,
     post_webhook,
 )
+from tests.api.conftest import SUPPRESSED
+from tests.api.hostile.request import WEBHOOK, valid_request
 
 World = Mapping[str, str]
 Changes = dict[str, Any]

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from functions.api.http.context import PUBLIC_ROUTES, parse_groups
-from tests.api.every_route import (
+from proof.support.actors import archive_order
+from proof.support.every_route import (
     CALLER_ROUTES,
     CUSTOMER_DATA_ROUTES,
     OWNER_ONLY_ROUTES,
@@ -20,8 +21,7 @@ from tests.api.every_route import (
     WAREHOUSE_ROUTES,
     call_route,
 )
-from tests.support.actors import archive_order
-from tests.support.http_client import ANN, BOB, STAFF, WAREHOUSE, ApiHarness, Token, http_event, invoke_api
+from proof.support.http_client import ANN, BOB, STAFF, WAREHOUSE, ApiHarness, Token, http_event, invoke_api
 
 NOBODYS = {
     "no token": None,

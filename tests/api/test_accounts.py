@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from functions.model.money import MAX_MINOR_UNITS
-from tests.support.http_client import ANN, BOB, STAFF, ApiHarness, HandlerResponse, Token
+from proof.support.http_client import ANN, BOB, STAFF, ApiHarness, HandlerResponse, Token
 
 MONEY: dict[str, Any] = {"amount": 5000, "currency": "EUR"}
 

@@ -9,8 +9,8 @@ import pytest
 from functions.dynamodb.keys import Instant
 from functions.model import table as t
 from functions.model.entities import ACTIVITY_SHARDS, Activity
-from tests.support.http_client import ANN, STAFF, ApiHarness, Token
-from tests.support.samples import SAMPLES
+from proof.support.http_client import ANN, STAFF, ApiHarness, Token
+from proof.support.samples import SAMPLES
 
 DAY = "2028-02-29"
 FAT = "x" * 60_000

@@ -11,11 +11,9 @@ from functions.handlers.api import handler
 from functions.model.public_routes import CACHED_ROUTES, cached_paths
 from functions.shop import products
 from functions.shop.shop import Caller
-from stacks import PROJECT
-from tests.api.every_route import QUERIES, ROUTES, call_route
-from tests.api.hostile.request import token_for
-from tests.support.client_faults import fail_calls
-from tests.support.http_client import (
+from proof.support.client_faults import fail_calls
+from proof.support.every_route import QUERIES, ROUTES, call_route
+from proof.support.http_client import (
     ANN,
     STAFF,
     ApiHarness,
@@ -25,6 +23,8 @@ from tests.support.http_client import (
     http_event,
     invoke_api,
 )
+from stacks import PROJECT
+from tests.api.hostile.request import token_for
 
 CACHEABLE = "public, max-age=0, s-maxage=10"
 PRIVATE = "private, no-store"

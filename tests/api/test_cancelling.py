@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from functions.shop.fulfilment import fulfil_order
-from tests.support.http_client import ANN, BOB, HOME_ADDRESS, STAFF, WAREHOUSE, ApiHarness
+from proof.support.http_client import ANN, BOB, HOME_ADDRESS, STAFF, WAREHOUSE, ApiHarness
 
 ELSEWHERE = {**HOME_ADDRESS, "street": "2 Oak Lane", "city": "Graz", "postcode": "8010"}
 

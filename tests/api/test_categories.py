@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from functions.model.table import CATEGORY
+from proof.support.http_client import ANN, STAFF, ApiHarness
+from proof.support.samples import SAMPLES
 from tests.api.test_products import HOSTILE_CATEGORIES
-from tests.support.http_client import ANN, STAFF, ApiHarness
-from tests.support.samples import SAMPLES
 
 TREE = ("/kitchen/", "/kitchen/cups/", "/kitchen/mugs/", "/kitchen/mugs/blue/", "/garden/")
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from functions.model import table as t
-from tests.support.http_client import ANN, BOB, STAFF, ApiHarness, Token
-from tests.support.samples import SAMPLES
+from proof.support.http_client import ANN, BOB, STAFF, ApiHarness, Token
+from proof.support.samples import SAMPLES
 
 CAROL = Token("carol")
 OTHER_STAFF = Token("staff-2", ("staff",))

@@ -13,8 +13,8 @@ from functions.api.http.openapi import document
 from functions.api.http.paging import ListRequest
 from functions.dynamodb.patterns import Query
 from functions.dynamodb.table import Table
-from tests.api.every_route import QUERIES, STAFF_ROUTES
-from tests.support.http_client import ANN, STAFF, ApiHarness, HandlerResponse, Token
+from proof.support.every_route import QUERIES, STAFF_ROUTES
+from proof.support.http_client import ANN, STAFF, ApiHarness, HandlerResponse, Token
 
 EXCLUSIVE = {"GET /orders": {"status", "number"}, "GET /customers": {"email"}}
 """By route: parameters that cannot be combined."""

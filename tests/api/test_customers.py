@@ -8,8 +8,8 @@ import pytest
 from functions.dynamodb.writes import put_if_absent
 from functions.model.entities import OrderSummary
 from functions.model.table import CUSTOMER, ORDER_SUMMARY
-from tests.support.http_client import ANN, BOB, STAFF, ApiHarness, Token, change_cognito_email, create_cognito_user
-from tests.support.samples import SAMPLES
+from proof.support.http_client import ANN, BOB, STAFF, ApiHarness, Token, change_cognito_email, create_cognito_user
+from proof.support.samples import SAMPLES
 
 
 def summarise(api: ApiHarness, count: int, customer_id: str = ANN.sub) -> list[str]:

@@ -14,8 +14,8 @@ from functions.model.entities import Review
 from functions.shop import data_export
 from functions.shop.customers import register_customer
 from functions.shop.shop import Caller
-from tests.support.http_client import ANN, BOB, STAFF, WAREHOUSE, ApiHarness, Token
-from tests.support.samples import SAMPLES
+from proof.support.http_client import ANN, BOB, STAFF, WAREHOUSE, ApiHarness, Token
+from proof.support.samples import SAMPLES
 
 PATH = "/customers/ann/export"
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from functions.dynamodb.keys import to_instant
-from tests.support.http_client import ANN, STAFF, ApiHarness, HandlerResponse, order_body
+from proof.support.http_client import ANN, STAFF, ApiHarness, HandlerResponse, order_body
 
 FIRST: dict[str, Any] = {
     "code": "first50",

@@ -11,8 +11,8 @@ from functions.dynamodb.patterns import Get, Query
 from functions.dynamodb.table import Table
 from functions.model.declarations import declared_at
 from functions.model.patterns import PATTERNS
-from tests.api.every_route import ROUTES, call_route
-from tests.support.http_client import ANN, STAFF, ApiHarness
+from proof.support.every_route import ROUTES, call_route
+from proof.support.http_client import ANN, STAFF, ApiHarness
 
 ROWS = {f"A{number}" for number in range(1, 27)}
 MORE: tuple[tuple[str, dict[str, str]], ...] = (

@@ -10,9 +10,9 @@ from functions.api.app import app
 from functions.api.http.openapi import document
 from functions.dynamodb.writes import put_if_absent
 from functions.model import table as t
-from tests.api.every_route import STAFF_ROUTES
-from tests.support.http_client import ANN, STAFF, ApiHarness, Token, http_event, invoke_api
-from tests.support.samples import SAMPLES
+from proof.support.every_route import STAFF_ROUTES
+from proof.support.http_client import ANN, STAFF, ApiHarness, Token, http_event, invoke_api
+from proof.support.samples import SAMPLES
 
 ALWAYS_SENT = {
     "/customers/{customer_id}/bought": {"order_id"},

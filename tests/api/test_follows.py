@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from functions.model.table import FOLLOW
-from tests.support.http_client import ANN, BOB, STAFF, ApiHarness, Token
-from tests.support.samples import SAMPLES
+from proof.support.http_client import ANN, BOB, STAFF, ApiHarness, Token
+from proof.support.samples import SAMPLES
 
 MINE = "/products/mug/followers/me"
 

@@ -15,7 +15,7 @@ import pytest
 from functions.api.app import app
 from functions.api.http.openapi import document
 from functions.shop.fulfilment import fulfil_order
-from tests.support.http_client import ANN, HOME_ADDRESS, WAREHOUSE, ApiHarness, http_event, invoke_api
+from proof.support.http_client import ANN, HOME_ADDRESS, WAREHOUSE, ApiHarness, http_event, invoke_api
 
 USERS = {token.sub: token for token in (ANN, WAREHOUSE)}
 PACKAGE = "orderstream_client"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from functions.api.http.guard import MAX_BODY_BYTES, MAX_DEPTH, MAX_NUMBER_DIGITS, parse_json_object, sanitize_body
 from functions.api.http.problems import BodyTooLarge, MalformedRequest, UnsupportedMediaType
-from tests.support.http_client import JSON, http_event
+from proof.support.http_client import JSON, http_event
 
 TEXT = st.characters(codec="utf-8", exclude_characters="\0")
 VALUES = st.recursive(

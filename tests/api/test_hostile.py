@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.http_client import (
+from proof.support.http_client import (
     ANN,
     HOME_ADDRESS,
     JSON,

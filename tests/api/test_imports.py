@@ -12,7 +12,7 @@ from functions.api.http.guard import CSV, MAX_FILE_BYTES, NDJSON, UploadedFile
 from functions.api.routes.imports import MAX_LINE_BYTES, parse_lines
 from functions.model.errors import InvalidInput
 from functions.shop.imports import MAX_LINES, ParsedLine
-from tests.support.http_client import STAFF, ApiHarness, HandlerResponse
+from proof.support.http_client import STAFF, ApiHarness, HandlerResponse
 
 CUP: dict[str, Any] = {"product_id": "cup", "name": "Cup", "price": 700, "currency": "EUR"}
 

@@ -16,8 +16,8 @@ from functions.api.routes.invoice_page import render_page
 from functions.model.entities import Address, Discounted, Invoice, Line, Paid, TaxLine
 from functions.model.table import INVOICE
 from functions.shop.fulfilment import fulfil_order
-from tests.support.http_client import ANN, BOB, HOME_ADDRESS, STAFF, ApiHarness, HandlerResponse
-from tests.support.samples import AT
+from proof.support.http_client import ANN, BOB, HOME_ADDRESS, STAFF, ApiHarness, HandlerResponse
+from proof.support.samples import AT
 
 HOSTILE = "<script>alert('1')</script> & \"co\" {{ 7 * 7 }}"
 

@@ -6,9 +6,7 @@ from typing import Any
 import pytest
 
 from functions.handlers.api import handler
-from tests.api.hostile.corpus import single_mutations
-from tests.api.hostile.request import valid_request
-from tests.support.http_client import (
+from proof.support.http_client import (
     ANN,
     STAFF,
     WAREHOUSE,
@@ -18,6 +16,8 @@ from tests.support.http_client import (
     invoke_api,
     order_body,
 )
+from tests.api.hostile.corpus import single_mutations
+from tests.api.hostile.request import valid_request
 
 Lines = list[dict[str, Any]]
 

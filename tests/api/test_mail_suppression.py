@@ -3,8 +3,8 @@
 import pytest
 
 from functions.adapters import mail_suppression
-from tests.support.http_client import ANN, BOB, STAFF, WAREHOUSE, ApiHarness
-from tests.support.suppression_list import SuppressionList
+from proof.support.http_client import ANN, BOB, STAFF, WAREHOUSE, ApiHarness
+from proof.support.suppression_list import SuppressionList
 
 PATH = "/customers/ann/mail-suppression"
 NOTHING = {"suppressed": False, "reason": None, "since": None}

@@ -6,9 +6,9 @@ from typing import Any
 from functions.model import table as t
 from functions.shop import accounts, discounts, products
 from functions.shop.shop import Caller
-from tests.support.actors import get_stock
-from tests.support.http_client import ANN, STAFF, ApiHarness
-from tests.support.samples import SAMPLES
+from proof.support.actors import get_stock
+from proof.support.http_client import ANN, STAFF, ApiHarness
+from proof.support.samples import SAMPLES
 
 SHOPKEEPER = Caller(STAFF.sub, frozenset(STAFF.groups))
 

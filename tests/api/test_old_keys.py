@@ -7,8 +7,8 @@ import pytest
 
 from functions.api.http.guard import IMPORT_ROUTE
 from functions.model.retention import COMMAND_DAYS, DAYS_BY_COMMAND
-from tests.api.every_route import IDEMPOTENT_ROUTES, call_route
-from tests.support.http_client import ANN, STAFF, WAREHOUSE, ApiHarness, HandlerResponse, payment_event, post_webhook
+from proof.support.every_route import IDEMPOTENT_ROUTES, call_route
+from proof.support.http_client import ANN, STAFF, WAREHOUSE, ApiHarness, HandlerResponse, payment_event, post_webhook
 
 
 def delete_expired_items(api: ApiHarness) -> None:

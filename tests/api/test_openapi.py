@@ -19,7 +19,7 @@ from functions.api.routes.imports import parse_lines
 from functions.handlers.api import handler
 from functions.runtime.environment import load_environment
 from functions.shop.imports import ParsedLine
-from tests.support.http_client import http_event, invoke_api
+from proof.support.http_client import http_event, invoke_api
 
 UNDESCRIBED = {"GET /openapi.json", "GET /docs"}
 PAGES = dict.fromkeys(("GET /invoices/{invoice_id}/print", "GET /unsubscribe", "POST /unsubscribe"), "text/html")

@@ -10,7 +10,7 @@ from functions.model.entities import OPEN_STATUSES, ArchivedOrder, Order
 from functions.model.patterns import ORDER_BY_ID
 from functions.model.table import ARCHIVED_ORDER, ORDER, ORDER_NUMBER
 from functions.shop.fulfilment import fulfil_order
-from tests.support.http_client import ANN, BOB, STAFF, WAREHOUSE, ApiHarness, Token, http_event, invoke_api, order_body
+from proof.support.http_client import ANN, BOB, STAFF, WAREHOUSE, ApiHarness, Token, http_event, invoke_api, order_body
 
 
 def placed(api: ApiHarness, key: str = "key-1", **quantities: int) -> str:

@@ -9,8 +9,8 @@ import pytest
 
 from functions.model.public_routes import ORIGIN_SECRET_HEADER
 from functions.runtime import environment, secrets
-from local.dynamodb_engine import REGION
-from tests.support.http_client import ANN, ApiHarness, http_event, invoke_api
+from local.world.dynamodb_engine import REGION
+from proof.support.http_client import ANN, ApiHarness, http_event, invoke_api
 
 SECRET = "what CloudFront shows"
 ROUTES = [("GET", "/products"), ("GET", "/orders/none"), ("POST", "/payments/events"), ("GET", "/no/such/route")]

@@ -9,8 +9,8 @@ from urllib.parse import quote, urlencode
 
 from functions.api.app import app
 from functions.api.http.openapi import document
+from proof.support.http_client import STAFF, ApiHarness, invoke_api
 from tests.api.hostile.request import HostileRequest, valid_request
-from tests.support.http_client import STAFF, ApiHarness, invoke_api
 
 DOCUMENT = document(app)
 BREAKING_TEXTS = ("-", "--", "\x07", "a b")

@@ -13,8 +13,8 @@ from functions.api.http.webhook_signature import verify_signature
 from functions.model.patterns import PAYMENT_BY_ID
 from functions.model.table import PAYMENT, PAYMENT_CLAIM
 from functions.shop import payments
-from tests.support.actors import archive_order
-from tests.support.http_client import (
+from proof.support.actors import archive_order
+from proof.support.http_client import (
     ANN,
     JSON,
     STAFF,

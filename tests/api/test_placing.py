@@ -9,7 +9,7 @@ from botocore.exceptions import ClientError
 from functions.api.http import context
 from functions.model.entities import Order
 from functions.model.patterns import ORDER_BY_ID, ORDERS_BY_STATUS_NEWEST_FIRST
-from tests.support.http_client import ANN, BOB, JSON, STAFF, ApiHarness, http_event, invoke_api, order_body
+from proof.support.http_client import ANN, BOB, JSON, STAFF, ApiHarness, http_event, invoke_api, order_body
 
 
 def left(api: ApiHarness, product_id: str = "mug") -> int:

@@ -14,9 +14,9 @@ from functions.api.http.fields import CategoryPath
 from functions.dynamodb.writes import put_if_absent
 from functions.model.entities import Sale
 from functions.model.table import CATEGORY, PRODUCT, SALE, STOCK
-from tests.support.actors import ensure_category
-from tests.support.http_client import ANN, STAFF, ApiHarness
-from tests.support.samples import SAMPLES
+from proof.support.actors import ensure_category
+from proof.support.http_client import ANN, STAFF, ApiHarness
+from proof.support.samples import SAMPLES
 
 CUP: dict[str, Any] = {"product_id": "cup", "name": "Cup", "price": 700, "currency": "EUR"}
 CATEGORIES = TypeAdapter(CategoryPath)

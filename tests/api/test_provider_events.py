@@ -6,8 +6,8 @@ import pytest
 
 from functions.shop import refund_processing, refunds
 from functions.shop.shop import Caller
-from tests.support.http_client import ANN, STAFF, ApiHarness, payment_event, post_webhook
-from tests.support.payment_provider import FakeProvider, provider_behaving
+from local.world.payment_provider import FakeProvider, provider_behaving
+from proof.support.http_client import ANN, STAFF, ApiHarness, payment_event, post_webhook
 
 Lines = list[dict[str, Any]]
 

@@ -11,8 +11,8 @@ import pytest
 from functions.dynamodb.keys import Instant, Row, to_instant
 from functions.model import table as t
 from functions.model.entities import PurchasedLine
-from tests.support.http_client import ANN, BOB, STAFF, ApiHarness, HandlerResponse, Token
-from tests.support.samples import SAMPLES, order
+from proof.support.http_client import ANN, BOB, STAFF, ApiHarness, HandlerResponse, Token
+from proof.support.samples import SAMPLES, order
 
 SALE, SUMMARY = SAMPLES[t.SALE], SAMPLES[t.ORDER_SUMMARY]
 INVOICE, ACTIVITY = SAMPLES[t.INVOICE], SAMPLES[t.ACTIVITY]

@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from functions.shop import payments, refund_processing
-from tests.support.actors import report_dispute
-from tests.support.http_client import (
+from local.world.payment_provider import REFUSED, provider_behaving
+from proof.support.actors import report_dispute
+from proof.support.http_client import (
     ANN,
     BOB,
     STAFF,
@@ -17,7 +18,6 @@ from tests.support.http_client import (
     payment_event,
     post_webhook,
 )
-from tests.support.payment_provider import REFUSED, provider_behaving
 
 
 @pytest.fixture

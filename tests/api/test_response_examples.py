@@ -17,12 +17,12 @@ from functions.api.http import context
 from functions.api.http.openapi import document
 from functions.api.http.problems import PROBLEM_TYPES
 from functions.runtime import clients
+from local.world.harness import ShopHarness
+from proof.support.api_variables import VARIABLES
+from proof.support.http_client import WEBHOOK_SECRETS, ApiHarness
+from proof.support.recorded import PROJECT, Recorded
 from tests.api.conftest import SUPPRESSED
 from tests.api.route_examples import call_successfully, furnish_shop
-from tests.support.api_variables import VARIABLES
-from tests.support.harness import ShopHarness
-from tests.support.http_client import WEBHOOK_SECRETS, ApiHarness
-from tests.support.recorded import PROJECT, Recorded
 
 FILE = PROJECT / "page" / "apiExamples.json"
 DOCUMENT = document(app)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from functions.shop.fulfilment import fulfil_order
-from tests.support.http_client import ANN, BOB, STAFF, WAREHOUSE, ApiHarness, HandlerResponse
+from proof.support.http_client import ANN, BOB, STAFF, WAREHOUSE, ApiHarness, HandlerResponse
 
 MUG = {"product_id": "mug", "quantity": 1, "restock": True}
 

@@ -10,8 +10,8 @@ import pytest
 from functions.dynamodb.keys import Instant
 from functions.model.table import REVIEW
 from functions.shop.fulfilment import fulfil_order
-from tests.support.http_client import ANN, BOB, STAFF, WAREHOUSE, ApiHarness, Token
-from tests.support.samples import SAMPLES, moment
+from proof.support.http_client import ANN, BOB, STAFF, WAREHOUSE, ApiHarness, Token
+from proof.support.samples import SAMPLES, moment
 
 MINE = "/products/mug/reviews/me"
 

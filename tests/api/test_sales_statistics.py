@@ -8,8 +8,8 @@ import pytest
 from functions.dynamodb.writes import put_if_absent
 from functions.model.table import BEST_SELLER, SALES_MINUTE
 from functions.model.totals import season_of
-from tests.support.http_client import ANN, STAFF, ApiHarness
-from tests.support.samples import SAMPLES, moment
+from proof.support.http_client import ANN, STAFF, ApiHarness
+from proof.support.samples import SAMPLES, moment
 
 
 @pytest.fixture

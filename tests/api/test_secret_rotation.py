@@ -12,8 +12,8 @@ from functions.api.http import context
 from functions.runtime import secrets
 from functions.shop.fulfilment import fulfil_order
 from functions.shop.unsubscribe import create_unsubscribe_token
-from local.dynamodb_engine import REGION
-from tests.support.http_client import (
+from local.world.dynamodb_engine import REGION
+from proof.support.http_client import (
     ANN,
     STAFF,
     WEBHOOK_SECRETS,

@@ -10,7 +10,7 @@ from functions.dynamodb.writes import put_if_absent
 from functions.model.entities import Notification
 from functions.model.table import NOTIFICATION
 from functions.shop.fulfilment import fulfil_order
-from tests.support.http_client import ANN, STAFF, WAREHOUSE, ApiHarness
+from proof.support.http_client import ANN, STAFF, WAREHOUSE, ApiHarness
 
 DHL = {"carrier": "DHL", "tracking_number": "JD0146 000034"}
 

@@ -9,7 +9,7 @@ from functions.handlers.api import handler
 from functions.shop import customers, erasure
 from functions.shop.shop import Caller
 from functions.shop.unsubscribe import PURPOSE, create_unsubscribe_token
-from tests.support.http_client import ANN, BOB, STAFF, ApiHarness, HandlerResponse, http_event, invoke_api
+from proof.support.http_client import ANN, BOB, STAFF, ApiHarness, HandlerResponse, http_event, invoke_api
 
 URLENCODED = {"content-type": "application/x-www-form-urlencoded"}
 MULTIPART = {"content-type": "multipart/form-data; boundary=-x"}

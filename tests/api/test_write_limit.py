@@ -10,8 +10,8 @@ import pytest
 from functions.api.http import context
 from functions.runtime import environment
 from functions.shop import write_limit
-from tests.api.every_route import ROUTES, call_route
-from tests.support.http_client import (
+from proof.support.every_route import ROUTES, call_route
+from proof.support.http_client import (
     ANN,
     BOB,
     STAFF,

@@ -14,8 +14,8 @@ from typing import Any, ClassVar
 
 import urllib3
 
-from local.http_server import serve_page_file
-from local.shop_client import RunningShop
+from local.laptop.http_server import serve_page_file
+from local.laptop.shop_client import RunningShop
 from stacks.page_policy import content_security_policy
 
 SCOPE = "openid aws.cognito.signin.user.admin"

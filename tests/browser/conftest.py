@@ -11,7 +11,7 @@ from typing import Literal
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, Request, sync_playwright
 
-from local.shop_client import PROJECT
+from local.laptop.shop_client import PROJECT
 from tests.laptop.conftest import EXAMPLE, LaptopShop
 from tools.machine import CHROMIUM
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
-from local.demo import DemoClients
+from local.laptop.demo import DemoClients
 from ops.scenarios import wait_until
 from tests.browser.conftest import PATIENCE_MS, Tab, problems_at_every_width
 from tests.browser.steps import be, paid, panel, placed

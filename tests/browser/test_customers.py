@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 from playwright.sync_api import Locator, expect
 
-from local.demo import DemoClients
+from local.laptop.demo import DemoClients
 from ops.scenarios import wait_until
 from tests.browser.conftest import PATIENCE_MS, Tab, layout_and_accessibility_problems, problems_at_every_width
 from tests.browser.steps import paid, panel, placed

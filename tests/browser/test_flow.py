@@ -9,7 +9,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from functions.model.reactions import REACTIONS
 from functions.model.table import ORDER, PRODUCT
-from local.shop_target import local_target
+from local.laptop.shop_target import local_target
 from ops.scan.sweep import filter_by_type
 from tests.browser.conftest import PATIENCE_MS, Tab, problems_at_every_width
 from tests.browser.steps import stocked

@@ -25,9 +25,10 @@ import boto3
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page
 
-from local import journal, processes
-from local.demo import DemoClients
-from local.dynamodb_engine import REGION
+from local.laptop import journal
+from local.laptop.demo import DemoClients
+from local.world import processes
+from local.world.dynamodb_engine import REGION
 from ops.api_client import ApiClient
 from ops.scenarios import wait_until
 from tests.browser.conftest import FLAGS

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, expect
 
-from local.demo import DemoClients
+from local.laptop.demo import DemoClients
 from tests.browser.conftest import PATIENCE_MS, Tab, problems_at_every_width
 from tests.browser.steps import panel, stocked
 from tests.laptop.conftest import LaptopShop

@@ -9,10 +9,10 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import expect
 
+from proof.support.recorded import Recorded
 from tests.browser.conftest import Tab, running_shop
 from tests.browser.steps import VIEWS, paid, panel
 from tests.laptop.conftest import LaptopShop
-from tests.support.recorded import Recorded
 
 pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("loopback_only")]
 RECORD = Path(__file__).parent / "recorded_loads.json"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from local.demo import DemoClients
+from local.laptop.demo import DemoClients
 from tests.browser.aws import FakeCognito, serve_like_aws
 from tests.browser.conftest import PATIENCE_MS, Tab, layout_and_accessibility_problems, open_tab
 from tests.laptop.conftest import LaptopShop

@@ -10,13 +10,13 @@ from playwright.sync_api import Browser, expect
 from functions.api.routes.invoice_page import render_page
 from functions.model.entities import Line
 from functions.model.table import INVOICE
-from local.demo import DemoClients
+from local.laptop.demo import DemoClients
 from ops.api_client import ApiClient
 from ops.scenarios import wait_until
+from proof.support.samples import SAMPLES
 from tests.browser.conftest import PATIENCE_MS, Tab, layout_and_accessibility_problems, problems_at_every_width
 from tests.browser.steps import be, stocked
 from tests.laptop.conftest import LaptopShop
-from tests.support.samples import SAMPLES
 
 pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("loopback_only")]
 expect.set_options(timeout=PATIENCE_MS)

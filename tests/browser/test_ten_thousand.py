@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import Browser, expect
 
-from local.shop_client import PROJECT
+from local.laptop.shop_client import PROJECT
 from tests.browser.conftest import PATIENCE_MS, Tab, open_tab
 from tests.laptop.conftest import EXAMPLE, START, LaptopShop
 

@@ -19,10 +19,10 @@ from functions.runtime import clients
 from functions.shop import cancellation, customers, placing, products, returns
 from functions.shop.erasure import erase_customer
 from functions.shop.shop import Caller
+from local.world.harness import ANN, HOME_ADDRESS, STAFF, WAREHOUSE, ShopHarness
 from ops.commands.archive_query import open_archive
 from ops.commands.restore import LOCAL_SETTLE_TIME, RestoredOrder, make_archive_fetcher, restore_order
-from tests.support.archiving import archived_objects, expire_everything, run_archive
-from tests.support.harness import ANN, HOME_ADDRESS, STAFF, WAREHOUSE, ShopHarness
+from proof.support.archiving import archived_objects, expire_everything, run_archive
 from tests.support.saved import reused
 
 BOB, CARL, DORA = Caller("bob"), Caller("carl"), Caller("dora")

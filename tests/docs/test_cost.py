@@ -16,14 +16,14 @@ from functions.model.table import INDEX_PROJECTIONS
 from functions.runtime import clients
 from functions.runtime.log import log, metrics_logger
 from local.event_source_mappings.filters import FilterCriteria
+from local.world.harness import READERS, WORKERS, ShopHarness
 from ops.cost import usage
 from ops.cost.__main__ import main
 from ops.cost.bill import APART, PRICED, bill, find_unpriced, load_month, load_resources, total, yearly_growth
+from proof.support.client_faults import record_calls
 from stacks.filters import build_copies_patterns, build_publisher_patterns
 from stacks.stage import EXAMPLE_STAGES
 from tests.stacks.test_settings import SETTINGS
-from tests.support.client_faults import record_calls
-from tests.support.harness import READERS, WORKERS, ShopHarness
 
 FILTERS = {
     "copies_reader": FilterCriteria(tuple(build_copies_patterns())),

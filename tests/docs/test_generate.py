@@ -39,12 +39,12 @@ from functions.shop import (
     shipments,
 )
 from functions.shop.refund_processing import RefundRejected
-from local.expiry import expire_until
+from local.world.expiry import expire_until
+from local.world.harness import ANN, HOME_ADDRESS, STAFF, WAREHOUSE, ShopHarness
 from ops.commands.restore import LOCAL_SETTLE_TIME, RestoredOrder, make_archive_fetcher, restore_order
+from proof.support.actors import report_dispute
+from proof.support.client_faults import record_calls
 from tests.docs.json_schema import schema_violations
-from tests.support.actors import report_dispute
-from tests.support.client_faults import record_calls
-from tests.support.harness import ANN, HOME_ADDRESS, STAFF, WAREHOUSE, ShopHarness
 
 
 @pytest.fixture(scope="module")

@@ -21,7 +21,7 @@ PLANTED = [
     ("HTTP", "functions/api/routes/sales.py", "router.get('/insight/metrics')"),
     ("heading", "docs/runbooks/parking.md", "\n## The fronts' secrets"),
     ("message", "ops/sweep.py", "\nraise UsageError(f'{x} given-up batch')"),
-    ("message", "local/journal.py", "\nlog.warning('activity_log')"),
+    ("message", "local/laptop/journal.py", "\nlog.warning('activity_log')"),
     ("message", "stacks/stage.py", "\nsetting('', '[a-z]+', 'use the given-up batch')"),
     ("message", "stacks/table.py", "\ndef find():\n    yield f'{x} given-up batch'"),
 ]

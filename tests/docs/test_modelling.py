@@ -21,16 +21,16 @@ from functions.model import patterns as p
 from functions.model import table as t
 from functions.model.entities import Line
 from functions.model.entities.sharding import STATUS_SHARDS
-from local.dynamodb_engine import Engine
+from local.world.dynamodb_engine import Engine
 from ops.commands import capacity
 from ops.cost import usage
 from ops.cost.bill import load_prices
 from ops.item_size import item_bytes
-from scale.units import index_writes
+from proof.scale.units import index_writes
+from proof.support.samples import SAMPLES, order
 from stacks.stage import STAGES
 from tests.local.test_seed import ORDERS, play
 from tests.ops.test_capacity import RULES, TRAFFIC
-from tests.support.samples import SAMPLES, order
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 PAGE = " ".join((DOCS / "modelling.md").read_text(encoding="utf-8").split())
 PRICES = load_prices()
 STANDARD, OTHERS, CACHES = PRICES["table_classes"]["STANDARD"], PRICES["others"], PRICES["caches"]
-RECORDED = json.loads((DOCS.parent / "tests/support/recorded_units.json").read_text(encoding="utf-8"))
+RECORDED = json.loads((DOCS.parent / "proof/support/recorded_units.json").read_text(encoding="utf-8"))
 MILLION, MONTH_HOURS = 1_000_000, 730
 WRITE_UNIT, READ_UNIT = 1024, 4096
 INDEX_KEYS = [name for index, pair in KEY_ATTRIBUTES.items() if index != "main" for name in pair]

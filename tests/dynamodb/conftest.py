@@ -5,9 +5,9 @@ from collections.abc import Callable
 import pytest
 
 from functions.dynamodb.table import Table
+from proof.support.tapped_client import ManualClock, clock, patient_wire, tapped, tapped_patient, wire
+from proof.support.wire_tap import WireTap
 from tests.support.library_table import ROWS
-from tests.support.tapped_client import ManualClock, clock, patient_wire, tapped, tapped_patient, wire
-from tests.support.wire_tap import WireTap
 
 __all__ = ["clock", "patient_wire", "tapped", "tapped_patient", "wire"]
 

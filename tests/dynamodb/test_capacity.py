@@ -8,8 +8,8 @@ from botocore import xform_name
 from botocore.exceptions import ClientError
 
 from functions.dynamodb.capacity import ConsumedCapacityCounter, ThrottlingReason
-from local.dynamodb_engine import Engine
-from tests.support.wire_tap import Reply, WireTap, error_reply, reply_with, transaction_cancelled_reply
+from local.world.dynamodb_engine import Engine
+from proof.support.wire_tap import Reply, WireTap, error_reply, reply_with, transaction_cancelled_reply
 
 
 @pytest.fixture

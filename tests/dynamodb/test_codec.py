@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from functions.dynamodb.codec import build_decoder, build_encoder, entity
 from functions.dynamodb.errors import Unreadable
-from local.dynamodb_engine import Engine
-from tests.support.examples import many
-from tests.support.stream_records import read_stream_records
+from local.world.dynamodb_engine import Engine
+from proof.support.examples import many
+from proof.support.stream_records import read_stream_records
 
 Colour = NewType("Colour", str)
 

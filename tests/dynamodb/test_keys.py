@@ -23,7 +23,7 @@ from functions.dynamodb.keys import (
     may_collide,
     to_instant,
 )
-from tests.support.examples import many
+from proof.support.examples import many
 
 FIELDS = ("a", "b", "c", "d")
 WORDS = ("", "A", "B", "AB", "ABA", "/")

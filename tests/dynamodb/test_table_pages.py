@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from functions.dynamodb.patterns import Query
 from functions.dynamodb.table import Table
 from functions.dynamodb.writes import put_if_absent
-from local.dynamodb_engine import Engine
-from tests.support.examples import many
+from local.world.dynamodb_engine import Engine
+from proof.support.examples import many
+from proof.support.tapped_client import START
 from tests.support.library_table import (
     AT_DESK,
     AT_DESK_OLDEST,
@@ -25,7 +26,6 @@ from tests.support.library_table import (
     loan,
     moment,
 )
-from tests.support.tapped_client import START
 
 EXPIRED = int(START.timestamp()) - 1
 DESKS = count(1)

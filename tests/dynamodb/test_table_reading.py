@@ -11,6 +11,8 @@ from functions.dynamodb.keys import InvalidKeyValue
 from functions.dynamodb.retry import RETRYABLE_ERROR_CODES
 from functions.dynamodb.table import Table
 from functions.dynamodb.writes import put_if_absent, replace_with
+from proof.support.tapped_client import START, ManualClock
+from proof.support.wire_tap import WireTap, error_reply, reply_with, send
 from tests.support.library_table import (
     AT_DESK,
     BOOK,
@@ -32,8 +34,6 @@ from tests.support.library_table import (
     loan,
     moment,
 )
-from tests.support.tapped_client import START, ManualClock
-from tests.support.wire_tap import WireTap, error_reply, reply_with, send
 
 
 def test_get_is_one_consistent_read(library: Table, wire: WireTap) -> None:

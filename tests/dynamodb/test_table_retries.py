@@ -19,6 +19,15 @@ from functions.dynamodb.writes import (
     replace_with,
     update,
 )
+from proof.support.tapped_client import ManualClock
+from proof.support.wire_tap import (
+    WireTap,
+    error_reply,
+    lose_response,
+    reply_with,
+    run_before_sending,
+    transaction_cancelled_reply,
+)
 from tests.support.library_table import (
     BOOK,
     KEY,
@@ -33,15 +42,6 @@ from tests.support.library_table import (
     moment,
     refusal_named,
     take_copies,
-)
-from tests.support.tapped_client import ManualClock
-from tests.support.wire_tap import (
-    WireTap,
-    error_reply,
-    lose_response,
-    reply_with,
-    run_before_sending,
-    transaction_cancelled_reply,
 )
 
 CONFLICT = "TransactionConflict"

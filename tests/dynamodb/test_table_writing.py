@@ -18,6 +18,7 @@ from functions.dynamodb.writes import (
     replace_with,
     update,
 )
+from proof.support.wire_tap import WireTap, run_before_sending
 from tests.support.library_table import (
     BOOK,
     KEY,
@@ -33,7 +34,6 @@ from tests.support.library_table import (
     refusal_named,
     take_copies,
 )
-from tests.support.wire_tap import WireTap, run_before_sending
 
 
 # rejected writes ------------------------------------------------------------------------------------------------------

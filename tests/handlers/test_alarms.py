@@ -26,12 +26,12 @@ from functions.model.metrics import MetricDefinition
 from functions.model.patterns import UNMATCHED_PAYMENTS_BY_DATE
 from functions.runtime import clients, environment, secrets
 from functions.shop.shop import ShopContext
-from local.dynamodb_engine import REGION
+from local.world.dynamodb_engine import REGION
+from local.world.harness import READERS, ShopHarness
 from ops import targets
 from ops.failures.failure_store import FailureRepository
-from stacks.alarm_definitions import ALARMS, LAG_LEVELS, AlarmDefinition
-from tests.support.actors import report_dispute, report_external_refund
-from tests.support.alarm_model import (
+from proof.support.actors import report_dispute, report_external_refund
+from proof.support.alarm_model import (
     STAFF_TOKEN,
     EmittedMetrics,
     alarm_state,
@@ -40,10 +40,10 @@ from tests.support.alarm_model import (
     run_command,
     runbook_commands,
 )
-from tests.support.api_variables import VARIABLES
-from tests.support.client_faults import ProcessKilled, fail_calls
-from tests.support.harness import READERS, ShopHarness
-from tests.support.http_client import WEBHOOK_SECRETS, ApiHarness, payment_event, post_webhook
+from proof.support.api_variables import VARIABLES
+from proof.support.client_faults import ProcessKilled, fail_calls
+from proof.support.http_client import WEBHOOK_SECRETS, ApiHarness, payment_event, post_webhook
+from stacks.alarm_definitions import ALARMS, LAG_LEVELS, AlarmDefinition
 
 SECONDS = dict(LAG_LEVELS)
 NO_CODE = base64.b64decode("UEsFBgAAAAAAAAAAAAAAAAAAAAAAAA==")  # an empty zip file

@@ -18,9 +18,10 @@ from functions.model.totals import ContributionChange
 from functions.runtime import clients
 from functions.shop import cancellation, discounts, orders, payments, placing, refund_processing, refunds, returns
 from functions.shop.shop import ShopContext
-from local.expiry import expire_until, kept_items
-from tests.support.actors import report_dispute
-from tests.support.archiving import (
+from local.world.expiry import expire_until, kept_items
+from local.world.harness import ANN, HOME_ADDRESS, STAFF, WAREHOUSE, ShopHarness
+from proof.support.actors import report_dispute
+from proof.support.archiving import (
     Image,
     Message,
     archive_key,
@@ -34,9 +35,8 @@ from tests.support.archiving import (
     order_partition,
     run_archive,
 )
-from tests.support.client_faults import crash_at, fail_calls, lose_response, run_before_call
-from tests.support.examples import many
-from tests.support.harness import ANN, HOME_ADDRESS, STAFF, WAREHOUSE, ShopHarness
+from proof.support.client_faults import crash_at, fail_calls, lose_response, run_before_call
+from proof.support.examples import many
 from tests.support.saved import reused
 
 delivered_order = reused(create_delivered_order)

@@ -14,7 +14,8 @@ from functions.dynamodb.keys import Instant
 from functions.handlers import event_publisher
 from functions.handlers.archive_worker import parse_archive, serialize_archive
 from functions.model.entities import Order
-from tests.support.archiving import (
+from local.world.harness import HOME_ADDRESS, ShopHarness
+from proof.support.archiving import (
     Image,
     archived_objects,
     assert_archived,
@@ -24,8 +25,7 @@ from tests.support.archiving import (
     order_partition,
     run_archive,
 )
-from tests.support.client_faults import fail_calls
-from tests.support.harness import HOME_ADDRESS, ShopHarness
+from proof.support.client_faults import fail_calls
 
 NUMBERS = some.one_of(
     some.integers(-(10**37), 10**37).map(str), some.decimals(-1000, 1000, places=9).map(lambda number: f"{number:f}")

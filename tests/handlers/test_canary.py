@@ -11,7 +11,7 @@ from botocore.exceptions import ClientError
 
 from functions.handlers import canary
 from functions.runtime import clients, environment, secrets
-from tests.support.alarm_model import EmittedMetrics, capture_metrics
+from proof.support.alarm_model import EmittedMetrics, capture_metrics
 
 TOKEN = "the.access.token"
 USER = {"username": "success+canary@simulator.amazonses.com", "password": "Secret-1"}

@@ -17,11 +17,11 @@ from functions.shop import cancellation, returns, shipments
 from functions.shop.activity import list_activity_of_customer, list_activity_of_day
 from functions.shop.fulfilment import fulfil_order
 from functions.shop.sales import list_purchases_of_customer, list_sales_of_product
-from local.expiry import expire_until
-from tests.support.client_faults import crash_at, fail_calls, record_calls
-from tests.support.examples import many
-from tests.support.harness import ANN, STAFF, WAREHOUSE, ShopHarness
-from tests.support.samples import SAMPLES
+from local.world.expiry import expire_until
+from local.world.harness import ANN, STAFF, WAREHOUSE, ShopHarness
+from proof.support.client_faults import crash_at, fail_calls, record_calls
+from proof.support.examples import many
+from proof.support.samples import SAMPLES
 
 Record = dict[str, Any]
 DERIVED = {row.type for row in ROWS if row.kind in ("snapshot", "log", "counter")} - {

@@ -28,11 +28,11 @@ from functions.runtime.time_limit import MARGIN_SECONDS
 from functions.shop import cancellation, companies, customers, follows, orders, placing, products, reviews, shipments
 from functions.shop.erasure import SETTLE_PERIOD, erase_customer
 from functions.shop.shop import Caller, ShopContext
-from local.expiry import expire_until
-from tests.support.client_faults import crash_at
-from tests.support.examples import many
-from tests.support.harness import READERS, STAFF, WAREHOUSE, ShopHarness
-from tests.support.lambda_context import FakeContext
+from local.world.expiry import expire_until
+from local.world.harness import READERS, STAFF, WAREHOUSE, ShopHarness
+from proof.support.client_faults import crash_at
+from proof.support.examples import many
+from proof.support.lambda_context import FakeContext
 from tests.support.saved import reused
 
 PEOPLE = [Caller(f"5f0c-{number}") for number in range(many(10, 4))]  # more than one page of three customers

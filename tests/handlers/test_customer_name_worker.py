@@ -16,10 +16,10 @@ from functions.model.patterns import ORDERS_BY_STATUS_NEWEST_FIRST
 from functions.runtime.log import log as function_log
 from functions.shop import cancellation, customers, orders
 from functions.shop.erasure import erase_customer
+from local.world.harness import ANN, STAFF, ShopHarness
 from ops.repair.rebuild import rebuild_copies, redrive_record, republish_events
-from tests.support.client_faults import crash_at, record_calls, run_before_call
-from tests.support.examples import many
-from tests.support.harness import ANN, STAFF, ShopHarness
+from proof.support.client_faults import crash_at, record_calls, run_before_call
+from proof.support.examples import many
 
 Message = dict[str, Any]
 

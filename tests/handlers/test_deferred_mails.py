@@ -15,10 +15,10 @@ from functions.runtime import environment
 from functions.shop import customers, follows, products
 from functions.shop.order_notifications import list_notifications_of_order
 from functions.shop.shop import Caller
+from local.world.harness import ANN, READERS, STAFF, ShopHarness
+from proof.support.alarm_model import capture_metrics
+from proof.support.client_faults import crash_at, fail_calls, record_calls, run_before_call
 from tests.adapters.test_mailer import NOT_VERIFIED
-from tests.support.alarm_model import capture_metrics
-from tests.support.client_faults import crash_at, fail_calls, record_calls, run_before_call
-from tests.support.harness import ANN, READERS, STAFF, ShopHarness
 
 Message = dict[str, Any]
 QUOTA = ("LimitExceededException", "Daily message quota exceeded.")

@@ -16,10 +16,10 @@ from functions.model import changes, events
 from functions.model.table import ROWS_BY_TYPE
 from functions.runtime import clients
 from functions.shop import cancellation, orders, payments
-from local.expiry import expire_until
-from tests.support.client_faults import crash_at
-from tests.support.examples import many
-from tests.support.harness import ANN, ShopHarness
+from local.world.expiry import expire_until
+from local.world.harness import ANN, ShopHarness
+from proof.support.client_faults import crash_at
+from proof.support.examples import many
 
 Record = dict[str, Any]
 Entry = dict[str, Any]

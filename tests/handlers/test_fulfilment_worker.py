@@ -10,9 +10,9 @@ import pytest
 from functions.handlers import event_publisher, fulfilment_worker
 from functions.handlers import order_notification_worker as notifications
 from functions.shop import cancellation, discounts, orders, placing
-from local.expiry import expire_until
-from tests.support.client_faults import crash_at, fail_calls, lose_response, record_calls, run_before_call
-from tests.support.harness import ANN, HOME_ADDRESS, STAFF, ShopHarness
+from local.world.expiry import expire_until
+from local.world.harness import ANN, HOME_ADDRESS, STAFF, ShopHarness
+from proof.support.client_faults import crash_at, fail_calls, lose_response, record_calls, run_before_call
 
 Message = dict[str, Any]
 

@@ -12,8 +12,8 @@ import sys
 import pytest
 
 from functions.api.app import app
+from proof.support.places import place_in
 from stacks import PROJECT
-from tests.support.places import place_in
 
 FUNCTIONS = PROJECT / "functions"
 SDK = {"botocore", "certifi", "dateutil", "jmespath", "six", "urllib3"}

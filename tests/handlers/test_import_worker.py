@@ -16,10 +16,10 @@ from functions.model.table import IMPORT_LINES, PRODUCT, STOCK
 from functions.runtime import clients
 from functions.shop import imports, products
 from functions.shop.imports import LINES_PER_PART, ImportProgress, ParsedLine
-from tests.support.actors import ensure_category, get_stock
-from tests.support.client_faults import crash_at, fail_calls, lose_response, record_calls, run_before_call
-from tests.support.examples import many
-from tests.support.harness import STAFF, ShopHarness
+from local.world.harness import STAFF, ShopHarness
+from proof.support.actors import ensure_category, get_stock
+from proof.support.client_faults import crash_at, fail_calls, lose_response, record_calls, run_before_call
+from proof.support.examples import many
 
 Message = dict[str, Any]
 _keys = itertools.count()

@@ -13,10 +13,10 @@ from functions.runtime import clients, environment
 from functions.runtime.scheduled_jobs import RunIncomplete
 from functions.runtime.time_limit import MARGIN_SECONDS
 from functions.shop import accounts, cancellation, credit_payments, orders, shipments
-from tests.support.actors import get_stock
-from tests.support.client_faults import fail_calls, record_calls, run_before_call
-from tests.support.harness import ANN, STAFF, WAREHOUSE, ShopHarness
-from tests.support.lambda_context import FakeContext
+from local.world.harness import ANN, STAFF, WAREHOUSE, ShopHarness
+from proof.support.actors import get_stock
+from proof.support.client_faults import fail_calls, record_calls, run_before_call
+from proof.support.lambda_context import FakeContext
 
 
 def run(harness: ShopHarness, at: datetime) -> dict[str, int]:

@@ -18,9 +18,9 @@ from functions.model.retention import MAIL_ATTEMPT_SECONDS, MAIL_CLAIM_SECONDS, 
 from functions.model.table import NOTIFICATION
 from functions.shop import cancellation, customers, erasure
 from functions.shop.order_notifications import list_notifications_of_order
-from tests.support.client_faults import crash_at, fail_calls, lose_response, record_calls, run_before_call
-from tests.support.harness import ANN, ShopHarness
-from tests.support.items import write_items
+from local.world.harness import ANN, ShopHarness
+from proof.support.client_faults import crash_at, fail_calls, lose_response, record_calls, run_before_call
+from proof.support.items import write_items
 
 Message = dict[str, Any]
 

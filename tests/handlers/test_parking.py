@@ -9,8 +9,8 @@ import pytest
 from functions.handlers import copies_reader, event_publisher
 from functions.model.events import parse_event_detail
 from functions.runtime import dead_letters
-from tests.support.client_faults import fail_calls
-from tests.support.harness import READERS, WORKERS, ShopHarness
+from local.world.harness import READERS, WORKERS, ShopHarness
+from proof.support.client_faults import fail_calls
 
 Record = dict[str, Any]
 

@@ -19,9 +19,9 @@ from functions.runtime.scheduled_jobs import RunIncomplete
 from functions.shop import cancellation, companies, customers, follows, imports, placing, products
 from functions.shop.erasure import erase_customer
 from functions.shop.shop import Caller
-from local.expiry import expire_until
-from tests.support.client_faults import fail_calls, record_calls
-from tests.support.harness import READERS, STAFF, WORKERS, ShopHarness
+from local.world.expiry import expire_until
+from local.world.harness import READERS, STAFF, WORKERS, ShopHarness
+from proof.support.client_faults import fail_calls, record_calls
 
 CANARY = Caller("5f0c")
 NAME, EMAIL = "Zebulon Quillfeather", "zeb.quill@example.com"

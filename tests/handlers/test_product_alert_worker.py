@@ -18,10 +18,10 @@ from functions.shop import cancellation, customers, erasure, follows, placing, p
 from functions.shop.order_notifications import list_notifications_of_customer
 from functions.shop.shop import Caller
 from functions.shop.unsubscribe import unsubscribe
-from tests.support.actors import get_stock
-from tests.support.client_faults import crash_at, fail_calls, lose_response, record_calls, run_before_call
-from tests.support.harness import HOME_ADDRESS, STAFF, ShopHarness
-from tests.support.wire_tap import WireTap
+from local.world.harness import HOME_ADDRESS, STAFF, ShopHarness
+from proof.support.actors import get_stock
+from proof.support.client_faults import crash_at, fail_calls, lose_response, record_calls, run_before_call
+from proof.support.wire_tap import WireTap
 
 Message = dict[str, Any]
 PEOPLE = [Caller(f"c{number}") for number in range(7)]

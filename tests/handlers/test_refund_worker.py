@@ -13,8 +13,8 @@ from functions.model.patterns import PAYMENTS_OF_ORDER, REFUNDS_OF_ORDER
 from functions.runtime import clients, secrets
 from functions.shop import accounts, cancellation
 from functions.shop import refunds as deciding
-from tests.support.client_faults import crash_at, fail_calls, lose_response
-from tests.support.harness import ANN, STAFF, ShopHarness
+from local.world.harness import ANN, STAFF, ShopHarness
+from proof.support.client_faults import crash_at, fail_calls, lose_response
 from tests.support.payment_server import FakeStripe, run_fake_stripe, stripe_error, stripe_refund
 
 Message = dict[str, Any]

@@ -9,10 +9,10 @@ from functions.handlers.copies_reader import TOTALS_SECONDS
 from functions.model import changes, metrics
 from functions.model.retention import MAIL_ATTEMPT_SECONDS
 from functions.runtime.time_limit import MARGIN_SECONDS
-from tests.support.alarm_model import capture_metrics
-from tests.support.client_faults import fail_calls, record_calls, run_before_call
-from tests.support.harness import READERS, ShopHarness
-from tests.support.lambda_context import FakeContext
+from local.world.harness import READERS, ShopHarness
+from proof.support.alarm_model import capture_metrics
+from proof.support.client_faults import fail_calls, record_calls, run_before_call
+from proof.support.lambda_context import FakeContext
 
 
 def numbers(records: list[dict[str, Any]]) -> list[str]:

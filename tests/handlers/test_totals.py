@@ -19,12 +19,12 @@ from functions.runtime import clients
 from functions.shop import cancellation, discounts, placing, products, returns, reviews, shipments
 from functions.shop.fulfilment import fulfil_order
 from functions.shop.placing import MAX_PRODUCTS
+from local.world.harness import ANN, HOME_ADDRESS, STAFF, WAREHOUSE, ShopHarness
 from ops.repair.rebuild import rebuild_copies, redrive_record
-from tests.support.client_faults import crash_at, fail_calls, lose_response, record_calls, run_before_call
-from tests.support.harness import ANN, HOME_ADDRESS, STAFF, WAREHOUSE, ShopHarness
-from tests.support.lambda_context import FakeContext
-from tests.support.late_replica import late_replica
-from tests.support.samples import SAMPLES
+from proof.support.client_faults import crash_at, fail_calls, lose_response, record_calls, run_before_call
+from proof.support.lambda_context import FakeContext
+from proof.support.late_replica import late_replica
+from proof.support.samples import SAMPLES
 
 Record = dict[str, Any]
 

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from local.own_shop import START, LaptopShop
+from local.laptop.own_shop import START, LaptopShop
 from stacks.stage import EXAMPLE_STAGES
 
 __all__ = ["EXAMPLE", "START", "LaptopShop"]

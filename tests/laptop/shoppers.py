@@ -12,8 +12,8 @@ from typing import Any
 
 import urllib3
 
-from local.demo import DemoClients
-from local.shop_client import RunningShop
+from local.laptop.demo import DemoClients
+from local.laptop.shop_client import RunningShop
 from ops.api_client import ApiClient, UnexpectedResponse
 from ops.scenarios import ADDRESS, EffectMissing
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from local import processes
-from local.demo import DemoClients
-from local.shop_client import PROJECT
+from local.laptop.demo import DemoClients
+from local.laptop.shop_client import PROJECT
+from local.world import processes
 from ops import scenarios
 from tests.laptop.conftest import EXAMPLE, START, LaptopShop
 

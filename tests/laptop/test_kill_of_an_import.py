@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from local.demo import DemoClients
+from local.laptop.demo import DemoClients
 from tests.laptop.conftest import LaptopShop
 
 pytestmark = [pytest.mark.laptop, pytest.mark.usefixtures("loopback_only")]

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 import urllib3
 
-from local import load_test
-from local.demo import DemoClients
+from local.laptop import load_test
+from local.laptop.demo import DemoClients
 from ops.scenarios import ADDRESS, EffectMissing
 from tests.laptop.conftest import LaptopShop
 

@@ -14,7 +14,7 @@ import urllib3
 
 from functions.model.patterns import PATTERNS
 from local.chaos import UNKNOWN_SCHEMA
-from local.demo import DemoClients
+from local.laptop.demo import DemoClients
 from ops.scenarios import ADDRESS
 from tests.laptop.conftest import LaptopShop
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from local.shop_client import PROJECT
-from tests.conformance import results
-from tests.conformance.probes import PROBES
+from local.laptop.shop_client import PROJECT
+from proof.conformance import results
+from proof.conformance.probes import PROBES
 
 pytestmark = pytest.mark.laptop
 NOT_ON_THE_LAPTOP = {"failed deploy", "restore"}

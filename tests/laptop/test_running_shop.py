@@ -16,10 +16,10 @@ import pytest
 from functions.dynamodb.keys import instant_from_epoch
 from functions.model.entities import Follow
 from functions.model.table import FOLLOW
-from local import demo, load_test, shop_client
-from local.demo import DemoClients
-from local.shop_client import PROJECT
-from local.shop_target import local_target
+from local.laptop import demo, load_test, shop_client
+from local.laptop.demo import DemoClients
+from local.laptop.shop_client import PROJECT
+from local.laptop.shop_target import local_target
 from ops import scenarios
 from ops.__main__ import main
 from ops.commands.smoke import run_smoke

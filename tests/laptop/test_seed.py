@@ -4,8 +4,8 @@ import subprocess
 
 import pytest
 
-from local.demo import DemoClients
-from local.shop_client import PROJECT
+from local.laptop.demo import DemoClients
+from local.laptop.shop_client import PROJECT
 from ops import scenarios
 from ops.__main__ import main
 from tests.laptop.conftest import START, LaptopShop

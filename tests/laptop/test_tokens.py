@@ -7,7 +7,7 @@ import urllib3
 
 from functions.api.app import app
 from functions.api.http.context import PUBLIC_ROUTES
-from local import users
+from local.laptop import users
 from tests.laptop.conftest import LaptopShop
 from tests.support.forged_tokens import invalid_tokens, read_pool_key, resign_token
 

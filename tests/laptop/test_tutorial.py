@@ -11,8 +11,8 @@ from threading import Timer
 
 import pytest
 
-from local.own_shop import LaptopShop
-from local.shop_client import PROJECT
+from local.laptop.own_shop import LaptopShop
+from local.laptop.shop_client import PROJECT
 
 PAGE = (PROJECT / "docs" / "tutorial.md").read_text(encoding="utf-8")
 STEPS = (
@@ -42,7 +42,7 @@ ANY = {
 RUN_OPS = """
 import sys
 from pathlib import Path
-from local import shop_client
+from local.laptop import shop_client
 shop_client.STATE_FOLDER = Path(sys.argv.pop(1))
 from ops.__main__ import main
 main()

@@ -15,13 +15,13 @@ from typing import Any
 import pytest
 
 from functions.model.table import CONTRIBUTION, EXPIRY_MARKER
-from local.shop_client import PROJECT, RunningShop
-from local.shop_target import local_target
+from local.laptop.shop_client import PROJECT, RunningShop
+from local.laptop.shop_target import local_target
 from ops.scan.checkpoint import load_sweeps
+from proof.support.example_migrations import PRESENT_NAME
 from tests.laptop.conftest import LaptopShop
 from tests.laptop.shoppers import AcceptedOrder, Shoppers
 from tests.laptop.versions import API, LOCK_SECONDS, NEWER_NAME, Version, current_version, handlers, newer_version
-from tests.support.example_migrations import PRESENT_NAME
 
 pytestmark = [pytest.mark.rehearsal, pytest.mark.usefixtures("loopback_only")]
 

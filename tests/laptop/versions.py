@@ -13,12 +13,12 @@ from typing import Any
 
 import boto3
 
-from local import deploy
-from local.deploy import DeployedStack
-from local.shop_client import PROJECT, STACK_NAME, RunningShop
+from local.laptop import deploy
+from local.laptop.deploy import DeployedStack
+from local.laptop.shop_client import PROJECT, STACK_NAME, RunningShop
 from local.up import DEPLOYED_SIGNAL
+from proof.support.example_migrations import PRESENT_NAME
 from tests.support.applied_diff import copy_project
-from tests.support.example_migrations import PRESENT_NAME
 
 SYNTHESIZE = """
 import json, sys
@@ -31,7 +31,7 @@ LOCK_SECONDS = 15
 RUN_OPS = f"""
 import sys
 from pathlib import Path
-from local import shop_client
+from local.laptop import shop_client
 shop_client.STATE_FOLDER = Path(sys.argv.pop(1))
 from ops.__main__ import main
 from ops.scan import checkpoint

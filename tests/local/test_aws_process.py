@@ -20,12 +20,13 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from functions.adapters.mailer import classify_refusal
-from local import aws_process as local_aws
-from local import backlog, deploy, processes, users
-from local.aws_process import REFUSED_MAILS, FunctionFailed, LocalAws, shell_environment
-from local.deploy import DeployedStack, DeployFailed
-from local.dynamodb_engine import Engine
-from local.shop_client import STACK_NAME
+from local.laptop import aws_process as local_aws
+from local.laptop import backlog, deploy, users
+from local.laptop.aws_process import REFUSED_MAILS, FunctionFailed, LocalAws, shell_environment
+from local.laptop.deploy import DeployedStack, DeployFailed
+from local.laptop.shop_client import STACK_NAME
+from local.world import processes
+from local.world.dynamodb_engine import Engine
 from ops.targets import ConsumerLag
 from tests.support.forged_tokens import invalid_tokens, read_pool_key, resign_token
 

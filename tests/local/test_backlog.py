@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from local import backlog
-from local.backlog import BacklogMonitor
-from local.journal import Journal
-from local.queues import Unfinished
+from local.laptop import backlog
+from local.laptop.backlog import BacklogMonitor
+from local.laptop.journal import Journal
+from local.laptop.queues import Unfinished
 from ops.targets import ConsumerLag
 
 

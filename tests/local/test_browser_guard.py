@@ -1,6 +1,6 @@
 import pytest
 
-from local.browser_guard import rejection_reason
+from local.laptop.browser_guard import rejection_reason
 
 PORT = 4566
 OWN = {"host": "127.0.0.1:4566"}

@@ -13,11 +13,11 @@ from functions.model.changes import UnknownSchema, parse_change
 from functions.model.table import ORDER
 from local import chaos as module
 from local.chaos import Chaos, mend_image, mend_record, poison_image
-from local.http_server import InvalidField
-from local.journal import Journal
-from local.payment_provider import read_delay
-from local.queues import StackQueue
-from tests.support.samples import SAMPLES
+from local.laptop.http_server import InvalidField
+from local.laptop.journal import Journal
+from local.laptop.payment_provider import read_delay
+from local.laptop.queues import StackQueue
+from proof.support.samples import SAMPLES
 
 PATIENCE_SECONDS = 10
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from local import http_server
-from local.http_server import serve_docs_file
+from local.laptop import http_server
+from local.laptop.http_server import serve_docs_file
 
 THEME = "document.documentElement.dataset.theme = 'dark'"
 

@@ -14,9 +14,9 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError
 
-from local import dynamodb_engine as local_engine
-from local import expiry, processes
-from local.dynamodb_engine import Engine, EngineNotInstalled, TableDiffers
+from local.world import dynamodb_engine as local_engine
+from local.world import expiry, processes
+from local.world.dynamodb_engine import Engine, EngineNotInstalled, TableDiffers
 
 KEYS = [{"AttributeName": "PK", "KeyType": "HASH"}, {"AttributeName": "SK", "KeyType": "RANGE"}]
 PLAIN = {

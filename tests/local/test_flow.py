@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from functions.model.reactions import REACTIONS, Reaction
-from local import flow, flow_monitor
-from local.flow import describe_flow
-from local.flow_monitor import count_by_node, read_last_calls
-from local.poller import mapping_id
-from local.shop_client import PROJECT
-from tests.support.synthesized import synthesize
+from local.laptop.poller import mapping_id
+from local.laptop.shop_client import PROJECT
+from local.page import flow, flow_monitor
+from local.page.flow import describe_flow
+from local.page.flow_monitor import count_by_node, read_last_calls
+from proof.support.synthesized import synthesize
 
 Drawn = dict[str, Any]
 

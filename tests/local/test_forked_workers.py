@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from local import forked_workers
-from local.forked_workers import FORK_CONTEXT, PROJECT, ForkedWorker
+from local.laptop import forked_workers
+from local.laptop.forked_workers import FORK_CONTEXT, PROJECT, ForkedWorker
 
 pytestmark = pytest.mark.skipif(FORK_CONTEXT is None, reason="on Linux only")
 SCRIPT = """
@@ -98,7 +98,7 @@ def test_the_packages_of_functions_are_imported_already_and_their_code_is_not(tm
     script = tmp_path / "worker.py"
     script.write_text("import sys; print(sorted({'boto3', 'pydantic', 'functions', 'local.up'} & set(sys.modules)))")
     program = f"""
-from local import forked_workers as forked
+from local.laptop import forked_workers as forked
 forked.fork_workers()
 print(forked.ForkedWorker({str(script)!r}, cwd={str(tmp_path)!r}, env={{}}).stdout.read(), end="")
 """

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from local.aws_process import LocalAws, LocalAwsAddress
-from local.aws_server import LocalAwsServer
-from local.backlog import BacklogMonitor
-from local.journal import Journal
-from local.state_checks import MIN_FREE_BYTES_WHILE_RUNNING, find_full_disk
+from local.laptop.aws_process import LocalAws, LocalAwsAddress
+from local.laptop.aws_server import LocalAwsServer
+from local.laptop.backlog import BacklogMonitor
+from local.laptop.journal import Journal
+from local.laptop.state_checks import MIN_FREE_BYTES_WHILE_RUNNING, find_full_disk
 from ops.commands import health
 from ops.targets import ShopTarget
 

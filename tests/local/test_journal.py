@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from local.journal import Journal, JournalEntry
+from local.laptop.journal import Journal, JournalEntry
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ def test_a_waiting_reader_wakes_at_the_next_entry_and_at_the_end(journal: Journa
 
 
 def test_only_the_newest_are_kept(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("local.journal.MAX_ENTRIES", 10)
+    monkeypatch.setattr("local.laptop.journal.MAX_ENTRIES", 10)
     for number in range(1000):
         journal.append("request", str(number))
     assert texts(journal.entries_after(0)) == [str(number) for number in range(990, 1000)]

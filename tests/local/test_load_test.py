@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from local.load_test import MIN_RATE, RATE_PRECISION, find_highest
+from local.laptop.load_test import MIN_RATE, RATE_PRECISION, find_highest
 from ops.scenarios import ScenarioClients
 
 

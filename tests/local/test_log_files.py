@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from local import log_files
-from local.log_files import LogLines, append_to_log, read_log
+from local.laptop import log_files
+from local.laptop.log_files import LogLines, append_to_log, read_log
 
 
 def test_a_log_that_reaches_its_limit_loses_no_line_of_several_writers(

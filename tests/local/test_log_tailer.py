@@ -12,9 +12,9 @@ from functions.runtime import dead_letters, observability
 from functions.runtime.log import log as function_log
 from functions.runtime.metrics_buffer import MetricsBuffer
 from functions.shop import follows, products
-from local.log_tailer import parse_log_line
-from tests.support.archiving import create_delivered_order
-from tests.support.harness import ANN, STAFF, ShopHarness
+from local.laptop.log_tailer import parse_log_line
+from local.world.harness import ANN, STAFF, ShopHarness
+from proof.support.archiving import create_delivered_order
 
 assert app.known_routes, "the import of the app configures the log"
 

@@ -9,8 +9,8 @@ import pytest
 from ministack.services import lambda_svc, sqs  # type: ignore[import-untyped]
 
 from functions.model.retries import retry_delay_seconds
-from local.message_returns import return_messages
-from local.queues import OLDEST_SECONDS, RETURNING, RETURNS_AT
+from local.laptop.message_returns import return_messages
+from local.laptop.queues import OLDEST_SECONDS, RETURNING, RETURNS_AT
 
 VISIBILITY_SECONDS = 360
 URL = "http://localhost/queue"

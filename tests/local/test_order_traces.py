@@ -18,15 +18,15 @@ from functions.handlers import order_deadlines
 from functions.model.table import ROWS_BY_TYPE
 from functions.runtime import clients
 from functions.runtime.log import log as function_log
-from local.invocation_spans import MAX_REQUESTS, SpanReader
-from local.journal import Journal, JournalEntry
-from local.log_tailer import parse_log_line
-from local.measured_invocations import describe_event
-from local.measured_requests import MAX_KEYS, request_handlers
-from local.order_traces import BY_PRODUCTS, ROOT_RECORDS_APART_SECONDS, build_trace, describe_span
-from local.poller import MAX_IMAGE_CHARACTERS, _stream_record_entry
+from local.laptop.invocation_spans import MAX_REQUESTS, SpanReader
+from local.laptop.journal import Journal, JournalEntry
+from local.laptop.log_tailer import parse_log_line
+from local.laptop.measured_invocations import describe_event
+from local.laptop.measured_requests import MAX_KEYS, request_handlers
+from local.laptop.poller import MAX_IMAGE_CHARACTERS, _stream_record_entry
+from local.page.order_traces import BY_PRODUCTS, ROOT_RECORDS_APART_SECONDS, build_trace, describe_span
+from local.world.harness import READERS, WORKERS, ShopHarness
 from ops.commands.restore import make_archive_fetcher, restore_order
-from tests.support.harness import READERS, WORKERS, ShopHarness
 
 assert app.known_routes, "the import of the app configures the log"
 SERVICES = ("dynamodb", "events", "sesv2", "s3")

@@ -13,13 +13,13 @@ from functions.model import table as t
 from functions.model.copies import LOGS, SNAPSHOTS
 from functions.model.patterns import PATTERNS
 from functions.model.totals import TOTAL_FIELDS
-from local.dynamodb_engine import Engine
-from local.http_server import InvalidField, NoSuchResource
-from local.page_items import Relation, find_copies, find_sources, item_to_json, open_item, read_only_table
-from local.page_patterns import PatternExplorer
+from local.laptop.http_server import InvalidField, NoSuchResource
+from local.page.items import Relation, find_copies, find_sources, item_to_json, open_item, read_only_table
+from local.page.patterns import PatternExplorer
+from local.world.dynamodb_engine import Engine
 from ops.query.patterns import NOUNS
-from tests.support.operator_shop import fake_running_shop
-from tests.support.samples import SAMPLES
+from proof.support.operator_shop import fake_running_shop
+from proof.support.samples import SAMPLES
 
 Explore = Callable[..., Any]
 PAID = replace(SAMPLES[t.ORDER], status="PAID", paid_at="2026-11-21T09:31:30.000Z")

@@ -15,7 +15,7 @@ import urllib3
 
 from functions.adapters.payment_provider import HttpPaymentProvider, PaymentProviderUnavailable
 from functions.shop.refund_processing import ProviderRefundState, RefundRejected
-from local.payment_provider import PaymentProviderServer, StripeError
+from local.laptop.payment_provider import PaymentProviderServer, StripeError
 
 KEY, SECRET = "sk_test", "whsec_test"
 OURS = {"order_id": "o1", "refund_id": "pi-1", "attempt": "1"}

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from local import log_files, processes
+from local.laptop import log_files
+from local.world import processes
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from local.deploy import DeployedStack
-from local.schedules import Schedule, find_schedules, parse_rate, run_schedules, run_times
+from local.laptop.deploy import DeployedStack
+from local.laptop.schedules import Schedule, find_schedules, parse_rate, run_schedules, run_times
 from local.up import synthesize_template
 
 START = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)

@@ -13,15 +13,12 @@ from unittest.mock import Mock
 import pytest
 
 from local import __main__ as command_line
-from local import aws_process as local_aws
-from local.dynamodb_engine import DATABASE_FILE, Engine, TableDiffers
-from local.journal import Journal
-from local.payment_provider import PaymentProviderServer
-from local.poller import CheckpointStore
-from local.processes import ProcessFailed
-from local.seed.fill import ShopNotEmpty
-from local.shop_client import PROJECT
-from local.state_checks import (
+from local.laptop import aws_process as local_aws
+from local.laptop.journal import Journal
+from local.laptop.payment_provider import PaymentProviderServer
+from local.laptop.poller import CheckpointStore
+from local.laptop.shop_client import PROJECT
+from local.laptop.state_checks import (
     DamagedState,
     UnusableFolder,
     check_database,
@@ -32,6 +29,9 @@ from local.state_checks import (
     write_fingerprint,
     write_manifest,
 )
+from local.seed.fill import ShopNotEmpty
+from local.world.dynamodb_engine import DATABASE_FILE, Engine, TableDiffers
+from local.world.processes import ProcessFailed
 
 SHOP = {"pepper": "a", "user pool": "p", "table": "orders-of-a-shop"}
 KEYS = {

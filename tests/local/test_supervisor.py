@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from botocore.exceptions import EndpointConnectionError
 
-from local import processes
-from local.journal import Journal
-from local.supervisor import ProcessSupervisor
+from local.laptop.journal import Journal
+from local.laptop.supervisor import ProcessSupervisor
+from local.world import processes
 
 PATIENCE_SECONDS = 10
 
@@ -28,7 +28,7 @@ def eventually(look: Callable[[], object]) -> None:
 def parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, bool]:
     """The processes of a shop by name, each with whether it runs."""
     running = {"dynamodb": True, "aws": True}
-    monkeypatch.setattr("local.supervisor.CHECK_INTERVAL_SECONDS", 0.01)
+    monkeypatch.setattr("local.laptop.supervisor.CHECK_INTERVAL_SECONDS", 0.01)
     monkeypatch.setattr(processes, "running_process_id", lambda directory: 1 if running[directory.name] else None)
     return running
 
@@ -47,8 +47,8 @@ def test_readers_that_cannot_start_yet_are_started_again(
     def start_aws(*_: Any, **__: Any) -> None:
         parts.update(dynamodb=False, aws=True)
 
-    monkeypatch.setattr("local.aws_process.restart", start_aws)
-    monkeypatch.setattr("local.dynamodb_engine.restart", lambda *_: parts.update(dynamodb=True))
+    monkeypatch.setattr("local.laptop.aws_process.restart", start_aws)
+    monkeypatch.setattr("local.world.dynamodb_engine.restart", lambda *_: parts.update(dynamodb=True))
     engine: Any = SimpleNamespace(directory=tmp_path / "dynamodb")
     aws: Any = SimpleNamespace(directory=tmp_path / "aws")
     keeper = ProcessSupervisor(engine, aws, start_readers, Journal(tmp_path / "journal.sqlite"))
@@ -77,7 +77,7 @@ def test_a_process_that_does_not_start_is_tried_again(
             raise OSError("the disk is full")
         parts["dynamodb"] = True
 
-    monkeypatch.setattr("local.dynamodb_engine.restart", start_engine)
+    monkeypatch.setattr("local.world.dynamodb_engine.restart", start_engine)
     engine: Any = SimpleNamespace(directory=tmp_path / "dynamodb")
     aws: Any = SimpleNamespace(directory=tmp_path / "aws")
     poller: Any = SimpleNamespace(reader="copies_reader", stop=lambda: None, disabled=False, fail_next=0)

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from local import terminal
-from local.journal import JournalEntry
-from local.terminal import ADDRESS_EVERY_LINES, TerminalPrinter, run_step
+from local.laptop import terminal
+from local.laptop.journal import JournalEntry
+from local.laptop.terminal import ADDRESS_EVERY_LINES, TerminalPrinter, run_step
 
 ORDER = "abcdefgh2345"
 

@@ -8,7 +8,7 @@ import pytest
 from ministack.core import lambda_runtime  # type: ignore[import-untyped]
 from ministack.services import lambda_svc  # type: ignore[import-untyped]
 
-from local import aws_server
+from local.laptop import aws_server
 
 
 def test_a_worker_is_stopped_by_an_update_of_its_code_only_after_its_invocation(

@@ -12,12 +12,12 @@ import pytest
 from functions.api.http import context
 from functions.runtime import clients, environment, secrets
 from functions.shop import cancellation, shipments
-from local import warehouse
-from local.dynamodb_engine import REGION
-from local.warehouse import LocalWarehouse, first_parcel_quantities
+from local.laptop import warehouse
+from local.laptop.warehouse import LocalWarehouse, first_parcel_quantities
+from local.world.dynamodb_engine import REGION
+from local.world.harness import ANN, STAFF, ShopHarness
 from ops.api_client import ApiClient, ApiResponse
-from tests.support.harness import ANN, STAFF, ShopHarness
-from tests.support.http_client import WAREHOUSE, Token, http_event, invoke_api
+from proof.support.http_client import WAREHOUSE, Token, http_event, invoke_api
 
 SECRETS = {"PEPPER_SECRET": "pepper", "WEBHOOK_SECRET": "webhook"}
 

@@ -1,5 +1,5 @@
 """Gives the tests of the model the client that records its requests."""
 
-from tests.support.tapped_client import tapped, wire
+from proof.support.tapped_client import tapped, wire
 
 __all__ = ["tapped", "wire"]

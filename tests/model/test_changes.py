@@ -32,10 +32,10 @@ from functions.model.states import (
     Transition,
 )
 from functions.model.totals import TOTAL_FIELDS
-from local.dynamodb_engine import Engine
-from tests.support.examples import many
-from tests.support.samples import AT, LINES, SAMPLES, moment, order, payment, refund, shipment
-from tests.support.stream_records import read_stream_records
+from local.world.dynamodb_engine import Engine
+from proof.support.examples import many
+from proof.support.samples import AT, LINES, SAMPLES, moment, order, payment, refund, shipment
+from proof.support.stream_records import read_stream_records
 
 LONG_AGO = 1_700_000_000
 

@@ -15,8 +15,8 @@ from functions.model.changes import Change, parse_change
 from functions.model.copies import LOGS, SNAPSHOTS, SOURCE_ROWS, copies_of, order_summary, plan_copy_changes
 from functions.model.states import ORDER_TRANSITIONS, OrderCommand, Transition, apply_order_command
 from functions.model.timelines import merge_timeline
-from tests.support.examples import many
-from tests.support.samples import HOME_ADDRESS, LINES, PERSONAL, archived_order, moment, order
+from proof.support.examples import many
+from proof.support.samples import HOME_ADDRESS, LINES, PERSONAL, archived_order, moment, order
 
 Copies = dict[tuple[str, str], tuple[Row[Any], Any]]
 

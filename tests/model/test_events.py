@@ -22,8 +22,8 @@ from functions.model.events import (
     parse_event_detail,
 )
 from functions.model.reactions import REACTIONS, Reaction
-from tests.support.samples import AT, SAMPLES, archived_order, order
-from tests.support.samples import PERSONAL as PEOPLE
+from proof.support.samples import AT, SAMPLES, archived_order, order
+from proof.support.samples import PERSONAL as PEOPLE
 
 UNTOLD = {"OrderArchiving", "OrderErased", "PaymentDisputeNoted", "PaymentPartlyRefunded", "RefundSent"}
 """Changes that are not published, because they are internal steps, or because another event contains them."""

@@ -13,8 +13,8 @@ from functions.model import table as t
 from functions.model.copies import SNAPSHOTS, Snapshot
 from functions.model.declarations import InvalidDeclarations, check_declarations
 from functions.model.personal_data import erase_image, erasure_indexes, find_place, owned_rows, personal_attributes
+from proof.support.samples import SAMPLES
 from tests.support.applied_diff import copy_project, run_python
-from tests.support.samples import SAMPLES
 
 
 @entity
@@ -148,7 +148,7 @@ from functions.model.entities.customers import Contact
 from functions.model.table import CONTACT
 from functions.shop.data_export import export_customer
 from functions.shop.erasure import erase_customer
-from tests.support.harness import ANN, ShopHarness
+from local.world.harness import ANN, ShopHarness
 
 
 def test_it_is_exported_and_erased(harness: ShopHarness) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from functions.model import pricing
 from functions.model.entities import Discounted, Line, Order, TaxLine
 from functions.model.money import MAX_MINOR_UNITS
-from tests.support.samples import order
+from proof.support.samples import order
 
 PERCENT = st.integers(1, 100)
 AMOUNTS = st.integers(0, MAX_MINOR_UNITS)

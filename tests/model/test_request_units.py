@@ -18,13 +18,13 @@ from functions.model import table as t
 from functions.model.declarations import declared_at
 from functions.shop.categories import list_ancestors
 from functions.shop.shop import ShopContext
-from local.dynamodb_engine import Engine
-from tests.support.pattern_examples import UNITS, around, asked_for, call_of, load
-from tests.support.places import place_in
-from tests.support.recorded import Recorded
-from tests.support.samples import SAMPLES, moment
-from tests.support.tapped_client import START
-from tests.support.wire_tap import WireTap
+from local.world.dynamodb_engine import Engine
+from proof.support.pattern_examples import UNITS, around, asked_for, call_of, load
+from proof.support.places import place_in
+from proof.support.recorded import Recorded
+from proof.support.samples import SAMPLES, moment
+from proof.support.tapped_client import START
+from proof.support.wire_tap import WireTap
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +56,7 @@ def test_a_pattern_is_one_request_per_shard_and_costs_the_same_among_other_items
         found = [table.get(pattern, **call.known)]
     else:
         found = list(table.query(pattern, **call.asked, **call.known).items)
-    here = place_in("tests/support/pattern_examples.py", "CALLS")
+    here = place_in("proof/support/pattern_examples.py", "CALLS")
     if not found or None in found:
         pytest.fail(
             f"{at}: {pattern.id} finds nothing: let asked_for() yield items, or add a call to {here}", pytrace=False

@@ -17,7 +17,7 @@ from functions.model.entities import (
 )
 from functions.model.errors import WrongState
 from functions.model.states import UNCHANGED, Transition
-from tests.support.samples import moment, order, payment, refund, shipment
+from proof.support.samples import moment, order, payment, refund, shipment
 
 ORDERS = {
     ("PENDING", "over_refund"): "PENDING",

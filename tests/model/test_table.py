@@ -23,9 +23,9 @@ from functions.model import patterns as p
 from functions.model import table as t
 from functions.model.declarations import declared_at
 from functions.model.entities import OrderStatus
-from local.dynamodb_engine import Engine
-from tests.support.recorded import Recorded
-from tests.support.samples import AT, PERSONAL, SAMPLES, order, shipment
+from local.world.dynamodb_engine import Engine
+from proof.support.recorded import Recorded
+from proof.support.samples import AT, PERSONAL, SAMPLES, order, shipment
 
 KEYS = Path(__file__).with_name("recorded_keys.json")
 """The keys of the sample of each item type, by index."""

@@ -10,12 +10,14 @@ from functions.dynamodb.writes import update
 from functions.model.table import ACCOUNT, ENTRY
 from functions.shop.accounts import adjust_balance
 from functions.shop.shop import ShopContext
-from local.dynamodb_engine import REGION, Engine
+from local.world.dynamodb_engine import REGION, Engine
 from ops.__main__ import main
 from ops.commands.drift import DriftCheck
 from ops.repair.account_checks import find_account_errors
 from ops.scan import sweep
 from ops.scan.throttle import limit_capacity
+from proof.support.tapped_client import ManualClock, clock, tapped, wire
+from proof.support.wire_tap import WireTap, run_before_sending
 from tests.ops.test_drift import everything
 from tests.shop.conftest import opened, rival, shop
 from tests.support.credit_actions import (
@@ -26,8 +28,6 @@ from tests.support.credit_actions import (
     new_store_credit,
     transfer,
 )
-from tests.support.tapped_client import ManualClock, clock, tapped, wire
-from tests.support.wire_tap import WireTap, run_before_sending
 
 __all__ = ["clock", "opened", "rival", "shop", "tapped", "wire"]
 

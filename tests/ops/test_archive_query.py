@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from local import shop_client
+from local.laptop import shop_client
+from local.world.harness import ShopHarness
 from ops.__main__ import main
-from tests.support.archiving import create_delivered_order, expire_everything, run_archive
-from tests.support.harness import ShopHarness
-from tests.support.operator_shop import fake_shop_with_buckets
+from proof.support.archiving import create_delivered_order, expire_everything, run_archive
+from proof.support.operator_shop import fake_shop_with_buckets
 
 TYPES = """
 SELECT items[i].type.s AS type, count(*) AS items, max(items[i].reason.s) AS reason

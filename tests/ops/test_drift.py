@@ -35,20 +35,20 @@ from functions.shop import (
 from functions.shop.archive import start_archiving
 from functions.shop.fulfilment import fulfil_order
 from functions.shop.shop import Caller
-from local import shop_client
-from local.dynamodb_engine import Engine
-from local.expiry import expire_until
+from local.laptop import shop_client
+from local.world.dynamodb_engine import Engine
+from local.world.expiry import expire_until
+from local.world.harness import ANN, HOME_ADDRESS, STAFF, ShopHarness
 from ops.__main__ import main
 from ops.commands.drift import DriftCheck
 from ops.commands.restore import make_archive_fetcher, restore_order
 from ops.item_keys import ItemKey, item_key
 from ops.repair.copy_checks import Discrepancy
 from ops.scan.checkpoint import Checkpoint
-from tests.support.archiving import create_delivered_order
-from tests.support.client_faults import ProcessKilled
-from tests.support.examples import many
-from tests.support.harness import ANN, HOME_ADDRESS, STAFF, ShopHarness
-from tests.support.operator_shop import fake_running_shop
+from proof.support.archiving import create_delivered_order
+from proof.support.client_faults import ProcessKilled
+from proof.support.examples import many
+from proof.support.operator_shop import fake_running_shop
 from tests.support.saved import reused
 
 CORRUPTIONS = many(1000, 200)

@@ -12,11 +12,11 @@ from functions.dynamodb.patterns import Get, Query
 from functions.dynamodb.table import Table
 from functions.model import table as t
 from functions.model.patterns import PATTERNS
-from local.dynamodb_engine import Engine
+from local.world.dynamodb_engine import Engine
 from ops.query.expressions import compose_for_key, compose_for_pattern
 from ops.query.patterns import find_pattern, pattern_fields
+from proof.support.samples import SAMPLES
 from tests.ops.test_query import Run, column, put, refused, reviews, run
-from tests.support.samples import SAMPLES
 
 __all__ = ["refused", "run"]
 MUG = ("A9", "--arg", "product_id=mug")

@@ -18,6 +18,7 @@ from functions.runtime import clients, dead_letters
 from functions.shop import customers
 from functions.shop.erasure import erase_customer
 from functions.shop.shop import Caller
+from local.world.harness import READERS, ShopHarness
 from ops import targets
 from ops.__main__ import main
 from ops.failures import failure_store as tool
@@ -27,10 +28,9 @@ from ops.failures.redrive import RedriveResult
 from ops.repair import rebuild
 from ops.repair.rebuild import make_publisher
 from ops.targets import ShopTarget
+from proof.support.client_faults import crash_at, fail_calls, record_calls
+from proof.support.examples import many
 from tests.ops.test_rebuild import delivered_in_part_returned, derived, shown
-from tests.support.client_faults import crash_at, fail_calls, record_calls
-from tests.support.examples import many
-from tests.support.harness import READERS, ShopHarness
 
 WITH_DEAD_LETTERS = ("fulfilment", "order_notification")
 

@@ -11,17 +11,17 @@ import pytest
 from functions.adapters import object_store
 from functions.model.table import INDEX_PROJECTIONS
 from functions.runtime import clients
-from local import shop_client
-from local.dynamodb_engine import REGION
+from local.laptop import shop_client
+from local.world.dynamodb_engine import REGION
+from local.world.harness import ShopHarness
 from ops.__main__ import main
 from ops.commands import health
 from ops.commands.drift import DriftCheck
 from ops.commands.health import AWS_CHECKS, LOCAL_CHECKS, CheckResult, run_checks
 from ops.scan import sweep
 from ops.targets import ConsumerLag, ShopTarget
-from tests.support.archiving import create_delivered_order
-from tests.support.harness import ShopHarness
-from tests.support.operator_shop import fake_shop_with_buckets
+from proof.support.archiving import create_delivered_order
+from proof.support.operator_shop import fake_shop_with_buckets
 
 READER, STACK = "copies-function", "orderstream-prod"
 

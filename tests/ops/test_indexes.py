@@ -13,11 +13,11 @@ from botocore.exceptions import ClientError
 
 from functions.dynamodb.table import Table
 from functions.model.table import create_table_request
-from local.dynamodb_engine import REGION, Engine
+from local.world.dynamodb_engine import REGION, Engine
 from ops.__main__ import main
 from ops.commands.indexes import DeployPlan, indexes_from_file, indexes_from_model, parse_table, plan_deploys
+from proof.support.synthesized import SynthesizedTemplate
 from tests.stacks.conftest import dev, templates
-from tests.support.synthesized import SynthesizedTemplate
 
 __all__ = ["dev", "templates"]
 

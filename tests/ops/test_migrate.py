@@ -24,7 +24,8 @@ from functions.model import table as t
 from functions.model.patterns import PRODUCTS_OF_CATEGORY
 from functions.shop import products
 from functions.shop.shop import ShopContext
-from local.dynamodb_engine import REGION, Engine
+from local.world.dynamodb_engine import REGION, Engine
+from local.world.harness import STAFF, ShopHarness
 from ops.__main__ import main
 from ops.cli_errors import UsageError
 from ops.commands import migrate
@@ -35,14 +36,13 @@ from ops.scan import sweep as sweeping
 from ops.scan.checkpoint import LOCK_SECONDS, Checkpoint, Locked
 from ops.scan.progress import SweepProgress
 from ops.scan.sweep_result import SweepResult
+from proof.support.actors import ensure_category
+from proof.support.example_migrations import ADD_CATALOG
+from proof.support.samples import SAMPLES
+from proof.support.stream_records import read_stream_records
+from proof.support.tapped_client import ManualClock, clock, tapped, wire
+from proof.support.wire_tap import WireTap, run_before_sending
 from tests.shop.conftest import opened, rival, shop
-from tests.support.actors import ensure_category
-from tests.support.example_migrations import ADD_CATALOG
-from tests.support.harness import STAFF, ShopHarness
-from tests.support.samples import SAMPLES
-from tests.support.stream_records import read_stream_records
-from tests.support.tapped_client import ManualClock, clock, tapped, wire
-from tests.support.wire_tap import WireTap, run_before_sending
 
 __all__ = ["clock", "opened", "rival", "shop", "tapped", "wire"]
 
@@ -52,7 +52,7 @@ BACK = replace(FIRST, task="down")
 RUN_WITH_EXAMPLE = """
 from ops.__main__ import main
 from ops.commands import migrate
-from tests.support.example_migrations import ADD_CATALOG
+from proof.support.example_migrations import ADD_CATALOG
 migrate.load_migrations = lambda: {"0001": ADD_CATALOG}
 main()
 """

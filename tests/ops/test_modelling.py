@@ -21,15 +21,15 @@ from functions.model import table as t
 from functions.model.entities import TimelineEntry, archive_prefix
 from functions.model.table import create_table_request
 from functions.runtime import clients, dead_letters
-from local import shop_client
-from local.dynamodb_engine import Engine
+from local.laptop import shop_client
+from local.world.dynamodb_engine import Engine
 from ops.__main__ import main
 from ops.commands import migrate
+from proof.support.example_migrations import ADD_CATALOG
+from proof.support.operator_shop import BUCKETS, fake_running_shop
+from proof.support.samples import AT, SAMPLES, moment
 from tests.ops.test_migrate import as_then
 from tests.ops.test_query import put
-from tests.support.example_migrations import ADD_CATALOG
-from tests.support.operator_shop import BUCKETS, fake_running_shop
-from tests.support.samples import AT, SAMPLES, moment
 
 MODELLING, OPERATIONS = (DOCS / name for name in ("modelling.md", "operations.md"))
 BLOCK = re.compile(r"```console\n\$ python -m ops (.*?)(?: \| head -(\d+))?\n(.*?)```", re.DOTALL)

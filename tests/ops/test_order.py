@@ -14,17 +14,17 @@ from functions.model.table import ARCHIVED_ORDER, ORDER_NUMBER
 from functions.model.timelines import merge_timeline
 from functions.runtime import clients
 from functions.shop import orders, refunds, returns
-from local import shop_client
-from local.journal import Journal, read_order_entries
+from local.laptop import shop_client
+from local.laptop.journal import Journal, read_order_entries
+from local.world.harness import STAFF, WAREHOUSE, ShopHarness
 from ops.__main__ import main
 from ops.cli_errors import RecordNotFound
 from ops.commands.order import compare_copies, describe_archived
 from ops.commands.restore import LOCAL_SETTLE_TIME, make_archive_fetcher, restore_order
 from ops.targets import ShopTarget
-from tests.support.archiving import create_delivered_order
-from tests.support.harness import STAFF, WAREHOUSE, ShopHarness
-from tests.support.operator_shop import fake_shop_with_buckets
-from tests.support.samples import SAMPLES
+from proof.support.archiving import create_delivered_order
+from proof.support.operator_shop import fake_shop_with_buckets
+from proof.support.samples import SAMPLES
 
 
 @pytest.fixture(autouse=True)

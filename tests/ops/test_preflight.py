@@ -17,9 +17,9 @@ from moto import mock_aws
 from ops.__main__ import main
 from ops.commands import preflight
 from ops.commands.preflight import CHANGE, NO_ANSWER, NOT_ALLOWED, OK, Finding, Preflight
-from tests.conftest import PROJECT
+from proof.support.fixtures import PROJECT
+from proof.support.synthesized import SynthesizedTemplate, synthesize
 from tests.stacks.conftest import ON_CALL, templates
-from tests.support.synthesized import SynthesizedTemplate, synthesize
 
 __all__ = ["templates"]
 

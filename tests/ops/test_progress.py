@@ -9,16 +9,16 @@ from datetime import UTC, datetime
 import pytest
 
 from functions.dynamodb.table import Table
-from local import shop_client
+from local.laptop import shop_client
+from local.world.harness import ShopHarness
 from ops.__main__ import main
 from ops.commands import migrate
 from ops.commands.drift import DriftCheck
 from ops.scan.progress import ProgressBar, SweepProgress
-from tests.support.example_migrations import ADD_CATALOG
-from tests.support.harness import ShopHarness
-from tests.support.operator_shop import fake_shop_with_buckets
-from tests.support.samples import SAMPLES
-from tests.support.tapped_client import ManualClock
+from proof.support.example_migrations import ADD_CATALOG
+from proof.support.operator_shop import fake_shop_with_buckets
+from proof.support.samples import SAMPLES
+from proof.support.tapped_client import ManualClock
 
 
 @pytest.fixture(autouse=True)

@@ -14,12 +14,12 @@ from functions.dynamodb.table import Table
 from functions.model import table as t
 from functions.model.entities import ROOT_CATEGORY, Activity
 from functions.model.patterns import PATTERNS, UNMATCHED_PAYMENTS_BY_DATE
-from local import shop_client
-from local.dynamodb_engine import REGION, Engine
+from local.laptop import shop_client
+from local.world.dynamodb_engine import REGION, Engine
 from ops.__main__ import main
 from ops.query import patterns
-from tests.support.operator_shop import fake_running_shop
-from tests.support.samples import SAMPLES, moment
+from proof.support.operator_shop import fake_running_shop
+from proof.support.samples import SAMPLES, moment
 
 Run = Callable[..., list[str]]
 REVIEW = SAMPLES[t.REVIEW]

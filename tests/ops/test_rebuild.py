@@ -13,11 +13,11 @@ from functions.model.entities import Order
 from functions.model.patterns import ORDER_BY_ID
 from functions.runtime import clients
 from functions.shop import cancellation, erasure, returns
-from local.expiry import expire_until
+from local.world.expiry import expire_until
+from local.world.harness import ANN, STAFF, ShopHarness
 from ops.repair import rebuild
 from ops.repair.rebuild import make_publisher, rebuild_copies, redrive_record, republish_events
-from tests.support.client_faults import crash_at
-from tests.support.harness import ANN, STAFF, ShopHarness
+from proof.support.client_faults import crash_at
 from tests.support.saved import reused
 
 Details = list[Mapping[str, Any]]

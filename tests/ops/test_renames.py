@@ -10,12 +10,12 @@ from functions.dynamodb.codec import Image
 from functions.model import table as t
 from functions.runtime import clients
 from functions.shop import cancellation, returns
+from local.world.harness import ANN, READERS, WAREHOUSE, ShopHarness
 from ops.commands.drift import DriftCheck
 from ops.commands.migrate import PlannedMigration, run_migration
 from ops.migration import Migration
-from tests.support.archiving import create_delivered_order
-from tests.support.example_migrations import FORMER_TYPE, reading_former_names, with_former_names
-from tests.support.harness import ANN, READERS, WAREHOUSE, ShopHarness
+from proof.support.archiving import create_delivered_order
+from proof.support.example_migrations import FORMER_TYPE, reading_former_names, with_former_names
 
 
 @pytest.fixture(autouse=True)

@@ -14,14 +14,14 @@ from functions.handlers import copies_reader, event_publisher
 from functions.model.events import EVENT_SOURCE
 from functions.model.retention import BUS_ARCHIVE_DAYS, MAX_REPLAY_AGE_DAYS
 from functions.runtime import clients
-from local.dynamodb_engine import REGION
+from local.world.dynamodb_engine import REGION
+from local.world.harness import ShopHarness
 from ops import targets
 from ops.__main__ import main
 from ops.commands import replay
 from ops.targets import ShopTarget
+from proof.support.client_faults import crash_at
 from tests.ops.test_rebuild import delivered_in_part_returned, derived, shown
-from tests.support.client_faults import crash_at
-from tests.support.harness import ShopHarness
 
 
 @pytest.fixture

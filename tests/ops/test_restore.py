@@ -20,7 +20,9 @@ from functions.model.timelines import merge_timeline
 from functions.runtime import clients
 from functions.shop import erasure as forgetting
 from functions.shop import orders, payments, placing, refund_processing, refunds, returns
-from local import shop_client
+from local.laptop import shop_client
+from local.world.harness import ANN, HOME_ADDRESS, STAFF, WAREHOUSE, ShopHarness
+from local.world.payment_provider import REFUSED, provider_behaving
 from ops.__main__ import main
 from ops.commands import restore as tool
 from ops.commands.drift import DriftCheck
@@ -34,9 +36,8 @@ from ops.commands.restore import (
     restore_orders_placed,
 )
 from ops.repair.rebuild import rebuild_copies, redrive_record, republish_events
-from tests.support import order_money
-from tests.support.actors import report_dispute, report_external_refund
-from tests.support.archiving import (
+from proof.support.actors import report_dispute, report_external_refund
+from proof.support.archiving import (
     Image,
     create_delivered_order,
     expire_everything,
@@ -45,11 +46,10 @@ from tests.support.archiving import (
     order_partition,
     run_archive,
 )
-from tests.support.archiving import archived_objects as archive_objects
-from tests.support.client_faults import ProcessKilled, crash_at, fail_calls, lose_response, run_before_call
-from tests.support.harness import ANN, HOME_ADDRESS, STAFF, WAREHOUSE, ShopHarness
-from tests.support.operator_shop import fake_shop_with_buckets
-from tests.support.payment_provider import REFUSED, provider_behaving
+from proof.support.archiving import archived_objects as archive_objects
+from proof.support.client_faults import ProcessKilled, crash_at, fail_calls, lose_response, run_before_call
+from proof.support.operator_shop import fake_shop_with_buckets
+from tests.support import order_money
 from tests.support.saved import reused
 
 YEARS_DAYS = 2 * 365

@@ -19,13 +19,13 @@ from functions.model.patterns import INVOICE_SERIES_BY_NAME
 from functions.model.table import create_table_request
 from functions.shop import cancellation, orders, refunds
 from functions.shop.invoices import get_invoice_of_order
-from local import shop_client
+from local.laptop import shop_client
+from local.world.harness import ANN, STAFF, WORKERS, ShopHarness
+from local.world.harness import run_shop as opened
 from ops.__main__ import main
 from ops.commands.drift import DriftCheck
-from tests.support.client_faults import record_calls
-from tests.support.harness import ANN, STAFF, WORKERS, ShopHarness
-from tests.support.harness import run_shop as opened
-from tests.support.operator_shop import fake_running_shop
+from proof.support.client_faults import record_calls
+from proof.support.operator_shop import fake_running_shop
 
 PAGE = DOCS / "runbooks" / "restore-table.md"
 COMMANDS = [
@@ -177,7 +177,7 @@ def shipments_asked_for(harness: ShopHarness) -> dict[str, str]:
 
 def paid_messages(harness: ShopHarness, *, again: bool = False) -> list[dict[str, Any]]:
     """Publish the events of new records, and return the messages of fulfilment. `again`: publish all records."""
-    from tests.support.harness import READERS  # noqa: PLC0415
+    from local.world.harness import READERS  # noqa: PLC0415
 
     records = harness.all_records if again else harness.new_records()
     READERS["event_publisher"].handler({"Records": records}, None)

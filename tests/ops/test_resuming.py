@@ -18,6 +18,7 @@ from functions.model.entities import Order
 from functions.model.table import SALES_MINUTE, SWEEP
 from functions.runtime import clients
 from functions.shop import cancellation, orders
+from local.world.harness import ANN, STAFF, ShopHarness
 from ops import targets
 from ops.__main__ import main
 from ops.commands.drift import MAX_UNSETTLED, DriftCheck
@@ -26,10 +27,9 @@ from ops.item_keys import item_key
 from ops.scan import sweep as sweeping
 from ops.scan.checkpoint import LOCK_SECONDS, MAX_RESUME_AGE, Checkpoint, Locked
 from ops.targets import ShopTarget
+from proof.support.client_faults import ProcessKilled, record_calls
+from proof.support.operator_shop import BUCKETS, NAMES
 from tests.ops.test_drift import everything
-from tests.support.client_faults import ProcessKilled, record_calls
-from tests.support.harness import ANN, STAFF, ShopHarness
-from tests.support.operator_shop import BUCKETS, NAMES
 from tests.support.saved import reused
 
 READS = {"Scan", "Query", "GetItem", "BatchGetItem"}

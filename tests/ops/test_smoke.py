@@ -19,8 +19,8 @@ from ops.commands import smoke
 from ops.commands.smoke import StageTarget, missing_protections
 from ops.scenarios import EffectMissing
 from ops.targets import ShopTarget
+from proof.support.synthesized import SynthesizedTemplate
 from tests.stacks.conftest import templates
-from tests.support.synthesized import SynthesizedTemplate
 
 __all__ = ["templates"]
 

@@ -23,9 +23,9 @@ from ops.scan.checkpoint import LOCK_SECONDS, Checkpoint, Locked, load_sweeps
 from ops.scan.progress import ProgressBar, SweepProgress
 from ops.scan.sweep import filter_by_type, rewrite_item, sweep
 from ops.scan.sweep_result import SweepResult
-from tests.support.samples import SAMPLES
-from tests.support.tapped_client import ManualClock, clock, patient_wire, tapped, tapped_patient, wire
-from tests.support.wire_tap import WireTap, error_reply, lose_response, run_before_sending
+from proof.support.samples import SAMPLES
+from proof.support.tapped_client import ManualClock, clock, patient_wire, tapped, tapped_patient, wire
+from proof.support.wire_tap import WireTap, error_reply, lose_response, run_before_sending
 
 __all__ = ["clock", "patient_wire", "tapped", "tapped_patient", "wire"]
 

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from local import shop_client
-from local.shop_target import find_local_target
+from local.laptop import shop_client
+from local.laptop.shop_target import find_local_target
+from local.world.harness import ShopHarness
 from ops import targets
 from ops.__main__ import main, make_parser
 from ops.commands import capacity, hot_keys
 from ops.targets import ShopTarget
-from tests.support.harness import ShopHarness
-from tests.support.operator_shop import fake_shop_with_buckets
+from proof.support.operator_shop import fake_shop_with_buckets
 
 DEPLOYED = {("orderstream-dev", "eu-west-3"): ShopTarget({"TableName": "orders"}, lambda _: None, lambda _: [])}
 

@@ -5,16 +5,16 @@ from contextlib import suppress
 import pytest
 
 from functions.runtime import clients
-from local import shop_client
-from local.dynamodb_engine import REGION, Engine
+from local.laptop import shop_client
+from local.world.dynamodb_engine import REGION, Engine
+from local.world.harness import ShopHarness
 from ops import targets
 from ops.__main__ import main
 from ops.commands import migrate
 from ops.scan import throttle
 from ops.targets import DEFAULT_UNITS_PER_SECOND_ON_AWS, ShopTarget
-from tests.support.example_migrations import ADD_CATALOG
-from tests.support.harness import ShopHarness
-from tests.support.operator_shop import BUCKETS, NAMES, fake_shop_with_buckets
+from proof.support.example_migrations import ADD_CATALOG
+from proof.support.operator_shop import BUCKETS, NAMES, fake_shop_with_buckets
 
 ON_ANY_TABLE = ["drift", "drift --only accounts", "drift --all", "migrate up --dry-run"]
 ON_A_WHOLE_SHOP = [

@@ -27,12 +27,12 @@ from functions.runtime.metrics_buffer import MetricsBuffer
 from functions.runtime.scheduled_jobs import RunIncomplete, ScheduledRun
 from functions.runtime.time_limit import MARGIN_SECONDS
 from functions.shop import accounts, follows, products, refunds
-from tests.support.alarm_model import EmittedMetrics, capture_metrics
-from tests.support.client_faults import crash_at, fail_calls, record_calls
-from tests.support.harness import ANN, READERS, STAFF, WORKERS, ShopHarness
-from tests.support.lambda_context import FakeContext
-from tests.support.synthesized import MODULES
-from tests.support.wire_tap import error_reply
+from local.world.harness import ANN, READERS, STAFF, WORKERS, ShopHarness
+from proof.support.alarm_model import EmittedMetrics, capture_metrics
+from proof.support.client_faults import crash_at, fail_calls, record_calls
+from proof.support.lambda_context import FakeContext
+from proof.support.synthesized import MODULES
+from proof.support.wire_tap import error_reply
 
 OPERATIONS = ("GetItem", "BatchGetItem", "Query", "PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems")
 

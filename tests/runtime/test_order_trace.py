@@ -10,8 +10,8 @@ import pytest
 from functions.runtime.log import CORRELATION_FIELDS, JsonFormatter
 from functions.runtime.log import log as function_log
 from functions.shop import refunds
+from local.world.harness import STAFF, ShopHarness
 from stacks.order_trace_query import QUERY
-from tests.support.harness import STAFF, ShopHarness
 
 Lines = list[dict[str, Any]]
 

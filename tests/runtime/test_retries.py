@@ -22,8 +22,8 @@ from functions.model.retries import (
 )
 from functions.runtime import clients
 from functions.runtime.queue_batch import MessageBatch
-from local.dynamodb_engine import REGION
-from tests.support.harness import ShopHarness
+from local.world.dynamodb_engine import REGION
+from local.world.harness import ShopHarness
 
 NOW = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)
 

@@ -9,8 +9,8 @@ from functions.model import metrics
 from functions.runtime import observability
 from functions.runtime.scheduled_jobs import RunIncomplete, ScheduledRun, WorkList
 from functions.runtime.time_limit import MARGIN_SECONDS, TimeLimit
-from tests.support.alarm_model import EmittedMetrics, capture_metrics
-from tests.support.lambda_context import FakeContext
+from proof.support.alarm_model import EmittedMetrics, capture_metrics
+from proof.support.lambda_context import FakeContext
 
 
 @pytest.fixture

@@ -25,7 +25,9 @@ from functions.shop import accounts, customers, erasure
 from functions.shop.accounts import CreditSource, credit_account
 from functions.shop.shop import Caller, ShopContext
 from ops.repair.account_checks import find_account_errors
-from tests.support.actors import ANN, BOB, STAFF, WAREHOUSE, run_in_threads
+from proof.support.actors import ANN, BOB, STAFF, WAREHOUSE, run_in_threads
+from proof.support.tapped_client import ManualClock
+from proof.support.wire_tap import WireTap, lose_response, run_before_sending
 from tests.support.credit_actions import (
     balance,
     change_balance,
@@ -36,8 +38,6 @@ from tests.support.credit_actions import (
     new_store_credit,
     transfer,
 )
-from tests.support.tapped_client import ManualClock
-from tests.support.wire_tap import WireTap, lose_response, run_before_sending
 
 NOBODY = "nobodys"
 

@@ -5,7 +5,7 @@ import pytest
 from functions.model.errors import InvalidInput, OutOfStock
 from functions.shop import cancellation, products
 from functions.shop.shop import ShopContext
-from tests.support.actors import (
+from proof.support.actors import (
     ANN,
     BOB,
     STAFF,
@@ -16,7 +16,7 @@ from tests.support.actors import (
     place_order_as,
     run_in_threads,
 )
-from tests.support.wire_tap import WireTap, run_before_sending
+from proof.support.wire_tap import WireTap, run_before_sending
 
 
 def backordered(shop: ShopContext, key: str, quantity: int) -> int:

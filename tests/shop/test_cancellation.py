@@ -13,8 +13,7 @@ from functions.shop import cancellation, shipments
 from functions.shop.fulfilment import fulfil_order
 from functions.shop.placing import MAX_PRODUCTS, RequestedLine, place_order
 from functions.shop.shop import Caller, ShopContext
-from tests.shop.test_discounts import bought, left, offer
-from tests.support.actors import (
+from proof.support.actors import (
     ANN,
     BOB,
     HOME_ADDRESS,
@@ -30,10 +29,11 @@ from tests.support.actors import (
     place,
     run_concurrently,
 )
+from proof.support.samples import moment
+from proof.support.tapped_client import ManualClock
+from proof.support.wire_tap import WireTap, lose_response, run_before_sending
+from tests.shop.test_discounts import bought, left, offer
 from tests.support.order_money import expiry_markers, pay_in_parts, refunded_total, refunds
-from tests.support.samples import moment
-from tests.support.tapped_client import ManualClock
-from tests.support.wire_tap import WireTap, lose_response, run_before_sending
 
 ENDED_OR_SENT = ["SHIPPED", "DELIVERED", "PARTIALLY_RETURNED", "RETURNED", "LAPSED", "ARCHIVING"]
 

@@ -11,10 +11,10 @@ from functions.model.errors import AlreadyExists, NotAllowed, NotFound, UnknownC
 from functions.model.table import CATEGORY
 from functions.shop import categories, products
 from functions.shop.shop import Caller, ShopContext
-from tests.support.actors import ANN, STAFF, WAREHOUSE, create_stocked_product, run_concurrently
-from tests.support.samples import moment
-from tests.support.tapped_client import ManualClock
-from tests.support.wire_tap import WireTap, reply_with, run_before_sending, transaction_cancelled_reply
+from proof.support.actors import ANN, STAFF, WAREHOUSE, create_stocked_product, run_concurrently
+from proof.support.samples import moment
+from proof.support.tapped_client import ManualClock
+from proof.support.wire_tap import WireTap, reply_with, run_before_sending, transaction_cancelled_reply
 
 TREE = ("/garden/", "/kitchen/", "/kitchen/cups/", "/kitchen/mugs/", "/kitchen/mugs/blue/", "/kitchen-sinks/")
 

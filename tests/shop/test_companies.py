@@ -13,10 +13,10 @@ from functions.model.errors import AlreadyExists, InAnotherCompany, NotAllowed, 
 from functions.model.patterns import COMPANY_BY_ID, COMPANY_WITH_MEMBERS
 from functions.shop import companies, customers, erasure
 from functions.shop.shop import Caller, ShopContext
-from tests.support.actors import ANN, BOB, STAFF, WAREHOUSE, run_concurrently, run_in_threads
-from tests.support.samples import SAMPLES, moment
-from tests.support.tapped_client import ManualClock
-from tests.support.wire_tap import WireTap, reply_with, run_before_sending, send
+from proof.support.actors import ANN, BOB, STAFF, WAREHOUSE, run_concurrently, run_in_threads
+from proof.support.samples import SAMPLES, moment
+from proof.support.tapped_client import ManualClock
+from proof.support.wire_tap import WireTap, reply_with, run_before_sending, send
 
 EVE = Caller("eve")
 

@@ -30,7 +30,7 @@ from functions.shop.idempotency import IdempotentResult
 from functions.shop.refunds import MAX_PAYMENTS
 from functions.shop.shop import Caller, ShopContext
 from ops.repair.account_checks import find_account_errors
-from tests.support.actors import (
+from proof.support.actors import (
     ANN,
     BOB,
     STAFF,
@@ -44,6 +44,9 @@ from tests.support.actors import (
     report_payment,
     run_in_threads,
 )
+from proof.support.examples import many
+from proof.support.tapped_client import ManualClock
+from proof.support.wire_tap import WireTap, run_before_sending
 from tests.support.credit_actions import (
     balance,
     change_balance,
@@ -55,9 +58,6 @@ from tests.support.credit_actions import (
     parse_source,
     transfer,
 )
-from tests.support.examples import many
-from tests.support.tapped_client import ManualClock
-from tests.support.wire_tap import WireTap, run_before_sending
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

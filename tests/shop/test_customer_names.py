@@ -18,10 +18,10 @@ from functions.shop.customer_names import ORDERS_PER_PAGE, propagate_name, refre
 from functions.shop.customers import rename_customer
 from functions.shop.erasure import erase_customer
 from functions.shop.shop import ShopContext
-from tests.support.actors import ANN, BOB, get_order, pay, place, place_order_as
-from tests.support.samples import order as sample
-from tests.support.tapped_client import START
-from tests.support.wire_tap import WireTap, lose_response, run_before_sending
+from proof.support.actors import ANN, BOB, get_order, pay, place, place_order_as
+from proof.support.samples import order as sample
+from proof.support.tapped_client import START
+from proof.support.wire_tap import WireTap, lose_response, run_before_sending
 
 PAST_A_PAGE = ORDERS_PER_PAGE + 20
 CHANGE = "change-1"

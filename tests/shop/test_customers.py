@@ -13,10 +13,10 @@ from functions.shop import customers, erasure
 from functions.shop.orders import list_orders_of_customer
 from functions.shop.shop import Caller, ShopContext
 from functions.shop.unsubscribe import create_unsubscribe_token, unsubscribe
-from tests.support.actors import ANN, BOB, STAFF, WAREHOUSE
-from tests.support.samples import SAMPLES, moment
-from tests.support.tapped_client import ManualClock
-from tests.support.wire_tap import WireTap, run_before_sending
+from proof.support.actors import ANN, BOB, STAFF, WAREHOUSE
+from proof.support.samples import SAMPLES, moment
+from proof.support.tapped_client import ManualClock
+from proof.support.wire_tap import WireTap, run_before_sending
 
 EVE = Caller("eve")
 

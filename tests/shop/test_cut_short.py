@@ -16,9 +16,7 @@ from functions.shop.fulfilment import fulfil_order
 from functions.shop.idempotency import IdempotentResult
 from functions.shop.placing import MAX_PRODUCTS, RequestedLine, place_order
 from functions.shop.shop import ShopContext
-from tests.shop.test_discounts import bought, left, offer
-from tests.support import order_money
-from tests.support.actors import (
+from proof.support.actors import (
     ANN,
     BOB,
     HOME_ADDRESS,
@@ -33,11 +31,13 @@ from tests.support.actors import (
     place,
     run_concurrently,
 )
-from tests.support.examples import many
+from proof.support.examples import many
+from proof.support.samples import moment
+from proof.support.tapped_client import ManualClock
+from proof.support.wire_tap import WireTap, run_before_sending
+from tests.shop.test_discounts import bought, left, offer
+from tests.support import order_money
 from tests.support.order_money import expiry_markers, pay_in_parts, refunded_total, return_pieces
-from tests.support.samples import moment
-from tests.support.tapped_client import ManualClock
-from tests.support.wire_tap import WireTap, run_before_sending
 
 
 @pytest.fixture

@@ -9,17 +9,17 @@ from functions.dynamodb.errors import TableBusy
 from functions.model import table as t
 from functions.runtime import clients
 from functions.shop import archive, data_export
+from local.world.harness import ANN, ShopHarness
 from ops.commands import restore
-from tests.support.actors import report_dispute
-from tests.support.archiving import (
+from proof.support.actors import report_dispute
+from proof.support.archiving import (
     create_delivered_order,
     expire_everything,
     order_messages,
     order_partition,
     run_archive,
 )
-from tests.support.client_faults import record_calls, run_before_call
-from tests.support.harness import ANN, ShopHarness
+from proof.support.client_faults import record_calls, run_before_call
 from tests.support.saved import reused
 
 ITEMS_OF_ORDER = {row.type for row in t.rows_beside(t.ORDER)}

@@ -21,8 +21,8 @@ from functions.model.patterns import REDEMPTION_POOL_BY_CODE
 from functions.shop import discounts
 from functions.shop.placing import PlacedOrder, RequestedLine, derive_order_id, place_order
 from functions.shop.shop import Caller, ShopContext
-from local.dynamodb_engine import Engine
-from tests.support.actors import (
+from local.world.dynamodb_engine import Engine
+from proof.support.actors import (
     ANN,
     BOB,
     HOME_ADDRESS,
@@ -37,10 +37,10 @@ from tests.support.actors import (
     run_concurrently,
     run_in_threads,
 )
-from tests.support.samples import moment
-from tests.support.stream_records import read_stream_records
-from tests.support.tapped_client import ManualClock
-from tests.support.wire_tap import WireTap, run_before_sending
+from proof.support.samples import moment
+from proof.support.stream_records import read_stream_records
+from proof.support.tapped_client import ManualClock
+from proof.support.wire_tap import WireTap, run_before_sending
 
 
 def offer(shop: ShopContext, code: str = "SPRING", percent: int = 10, **more: Any) -> Discount:

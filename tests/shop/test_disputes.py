@@ -17,8 +17,8 @@ from functions.shop.disputes import MAX_RETRIED_REFUNDS
 from functions.shop.refund_processing import ProviderRefundEvent, process_refund, record_refund
 from functions.shop.refunds import MAX_PAYMENTS, build_refund
 from functions.shop.shop import ShopContext
-from tests.support import order_money
-from tests.support.actors import (
+from local.world.payment_provider import REFUSED, FakeProvider, provider_behaving
+from proof.support.actors import (
     ANN,
     STAFF,
     advance_to_status,
@@ -30,9 +30,9 @@ from tests.support.actors import (
     report_payment,
     return_items,
 )
+from proof.support.wire_tap import WireTap, run_before_sending
+from tests.support import order_money
 from tests.support.credit_actions import balance
-from tests.support.payment_provider import REFUSED, FakeProvider, provider_behaving
-from tests.support.wire_tap import WireTap, run_before_sending
 
 T = TypeVar("T")
 

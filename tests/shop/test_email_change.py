@@ -12,10 +12,10 @@ from functions.model.errors import AlreadyExists, EmailTaken, NotAllowed, NotFou
 from functions.model.patterns import CUSTOMER_BY_EMAIL, CUSTOMER_BY_ID
 from functions.shop import customers, erasure
 from functions.shop.shop import Caller, ShopContext
-from tests.support.actors import ANN, BOB, STAFF, WAREHOUSE, run_concurrently, run_in_threads
-from tests.support.samples import moment
-from tests.support.tapped_client import ManualClock
-from tests.support.wire_tap import WireTap, lose_response, run_before_sending, send
+from proof.support.actors import ANN, BOB, STAFF, WAREHOUSE, run_concurrently, run_in_threads
+from proof.support.samples import moment
+from proof.support.tapped_client import ManualClock
+from proof.support.wire_tap import WireTap, lose_response, run_before_sending, send
 
 EVE = Caller("eve")
 OLD, NEW = "ann@example.com", "ann@new.example"

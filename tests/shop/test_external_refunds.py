@@ -12,8 +12,8 @@ from functions.model.table import PAYMENT
 from functions.shop import cancellation, refund_processing, refunds
 from functions.shop.refund_processing import process_refund
 from functions.shop.shop import ShopContext
-from tests.support import order_money
-from tests.support.actors import (
+from local.world.payment_provider import REFUSED, FakeProvider, provider_behaving
+from proof.support.actors import (
     ANN,
     STAFF,
     advance_to_status,
@@ -25,8 +25,8 @@ from tests.support.actors import (
     report_payment,
     return_items,
 )
-from tests.support.payment_provider import REFUSED, FakeProvider, provider_behaving
-from tests.support.wire_tap import WireTap, run_before_sending
+from proof.support.wire_tap import WireTap, run_before_sending
+from tests.support import order_money
 
 
 @pytest.fixture

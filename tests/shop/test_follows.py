@@ -9,10 +9,10 @@ from functions.model.table import FOLLOW
 from functions.shop import follows
 from functions.shop.erasure import erase_customer
 from functions.shop.shop import Caller, ShopContext
-from tests.support.actors import ANN, BOB, STAFF, WAREHOUSE, run_concurrently
-from tests.support.samples import AT, moment
-from tests.support.tapped_client import ManualClock
-from tests.support.wire_tap import WireTap, lose_response, run_before_sending
+from proof.support.actors import ANN, BOB, STAFF, WAREHOUSE, run_concurrently
+from proof.support.samples import AT, moment
+from proof.support.tapped_client import ManualClock
+from proof.support.wire_tap import WireTap, lose_response, run_before_sending
 
 
 def followers(shop: ShopContext, product_id: str = "mug") -> list[str]:

@@ -6,9 +6,9 @@ from functions.dynamodb.errors import TableBusy
 from functions.model.entities import hash_to_bucket
 from functions.shop.placing import derive_order_id
 from functions.shop.shop import ShopContext
-from tests.support.actors import ANN, available_by_part, create_stocked_product, get_order, place, place_order_as
-from tests.support.tapped_client import ManualClock
-from tests.support.wire_tap import WireTap, error_reply, transaction_cancelled_reply
+from proof.support.actors import ANN, available_by_part, create_stocked_product, get_order, place, place_order_as
+from proof.support.tapped_client import ManualClock
+from proof.support.wire_tap import WireTap, error_reply, transaction_cancelled_reply
 
 BUSY = ["TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"]
 

@@ -32,7 +32,7 @@ from functions.shop.invoices import (
 )
 from functions.shop.placing import RequestedLine
 from functions.shop.shop import ShopContext
-from tests.support.actors import (
+from proof.support.actors import (
     ANN,
     BOB,
     HOME_ADDRESS,
@@ -50,10 +50,10 @@ from tests.support.actors import (
     return_items,
     run_in_threads,
 )
+from proof.support.samples import moment
+from proof.support.tapped_client import ManualClock
+from proof.support.wire_tap import WireTap, run_before_sending, transaction_cancelled_reply
 from tests.support.order_money import pay_in_parts
-from tests.support.samples import moment
-from tests.support.tapped_client import ManualClock
-from tests.support.wire_tap import WireTap, run_before_sending, transaction_cancelled_reply
 
 
 def paid_orders(shop: ShopContext, number: int) -> list[Order]:

@@ -10,7 +10,7 @@ from functions.model.errors import NotAllowed, NotFound, WrongState
 from functions.shop import orders, shipments
 from functions.shop.fulfilment import fulfil_order
 from functions.shop.shop import ShopContext
-from tests.support.actors import (
+from proof.support.actors import (
     ANN,
     BOB,
     HOME_ADDRESS,
@@ -24,9 +24,9 @@ from tests.support.actors import (
     place,
     run_concurrently,
 )
-from tests.support.samples import moment
-from tests.support.tapped_client import ManualClock
-from tests.support.wire_tap import WireTap, run_before_sending
+from proof.support.samples import moment
+from proof.support.tapped_client import ManualClock
+from proof.support.wire_tap import WireTap, run_before_sending
 
 ELSEWHERE = replace(HOME_ADDRESS, street="2 Oak Lane", city="Graz", postcode="8010")
 

@@ -15,7 +15,7 @@ from functions.model.patterns import SHIPMENTS_OF_ORDER
 from functions.shop import shipments
 from functions.shop.shipments import MAX_SHIPMENTS
 from functions.shop.shop import ShopContext
-from tests.support.actors import (
+from proof.support.actors import (
     ANN,
     STAFF,
     WAREHOUSE,
@@ -28,11 +28,11 @@ from tests.support.actors import (
     run_concurrently,
     run_in_threads,
 )
-from tests.support.examples import many
+from proof.support.examples import many
+from proof.support.samples import moment
+from proof.support.tapped_client import ManualClock
+from proof.support.wire_tap import WireTap, run_before_sending
 from tests.support.order_money import expiry_markers
-from tests.support.samples import moment
-from tests.support.tapped_client import ManualClock
-from tests.support.wire_tap import WireTap, run_before_sending
 
 
 @pytest.fixture

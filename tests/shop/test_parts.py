@@ -12,7 +12,7 @@ from functions.model.errors import OutOfStock
 from functions.shop import cancellation, stock
 from functions.shop.placing import derive_order_id
 from functions.shop.shop import ShopContext
-from tests.support.actors import (
+from proof.support.actors import (
     ANN,
     available_by_part,
     create_stocked_product,
@@ -21,7 +21,7 @@ from tests.support.actors import (
     place,
     place_order_as,
 )
-from tests.support.wire_tap import WireTap
+from proof.support.wire_tap import WireTap
 
 
 def taken(order: Order, product_id: str = "vase") -> dict[str, int]:

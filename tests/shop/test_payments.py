@@ -18,7 +18,7 @@ from functions.shop.payments import MAX_RECORDED_EVENTS, NO_ORDER, record_paymen
 from functions.shop.refund_processing import PROVIDER_CALLER_ID
 from functions.shop.refunds import MAX_PAYMENTS
 from functions.shop.shop import ShopContext
-from tests.support.actors import (
+from proof.support.actors import (
     ANN,
     advance_to_status,
     archive_order,
@@ -31,9 +31,9 @@ from tests.support.actors import (
     report_payment,
     run_concurrently,
 )
-from tests.support.samples import moment
-from tests.support.tapped_client import ManualClock
-from tests.support.wire_tap import WireTap, run_before_sending, transaction_cancelled_reply
+from proof.support.samples import moment
+from proof.support.tapped_client import ManualClock
+from proof.support.wire_tap import WireTap, run_before_sending, transaction_cancelled_reply
 
 
 def payments_of(shop: ShopContext, order_id: str) -> list[Payment]:

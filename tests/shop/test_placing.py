@@ -20,8 +20,8 @@ from functions.model.errors import (
 from functions.shop import cancellation, discounts, orders, placing, products
 from functions.shop.placing import RequestedLine, derive_order_id, place_order
 from functions.shop.shop import Caller, ShopContext
-from local.dynamodb_engine import Engine
-from tests.support.actors import (
+from local.world.dynamodb_engine import Engine
+from proof.support.actors import (
     ANN,
     BOB,
     HOME_ADDRESS,
@@ -34,10 +34,10 @@ from tests.support.actors import (
     place,
     place_order_as,
 )
-from tests.support.samples import moment
-from tests.support.stream_records import read_stream_records
-from tests.support.tapped_client import ManualClock
-from tests.support.wire_tap import WireTap, transaction_cancelled_reply
+from proof.support.samples import moment
+from proof.support.stream_records import read_stream_records
+from proof.support.tapped_client import ManualClock
+from proof.support.wire_tap import WireTap, transaction_cancelled_reply
 
 
 def test_an_order_is_one_read_and_one_write_and_reserves_its_goods(shop: ShopContext, wire: WireTap) -> None:

@@ -9,7 +9,7 @@ from functions.model.errors import AlreadyExists, IdempotencyKeyReused, NotAllow
 from functions.model.table import PRODUCT
 from functions.shop import products
 from functions.shop.shop import Caller, ShopContext
-from tests.support.actors import (
+from proof.support.actors import (
     ANN,
     STAFF,
     WAREHOUSE,
@@ -19,9 +19,9 @@ from tests.support.actors import (
     get_stock,
     place_order_as,
 )
-from tests.support.samples import moment
-from tests.support.tapped_client import ManualClock
-from tests.support.wire_tap import WireTap, run_before_sending, transaction_cancelled_reply
+from proof.support.samples import moment
+from proof.support.tapped_client import ManualClock
+from proof.support.wire_tap import WireTap, run_before_sending, transaction_cancelled_reply
 
 
 def test_a_product_is_made_with_its_stock_in_one_transaction(shop: ShopContext, wire: WireTap) -> None:

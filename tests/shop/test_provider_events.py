@@ -21,8 +21,8 @@ from functions.model.patterns import PAYMENTS_OF_ORDER
 from functions.shop import cancellation, refund_processing, refunds, shipments
 from functions.shop.fulfilment import fulfil_order
 from functions.shop.shop import ShopContext
-from tests.support import order_money
-from tests.support.actors import (
+from local.world.payment_provider import REFUSED, FakeProvider
+from proof.support.actors import (
     ANN,
     STAFF,
     WAREHOUSE,
@@ -33,8 +33,8 @@ from tests.support.actors import (
     report_external_refund,
     report_payment,
 )
-from tests.support.examples import many
-from tests.support.payment_provider import REFUSED, FakeProvider
+from proof.support.examples import many
+from tests.support import order_money
 
 AMOUNTS = (300, 1000, 2500, 4000)
 LIVES = (

@@ -20,7 +20,7 @@ from functions.model.table import ROWS_BY_TYPE, STOCK
 from functions.shop import cancellation, discounts, products
 from functions.shop.placing import MAX_PLAN_ATTEMPTS, PlacedOrder, RequestedLine, derive_order_id, place_order
 from functions.shop.shop import ShopContext
-from tests.support.actors import (
+from proof.support.actors import (
     ANN,
     BOB,
     HOME_ADDRESS,
@@ -38,9 +38,9 @@ from tests.support.actors import (
     return_items,
     run_in_threads,
 )
-from tests.support.examples import many
-from tests.support.tapped_client import ManualClock
-from tests.support.wire_tap import WireTap, run_before_sending
+from proof.support.examples import many
+from proof.support.tapped_client import ManualClock
+from proof.support.wire_tap import WireTap, run_before_sending
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

@@ -13,10 +13,10 @@ from functions.model.patterns import PAYMENT_BY_ID, REFUND_BY_ID
 from functions.shop import accounts, cancellation, refunds
 from functions.shop.refund_processing import ProviderRefundEvent, process_refund, record_refund
 from functions.shop.shop import ShopContext
-from tests.support.actors import ANN, STAFF, archive_order, get_order, place, report_dispute, report_payment
+from local.world.payment_provider import FakeProvider, provider_behaving
+from proof.support.actors import ANN, STAFF, archive_order, get_order, place, report_dispute, report_payment
+from proof.support.wire_tap import WireTap, run_before_sending
 from tests.support.credit_actions import balance
-from tests.support.payment_provider import FakeProvider, provider_behaving
-from tests.support.wire_tap import WireTap, run_before_sending
 
 
 @pytest.fixture

@@ -15,12 +15,12 @@ from functions.model.table import ACCOUNT, ROWS_BY_TYPE
 from functions.shop import accounts, cancellation, erasure, refunds
 from functions.shop.refund_processing import process_refund
 from functions.shop.shop import ShopContext
+from local.world.payment_provider import REFUSED, FakeProvider, provider_behaving
+from proof.support.actors import ANN, STAFF, get_order, place, report_payment
+from proof.support.tapped_client import ManualClock
+from proof.support.wire_tap import WireTap, lose_response, run_before_sending, transaction_cancelled_reply
 from tests.support import order_money
-from tests.support.actors import ANN, STAFF, get_order, place, report_payment
 from tests.support.credit_actions import balance, ledger, new_store_credit
-from tests.support.payment_provider import REFUSED, FakeProvider, provider_behaving
-from tests.support.tapped_client import ManualClock
-from tests.support.wire_tap import WireTap, lose_response, run_before_sending, transaction_cancelled_reply
 
 HOUR = 3600
 

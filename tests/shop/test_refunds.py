@@ -14,8 +14,8 @@ from functions.model.errors import IdempotencyKeyReused, InvalidInput, NotAllowe
 from functions.model.patterns import PAYMENTS_OF_ORDER
 from functions.shop import accounts, cancellation, erasure, refund_processing, refunds
 from functions.shop.shop import ShopContext
-from tests.support import order_money
-from tests.support.actors import (
+from local.world.payment_provider import REFUSED, FakeProvider, provider_behaving
+from proof.support.actors import (
     ANN,
     BOB,
     STAFF,
@@ -28,11 +28,11 @@ from tests.support.actors import (
     report_payment,
     run_concurrently,
 )
+from proof.support.examples import many
+from proof.support.samples import moment
+from proof.support.wire_tap import WireTap, run_before_sending
+from tests.support import order_money
 from tests.support.credit_actions import new_store_credit
-from tests.support.examples import many
-from tests.support.payment_provider import REFUSED, FakeProvider, provider_behaving
-from tests.support.samples import moment
-from tests.support.wire_tap import WireTap, run_before_sending
 
 STATES = (
     "PAID", "FULFILLING", "CANCEL_REQUESTED", "PARTIALLY_SHIPPED", "CUT_REQUESTED", "SHIPPED", "DELIVERED",

@@ -17,11 +17,11 @@ from functions.shop.erasure import erase_customer
 from functions.shop.placing import RequestedLine, place_order
 from functions.shop.refunds import refund_order
 from functions.shop.shop import ShopContext
+from proof.support.actors import ANN, HOME_ADDRESS, STAFF, available_by_part, create_stocked_product, get_order, place
+from proof.support.examples import many
+from proof.support.tapped_client import ManualClock
 from tests.shop.test_discounts import bought, offer
-from tests.support.actors import ANN, HOME_ADDRESS, STAFF, available_by_part, create_stocked_product, get_order, place
-from tests.support.examples import many
 from tests.support.order_money import deliver_order, pay_in_parts, refunded_total, refunds, return_pieces
-from tests.support.tapped_client import ManualClock
 
 
 def test_each_payment_gets_back_no_more_than_it_brought_the_latest_first(shop: ShopContext, clock: ManualClock) -> None:

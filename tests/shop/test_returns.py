@@ -28,8 +28,7 @@ from functions.shop import returns
 from functions.shop.idempotency import IdempotentResult
 from functions.shop.placing import MAX_PRODUCTS, RequestedLine, place_order
 from functions.shop.shop import ShopContext
-from tests.shop.test_discounts import offer
-from tests.support.actors import (
+from proof.support.actors import (
     ANN,
     BOB,
     HOME_ADDRESS,
@@ -45,6 +44,10 @@ from tests.support.actors import (
     return_items,
     run_concurrently,
 )
+from proof.support.samples import moment
+from proof.support.tapped_client import ManualClock
+from proof.support.wire_tap import WireTap, lose_response, run_before_sending
+from tests.shop.test_discounts import offer
 from tests.support.order_money import (
     deliver_order,
     expiry_markers,
@@ -53,9 +56,6 @@ from tests.support.order_money import (
     refunds,
     return_pieces,
 )
-from tests.support.samples import moment
-from tests.support.tapped_client import ManualClock
-from tests.support.wire_tap import WireTap, lose_response, run_before_sending
 
 DAY = 24 * 60 * 60
 

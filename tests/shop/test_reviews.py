@@ -17,7 +17,7 @@ from functions.shop import reviews, shipments
 from functions.shop.erasure import erase_customer
 from functions.shop.fulfilment import fulfil_order
 from functions.shop.shop import Caller, ShopContext
-from tests.support.actors import (
+from proof.support.actors import (
     ANN,
     BOB,
     STAFF,
@@ -31,9 +31,9 @@ from tests.support.actors import (
     run_concurrently,
     ship_part_then_cancel,
 )
-from tests.support.samples import SAMPLES, moment
-from tests.support.tapped_client import ManualClock
-from tests.support.wire_tap import WireTap, lose_response, run_before_sending
+from proof.support.samples import SAMPLES, moment
+from proof.support.tapped_client import ManualClock
+from proof.support.wire_tap import WireTap, lose_response, run_before_sending
 
 
 @pytest.fixture

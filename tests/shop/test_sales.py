@@ -10,8 +10,8 @@ from functions.model.errors import NotAllowed, NotFound
 from functions.model.table import ORDER_SUMMARY, SALE
 from functions.shop.sales import list_purchases_of_customer, list_sales_of_product
 from functions.shop.shop import ShopContext
-from tests.support.actors import ANN, BOB, STAFF, WAREHOUSE
-from tests.support.samples import SAMPLES, moment
+from proof.support.actors import ANN, BOB, STAFF, WAREHOUSE
+from proof.support.samples import SAMPLES, moment
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ from functions.model.table import BEST_SELLER, SALES_MINUTE
 from functions.shop import sales_statistics
 from functions.shop.sales_statistics import MinuteSales
 from functions.shop.shop import ShopContext
-from tests.support.actors import ANN, STAFF, WAREHOUSE
-from tests.support.samples import SAMPLES, TTL, moment
+from proof.support.actors import ANN, STAFF, WAREHOUSE
+from proof.support.samples import SAMPLES, TTL, moment
 
 SEASON = SAMPLES[BEST_SELLER].season
 

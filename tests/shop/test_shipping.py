@@ -11,7 +11,7 @@ from functions.model.errors import NotAllowed, NotFound, WrongState
 from functions.shop import shipments
 from functions.shop.fulfilment import fulfil_order
 from functions.shop.shop import Caller, ShopContext
-from tests.support.actors import (
+from proof.support.actors import (
     ANN,
     BOB,
     STAFF,
@@ -25,10 +25,10 @@ from tests.support.actors import (
     place_order_as,
     report_payment,
 )
+from proof.support.samples import moment
+from proof.support.tapped_client import ManualClock
+from proof.support.wire_tap import WireTap, run_before_sending
 from tests.support.order_money import expiry_markers
-from tests.support.samples import moment
-from tests.support.tapped_client import ManualClock
-from tests.support.wire_tap import WireTap, run_before_sending
 
 
 def parcel_of(shop: ShopContext, order_id: str) -> Shipment:

@@ -16,7 +16,7 @@ from functions.shop import cancellation, products
 from functions.shop.placing import derive_order_id
 from functions.shop.shop import ShopContext
 from functions.shop.stock_parts import MOVE_SECONDS, plan_moves
-from tests.support.actors import (
+from proof.support.actors import (
     ANN,
     BOB,
     STAFF,
@@ -27,9 +27,9 @@ from tests.support.actors import (
     place,
     place_order_as,
 )
-from tests.support.client_faults import ProcessKilled
-from tests.support.tapped_client import ManualClock
-from tests.support.wire_tap import WireTap, run_before_sending
+from proof.support.client_faults import ProcessKilled
+from proof.support.tapped_client import ManualClock
+from proof.support.wire_tap import WireTap, run_before_sending
 
 
 def resize(shop: ShopContext, parts: int, product_id: str = "vase") -> None:

@@ -23,8 +23,8 @@ from functions.model.table import CUSTOMER, ROWS_BY_TYPE
 from functions.shop import discounts, products
 from functions.shop.placing import RequestedLine, place_order
 from functions.shop.shop import Caller, ShopContext
-from local.dynamodb_engine import Engine
-from tests.support.actors import (
+from local.world.dynamodb_engine import Engine
+from proof.support.actors import (
     HOME_ADDRESS,
     PRICE,
     STAFF,
@@ -33,9 +33,9 @@ from tests.support.actors import (
     get_order,
     get_stock,
 )
-from tests.support.examples import many
-from tests.support.samples import moment
-from tests.support.wire_tap import transaction_cancelled_reply
+from proof.support.examples import many
+from proof.support.samples import moment
+from proof.support.wire_tap import transaction_cancelled_reply
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

@@ -9,12 +9,12 @@ from functions.model.timelines import KEPT_ENTRIES, MAX_ENTRIES, merge_timeline
 from functions.shop import orders
 from functions.shop.placing import MAX_PRODUCTS, RequestedLine, place_order
 from functions.shop.shop import ShopContext
+from proof.support.actors import ANN, create_stocked_product, place_order_as
+from proof.support.samples import HOME_ADDRESS
+from proof.support.tapped_client import ManualClock
+from proof.support.wire_tap import WireTap
 from tests.shop.test_discounts import offer
-from tests.support.actors import ANN, create_stocked_product, place_order_as
 from tests.support.order_money import deliver_order, pay_in_parts, return_pieces
-from tests.support.samples import HOME_ADDRESS
-from tests.support.tapped_client import ManualClock
-from tests.support.wire_tap import WireTap
 
 
 def change_address(shop: ShopContext, clock: ManualClock, order_id: str, times: int) -> None:

@@ -15,7 +15,7 @@ from functions.model.entities import Order
 from functions.shop import cancellation, categories, customers, follows, products, reviews, shipments
 from functions.shop.fulfilment import fulfil_order
 from functions.shop.shop import Caller, ShopContext
-from tests.support.actors import (
+from proof.support.actors import (
     ANN,
     STAFF,
     WAREHOUSE,
@@ -26,8 +26,8 @@ from tests.support.actors import (
     place_order_as,
     report_payment,
 )
-from tests.support.order_extras import MORE, READ, WRITE, furnish
-from tests.support.wire_tap import WireTap
+from proof.support.order_extras import MORE, READ, WRITE, furnish
+from proof.support.wire_tap import WireTap
 
 
 def spent(wire: WireTap, act: Callable[[], Any]) -> tuple[list[str], dict[str, float]]:

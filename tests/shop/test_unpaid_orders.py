@@ -9,9 +9,9 @@ from functions.model.entities import OrderSummary
 from functions.model.errors import TooManyUnpaidOrders
 from functions.model.table import ORDER_SUMMARY
 from functions.shop.shop import ShopContext
-from tests.support.actors import ANN, BOB, place_order_as
-from tests.support.harness import ShopHarness
-from tests.support.samples import moment
+from local.world.harness import ShopHarness
+from proof.support.actors import ANN, BOB, place_order_as
+from proof.support.samples import moment
 
 MOST = 3
 

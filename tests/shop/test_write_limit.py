@@ -14,7 +14,7 @@ from functions.model.errors import TooManyWrites
 from functions.model.table import WRITE_LIMIT
 from functions.shop.shop import ShopContext
 from functions.shop.write_limit import CLOCK_TOLERANCE_MS, UNCOUNTED_WRITES, WriteLimiter
-from tests.support.wire_tap import WireTap, lose_response
+from proof.support.wire_tap import WireTap, lose_response
 
 AT = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)
 PER_MINUTE, BURST = 60, 20

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.synthesized import VALIDATED, SynthesizedTemplate, synthesize
+from proof.support.synthesized import VALIDATED, SynthesizedTemplate, synthesize
 
 ON_CALL = "oncall@shop.test"
 

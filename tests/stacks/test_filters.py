@@ -12,8 +12,8 @@ from functions.model.changes import CHANGE_TYPES
 from functions.model.events import EVENTS
 from functions.model.table import ROWS
 from local.event_source_mappings import FilterCriteria
+from proof.support.synthesized import SynthesizedTemplate
 from stacks import filters
-from tests.support.synthesized import SynthesizedTemplate
 
 BY_TTL = {"type": "Service", "principalId": "dynamodb.amazonaws.com"}
 DERIVED = {row.type for row in ROWS if row.kind != "primary"}

@@ -1,6 +1,6 @@
 """Tests the mails of a stage: their configuration set, and the metrics of SES."""
 
-from tests.support.synthesized import SynthesizedTemplate
+from proof.support.synthesized import SynthesizedTemplate
 
 
 def test_ses_sends_nothing_to_an_address_that_bounced_or_complained_and_measures_the_reputation(

@@ -10,11 +10,11 @@ from functions.model.lambdas import resource_prefix
 from functions.model.metrics import METRICS, MetricDefinition
 from functions.model.reactions import REACTIONS
 from functions.model.service_levels import SERVICE_LEVELS
+from proof.support.synthesized import SynthesizedTemplate
 from stacks import PROJECT
 from stacks.alarm_definitions import ALARMS, LAG_LEVELS, RATE_LIMITED_REACTIONS, AlarmDefinition
 from stacks.stage import InvalidSetting, read_settings
 from tests.stacks.conftest import ON_CALL
-from tests.support.synthesized import SynthesizedTemplate
 
 PLACES = {
     "queue": {reaction.name for reaction in REACTIONS},

@@ -28,20 +28,20 @@ from functions.shop import (
     shipments,
 )
 from functions.shop.erasure import erase_customer
-from local.dynamodb_engine import REGION
-from local.expiry import expire_until
+from local.world.dynamodb_engine import REGION
+from local.world.expiry import expire_until
+from local.world.harness import ANN, READERS, STAFF, WAREHOUSE, WORKERS, ShopHarness
 from ops import targets
 from ops.__main__ import main as ops
 from ops.commands import health
 from ops.commands.restore import SETTLE_TIME
 from ops.scan.checkpoint import Checkpoint
 from ops.targets import ShopTarget
+from proof.support.archiving import create_delivered_order
+from proof.support.operator_shop import BUCKETS
+from proof.support.permissions import WITHOUT_RESOURCES, Asked, allowed, asks
+from proof.support.synthesized import MODULES, SynthesizedTemplate, as_list
 from stacks.stage import STAGES
-from tests.support.archiving import create_delivered_order
-from tests.support.harness import ANN, READERS, STAFF, WAREHOUSE, WORKERS, ShopHarness
-from tests.support.operator_shop import BUCKETS
-from tests.support.permissions import WITHOUT_RESOURCES, Asked, allowed, asks
-from tests.support.synthesized import MODULES, SynthesizedTemplate, as_list
 
 OF_THE_ACCOUNT = {"ses:GetSuppressedDestination", "ses:DeleteSuppressedDestination"}
 """Actions on the account's only suppression list. They do not support resources."""

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from ops.commands.review import create_only_properties
-from tests.support.recorded import Recorded
-from tests.support.synthesized import SynthesizedTemplate
+from proof.support.recorded import Recorded
+from proof.support.synthesized import SynthesizedTemplate
 
 RECORDED = Path(__file__).with_name("retained_resources.json")
 AT = "tests/stacks/test_replacement.py"

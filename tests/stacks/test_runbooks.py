@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from proof.support.synthesized import SynthesizedTemplate
 from stacks import PROJECT
 from stacks.alarm_definitions import RUNBOOKS
 from tests.stacks.test_permissions import operators_may
-from tests.support.synthesized import SynthesizedTemplate
 
 PAGES = sorted((PROJECT / RUNBOOKS).glob("*.md"))
 CODE = re.compile(r"^ *```\w*\n(.*?)^ *```$|`([^`]+)`", re.DOTALL | re.MULTILINE)

@@ -13,10 +13,10 @@ import pytest
 from functions.model.public_routes import ORIGIN_SECRET_HEADER, PUBLIC_ROUTES
 from functions.model.table import INDEX_PROJECTIONS
 from functions.shop.erasure import SETTLE_PERIOD
+from proof.support.synthesized import VALIDATED, SynthesizedTemplate, as_list, synthesize
 from stacks import PROJECT
 from stacks.analytics import RESULT_DAYS
 from stacks.stage import EXAMPLE_STAGES, STAGES, Stage, read_settings
-from tests.support.synthesized import VALIDATED, SynthesizedTemplate, as_list, synthesize
 
 TABLE = "AWS::DynamoDB::GlobalTable"
 SETTINGS: dict[str, object] = {

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from local.aws_server import MAX_CONCURRENT_BATCHES
+from local.laptop.aws_server import MAX_CONCURRENT_BATCHES
 from local.up import SETTINGS_OF_AWS
 from stacks import PROJECT
 from stacks.stage import (

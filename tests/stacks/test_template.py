@@ -27,9 +27,9 @@ from functions.model.table import create_table_request
 from functions.runtime import environment
 from functions.runtime.clients import client_config
 from functions.runtime.time_limit import MARGIN_SECONDS
-from local.schedules import transform_event
+from local.laptop.schedules import transform_event
+from proof.support.synthesized import MODULES, SynthesizedTemplate
 from stacks import PROJECT
-from tests.support.synthesized import MODULES, SynthesizedTemplate
 
 DAY = 24 * 60 * 60
 

@@ -9,7 +9,7 @@ from functions.model.patterns import ACCOUNT_BY_ID, ENTRIES_OF_ACCOUNT
 from functions.shop import accounts
 from functions.shop.idempotency import IdempotentResult
 from functions.shop.shop import ShopContext
-from tests.support.actors import ANN, STAFF
+from proof.support.actors import ANN, STAFF
 
 _KEYS = count(1)
 

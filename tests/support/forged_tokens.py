@@ -9,8 +9,8 @@ from typing import Any
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
-from local.aws_process import STATE, LocalAws
-from local.deploy import DeployedStack
+from local.laptop.aws_process import STATE, LocalAws
+from local.laptop.deploy import DeployedStack
 
 LONG_AGO = 1_700_000_000
 

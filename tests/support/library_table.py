@@ -11,7 +11,7 @@ from functions.dynamodb.keys import Instant, Row, to_instant
 from functions.dynamodb.patterns import Get, Query
 from functions.dynamodb.table import Table
 from functions.dynamodb.writes import ConditionErrorFactory, Write, add_with_minimum
-from tests.support.tapped_client import START
+from proof.support.tapped_client import START
 
 SHARDS = 3
 

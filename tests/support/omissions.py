@@ -19,16 +19,15 @@ from functions.model import table as t
 from functions.model.declarations import PROJECT, declared_at
 from ops.cli_errors import UsageError
 from ops.commands import migrate
+from proof.conformance.probes import PATTERN_PROBES
+from proof.support import every_route, pattern_examples
+from proof.support.places import place_in, place_of
+from proof.support.recorded import Recorded
+from proof.support.samples import SAMPLES
 from stacks import alarm_definitions
-from tests.api import every_route
-from tests.conformance.probes import PATTERN_PROBES
 from tests.handlers import test_import_budgets
 from tests.model import test_table
-from tests.support import pattern_examples
-from tests.support.places import place_in, place_of
-from tests.support.recorded import Recorded
 from tests.support.route_table import TABLE, declared_routes
-from tests.support.samples import SAMPLES
 
 RUNBOOKS_WITHOUT_ALARM = {
     "orphaned-stack",
@@ -65,7 +64,7 @@ def _rows() -> Iterator[str]:
     for row in t.ROWS:
         why = ""
         if row not in SAMPLES:
-            why = f"{row.type} has no sample: add one to {place_in('tests/support/samples.py', '_SAMPLES')}"
+            why = f"{row.type} has no sample: add one to {place_in('proof/support/samples.py', '_SAMPLES')}"
         elif row.type not in recorded:
             why = f"the keys of the sample of {row.type} are not recorded: run `make record`"
         if why:
@@ -79,12 +78,12 @@ def _patterns() -> Iterator[str]:
         known = pattern_examples.CALLS[pattern].known if pattern in pattern_examples.CALLS else {}
         sample = SAMPLES.get(pattern.rows[0])
         if sample and (unknown := [n for n in pattern.required_fields if n not in known and not hasattr(sample, n)]):
-            calls = place_in("tests/support/pattern_examples.py", "CALLS")
+            calls = place_in("proof/support/pattern_examples.py", "CALLS")
             why = f"{pattern.id} has no test call: add one with a value for {', '.join(unknown)} to {calls}"
         elif pattern.id not in recorded:
             why = f"the units of {pattern.id} are not recorded: run `make record`"
         elif pattern.id not in {probe.pattern for probe in PATTERN_PROBES}:
-            probes = place_in("tests/conformance/probes/access_patterns.py", "PROBES")
+            probes = place_in("proof/conformance/probes/access_patterns.py", "PROBES")
             why = f"no probe plays {pattern.id}: add one to {probes}"
         if why:
             yield f"{declared_at('patterns', pattern.id)}: {why}"
@@ -124,7 +123,7 @@ def _routes() -> Iterator[str]:
             if name and not schemas[name].get("examples"):
                 yield f"{at}: the body {name} of {route.key} has no example: add json_schema_extra to its model_config"
             if name and route.key not in every_route.BODIES and route.key not in every_route.SIGNED_ROUTES:
-                bodies = place_in("tests/api/every_route.py", "BODIES")
+                bodies = place_in("proof/support/every_route.py", "BODIES")
                 yield f"{at}: no test sends a valid body to {route.key}: add one to {bodies}"
 
 

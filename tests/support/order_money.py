@@ -8,7 +8,7 @@ from functions.shop import accounts, credit_payments, returns, shipments
 from functions.shop.fulfilment import fulfil_order
 from functions.shop.idempotency import IdempotentResult
 from functions.shop.shop import ShopContext
-from tests.support.actors import ANN, WAREHOUSE, advance_to_status, get_order
+from proof.support.actors import ANN, WAREHOUSE, advance_to_status, get_order
 from tests.support.credit_actions import new_gift_card
 
 

@@ -12,8 +12,8 @@ from moto.s3.models import s3_backends
 from moto.ses.models import ses_backends
 
 from functions.dynamodb.table import BATCH_WRITE_LIMIT
-from local.dynamodb_engine import REGION
-from tests.support.harness import WORKERS, ShopHarness
+from local.world.dynamodb_engine import REGION
+from local.world.harness import WORKERS, ShopHarness
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from local import dynamodb_engine
+from local.world import dynamodb_engine
 from tests.test_workflows import read
 from tools import machine
 from tools.locks import PROJECT

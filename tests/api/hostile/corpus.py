@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from proof.support.http_client import Token
 from tests.api.hostile.request import Event, HostileRequest
-from tests.support.http_client import Token
 
 Change = Callable[[HostileRequest], HostileRequest]
 

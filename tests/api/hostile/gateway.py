@@ -6,9 +6,9 @@ from http import HTTPStatus
 from typing import Any
 from urllib.parse import unquote
 
+from proof.support.http_client import ANN, BOB, STAFF, WAREHOUSE, ApiHarness, http_event, stripe_signature
 from tests.api.hostile.judge import ResponseJudge
 from tests.api.hostile.request import WEBHOOK
-from tests.support.http_client import ANN, BOB, STAFF, WAREHOUSE, ApiHarness, http_event, stripe_signature
 
 USERS = {token.sub: token for token in (ANN, BOB, STAFF, WAREHOUSE)}
 TEXTS = ("text/", "application/json", "application/xml", "application/javascript")

@@ -17,8 +17,8 @@ from jsonschema_rs import Draft202012Validator
 
 from functions.handlers.api import handler
 from functions.model.entities import complete_path
+from proof.support.http_client import LambdaContext
 from tests.api.hostile.request import Event
-from tests.support.http_client import LambdaContext
 
 Schema = Mapping[str, Any]
 UNKNOWN_ROUTE_PROBLEMS = {400: "malformed", 404: "no-such-route", 405: "wrong-method"}

@@ -9,8 +9,8 @@ from urllib.parse import urlencode
 from functions.api.http.context import PUBLIC_ROUTES
 from functions.api.http.guard import IMPORT_ROUTE
 from functions.shop.unsubscribe import create_unsubscribe_token
-from tests.api.every_route import BODIES, IDEMPOTENT_ROUTES, QUERIES, STAFF_ROUTES, WAREHOUSE_ROUTES
-from tests.support.http_client import (
+from proof.support.every_route import BODIES, IDEMPOTENT_ROUTES, QUERIES, STAFF_ROUTES, WAREHOUSE_ROUTES
+from proof.support.http_client import (
     ANN,
     JSON,
     STAFF,

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.api.every_route import ROUTES
+from proof.support.every_route import ROUTES
+from proof.support.http_client import ApiHarness
 from tests.api.hostile.conftest import CORPUS_REQUESTS
 from tests.api.hostile.corpus import Mutation, combined_mutations, single_mutations
 from tests.api.hostile.judge import ResponseJudge
 from tests.api.hostile.request import HostileRequest, valid_request
-from tests.support.http_client import ApiHarness
 
 EACH = CORPUS_REQUESTS // len(ROUTES) + 1
 

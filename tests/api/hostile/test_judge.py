@@ -8,12 +8,12 @@ import pytest
 from functions.api.app import app
 from functions.api.http import paging
 from functions.api.http.openapi import document
-from tests.api.every_route import ROUTES
+from proof.support.every_route import ROUTES
+from proof.support.http_client import ANN, JSON, STAFF, ApiHarness, http_event
 from tests.api.hostile import judge as judging
 from tests.api.hostile.corpus import single_mutations
 from tests.api.hostile.judge import ResponseJudge
 from tests.api.hostile.request import valid_request
-from tests.support.http_client import ANN, JSON, STAFF, ApiHarness, http_event
 
 PRODUCT = {"product_id": "cup", "name": "Cup", "price": 1, "currency": "EUR"}
 KEPT = {"statusCode": 201, "headers": {"Content-Type": "application/json"}, "isBase64Encoded": False}

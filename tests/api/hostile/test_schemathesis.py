@@ -8,11 +8,11 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
-from tests.api.every_route import ROUTES
+from proof.support.every_route import ROUTES
+from proof.support.http_client import ApiHarness
 from tests.api.hostile.conftest import GENERATED_REQUESTS
 from tests.api.hostile.gateway import USERS, Gateway
 from tests.api.hostile.judge import ResponseJudge
-from tests.support.http_client import ApiHarness
 
 UNDESCRIBED = {"GET /docs", "GET /openapi.json"}
 DESCRIBED = [key for key in ROUTES if key not in UNDESCRIBED]

@@ -20,6 +20,7 @@ from local.event_source_mappings import (
     NotInvoked,
     Outcome,
 )
+from proof.support.examples import many
 from tests.local.event_source_mappings.stream import (
     BUCKET,
     FUNCTION,
@@ -30,7 +31,6 @@ from tests.local.event_source_mappings.stream import (
     report_failures,
     sequence_numbers_of,
 )
-from tests.support.examples import many
 
 CHILD = "shardId-2"
 ORDERS_ONLY = FilterCriteria(('{"dynamodb": {"NewImage": {"type": {"S": ["Order"]}}}}',))

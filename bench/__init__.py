@@ -1,6 +1,0 @@
-"""Benchmarks: measure money, units, requests and times, and compare them with lower bounds: `make bench`."""
-
-from pathlib import Path
-
-BENCH_PACKAGES = Path(__file__).parents[1] / "build" / "bench"
-"""The folder with the packages of bench/requirements.txt. Only the benchmarks import them."""

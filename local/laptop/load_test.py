@@ -1,0 +1,375 @@
+"""Runs a load test: many clients place orders in parallel. Measures throughput, delays and memory.
+
+The delay of an order is the time until its last side effect, such as an invoice or a mail. At the end, the test checks
+that no side effect is missing or occurs twice.
+
+The results depend on the machine and its load. So the test also measures the speed of a fixed reference loop. To
+compare two runs, divide the throughput of each run by its reference speed, and multiply its delays by this speed.
+
+A shop accepts orders faster than it can process their effects. `find_rate` finds the highest rate without a backlog.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import statistics
+import sys
+import threading
+import time
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
+from http import HTTPStatus
+from typing import Any
+
+from local.laptop import journal
+from local.laptop.aws_process import LocalAws
+from local.laptop.backlog import CHECK_INTERVAL_SECONDS
+from local.laptop.demo import DemoClients
+from local.laptop.shop_client import RunningShop
+from local.world import processes
+from ops.api_client import ApiResponse, UnexpectedResponse
+from ops.scenarios import ADDRESS, EffectMissing, ScenarioClients
+
+STALL_TIMEOUT_SECONDS = 120
+"""The load test stops if no side effect of an order, such as a mail, occurs for this time."""
+EXPECTED_MAILS = ["OrderDelivered", "OrderPaid", "OrderPlaced", "OrderShipped"]
+LAST_EFFECT = "mail OrderDelivered"
+EFFECT_KINDS = {"copied", "published", "effect"}
+REFERENCE_SECONDS = 1.0
+PROGRESS_SECONDS = 5.0
+STEP_SECONDS = 30
+"""How long `find_rate` tries each rate. In this time, a shop that is 20 % too slow reaches LAG_THRESHOLD_SECONDS."""
+MIN_RATE = 0.1
+RATE_PRECISION = 1.15
+"""`find_rate` stops if the lowest rate that failed is at most this many times the highest rate that succeeded."""
+
+
+@dataclass
+class LoadResult:
+    """The measurements of one run. Times are in seconds.
+
+    `request_seconds`: the duration of each successful request.
+    `failures`: the number of failed requests, by error type.
+    `limited`: how often the shop answered an order with 429, because it is far behind.
+    `started_at`: the epoch seconds of the first request, by order id.
+    `finished_at`: the epoch seconds of the last side effect (such as a mail), by order id.
+    `complete`: the ids of the orders whose last side effect has happened.
+    `peak_memory_bytes`: the maximum memory of all processes of the shop.
+    """
+
+    request_seconds: list[float] = field(default_factory=list)
+    failures: Counter[str] = field(default_factory=Counter)
+    limited: int = 0
+    started_at: dict[str, float] = field(default_factory=dict)
+    finished_at: dict[str, float] = field(default_factory=dict)
+    complete: set[str] = field(default_factory=set)
+    peak_memory_bytes: int = 0
+
+
+def run_load_test(shop: RunningShop, orders: int, clients: int, rate: float = 0) -> LoadResult:
+    """Run the load test with this number of orders and parallel clients. Print and return the measurements.
+
+    The test also waits for the side effects of the orders (such as invoices and mails), and checks them. `rate`: orders
+    per second of all clients together; 0: no limit. Raises EffectMissing if a side effect is missing or repeated.
+    """
+    people = DemoClients(shop)
+    product_id = people.create_stocked_product(orders)
+    reference = measure_reference_speed()
+    measured = LoadResult()
+    with (
+        _track_effects(shop, measured, orders) as followed,
+        _repeat(1, partial(_measure_memory, shop, measured)),
+        _repeat(PROGRESS_SECONDS, partial(_print_progress, shop, measured)),
+    ):
+        began = time.time()
+        placed = _place_orders(people, product_id, orders, clients, rate, measured)
+        seconds = time.time() - began
+        print(f"{clients} clients placed and paid {orders} orders: {orders / seconds:.1f} orders per second")
+        print(
+            f"  request time: {_format_percentiles(measured.request_seconds, 1000)} ms; "
+            f"{_format_failures(measured.failures)}"
+        )
+        if measured.limited:
+            print(f"  the shop was far behind, and made its clients wait {measured.limited} times (429)")
+        followed.join()
+    delays = [measured.finished_at[id] - measured.started_at[id] for id in placed if id in measured.finished_at]
+    seconds = max(measured.finished_at.values(), default=began) - began
+    print(f"effects completed: {len(delays) / seconds:.1f} orders per second")
+    print(f"  time from the first request to the last effect of an order: {_format_percentiles(delays, 1)} s")
+    print(f"  peak memory of all processes: {measured.peak_memory_bytes / 1e6:.0f} MB")
+    print(f"  reference loop: {reference:.0f} rounds per second before, {measure_reference_speed():.0f} after")
+    check_effects(people, placed, product_id)
+    print("each order has every effect exactly once, and the stock is correct")
+    return measured
+
+
+def find_rate(shop: RunningShop, clients: int) -> float:
+    """Find the highest rate, in orders per second, at which no reader and no queue falls behind. Print each step.
+
+    Tries each rate for STEP_SECONDS, and then waits until the backlog has been processed.
+    """
+    people = DemoClients(shop)
+
+    def keeps_up(rate: float) -> bool:
+        orders = math.ceil(rate * STEP_SECONDS)
+        product_id, began = people.create_stocked_product(orders), time.time()
+        _place_orders(people, product_id, orders, clients, rate, LoadResult())
+        reached = orders / (time.time() - began)
+        time.sleep(CHECK_INTERVAL_SECONDS)  # until the next measurement
+        behind = [str(lag) for lag in shop.consumer_lags() if lag.is_behind]
+        print(
+            f"{rate:.1f} orders per second: {'; '.join(behind) or f'placed {reached:.1f}, nothing is behind'}",
+            flush=True,
+        )
+        _wait_until_processed(shop)
+        return not behind and reached * RATE_PRECISION >= rate
+
+    found = find_highest(keeps_up)
+    print(f"The shop keeps up with {found:.1f} orders per second.")
+    return found
+
+
+def find_highest(is_possible: Callable[[float], bool]) -> float:
+    """Return the highest possible rate, with the precision RATE_PRECISION.
+
+    Starts at 1 and doubles the rate while `is_possible` returns True. Then bisects, but does not search below MIN_RATE.
+    So the result may be 0 or another rate below MIN_RATE.
+    """
+    low, high = 0.0, 1.0
+    while is_possible(high):
+        low, high = high, high * 2
+    while high > max(low * RATE_PRECISION, MIN_RATE):
+        middle = (low + high) / 2
+        low, high = (middle, high) if is_possible(middle) else (low, middle)
+    return low
+
+
+def _wait_until_processed(shop: RunningShop) -> None:
+    """Wait until no record and no message waits. Raises EffectMissing if their number does not fall for a long time."""
+    lowest, fell_at = sys.maxsize, time.monotonic()
+    while waiting := sum(lag.waiting for lag in shop.consumer_lags()):
+        if waiting < lowest:
+            lowest, fell_at = waiting, time.monotonic()
+        if time.monotonic() > fell_at + STALL_TIMEOUT_SECONDS:
+            raise EffectMissing(f"{waiting} records and messages wait, and none was processed")
+        time.sleep(CHECK_INTERVAL_SECONDS)
+
+
+def place_and_pay(people: DemoClients, product_id: str) -> str:
+    """Place an order for one piece of the product, pay for it, and return the order id."""
+    placed = people.place_order(product_id, quantity=1)
+    people.pay_order(placed)
+    return str(placed["order_id"])
+
+
+def measure_reference_speed() -> float:
+    """Return the speed of this machine, to compare runs: the iterations per second of a fixed loop in one thread."""
+    text, loops = json.dumps([{"order": number, "lines": ["mug"] * 10} for number in range(100)]), 0
+    give_up = time.perf_counter() + REFERENCE_SECONDS
+    while time.perf_counter() < give_up:
+        hashlib.sha256(json.dumps(json.loads(text)).encode()).digest()
+        loops += 1
+    return loops / REFERENCE_SECONDS
+
+
+def _place_orders(
+    people: DemoClients, product_id: str, orders: int, clients: int, rate: float, measured: LoadResult
+) -> list[str]:
+    """Place and pay this number of orders with parallel clients, and return their ids. `rate`: 0 means no limit."""
+    began = time.time()
+    due = [began + number / rate if rate else 0.0 for number in range(orders)]
+    with ThreadPoolExecutor(clients) as pool:
+        return list(pool.map(lambda at: _place_and_pay_at(people, product_id, at, measured), due))
+
+
+def _place_and_pay_at(people: DemoClients, product_id: str, at: float, measured: LoadResult) -> str:
+    """Wait until the epoch time `at`, then place an order, pay for it, and return the order id.
+
+    A failed request is counted and sent again with the same idempotency key.
+    """
+    time.sleep(max(0.0, at - time.time()))
+    began = time.time()
+    body, key = {"lines": [{"product_id": product_id, "quantity": 1}], "address": ADDRESS}, uuid.uuid4().hex
+    placed = _place_order(people, body, key, measured)
+    measured.started_at[placed["order_id"]] = began
+    _retry_and_time(lambda: people.pay_order(placed), measured)
+    return str(placed["order_id"])
+
+
+def _place_order(people: DemoClients, body: Any, key: str, measured: LoadResult) -> Any:
+    """Place an order. While the shop accepts no new orders (429), wait as long as Retry-After says, and try again."""
+
+    def send() -> ApiResponse:
+        answer = people.alice.call("POST", "/orders", body, key=key)
+        if answer.status >= HTTPStatus.MULTIPLE_CHOICES and answer.status != HTTPStatus.TOO_MANY_REQUESTS:
+            raise UnexpectedResponse(f"POST /orders answered {answer.status}: {answer.body}")
+        return answer
+
+    while (answer := _retry_and_time(send, measured)).status == HTTPStatus.TOO_MANY_REQUESTS:
+        measured.limited += 1
+        time.sleep(int(answer.headers["Retry-After"]))
+    return answer.body
+
+
+def _retry_and_time(request: Callable[[], Any], measured: LoadResult) -> Any:
+    while True:
+        began = time.perf_counter()
+        try:
+            answer = request()
+        except Exception as error:
+            measured.failures[type(error).__name__] += 1
+            if sum(measured.failures.values()) > STALL_TIMEOUT_SECONDS:
+                raise
+            time.sleep(0.1)
+        else:
+            measured.request_seconds.append(time.perf_counter() - began)
+            return answer
+
+
+@contextmanager
+def _track_effects(shop: RunningShop, measured: LoadResult, orders: int) -> Iterator[threading.Thread]:
+    """Yield a thread that records in `measured` when each order had its last side effect, such as a mail.
+
+    The thread reads the journal. It ends when the last mail of each order was sent, or when no side effect occurs
+    for STALL_TIMEOUT_SECONDS.
+    """
+    done = measured.complete
+
+    def follow() -> None:
+        last, heard = journal.read_last_id(shop.journal_file), time.monotonic()
+        while len(done) < orders and time.monotonic() < heard + STALL_TIMEOUT_SECONDS:
+            for entry in journal.read_entries_after(shop.journal_file, last):
+                last = entry["id"]
+                if entry["kind"] in EFFECT_KINDS and entry["order_id"] in measured.started_at:
+                    heard = time.monotonic()
+                    measured.finished_at[entry["order_id"]] = datetime.fromisoformat(entry["at"]).timestamp()
+                    if entry["text"] == LAST_EFFECT:
+                        done.add(entry["order_id"])
+            time.sleep(0.2)
+
+    thread = threading.Thread(target=follow, name="following effects", daemon=True)
+    thread.start()
+    yield thread
+
+
+@contextmanager
+def _repeat(seconds: float, task: Callable[[], None]) -> Iterator[None]:
+    """Call `task` every `seconds` during a `with` block."""
+    stopping = threading.Event()
+
+    def run() -> None:
+        while not stopping.wait(seconds):
+            task()
+
+    thread = threading.Thread(target=run, name="repeating", daemon=True)
+    thread.start()
+    yield
+    stopping.set()
+    thread.join()
+
+
+def _measure_memory(shop: RunningShop, measured: LoadResult) -> None:
+    """Record the maximum memory that all processes of the shop use together."""
+    measured.peak_memory_bytes = max(measured.peak_memory_bytes, processes.memory_bytes(shop.process_ids))
+
+
+def _print_progress(shop: RunningShop, measured: LoadResult) -> None:
+    behind = "; ".join(str(lag) for lag in shop.consumer_lags() if lag.is_behind) or "nothing is behind"
+    print(f"  {len(measured.started_at)} placed, {len(measured.complete)} complete; {behind}", flush=True)
+
+
+def _format_percentiles(values: Sequence[float], factor: float) -> str:
+    if len(values) < 2:
+        return "unknown"
+    at = statistics.quantiles(values, n=100)
+    return ", ".join(f"p{percent} {at[percent - 1] * factor:.1f}" for percent in (50, 95, 99))
+
+
+def _format_failures(failures: Counter[str]) -> str:
+    return ", ".join(f"{count} failed with {name}" for name, count in failures.items()) or "none failed"
+
+
+def check_effects(
+    people: DemoClients, placed: list[str], product_id: str, *, allow_duplicate_mail: bool = False
+) -> None:
+    """Wait until every order is delivered and complete, then check invoices, mails, stock and order lists.
+
+    `placed`: the ids of the orders.
+    `allow_duplicate_mail`: True if a process was killed during the test. Then the shop may have sent a mail twice.
+
+    Raises EffectMissing if a side effect (such as a mail) is missing or repeated.
+    """
+    check_orders(people, placed, product_id)
+    check_mails(people.shop.aws, placed, allow_duplicates=allow_duplicate_mail)
+
+
+def check_orders(people: ScenarioClients, placed: list[str], product_id: str) -> None:
+    """Run the checks of `check_effects` through the API of any shop. The API does not show repeated mails."""
+    give_up = time.monotonic() + STALL_TIMEOUT_SECONDS
+    for order_id in placed:  # check one order after the other, because parallel requests would slow down the shop
+        while reason := _missing_effect(people, order_id):
+            if time.monotonic() > give_up:
+                raise EffectMissing(f"order {order_id} is incomplete: {reason}")
+            time.sleep(0.1)
+    _check_invoices(people, placed)
+    if left := people.available_stock(product_id):
+        raise EffectMissing(f"{left} pieces are in stock, but all pieces were sold")
+    for path in ("/orders?limit=100", "/customers/me/bought?limit=100"):
+        listed = Counter(order["order_id"] for order in people.list_all(path))
+        if wrong := [id for id in placed if listed[id] != 1]:
+            raise EffectMissing(f"{len(wrong)} orders are not exactly once in the list {path}")
+
+
+def _missing_effect(people: ScenarioClients, order_id: str) -> str:
+    """Return the missing or wrong part of an order, such as its invoice, or "" if the order is complete."""
+    whole: Any = people.alice.get(f"/orders/{order_id}/whole?limit=100")
+    if whole["order"]["status"] != "DELIVERED":
+        return f"its status is {whole['order']['status']}"
+    for kind, count in (("payments", 1), ("invoices", 1), ("shipments", 1), ("timeline", 5)):
+        if len(whole[kind]) != count:
+            return f"{len(whole[kind])} {kind}"
+    mails = people.mailed_events(order_id)
+    return "" if mails == EXPECTED_MAILS else f"mails {mails}"
+
+
+def _check_invoices(people: ScenarioClients, placed: list[str]) -> None:
+    """Check that each order has exactly one invoice, and that the invoice numbers of each series have no gap.
+
+    Raises EffectMissing if an invoice is missing or repeated, or if the numbers have a gap.
+    """
+    of_these = [one for one in people.list_all("/customers/me/invoices?limit=100") if one["order_id"] in set(placed)]
+    if len(of_these) != len(placed):
+        raise EffectMissing(f"expected {len(placed)} invoices, found {len(of_these)}")
+    by_series: dict[str, list[int]] = {}
+    for one in of_these:
+        series, _, number = one["invoice_id"].rpartition("-")
+        by_series.setdefault(series, []).append(int(number))
+    for series, numbers in by_series.items():
+        if sorted(numbers) != list(range(min(numbers), min(numbers) + len(numbers))):
+            raise EffectMissing(f"the {len(numbers)} invoices of {series} from {min(numbers)} have gaps")
+
+
+def check_mails(aws: LocalAws, placed: list[str], *, allow_duplicates: bool = False) -> None:
+    """Check that exactly one mail was sent for each order and each event in EXPECTED_MAILS.
+
+    `aws`: the local AWS, which keeps the sent mails. `placed`: the ids of the orders. `allow_duplicates`: accept two
+    copies of a mail, and ignore missing mails, because a process was killed during the test.
+
+    Raises EffectMissing if a mail is missing or was sent too often.
+    """
+    numbers = {order_id[:8].upper() for order_id in placed}
+    subjects = Counter(mail["Subject"] for mail in aws.list_mails())
+    ours = {subject: count for subject, count in subjects.items() if any(number in subject for number in numbers)}
+    if wrong := {subject: count for subject, count in ours.items() if count > (2 if allow_duplicates else 1)}:
+        raise EffectMissing(f"mails sent too often: {wrong}")
+    # a killed process may have sent a mail without writing its file
+    if not allow_duplicates and len(ours) != len(placed) * len(EXPECTED_MAILS):
+        raise EffectMissing(f"expected {len(placed) * len(EXPECTED_MAILS)} different mails, found {len(ours)}")

@@ -1,0 +1,168 @@
+"""Prints the output of `make up`: the steps of the start with a spinner, and the entries of the journal in colour.
+
+Colours, the spinner and the repeated address of the page are only for terminals. If stdout is a file or a pipe, it gets
+plain lines. The environment variable NO_COLOR switches colours off (https://no-color.org).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from datetime import datetime
+from typing import TypeVar
+
+from local.laptop.journal import JournalEntry
+
+T = TypeVar("T")
+HIDDEN_KINDS = {"record", "invocation"}
+"""The terminal does not show entries of these kinds, because they are too many."""
+ADDRESS_EVERY_LINES = 20
+"""A terminal shows the address of the page again after this many lines, so that it does not scroll away."""
+SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+SPINNER_SECONDS = 0.1
+COLORS = {"dim": 2, "bold": 1, "red": 31, "green": 32, "yellow": 33, "blue": 34, "magenta": 35, "cyan": 36}
+KIND_COLORS = {
+    "request": "cyan",
+    "published": "blue",
+    "effect": "green",
+    "copied": "green",
+    "recovered": "green",
+    "failed": "red",
+    "parked": "red",
+    "chaos": "yellow",
+    "process": "yellow",
+    "behind": "yellow",
+    "warehouse": "magenta",
+}
+
+
+def is_terminal() -> bool:
+    return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def colored(text: str, color: str) -> str:
+    """Return the text in this colour, or unchanged if stdout is no terminal or NO_COLOR is set."""
+    if not is_terminal() or os.environ.get("NO_COLOR"):
+        return text
+    return f"\x1b[{COLORS[color]}m{text}\x1b[0m"
+
+
+def run_step(what: str, do: Callable[[], T]) -> T:
+    """Run one step of the start, print its name and its duration, and return the result of `do`.
+
+    On a terminal, a spinner with the time runs until the step is done.
+    """
+    began = time.monotonic()
+    if not is_terminal():
+        print(f"{what} ... ", end="", flush=True)
+        result = do()
+        print(f"{time.monotonic() - began:.1f} s", flush=True)
+        return result
+    done = threading.Event()
+    spinner = threading.Thread(target=_spin, args=(what, began, done), daemon=True)
+    spinner.start()
+    try:
+        result = do()
+    except BaseException:
+        _end_spinner(spinner, done, colored("✗", "red"), what, began)
+        raise
+    _end_spinner(spinner, done, colored("✓", "green"), what, began)
+    return result
+
+
+def _spin(what: str, began: float, done: threading.Event) -> None:
+    turn = 0
+    while not done.wait(SPINNER_SECONDS):
+        turn += 1
+        mark = colored(SPINNER[turn % len(SPINNER)], "cyan")
+        sys.stdout.write(f"\r{mark} {what} {colored(f'{time.monotonic() - began:.0f} s', 'dim')}\x1b[K")
+        sys.stdout.flush()
+
+
+def _end_spinner(spinner: threading.Thread, done: threading.Event, mark: str, what: str, began: float) -> None:
+    done.set()
+    spinner.join()
+    print(f"\r{mark} {what} {colored(f'{time.monotonic() - began:.1f} s', 'dim')}\x1b[K", flush=True)
+
+
+Failure = tuple[str, str | None]
+"""The reader or the reaction that failed, and the id of the order, if any."""
+
+
+class TerminalPrinter:
+    """Prints entries of the journal. An entry with the same text as the last printed entry is skipped.
+
+    After a failure, the printer also prints when the same reader or reaction has succeeded for the same order.
+    `is_muted`: prints no entries, as during the start. `page_url`: the page's address, which terminals show regularly.
+    """
+
+    def __init__(self) -> None:
+        self._last_printed = ""
+        self._lines = 0
+        self._failed_at: dict[Failure, datetime] = {}
+        self.is_muted = True
+        self.page_url = ""
+
+    def print_entry(self, entry: JournalEntry) -> None:
+        recovery = self._recovery_of(entry)
+        done = entry["kind"] == "delivery" and entry.get("outcome") == "done"
+        if not (self.is_muted or done or entry["kind"] in HIDDEN_KINDS):
+            self._print(entry, entry["kind"], self._describe(entry))
+        if recovery and not self.is_muted:
+            self._print(entry, "recovered", recovery)
+
+    def _recovery_of(self, entry: JournalEntry) -> str:
+        """Remember a failure. If this entry is the first success after a failure, return a text about the recovery."""
+        what = str(entry.get("reaction") or entry.get("reader") or "")
+        if not what:
+            return ""
+        about, at = (what, entry["order_id"]), datetime.fromisoformat(entry["at"])
+        if entry["kind"] == "failed" or entry.get("outcome") in ("failed", "retrying"):
+            self._failed_at.setdefault(about, at)
+        elif entry["kind"] == "parked":
+            self._failed_at.pop(about, None)
+        elif began := self._failed_at.pop(about, None):
+            return f"{what} recovered: attempt {entry.get('attempt', 2)}, after {(at - began).total_seconds():.1f} s"
+        return ""
+
+    def _describe(self, entry: JournalEntry) -> str:
+        reason = entry.get("error") or entry.get("reason")
+        is_named = not reason or str(reason) in entry["text"]
+        more = ["" if is_named else f": {reason}"]
+        if entry.get("attempt") and (entry["kind"] == "failed" or entry.get("outcome") in ("failed", "retrying")):
+            more.append(f", attempt {entry['attempt']}")
+        return str(entry["text"]) + "".join(more)
+
+    def _print(self, entry: JournalEntry, kind: str, described: str) -> None:
+        order = f" ({entry['order_id'][:8]})" if entry["order_id"] else ""
+        text = f"{kind:<10}{described}{order}"
+        if text == self._last_printed:
+            return
+        self._last_printed = text
+        clock = datetime.fromisoformat(entry["at"]).astimezone().strftime("%H:%M:%S.%f")[:-3]
+        milliseconds = entry.get("ms") or entry.get("lag_ms")
+        took = f"{milliseconds:.0f} ms" if milliseconds and kind != "recovered" else ""
+        line = f"{text:<84}{took:>8}".rstrip()
+        color = _color_of(entry, kind)
+        with suppress(OSError):  # if the terminal is closed, the caller must not fail
+            shown = f"{colored(line[:10], color)}{line[10:]}" if color not in ("red", "green") else colored(line, color)
+            print(f"{colored(clock, 'dim')}  {shown}", flush=True)
+            self._repeat_address()
+
+    def _repeat_address(self) -> None:
+        self._lines += 1
+        if self.page_url and is_terminal() and self._lines % ADDRESS_EVERY_LINES == 0:
+            print(colored(f"── the page: {self.page_url}   (Ctrl-C stops the shop) ──", "bold"), flush=True)
+
+
+def _color_of(entry: Mapping[str, object], kind: str) -> str:
+    status = entry.get("status")
+    if entry.get("outcome") in ("failed", "retrying") or (
+        kind == "request" and isinstance(status, int) and status >= 500
+    ):
+        return "red"
+    return KIND_COLORS.get(kind, "dim")

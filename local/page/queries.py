@@ -1,0 +1,132 @@
+"""Serves the local web page where the API has no route: checks copies, reads archives and mails, redrives failures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+from functions.dynamodb.errors import Permanent, Unreadable
+from functions.dynamodb.keys import to_instant
+from local.laptop.aws_process import Mail
+from local.laptop.http_server import InvalidField, NoSuchResource
+from local.laptop.shop_client import RunningShop
+from local.laptop.shop_target import local_target
+from ops.cli_errors import RecordNotFound
+from ops.commands import order
+from ops.commands.restore import LOCAL_SETTLE_TIME, NotRestorable, RestoredOrder, make_archive_fetcher, restore_order
+from ops.failures.failure_store import DEAD_LETTER_PREFIX, FailureRepository
+from ops.failures.redrive import redrive_entries
+from ops.repair.rebuild import make_publisher
+
+JsonObject = dict[str, Any]
+
+
+class PageQueries:
+    """Reads orders, mails and failures, restores archived orders, and redrives failures. Thread-safe."""
+
+    def __init__(self, running: RunningShop) -> None:
+        self._running, self._place = running, local_target(running)
+        self._failures = FailureRepository.for_target(self._place)
+        self._archive = running.stack.outputs["ArchiveBucket"]
+
+    def check_copies(self, order_id: str) -> JsonObject:
+        """Compare each copy of an order (an item that is derived from the order) with its expected content.
+
+        Returns the state of each copy, such as "in sync". Raises NoSuchResource if the order does not exist or cannot
+        be read.
+        """
+        return self._translate_errors(lambda: order.compare_copies(self._place.shop, order_id))
+
+    def describe_archive(self, order_id: str) -> JsonObject:
+        """Return the location and the content of an order's archive object in S3.
+
+        Raises NoSuchResource if the order does not exist, is not archived, or cannot be read.
+        """
+        return self._translate_errors(
+            lambda: order.describe_archived(self._place.table, self._place.client("s3"), self._archive, order_id)
+        )
+
+    def restore(self, order_id: str) -> JsonObject:
+        """Restore an archived order from S3 to the table, with the same code as the operator's command.
+
+        Returns {"ends_at": the time when the restored order expires, or None if the order was already in the table}.
+        Raises NoSuchResource if the order does not exist, and InvalidField if it cannot be restored.
+        """
+        try:
+            outcome = restore_order(
+                self._place.shop,
+                make_archive_fetcher(self._place.client("s3"), self._archive),
+                order_id,
+                settles=LOCAL_SETTLE_TIME,
+            )
+        except NotRestorable as error:
+            raise InvalidField("order", f"cannot be restored: {error}") from None
+        if outcome == "no such order":
+            raise NoSuchResource(outcome)
+        return {"ends_at": outcome.ends_at if isinstance(outcome, RestoredOrder) else None}
+
+    def list_mails(self, order_id: str) -> JsonObject:
+        """Return the mails that were sent for an order, newest first."""
+        try:
+            found_order = order.get_order(self._place.table, order_id)
+        except RecordNotFound as error:
+            raise NoSuchResource(str(error)) from None
+        told = order.list_notifications(self._place.table, found_order)
+        found = [self._running.aws.find_mail(one.message_id) for one in told if one.message_id]
+        return {"items": [_mail_to_json(mail) for mail in found if mail]}
+
+    def get_mail_html(self, message_id: str) -> str:
+        """Return the HTML body of a mail. Raises NoSuchResource if there is no such mail."""
+        mail = self._running.aws.find_mail(message_id)
+        if mail is None:
+            raise NoSuchResource("This mail does not exist.")
+        return str(mail["BodyHtml"])
+
+    def _translate_errors(self, tell: Callable[[], JsonObject]) -> JsonObject:
+        try:
+            return tell()
+        except (Permanent, Unreadable) as error:
+            raise NoSuchResource(f"The order cannot be read: {error}") from None
+        except RecordNotFound as error:
+            raise NoSuchResource(str(error)) from None
+
+    def list_failures(self, limit: int, after: str | None) -> JsonObject:
+        """Return a page of failures, newest first: parked (unprocessable) records, failed batches and dead letters.
+
+        `limit`: the number of failures on the page.
+        `after`: the `cursor` of the previous page, or None for the first page.
+        """
+        items, cursor = self._failures.list_page(limit, before=after)
+        return {"items": items, "cursor": cursor}
+
+    def get_failure(self, key: str) -> Any:
+        """Return the content of a failure: a parked (unprocessable) record, a failed batch or a dead letter.
+
+        Raises NoSuchResource if there is no failure with this key.
+        """
+        try:
+            return self._failures.read_failure(key)
+        except (RecordNotFound, ValueError) as error:
+            raise NoSuchResource(str(error)) from None
+
+    def redrive(self, key: str) -> JsonObject:
+        """Redrive a failure: process its records or messages again.
+
+        `key`: the key of a parked (unprocessable) record, a failed batch or a dead letter. Returns {"redriven": whether
+        the redrive succeeded, "why": the reason if not}. Raises NoSuchResource if there is no failure with this key.
+        """
+        publish = make_publisher(self._place.shop, self._place.client("events"), self._place.bus_name)
+        found = redrive_entries(self._failures, self._place.shop, publish, lambda entry: entry.key == key)
+        left = {**found.rejected, **found.retryable}
+        if key not in {*found.done, *left}:
+            if key.startswith(DEAD_LETTER_PREFIX) and found.in_flight:
+                return {"redriven": False, "why": "another process may have received it: try again in a few minutes"}
+            raise NoSuchResource("This failure does not exist any more.")
+        return {"redriven": key in found.done, "why": left.get(key)}
+
+
+def _mail_to_json(mail: Mail) -> JsonObject:
+    at = to_instant(datetime.fromtimestamp(mail["Timestamp"], UTC))
+    to = ", ".join(mail["To"])
+    return {"id": mail["MessageId"], "at": at, "to": to, "subject": mail["Subject"], "text": mail["BodyText"]}

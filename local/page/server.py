@@ -1,0 +1,404 @@
+"""Serves the web page of the local shop: its files, the shop's API, and routes that do not exist on AWS.
+
+Requests to `/api/…` are forwarded to the shop's API. So the page and the API have the same origin, and the page needs
+no CORS. The routes below `/local/…` do not exist on AWS. The server rejects requests to `/api/…` and `/local/…` from
+web pages of other origins (local/laptop/http_server.py).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+import urllib.parse
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from http import HTTPStatus
+from typing import Any
+
+import urllib3
+from botocore.exceptions import BotoCoreError, ClientError
+
+from functions.dynamodb.errors import Unreadable
+from functions.dynamodb.keys import InvalidKeyValue
+from local.chaos import Chaos
+from local.laptop import payment_provider, users
+from local.laptop.backlog import BacklogMonitor
+from local.laptop.http_server import (
+    HttpResponse,
+    InvalidField,
+    LoopbackServer,
+    NoSuchResource,
+    PageRequest,
+    WriteBytes,
+    field_problem_response,
+    problem_response,
+    serve_docs_file,
+    serve_page_file,
+)
+from local.laptop.journal import Journal
+from local.laptop.queues import StackQueues
+from local.laptop.shop_client import TOKEN_CACHE_SECONDS, RunningShop
+from local.laptop.supervisor import ProcessSupervisor
+from local.page.flow_monitor import FlowMonitor
+from local.page.items import open_item
+from local.page.patterns import PatternExplorer
+from local.page.queries import PageQueries
+from local.page.traces import get_span, get_trace
+from ops.api_client import ApiClient
+
+MAIL_POLICY = "default-src 'none'; style-src 'unsafe-inline'; sandbox; frame-ancestors 'self'"
+FORWARDED_REQUEST_HEADERS = ("Authorization", "Content-Type", "Idempotency-Key", "Accept")
+FORWARDED_RESPONSE_HEADERS = (
+    "Content-Type",
+    "Content-Security-Policy",
+    "Cache-Control",
+    "Location",
+    "Retry-After",
+    "Idempotent-Replayed",
+)
+PAGE_SETTINGS = {"laptop": True, "shop": "Orderstream", "api": "/api"}
+"""The settings that the web page loads first, from /settings.json. On AWS, each stage has its own settings.json."""
+HEARTBEAT_SECONDS = 15
+MAX_ENTRY_ID = 1 << 60
+
+
+class PageServer:
+    """The HTTP server of the shop's web page, which runs in its own threads.
+
+    `url`: the address of the web page.
+    `has_warehouse`: whether the simulated warehouse runs. If not, a person answers the requests to the warehouse.
+    """
+
+    def __init__(
+        self,
+        running: RunningShop,
+        keeper: ProcessSupervisor,
+        journal: Journal,
+        queues: StackQueues,
+        backlog: BacklogMonitor,
+        port: int,
+        *,
+        has_warehouse: bool,
+    ) -> None:
+        self._running, self._keeper, self._journal, self._has_warehouse = running, keeper, journal, has_warehouse
+        self._queues, self._backlog = queues, backlog
+        self._chaos = Chaos(running, keeper, self._queues, journal)
+        self._queries = PageQueries(running)
+        self._flow = FlowMonitor(running, queues)
+        self._patterns = PatternExplorer(running)
+        self._tokens: dict[str, Callable[[], str]] = {}
+        self._pool = urllib3.PoolManager(maxsize=16, retries=False, timeout=60)
+        self._routes: list[tuple[str, re.Pattern[str], Callable[[PageRequest], HttpResponse]]] = [
+            (method, re.compile(re.sub(r"{(\w+)}", r"(?P<\1>[^/]+)", pattern)), answer)
+            for method, pattern, answer in (
+                ("GET", "/local/shop", self._get_shop),
+                ("GET", "/local/events", self._stream_events),
+                ("POST", "/local/tokens", self._create_token),
+                ("POST", "/local/payments", self._pay),
+                ("GET", "/local/orders/{id}/entries", self._get_entries),
+                ("GET", "/local/orders/{id}/trace", lambda asked: HttpResponse(get_trace(journal, asked))),
+                ("GET", "/local/orders/{id}/spans/{span}", lambda asked: HttpResponse(get_span(journal, asked))),
+                (
+                    "GET",
+                    "/local/orders/{id}/copies",
+                    lambda asked: HttpResponse(self._queries.check_copies(asked.path_parameters["id"])),
+                ),
+                (
+                    "GET",
+                    "/local/orders/{id}/archive",
+                    lambda asked: HttpResponse(self._queries.describe_archive(asked.path_parameters["id"])),
+                ),
+                ("POST", "/local/orders/{id}/restore", self._restore),
+                (
+                    "GET",
+                    "/local/orders/{id}/mails",
+                    lambda asked: HttpResponse(self._queries.list_mails(asked.path_parameters["id"])),
+                ),
+                ("GET", "/local/mails/{id}", self._get_mail_html),
+                ("GET", "/local/flow", self._get_flow),
+                (
+                    "GET",
+                    "/local/flow/{id}/calls",
+                    lambda asked: HttpResponse({"calls": self._flow.last_calls(asked.path_parameters["id"])}),
+                ),
+                ("GET", "/local/stream", self._get_stream_status),
+                ("GET", "/local/failures", self._list_failures),
+                (
+                    "GET",
+                    "/local/failures/{key}",
+                    lambda asked: HttpResponse(self._queries.get_failure(asked.path_parameters["key"])),
+                ),
+                ("POST", "/local/failures/{key}/redrive", self._redrive),
+                ("GET", "/local/patterns", self._list_patterns),
+                (
+                    "POST",
+                    "/local/patterns/{id}",
+                    lambda asked: HttpResponse(
+                        self._patterns.run_pattern(asked.path_parameters["id"], asked.json_body)
+                    ),
+                ),
+                ("POST", "/local/keys", lambda asked: HttpResponse(self._patterns.query_key(asked.json_body))),
+                ("POST", "/local/expressions", lambda asked: HttpResponse(self._patterns.compose(asked.json_body))),
+                (
+                    "GET",
+                    "/local/item",
+                    lambda asked: HttpResponse(
+                        open_item(running, asked.query.get("pk", ""), asked.query.get("sk", ""))
+                    ),
+                ),
+                ("POST", "/local/chaos", lambda asked: HttpResponse(self._chaos.run_switch(asked.json_body))),
+            )
+        ]
+        self._server = LoopbackServer(self, port)
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.1,), name="page", daemon=True)
+
+    def start(self) -> PageServer:
+        self._thread.start()
+        return self
+
+    def stop(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._chaos.stop()
+        self._thread.join()
+
+    def answer(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> HttpResponse:
+        """Return the response to a request: an API response, a file of the web page, or the result of a local route.
+
+        If a route below /local/ raises an error, this returns an error response.
+        """
+        path, _, query = target.partition("?")
+        if path.startswith("/api/"):
+            return self._forward_to_api(method, target.removeprefix("/api"), headers, body)
+        if path == "/settings.json" and method == "GET":
+            return HttpResponse(PAGE_SETTINGS)
+        if path == "/docs" and method == "GET":
+            return HttpResponse("", 302, "text/plain", {"Location": "/docs/"})
+        if not path.startswith("/local/"):
+            return _serve_file(method, path)
+        try:
+            return self._route(method, path, PageRequest({}, dict(urllib.parse.parse_qsl(query)), headers, body))
+        except Exception as error:  # noqa: BLE001  for example, a user killed a process with a button of the web page
+            return _error_response(error)
+
+    def _route(self, method: str, path: str, asked: PageRequest) -> HttpResponse:
+        there = [(known, found, act) for known, pattern, act in self._routes if (found := pattern.fullmatch(path))]
+        for known, found, act in there:
+            if known == method:
+                asked.path_parameters = {name: urllib.parse.unquote(text) for name, text in found.groupdict().items()}
+                return act(asked)
+        if there:
+            return problem_response(HTTPStatus.METHOD_NOT_ALLOWED, f"Use {there[0][0]} for this route.")
+        raise NoSuchResource("This route does not exist.")
+
+    def _forward_to_api(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> HttpResponse:
+        """Forward a request to the shop's API and return the response. Returns 503 if the API does not answer."""
+        # Reject a path that contains `..`, because it could lead to other parts of the local AWS.
+        if {".", ".."} & set(urllib.parse.unquote(target.partition("?")[0]).split("/")):
+            return problem_response(HTTPStatus.NOT_FOUND, "This route does not exist.")
+        sent = {name: headers[name] for name in FORWARDED_REQUEST_HEADERS if name in headers}
+        try:
+            answer = self._pool.request(
+                method, self._running.api_url + target, body=body or None, headers=sent, redirect=False
+            )
+        except urllib3.exceptions.HTTPError:
+            return problem_response(HTTPStatus.SERVICE_UNAVAILABLE, "The shop does not answer. Try again in a moment.")
+        back = {name: answer.headers[name] for name in FORWARDED_RESPONSE_HEADERS if name in answer.headers}
+        return HttpResponse(answer.data, answer.status, back.pop("Content-Type", "application/octet-stream"), back)
+
+    def _get_shop(self, _: PageRequest) -> HttpResponse:
+        shop = self._running
+        return HttpResponse(
+            {
+                "api_url": shop.api_url,
+                "provider_url": shop.provider_url,
+                "table_name": shop.table_name,
+                "users": list(users.USERS),
+                "readers": self._keeper.reader_names,
+                "reactions": [queue.name for queue in self._queues.by_name.values() if queue.function],
+                "payment_methods": [{"id": id, "name": name} for id, name in payment_provider.PAYMENT_METHODS.items()],
+                "has_warehouse": self._has_warehouse,
+                "processes": [one["name"] for one in self._process_status()],
+                "last_entry": self._journal.last_id(),
+            }
+        )
+
+    def _create_token(self, asked: PageRequest) -> HttpResponse:
+        token, customer_id = self._sign_in(asked.json_body.get("user"))
+        said = {"token": token, "registered": customer_id is not None, "expires_in_seconds": TOKEN_CACHE_SECONDS}
+        return HttpResponse({"user": asked.json_body["user"], **said})
+
+    def _sign_in(self, user: object) -> tuple[str, str | None]:
+        """Return a user's access token and customer id. The id is None if the user has not registered as a customer.
+
+        `user`: the user name from the request. Raises InvalidField if it is not a valid name.
+        """
+        if not isinstance(user, str) or not re.fullmatch(users.NAME_PATTERN, user):
+            raise InvalidField("user", "must be a short name in lower case")
+        token = self._tokens.setdefault(user, self._running.token_supplier(user))()
+        me = ApiClient(self._running.api_url, lambda: token).call("GET", "/customers/me")
+        return token, me.body["customer_id"] if me.status == HTTPStatus.OK else None
+
+    def _list_patterns(self, asked: PageRequest) -> HttpResponse:
+        return HttpResponse(self._patterns.list_patterns(self._sign_in(asked.query.get("user"))[1]))
+
+    def _pay(self, asked: PageRequest) -> HttpResponse:
+        said = asked.json_body
+        form = {
+            "amount": str(said.get("amount")),
+            "currency": str(said.get("currency")).lower(),
+            "metadata[order_id]": str(said.get("order_id")),
+            "payment_method": str(said.get("payment_method")),
+        }
+        key = {name: asked.headers[name] for name in ("Idempotency-Key",) if name in asked.headers}
+        url = f"{self._running.provider_url}/v1/payment_intents"
+        answer = self._pool.request_encode_body("POST", url, fields=form, encode_multipart=False, headers=key)
+        # After a server error, the outcome of the payment is unknown. Status 503 makes the web page send the request
+        # again with the same idempotency key.
+        if answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+            return problem_response(HTTPStatus.SERVICE_UNAVAILABLE, "The payment provider does not answer. Try again.")
+        intent = answer.json()
+        if answer.status != HTTPStatus.OK:
+            return problem_response(HTTPStatus.BAD_REQUEST, str(intent["error"]["message"]))
+        reason = intent.get("last_payment_error", {}).get("code")
+        return HttpResponse({"id": intent["id"], "status": intent["status"], "reason": reason})
+
+    def _get_entries(self, asked: PageRequest) -> HttpResponse:
+        entries = self._journal.entries_after(
+            asked.query_number("after", 0, MAX_ENTRY_ID), order_id=asked.path_parameters["id"]
+        )
+        return HttpResponse({"entries": entries, "last": entries[-1]["id"] if entries else 0})
+
+    def _restore(self, asked: PageRequest) -> HttpResponse:
+        if asked.json_body:
+            raise InvalidField("body", "must be an empty JSON object: {}")
+        return HttpResponse(self._queries.restore(asked.path_parameters["id"]))
+
+    def _get_mail_html(self, asked: PageRequest) -> HttpResponse:
+        html = self._queries.get_mail_html(asked.path_parameters["id"])
+        return HttpResponse(
+            html, content_type="text/html; charset=utf-8", headers={"Content-Security-Policy": MAIL_POLICY}
+        )
+
+    def _get_flow(self, _: PageRequest) -> HttpResponse:
+        return HttpResponse({**self._flow.flow, "last_entry": self._journal.last_id()})
+
+    def _get_stream_status(self, _: PageRequest) -> HttpResponse:
+        readers = [poller.status() for poller in self._keeper.readers]
+        behind = [str(lane) for lane in self._backlog.consumer_lags if lane.is_behind]
+        status = {"readers": readers, "queues": self._queue_status(), "processes": self._process_status()}
+        # Count the failures last, so that this answer includes the records that the readers have just parked.
+        return HttpResponse(
+            {
+                **status,
+                "behind": behind,
+                "full_disk": self._backlog.full_disk,
+                "faults": self._chaos.faults(),
+                "failures": self._failures(),
+            }
+        )
+
+    def _failures(self) -> dict[str, int] | None:
+        """Return the number of stored failures by node, or None while the local AWS is down."""
+        try:
+            return self._flow.count_failures()
+        except (ClientError, BotoCoreError):
+            return None
+
+    def _queue_status(self) -> list[dict[str, Any]]:
+        """Return the status of the queues, or [] while the local AWS is down.
+
+        The web page can then still show the status of the stream readers and the processes.
+        """
+        try:
+            queues = self._queues.status()
+        except (ClientError, BotoCoreError):
+            return []
+        fail, repeat = self._chaos.fail_next, self._chaos.repeat_next
+        return [{**one, "fail_next": fail[one["name"]], "repeat_next": repeat[one["name"]]} for one in queues]
+
+    def _process_status(self) -> list[dict[str, Any]]:
+        return [
+            {"name": name, "running": self._keeper.is_running(name), "restarts": self._keeper.restarts[name]}
+            for name in self._keeper.process_names
+        ]
+
+    def _list_failures(self, asked: PageRequest) -> HttpResponse:
+        return HttpResponse(
+            self._queries.list_failures(asked.query_number("limit", 20, 100), asked.query.get("cursor"))
+        )
+
+    def _redrive(self, asked: PageRequest) -> HttpResponse:
+        # raises InvalidField if the body is not JSON, which an HTML form of another site cannot send
+        _ = asked.json_body
+        key = asked.path_parameters["key"]
+        outcome = self._queries.redrive(key)
+        if outcome["redriven"]:
+            self._journal.append("redriven", f"the failure {key.rpartition('/')[2]} was redriven", object=key)
+        return HttpResponse(outcome)
+
+    def _stream_events(self, asked: PageRequest) -> HttpResponse:
+        """Send entries of the journal as server-sent events.
+
+        The query parameter `after` or the header Last-Event-ID contains the id of the last known entry. Without an id,
+        the response has only new entries. The query parameter `order` selects the entries of one order.
+        """
+        if last_id := asked.headers.get("Last-Event-Id"):
+            asked = replace(asked, query={**asked.query, "after": last_id})
+        after = asked.query_number("after", self._journal.last_id(), MAX_ENTRY_ID)
+        follow = partial(self._follow, after, asked.query.get("order"))
+        return HttpResponse(None, content_type="text/event-stream", stream=follow)
+
+    def _follow(self, after: int, order_id: str | None, write: WriteBytes) -> None:
+        """Write the entries after the id `after`, and then each new entry. Raises OSError if the browser disconnects.
+
+        Returns when the journal is closed. If `order_id` is None, writes the entries of all orders.
+        """
+        while not self._journal.is_closed:
+            entries = self._journal.entries_after(after, order_id=order_id)
+            for entry in entries:
+                after = entry["id"]
+                if order_id is not None or entry["kind"] != "invocation":  # only traces show measured invocations
+                    write(f"id: {after}\ndata: {json.dumps(entry)}\n\n".encode())
+            if not entries:
+                write(b": still here\n\n")
+                self._wait_for_entry(after, order_id)
+
+    def _wait_for_entry(self, after: int, order_id: str | None) -> None:
+        """Wait for a new entry after the id `after`, but at most HEARTBEAT_SECONDS."""
+        for _ in range(HEARTBEAT_SECONDS):
+            self._journal.wait_for_entry(1)
+            if self._journal.is_closed or self._journal.entries_after(after, order_id=order_id, limit=1):
+                return
+
+
+def _serve_file(method: str, path: str) -> HttpResponse:
+    """Return a file of the web page, or of the documentation site below /docs/."""
+    if method != "GET":
+        return problem_response(HTTPStatus.METHOD_NOT_ALLOWED, "Use GET for files.")
+    return serve_docs_file(path.removeprefix("/docs")) if path.startswith("/docs/") else serve_page_file(path)
+
+
+def _error_response(error: Exception) -> HttpResponse:
+    """Return an error response for an exception. The type of the exception determines the HTTP status.
+
+    For an unknown type, the status is 503, and the text asks the user to try again.
+    """
+    match error:
+        case InvalidField():
+            return field_problem_response(error)
+        # InvalidKeyValue means that no item can have this value in its key. So no such item exists.
+        case NoSuchResource() | InvalidKeyValue():
+            return problem_response(HTTPStatus.NOT_FOUND, str(error))
+        case UnicodeError():
+            return problem_response(HTTPStatus.BAD_REQUEST, "Use text that can be encoded as UTF-8.")
+        case Unreadable():
+            return problem_response(HTTPStatus.CONFLICT, f"A stored item cannot be read: {error}")
+        case ClientError(response={"Error": {"Code": "ValidationException"}}):
+            return problem_response(HTTPStatus.NOT_FOUND, "No item can have this name.")
+    return problem_response(
+        HTTPStatus.SERVICE_UNAVAILABLE, f"The shop cannot answer now ({type(error).__name__}). Try again in a moment."
+    )

@@ -1,0 +1,140 @@
+"""Check the shop: `make prove` on this machine, `make prove STAGE=NAME` in a throw-away stage of an AWS account."""
+
+import argparse
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import boto3
+from botocore.exceptions import BotoCoreError, ClientError
+
+from proof.account import deployed, laptop
+from proof.account.deployed import DeployedTarget, Refused, check_throw_away
+from proof.account.laptop import LocalTarget
+from proof.account.price import MAX_DOLLARS, estimate_dollars
+from proof.account.report import FOLDER, build_report, render_report, write_report
+from proof.account.steps import STEPS, Result, Step, judge, run_steps, without_result
+from stacks.stage import InvalidSetting
+from stacks.synth_cache import SynthFailed
+
+LAPTOP = "laptop"
+METRIC_DELAY_SECONDS = 180
+"""How long CloudWatch takes to show the metrics of the last step."""
+DESTROY = Step(
+    "destroy",
+    "Nothing that costs money is left.",
+    aws=deployed.destroy,
+    laptop=laptop.stop,
+    needs_shop=False,
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the proof, write the report, and return the exit code: 0 if the proof passed, else 1, or 130 after Ctrl-C."""
+    options = parse_options(arguments)
+    if options.stage == LAPTOP:
+        target: DeployedTarget | LocalTarget = LocalTarget(**_burst(options))
+        return prove(target, options, dollars=None, keep=False)
+    try:
+        check_throw_away(options.stage)
+        target = DeployedTarget(
+            options.stage,
+            sender=options.sender,
+            release=options.release,
+            expiry_seconds=options.expiry_minutes * 60,
+            **_burst(options),
+        )
+        dollars = estimate_dollars(options.stage, target.orders)
+    except (Refused, InvalidSetting, SynthFailed, BotoCoreError, ClientError) as refused:
+        sys.exit(str(refused).strip().rpartition("\n")[2])
+    if dollars > MAX_DOLLARS:
+        sys.exit(
+            f"Refused: this proof may cost {dollars:.2f} USD, and the limit is {MAX_DOLLARS:.2f}. Use fewer --orders."
+        )
+    print(f"This proof costs at most {dollars:.2f} USD by estimate, and takes some hours.")
+    return prove(target, options, dollars=dollars, keep=options.keep)
+
+
+def prove(
+    target: DeployedTarget | LocalTarget, options: argparse.Namespace, *, dollars: float | None, keep: bool
+) -> int:
+    """Run all steps, destroy the stage even after Ctrl-C unless `keep` is set, and write the report."""
+    results: list[Result] = []
+    began, interrupted = datetime.now(UTC), False
+    try:
+        collect(results, target, run_steps(target, options.skip, STEPS))
+    except KeyboardInterrupt:
+        interrupted = True
+        print("\nInterrupted." if keep else "\nInterrupted. The stage is destroyed now.", flush=True)
+    finally:
+        results += without_result(results, STEPS)
+        if isinstance(target, DeployedTarget):
+            with suppress(KeyboardInterrupt):
+                measure_late(target, results, wait=not interrupted)
+        try:
+            collect(results, target, run_steps(target, ["destroy"] if keep else (), [DESTROY]))
+        except KeyboardInterrupt:
+            interrupted = True
+        results += without_result(results, [DESTROY])
+        report = build_report(
+            results,
+            target=target.name,
+            dollars=dollars,
+            began=f"{began:%Y-%m-%dT%H:%M:%SZ}",
+            region=boto3.Session().region_name if dollars is not None else None,
+        )
+        write_report(report, options.report)
+        print(f"\n{render_report(report)}\nThe report is in {options.report}")
+        if keep:
+            print(f"{options.stage} is kept. Run make prove STAGE={options.stage} again, or destroy it by hand.")
+    return 130 if interrupted else int(judge(results) != "passed")
+
+
+def collect(results: list[Result], target: DeployedTarget | LocalTarget, found: Iterable[Result]) -> None:
+    """Append the result of each step when the step ends. If the shop is local, add its usage before the shop stops."""
+    for one in found:
+        results.append(one)
+        if isinstance(target, LocalTarget) and one.started_at:
+            one.usage = target.measure(one.started_at, one.started_at + one.seconds)
+        print(f"--- {one.step.name}: {one.outcome.status}: {one.outcome.seen}", flush=True)
+
+
+def measure_late(target: DeployedTarget, results: Sequence[Result], *, wait: bool) -> None:
+    """Add the usage of each step from CloudWatch. Call this before the stage is destroyed.
+
+    `wait`: whether to wait until CloudWatch has the last metrics, which arrive some minutes late."""
+    if wait and any(one.started_at for one in results):
+        time.sleep(METRIC_DELAY_SECONDS)
+    for one in results:
+        if one.started_at and one.step.needs_shop:
+            one.usage = target.measure(one.started_at, one.started_at + one.seconds)
+
+
+def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m proof.account", description=__doc__)
+    parser.add_argument("--stage", default=LAPTOP, help="a throw-away stage, or laptop (default: %(default)s)")
+    parser.add_argument("--orders", type=int, help="orders of the burst (default: 100 on this machine, 200 on AWS)")
+    parser.add_argument("--clients", type=int, help="clients of the burst (default: 8)")
+    parser.add_argument("--keep", action="store_true", help="do not destroy the stage at the end")
+    parser.add_argument(
+        "--skip", action="append", default=[], choices=[one.name for one in STEPS], help="a step to leave out"
+    )
+    parser.add_argument("--sender", default="", help="a mail address that SES has verified, for the probes of SES")
+    parser.add_argument("--release", default="", help="the commit to upgrade from (default: the last tag)")
+    parser.add_argument(
+        "--expiry-minutes", type=int, default=60, help="how long to wait for DynamoDB's expiry (default: %(default)s)"
+    )
+    parser.add_argument("--report", type=Path, default=FOLDER, help="the folder of the report (default: build/prove)")
+    return parser.parse_args(arguments)
+
+
+def _burst(options: argparse.Namespace) -> dict[str, Any]:
+    return {name: value for name in ("orders", "clients") if (value := getattr(options, name)) is not None}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,122 @@
+"""The steps of `make prove` on this machine, in a local shop with its own folder, ports and processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from contextlib import ExitStack
+from datetime import datetime
+from typing import Any
+
+from local.laptop.aws_process import LocalAws
+from local.laptop.load_test import check_mails
+from local.laptop.log_files import read_log
+from local.laptop.own_shop import run_own_shop
+from local.laptop.shop_client import PROJECT, RunningShop
+from local.laptop.shop_target import local_target
+from ops.targets import ShopTarget
+from proof.account import shop_steps
+from proof.account.outcome import OK, Outcome, ProofUsage, StepFailed
+from proof.account.probes import judge_probes
+from proof.conformance.__main__ import LOCAL_CREDENTIALS
+from proof.conformance.probes import PROBES
+
+REHEARSAL = ("-m", "pytest", "-m", "rehearsal", "-rs", "-o", "faulthandler_timeout=0", "tests/laptop/test_upgrade.py")
+
+
+class LocalTarget:
+    """This machine as the target of a proof. `running`: the local shop, after the step `deploy` has started it."""
+
+    name = "laptop"
+    effect_seconds, expiry_seconds, drift_pause_seconds = 50.0, 120.0, 3.0
+    poll_seconds = 0
+
+    def __init__(self, *, orders: int = 100, clients: int = 8) -> None:
+        self.orders, self.clients = orders, clients
+        self._started = ExitStack()
+        self.running: RunningShop | None = None
+
+    @property
+    def shop(self) -> ShopTarget:
+        return local_target(self._shop)
+
+    @property
+    def api_url(self) -> str:
+        return self._shop.api_url
+
+    @property
+    def _shop(self) -> RunningShop:
+        assert self.running is not None
+        return self.running
+
+    @property
+    def local_aws(self) -> LocalAws:
+        return self._shop.aws
+
+    def start(self) -> None:
+        """Start the shop without its simulated warehouse. The steps that need a warehouse act as the warehouse."""
+        self.running = self._started.enter_context(run_own_shop("--no-warehouse", "-c", "canary_minutes=5"))
+
+    def stop(self) -> None:
+        self.running = None
+        self._started.close()
+
+    def measure(self, start: float, end: float) -> ProofUsage:
+        """Return the usage that the functions logged between two times, in seconds since the epoch."""
+        if self.running is None:
+            return ProofUsage()
+        text = read_log(self.running.aws.function_log)
+        lines = [line for line in map(_parse_line, text.splitlines()) if start <= line.get("at", 0.0) <= end]
+        return ProofUsage(
+            requests=sum(line.get("message") == "request_handled" for line in lines),
+            read_units=sum(line.get("ReadUnits", 0.0) for line in lines),
+            write_units=sum(line.get("WriteUnits", 0.0) for line in lines),
+        )
+
+
+def _parse_line(text: bytes) -> dict[str, Any]:
+    """Return a line of the functions' log with its time `at`, in seconds since the epoch; {} if it is not JSON."""
+    try:
+        line: dict[str, Any] = json.loads(text)
+        at = (
+            line["_aws"]["Timestamp"] / 1000
+            if "_aws" in line
+            else datetime.fromisoformat(line["timestamp"]).timestamp()
+        )
+    except (ValueError, LookupError, TypeError):
+        return {}
+    return {**line, "at": at}
+
+
+def start(target: LocalTarget) -> Outcome:
+    target.start()
+    return Outcome(OK, "the synthesized template and the real handlers run in processes of their own")
+
+
+def burst(target: LocalTarget) -> Outcome:
+    """Place and pay many orders at the same time, and check also that the local SES sent no mail twice."""
+    return shop_steps.burst(target, lambda placed: check_mails(target.local_aws, placed))
+
+
+def rehearse_upgrade(_: LocalTarget) -> Outcome:
+    """Run `make rehearse-upgrade`: an upgrade with a migration, and its rollback, while customers order."""
+    done = subprocess.run([sys.executable, *REHEARSAL], cwd=PROJECT, check=False, stdout=subprocess.PIPE, text=True)
+    print(done.stdout)
+    if done.returncode:
+        raise StepFailed("the rehearsal failed: see its output above")
+    return Outcome(OK, "the upgrade to a version with a migration and its rollback, with orders all the time")
+
+
+def play_probes(_: LocalTarget) -> Outcome:
+    """Run every probe (a check of a fact about AWS) on the parts of the local shop."""
+    from proof.conformance.runners.registry import play_laptop  # noqa: PLC0415  it imports moto
+
+    os.environ.update(LOCAL_CREDENTIALS)
+    return judge_probes("laptop", play_laptop(PROBES))
+
+
+def stop(target: LocalTarget) -> Outcome:
+    target.stop()
+    return Outcome(OK, "the shop and its files are deleted")

@@ -1,0 +1,120 @@
+"""Write the report of `make prove`: build/prove/report.json and report.md, without account numbers and addresses."""
+
+import json
+import re
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from docs.markdown import render_table
+from proof.account.outcome import NOT_HERE
+from proof.account.outcome import NOT_RUN as STEP_NOT_RUN
+from proof.account.price import step_dollars
+from proof.account.steps import Result, judge
+from proof.conformance.results import DIFFERS, NOT_RUN
+from stacks import PROJECT
+
+FOLDER = PROJECT / "build" / "prove"
+SEND_TO = "docs/prove.md#send-the-report"
+
+
+def build_report(results: Sequence[Result], *, target: str, dollars: float | None, **facts: Any) -> dict[str, Any]:
+    """Return the report as data. `dollars`: the estimated price. `facts`: further facts about the run, by name."""
+    report = {
+        "target": target,
+        "verdict": judge(results),
+        "version": _version(),
+        **facts,
+        "seconds": round(sum(one.seconds for one in results), 1),
+        "estimated_dollars": None if dollars is None else round(dollars, 2),
+        "steps": [_step(one) for one in results],
+        "not_run": {one.step.name: one.outcome.seen for one in results if one.outcome.status == STEP_NOT_RUN},
+        "differences": [
+            {"probe": name, "found": result.removeprefix(DIFFERS), "listed": name in one.outcome.listed}
+            for one in results
+            for name, result in one.outcome.probes.items()
+            if result.startswith(DIFFERS)
+        ],
+        "probes": {name: result for one in results for name, result in one.outcome.probes.items()},
+    }
+    hidden: dict[str, Any] = json.loads(_hide_account(json.dumps(report)))
+    return hidden
+
+
+def _step(one: Result) -> dict[str, Any]:
+    dollars = step_dollars(one.usage)
+    return {
+        "name": one.step.name,
+        "proves": one.step.proves,
+        "result": one.outcome.status,
+        "seen": one.outcome.seen,
+        "seconds": round(one.seconds, 1),
+        **asdict(one.usage),
+        "dollars": None if dollars is None else round(dollars, 4),
+    }
+
+
+def _hide_account(text: str) -> str:
+    """Replace the account numbers in a text. Errors of AWS contain them in ARNs."""
+    return re.sub(r"(?<!\d)\d{12}(?!\d)", "111122223333", text)
+
+
+def _version() -> str:
+    done = subprocess.run(
+        ["git", "describe", "--always", "--dirty", "--tags"],
+        cwd=PROJECT,
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    return done.stdout.strip() or "unknown"
+
+
+def render_report(report: Mapping[str, Any]) -> str:
+    return "\n\n".join(_parts(report)) + "\n"
+
+
+def _parts(report: Mapping[str, Any]) -> Iterator[str]:
+    yield f"# Proof of Orderstream {report['version']}: {report['verdict'].upper()}"
+    where = "this machine" if report["target"] == "laptop" else f"an AWS account in {report.get('region')}"
+    cost = "" if report["estimated_dollars"] is None else f", at most {report['estimated_dollars']:.2f} USD by estimate"
+    yield f"On {where}, begun {report.get('began')}, {report['seconds']:.0f} s{cost}. What the steps do: docs/prove.md."
+    columns = ("step", "result", "seen", "s", "requests", "read units", "write units", "USD")
+    yield render_table(columns, [_row(one) for one in report["steps"]])
+    if missing := report["not_run"]:
+        yield "## Steps that did not run"
+        yield render_table(("step", "why"), [(name, _escape(why)) for name, why in missing.items()])
+    if different := report["differences"]:
+        yield "## Probes that differ"
+        rows = [(f"`{one['probe']}`", "yes" if one["listed"] else "**no**", _escape(one["found"])) for one in different]
+        yield render_table(("probe", "listed", "found"), rows)
+    if not_run := {name: why for name, why in report["probes"].items() if why.startswith(NOT_RUN)}:
+        yield "## Probes that could not be played"
+        yield render_table(("probe", "why"), [(f"`{name}`", _escape(why)) for name, why in not_run.items()])
+    if report["target"] == "aws":
+        yield f"Please send this report to the authors of Orderstream: {SEND_TO}."
+
+
+def _row(one: Mapping[str, Any]) -> tuple[str, ...]:
+    numbers = (one["requests"], one["read_units"], one["write_units"])
+    result = one["result"] if one["result"] in ("ok", NOT_HERE) else f"**{one['result']}**"
+    return (
+        one["name"],
+        result,
+        _escape(one["seen"]),
+        f"{one['seconds']:.0f}",
+        *("-" if number is None else f"{number:,.0f}" for number in numbers),
+        "-" if one["dollars"] is None else f"{one['dollars']:.4f}",
+    )
+
+
+def _escape(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
+def write_report(report: Mapping[str, Any], folder: Path = FOLDER) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "report.json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    (folder / "report.md").write_text(render_report(report), encoding="utf-8")

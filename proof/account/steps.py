@@ -1,0 +1,202 @@
+"""Declare the steps of `make prove`, run them, and judge their results."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+from botocore.exceptions import BotoCoreError, ClientError, WaiterError
+from urllib3.exceptions import HTTPError
+
+from local.world.processes import ProcessFailed
+from ops.api_client import UnexpectedResponse
+from ops.scenarios import EffectMissing
+from proof.account import deployed, laptop, shop_steps
+from proof.account.outcome import DIFFERS, FAILED, NOT_HERE, NOT_RUN, NotPossible, Outcome, ProofUsage, StepFailed
+
+EXPECTED_ERRORS = (
+    BotoCoreError,
+    ClientError,
+    WaiterError,
+    EffectMissing,
+    HTTPError,
+    OSError,
+    ProcessFailed,
+    StepFailed,
+    SystemExit,
+    UnexpectedResponse,
+)
+"""The errors that a failing step may raise (the operator tools raise SystemExit). The report shows their text. It shows
+any other error as a bug."""
+
+
+@dataclass(frozen=True)
+class NotHere:
+    """Stands for the function of a step that cannot exist on a target."""
+
+    reason: str
+
+
+Run = Callable[[Any], Outcome]
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step of `make prove`: the promise that it proves, and the function that runs it on each target.
+
+    `needs_shop`: whether the step needs the shop that the step `deploy` starts."""
+
+    name: str
+    proves: str
+    aws: Run | NotHere
+    laptop: Run | NotHere
+    needs_shop: bool = True
+
+
+STEPS: Sequence[Step] = (
+    Step(
+        "failed deploy",
+        "A first deploy that fails at its last resource leaves nothing that is in the way of the next one.",
+        aws=deployed.fail_deploy,
+        laptop=NotHere("the local AWS has no rollback"),
+        needs_shop=False,
+    ),
+    Step(
+        "deploy",
+        "The same command then deploys the stage.",
+        aws=deployed.deploy,
+        laptop=laptop.start,
+        needs_shop=False,
+    ),
+    Step(
+        "smoke",
+        "Every effect of typical orders arrives.",
+        aws=shop_steps.smoke,
+        laptop=shop_steps.smoke,
+    ),
+    Step(
+        "poison and redrive",
+        "A record that no code can read is parked and delays no order. A dead letter is redriven with its effects.",
+        aws=shop_steps.poison_and_redrive,
+        laptop=shop_steps.poison_and_redrive,
+    ),
+    Step(
+        "burst",
+        "Many orders at the same time have every effect exactly once, and the stock adds up.",
+        aws=shop_steps.burst,
+        laptop=laptop.burst,
+    ),
+    Step(
+        "canary",
+        "The canary places an order through the public API and cancels it.",
+        aws=shop_steps.run_canary,
+        laptop=shop_steps.run_canary,
+    ),
+    Step(
+        "archive",
+        "An order whose retention has ended is archived, and is still found.",
+        aws=shop_steps.archive,
+        laptop=shop_steps.archive,
+    ),
+    Step(
+        "drift",
+        "After all this, every copy and total agrees with its source.",
+        aws=shop_steps.drift,
+        laptop=shop_steps.drift,
+    ),
+    Step(
+        "restore",
+        "The table is restored to a point in time, and the shop continues with its new stream (stream_arn).",
+        aws=deployed.restore,
+        laptop=NotHere("the local DynamoDB has no point-in-time recovery"),
+    ),
+    Step(
+        "upgrade",
+        "Customers order while the shop is upgraded from the release before. Each order is complete.",
+        aws=deployed.upgrade,
+        laptop=laptop.rehearse_upgrade,
+    ),
+    Step(
+        "probes",
+        "AWS behaves as the facts say that the product and the local shop rely on.",
+        aws=deployed.play_probes,
+        laptop=laptop.play_probes,
+        needs_shop=False,
+    ),
+)
+
+
+class Target(Protocol):
+    """The place where the steps run. `name`: "aws" or "laptop"."""
+
+    name: str
+
+    def measure(self, start: float, end: float) -> ProofUsage:
+        """Return the usage of the shop between two times (seconds since the epoch)."""
+
+
+@dataclass
+class Result:
+    """The result of a step. `started_at`: seconds since the epoch; 0 if the step did not run."""
+
+    step: Step
+    outcome: Outcome
+    started_at: float = 0.0
+    seconds: float = 0.0
+    usage: ProofUsage = field(default_factory=ProofUsage)
+
+
+def run_steps(target: Target, skipped: Sequence[str] = (), steps: Sequence[Step] = STEPS) -> Iterator[Result]:
+    """Run the steps and yield the result of each. A step that fails does not stop the others.
+
+    If the step `deploy` fails, the steps that need its shop do not run. `skipped`: names of steps that do not run.
+    """
+    has_shop = True
+    for step in steps:
+        run = step.aws if target.name == "aws" else step.laptop
+        if isinstance(run, NotHere):
+            reason = run.reason if target.name == "aws" else f"not on the laptop: {run.reason}"
+            yield Result(step, Outcome(NOT_HERE, reason))
+        elif step.name in skipped:
+            yield Result(step, Outcome(NOT_RUN, "it was skipped by --skip or --keep"))
+        elif step.needs_shop and not has_shop:
+            yield Result(step, Outcome(NOT_RUN, "there is no shop, because its deploy failed"))
+        else:
+            result = _run_step(target, step, run)
+            has_shop = has_shop and not (step.name == "deploy" and result.outcome.status == FAILED)
+            yield result
+
+
+def _run_step(target: Target, step: Step, run: Run) -> Result:
+    started_at, began = time.time(), time.monotonic()
+    print(f"\n=== {step.name}: {step.proves}", flush=True)
+    try:
+        outcome = run(target)
+    except NotPossible as reason:
+        outcome = Outcome(NOT_RUN, str(reason))
+    except EXPECTED_ERRORS as error:
+        outcome = Outcome(FAILED, str(error) or type(error).__name__)
+    except Exception as error:  # noqa: BLE001  the proof must still destroy the stage and write the report
+        outcome = Outcome(FAILED, f"{type(error).__name__}: {error}")
+    return Result(step, outcome, started_at, time.monotonic() - began)
+
+
+Verdict = Literal["passed", "failed", "incomplete"]
+
+
+def judge(results: Sequence[Result]) -> Verdict:
+    """Return the verdict on a proof. It is failed if a step failed, or if a probe differs unexpectedly.
+
+    Otherwise, it is incomplete if a step did not run although it can exist on the target.
+    """
+    statuses = {one.outcome.status for one in results}
+    return "failed" if statuses & {FAILED, DIFFERS} else "incomplete" if NOT_RUN in statuses else "passed"
+
+
+def without_result(results: Sequence[Result], steps: Sequence[Step]) -> list[Result]:
+    """Return a result for each step that did not end because the proof was interrupted."""
+    known = {one.step.name for one in results}
+    why = Outcome(NOT_RUN, "the proof was interrupted before the step ended")
+    return [Result(step, why) for step in steps if step.name not in known]

@@ -1,0 +1,344 @@
+"""Measure money, units and requests of an order from its placement to its archive, with all copies, totals and mails.
+
+The order is placed, paid, invoiced, sent, delivered and archived. Real stream records go through the real readers and
+workers. Another order of the same products was paid before, so the totals of the products exist.
+
+The floor (`minimum_units`) is a lower bound: it writes each copy, index entry and mail of our key table once, and reads
+nothing to detect a repetition. Two changes of the design would lower the floor. The second row includes both changes:
+
+- DynamoDB could delete an order's items at their `ttl`, for free. But if it deleted an item before the archive had a
+  copy of the item, the item would be lost. So our archive deletes the items itself.
+- The order's item could contain its payment and shipment. But with many parcels, payments and refunds, the item would
+  exceed DynamoDB's maximum size of an item, and each change would write the whole item again.
+
+The shop is 39 units above that floor at five lines. 18 of them are written, and 21 are read: [decision
+69](decisions/cost-and-scale.md#d69) lists what each unit is for.
+
+In the last rows, a change is delivered again. The write of a copy has a condition on the copy's version, so it detects
+the repetition without more units. A total sums up many items, so the shop also writes a marker for each counted item.
+The shop sends each copy again, and DynamoDB rejects the write. AWS bills the rejected write by the size of its item.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from math import ceil
+from typing import Any
+
+from functions.model.table import ROWS_BY_TYPE
+from local.world.dynamodb_engine import Engine
+from ops.cost.bill import load_prices
+from ops.item_size import item_bytes
+from proof.bench.measure import Figure, exact
+from proof.bench.measured_shop import (
+    HOME,
+    LAMBDA_CONTEXT,
+    PRICE,
+    BenchShop,
+    SentRequest,
+    deliver_all,
+    open_environment,
+    open_shop,
+)
+from proof.support import actors
+from proof.support.order_extras import MORE, furnish
+
+LINES = (1, 5, 20)
+QUANTITY = 2
+PLACING_LINES = (1, 5)
+ARCHIVE_DAYS, TTL_DAYS = 396, 30
+"""How many days after its end an order is archived, and how many days later the `ttl` of its other items passes."""
+STEPS = ("placed", "paid", "dispatched", "delivered", "archived")
+DETAILED_LINES = 5
+"""The number of lines of the order whose figures are also shown for each step."""
+MAX_USD = {1: 52.19, 5: 70.69, 20: 154.06}
+"""The aims by number of lines: the price of the units of a million orders in USD."""
+BURST, MAX_BURST_UNITS = 23, 110
+"""The number of orders that go through each step together, and the aim for the units of one such order."""
+UNITS = ("read", "written")
+COPIES = {row.type for row in ROWS_BY_TYPE.values() if row.kind in ("snapshot", "log")}
+REMAINING = ["ArchivedOrder", "Invoice"]
+"""The types of the items that remain in an order's partition after the archiving."""
+Used = Mapping[tuple[str, str], Counter[str]]
+
+
+def figures(engine: Engine) -> list[Figure]:
+    """Return the money, units and requests of an order's life, of its placement, and of a redelivered change."""
+    with open_environment(engine) as (_, queues):
+        lives = {lines: run_life(engine, queues, lines) for lines in LINES}
+        found = [figure for lines, life in lives.items() for figure in _life_figures(lines, life)]
+        found += burst_figures(engine, queues)
+        found += [figure for lines in PLACING_LINES for figure in _placing_figures(lines, lives[lines])]
+        return [*found, *_extra_figures(engine, queues), *deduplication_figures(engine, queues)]
+
+
+# a life ---------------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Life:
+    """The requests and units of an order's life, by step and function."""
+
+    used: Used
+
+    def units(self, *kinds: str, step: str | None = None) -> float:
+        """Return the sum of `kinds` ("read", "written", "requests"), by default of all units. `step`: None for all."""
+        steps = [used for (name, _), used in self.used.items() if step in (None, name)]
+        return sum(used[kind] for used in steps for kind in kinds or UNITS)
+
+    @property
+    def money(self) -> float:
+        """The price in USD of the units of a million orders with this life."""
+        table = load_prices()["table_classes"]["STANDARD"]
+        read, written = self.units("read") * table["read_million"], self.units("written") * table["write_million"]
+        return round(float(read + written), 2)
+
+
+def run_life(engine: Engine, queues: dict[str, str], lines: int) -> Life:
+    """Place, pay, send, deliver and archive an order of `lines` products, and measure each step."""
+    with open_shop(engine, queues) as shop:
+        # The id of the customer is fixed, because units depend on its length.
+        return Life(run_lives(shop, ["ann-1"], [f"p{number:02}-ann-1" for number in range(lines)]))
+
+
+def run_lives(shop: BenchShop, customers: Sequence[str], product_ids: Sequence[str]) -> Used:
+    """Run the lives of orders of the same products, one order of each customer, and measure each step.
+
+    The records of a step are one batch. Raises AssertionError if an order is not archived at the end.
+    """
+    quantities, amount = dict.fromkeys(product_ids, QUANTITY), PRICE * QUANTITY * len(product_ids)
+    shop.open("other-ann-1", product_ids)
+    shop.pay(shop.place("other-ann-1", "key-1", quantities), amount)
+    for customer_id in customers:
+        shop.open(customer_id, [])
+    deliver_all(shop)
+    orders: list[str] = []
+
+    def step(name: str, act: Callable[[], object]) -> None:
+        shop.meter.step, shop.meter.function = name, "api"
+        with shop.meter.measure():
+            act()
+            deliver_all(shop)
+
+    def each(act: Callable[[str], None]) -> None:
+        for order_id in orders:
+            act(order_id)
+
+    step("placed", lambda: orders.extend(shop.place(customer, "key-1", quantities) for customer in customers))
+    step("paid", lambda: each(lambda order_id: shop.pay(order_id, amount)))
+    step("dispatched", lambda: each(shop.ship))
+    step("delivered", lambda: each(shop.deliver))
+    for days in (ARCHIVE_DAYS, TTL_DAYS):
+        step("archived", partial(shop.harness.advance_days, days))
+    for order_id in orders:
+        left = sorted(item["type"]["S"] for item in shop.harness.partition(f"ORDER#{order_id}"))
+        assert left == REMAINING, left
+    return dict(shop.meter.used)
+
+
+def burst_figures(engine: Engine, queues: dict[str, str]) -> Iterator[Figure]:
+    """Yield the average units and requests of an order in a burst."""
+    with open_shop(engine, queues) as shop:
+        burst = run_burst(shop)
+    called = f"an order's whole life, {DETAILED_LINES} lines, with {BURST - 1} others at once"
+    yield Figure(f"{called}: units", "units", exact(average_per_order(burst, UNITS)), max_value=MAX_BURST_UNITS)
+    yield Figure(f"{called}: requests", "requests", exact(average_per_order(burst, ("requests",))))
+
+
+def average_per_order(burst: Used, kinds: Sequence[str]) -> float:
+    """Return the sum of `kinds` ("read", "written", "requests") of a burst, divided by the number of its orders."""
+    return round(sum(used[kind] for used in burst.values() for kind in kinds) / BURST, 2)
+
+
+def run_burst(shop: BenchShop) -> Used:
+    """Run the lives of BURST orders of the same products, each by a different customer."""
+    customers = [f"ann-1-{number}" for number in range(BURST)]
+    return run_lives(shop, customers, [f"p{number:02}-ann-1" for number in range(DETAILED_LINES)])
+
+
+def _life_figures(lines: int, life: Life) -> Iterator[Figure]:
+    called = f"an order's whole life, {lines} line{'s' * (lines > 1)}"
+    floor = sum(minimum_units(lines).values())
+    yield Figure(f"{called}: money", "USD per million lives", exact(life.money), max_value=MAX_USD[lines])
+    yield Figure(f"{called}: units", "units", exact(life.units()), exact(floor))
+    yield Figure(f"{called}: written", "units", exact(life.units("written")))
+    yield Figure(f"{called}: read", "units", exact(life.units("read")))
+    yield Figure(f"{called}: requests", "requests", exact(life.units("requests")))
+    if lines == DETAILED_LINES:
+        for step in STEPS:
+            yield Figure(f"{called}: {step}", "units", exact(life.units(step=step)))
+        for design, saved in further_designs().items():
+            floor -= saved
+            yield Figure(f"{called}: {design}", "units", floor=exact(floor))
+
+
+CHANGES, MAILS = 5, 4
+
+
+def minimum_units(lines: int) -> dict[str, float]:
+    """Return the minimum units of each part of a life with the keys of model/table.py, by the developer guide's rules
+    ("Read and write operations", "Capacity unit consumption"): one unit is written for each KB, two in a transaction;
+    in each index one for an item that comes, goes or changes, two for one that moves; half a unit is read for 4 KB.
+
+    An order is one item with its lines in it; the changes of one step are one transaction. Each copy is one put, each
+    total one update, each mail is stored once.
+
+    The rule is frozen: it was written before the code that it is compared with. It depends on the number of lines, and
+    not on what our code stores or sends: the size of the order is that of `least_order`. A test compares the digest of
+    this function, so that no change of the rule goes unnoticed.
+    """
+    whole = kilobytes(least_order(lines))
+    return {
+        "placing: the order, a place in its queue, the stock": 2 * whole + 1 + 2 * lines,
+        "placing: the customer and the products are read": (1 + lines) / 2,
+        "paying: the order, its move to another queue, the payment": 2 * whole + 2 + 2,
+        "fulfilling: the order and its move; the invoice in two indexes": (2 * whole + 2) + (2 * whole + 2 * whole),
+        "fulfilling: the number of the invoice, the shipment": 2 + 2,
+        "fulfilling: order, customer and number are read": 1.5,
+        "dispatching: the order and its move, the shipment and its place by number": (2 * whole + 2) + (2 + 1),
+        "delivering: the order leaves the queue, the shipment": (2 * whole + 1) + (2 + 1),
+        "copies of each change: summary, activity with its index": CHANGES * (1 + 2),
+        "sales: a line for each product; what the customer bought is in the summary": lines,
+        "totals: each product's, which moves among the best, the minute's": 3 * lines + 1,
+        "mails: each kept, and found by its customer": MAILS * 1,
+        "mails: customer and order are read": MAILS * 1,
+        "archive: the partition is read": ceil((2 * whole + 3) / 4) / 2,
+        "archive: payment and shipment are deleted": 1 + 2,
+        "archive: the stub, and the summary that shows it": 2,
+    }
+
+
+def least_order(lines: int) -> dict[str, Any]:
+    """Return the smallest item of a placed order: its keys, and the attributes that a shop must show."""
+    at, order_id = "2026-11-24T12:00:00.000Z", "g4xouvh65duoz5hu2sws4jhtyq"
+    line = {"name": "Blue p00-ann-1", "price": PRICE, "quantity": QUANTITY}
+    return {
+        "PK": f"ORDER#{order_id}",
+        "SK": "ORDER",
+        "GSI2PK": "STATUS#PENDING#0",
+        "GSI2SK": f"{at}#{order_id}",
+        "type": "Order",
+        "order_id": order_id,
+        "customer_id": "ann-1",
+        "status": "PENDING",
+        "currency": "EUR",
+        "placed_at": at,
+        "updated_at": at,
+        "total": PRICE * QUANTITY * lines,
+        "address": HOME,
+        "lines": {f"p{number:02}-ann-1": line for number in range(lines)},
+    }
+
+
+def further_designs() -> dict[str, float]:
+    """Return the units that each change of the design would save. A row of the page includes the rows before it. The
+    docstring of this module names the disadvantages."""
+    return {
+        "the same, deleted at ttl": 1 + 2,
+        "and payment and shipment within the order": 2 + 2 + 2 + 2,
+    }
+
+
+def kilobytes(item: Mapping[str, Any]) -> int:
+    """Return the size of an item in KB, rounded up (developer guide, "DynamoDB item sizes and formats")."""
+    return ceil(sum(len(name) + _size(value) for name, value in item.items()) / 1024)
+
+
+def _size(value: Any) -> int:
+    if isinstance(value, Mapping):
+        return 3 + sum(1 + len(name) + _size(one) for name, one in value.items())
+    if isinstance(value, list):
+        return 3 + sum(1 + _size(one) for one in value)
+    if value is None or isinstance(value, bool):
+        return 1
+    return len(str(value).encode()) if isinstance(value, str) else 1 + ceil(len(str(value)) / 2)
+
+
+# placing --------------------------------------------------------------------------------------------------------------
+def _placing_figures(lines: int, life: Life) -> Iterator[Figure]:
+    """Yield the units and requests of the step "placed". The floor reads only the customer and the products."""
+    called = f"placing an order, {lines} line{'s' * (lines > 1)}"
+    least = {"written": 3 + 2 * lines, "read": (1 + lines) / 2, "requests": 2}
+    for kind, floor in least.items():
+        unit = "requests" if kind == "requests" else "units"
+        most = None if kind == "read" else floor
+        yield Figure(f"{called}: {kind}", unit, exact(life.used["placed", "api"][kind]), exact(floor), most)
+
+
+def _extra_figures(engine: Engine, queues: dict[str, str]) -> Iterator[Figure]:
+    """Yield what each extra of an order costs, such as a discount code."""
+    for name, (order, _, _) in MORE.items():
+        with open_shop(engine, queues) as shop:
+            actors.open_shop(shop.harness.shop)
+            furnish(shop.harness.shop)
+            place = partial(actors.place_order_as, shop.harness.shop, actors.ANN, "plain", mug=1)
+            plain = _measure_step(shop, "plain", place)
+            more = _measure_step(shop, "more", partial(order, shop.harness.shop))
+        for unit, kinds in (("units", UNITS), ("requests", ("requests",))):
+            yield Figure(f"placing, more for {name}", unit, exact(sum(more[kind] - plain[kind] for kind in kinds)))
+
+
+def _measure_step(shop: BenchShop, step: str, act: Callable[[], object]) -> Counter[str]:
+    shop.meter.step, shop.meter.function = step, "api"
+    with shop.meter.measure():
+        act()
+    return shop.meter.used[step, "api"]
+
+
+# deduplication --------------------------------------------------------------------------------------------------------
+def deduplication_figures(engine: Engine, queues: dict[str, str]) -> Iterator[Figure]:
+    """Yield the requests and units that only detect a repetition: for a dispatched order, whose copies have a version,
+    and for a paid order, which also has totals. Raises AssertionError if a redelivery changes a copy."""
+    with open_shop(engine, queues) as shop:
+        shop.open("ann", ["mug"])
+        order_id = shop.place("ann", "key-1", {"mug": 1})
+        deliver_all(shop)
+        for name, act in {
+            "paid": partial(shop.pay, order_id, PRICE),
+            "dispatched": partial(shop.ship, order_id),
+        }.items():
+            act()
+            batch, sent = _deliver_and_record(shop)
+            shares = [_deduplication_share(one) for one in sent]
+            called = f"to know that the copies of an order that is {name} were made before"
+            yield Figure(called, "requests", exact(sum(requests for requests, _ in shares)))
+            yield Figure(called, "units", exact(sum(units for _, units in shares)))
+            rejected = _redeliver(shop, batch)
+        again = "the same change comes again: rejected writes"
+        yield Figure(again, "requests", exact(len(rejected)))
+        billed = sum(ceil(item_bytes(one.body["Item"]) / 1024) for one in rejected)
+        yield Figure(f"{again}, as AWS bills them", "units", exact(billed))
+
+
+def _deliver_and_record(shop: BenchShop) -> tuple[list[Any], list[SentRequest]]:
+    """Deliver all stream records and messages. Return the first batch of `copies_reader`, and the requests it caused.
+
+    The first batch contains the latest change of the order. Later batches may contain changes that follow from it.
+    """
+    calls: list[tuple[str, int, list[Any]]] = []
+    shop.meter.sent.clear()
+    with shop.meter.measure():
+        deliver_all(shop, lambda name, batch: calls.append((name, len(shop.meter.sent), batch)))
+    at = next(number for number, (name, _, _) in enumerate(calls) if name == "copies_reader")
+    return calls[at][2], shop.meter.sent[calls[at][1] : calls[at + 1][1]]
+
+
+def _redeliver(shop: BenchShop, records: list[Any]) -> list[SentRequest]:
+    """Deliver a batch to `copies_reader` again. Return its requests, which change no item."""
+    reader, _ = shop.readers["copies_reader"]
+    table = shop.harness.shop.table
+    before = table.client.scan(TableName=table.name, ConsistentRead=True)["Items"]
+    shop.meter.sent.clear()
+    with shop.meter.measure():
+        assert reader({"Records": records}, LAMBDA_CONTEXT) == {"batchItemFailures": []}
+    assert table.client.scan(TableName=table.name, ConsistentRead=True)["Items"] == before
+    return list(shop.meter.sent)
+
+
+def _deduplication_share(sent: SentRequest) -> tuple[int, float]:
+    """Return how many requests and units of `sent`, a request of `copies_reader`, only detect a repetition."""
+    if sent.operation == "TransactWriteItems":  # the totals are in one transaction with their contribution
+        marks = [write for write in sent.body["TransactItems"] if '"COUNTED#' in json.dumps(write).upper()]
+        return 0, 2.0 * len(marks)
+    is_copy = sent.operation == "PutItem" and sent.body["Item"].get("type", {}).get("S") in COPIES
+    return (0, 0.0) if is_copy else (1, sent.units)

@@ -1,0 +1,283 @@
+"""Open the shop on the local engine, with its real handlers and its real stream, and count its requests to DynamoDB.
+
+The bus, queues, buckets and mails are simulated in this process. `deliver_all` delivers records and messages as Lambda
+does: a reader gets only the records that its filters accept.
+"""
+
+import contextlib
+import gc
+import io
+import json
+import logging
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+
+import boto3
+import pytest
+from moto.core.models import botocore_stubber
+
+from functions.api.http import context
+from functions.dynamodb.capacity import READ_OPERATIONS
+from functions.handlers.api import handler as api_handler
+from functions.model.entities import Address
+from functions.model.table import create_table_request
+from functions.runtime import clients, environment, secrets
+from functions.shop import cancellation, customers, payments, placing, products, shipments
+from functions.shop.fulfilment import fulfil_order
+from functions.shop.shop import Caller
+from local.event_source_mappings.filters import FilterCriteria
+from local.world.dynamodb_engine import REGION, Engine
+from local.world.harness import PEPPER, READERS, STAFF, WAREHOUSE, WORKERS, ShopHarness, aws_surroundings, run_shop
+from proof.support.api_variables import VARIABLES as API_VARIABLES
+from proof.support.http_client import JSON, Token, http_event
+from stacks import filters
+
+HOME = {"name": "Ann Ash", "street": "1 Elm Row", "postcode": "1010", "city": "Wien", "country": "AT"}
+PRICE = 1250
+FULL_STOCK = 1_000_000
+QUEUE_BATCH = 10
+ENVIRONMENT = {
+    "AWS_CONFIG_FILE": os.devnull,
+    "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+    "AWS_DEFAULT_REGION": REGION,
+    "METRICS_NAMESPACE": "bench",
+    "AWS_EC2_METADATA_DISABLED": "true",
+}
+LOGGERS = ("orderstream", "orderstream.counts")
+unique_numbers = count(1)
+Handler = Callable[[dict[str, Any], Any], Any]
+Quantities = Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class LambdaContextStub:
+    """Replaces the context object that a handler gets from Lambda."""
+
+    function_name: str = "bench"
+    memory_limit_in_mb: int = 512
+    invoked_function_arn: str = f"arn:aws:lambda:{REGION}:123456789012:function:bench"
+    aws_request_id: str = "invocation-1"
+
+    def get_remaining_time_in_millis(self) -> int:
+        return 120_000
+
+
+LAMBDA_CONTEXT = LambdaContextStub()
+
+
+# measuring ------------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class SentRequest:
+    """One request to DynamoDB, with its consumed units."""
+
+    function: str
+    operation: str
+    body: dict[str, Any]
+    units: float
+
+
+@dataclass
+class CapacityMeter:
+    """Counts the requests to DynamoDB and their capacity units. `used`: the numbers "requests", "read" and "written",
+    by step and function."""
+
+    used: dict[tuple[str, str], Counter[str]] = field(default_factory=dict)
+    sent: list[SentRequest] = field(default_factory=list)
+    step: str = ""
+    function: str = ""
+    _body: dict[str, Any] = field(default_factory=dict)
+
+    def count(self, parsed: Mapping[str, Any], model: Any, **_: Any) -> None:
+        consumed = parsed.get("ConsumedCapacity") or []
+        units = sum(one["CapacityUnits"] for one in (consumed if isinstance(consumed, list) else [consumed]))
+        used = self.used.setdefault((self.step, self.function), Counter())
+        used["requests"] += 1
+        used["read" if model.name in READ_OPERATIONS else "written"] += units
+        self.sent.append(SentRequest(self.function, model.name, self._body, units))
+
+    def record_body(self, params: dict[str, Any], **_: Any) -> None:
+        self._body = json.loads(params["body"])
+
+    @contextmanager
+    def measure(self) -> Iterator["CapacityMeter"]:
+        """Count the requests of the shop's client in the `with` block."""
+        events = clients.client("dynamodb").meta.events
+        hooks = {"before-parameter-build": _request_capacity, "before-call": self.record_body, "after-call": self.count}
+        for name, hook in hooks.items():
+            events.register(f"{name}.dynamodb", hook)
+        try:
+            yield self
+        finally:
+            for name, hook in hooks.items():
+                events.unregister(f"{name}.dynamodb", hook)
+
+
+def _request_capacity(params: dict[str, Any], model: Any, **_: Any) -> None:
+    if "ReturnConsumedCapacity" in model.input_shape.members:
+        params["ReturnConsumedCapacity"] = "TOTAL"
+
+
+class NullStream(io.TextIOBase):
+    """A stream that discards all output. Do not close it, because loggers may keep it after the `with` block."""
+
+    def write(self, text: str) -> int:
+        return len(text)
+
+
+@contextmanager
+def discard_logs() -> Iterator[None]:
+    """Discard logs and metrics in the `with` block. The shop still renders them, so this time counts."""
+    nowhere = NullStream()
+    with contextlib.redirect_stdout(nowhere):
+        handlers = [
+            each for name in LOGGERS for each in logging.getLogger(name).handlers if type(each) is logging.StreamHandler
+        ]
+        streams = [each.setStream(nowhere) for each in handlers]
+        try:
+            yield
+        finally:
+            for each, stream in zip(handlers, streams, strict=True):
+                each.setStream(stream)
+
+
+@contextmanager
+def without_interference() -> Iterator[None]:
+    """Exclude moto's hooks, and the garbage collection of existing objects, from times measured in the `with` block.
+    Without these hooks, the block must not send requests to the fake bus, queues and buckets."""
+    gc.collect()
+    gc.freeze()
+    botocore_stubber.enabled = False
+    try:
+        yield
+    finally:
+        botocore_stubber.enabled = True
+        gc.unfreeze()
+
+
+# the shop -------------------------------------------------------------------------------------------------------------
+@dataclass
+class BenchShop:
+    """The measured shop. Commands are called as the API calls them. `meter`: counts the shop's requests to DynamoDB."""
+
+    harness: ShopHarness
+    meter: CapacityMeter = field(default_factory=CapacityMeter)
+
+    @property
+    def readers(self) -> Mapping[str, tuple[Handler, FilterCriteria]]:
+        patterns = {
+            "copies_reader": filters.build_copies_patterns(),
+            "event_publisher": filters.build_publisher_patterns(),
+        }
+        return {name: (READERS[name].handler, FilterCriteria(tuple(each))) for name, each in patterns.items()}
+
+    @property
+    def workers(self) -> Mapping[str, Handler]:
+        return {name: module.handler for name, module in WORKERS.items()}
+
+    def open(self, customer_id: str, product_ids: Sequence[str]) -> None:
+        shop = self.harness.shop
+        customers.register_customer(shop, Caller(customer_id), f"{customer_id}@example.com", "Ann Ash")
+        for id in product_ids:
+            products.create_product(shop, STAFF, id, f"Blue {id}", PRICE, "EUR", 1)
+            products.receive_stock(shop, STAFF, f"first {id}", id, FULL_STOCK)
+
+    def place(self, customer_id: str, key: str, quantities: Quantities) -> str:
+        wanted = {id: placing.RequestedLine(quantity) for id, quantity in quantities.items()}
+        caller, body = Caller(customer_id), {"lines": dict(quantities)}
+        return placing.place_order(self.harness.shop, caller, key, wanted, Address(**HOME), body).order.order_id
+
+    def pay(self, order_id: str, amount: int) -> None:
+        event = payments.ProviderPaymentEvent(f"evt_{order_id}", f"pi_{order_id}", order_id, "succeeded", amount, "EUR")
+        assert payments.record_payment(self.harness.shop, event, {"id": event.event_id}).result["status"] == "CAPTURED"
+
+    def fulfil(self, order_id: str) -> None:
+        fulfil_order(self.harness.shop, order_id)
+
+    def ship(self, order_id: str) -> None:
+        self.harness.dispatch_order(order_id)
+
+    def deliver(self, order_id: str) -> None:
+        shipments.deliver_shipment(self.harness.shop, WAREHOUSE, order_id, f"{order_id}-1")
+
+    def cancel(self, order_id: str) -> None:
+        cancellation.cancel_order(self.harness.shop, STAFF, order_id)
+
+
+def new_order(quantities: Quantities) -> dict[str, Any]:
+    """Return the body of POST /orders, with a delivery address."""
+    return {"lines": [{"product_id": id, "quantity": many} for id, many in quantities.items()], "address": HOME}
+
+
+def request(
+    method: str, path: str, body: Any = None, *, token: Token | None = None, key: str | None = None
+) -> dict[str, Any]:
+    """Return the event that Lambda gets for a request to an HTTP API."""
+    text = None if body is None else json.dumps(body)
+    headers = {**(JSON if body is not None else {}), **({"idempotency-key": key} if key is not None else {})}
+    return http_event(method, path, token=token, body=text, headers=headers)
+
+
+def deliver_all(shop: BenchShop, batches: Callable[[str, list[Any]], object] = lambda name, batch: None) -> None:
+    """Deliver all records and messages. `batches`: called before each batch with the function's name and the batch."""
+    harness, meter = shop.harness, shop.meter
+    while True:
+        records = harness.new_records()
+        for name, (reader, criteria) in shop.readers.items():
+            if accepted := [record for record in records if criteria.matches(record)]:
+                meter.function = name
+                batches(name, accepted)
+                assert reader({"Records": accepted}, LAMBDA_CONTEXT) == {"batchItemFailures": []}
+        messages = {name: list(map(to_sqs_record, harness.take_messages(name))) for name in shop.workers}
+        for name, waiting in messages.items():
+            for batch in (waiting[start : start + QUEUE_BATCH] for start in range(0, len(waiting), QUEUE_BATCH)):
+                meter.function = name
+                batches(name, batch)
+                assert shop.workers[name]({"Records": batch}, LAMBDA_CONTEXT) == {"batchItemFailures": []}
+        if not records and not any(messages.values()):
+            return
+
+
+def to_sqs_record(message: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a queue's message as a record of the event that Lambda passes to a function."""
+    return {"receiptHandle": "r", "attributes": {}, "messageAttributes": {}, "eventSource": "aws:sqs", **message}
+
+
+# opening a shop -------------------------------------------------------------------------------------------------------
+@contextmanager
+def open_environment(engine: Engine) -> Iterator[tuple[pytest.MonkeyPatch, dict[str, str]]]:
+    """Set the environment of a shop, without AWS credentials. Yields the patch and the URLs of queues."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in ENVIRONMENT.items():
+            patch.setenv(name, value)
+        patch.delenv("AWS_PROFILE", raising=False)
+        with aws_surroundings(engine) as queues, discard_logs():
+            yield patch, queues
+
+
+@contextmanager
+def open_shop(engine: Engine, queues: dict[str, str]) -> Iterator[BenchShop]:
+    """Open an empty shop with a new table."""
+    name = f"bench-{os.getpid()}-{next(unique_numbers)}"
+    engine.create_table(name, create_table_request(name))
+    with pytest.MonkeyPatch.context() as patch, run_shop(engine, queues, name, patch) as harness:
+        yield BenchShop(harness)
+
+
+@contextmanager
+def open_api() -> Iterator[Handler]:
+    """Yield the handler of the API, for the table of the open shop."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in API_VARIABLES.items():
+            patch.setenv(name, value)
+        secretsmanager = boto3.client("secretsmanager", region_name=REGION)
+        secretsmanager.create_secret(Name=API_VARIABLES["PEPPER_SECRET"], SecretString=PEPPER.decode())
+        for cache in (environment.load_environment, context.shop, secrets.get_secret):
+            cache.cache_clear()
+        yield api_handler
+        for cache in (environment.load_environment, context.shop, secrets.get_secret):
+            cache.cache_clear()

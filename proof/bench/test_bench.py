@@ -1,0 +1,140 @@
+"""The benchmark: its exact figures, its frozen lower bounds, and how it states its results."""
+
+import hashlib
+import inspect
+from collections.abc import Iterator
+from importlib import import_module
+from typing import Any
+
+import pytest
+
+from local.world.dynamodb_engine import Engine
+from proof.bench import floor, life, measured_shop, placing, report
+from proof.bench.__main__ import SECTIONS
+from proof.bench.measure import Figure, exact, spread
+
+LINES = 5
+
+
+@pytest.fixture(scope="module")
+def queues(engine: Engine) -> Iterator[dict[str, str]]:
+    """The URL of each queue, by name."""
+    with measured_shop.open_environment(engine) as (_, urls):
+        yield urls
+
+
+@pytest.fixture(scope="module")
+def lived(engine: Engine, queues: dict[str, str]) -> life.Life:
+    """The life of one order. The measurement fails if the order is not archived at the end."""
+    return life.run_life(engine, queues, LINES)
+
+
+@pytest.mark.parametrize(
+    ("lines", "money", "written", "read", "requests"),
+    [(1, 52.19, 79, 22.5, 49), (5, 70.69, 107, 30.5, 53), (20, 154.06, 234, 62.5, 68)],
+)
+def test_a_life_costs_as_much_as_the_page_says(
+    engine: Engine,
+    queues: dict[str, str],
+    lived: life.Life,
+    lines: int,
+    money: float,
+    written: float,
+    read: float,
+    requests: float,
+) -> None:
+    one = lived if lines == LINES else life.run_life(engine, queues, lines)
+    assert (one.money, one.units("written"), one.units("read"), one.units("requests")) == (
+        money, written, read, requests,
+    )  # fmt: skip
+    assert sum(one.units(step=step) for step in life.STEPS) == one.units()
+    page = report.PAGE.read_text(encoding="utf-8")
+    called = f"an order's whole life, {lines} line{'s' * (lines > 1)}"
+    assert f"| {called}: money | {money:g} USD per million lives |" in page
+    assert f"| {called}: units | {written + read:g} units |" in page
+
+
+def test_the_units_above_the_minimum_of_the_key_table_are_documented_exactly(lived: life.Life) -> None:
+    parts = life.minimum_units(LINES)
+    read = sum(units for part, units in parts.items() if "read" in part)
+    written = sum(parts.values()) - read
+    assert (lived.units("written") - written, lived.units("read") - read) == (18, 21)
+    words = " ".join(str(life.__doc__).split())
+    assert "The shop is 39 units above that floor at five lines. 18 of them are written, and 21 are read" in words
+
+
+FROZEN_FLOORS = {
+    "life": "17bc0568207ba1a2",
+    "placing": "6d645cab3a1a20d9",
+    "cold": "5ba0c303fb26a328",
+}
+"""Digests of the rules of the lower bounds. Each rule is older than the code that is compared with it. Change a digest
+only if its rule was wrong, or if only the words of the rule change, never because our code has changed."""
+
+
+@pytest.mark.parametrize("name", FROZEN_FLOORS)
+def test_the_rule_of_a_floor_does_not_change_unnoticed(name: str) -> None:
+    of_life = (life.minimum_units, life.least_order, life.further_designs, life.kilobytes, life._size)
+    rules: dict[str, tuple[Any, ...]] = {"life": of_life, "placing": (placing.MinimalHandler,), "cold": (floor,)}
+    text = "".join(map(inspect.getsource, rules[name]))
+    assert hashlib.sha256(text.encode()).hexdigest()[:16] == FROZEN_FLOORS[name]
+
+
+def test_orders_of_a_burst_share_totals_and_numbers(engine: Engine, queues: dict[str, str]) -> None:
+    with measured_shop.open_shop(engine, queues) as shop:
+        burst = life.run_burst(shop)
+    units, requests = (life.average_per_order(burst, kinds) for kinds in (life.UNITS, ["requests"]))
+    assert (units, requests) == (109.02, 49.35)
+
+
+def test_placing_needs_two_requests_and_two_units_a_line(lived: life.Life) -> None:
+    used = lived.used["placed", "api"]
+    assert (used["written"], used["requests"]) == (3 + 2 * LINES, 2)
+
+
+def test_copies_guarded_by_a_version_need_no_further_requests_and_totals_need_a_mark(
+    engine: Engine, queues: dict[str, str]
+) -> None:
+    """The measurement also checks that a redelivered change leaves all items unchanged."""
+    figures = life.deduplication_figures(engine, queues)
+    assert [(figure.unit, figure.value and figure.value.median) for figure in figures] == [
+        ("requests", 1), ("units", 5), ("requests", 0), ("units", 0), ("requests", 2), ("units", 2),
+    ]  # fmt: skip
+
+
+# the report -----------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("figure", "reached", "told"),
+    [
+        (Figure("it", "MB", exact(15)), None, "15 MB"),
+        (Figure("it", "MB", exact(15), max_value=15), True, "≤ 15 MB reached"),
+        (Figure("it", "s", exact(10.1), max_value=10), False, "≤ 10 s missed"),
+        (Figure("it", "ms", floor=exact(4), max_value=10), None, "≤ 10 ms"),
+    ],
+)
+def test_a_missed_target_is_shown(figure: Figure, reached: bool | None, told: str) -> None:
+    assert figure.is_reached is reached
+    section = report.Section("it", "What it is.", [figure])
+    assert f"| {told} |" in report.render_page([section])
+    assert ("missed" in report.render_text(section, 1)) is (reached is False)
+    assert report.render_aims([section]).partition(" ")[0] == {True: "reached", False: "missed", None: ""}[reached]
+
+
+def test_the_page_begins_with_figures_for_readers_who_do_not_know_the_parts() -> None:
+    page = report.PAGE.read_text(encoding="utf-8")
+    assert [what for what in report.SUMMARY.values() if f"| {what}" not in page] == []
+    figure = Figure("`api`", "ms", spread([1, 2.3333, 3]), exact(4), max_value=3)
+    shown = [cell.strip() for cell in report.render_summary([report.Section("", "", [figure])]).split("|")]
+    words = next(words for words, what in report.SUMMARY.items() if what == "`api`")
+    assert shown[-4:-1] == [words, "2.33 ms", "≤ 3 ms reached"]
+
+
+@pytest.mark.parametrize("name", SECTIONS)
+def test_the_page_has_the_present_words_of_each_section(name: str) -> None:
+    section = import_module(f"bench.{name}")
+    assert f"\n\n{report.describe(section.__doc__ or '')}\n\n" in report.PAGE.read_text(encoding="utf-8")
+
+
+def test_a_spread_is_shown_as_the_median_and_its_quartiles() -> None:
+    measured = Figure("it", "ms", spread([1, 2, 3, 4, 100]), exact(2.5))
+    assert "3.00 ms (2.00 to 4.00)  2.5 ms" in report.render_text(report.Section("it", "", [measured]), 1)

@@ -1,0 +1,143 @@
+"""Facts about JWT authorizers of API Gateway's HTTP APIs. "$echo" is a function that returns the claims it gets."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from proof.conformance.probes import sources
+from proof.conformance.probes.kinds import Request, ServiceProbe
+
+_PASSWORD = "Probe-only-1-password"
+_USER = {"UserPoolId": "$pool", "Username": "probe"}
+
+
+def _cognito(operation: str, parameters: Mapping[str, Any], **saves: str) -> Request:
+    return Request(service="cognito-idp", operation=operation, parameters=parameters, saves=saves)
+
+
+def _gateway(operation: str, parameters: Mapping[str, Any], **saves: str) -> Request:
+    return Request(service="apigatewayv2", operation=operation, parameters=parameters, saves=saves)
+
+
+def _signed_in_user(*groups: str) -> tuple[Request, ...]:
+    """Return the requests that create a user in these groups and sign the user in."""
+    flows = ["ALLOW_ADMIN_USER_PASSWORD_AUTH", "ALLOW_REFRESH_TOKEN_AUTH"]
+    app = {"UserPoolId": "$pool", "ClientName": "probe", "ExplicitAuthFlows": flows}
+    signing_in = {
+        "UserPoolId": "$pool",
+        "ClientId": "$client",
+        "AuthFlow": "ADMIN_USER_PASSWORD_AUTH",
+        "AuthParameters": {"USERNAME": "probe", "PASSWORD": _PASSWORD},
+    }
+    return (
+        _cognito("create_user_pool", {"PoolName": "$prefix"}, pool="UserPool.Id"),
+        _cognito("create_user_pool_client", app, client="UserPoolClient.ClientId"),
+        _cognito("admin_create_user", {"MessageAction": "SUPPRESS", **_USER}),
+        _cognito("admin_set_user_password", {"Password": _PASSWORD, "Permanent": True, **_USER}),
+        *(_cognito("create_group", {"UserPoolId": "$pool", "GroupName": group}) for group in groups),
+        *(_cognito("admin_add_user_to_group", {"GroupName": group, **_USER}) for group in groups),
+        _cognito("admin_initiate_auth", signing_in, token="AuthenticationResult.AccessToken"),
+    )
+
+
+_AUTHORIZER = {
+    "ApiId": "$api",
+    "Name": "jwt",
+    "AuthorizerType": "JWT",
+    "IdentitySource": ["$request.header.Authorization"],
+    "JwtConfiguration": {"Audience": ["$client"], "Issuer": "https://cognito-idp.$region.amazonaws.com/$pool"},
+}
+_INTEGRATION = {
+    "ApiId": "$api",
+    "IntegrationType": "AWS_PROXY",
+    "IntegrationUri": "$echo",
+    "PayloadFormatVersion": "2.0",
+}
+_ROUTE = {
+    "ApiId": "$api",
+    "RouteKey": "GET /claims",
+    "AuthorizationType": "JWT",
+    "AuthorizerId": "$authorizer",
+    "Target": "integrations/$integration",
+}
+_API = (
+    _gateway("create_api", {"Name": "$prefix", "ProtocolType": "HTTP"}, api="ApiId", endpoint="ApiEndpoint"),
+    _gateway("create_authorizer", _AUTHORIZER, authorizer="AuthorizerId"),
+    _gateway("create_integration", _INTEGRATION, integration="IntegrationId"),
+    _gateway("create_route", _ROUTE),
+    _gateway("create_stage", {"ApiId": "$api", "StageName": "$default", "AutoDeploy": True}),
+)
+
+
+def _call_as_user_in(
+    *groups: str,
+    returns: Mapping[str, Any],
+    token: str = "$token",  # noqa: S107  a name in a probe
+) -> tuple[Request, ...]:
+    """Return the requests that create a user in these groups and an API, and call the API with the user's token."""
+    parameters = {"ApiId": "$api", "ApiEndpoint": "$endpoint", "Path": "/claims", "Token": token}
+    call = Request(service="http", operation="get", parameters=parameters, returns=returns)
+    return (*_signed_in_user(*groups), *_API, call)
+
+
+PROBES = (
+    ServiceProbe(
+        name="a_list_claim_is_a_text_in_brackets",
+        says='An HTTP API passes a claim that is a list as a text: the groups of a user become "[staff]".',
+        source=sources.JWT_AUTHORIZER,
+        open_question="AWS's page shows no claim that is a list. Is the claim cognito:groups the text [staff]?",
+        requests=_call_as_user_in("staff", returns={"Status": 200, 'Body."cognito:groups"': "[staff]"}),
+    ),
+    ServiceProbe(
+        name="a_list_claim_is_separated_by_spaces",
+        says='An HTTP API separates the elements of a list claim by spaces, such as "[staff warehouse]".',
+        source=sources.JWT_AUTHORIZER,
+        open_question="AWS's page shows no claim that is a list. Do spaces separate groups, and which is first?",
+        requests=_call_as_user_in(
+            "staff",
+            "warehouse",
+            returns={
+                "Body.\"cognito:groups\" == '[staff warehouse]' || Body.\"cognito:groups\" == '[warehouse staff]'": True
+            },
+        ),
+    ),
+    ServiceProbe(
+        name="a_group_name_with_a_comma_stays_whole",
+        says='An HTTP API passes the group "a,staff" as the text "[a,staff]".',
+        source=sources.JWT_AUTHORIZER,
+        open_question="AWS's page shows no claim that is a list. Does the gateway keep a comma, without adding quotes?",
+        requests=_call_as_user_in("a,staff", returns={"Status": 200, 'Body."cognito:groups"': "[a,staff]"}),
+    ),
+    ServiceProbe(
+        name="a_group_name_has_no_spaces",
+        says="Cognito refuses to create a group with a space in its name.",
+        source=sources.CREATE_GROUP,
+        requests=(
+            _cognito("create_user_pool", {"PoolName": "$prefix"}, pool="UserPool.Id"),
+            replace(
+                _cognito("create_group", {"UserPoolId": "$pool", "GroupName": "a staff"}),
+                error="InvalidParameterException",
+            ),
+        ),
+    ),
+    ServiceProbe(
+        name="a_user_without_groups_has_no_claim",
+        says="The access token of a user without groups has no claim cognito:groups.",
+        source=sources.JWT_AUTHORIZER,
+        open_question="AWS's page does not mention users without groups. Is the claim missing in their tokens?",
+        requests=_call_as_user_in(returns={"Status": 200, 'Body."cognito:groups"': None}),
+    ),
+    ServiceProbe(
+        name="a_number_claim_is_a_text",
+        says="An HTTP API passes a claim that is a number as a text.",
+        source=sources.JWT_AUTHORIZER,
+        open_question="AWS's page shows no claim that is a number. Does the function get a text or a number?",
+        requests=_call_as_user_in(returns={"type(Body.exp)": "string", "Body.token_use": "access"}),
+    ),
+    ServiceProbe(
+        name="a_forged_token_is_refused",
+        says="A JWT authorizer answers a request with an invalid token with 401.",
+        source=sources.JWT_AUTHORIZER,
+        requests=_call_as_user_in(returns={"Status": 401}, token="$token-forged"),
+    ),
+)

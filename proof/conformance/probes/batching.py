@@ -1,0 +1,128 @@
+"""Facts about the batches of event source mappings: batch size, batching window, payload limit."""
+
+from proof.conformance.probes import sources
+from proof.conformance.probes.kinds import Call, Failing, MappingProbe, Write
+
+_LARGE = {"text": {"S": "x" * 300_000}}
+
+PROBES = (
+    MappingProbe(
+        name="one_record_is_a_batch",
+        says="Without a batching window, the mapping invokes the function as soon as one record is there.",
+        source=sources.DYNAMODB_MAPPING,
+        writes=(Write(),),
+        calls=(Call(records=(1,), at=0),),
+    ),
+    MappingProbe(
+        name="batch_size_is_a_maximum",
+        says="A batch contains at most BatchSize records, and the next records follow in order.",
+        source=sources.PARAMETERS,
+        settings={"BatchSize": 2},
+        writes=(Write(),) * 5,
+        calls=(Call(records=(1, 2)), Call(records=(3, 4)), Call(records=(5,))),
+    ),
+    MappingProbe(
+        name="batch_size_one",
+        says="BatchSize 1 invokes the function once for each record.",
+        source=sources.PARAMETERS,
+        settings={"BatchSize": 1},
+        writes=(Write(),) * 3,
+        calls=(Call(records=(1,)), Call(records=(2,)), Call(records=(3,))),
+    ),
+    MappingProbe(
+        name="batch_size_defaults_to_100",
+        says="The default BatchSize is 100.",
+        source=sources.PARAMETERS,
+        writes=(Write(),) * 101,
+        calls=(Call(records=tuple(range(1, 101))), Call(records=(101,))),
+    ),
+    MappingProbe(
+        name="batch_size_may_exceed_ten_without_a_window",
+        says="A BatchSize over 10 is accepted without a batching window.",
+        source=sources.MAPPING_API,
+        open_question=(
+            "The API reference demands a window of at least 1 second for a BatchSize over 10, but the default BatchSize"
+            " is 100 without a window. Does AWS accept a BatchSize of 11 with a window of 0?"
+        ),
+        settings={"BatchSize": 11, "MaximumBatchingWindowInSeconds": 0},
+        writes=(Write(),) * 12,
+        calls=(Call(records=tuple(range(1, 12))), Call(records=(12,))),
+    ),
+    MappingProbe(
+        name="window_gathers_records",
+        says="With a batching window, the mapping gathers records until the window ends, and then sends them together.",
+        source=sources.DYNAMODB_MAPPING,
+        settings={"MaximumBatchingWindowInSeconds": 5},
+        writes=(Write(), Write(at=2.5)),
+        calls=(Call(records=(1, 2), at=5),),
+        watch_seconds=8,
+    ),
+    MappingProbe(
+        name="window_delays_a_single_record",
+        says="With a batching window, even a single record waits until the window ends.",
+        source=sources.DYNAMODB_MAPPING,
+        settings={"MaximumBatchingWindowInSeconds": 2},
+        writes=(Write(),),
+        calls=(Call(records=(1,), at=2),),
+        watch_seconds=5,
+    ),
+    MappingProbe(
+        name="full_batch_ends_the_window",
+        says="A full batch is sent at once, although its batching window has not ended.",
+        source=sources.MAPPING,
+        settings={"BatchSize": 2, "MaximumBatchingWindowInSeconds": 60},
+        writes=(Write(), Write()),
+        calls=(Call(records=(1, 2), at=0),),
+    ),
+    MappingProbe(
+        name="record_after_a_full_batch_waits_for_its_own_window",
+        says="A record that does not fit into a full batch waits for the next batching window.",
+        source=sources.MAPPING,
+        settings={"BatchSize": 2, "MaximumBatchingWindowInSeconds": 3},
+        writes=(Write(),) * 3,
+        calls=(Call(records=(1, 2), at=0), Call(records=(3,), at=3)),
+        watch_seconds=6,
+    ),
+    MappingProbe(
+        name="window_opens_when_the_invocation_ends",
+        says="The next batching window opens when the previous invocation completes.",
+        source=sources.MAPPING,
+        open_question=(
+            "An older version of AWS's page confirms this, but the current one does not. Does the window of record 2 "
+            "open when the invocation with record 1 ends, or when Lambda reads record 2?"
+        ),
+        settings={"BatchSize": 10, "MaximumBatchingWindowInSeconds": 2},
+        function_seconds=1,
+        writes=(Write(), Write(at=3.5, follows_call=True)),
+        calls=(Call(records=(1,), at=2), Call(records=(2,), at=5)),
+        watch_seconds=9,
+    ),
+    MappingProbe(
+        name="payload_limit_ends_the_batch",
+        says="The mapping sends a batch when its payload reaches 6 MB, although more records are waiting.",
+        source=sources.DYNAMODB_MAPPING,
+        writes=(Write(attributes=_LARGE),) * 12,
+        # A change of an item has two images of 300 KB. The first write has only the new image.
+        calls=(Call(records=tuple(range(1, 11))), Call(records=(11, 12))),
+    ),
+    MappingProbe(
+        name="payload_limit_ends_the_window",
+        says="The mapping does not wait for the end of a batching window if the payload has reached 6 MB.",
+        source=sources.MAPPING,
+        settings={"MaximumBatchingWindowInSeconds": 60},
+        writes=(Write(attributes=_LARGE),) * 11,
+        calls=(Call(records=tuple(range(1, 11)), at=0),),
+    ),
+    MappingProbe(
+        name="retry_adds_no_records",
+        says="A retry contains the records of the failed batch and no new records.",
+        source=sources.ERRORS,
+        settings={"BatchSize": 10},
+        function_seconds=2,
+        behaviour=(Failing(record=1, times=1),),
+        writes=(Write(), Write(), Write(at=0.5, follows_call=True)),
+        calls=(Call(records=(1, 2)), Call(records=(1, 2)), Call(records=(3,))),
+        watch_seconds=8,
+        open_question="AWS's page does not mention new records. Does Lambda add new records to a retried batch?",
+    ),
+)

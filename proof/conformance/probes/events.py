@@ -1,0 +1,123 @@
+"""Facts about EventBridge. A rule of "$bus" sends the events of the source "probe" to "$target", a queue."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from proof.conformance.probes import sources
+from proof.conformance.probes.kinds import Request, ServiceProbe
+
+
+def _entry(detail: str = "{}", source: str = "probe") -> dict[str, Any]:
+    return {"EventBusName": "$bus", "Source": source, "DetailType": "Tested", "Detail": detail}
+
+
+def _put_events(*entries: dict[str, Any], **expected: Any) -> Request:
+    return Request(service="events", operation="put_events", parameters={"Entries": list(entries)}, **expected)
+
+
+def _receive(returns: Mapping[str, Any]) -> Request:
+    seconds = 2 if returns == _NOTHING else 10
+    parameters = {"QueueUrl": "$target", "MaxNumberOfMessages": 10, "WaitTimeSeconds": seconds}
+    return Request(service="sqs", operation="receive_message", parameters=parameters, returns=returns)
+
+
+_NOTHING = {"Messages": None}
+
+
+PROBES = (
+    ServiceProbe(
+        name="an_event_reaches_the_queue_of_its_rule",
+        says="An event that matches a rule reaches the rule's queue as JSON with source, detail-type and detail.",
+        source=sources.EVENT_PATTERNS,
+        requests=(
+            _put_events(_entry('{"order": "o1"}'), returns={"FailedEntryCount": 0, "Entries[0].EventId": "$any"}),
+            _receive(
+                {
+                    "length(Messages)": 1,
+                    'contains(Messages[0].Body, \'"source":"probe"\') '
+                    '|| contains(Messages[0].Body, \'"source": "probe"\')': True,
+                    "contains(Messages[0].Body, '\"detail-type\"')": True,
+                    "contains(Messages[0].Body, 'o1')": True,
+                }
+            ),
+        ),
+    ),
+    ServiceProbe(
+        name="an_event_without_rule_is_dropped",
+        says="An event that matches no rule is accepted and reaches no target.",
+        source=sources.EVENT_PATTERNS,
+        requests=(
+            _put_events(_entry(source="other"), returns={"FailedEntryCount": 0}),
+            _receive(_NOTHING),
+        ),
+    ),
+    ServiceProbe(
+        name="put_events_may_fail_in_part",
+        says="PutEvents succeeds although an entry is not JSON. The results have the order of the entries.",
+        source=sources.ENTRY_RESULT,
+        requests=(
+            _put_events(
+                _entry(),
+                _entry("this is not JSON"),
+                _entry(),
+                returns={
+                    "FailedEntryCount": 1,
+                    "length(Entries)": 3,
+                    "Entries[0].EventId": "$any",
+                    "Entries[0].ErrorCode": None,
+                    "Entries[1].EventId": None,
+                    "Entries[1].ErrorCode": "MalformedDetail",
+                    "Entries[2].EventId": "$any",
+                },
+            ),
+        ),
+    ),
+    ServiceProbe(
+        name="the_other_entries_are_published",
+        says="If an entry of PutEvents fails, the other entries reach their targets.",
+        source=sources.FAILED_ENTRIES,
+        requests=(
+            _put_events(_entry("this is not JSON"), _entry('{"order": "o1"}'), returns={"FailedEntryCount": 1}),
+            _receive({"length(Messages)": 1, "contains(Messages[0].Body, 'o1')": True}),
+        ),
+    ),
+    ServiceProbe(
+        name="put_events_takes_ten_entries",
+        says="PutEvents accepts 10 entries.",
+        source=sources.PUT_EVENTS,
+        requests=(_put_events(*(_entry(),) * 10, returns={"FailedEntryCount": 0, "length(Entries)": 10}),),
+    ),
+    ServiceProbe(
+        name="put_events_refuses_eleven_entries",
+        says="PutEvents refuses 11 entries with ValidationException, and publishes none of them.",
+        source=sources.PUT_EVENTS,
+        requests=(
+            _put_events(*(_entry(),) * 11, error="ValidationException"),
+            _receive(_NOTHING),
+        ),
+    ),
+    ServiceProbe(
+        name="put_events_has_a_total_size",
+        says="PutEvents refuses entries of more than 1 MB in all.",
+        source=sources.PUT_EVENTS,
+        open_question="Older pages say 256 KB. Is the limit 256 KB or 1 MB, and is the error ValidationException?",
+        requests=(_put_events(_entry('{"text": "=1100000*x"}'), error="ValidationException"),),
+    ),
+    ServiceProbe(
+        name="an_entry_needs_a_detail_type",
+        says="An entry without DetailType fails with InvalidArgument, while the other entries succeed.",
+        source=sources.ENTRY_RESULT,
+        open_question="AWS's page says only that such an entry fails. Is the error code InvalidArgument?",
+        requests=(
+            _put_events(
+                _entry(),
+                {"EventBusName": "$bus", "Source": "probe", "Detail": "{}"},
+                returns={
+                    "FailedEntryCount": 1,
+                    "Entries[0].EventId": "$any",
+                    "Entries[1].ErrorCode": "InvalidArgument",
+                },
+            ),
+        ),
+    ),
+)

@@ -1,0 +1,90 @@
+"""Facts about positions: where a mapping starts, and when it advances its checkpoint."""
+
+from proof.conformance.probes import sources
+from proof.conformance.probes.filters import criteria
+from proof.conformance.probes.kinds import Call, Failing, MappingProbe, Write
+
+PROBES = (
+    MappingProbe(
+        name="trim_horizon_starts_at_the_oldest_record",
+        says="With StartingPosition TRIM_HORIZON, the mapping delivers the records that precede it.",
+        source=sources.PARAMETERS,
+        settings={"StartingPosition": "TRIM_HORIZON"},
+        writes=(Write(), Write(at=2, follows_call=True)),
+        calls=(Call(records=(1,)), Call(records=(2,))),
+    ),
+    MappingProbe(
+        name="latest_starts_at_new_records",
+        says="With StartingPosition LATEST, the mapping delivers only records that follow its start.",
+        source=sources.PARAMETERS,
+        settings={"StartingPosition": "LATEST"},
+        writes=(Write(), Write(at=1)),
+        calls=(Call(records=(2,)),),
+    ),
+    MappingProbe(
+        name="each_change_is_delivered",
+        says="Insertions, changes and deletions of an item are delivered in order.",
+        source=sources.STREAMS,
+        writes=(Write(), Write(), Write(action="delete")),
+        calls=(Call(records=(1, 2, 3)),),
+    ),
+    MappingProbe(
+        name="a_mapping_resumes_after_its_checkpoint",
+        says="A mapping that is enabled again continues after the last record it finished.",
+        source=sources.MAPPING_API,
+        writes=(Write(), Write(), Write()),
+        resume_after=2,
+        calls=(Call(records=(3,)),),
+    ),
+    MappingProbe(
+        name="checkpoint_after_a_success",
+        says="After a success, the checkpoint is the last record of the batch.",
+        source=sources.PARTIAL_RESPONSES,
+        writes=(Write(), Write()),
+        calls=(Call(records=(1, 2)),),
+        checkpoint=2,
+    ),
+    MappingProbe(
+        name="checkpoint_before_a_failed_record",
+        says="While a reported record is retried, the checkpoint is the record before it.",
+        source=sources.PARTIAL_RESPONSES,
+        settings={"FunctionResponseTypes": ["ReportBatchItemFailures"]},
+        behaviour=(Failing(record=2, by="report"),),
+        writes=(Write(), Write()),
+        calls=(Call(records=(1, 2)),),
+        checkpoint=1,
+        watch_seconds=0,
+    ),
+    MappingProbe(
+        name="checkpoint_passes_rejected_records",
+        says="The checkpoint advances past records that the filter rejects.",
+        source=sources.FILTERS,
+        settings=criteria({"eventName": ["REMOVE"]}),
+        writes=(Write(), Write()),
+        calls=(),
+        checkpoint=2,
+    ),
+    MappingProbe(
+        name="checkpoint_passes_discarded_records",
+        says="The checkpoint advances past a batch that was discarded.",
+        source=sources.ERRORS,
+        settings={"MaximumRetryAttempts": 0},
+        behaviour=(Failing(record=1),),
+        writes=(Write(), Write()),
+        calls=(Call(records=(1, 2)),),
+        checkpoint=2,
+    ),
+    MappingProbe(
+        name="checkpoint_waits_for_parallel_batches",
+        says="With parallel batches, the checkpoint does not pass a record that is not finished.",
+        source=sources.DYNAMODB_MAPPING,
+        open_question="No page says how parallel batches share a checkpoint. Can the checkpoint pass a failing record?",
+        settings={"BatchSize": 1, "ParallelizationFactor": 10},
+        behaviour=(Failing(record=2),),
+        writes=(Write(item="a"), Write(item="b"), Write(item="c")),
+        calls=(Call(records=(1,)), Call(records=(2,)), Call(records=(3,))),
+        any_order=True,
+        checkpoint=1,
+        watch_seconds=0,
+    ),
+)

@@ -1,0 +1,262 @@
+"""Facts about SQS queues and their event source mappings.
+
+"$redriven" is a queue that moves a message to "$dead" after two receives.
+"""
+
+import json
+from typing import Any
+
+from proof.conformance.probes import sources
+from proof.conformance.probes.kinds import ALWAYS, QueueProbe, Request, ServiceProbe
+
+
+def _send(body: str, queue: str = "$queue", **expected: Any) -> Request:
+    return Request(
+        service="sqs", operation="send_message", parameters={"QueueUrl": queue, "MessageBody": body}, **expected
+    )
+
+
+def _receive(visibility: int, queue: str = "$queue", **expected: Any) -> Request:
+    return Request(
+        service="sqs",
+        operation="receive_message",
+        parameters={
+            "QueueUrl": queue,
+            "VisibilityTimeout": visibility,
+            "WaitTimeSeconds": 1,
+            "AttributeNames": ["ApproximateReceiveCount"],
+        },
+        **expected,
+    )
+
+
+def _change_visibility(seconds: int, queue: str = "$queue", **expected: Any) -> Request:
+    return Request(
+        service="sqs",
+        operation="change_message_visibility",
+        parameters={"QueueUrl": queue, "ReceiptHandle": "$handle", "VisibilityTimeout": seconds},
+        **expected,
+    )
+
+
+def _count(times: int) -> dict[str, str]:
+    return {"Messages[0].Attributes.ApproximateReceiveCount": str(times)}
+
+
+_NOTHING = {"Messages": None}
+_HANDLE = {"handle": "Messages[0].ReceiptHandle"}
+
+
+def _become_dead_letter(returns: dict[str, str]) -> tuple[Request, ...]:
+    """Return the requests that make a message a dead letter and receive it. `returns`: the last expected answer."""
+    return (
+        _send("a", "$redriven", saves={"id": "MessageId"}),
+        _receive(0, "$redriven", returns=_count(1)),
+        _receive(0, "$redriven", returns=_count(2)),
+        _receive(0, "$redriven", returns=_NOTHING, wait=0.5),
+        _receive(30, "$dead", returns=returns),
+    )
+
+
+PROBES = (
+    ServiceProbe(
+        name="a_received_message_is_invisible",
+        says="A received message is not received again during its visibility timeout.",
+        source=sources.VISIBILITY,
+        requests=(_send("a"), _receive(30, returns={"Messages[0].Body": "a"}), _receive(30, returns=_NOTHING)),
+    ),
+    ServiceProbe(
+        name="a_message_returns_after_its_timeout",
+        says="A message that is not deleted returns after its visibility timeout with a higher receive count.",
+        source=sources.VISIBILITY,
+        requests=(
+            _send("a"),
+            _receive(1, returns=_count(1), saves={"id": "Messages[0].MessageId"}),
+            _receive(1, returns=_count(2) | {"Messages[0].MessageId": "$id"}, wait=1.5),
+        ),
+    ),
+    ServiceProbe(
+        name="a_visibility_of_zero_returns_a_message",
+        says="ChangeMessageVisibility with 0 makes a message visible at once.",
+        source=sources.VISIBILITY,
+        requests=(
+            _send("a"),
+            _receive(30, saves=_HANDLE),
+            _change_visibility(0),
+            _receive(30, returns=_count(2)),
+        ),
+    ),
+    ServiceProbe(
+        name="a_changed_visibility_gives_no_receive_back",
+        says="A message whose visibility timeout was changed becomes a dead letter after the same number of receives.",
+        source=sources.DEAD_LETTERS,
+        requests=(
+            _send("a", "$redriven"),
+            _receive(30, "$redriven", saves=_HANDLE),
+            _change_visibility(0, "$redriven"),
+            _receive(30, "$redriven", returns=_count(2), saves=_HANDLE),
+            _change_visibility(0, "$redriven"),
+            _receive(30, "$redriven", returns=_NOTHING, wait=0.5),
+            _receive(30, "$dead", returns={"Messages[0].Body": "a"}),
+        ),
+    ),
+    ServiceProbe(
+        name="the_visibility_of_a_message_in_no_flight_cannot_be_changed",
+        says="ChangeMessageVisibility fails for a message that is visible again.",
+        source=sources.CHANGE_VISIBILITY,
+        requests=(
+            _send("a"),
+            _receive(1, saves=_HANDLE),
+            _change_visibility(30, error="AWS.SimpleQueueService.MessageNotInflight", wait=2),
+        ),
+    ),
+    ServiceProbe(
+        name="a_deleted_message_does_not_return",
+        says="A deleted message does not return, and deleting it again succeeds.",
+        source=sources.DELETE_MESSAGE,
+        requests=(
+            _send("a"),
+            _receive(1, saves=_HANDLE),
+            *(
+                Request(
+                    service="sqs",
+                    operation="delete_message",
+                    parameters={"QueueUrl": "$queue", "ReceiptHandle": "$handle"},
+                ),
+            )
+            * 2,
+            _receive(1, returns=_NOTHING, wait=1),
+        ),
+    ),
+    ServiceProbe(
+        name="a_retried_message_comes_after_later_ones",
+        says="A standard queue keeps no order: a message that is retried comes after a message that was sent later.",
+        source=sources.STANDARD_QUEUES,
+        requests=(
+            _send("first"),
+            _receive(2, returns={"Messages[0].Body": "first"}),
+            _send("second"),
+            _receive(30, returns={"Messages[0].Body": "second"}),
+            _receive(30, returns={"Messages[0].Body": "first", **_count(2)}, wait=2),
+        ),
+    ),
+    ServiceProbe(
+        name="a_message_moves_to_the_dead_letter_queue",
+        says="A message that was received maxReceiveCount times moves to the dead-letter queue.",
+        source=sources.DEAD_LETTERS,
+        requests=_become_dead_letter({"Messages[0].Body": "a"}),
+    ),
+    ServiceProbe(
+        name="a_dead_letter_keeps_its_id",
+        says="A message keeps its id when it moves to the dead-letter queue.",
+        source=sources.DEAD_LETTERS,
+        open_question="AWS's page does not mention the id. Does a dead letter have the id of the original message?",
+        requests=_become_dead_letter({"Messages[0].MessageId": "$id"}),
+    ),
+    ServiceProbe(
+        name="a_batch_has_at_most_ten_messages",
+        says="SendMessageBatch refuses 11 messages.",
+        source=sources.SEND_BATCH,
+        requests=(
+            Request(
+                service="sqs",
+                operation="send_message_batch",
+                parameters={
+                    "QueueUrl": "$queue",
+                    "Entries": [{"Id": f"{n}", "MessageBody": "a"} for n in range(11)],
+                },
+                error="AWS.SimpleQueueService.TooManyEntriesInBatchRequest",
+            ),
+        ),
+    ),
+)
+
+_PARTIAL = {"FunctionResponseTypes": ["ReportBatchItemFailures"]}
+_RETRY_AFTER_3_SECONDS = {"VisibilityTimeout": "3"}
+_TWO_ATTEMPTS = json.dumps({"deadLetterTargetArn": "$dead_letters", "maxReceiveCount": 2})
+
+MAPPING_PROBES = (
+    QueueProbe(
+        name="queue_successful_message_is_deleted",
+        says="A message that the function handles is delivered once.",
+        source=sources.SQS_MAPPING,
+        queue=_RETRY_AFTER_3_SECONDS,
+        messages=("a", "b"),
+        deliveries={"a": 1, "b": 1},
+    ),
+    QueueProbe(
+        name="queue_reported_message_returns",
+        says="With ReportBatchItemFailures, only the reported message is delivered again.",
+        source=sources.SQS_MAPPING,
+        settings=_PARTIAL,
+        queue=_RETRY_AFTER_3_SECONDS,
+        messages=("a", "b"),
+        failing={"b": 1},
+        deliveries={"a": 1, "b": 2},
+    ),
+    QueueProbe(
+        name="queue_reports_are_ignored_unless_enabled",
+        says="Without ReportBatchItemFailures, a reported message is deleted.",
+        source=sources.SQS_MAPPING,
+        queue=_RETRY_AFTER_3_SECONDS,
+        messages=("a",),
+        failing={"a": 1},
+        deliveries={"a": 1},
+    ),
+    QueueProbe(
+        name="queue_reported_message_returns_when_the_function_says",
+        says="A reported message returns after the visibility timeout that the function has set for it.",
+        source=sources.CHANGE_VISIBILITY,
+        settings=_PARTIAL,
+        queue={"VisibilityTimeout": "60"},
+        messages=("a", "b"),
+        failing={"b": 2},
+        by="retry_soon",
+        deliveries={"a": 1, "b": 3},
+        watch_seconds=12,
+    ),
+    QueueProbe(
+        name="queue_error_returns_the_message",
+        says="If the function raises an error, the message is delivered again after its visibility timeout.",
+        source=sources.SQS_MAPPING,
+        queue=_RETRY_AFTER_3_SECONDS,
+        messages=("a",),
+        failing={"a": 1},
+        by="error",
+        deliveries={"a": 2},
+    ),
+    QueueProbe(
+        name="queue_failed_message_becomes_a_dead_letter",
+        says="A message that fails maxReceiveCount times moves to the dead-letter queue.",
+        source=sources.DEAD_LETTERS,
+        settings=_PARTIAL,
+        queue={**_RETRY_AFTER_3_SECONDS, "RedrivePolicy": _TWO_ATTEMPTS},
+        messages=("a", "b"),
+        failing={"a": ALWAYS},
+        deliveries={"a": 2, "b": 1},
+        dead=("a",),
+        watch_seconds=12,
+    ),
+    QueueProbe(
+        name="queue_filtered_message_is_deleted",
+        says="A message that the filter rejects is deleted, and does not reach the dead-letter queue.",
+        source=sources.FILTERS,
+        settings={"FilterCriteria": {"Filters": [{"Pattern": json.dumps({"body": {"kind": ["order"]}})}]}},
+        queue={**_RETRY_AFTER_3_SECONDS, "RedrivePolicy": _TWO_ATTEMPTS},
+        messages=('{"kind": "order"}', '{"kind": "invoice"}'),
+        deliveries={'{"kind": "order"}': 1},
+    ),
+    QueueProbe(
+        name="queue_loop_is_stopped",
+        says="Lambda stops a function that sends each message to its own queue after 16 invocations.",
+        source=sources.RECURSION,
+        open_question='AWS\'s page says "approximately 16 times". How many invocations does Lambda make exactly?',
+        queue={**_RETRY_AFTER_3_SECONDS, "RedrivePolicy": _TWO_ATTEMPTS},
+        messages=("a",),
+        failing={"a": 40},
+        by="resend",
+        deliveries={"a": 16},
+        dead=("a",),
+        watch_seconds=10,
+    ),
+)

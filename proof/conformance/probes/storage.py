@@ -1,0 +1,151 @@
+"""Facts about S3 and SES. The bucket "$versioned" has versioning, the bucket "$bucket" has not."""
+
+from typing import Any
+
+from proof.conformance.probes import sources
+from proof.conformance.probes.kinds import Request, ServiceProbe
+
+
+def _put(body: str, bucket: str = "$bucket", *, error: str | None = None, **more: Any) -> Request:
+    saves = more.pop("saves", {})
+    parameters = {"Bucket": bucket, "Key": "a/b", "Body": body, **more}
+    return Request(service="s3", operation="put_object", parameters=parameters, error=error, saves=saves)
+
+
+def _size(size: int, bucket: str = "$bucket") -> Request:
+    parameters = {"Bucket": bucket, "Key": "a/b"}
+    return Request(service="s3", operation="head_object", parameters=parameters, returns={"ContentLength": size})
+
+
+def _mail(sender: str, *, to: str = "success@simulator.amazonses.com", headers: Any = (), **expected: Any) -> Request:
+    body = {"Subject": {"Data": "Order"}, "Body": {"Text": {"Data": "Thank you"}}}
+    if headers:
+        body |= {"Headers": headers}
+    return Request(
+        service="sesv2",
+        operation="send_email",
+        parameters={
+            "FromEmailAddress": sender,
+            "Destination": {"ToAddresses": [to]},
+            "Content": {"Simple": body},
+        },
+        **expected,
+    )
+
+
+SUPPRESSED = "success+probe@simulator.amazonses.com"
+
+
+def _suppression(operation: str, *, error: str | None = None, returns: Any = None, **more: Any) -> Request:
+    parameters = {"EmailAddress": SUPPRESSED, **more}
+    operation = f"{operation}_suppressed_destination"
+    return Request(service="sesv2", operation=operation, parameters=parameters, error=error, returns=returns or {})
+
+
+PROBES = (
+    ServiceProbe(
+        name="if_none_match_creates_an_object_once",
+        says="PutObject with If-None-Match * creates an object, and refuses to replace it with PreconditionFailed.",
+        source=sources.CONDITIONAL_WRITES,
+        requests=(
+            _put("one", IfNoneMatch="*"),
+            _put("second", IfNoneMatch="*", error="PreconditionFailed"),
+            _size(3),
+        ),
+    ),
+    ServiceProbe(
+        name="without_condition_an_object_is_replaced",
+        says="PutObject without a condition replaces an object.",
+        source=sources.PUT_OBJECT,
+        requests=(_put("one", IfNoneMatch="*"), _put("second"), _size(6)),
+    ),
+    ServiceProbe(
+        name="if_none_match_creates_after_a_deletion",
+        says="In a bucket with versions, If-None-Match * creates an object whose current version is a delete marker.",
+        source=sources.CONDITIONAL_WRITES,
+        requests=(
+            _put("one", "$versioned", IfNoneMatch="*"),
+            _put("one", "$versioned", IfNoneMatch="*", error="PreconditionFailed"),
+            Request(service="s3", operation="delete_object", parameters={"Bucket": "$versioned", "Key": "a/b"}),
+            _put("second", "$versioned", IfNoneMatch="*"),
+            _size(6, "$versioned"),
+        ),
+    ),
+    ServiceProbe(
+        name="if_match_replaces_a_known_object",
+        says="PutObject with If-Match replaces an object only if it has this ETag.",
+        source=sources.CONDITIONAL_WRITES,
+        requests=(
+            _put("one", saves={"etag": "ETag"}),
+            _put("second", IfMatch="$etag"),
+            _put("third", IfMatch="$etag", error="PreconditionFailed"),
+            _size(6),
+        ),
+    ),
+    ServiceProbe(
+        name="a_missing_object_has_an_error_code",
+        says="GetObject of a missing object fails with NoSuchKey.",
+        source=sources.CONDITIONAL_WRITES.replace("conditional-writes", "download-objects"),
+        requests=(
+            Request(
+                service="s3", operation="get_object", parameters={"Bucket": "$bucket", "Key": "none"}, error="NoSuchKey"
+            ),
+        ),
+    ),
+    ServiceProbe(
+        name="a_sent_mail_has_an_id",
+        says="SendEmail of a verified sender answers with a message id.",
+        source=sources.SEND_EMAIL,
+        requests=(_mail("$sender", returns={"MessageId": "$any"}),),
+    ),
+    ServiceProbe(
+        name="an_unverified_sender_is_refused",
+        says="SendEmail of a sender that is not verified fails with MessageRejected.",
+        source=sources.SEND_EMAIL,
+        open_question="AWS's page names MessageRejected for invalid content. Does SES also return it in this case?",
+        requests=(_mail("nobody@not-verified.example.com", error="MessageRejected"),),
+    ),
+    ServiceProbe(
+        name="a_mail_may_have_the_headers_of_one_click_unsubscribing",
+        says="SES accepts a mail with the headers List-Unsubscribe and List-Unsubscribe-Post.",
+        source=sources.SEND_EMAIL,
+        requests=(
+            _mail(
+                "$sender",
+                headers=[
+                    {"Name": "List-Unsubscribe", "Value": "<https://shop.example.com/unsubscribe?token=sealed>"},
+                    {"Name": "List-Unsubscribe-Post", "Value": "List-Unsubscribe=One-Click"},
+                ],
+                returns={"MessageId": "$any"},
+            ),
+        ),
+    ),
+    ServiceProbe(
+        name="a_mail_to_a_suppressed_address_is_accepted",
+        says="SES accepts a mail to an address on the account's suppression list.",
+        source=sources.SUPPRESSION_LIST,
+        requests=(
+            _suppression("put", Reason="BOUNCE"),
+            _mail("$sender", to=SUPPRESSED, returns={"MessageId": "$any"}),
+            _suppression("delete"),
+        ),
+    ),
+    ServiceProbe(
+        name="the_suppression_list_says_why_until_an_address_is_removed",
+        says="GetSuppressedDestination returns the reason and the time, and NotFoundException after the removal.",
+        source=sources.GET_SUPPRESSED,
+        requests=(
+            _suppression("put", Reason="COMPLAINT"),
+            _suppression(
+                "get",
+                returns={
+                    "SuppressedDestination.Reason": "COMPLAINT",
+                    "SuppressedDestination.LastUpdateTime": "$any",
+                },
+            ),
+            _suppression("delete"),
+            _suppression("get", error="NotFoundException"),
+            _suppression("delete", error="NotFoundException"),
+        ),
+    ),
+)

@@ -1,0 +1,229 @@
+"""Resources in an AWS account, or in an emulator of AWS, for the probes. Everything is deleted at the end."""
+
+import io
+import json
+import time
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from proof.conformance.runners import function
+
+ROLE_SECONDS = 60
+"""How long a new role may be unusable. IAM needs some seconds until all services know the role."""
+TRUST = {"Effect": "Allow", "Principal": {"Service": "lambda.amazonaws.com"}, "Action": "sts:AssumeRole"}
+TWO_KEYS = {
+    "KeySchema": [{"AttributeName": "PK", "KeyType": "HASH"}, {"AttributeName": "SK", "KeyType": "RANGE"}],
+    "AttributeDefinitions": [{"AttributeName": name, "AttributeType": "S"} for name in ("PK", "SK")],
+}
+STREAM = {"StreamSpecification": {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"}}
+ON_DEMAND = {"BillingMode": "PAY_PER_REQUEST"}
+# A table with one partition has a stream with one shard. A new table on demand has several partitions.
+ONE_PARTITION = {
+    "BillingMode": "PROVISIONED",
+    "ProvisionedThroughput": {"ReadCapacityUnits": 1, "WriteCapacityUnits": 20},
+}
+
+
+@dataclass
+class Deployment:
+    """A function with its state table, a bucket, and the further resources of a probe. The names start with `prefix`.
+
+    `client`: returns the boto3 client of a service. `undo`: deletes all resources, the newest first. `environment`:
+    further environment variables of the function.
+    """
+
+    client: Callable[[str], Any]
+    prefix: str
+    undo: ExitStack
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.state_table, self.bucket = f"{self.prefix}-state", f"{self.prefix}-failures"
+        self.create_table(self.state_table, TWO_KEYS | ON_DEMAND)
+        self._create_bucket()
+        self.wait_for_table(self.state_table)
+        self.function = self._create_function(self._create_role())
+
+    def create_table(self, name: str, request: Mapping[str, Any]) -> None:
+        """Start to create a table. Before the first use, call `wait_for_table`."""
+        self.client("dynamodb").create_table(TableName=name, **request)
+        self.undo.callback(self._delete_table, name)
+
+    def wait_for_table(self, name: str) -> str:
+        """Wait until a table can be used, and return the ARN of its stream, or "" if it has none."""
+        waiter = self.client("dynamodb").get_waiter("table_exists")
+        waiter.wait(TableName=name, WaiterConfig={"Delay": 1, "MaxAttempts": 120})
+        table = self.client("dynamodb").describe_table(TableName=name)["Table"]
+        return str(table.get("LatestStreamArn", ""))
+
+    def create_queue(self, name: str, attributes: Mapping[str, str]) -> tuple[str, str]:
+        """Create a queue and return its URL and its ARN."""
+        sqs = self.client("sqs")
+        url = sqs.create_queue(QueueName=name, Attributes=dict(attributes))["QueueUrl"]
+        self.undo.callback(sqs.delete_queue, QueueUrl=url)
+        arn = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+        return url, arn
+
+    def create_mapping(self, source_arn: str, settings: Mapping[str, Any]) -> str:
+        """Create a mapping from a stream or a queue to the function, and return its id."""
+        client = self.client("lambda")
+        request = {"FunctionName": self.function, "EventSourceArn": source_arn, **settings}
+        mapping_id: str = client.create_event_source_mapping(**request)["UUID"]
+        self.undo.callback(self._delete_mapping, mapping_id)
+        return mapping_id
+
+    def wait_for_mapping(self, mapping_id: str, seconds: float) -> None:
+        """Wait until a mapping is enabled. Raises TimeoutError after `seconds`."""
+        give_up = time.monotonic() + seconds
+        while self.client("lambda").get_event_source_mapping(UUID=mapping_id)["State"] != "Enabled":
+            if time.monotonic() > give_up:
+                raise TimeoutError(f"the mapping {mapping_id} was not enabled after {seconds:.0f} s")
+            time.sleep(1)
+
+    def store_script(self, owner: str, script: Mapping[str, Any]) -> None:
+        """Store the script that the function follows for the batches of this table or queue."""
+        item = {"PK": {"S": owner}, "SK": {"S": "script"}, "script": {"S": json.dumps(script)}}
+        self.client("dynamodb").put_item(TableName=self.state_table, Item=item)
+
+    def logged_calls(self, owner: str) -> list[dict[str, Any]]:
+        """Return the function's log of its invocations for this table or queue, oldest first."""
+        pages = (
+            self.client("dynamodb")
+            .get_paginator("query")
+            .paginate(
+                TableName=self.state_table,
+                KeyConditionExpression="PK = :owner AND begins_with(SK, :calls)",
+                ExpressionAttributeValues={":owner": {"S": owner}, ":calls": {"S": "call "}},
+                ConsistentRead=True,
+            )
+        )
+        return [json.loads(item["call"]["S"]) for page in pages for item in page["Items"]]
+
+    def stored_documents(self, mapping_id: str) -> list[dict[str, Any]]:
+        """Return the documents of failed batches of a mapping in the bucket."""
+        s3 = self.client("s3")
+        found = s3.list_objects_v2(Bucket=self.bucket, Prefix=f"aws/lambda/{mapping_id}/").get("Contents", [])
+        return [json.loads(s3.get_object(Bucket=self.bucket, Key=one["Key"])["Body"].read()) for one in found]
+
+    def take_messages(self, queue_url: str) -> list[str]:
+        """Receive and delete the messages of a queue, and return their bodies."""
+        sqs, bodies = self.client("sqs"), []
+        while found := sqs.receive_message(QueueUrl=queue_url, MaxNumberOfMessages=10, WaitTimeSeconds=1).get(
+            "Messages"
+        ):
+            for message in found:
+                bodies.append(message["Body"])
+                sqs.delete_message(QueueUrl=queue_url, ReceiptHandle=message["ReceiptHandle"])
+        return bodies
+
+    def _create_bucket(self) -> None:
+        s3 = self.client("s3")
+        region = s3.meta.region_name
+        where = {} if region == "us-east-1" else {"CreateBucketConfiguration": {"LocationConstraint": region}}
+        s3.create_bucket(Bucket=self.bucket, **where)
+        self.undo.callback(self._delete_bucket)
+
+    def _create_role(self) -> str:
+        iam = self.client("iam")
+        trust = {"Version": "2012-10-17", "Statement": [TRUST]}
+        arn: str = iam.create_role(RoleName=self.prefix, AssumeRolePolicyDocument=json.dumps(trust))["Role"]["Arn"]
+        self.undo.callback(iam.delete_role, RoleName=self.prefix)
+        policy = {"Version": "2012-10-17", "Statement": list(_permissions(self.prefix))}
+        iam.put_role_policy(RoleName=self.prefix, PolicyName="probes", PolicyDocument=json.dumps(policy))
+        self.undo.callback(iam.delete_role_policy, RoleName=self.prefix, PolicyName="probes")
+        return arn
+
+    def _create_function(self, role: str) -> str:
+        client, code = self.client("lambda"), io.BytesIO()
+        with zipfile.ZipFile(code, "w") as archive:
+            archive.write(Path(function.__file__), "function.py")
+        request: dict[str, Any] = {
+            "FunctionName": self.prefix,
+            "Runtime": "python3.13",
+            "Handler": "function.handler",
+            "Role": role,
+            "Timeout": function.TIMEOUT_SECONDS,
+            "MemorySize": 1024,
+            "Code": {"ZipFile": code.getvalue()},
+            "Environment": {"Variables": {"STATE_TABLE": self.state_table, **self.environment}},
+        }
+        retry_until_role_is_known(lambda: client.create_function(**request))
+        self.undo.callback(client.delete_function, FunctionName=self.prefix)
+        client.get_waiter("function_active_v2").wait(FunctionName=self.prefix)
+        return self.prefix
+
+    def _delete_table(self, name: str) -> None:
+        self.client("dynamodb").get_waiter("table_exists").wait(TableName=name)
+        self.client("dynamodb").delete_table(TableName=name)
+
+    def _delete_mapping(self, mapping_id: str) -> None:
+        """Delete a mapping. AWS refuses this while it is being changed, so retry."""
+        for _ in range(60):
+            try:
+                self.client("lambda").delete_event_source_mapping(UUID=mapping_id)
+            except ClientError as error:
+                if error.response["Error"]["Code"] != "ResourceInUseException":
+                    raise
+                time.sleep(2)
+            else:
+                return
+        raise TimeoutError(f"the mapping {mapping_id} could not be deleted")
+
+    def _delete_bucket(self) -> None:
+        s3 = self.client("s3")
+        for page in s3.get_paginator("list_objects_v2").paginate(Bucket=self.bucket):
+            for one in page.get("Contents", []):
+                s3.delete_object(Bucket=self.bucket, Key=one["Key"])
+        s3.delete_bucket(Bucket=self.bucket)
+
+
+@contextmanager
+def deploy(client: Callable[[str], Any], prefix: str, environment: Mapping[str, str]) -> Iterator[Deployment]:
+    """Create a deployment during a `with` block, and delete all its resources at the end, also after an error."""
+    with ExitStack() as undo:
+        yield Deployment(client, prefix, undo, environment)
+
+
+def retry_until_role_is_known(request: Callable[[], Any]) -> Any:
+    """Send a request that names a new role, and send it again while IAM has not spread the role."""
+    give_up = time.monotonic() + ROLE_SECONDS
+    while True:
+        try:
+            return request()
+        except ClientError as error:
+            if not is_role_error(error) or time.monotonic() > give_up:
+                raise
+        time.sleep(2)
+
+
+def is_role_error(error: ClientError) -> bool:
+    """Return whether a request failed because the role is not known or not allowed yet."""
+    message = error.response["Error"].get("Message", "")
+    return "role" in message.lower() and ("assume" in message or "permission" in message)
+
+
+def _permissions(prefix: str) -> Iterator[dict[str, Any]]:
+    """Yield the statements of the function's policy: only resources of this deployment.
+
+    The function may not write logs, because its log group would remain after the run.
+    """
+    table = f"arn:aws:dynamodb:*:*:table/{prefix}-*"
+    stream = ["DescribeStream", "GetRecords", "GetShardIterator", "ListStreams"]
+    for service, actions, resource in (
+        ("dynamodb", ["GetItem", "PutItem", "UpdateItem"], table),
+        ("dynamodb", stream, f"{table}/stream/*"),
+        (
+            "sqs",
+            ["SendMessage", "ReceiveMessage", "DeleteMessage", "ChangeMessageVisibility", "GetQueueAttributes"],
+            f"arn:aws:sqs:*:*:{prefix}-*",
+        ),
+        ("s3", ["PutObject"], f"arn:aws:s3:::{prefix}-*/*"),
+        ("s3", ["ListBucket"], f"arn:aws:s3:::{prefix}-*"),
+    ):
+        yield {"Effect": "Allow", "Action": [f"{service}:{action}" for action in actions], "Resource": resource}

@@ -1,0 +1,55 @@
+"""The probes are complete, and docs/conformance.md shows their recorded results."""
+
+from collections import Counter
+
+import pytest
+
+from functions.model.patterns import PATTERNS
+from proof.conformance import board, results
+from proof.conformance.__main__ import main
+from proof.conformance.probes import MAPPING_PROBES, PATTERN_PROBES, PROBES
+
+
+def test_no_two_probes_share_a_name() -> None:
+    assert [name for name, times in Counter(probe.name for probe in PROBES).items() if times > 1] == []
+
+
+def test_a_probe_says_one_sentence_and_links_to_the_documentation() -> None:
+    for probe in PROBES:
+        assert probe.says.endswith("."), probe.name
+        assert probe.source.startswith("https://docs.aws.amazon.com/"), probe.name
+
+
+def test_every_probe_of_a_pattern_is_of_one_that_exists() -> None:
+    probed = {probe.pattern for probe in PATTERN_PROBES}
+    assert probed <= {pattern.id for pattern in PATTERNS}
+
+
+def test_a_rule_of_a_probe_names_a_record_of_the_probe() -> None:
+    for probe in MAPPING_PROBES:
+        named = {rule.record for rule in probe.behaviour} | {n for call in probe.calls for n in call.records}
+        assert named <= set(range(1, len(probe.writes) + 1)), probe.name
+
+
+def test_the_page_shows_the_recorded_results() -> None:
+    assert board.PAGE.read_text(encoding="utf-8") == board.render(), "run `make docs`"
+
+
+def test_every_probe_was_played_by_a_runner() -> None:
+    assert results.unplayed(probe.name for probe in PROBES) == [], "run `make record`"
+    assert {name for runner in results.load().values() for name in runner["results"]} <= {p.name for p in PROBES}
+
+
+def test_a_recorded_result_has_one_of_three_forms() -> None:
+    for runner in results.load().values():
+        for result in runner["results"].values():
+            assert result == results.OK or result.startswith((results.DIFFERS, results.NOT_RUN))
+
+
+def test_without_credentials_the_aws_runner_plays_nothing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name)
+    assert main(["--aws"]) == 0
+    assert capsys.readouterr().out == "No AWS credentials and region were found, so no probe was played.\n"

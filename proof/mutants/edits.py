@@ -1,0 +1,105 @@
+"""Plants a fault in the product: it edits the source text of one function, or the synthesized template.
+
+An edit shows the fault as a developer's slip: the old text and the new text. Nothing is written to a file.
+"""
+
+import copy
+import inspect
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from types import CodeType
+from typing import Any
+from unittest import mock
+
+from proof.simulation.mutations import Plant
+from stacks import synth_cache
+
+
+def edit_code(target: Any, *edits: tuple[str, str]) -> Plant:
+    """Return a patch that replaces pieces of a function's source text.
+
+    `edits`: pairs of the old text and the new text. Each old text occurs exactly once in the function. The patch
+    replaces the function's code, so modules that have imported the function run the edited code too.
+    """
+
+    @contextmanager
+    def planted() -> Iterator[None]:
+        function = inspect.unwrap(target)
+        original = function.__code__
+        function.__code__ = _compile_edited(function, edits)
+        try:
+            yield
+        finally:
+            function.__code__ = original
+
+    return planted
+
+
+def _compile_edited(function: Any, edits: tuple[tuple[str, str], ...]) -> CodeType:
+    lines, first = inspect.getsourcelines(function)
+    text = "".join(lines)
+    for old, new in edits:
+        assert text.count(old) == 1, f"{function.__qualname__} does not contain this text exactly once: {old}"
+        text = text.replace(old, new)
+    module, _ = inspect.findsource(function)
+    edited = [*module[: first - 1], text, *module[first - 1 + len(lines) :]]
+    codes = [compile("".join(edited), function.__code__.co_filename, "exec", dont_inherit=True)]
+    for code in codes:  # the loop also visits appended elements
+        if (code.co_qualname, code.co_firstlineno) == (function.__code__.co_qualname, first):
+            return code
+        codes += [one for one in code.co_consts if isinstance(one, CodeType)]
+    raise AssertionError(f"the edited source has no {function.__qualname__}")
+
+
+def edit_template(edit: Callable[[dict[str, Any]], None]) -> Plant:
+    """Return a patch that edits each template that `synth_cache.load_template` returns.
+
+    `edit`: gets the resources of the template by logical id, and changes at least one of them.
+    """
+
+    @contextmanager
+    def planted() -> Iterator[None]:
+        real = synth_cache.load_template
+
+        def load_edited(stack: str, context: Mapping[str, object]) -> dict[str, Any]:
+            body = real(stack, context)
+            before = copy.deepcopy(body)
+            edit(body["Resources"])
+            assert body != before, "the edit must change the template"
+            return body
+
+        with mock.patch.object(synth_cache, "load_template", load_edited):
+            yield
+
+    return planted
+
+
+def scale_thresholds(metric: str, factor: float, resources: dict[str, Any], attribute: str = "Threshold") -> None:
+    """Multiply the threshold, or another numeric attribute, of each alarm on this metric in a template by `factor`."""
+    for resource in resources.values():
+        if resource["Type"] == "AWS::CloudWatch::Alarm" and resource["Properties"].get("MetricName") == metric:
+            resource["Properties"][attribute] *= factor
+
+
+def remove_action(action: str, module: str, resources: dict[str, Any]) -> None:
+    """Remove an IAM action from the role of a Lambda in a template. `module`: the module of the Lambda's handler."""
+    functions = [one["Properties"] for one in resources.values() if one["Type"] == "AWS::Lambda::Function"]
+    (role,) = [one["Role"]["Fn::GetAtt"][0] for one in functions if one["Handler"].split(".")[-2] == module]
+    for resource in resources.values():
+        if resource["Type"] == "AWS::IAM::Policy" and {"Ref": role} in resource["Properties"]["Roles"]:
+            for statement in resource["Properties"]["PolicyDocument"]["Statement"]:
+                actions = statement["Action"] if isinstance(statement["Action"], list) else [statement["Action"]]
+                statement["Action"] = [one for one in actions if one != action]
+
+
+def replace_in_filters(old: str, new: str, resources: dict[str, Any]) -> None:
+    """Replace a piece of text in the event filters of a template: stream filters and the rules of the queues.
+
+    A stream filter is a JSON text inside the template's JSON, so its quotation marks are escaped there.
+    """
+    for resource in resources.values():
+        if resource["Type"] in ("AWS::Lambda::EventSourceMapping", "AWS::Events::Rule"):
+            before = json.dumps(resource["Properties"], separators=(",", ":"))
+            after = before.replace(json.dumps(old)[1:-1], json.dumps(new)[1:-1]).replace(old, new)
+            resource["Properties"] = json.loads(after)

@@ -1,0 +1,40 @@
+"""Tests that each check of this folder detects the fault for which it was written. Run it: `make mutants`."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from local.world.dynamodb_engine import Engine
+from local.world.harness import run_shop
+from proof.mutants.checked_mutants import CHECKED_MUTANTS, CheckedMutant
+from stacks import PROJECT, synth_cache
+
+PRODUCT = [PROJECT / name for name in ("functions", "ops", "stacks")]
+
+
+@pytest.mark.mutants
+@pytest.mark.parametrize("mutant", CHECKED_MUTANTS, ids=lambda mutant: mutant.name)
+def test_a_planted_fault_is_caught_by_its_check(
+    engine: Engine, surroundings: dict[str, str], new_table: Callable[[], str], mutant: CheckedMutant
+) -> None:
+    with pytest.MonkeyPatch.context() as patch, run_shop(engine, surroundings, new_table(), patch) as harness:
+        mutant.check(harness)
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        run_shop(engine, surroundings, new_table(), patch) as harness,
+        mutant.plant(),
+        pytest.raises((AssertionError, pytest.fail.Exception)) as caught,
+    ):
+        mutant.check(harness)
+    raised_in = Path(caught.traceback[-1].path)
+    assert not any(raised_in.is_relative_to(folder) for folder in PRODUCT), "the check must detect the fault itself"
+
+
+def test_each_fault_can_be_planted_in_the_current_code() -> None:
+    load_template = synth_cache.load_template
+    for mutant in CHECKED_MUTANTS:
+        with mutant.plant():
+            if synth_cache.load_template is not load_template:  # the fault is in the template
+                synth_cache.load_template("orderstream-dev", {"laptop": "true"})
+    assert len({mutant.name for mutant in CHECKED_MUTANTS}) == len(CHECKED_MUTANTS)

@@ -1,0 +1,97 @@
+"""Filters of the template: a stream reader or a queue that does not get a change leaves its work undone."""
+
+import json
+from typing import Any
+
+from functions.model.lambdas import resource_prefix
+from functions.shop import customers, erasure, follows, products, refunds, reviews
+from functions.shop.shop import Caller
+from local.event_source_mappings import FilterCriteria
+from local.world.harness import ANN, READERS, STAFF, WORKERS, ShopHarness
+from proof.mutants.items import number, stored_items, stored_order, text
+from proof.support.archiving import create_delivered_order
+from stacks import synth_cache
+
+
+def deliver_what_passes_the_filters(harness: ShopHarness) -> None:
+    """Deliver all records and messages to the handlers, but only those that the filters of the template let pass."""
+    resources = synth_cache.load_template("orderstream-dev", {"laptop": "true"})["Resources"]
+    while records := harness.new_records():
+        for name, reader in READERS.items():
+            stream_filter = _stream_filter(resources, resource_prefix(name))
+            if passed := [one for one in records if stream_filter.matches(one)]:
+                assert reader.handler({"Records": passed}, None) == {"batchItemFailures": []}
+        for name, worker in WORKERS.items():
+            events = _events_of_queue(resources, resource_prefix(name))
+            for message in harness.take_messages(name):
+                if json.loads(message["body"])["detail-type"] in events:
+                    assert worker.handler({"Records": [message]}, None) == {"batchItemFailures": []}
+
+
+def _stream_filter(resources: dict[str, Any], reader: str) -> FilterCriteria:
+    """Return the filter of a stream reader. `reader`: its name in the ids of the template, such as "CopiesReader"."""
+    mappings = [one["Properties"] for one in resources.values() if one["Type"] == "AWS::Lambda::EventSourceMapping"]
+    (filters,) = [
+        one["FilterCriteria"]["Filters"]
+        for one in mappings
+        if "FilterCriteria" in one and one["FunctionName"]["Ref"].startswith(f"{reader}Function")
+    ]
+    return FilterCriteria(tuple(one["Pattern"] for one in filters))
+
+
+def _events_of_queue(resources: dict[str, Any], reaction: str) -> set[str]:
+    """Return the names of the events that the rule of a queue matches. `reaction`: for example "Fulfilment"."""
+    (rule,) = [
+        one["Properties"]
+        for id, one in resources.items()
+        if id.startswith(f"{reaction}Reaction") and one["Type"] == "AWS::Events::Rule"
+    ]
+    return set(rule["EventPattern"]["detail-type"])
+
+
+def test_a_customer_gets_a_mail_for_each_step_of_an_order_and_for_its_refund(harness: ShopHarness) -> None:
+    harness.open_shop()
+    order_id = harness.place_order()
+    harness.pay_order(order_id)
+    deliver_what_passes_the_filters(harness)
+    harness.dispatch_order(order_id)
+    harness.deliver_order(order_id)
+    deliver_what_passes_the_filters(harness)
+    assert len(harness.sent_mails()) == 4, "placed, paid, shipped, delivered"
+    refunds.refund_order(harness.shop, STAFF, "sorry", order_id, 100)
+    deliver_what_passes_the_filters(harness)
+    assert (harness.provider.refunded_amount("pi_1"), len(harness.sent_mails())) == (100, 5)
+
+
+def test_followers_of_a_product_with_backorders_get_a_mail_when_it_is_in_stock_again(harness: ShopHarness) -> None:
+    harness.open_shop()
+    products.create_product(harness.shop, STAFF, "jug", "Blue jug", 990, "EUR", 1, backorder=True)
+    harness.place_order(jug=2)
+    bob = Caller("bob")
+    customers.register_customer(harness.shop, bob, "bob@example.com", "Bob Birch")
+    follows.follow_product(harness.shop, bob, "jug")
+    deliver_what_passes_the_filters(harness)
+    before = len(harness.sent_mails())
+    products.receive_stock(harness.shop, STAFF, "jugs", "jug", 5)
+    deliver_what_passes_the_filters(harness)
+    assert len(harness.sent_mails()) == before + 1
+
+
+def test_a_deleted_review_leaves_the_rating(harness: ShopHarness) -> None:
+    order_id = create_delivered_order(harness)
+    reviews.write_review(harness.shop, ANN, "mug", order_id, 5, "Keeps warm.")
+    deliver_what_passes_the_filters(harness)
+    reviews.delete_review(harness.shop, ANN, "mug", ANN.id)
+    deliver_what_passes_the_filters(harness)
+    (rating,) = stored_items(harness, "Rating")
+    assert (number(rating, "reviews"), number(rating, "stars")) == (0, 0)
+
+
+def test_an_erased_customer_has_no_name_on_an_open_order(harness: ShopHarness) -> None:
+    harness.open_shop()
+    order_id = harness.place_order()
+    deliver_what_passes_the_filters(harness)
+    assert text(stored_order(harness, order_id), "customer_name") == "Ann Ash"
+    erasure.erase_customer(harness.shop, ANN, ANN.id)
+    deliver_what_passes_the_filters(harness)
+    assert text(stored_order(harness, order_id), "customer_name") == ""

@@ -1,0 +1,314 @@
+"""Commands and mails decide on the current items, and their writes fail if an item changed after it was read.
+
+In the `with` block of `outdated_reads`, each eventually consistent read shows the table as it was before the block. In
+the `with` block of `change_first_answer`, the first read happened before the latest writes.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from itertools import count
+from typing import Any
+from unittest import mock
+
+import pytest
+from botocore.exceptions import ReadTimeoutError
+
+from functions.dynamodb.errors import TableBusy, WriteImpossible
+from functions.handlers import copies_reader, event_publisher, order_notification_worker
+from functions.model import entities
+from functions.model.entities import Shards
+from functions.model.errors import OutOfStock, ShopError
+from functions.runtime import clients
+from functions.shop import cancellation, customers, payments, placing, products, refunds, shipments
+from functions.shop.fulfilment import fulfil_order
+from functions.shop.shop import Caller
+from local.world.harness import ANN, HOME_ADDRESS, STAFF, WAREHOUSE, ShopHarness
+from proof.mutants.items import number, stored_items, stored_order, text
+from proof.support.archiving import create_delivered_order
+from proof.support.client_faults import lose_response, record_calls
+from proof.support.late_replica import late_replica
+
+JUG = {"jug": placing.RequestedLine(2)}
+
+
+def outdated_reads(harness: ShopHarness) -> AbstractContextManager[None]:
+    return late_replica(clients.client("dynamodb"), harness.shop.table.name, harness.engine.dynamodb())
+
+
+def answers_of(operation: str, change: Callable[[dict[str, Any], dict[str, Any]], None]) -> Any:
+    """Let `change` change each answer of an operation. It gets the parameters of the request and the answer."""
+    client: Any = clients.client("dynamodb")
+    send = client._make_api_call
+
+    def call(name: str, params: dict[str, Any]) -> dict[str, Any]:
+        answer: dict[str, Any] = send(name, params)
+        if name == operation:
+            change(params, answer)
+        return answer
+
+    return mock.patch.object(client, "_make_api_call", call)
+
+
+def change_first_answer(operation: str, change: Callable[[dict[str, Any]], None]) -> Any:
+    """Let `change` change the first answer of an operation, so that it shows an earlier moment than the table."""
+    answers = count()
+    return answers_of(operation, lambda _, answer: change(answer) if next(answers) == 0 else None)
+
+
+@contextmanager
+def assert_accepted() -> Iterator[None]:
+    """Fail the test if the shop rejects a command in the `with` block."""
+    try:
+        yield
+    except ShopError as error:
+        pytest.fail(f"the shop rejected the command: {error}")
+
+
+def fulfilled_order(harness: ShopHarness, pieces: int = 2) -> str:
+    harness.open_shop()
+    order_id = harness.place_order(mug=pieces)
+    harness.pay_order(order_id)
+    fulfil_order(harness.shop, order_id)
+    return order_id
+
+
+# commands -------------------------------------------------------------------------------------------------------------
+def test_a_shipment_that_a_replica_does_not_have_yet_is_dispatched(harness: ShopHarness) -> None:
+    harness.open_shop()
+    order_id = harness.place_order(mug=2)
+    harness.pay_order(order_id)
+    with outdated_reads(harness):
+        fulfil_order(harness.shop, order_id)
+        with assert_accepted():
+            harness.dispatch_order(order_id)
+    assert text(stored_order(harness, order_id), "status") == "SHIPPED"
+
+
+def test_a_shipment_that_a_replica_shows_before_its_dispatch_is_delivered(harness: ShopHarness) -> None:
+    order_id = fulfilled_order(harness)
+    with outdated_reads(harness):
+        harness.dispatch_order(order_id)
+        with assert_accepted():
+            harness.deliver_order(order_id)
+    assert text(stored_order(harness, order_id), "status") == "DELIVERED"
+
+
+def test_a_repeated_dispatch_is_answered_with_the_current_state_of_the_shipment(harness: ShopHarness) -> None:
+    order_id = fulfilled_order(harness)
+    harness.dispatch_order(order_id)
+    with outdated_reads(harness):
+        harness.deliver_order(order_id)
+        again = shipments.dispatch_shipment(harness.shop, WAREHOUSE, order_id, f"{order_id}-1", "dhl", "42")
+    assert again.status == "DELIVERED"
+
+
+def test_a_dispatch_that_reads_only_the_order_outdated_is_decided_again(harness: ShopHarness) -> None:
+    """A Query may read the order before the first dispatch, and the shipments after it. According to the outdated
+    order, the next shipment has the id of the dispatched shipment. So the transaction would write this shipment twice.
+    """
+    order_id = fulfilled_order(harness, pieces=3)
+    outdated = stored_order(harness, order_id)
+    shipments.dispatch_shipment(harness.shop, WAREHOUSE, order_id, f"{order_id}-1", "dhl", "1", {"mug": 1})
+
+    def show_outdated_order(answer: dict[str, Any]) -> None:
+        answer["Items"] = [outdated if text(one, "type") == "Order" else one for one in answer["Items"]]
+
+    with change_first_answer("Query", show_outdated_order):
+        try:
+            shipments.dispatch_shipment(harness.shop, WAREHOUSE, order_id, f"{order_id}-2", "dhl", "2", {"mug": 1})
+        except WriteImpossible as error:
+            pytest.fail(f"DynamoDB rejected the write: {error}")
+    statuses = {text(one, "shipment_id")[-1]: text(one, "status") for one in stored_items(harness, "Shipment")}
+    assert statuses == {"1": "DISPATCHED", "2": "DISPATCHED", "3": "REQUESTED"}
+
+
+def test_a_command_whose_answer_is_lost_is_not_run_again_within_the_request(harness: ShopHarness) -> None:
+    order_id = fulfilled_order(harness)
+    with (
+        record_calls("dynamodb", "TransactWriteItems") as writes,
+        lose_response("dynamodb", "TransactWriteItems"),
+        pytest.raises(ReadTimeoutError),
+    ):
+        harness.dispatch_order(order_id)
+    assert len(writes) == 1
+
+
+def test_a_payment_is_recorded_with_its_order_although_the_order_was_placed_after_the_read(
+    harness: ShopHarness,
+) -> None:
+    harness.open_shop()
+    order_id = harness.place_order(mug=2)
+    with change_first_answer("Query", lambda answer: answer.update(Items=[])):
+        assert harness.pay_order(order_id) == "CAPTURED"
+    assert text(stored_order(harness, order_id), "status") == "PAID"
+
+
+def test_an_order_takes_no_more_payments_than_allowed_although_a_replica_lacks_the_last_one(
+    harness: ShopHarness,
+) -> None:
+    harness.open_shop()
+    order_id = harness.place_order(mug=2)
+
+    def pay(part: int) -> None:
+        told = payments.ProviderPaymentEvent(f"evt-{part}", f"pi-{part}", order_id, "succeeded", 10, "EUR")
+        payments.record_payment(harness.shop, told, {"id": told.event_id})
+
+    with mock.patch.object(refunds, "MAX_PAYMENTS", 2):
+        pay(1)
+        outdated = stored_items(harness, "Payment")
+        pay(2)
+
+        def show_outdated_payments(params: dict[str, Any], answer: dict[str, Any]) -> None:
+            if not params["ConsistentRead"]:
+                answer["Items"] = outdated
+
+        with answers_of("Query", show_outdated_payments):
+            pay(3)
+    assert number(stored_order(harness, order_id), "paid") == 20
+    assert [number(refund, "amount") for refund in stored_items(harness, "Refund")] == [10]
+
+
+def report_payment(harness: ShopHarness, order_id: str, outcome: Any) -> Any:
+    """Record an event of the provider about the payment pi_9. Return the result, or None if the shop was too busy."""
+    told = payments.ProviderPaymentEvent(f"evt-{outcome}", "pi_9", order_id, outcome, 2500, "EUR")
+    with suppress(TableBusy):
+        return payments.record_payment(harness.shop, told, {"id": told.event_id}).result
+
+
+def outdated_payment(outdated: list[dict[str, Any]]) -> Any:
+    """Let the first read of the payment pi_9 return the item in `outdated`, or nothing if it is empty."""
+
+    def show(answer: dict[str, Any]) -> None:
+        answer["Items"] = [one for one in answer["Items"] if text(one, "SK") != "PAYMENT#pi_9"] + outdated
+
+    return change_first_answer("Query", show)
+
+
+def test_a_late_failure_does_not_change_a_payment_that_a_replica_shows_before_its_capture(
+    harness: ShopHarness,
+) -> None:
+    harness.open_shop()
+    order_id = harness.place_order(mug=2)
+    report_payment(harness, order_id, "authorised")
+    outdated = stored_items(harness, "Payment")
+    report_payment(harness, order_id, "succeeded")
+    with outdated_payment(outdated):
+        report_payment(harness, order_id, "failed")
+    assert [text(payment, "status") for payment in stored_items(harness, "Payment")] == ["CAPTURED"]
+
+
+def test_an_event_that_changes_nothing_is_answered_with_the_current_state_of_its_payment(
+    harness: ShopHarness,
+) -> None:
+    harness.open_shop()
+    order_id = harness.place_order(mug=2)
+    report_payment(harness, order_id, "authorised")
+    outdated = stored_items(harness, "Payment")
+    report_payment(harness, order_id, "succeeded")
+    told = payments.ProviderPaymentEvent("evt-again", "pi_9", order_id, "authorised", 2500, "EUR")
+    with outdated_payment(outdated):
+        answer = payments.record_payment(harness.shop, told, {"id": "evt-again"})
+    assert answer.result["status"] == "CAPTURED"
+
+
+def test_an_event_about_a_payment_beside_an_archived_order_is_answered_with_this_payment(harness: ShopHarness) -> None:
+    order_id = create_delivered_order(harness)
+    harness.advance_days(396)
+    harness.process_all()
+    report_payment(harness, order_id, "succeeded")  # the order is archived, so the payment is unmatched
+    with outdated_payment([]):
+        result = report_payment(harness, order_id, "failed")
+    assert result["status"] == "UNMATCHED"
+
+
+# placing orders -------------------------------------------------------------------------------------------------------
+def test_an_order_is_rejected_only_after_a_consistent_read(harness: ShopHarness) -> None:
+    harness.open_shop()
+    with outdated_reads(harness):
+        products.create_product(harness.shop, STAFF, "jug", "Blue jug", 1250, "EUR", 1)
+        products.receive_stock(harness.shop, STAFF, "first jug", "jug", 10)
+        customers.register_customer(harness.shop, Caller("eve"), "eve@example.com", "Eve")
+        with assert_accepted():
+            placing.place_order(harness.shop, Caller("eve"), "key-1", JUG, HOME_ADDRESS, {})
+    assert [text(order, "customer_id") for order in stored_items(harness, "Order")] == ["eve"]
+
+
+def test_a_repeated_order_is_answered_with_its_current_state(harness: ShopHarness) -> None:
+    harness.open_shop()
+    order_id = harness.place_order(mug=2)
+    with outdated_reads(harness):
+        harness.pay_order(order_id)
+        wanted = {"mug": placing.RequestedLine(2)}
+        placed = placing.place_order(harness.shop, ANN, "key-1", wanted, HOME_ADDRESS, {"lines": {"mug": 2}})
+    assert (placed.replayed, placed.order.status) == (True, "PAID")
+
+
+def test_pieces_are_not_backordered_if_staff_ended_the_backorder_a_moment_ago(harness: ShopHarness) -> None:
+    harness.open_shop()
+    products.create_product(harness.shop, STAFF, "jug", "Blue jug", 1250, "EUR", 1, backorder=True)
+    products.receive_stock(harness.shop, STAFF, "first jug", "jug", 1)
+    with outdated_reads(harness):
+        products.update_product(harness.shop, STAFF, "jug", backorder=False)
+        with pytest.raises(OutOfStock):
+            placing.place_order(harness.shop, ANN, "key-1", JUG, HOME_ADDRESS, {})
+    assert stored_items(harness, "Order") == []
+
+
+# mails ----------------------------------------------------------------------------------------------------------------
+def send_mails(harness: ShopHarness) -> int:
+    """Send the mails about the latest changes. Return how many were sent."""
+    before = len(harness.sent_mails())
+    event_publisher.handler({"Records": harness.new_records()}, None)
+    messages = harness.take_messages("order_notification")
+    assert order_notification_worker.handler({"Records": messages}, None) == {"batchItemFailures": []}
+    return len(harness.sent_mails()) - before
+
+
+def test_a_mail_is_sent_although_a_replica_has_neither_its_customer_nor_its_order(harness: ShopHarness) -> None:
+    with outdated_reads(harness):
+        harness.open_shop()
+        harness.place_order(mug=2)
+        assert send_mails(harness) == 1
+
+
+def test_a_mail_is_sent_to_a_customer_who_allowed_mails_a_moment_ago(harness: ShopHarness) -> None:
+    harness.open_shop()
+    customers.update_settings(harness.shop, ANN, ANN.id, "notifications", {"email": False})
+    harness.place_order(mug=2)
+    with outdated_reads(harness):
+        customers.update_settings(harness.shop, ANN, ANN.id, "notifications", {"email": True})
+        assert send_mails(harness) == 1
+
+
+def test_a_mail_shows_its_order_as_it_was_after_the_event(harness: ShopHarness) -> None:
+    harness.open_shop()
+    order_id = harness.place_order(mug=2)
+    send_mails(harness)
+    with outdated_reads(harness):
+        harness.pay_order(order_id)
+        with record_calls("dynamodb", "GetItem") as reads:
+            assert send_mails(harness) == 1
+    assert [read["ConsistentRead"] for read in reads] == [True]
+
+
+# totals ---------------------------------------------------------------------------------------------------------------
+def test_an_order_leaves_the_total_of_a_former_shard_although_a_replica_does_not_have_this_total(
+    harness: ShopHarness,
+) -> None:
+    harness.open_shop()
+    order_id = harness.place_order(mug=2)
+    harness.pay_order(order_id)
+    copies_reader.handler({"Records": harness.new_records()}, None)
+    (former,) = stored_items(harness, "SalesMinute")
+    shards = next(Shards(n, n) for n in range(50, 60) if Shards(n, n).of(order_id) != text(former, "shard"))
+    cancellation.cancel_order(harness.shop, ANN, order_id)
+
+    def leave_out_minutes(params: dict[str, Any], answer: dict[str, Any]) -> None:
+        for table, found in answer["Responses"].items():
+            if not params["RequestItems"][table]["ConsistentRead"]:
+                found[:] = [image for image in found if text(image, "type") != "SalesMinute"]
+
+    with mock.patch.object(entities, "SALES_MINUTE_SHARDS", shards), answers_of("BatchGetItem", leave_out_minutes):
+        copies_reader.handler({"Records": harness.new_records()}, None)
+    sums = [sum(number(total, name) for total in stored_items(harness, "SalesMinute")) for name in ("orders", "pieces")]
+    assert sums == [0, 0]

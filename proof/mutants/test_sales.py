@@ -1,0 +1,165 @@
+"""Sales and purchases: the copies of an order's lines, how long they are kept, and in which lists they are."""
+
+from datetime import datetime
+from typing import Any
+from unittest import mock
+
+import pytest
+
+from functions.model import entities
+from functions.model.entities import Shards
+from functions.runtime import clients
+from functions.shop import cancellation, orders, placing, returns, sales
+from local.world.harness import ANN, STAFF, WAREHOUSE, ShopHarness
+from ops.commands.drift import DriftCheck
+from ops.commands.restore import make_archive_fetcher, restore_order
+from proof.mutants.items import number, stored_items, stored_order, text
+from proof.mutants.test_access import open_api
+from proof.support.archiving import create_delivered_order
+from proof.support.http_client import Token
+
+DAY = 24 * 60 * 60
+
+
+def seconds(image: dict[str, Any], name: str) -> float:
+    return datetime.fromisoformat(text(image, name)).timestamp()
+
+
+def sold(harness: ShopHarness, product_id: str = "mug") -> list[tuple[str, int, int]]:
+    """Return the order, pieces and returned pieces of each sale in the list of a product, newest first."""
+    page = sales.list_sales_of_product(harness.shop, STAFF, product_id, "", "", 50, None)
+    return [(sale.order_id, sale.quantity, sale.returned) for sale in page.items]
+
+
+def assert_sales_last_400_days(harness: ShopHarness) -> None:
+    found = stored_items(harness, "Sale")
+    assert sorted(text(sale, "product_id") for sale in found) == ["mug", "pot"]
+    for sale in found:
+        assert number(sale, "ttl") == int(seconds(sale, "placed_at")) + 400 * DAY
+
+
+# how long sales are kept ----------------------------------------------------------------------------------------------
+def test_a_sale_ends_400_days_after_its_order_was_placed_whatever_is_written_later(harness: ShopHarness) -> None:
+    order_id = create_delivered_order(harness)
+    assert_sales_last_400_days(harness)
+    harness.advance_days(20)
+    returns.return_goods(harness.shop, STAFF, "back", order_id, {"mug": returns.ReturnedGoods(1, restock=True)})
+    harness.process_all()
+    assert sold(harness) == [(order_id, 2, 1)]
+    assert_sales_last_400_days(harness)
+
+
+def test_sales_stay_when_their_order_is_archived_and_end_after_400_days(harness: ShopHarness) -> None:
+    order_id = create_delivered_order(harness)
+    harness.advance_days(396)
+    harness.process_all()
+    assert text(stored_order(harness, order_id), "type") == "ArchivedOrder"
+    assert (sold(harness), sold(harness, "pot")) == ([(order_id, 2, 0)], [(order_id, 1, 0)])
+    harness.advance_days(3.9)
+    assert sold(harness) == [(order_id, 2, 0)]
+    harness.advance_days(0.2)
+    assert (sold(harness), stored_items(harness, "Sale")) == ([], [])
+
+
+def test_a_restored_order_has_the_sales_that_it_had_before(harness: ShopHarness) -> None:
+    order_id = create_delivered_order(harness)
+    harness.advance_days(396)
+    harness.process_all()
+    harness.advance_days(1)
+    restore_order(harness.shop, make_archive_fetcher(clients.client("s3"), "archive"), order_id)
+    harness.process_all()
+    assert_sales_last_400_days(harness)
+    assert sold(harness) == [(order_id, 2, 0)]
+
+
+# the list of a product's sales ----------------------------------------------------------------------------------------
+def test_sales_of_unpaid_and_cancelled_orders_are_not_listed(harness: ShopHarness) -> None:
+    harness.open_shop()
+    harness.place_order("unpaid", mug=3)
+    cancelled = harness.place_order("cancelled", mug=2)
+    harness.pay_order(cancelled, "evt_2", "pi_2")
+    harness.process_all(("copies_reader",))
+    assert sold(harness) == [(cancelled, 2, 0)]
+    cancellation.cancel_order(harness.shop, ANN, cancelled)
+    harness.process_all(("copies_reader",))
+    assert sold(harness) == []
+    assert [number(sale, "quantity") for sale in stored_items(harness, "Sale")] == [0]
+
+
+def test_an_order_keeps_the_shard_of_its_sales_while_the_number_of_shards_changes(harness: ShopHarness) -> None:
+    """With four shards, five of these orders are in another shard than with one shard."""
+    harness.open_shop(available=100)
+    four = Shards(read=4, written=4)
+    with mock.patch.object(placing, "SALE_SHARDS", four), mock.patch.object(entities, "SALE_SHARDS", four):
+        ids = [harness.place_order(f"key-{one}", mug=2) for one in range(6)]
+        for order_id in ids[:3]:
+            harness.pay_order(order_id, f"evt-{order_id}", f"pi-{order_id}")
+        harness.process_all(("copies_reader",))
+    for order_id in ids[3:]:
+        harness.pay_order(order_id, f"evt-{order_id}", f"pi-{order_id}")
+    for order_id in ids[:3]:
+        cancellation.cancel_order(harness.shop, ANN, order_id)
+    harness.process_all(("copies_reader",))
+    found = stored_items(harness, "Sale")
+    assert sorted(text(sale, "order_id") for sale in found) == sorted(ids), "each order has one sale"
+    assert len({sale["PK"]["S"] for sale in found}) > 1
+    assert {text(sale, "order_id") for sale in found if not number(sale, "quantity")} == set(ids[:3])
+
+
+def test_no_item_can_be_written_to_a_shard_that_queries_do_not_read() -> None:
+    with pytest.raises(ValueError, match="4 shards, but queries read 1"):
+        Shards(read=1, written=4)
+
+
+# the list of a customer's purchases -----------------------------------------------------------------------------------
+def test_purchases_are_the_lines_of_the_paid_orders_of_a_customer(harness: ShopHarness) -> None:
+    harness.open_shop()
+    harness.place_order("unpaid", mug=3)
+    cancelled = harness.place_order("cancelled", mug=1)
+    harness.pay_order(cancelled, "evt_2", "pi_2")
+    harness.process_all()
+    cancellation.cancel_order(harness.shop, ANN, cancelled)
+    cancellation.agree_cancel(harness.shop, WAREHOUSE, cancelled)
+    first = harness.place_order("first", mug=2)
+    harness.pay_order(first, "evt_3", "pi_3")
+    harness.process_all()
+    harness.dispatch_order(first)
+    harness.deliver_order(first)
+    returns.return_goods(harness.shop, STAFF, "back", first, {"mug": returns.ReturnedGoods(1, restock=True)})
+    second = harness.place_order("second", pot=4)
+    harness.pay_order(second, "evt_4", "pi_4")
+    harness.process_all()
+    with open_api(harness) as api:
+        bought = api.call("GET", "/customers/ann/bought", Token("ann")).body["items"]
+        assert api.call("GET", "/customers/ann/bought", Token("bob")).status == 404
+    lines = {order["order_id"]: order["products"] for order in bought}
+    mug = {"product_id": "mug", "name": "Blue mug", "quantity": 2, "returned": 1, "price": 1250}
+    pot = {"product_id": "pot", "name": "Blue pot", "quantity": 4, "returned": 0, "price": 1250}
+    assert lines == {first: [mug], second: [pot]}
+
+
+def test_an_archived_order_is_no_purchase_and_stays_in_the_list_of_orders(harness: ShopHarness) -> None:
+    order_id = create_delivered_order(harness)
+    harness.advance_days(396)
+    harness.process_all()
+    assert sales.list_purchases_of_customer(harness.shop, ANN, ANN.id, "", "", 10, None).items == ()
+    listed = orders.list_orders_of_customer(harness.shop, ANN, ANN.id, 10, None).items
+    assert [(one.order_id, one.archived, one.status) for one in listed] == [(order_id, True, "DELIVERED")]
+
+
+# drift ----------------------------------------------------------------------------------------------------------------
+def test_drift_leaves_the_sales_of_archived_orders_and_finds_those_of_no_order(harness: ShopHarness) -> None:
+    order_id = create_delivered_order(harness)
+    harness.advance_days(396)
+    harness.process_all()
+    (mug,) = [sale for sale in stored_items(harness, "Sale") if text(sale, "product_id") == "mug"]
+    table = harness.shop.table
+    foreign = {**mug, "PK": {"S": "SALES#jug#0"}, "product_id": {"S": "jug"}, "customer_id": {"S": "bob"}}
+    table.client.put_item(TableName=table.name, Item=foreign)
+    check = DriftCheck(harness.shop, pause_seconds=0.01)
+    check.check_all()
+    assert list(check.discrepancies) == [("SALES#jug#0", mug["SK"]["S"])]
+    for fault in check.discrepancies.values():
+        fault.repair(harness.shop)
+    assert (sold(harness), sold(harness, "pot")) == ([(order_id, 2, 0)], [(order_id, 1, 0)])
+    assert len(stored_items(harness, "Sale")) == 2

@@ -1,0 +1,265 @@
+"""The oracle's books: the orders, payments and requests of a run, built from the plain observations."""
+
+import json
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import inf
+from typing import Any
+
+from proof.oracle.arithmetic import currency_of
+from proof.oracle.observations import Image, Observations, ObservedRequest
+
+ENDED_UNSOLD = ("CANCELLED", "LAPSED")
+ALL_SENT = ("SHIPPED", "DELIVERED", "PARTIALLY_RETURNED", "RETURNED")
+"""The states in which nothing more of an order is sent. Pieces that have not left the warehouse are cancelled."""
+
+
+class Item(dict[str, Any]):
+    """An item, or a map in it, without DynamoDB's type tags. Numbers are integers.
+
+    The shop does not store a number that is 0, so a missing attribute reads as 0.
+    """
+
+    def __missing__(self, name: str) -> int:
+        return 0
+
+
+def to_plain(image: Image) -> Item:
+    """Return an item without DynamoDB's type tags."""
+    return Item({name: _plain_value(value) for name, value in image.items()})
+
+
+def _plain_value(tagged: Mapping[str, Any]) -> Any:
+    ((tag, value),) = tagged.items()
+    match tag:
+        case "N":
+            return int(value)
+        case "M":
+            return to_plain(value)
+        case "L":
+            return [_plain_value(one) for one in value]
+        case "NULL":
+            return None
+    return value
+
+
+@dataclass
+class OrderRecord:
+    """An order with all its items.
+
+    `versions`: each written version of the order, by time, except while archived. `item`: the order as it is now, from
+    the table or the archive. `archived`: when the order was archived, as (start, end). `parcels`: by the path of the
+    shipment, the pieces by product of each parcel that the warehouse reported as sent. `last_sent_at`: when it reported
+    the last parcel. `placed_by`: the requests that were answered with this order. If there are none: the unanswered
+    requests with equal lines.
+    """
+
+    id: str
+    item: Item
+    status: str
+    versions: Sequence[tuple[float, Item]]
+    items: Sequence[Item]
+    archived: Sequence[tuple[float, float]]
+    parcels: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    last_sent_at: float = 0
+    placed_by: Sequence[ObservedRequest] = ()
+
+    def of_type(self, kind: str) -> list[Item]:
+        return [item for item in self.items if item["type"] == kind]
+
+    @property
+    def customer(self) -> str:
+        return str(self.item["customer_id"])
+
+    @property
+    def code(self) -> str:
+        return str((self.item.get("discount") or {"code": ""})["code"])
+
+    @property
+    def is_sold(self) -> bool:
+        """Whether the order is paid in full and not cancelled."""
+        return self.status not in ("PENDING", *ENDED_UNSOLD)
+
+    @property
+    def sent(self) -> Counter[str]:
+        """The pieces by product that left the warehouse."""
+        return sum((Counter(pieces) for pieces in self.parcels.values()), Counter[str]())
+
+    @property
+    def ordered(self) -> Counter[str]:
+        return Counter({product: line["quantity"] for product, line in self.item["lines"].items()})
+
+    @property
+    def kept(self) -> Counter[str]:
+        """The pieces by product that the order holds or has sent. Pieces that were returned are included."""
+        if self.status in ENDED_UNSOLD:
+            return Counter()
+        return self.sent if self.status in ALL_SENT else self.ordered
+
+    @property
+    def dropped(self) -> Counter[str]:
+        """The pieces by product that are cancelled although other pieces were sent."""
+        return self.ordered - self.sent if self.status in ALL_SENT else Counter()
+
+    def status_before(self, time: float) -> str:
+        """Return the status that the order had just before a write at this time."""
+        return next((str(item["status"]) for at, item in reversed(self.versions) if at < time), "")
+
+
+class Books:
+    """The orders, payments and requests of one run.
+
+    `rule`: the name of the rule that is being checked. `premises`: how often each premise of a rule held.
+    """
+
+    def __init__(self, seen: Observations) -> None:
+        self.seen = seen
+        self.rule = ""
+        self.premises: Counter[str] = Counter()
+        self.current = [to_plain(image) for versions in seen.history.values() if (image := versions[-1][1])]
+
+    def count_premise(self, premise: str, times: int = 1) -> None:
+        """Count how often the rule had something to check. `premise`: a text that describes what the rule checks."""
+        if times:
+            self.premises[f"{self.rule}: {premise}"] += times
+
+    def shipping_of(self, products: Iterable[str]) -> int:
+        """Return the price of the shipping of an order with these products. Only orders in EUR pay for shipping."""
+        return self.seen.shipping if currency_of(products) == "EUR" else 0
+
+    def of_type(self, *kinds: str) -> list[Item]:
+        """Return the items of these types that are in the table now."""
+        return [item for item in self.current if item["type"] in kinds]
+
+    def versions_of(self, kind: str) -> Sequence[Sequence[tuple[float, Item]]]:
+        """Return all versions of each item that ever had this type, with the times of their writes."""
+        return self._versions_by_type[kind]
+
+    @cached_property
+    def _versions_by_type(self) -> Mapping[str, list[list[tuple[float, Item]]]]:
+        found: dict[str, list[list[tuple[float, Item]]]] = defaultdict(list)
+        for versions in self.seen.history.values():
+            by_type: dict[str, list[tuple[float, Item]]] = defaultdict(list)
+            for at, image in versions:
+                if image:
+                    by_type[image["type"]["S"]].append((at, to_plain(image)))
+            for kind, own in by_type.items():
+                found[kind].append(own)
+        return found
+
+    def asked(self, method: str, path: str) -> list[tuple[tuple[str, ...], ObservedRequest]]:
+        """Return the requests whose whole path matches a pattern, each with the groups of the match.
+
+        Of several requests with the same caller, path and idempotency key, return only one. Prefer a successful
+        request, then a request that the shop may have executed.
+        """
+        found: dict[Any, tuple[tuple[str, ...], ObservedRequest]] = {}
+        for number, request in enumerate(self.seen.requests):
+            match = re.fullmatch(path, request.path)
+            if match and request.method == method:
+                place = (request.caller, request.path, request.key or number)
+                if place not in found or _certainty(request) > _certainty(found[place][1]):
+                    found[place] = (match.groups(), request)
+        return list(found.values())
+
+    @cached_property
+    def erased(self) -> set[str]:
+        """The customers who asked for the erasure of their data, successfully or without an answer."""
+        asked = self.asked("DELETE", "/customers/([^/]+)")
+        return {id for (id,), request in asked if request.succeeded or request.is_uncertain}
+
+    @cached_property
+    def orders(self) -> Mapping[str, OrderRecord]:
+        """All orders by id, except damaged ones and archived ones whose archive object is missing."""
+        partitions: dict[str, dict[str, Sequence[tuple[float, Image | None]]]] = defaultdict(dict)
+        for (partition, sort), versions in self.seen.history.items():
+            if partition.startswith("ORDER#"):
+                partitions[partition.removeprefix("ORDER#")][sort] = versions
+        found = {}
+        for id, rows in partitions.items():
+            if "ORDER" in rows and id not in self.seen.ignored_orders and (order := self._order(id, rows)):
+                self._add_parcels(order)
+                order.placed_by = self._placed_by(order)
+                found[id] = order
+        return found
+
+    def _order(self, id: str, rows: Mapping[str, Sequence[tuple[float, Image | None]]]) -> OrderRecord | None:
+        whole = [(at, to_plain(image)) for at, image in rows["ORDER"] if image]
+        versions = [(at, item) for at, item in whole if item["type"] == "Order" and item["status"] != "ARCHIVING"]
+        last = whole[-1][1]
+        is_archiving = last["status"] == "ARCHIVING"
+        images: dict[str, Image | None] = {}
+        for sort, row_versions in rows.items():
+            # The archive deletes the items of an order before it writes the stub. Until then, use their last images.
+            usable = [image for _, image in row_versions if image or not is_archiving]
+            images[sort] = usable[-1] if usable else None
+        items = {sort: to_plain(image) for sort, image in images.items() if image}
+        if last["type"] == "ArchivedOrder":
+            body = self.seen.archive.get(str(last["object_key"]))
+            if body is None:
+                return None
+            archived = {image["SK"]["S"]: to_plain(image) for image in json.loads(body)["items"]}
+            items = archived | {sort: item for sort, item in items.items() if sort != "ORDER"}
+        return OrderRecord(
+            id=id,
+            item=versions[-1][1] if is_archiving else items["ORDER"],
+            status=str(versions[-1][1]["status"] if is_archiving else last["status"]),
+            versions=versions,
+            items=list(items.values()),
+            archived=[
+                (at, until)
+                for (at, item), until in zip(whole, [*(at for at, _ in whole[1:]), inf], strict=True)
+                if item["type"] == "ArchivedOrder"
+            ],
+        )
+
+    def _add_parcels(self, order: OrderRecord) -> None:
+        asked = self.asked("POST", f"(/orders/{order.id}/shipments/[^/]+)/dispatched")
+        reports = {path: one for (path,), one in asked if one.succeeded}
+        order.parcels = {path: one.body.get("quantities") or self.seen.parcels[path] for path, one in reports.items()}
+        order.last_sent_at = max((one.answered_at for one in reports.values()), default=0)
+
+    def _placed_by(self, order: OrderRecord) -> Sequence[ObservedRequest]:
+        # Requests with the same key may ask for other goods.
+        own = [one for one in self.seen.requests if one.caller == order.customer]
+        asked = [one for one in own if (one.method, one.path) == ("POST", "/orders")]
+        return [one for one in asked if one.succeeded and one.answer["order_id"] == order.id] or [
+            one
+            for one in asked
+            if one.is_uncertain and {it["product_id"]: it["quantity"] for it in one.body["lines"]} == order.ordered
+        ]
+
+    def returns_of(self, order: OrderRecord) -> list[tuple[Item, ObservedRequest | None]]:
+        """Return the returns of an order, oldest first, each with the request that entered it.
+
+        The request is None if nobody asked for the return.
+        """
+        asked = [one for _, one in self.asked("POST", f"/orders/{order.id}/returns")]
+        written = {
+            sort: next(at for at, image in versions if image)
+            for (partition, sort), versions in self.seen.history.items()
+            if partition == f"ORDER#{order.id}" and sort.startswith("RETURN#")
+        }
+        return [
+            (item, _request_of_return(item, asked))
+            for item in sorted(order.of_type("Return"), key=lambda item: written[item["SK"]])
+        ]
+
+
+def _certainty(request: ObservedRequest) -> int:
+    """Return 2 if the shop executed the request, 1 if it may have executed it, 0 if it rejected it."""
+    return 2 * request.succeeded + request.is_uncertain
+
+
+def _request_of_return(item: Item, asked: Sequence[ObservedRequest]) -> ObservedRequest | None:
+    unanswered = [
+        one
+        for one in asked
+        if one.is_uncertain
+        and {line["product_id"]: line["quantity"] for line in one.body["lines"]} == item["quantities"]
+    ]
+    answered = [one for one in asked if one.succeeded and one.answer["return_id"] == item["return_id"]]
+    return next(iter([*answered, *unanswered]), None)

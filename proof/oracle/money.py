@@ -1,0 +1,291 @@
+"""The oracle's rules for money: payments, their refunds, and the money that the shop keeps for each order."""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from proof.oracle.arithmetic import paid_for
+from proof.oracle.books import Books, Item, OrderRecord
+
+
+@dataclass(frozen=True)
+class ExpectedPayment:
+    """Money that the shop received for an order: a captured card payment, or a payment with credit.
+
+    `refunded`: refunds that reached the customer, including those that staff settled by hand or made at the provider.
+    `lost`: the money that banks took in disputes. `outside`, `least_outside`: the largest and the smallest possible
+    part of the order's paid amount that left by disputes and by refunds at the provider. `promised`: failed refunds,
+    which staff must retry or settle.
+    """
+
+    id: str
+    amount: int
+    refunded: int
+    lost: int
+    outside: int
+    least_outside: int
+    promised: int
+
+    @property
+    def kept(self) -> int:
+        """The money of this payment that the shop still has. It is negative if more money left than came."""
+        return self.amount - self.refunded - self.lost - (self.promised - self.not_payable)
+
+    @property
+    def not_payable(self) -> int:
+        """The promised money that this payment no longer has, because a person or a bank took it for the customer."""
+        return max(0, self.promised - max(0, self.amount - self.refunded - self.lost))
+
+
+def _payments_of(books: Books, order: OrderRecord) -> list[ExpectedPayment]:
+    """Return an order's payments that were never UNMATCHED. `money_matches_its_order` checks UNMATCHED payments."""
+    unmatched = {
+        versions[0][1]["payment_id"]
+        for versions in books.versions_of("Payment")
+        if versions[0][1]["order_id"] == order.id and any(item["status"] == "UNMATCHED" for _, item in versions)
+    }
+    cards = [one for one in books.seen.payments if one.order_id == order.id and one.captured]
+    amounts = {one.id: (one.amount, one.lost) for one in cards} | {
+        item["payment_id"]: (item["amount"], 0) for item in order.of_type("Payment") if item["method"] == "CREDIT"
+    }
+    return [_paid(books, order, id, amount, lost) for id, (amount, lost) in amounts.items() if id not in unmatched]
+
+
+def _paid(books: Books, order: OrderRecord, id: str, amount: int, lost: int) -> ExpectedPayment:
+    refunds = [item for item in order.of_type("Refund") if item["payment_id"] == id]
+    to_card = [one for one in books.seen.refunds if one.payment_id == id and one.status == "succeeded"]
+    done = [item for item in refunds if item["status"] == "SUCCEEDED"]
+    by_hand = sum(item["amount"] for item in refunds if item["status"] == "SETTLED")
+    outside = sum(one.amount for one in to_card if one.is_outside)
+    books.count_premise("staff settled a refund by hand", bool(by_hand))
+    books.count_premise("a person made a refund at the provider", bool(outside))
+    uncounted = next((item["uncounted"] for item in order.of_type("Payment") if item["payment_id"] == id), 0)
+    excess = sum(
+        versions[0][1]["amount"]
+        for versions in books.versions_of("Refund")
+        if versions[0][1]["payment_id"] == id and versions[0][1]["why"] in ("EXCESS", "LATE")
+    )
+    return ExpectedPayment(
+        id=id,
+        amount=amount,
+        refunded=sum(one.amount for one in to_card)
+        + by_hand
+        + sum(item["amount"] for item in done if item.get("account_id")),
+        lost=lost,
+        outside=max(0, lost + outside - max(0, uncounted - excess)),
+        least_outside=max(0, lost + outside - uncounted),
+        promised=sum(item["amount"] for item in refunds if item["status"] == "FAILED"),
+    )
+
+
+def the_shop_keeps_what_it_earned(books: Books) -> Iterator[str]:
+    """Check that the shop keeps exactly the price of the goods that the customer keeps, and nothing for unsold orders.
+
+    Goodwill refunds, dropped and returned pieces, and refunded shipping reduce the price. If a bank or a refund at the
+    provider took money, the shop keeps less: it counts this money as refunds that it owed, or had already made.
+    """
+    for order in books.orders.values():
+        if order.status == "PENDING":
+            continue
+        payments = _payments_of(books, order)
+        kept = sum(one.kept for one in payments)
+        least, most = _expected_to_keep(books, order, payments)
+        books.count_premise(f"the money of an order was counted: {order.status}")
+        if not least <= kept <= most:
+            yield (
+                f"order {order.id} is {order.status} and costs {order.item['total']}: the shop keeps {kept} instead of "
+                f"{least} to {most} of {payments}"
+            )
+
+
+def _expected_to_keep(books: Books, order: OrderRecord, payments: list[ExpectedPayment]) -> tuple[int, int]:
+    outside = sum(one.outside for one in payments)
+    if not order.is_sold:
+        return -outside, 0
+    given = sum(item["amount"] for item in order.of_type("Refund") if item["why"] == "GOODWILL")
+    given += _failed_outside(books, order, {one.id for one in payments})
+    returns = books.returns_of(order)
+    gone = order.dropped + sum((Counter(item["quantities"]) for item, _ in returns), Counter[str]())
+    shipping = any(asked and asked.body["refund_shipping"] for _, asked in returns) * books.shipping_of(
+        order.item["lines"]
+    )
+    worth = paid_for(order.item, gone) + shipping
+    for amount, premise in (
+        (given, "goodwill was given"),
+        (worth, "goods were given back"),
+        (outside, "money left outside the shop"),
+        (order.dropped.total(), "an order was cut short"),
+    ):
+        books.count_premise(premise, bool(amount))
+    rest = order.item["total"] - given
+    not_payable = sum(one.not_payable for one in payments)
+    books.count_premise("a refund failed, and its payment has no more money", bool(not_payable))
+    if outside:
+        return rest - worth - outside, max(0, rest + not_payable - sum(one.least_outside for one in payments))
+    return max(0, rest - worth), max(0, rest - worth + not_payable)
+
+
+def _failed_outside(books: Books, order: OrderRecord, payment_ids: set[str]) -> int:
+    """Return the amount of the failed refunds of these payments that a person made at the provider. It is still due."""
+    failed = {one.refund_id for one in books.seen.refunds if one.is_outside and one.status == "failed"}
+    refunds = [item for item in order.of_type("Refund") if item["payment_id"] in payment_ids]
+    return sum(item["amount"] for item in refunds if item["refund_id"] in failed)
+
+
+def orders_record_the_money_that_came(books: Books) -> Iterator[str]:
+    """Check that each captured payment is recorded once, and that a sold order is paid in full."""
+    for order in books.orders.values():
+        if order.is_sold and order.item["paid"] != order.item["total"]:
+            yield f"order {order.id} is {order.status} and paid with {order.item['paid']} of {order.item['total']}"
+        recorded = Counter((item["payment_id"], item["amount"]) for item in order.of_type("Payment"))
+        for one in books.seen.payments:
+            if one.order_id == order.id and one.captured:
+                books.count_premise("a captured payment was recorded")
+                if recorded[one.id, one.amount] != 1:
+                    yield f"payment {one.id} of {one.amount} for order {order.id} is recorded as {dict(recorded)}"
+
+
+def money_matches_its_order(books: Books) -> Iterator[str]:
+    """Check that a payment is recorded as matching no order only if its order was archived when the money came.
+
+    A payment of 0, or in another currency than the order, matches no order either.
+    """
+    currencies = {one.id: one.currency for one in books.seen.payments}
+    for versions in books.versions_of("Payment"):
+        at, item = next(((at, item) for at, item in versions if item["status"] == "UNMATCHED"), (0.0, None))
+        order = books.orders.get(item["order_id"]) if item else None
+        if order is None or not versions[0][1]["amount"]:
+            continue
+        id = versions[0][1]["payment_id"]
+        if currencies[id] != order.item["currency"]:
+            books.count_premise("a payment came in another currency")
+        else:
+            books.count_premise("a payment came for an archived order")
+            if not any(since <= at < until for since, until in order.archived):
+                yield f"payment {id} is stored as unmatched, but order {order.id} existed"
+
+
+def refunds_are_paid_once(books: Books) -> Iterator[str]:
+    """Check that the provider paid each successful card refund exactly once, and paid nothing else."""
+    paid = Counter((one.refund_id, one.amount) for one in books.seen.refunds if one.status == "succeeded")
+    recorded = {item["refund_id"]: item for item in _all_refunds(books)}
+    expected = Counter(
+        (id, item["amount"])
+        for id, item in recorded.items()
+        if item["status"] == "SUCCEEDED" and not item.get("account_id")
+    )
+    for item in books.of_type("KeptEvent"):  # a refund at the provider whose order is archived
+        if (item["kind"], item["status"]) == ("REFUND", "SUCCEEDED"):
+            expected[f"{item['payment_id']}-{item['object_id']}", item["amount"]] += 1
+    for place in paid.keys() | expected.keys():
+        books.count_premise("a card refund was paid")
+        if paid[place] != expected[place]:
+            yield f"refund {place} was paid {paid[place]} times instead of {expected[place]} times"
+
+
+def refunds_do_not_exceed_what_is_left(books: Books) -> Iterator[str]:
+    """Check that the shop made no refund to a credit account after the money of its payment had left.
+
+    Money leaves a payment by refunds, also those made at the provider, and by lost disputes that the shop knows.
+    """
+    left: dict[tuple[str, str], list[tuple[float, int, bool]]] = {}
+    for versions in books.versions_of("Refund"):
+        place = versions[0][1]["order_id"], versions[0][1]["payment_id"]
+        at, item = next(((at, item) for at, item in versions if item["status"] == "SUCCEEDED"), (0.0, None))
+        if item is not None and versions[-1][1]["status"] == "SUCCEEDED":
+            left.setdefault(place, []).append((at, item["amount"], bool(item.get("account_id"))))
+    for versions in books.versions_of("Payment"):
+        place = versions[0][1]["order_id"], versions[0][1]["payment_id"]
+        ended: set[str] = set()
+        for at, item in versions:
+            for id, dispute in (item["disputes"] or {}).items():
+                if dispute["status"] == "LOST" and id not in ended:
+                    ended.add(id)
+                    left.setdefault(place, []).append((at, dispute["amount"], False))
+        total = 0
+        for _, amount, is_credit in sorted(left.get(place, ())):
+            total += amount
+            books.count_premise("a refund was credited", is_credit)
+            if is_credit and total > versions[-1][1]["amount"]:
+                yield f"payment {place} of {versions[-1][1]['amount']} was credited {amount}, so that {total} left it"
+
+
+def refunds_fail_for_a_reason(books: Books) -> Iterator[str]:
+    """Check that each failed refund was refused outside the shop, or that its customer asked for erasure.
+
+    Outside the shop, the provider refused or could not deliver the refund, the customer's bank disputed the payment, or
+    a person refunded the payment at the provider.
+    """
+    refused = {one.refund_id for one in books.seen.refunds if one.status == "failed"}
+    disputed = {one.id for one in books.seen.payments if one.dispute}
+    disputed |= {one.payment_id for one in books.seen.refunds if one.is_outside}
+    for versions in books.versions_of("Refund"):
+        item = next((item for _, item in versions if item["status"] == "FAILED"), None)
+        if item is None:
+            continue
+        to_credit = bool(item.get("account_id"))
+        books.count_premise(f"a refund failed: {'credit' if to_credit else 'card'}")
+        is_excused = item["customer_id"] in books.erased if to_credit else item["refund_id"] in refused
+        if not is_excused and item["payment_id"] not in disputed:
+            yield f"refund {item['refund_id']} of payment {item['payment_id']} failed: {item['reason']}"
+
+
+def refunds_have_the_currency_of_their_payment(books: Books) -> Iterator[str]:
+    """Check the currency of each refund, and of the account that got its money."""
+    paid = {one.id: one.currency for one in books.seen.payments}
+    accounts = {item["account_id"]: item["currency"] for item in books.of_type("Account")}
+    for item in _all_refunds(books):
+        order = books.orders.get(item["order_id"])
+        currency = paid.get(item["payment_id"]) or (order.item["currency"] if order else item["currency"])
+        books.count_premise(f"a refund had a currency: {currency}")
+        if item["currency"] != currency:
+            yield f"refund {item['refund_id']} of {currency} is in {item['currency']}"
+        account = item.get("account_id")
+        if account and item["status"] == "SUCCEEDED" and accounts[account] != currency:
+            yield f"refund {item['refund_id']} of {currency} went to an account in {accounts[account]}"
+
+
+def _all_refunds(books: Books) -> list[Item]:
+    """Return the refunds of all orders and of all payments without an order."""
+    in_orders = [item for order in books.orders.values() for item in order.of_type("Refund")]
+    return [*in_orders, *(item for item in books.of_type("Refund") if item["order_id"] not in books.orders)]
+
+
+def goodwill_is_what_staff_gave(books: Books) -> Iterator[str]:
+    """Check for each order that its goodwill refunds are the amounts that staff asked for."""
+    for order in books.orders.values():
+        asked = [one for _, one in books.asked("POST", f"/orders/{order.id}/refunds")]
+        least = sum(one.body["amount"] for one in asked if one.succeeded)
+        most = least + sum(one.body["amount"] for one in asked if one.is_uncertain)
+        given = sum(item["amount"] for item in order.of_type("Refund") if item["why"] == "GOODWILL")
+        books.count_premise("staff gave goodwill", bool(most))
+        if not least <= given <= most:
+            yield f"order {order.id}: staff gave {least} to {most} as goodwill, but {given} are recorded"
+
+
+def returns_are_worth_what_was_paid(books: Books) -> Iterator[str]:
+    """Check that each return is refunded with what the customer paid for its goods, and with the shipping if asked.
+
+    After goodwill refunds, or after money left outside the shop, less money may be left to refund.
+    """
+    for order in books.orders.values():
+        gone, is_shipping_back = +order.dropped, False
+        is_less = any(item["why"] in ("GOODWILL", "EXTERNAL") for item in order.of_type("Refund")) or any(
+            one.lost for one in _payments_of(books, order)
+        )
+        for item, asked in books.returns_of(order):
+            if asked is None:
+                yield f"return {item['return_id']} of order {order.id} was not requested"
+                continue
+            restocked = {line["product_id"]: line["quantity"] for line in asked.body["lines"] if line["restock"]}
+            pieces = {line["product_id"]: line["quantity"] for line in asked.body["lines"]}
+            if (item["quantities"], item["restocked"]) != (pieces, restocked):
+                yield f"return {item['return_id']} has other pieces than {asked.body['lines']}"
+            before, gone = gone, gone + Counter(pieces)
+            worth = paid_for(order.item, gone) - paid_for(order.item, before)
+            worth += books.shipping_of(order.item["lines"]) * (asked.body["refund_shipping"] and not is_shipping_back)
+            is_shipping_back |= item["shipping"] > 0
+            refunded = item["amount"] + item["owed"]
+            books.count_premise("a return was refunded")
+            if refunded > worth or (refunded < worth and not is_less):
+                yield f"return {item['return_id']} of order {order.id} is worth {worth}, but {refunded} are refunded"

@@ -1,0 +1,146 @@
+"""The oracle's rules for prices: the cost of an order, as shown to the customer, and its discounts."""
+
+from collections import Counter
+from collections.abc import Iterator
+from math import inf
+from typing import Any
+
+from proof.oracle.arithmetic import (
+    MAX_USES,
+    PERCENT_OFF,
+    TAX_PERCENT,
+    currency_of,
+    discount_on,
+    price_of_goods,
+    tax_in,
+)
+from proof.oracle.books import Books, OrderRecord
+from proof.simulation.faults import MAX_REPLICA_LAG_SECONDS
+
+POOL_TYPE = "RedemptionPool"
+"""The type of the items that count the uses of a code, and its former name, which a migration may restore."""
+
+
+def orders_cost_what_their_products_cost(books: Books) -> Iterator[str]:
+    """Check each order: prices that were valid when it was placed, less the discount of its code, plus shipping."""
+    for order in books.orders.values():
+        item, asked = order.item, order.placed_by
+        if not asked:
+            yield f"no request placed order {order.id} of {order.customer}"
+            continue
+        since = min(one.asked_at for one in asked)
+        until = min((one.answered_at for one in asked if one.succeeded), default=inf)
+        for product, line in item["lines"].items():
+            books.count_premise("the price of an order line was known")
+            if line["price"] in _values_between(books, product, "price", since, until):
+                continue
+            # An order is placed with an eventually consistent read of its products.
+            books.count_premise("an order had a price that was replaced a moment before")
+            valid = _values_between(books, product, "price", since - MAX_REPLICA_LAG_SECONDS, until)
+            if line["price"] not in valid:
+                yield f"order {order.id}: a {product} costs {line['price']}, but the price was one of {sorted(valid)}"
+        if not any({it["product_id"]: it["quantity"] for it in one.body["lines"]} == order.ordered for one in asked):
+            yield f"order {order.id} has the pieces {dict(order.ordered)}, which no request contains"
+        code = asked[0].body.get("discount_code", "").upper()
+        goods = price_of_goods(item["lines"])
+        off = discount_on(goods, PERCENT_OFF[code]) if code else 0
+        kept = item.get("discount") or {"code": "", "amount": 0, "percent": 0}
+        if (kept["code"], kept["amount"], kept["percent"]) != (code, off, PERCENT_OFF.get(code, 0)):
+            yield f"order {order.id}: the code {code!r} takes {off} off {goods}, but the order has {kept}"
+        shipping = books.shipping_of(item["lines"])
+        expected = (goods - off + shipping, shipping, currency_of(item["lines"]))
+        if (item["total"], item["shipping"], item["currency"]) != expected:
+            yield f"order {order.id} costs {item['total']} instead of {expected}"
+        _count_discount(books, goods, code)
+
+
+def _count_discount(books: Books, goods: int, code: str) -> None:
+    books.count_premise("an order had a discount", bool(code))
+    books.count_premise("a discount was rounded", goods * PERCENT_OFF.get(code, 0) % 100 > 0)
+
+
+def ended_products_are_not_sold(books: Books) -> Iterator[str]:
+    """Check that each product of an order was sold at some time between the order's request and its answer."""
+    for order in books.orders.values():
+        since = min((one.asked_at for one in order.placed_by), default=inf) - MAX_REPLICA_LAG_SECONDS
+        until = min((one.answered_at for one in order.placed_by if one.succeeded), default=inf)
+        for product in order.item["lines"]:
+            ended = _values_between(books, product, "discontinued", since, until)
+            books.count_premise("a product's sale ended or began near an order", ended == {True, False})
+            if ended == {True}:
+                yield f"order {order.id} contains a discontinued {product}"
+    for _, request in books.asked("POST", "/orders"):
+        refused = "discontinued" in (request.answer or {}).get("type", "")
+        books.count_premise("an order was refused because a sale had ended", refused)
+
+
+def _values_between(books: Books, product: str, name: str, since: float, until: float) -> set[Any]:
+    """Return the values of a product's field that may have been valid at some time between `since` and `until`.
+
+    A change of the field took effect between its request and its answer. Without an answer, it may take effect later.
+    """
+    asked = [one for _, one in books.asked("POST", "/products") if one.body["product_id"] == product]
+    asked += [one for _, one in books.asked("PATCH", f"/products/{product}") if name in one.body]
+    changes = [(one, one.answered_at) for one in asked if one.succeeded]
+    changes += [(one, inf) for one in asked if one.is_uncertain]
+    return {
+        change.body.get(name, False)
+        for change, done_at in changes
+        if change.asked_at <= until
+        and not any(later.asked_at > done_at and later_done_at < since for later, later_done_at in changes)
+    }
+
+
+def answers_show_the_price_of_the_order(books: Books) -> Iterator[str]:
+    """Check each answer that shows a whole order: its lines, discount, shipping, total, tax and due amount agree."""
+    for request in books.seen.requests:
+        shown = request.answer
+        if request.succeeded and isinstance(shown, dict) and shown.get("lines") and "due" in shown:
+            books.count_premise("an answer showed the price of an order")
+            yield from (f"{request.method} {request.path}: {wrong}" for wrong in _wrong_amounts(books, shown))
+
+
+def _wrong_amounts(books: Books, shown: dict[str, Any]) -> Iterator[str]:
+    lines = {line["product_id"]: line for line in shown["lines"]}
+    goods, shipping = price_of_goods(lines), books.shipping_of(lines)
+    off = discount_on(goods, PERCENT_OFF[shown["discount"]["code"]]) if shown["discount"] else 0
+    total = goods - off + shipping
+    tax = {"rate": 100 * TAX_PERCENT, "net": total - tax_in(total), "tax": tax_in(total)}
+    due = total - shown["paid"] if shown["status"] == "PENDING" else 0
+    if (shown["total"], shown["shipping"], shown["due"]) != (total, shipping, due):
+        yield f"the total is {shown['total']} with {shown['due']} due, instead of {total} with {due} due"
+    if shown["tax"] != tax:
+        yield f"the tax is {shown['tax']} instead of {tax}"
+
+
+def later_states_keep_the_price(books: Books) -> Iterator[str]:
+    """Check that all versions of an order, and the answers and events about it, have the total of the first version."""
+    told = {id: order.versions[0][1]["total"] for id, order in books.orders.items()}
+    shown = [(one.answer, one.path) for one in books.seen.requests if one.succeeded and isinstance(one.answer, dict)]
+    events = [(event["data"], event["type"]) for event in books.seen.events if event["type"].startswith("Order")]
+    for data, where in [*shown, *events]:
+        if data.get("order_id") in told and "total" in data:
+            books.count_premise("the total of an order was shown again")
+            if data["total"] != told[data["order_id"]]:
+                yield f"{where}: order {data['order_id']} costs {data['total']}, but earlier {told[data['order_id']]}"
+    for order in books.orders.values():
+        if {item["total"] for _, item in order.versions} != {order.item["total"]}:
+            yield f"order {order.id} had the totals {[item['total'] for _, item in order.versions]}"
+
+
+def codes_are_used_as_often_as_allowed(books: Books) -> Iterator[str]:
+    """Check that the remaining uses of each code are its limit minus the orders with the code that still count."""
+    uses = Counter(order.code for order in books.orders.values() if not _is_undone(order))
+    for code, limit in MAX_USES.items():
+        pools = books.of_type(POOL_TYPE)
+        left = sum(item["left"] for item in pools if item["code"] == code)
+        books.count_premise("the uses of a discount code were counted", bool(uses[code]))
+        if left != limit - uses[code] or left < 0:
+            yield f"{code}: {left} of {limit} uses are left, but {uses[code]} orders use the code"
+    for versions in books.versions_of(POOL_TYPE):
+        if min(item["left"] for _, item in versions) < 0:
+            yield f"{versions[0][1]['code']} was once used too often"
+
+
+def _is_undone(order: OrderRecord) -> bool:
+    return order.status in ("CANCELLED", "LAPSED", "RETURNED")

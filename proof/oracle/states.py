@@ -1,0 +1,71 @@
+"""The oracle's rules for states: an order is sent, delivered, returned or ended only for a reason outside the shop."""
+
+from collections import Counter
+from collections.abc import Iterator
+from datetime import datetime
+
+from proof.oracle.arithmetic import MAX_CLOCK_ERROR_SECONDS
+from proof.oracle.books import ENDED_UNSOLD, Books
+
+PAYMENT_WINDOW_SECONDS = 30 * 60
+DAY = 24 * 3600
+
+
+def nothing_is_sent_without_sale(books: Books) -> Iterator[str]:
+    """Check that the warehouse sent pieces only of sold orders, and not more than were ordered."""
+    for order in books.orders.values():
+        if order.sent:
+            books.count_premise("an order was sent")
+            if order.status in ENDED_UNSOLD:
+                yield f"order {order.id} is {order.status}, but the warehouse sent {dict(order.sent)}"
+            if order.sent - order.ordered:
+                yield f"order {order.id} has {dict(order.ordered)}, but the warehouse sent {dict(order.sent)}"
+
+
+def orders_end_for_a_reason(books: Books) -> Iterator[str]:
+    """Check that a request preceded each cancellation, and that no order lapsed before its 30 minutes were over."""
+    for order in books.orders.values():
+        ended = next(((at, item["status"]) for at, item in order.versions if item["status"] in ENDED_UNSOLD), None)
+        if ended is None:
+            continue
+        at, status = ended
+        books.count_premise(f"an order ended without sale: {status}")
+        asked = [one for _, one in books.asked("POST", f"/orders/{order.id}/cancel")]
+        if status == "CANCELLED" and not any(
+            one.asked_at <= at and (one.succeeded or one.is_uncertain) for one in asked
+        ):
+            yield f"order {order.id} was cancelled without a request"
+        waited = at - datetime.fromisoformat(order.item["placed_at"]).timestamp()
+        if status == "LAPSED" and waited < PAYMENT_WINDOW_SECONDS - MAX_CLOCK_ERROR_SECONDS:
+            yield f"order {order.id} lapsed after {waited:.0f} seconds"
+
+
+def delivered_orders_have_arrived(books: Books) -> Iterator[str]:
+    """Check that all parcels of a delivered order are reported as delivered, or its last parcel was sent long ago."""
+    for order in books.orders.values():
+        at = next((at for at, item in order.versions if item["status"] == "DELIVERED"), None)
+        if at is None:
+            continue
+        arrived: Counter[str] = Counter()
+        for (parcel,), one in books.asked("POST", f"(/orders/{order.id}/shipments/[^/]+)/delivered"):
+            if one.asked_at <= at and (one.succeeded or one.is_uncertain):
+                arrived.update(order.parcels[parcel])
+        waited = at - order.last_sent_at
+        if arrived == order.sent:
+            books.count_premise("all parcels of a delivered order had arrived")
+        elif waited > books.seen.assumed_delivered_days * DAY - MAX_CLOCK_ERROR_SECONDS:
+            books.count_premise("a sent order was assumed to be delivered")
+        else:
+            yield f"order {order.id} is delivered: {dict(arrived)} of {dict(order.sent)}, {waited:.0f} seconds later"
+
+
+def returned_orders_came_back(books: Books) -> Iterator[str]:
+    """Check that an order is returned if all its sent pieces came back, and partly returned if some did."""
+    for order in books.orders.values():
+        returned = sum((Counter(item["quantities"]) for item in order.of_type("Return")), Counter[str]())
+        books.count_premise("goods of an order came back", bool(returned))
+        expected = "RETURNED" if returned == order.sent else "PARTIALLY_RETURNED"
+        if returned and order.status != expected:
+            yield f"order {order.id} is {order.status}: {dict(returned)} of {dict(order.sent)} came back"
+        if returned - order.sent or (not returned and order.status in ("RETURNED", "PARTIALLY_RETURNED")):
+            yield f"order {order.id} is {order.status}: {dict(returned)} came back of {dict(order.sent)}"

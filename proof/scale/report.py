@@ -1,0 +1,516 @@
+"""Simulate every load profile with default and raised quotas, and render docs/scale.md and docs/quotas.md.
+
+proof/scale/results.json stores the figures with a digest of their inputs. A test fails if the recorded requests, the deployed
+settings, the limits or the code of the model have changed since.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
+from math import ceil
+from pathlib import Path
+from typing import Any
+
+from docs import markdown
+from proof.scale import limits, setups
+from proof.scale.demand import per_order
+from proof.scale.deployment import MAIL_SHARE, Deployment
+from proof.scale.limits import CHECKED_ON, LIMITS, NEW_ACCOUNT, REGION
+from proof.scale.model import COPIES, EFFECTS, FULFILMENT, ServiceTimes, Setup
+from proof.scale.profiles import (
+    BEST_SELLER_PARTS,
+    LINES_MIX,
+    OUTAGE,
+    POPULARITY,
+    PRODUCTS,
+    PROFILES,
+    SALE_PARTS,
+    Profile,
+)
+from proof.scale.recorder import TRACES, load_traces
+from proof.scale.runs import COPIED, FULL_ITEM_SHARE, FULL_VERSIONED_SHARE, ORDER, Run, Search, run_profile
+
+FOLDER = Path(__file__).parent
+RESULTS = FOLDER / "results.json"
+DOCS = FOLDER.parent / "docs"
+ORDER_NEEDS = FOLDER.parent / "ops" / "order_needs.json"
+"""The file that says how much of each quota an order uses. `make check-deploy` reads it: ops cannot import scale."""
+QUOTAS_CONSOLE = "https://console.aws.amazon.com/servicequotas/home/services"
+SEARCHED = ("steady", "flash", "company")
+AIMS = {
+    ("steady", "deployed"): 300,
+    ("steady", "raised"): 2_000,
+    ("flash", "deployed"): 300,
+    ("flash", "raised"): 1_000,
+}
+STARTS = {"deployed": 200.0, "raised": 1_300.0}
+"""The first rate that a search tries, in orders a second, for default and raised quotas."""
+LARGE_RATE = 10_000
+"""The rate in the section of docs/scale.md about very large shops, in orders a second."""
+SOURCES = ("demand", "deployment", "model", "profiles", "recorder", "resources", "runs", "setups")
+EVENTS_PER_REQUEST = 4
+"""The average number of events of a PutEvents request in runs with 2,000 orders a second."""
+Results = dict[str, Any]
+PROFILE_BY_NAME: Mapping[str, Profile] = {profile.name: profile for profile in PROFILES}
+
+
+def digest(deployment: Deployment) -> str:
+    """Return a digest of all inputs of the figures: recorded requests, settings, limits and source files."""
+    texts = [
+        TRACES.read_text(encoding="utf-8"),
+        repr(deployment),
+        repr([(one.id, one.value, one.raised) for one in LIMITS]),
+    ]
+    texts += [(FOLDER / f"{name}.py").read_text(encoding="utf-8") for name in SOURCES]
+    return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16]
+
+
+# computing ------------------------------------------------------------------------------------------------------------
+def compute(deployment: Deployment, progress: Callable[[str], None] = lambda text: None) -> Results:
+    """Simulate all load profiles, and return their figures. Takes minutes.
+
+    `progress`: called with a line of text for each result."""
+    rows: list[Results] = []
+    every = setups.setups(deployment)
+    tasks = [(deployment, column, name) for column in every for name in SEARCHED]
+    with ProcessPoolExecutor(2) as pool:
+        for found in pool.map(search_profile, *zip(*tasks, strict=True)):
+            rows += found
+            for row in found:
+                progress(describe_row(row))
+    steady = next(row for row in rows if (row["column"], row["profile"]) == ("deployed", "steady"))
+    same = {name: steady[name] for name in ("column", "effect", "rate", "limit", "what")}
+    for name, seconds in (("day", 60.0), ("outage", OUTAGE[1] + 60)):
+        run = run_profile(every["deployed"], PROFILE_BY_NAME[name], 0.8 * steady["rate"], seconds)
+        rows.append({**same, "profile": name, **_delays(run), "left": len(run.model.pending[ORDER])})
+        progress(describe_row(rows[-1]))
+    limited = replace(every["deployed"], limits={**limits.defaults(), **NEW_ACCOUNT})
+    run = run_profile(limited, PROFILE_BY_NAME["steady"], 1, 120)
+    new_account: Results = {
+        "refused": run.model.lambdas.refused,
+        "lost": sum(run.model.lost.values()),
+        "orders": run.model.orders,
+    }
+    new_account["p99"] = round(run.percentiles(ORDER)[1], 2)
+    return {"digest": digest(deployment), "rows": rows, "new_account": new_account}
+
+
+def search_profile(deployment: Deployment, column: str, name: str) -> list[Results]:
+    """Return a row for each effect of a load profile, with the highest rate at which the effect keeps up.
+
+    `column`: "deployed" or "raised" quotas. `name`: the name of the profile."""
+    search = Search(setups.setups(deployment)[column], PROFILE_BY_NAME[name])
+    effects = (ORDER,) if name == "company" else (ORDER, COPIED)
+    return [_search_row(search, column, effect, STARTS[column]) for effect in effects]
+
+
+def _search_row(search: Search, column: str, effect: str, start: float) -> Results:
+    found = search.ceiling(effect, start)
+    limit = {"limit": found.limit.limit, "what": found.limit.what}
+    return {
+        "column": column,
+        "profile": search.profile.name,
+        "effect": effect,
+        "rate": found.rate,
+        "at_80_rate": found.at_80.rate,
+        **limit,
+        **_delays(found.at_80),
+    }
+
+
+def _delays(run: Run) -> Results:
+    effects = [name for name in (*EFFECTS.values(), "answer to POST /orders") if run.model.effects[name]]
+    return {"at_80": {name: [round(value, 2) for value in run.percentiles(name)] for name in effects}}
+
+
+def describe_row(row: Results) -> str:
+    """Return a line of text: the row's maximum rate, the delays at 80 % of it, the first limit and how to lift it."""
+    delays = ", ".join(f"{name} {p50:g}/{p99:g} s" for name, (p50, p99) in row["at_80"].items())
+    return (
+        f"{row['column']}, {PROFILE_BY_NAME[row['profile']].title}, {row['effect']}: {row['rate']:g} orders a second, "
+        f"then {row['what']} ({row['limit']}). p50/p99 at 80 %: {delays}. Lifted by: {lifted_by(row['limit'])}."
+    )
+
+
+LIFTED_BY_NUMBERS = {
+    "max-concurrency": "more `invoice_series`, then a higher `concurrency` of fulfilment (a series is one item)",
+    "stage-requests": "the setting `requests_per_second`",
+    "stage-webhooks": "the setting `webhooks_per_second`",
+    "customer-writes": "the setting `customer_writes_per_minute`",
+}
+
+
+def lifted_by(limit: str) -> str:
+    return LIFTED_BY_NUMBERS.get(limit) or limits.BY_ID[limit].lifted_by
+
+
+def mails_per_order() -> float:
+    return per_order()["mails"]
+
+
+# the pages ------------------------------------------------------------------------------------------------------------
+def load_results() -> Results:
+    found: Results = json.loads(RESULTS.read_text(encoding="utf-8"))
+    return found
+
+
+def render_files(deployment: Deployment) -> dict[Path, str]:
+    """Return the text of each file that is generated from the stored figures, by its path."""
+    return {
+        DOCS / "scale.md": render_scale(load_results(), deployment),
+        DOCS / "quotas.md": render_quotas(deployment),
+        ORDER_NEEDS: render_order_needs(),
+    }
+
+
+def render_scale(results: Results, deployment: Deployment) -> str:
+    return _page("Scale", "proof/scale/results.json", _scale_sections(results, deployment))
+
+
+def render_quotas(deployment: Deployment) -> str:
+    return _page("Quotas and limits", "proof/scale/limits.py", _quota_sections(deployment))
+
+
+def render_order_needs() -> str:
+    """Return the text of ops/order_needs.json: how much of each quota one order a second needs.
+
+    Its `api_seconds`: how long the API's function works for one order, with a full processor."""
+    per, times = needs(1), ServiceTimes()
+    api_seconds = sum(
+        share
+        * (times.processor_call + sum(times.processor_request + times.of(one) * one.times for one in call.requests))
+        for lines, share in LINES_MIX.items()
+        for call in load_traces()[lines].calls
+        if call.function == "api"
+    )
+    quotas = {
+        one.id: {"quota": one.quota, "unit": one.unit, "per_order": round(per[one.id], 4)}
+        for one in LIMITS
+        if one.quota
+    }
+    return json.dumps({"api_seconds": round(api_seconds, 4), "quotas": quotas}, indent=1) + "\n"
+
+
+def _page(title: str, source: str, parts: Iterator[str]) -> str:
+    return markdown.render_page(title, source, parts).replace("`make docs` (python -m docs.generate)", "`make scale`")
+
+
+def find_row(results: Results, column: str, profile: str, effect: str = ORDER) -> Results:
+    found: Results = next(
+        row for row in results["rows"] if (row["column"], row["profile"], row["effect"]) == (column, profile, effect)
+    )
+    return found
+
+
+def _delay(row: Results, effect: str) -> str:
+    return " / ".join(f"{value:g}" for value in row["at_80"][effect]) if effect in row["at_80"] else "-"
+
+
+def _scale_sections(results: Results, deployment: Deployment) -> Iterator[str]:
+    yield f"""
+How many orders a second the deployed shop can process, and which limit it reaches first. **A model computes these
+figures. Nothing was measured on AWS.** The [model](../proof/scale/model.py) replays the requests that the real handlers sent to
+the local engine, with AWS's limits in {REGION} ([quotas.md](quotas.md)) and with [assumptions](#assumptions)
+([what it leaves out](decisions/cost-and-scale.md#d77)). `make scale` computes the same figures
+again, in 10 to 25 minutes.
+"""
+    yield "## Aims"
+    yield """
+The table shows the orders a second that get their invoice and shipment in time. At 80 % of that rate, the delay of 99 of
+100 orders is at most p99.
+"""
+    yield markdown.render_table(("", *(setups.TITLES[column] for column in setups.TITLES)), list(_aim_rows(results)))
+    yield """
+Both columns use the same code, with different settings and quotas.
+"""
+    yield "## The first limit of each profile"
+    yield """
+An effect is in time up to the rate in the table. Up to this rate, its delay does not grow, p99 is at most 10 seconds,
+and the API refuses at most two of 1,000 orders. Copies and totals have their own rate, because they do not delay the
+parcel. They are the order in the customer's list, its sales, and the totals of product and minute.
+"""
+    for column, title in setups.TITLES.items():
+        yield f"### {title[0].upper()}{title[1:]}"
+        rows = [row for row in results["rows"] if row["column"] == column]
+        yield markdown.render_table(
+            ("profile", "effect", "orders a second", "first limit"), [_limit_row(row) for row in rows]
+        )
+        yield "Seconds at 80 % of the rate, p50 / p99:"
+        yield markdown.render_table(
+            ("profile", "of the rate for", *EFFECTS.values(), "answer to an order"),
+            [
+                (PROFILE_BY_NAME[row["profile"]].title, row["effect"],
+                 *(_delay(row, name) for name in (*EFFECTS.values(), "answer to POST /orders")))
+                for row in rows
+            ],
+        )  # fmt: skip
+    outage = find_row(results, "deployed", "outage")
+    yield f"""
+**A day with its peak** plays a day of the steady mix in one minute. Its rate rises from a third to 80 % of the steady
+rate and falls again. In the morning, Lambda has no warm environments.
+
+**A minute without the bus** loses no event. At its end, {0.8 * outage["rate"] * 60:,.0f} orders waited for their
+invoice, and a minute later {outage["left"]:,}. The backlog shrinks slowly, because the load is 80 % of the maximum
+rate.
+
+This is how to lift the first limits:
+"""
+    yield markdown.render_table(
+        ("limit", "lifted by"),
+        [(_limit_link(limit), lifted_by(limit)) for limit in dict.fromkeys(row["limit"] for row in results["rows"])],
+    )
+    yield "## Mails, and new accounts"
+    yield from _mail_sections(results)
+    yield "## Numbers of prod"
+    yield "We chose these settings with the model. A smaller shop may lower them, because each batch waits for its window."
+    yield markdown.render_table(("where", "what", "value", "why"), list(_numbers(deployment)))
+    yield f"""
+In the column with raised quotas, prod also has these settings:
+
+- `invoice_series` ({setups.INVOICE_SERIES}), with a `concurrency` of {FULFILMENT} of {setups.FULFILMENT_CONCURRENCY};
+- `warm_write_units`;
+- more shards ([how](settings.md#fixed-values-and-their-reasons)): {", ".join(f"`{key}`: {number}" for key, number in setups.MORE_SHARDS.items())};
+- `requests_per_second` and `webhooks_per_second` above today's quota (a constant of stacks/stage.py);
+- `customer_writes_per_minute` for the company that orders 10,000 times.
+"""
+    yield f"## {LARGE_RATE:,} orders a second"
+    yield from _large_sections(results)
+    yield "## Assumptions"
+    yield from _assumption_sections(deployment)
+
+
+def _numbers(deployment: Deployment) -> Iterator[tuple[str, ...]]:
+    """Yield the settings that decide the maximum rate of prod: place, purpose, value and reason of each."""
+    copies, fulfilment = deployment.readers[COPIES], deployment.queues[FULFILMENT]
+    yield (
+        "the setting `memory_mb`", f"{FULFILMENT}, {COPIES}", f"{deployment.memory_mb[FULFILMENT]:,}",
+        "with 512 MB a function has 29 % of a processor, so its own work takes as long as waiting for the answers",
+    )  # fmt: skip
+    yield (
+        "the settings `batch_size`, `batch_window_seconds`", FULFILMENT,
+        f"{fulfilment.batch_size} orders, {fulfilment.window_seconds:g} s",
+        "more orders share the one transaction that may change a series of invoice numbers",
+    )  # fmt: skip
+    yield (
+        "the setting `concurrency`", FULFILMENT, f"{fulfilment.max_concurrency}",
+        "while one worker's transaction changes the series, the others read the orders of their batches",
+    )  # fmt: skip
+    yield (
+        "the setting `invoice_series`", "series of invoice numbers", f"{deployment.invoice_series}",
+        ("one is enough for the aim; several are a decision of the accountant "
+         "([decision 79](decisions/money.md#d79))"),
+    )  # fmt: skip
+    yield (
+        "the settings `batch_size`, `batch_window_seconds`", COPIES,
+        f"{copies.batch_size} records, {copies.window_seconds:g} s",
+        "more paid orders share a transaction of totals, so the best-selling product is written less often",
+    )  # fmt: skip
+    yield (
+        "the setting `parallelization`", "both readers", f"{copies.parallelization}",
+        "each parallel batch has its own transaction of totals; the copies of a batch are sent at the same time anyway",
+    )  # fmt: skip
+    yield (
+        "SALES_MINUTE_SHARDS in functions/model/entities/sharding.py", "sales of a minute",
+        f"{deployment.shards['SALES_MINUTE#{shard}']}",
+        ("each transaction of totals writes to the items of the minute; with few items, transactions wait for each other. A list "
+         "of minutes costs a request and at least half a read unit for each shard"),
+    )  # fmt: skip
+    yield (
+        "the product's `parts`, which staff set", "stock parts of a best seller, and of the product of a sale",
+        f"{BEST_SELLER_PARTS}, {SALE_PARTS}",
+        "one transaction at a time on an item: about 30 orders a second for each part",
+    )  # fmt: skip
+
+
+def _aim_rows(results: Results) -> Iterator[tuple[str, ...]]:
+    for profile in ("steady", "flash"):
+        cells = []
+        for column in setups.TITLES:
+            row = find_row(results, column, profile)
+            aim = AIMS.get((profile, column))
+            reached = "" if aim is None else f" (aim {aim:,}: {'reached' if row['rate'] >= aim else 'missed'})"
+            cells.append(f"{row['rate']:,.0f}{reached}, p99 {row['at_80'][ORDER][1]:g} s")
+        yield PROFILE_BY_NAME[profile].title, *cells
+
+
+def _limit_row(row: Results) -> tuple[str, ...]:
+    limit = row["limit"]
+    return (
+        PROFILE_BY_NAME[row["profile"]].title, row["effect"], f"{row['rate']:,.0f}" if row["rate"] >= 10 else f"{row['rate']:g}",
+        f"{row['what']}: {_limit_link(limit)}",
+    )  # fmt: skip
+
+
+def _limit_link(limit: str) -> str:
+    return f"[{limit}](quotas.md#limits)" if limit in limits.BY_ID else limit
+
+
+def _mail_sections(results: Results) -> Iterator[str]:
+    per, default, new = mails_per_order(), limits.defaults(), NEW_ACCOUNT
+    yield f"""
+An order causes {per:g} mails. Order mails get {MAIL_SHARE:.0%} of the setting `mails_per_second`, here SES's rate.
+Mails above the rate wait in their queue and delay no parcel. But a queue keeps a message for only four days, and a mail
+that SES refuses is retried for three days. The last column is the backlog after one hour with 100 orders a second.
+"""
+    rows = []
+    for title, rate, daily in (
+        ("SES in the sandbox (only verified recipients)", new["ses-rate"], new["ses-day"]),
+        ("SES after production access", default["ses-rate"], default["ses-day"]),
+        ("SES raised", limits.raised()["ses-rate"], limits.raised()["ses-day"]),
+    ):
+        backlog = max(0.0, 100 * per - rate * MAIL_SHARE) * 3_600
+        a_day = f"{daily / per:,.0f}"
+        rows.append(
+            (
+                title,
+                f"{rate:,g} a second, {daily:,.0f} a day",
+                f"{rate * MAIL_SHARE / per:,.2f}",
+                a_day,
+                f"{backlog:,.0f} mails",
+            )
+        )
+    yield markdown.render_table(("quota", "value", "orders a second", "orders a day", "backlog"), rows)
+    found, concurrency = results["new_account"], NEW_ACCOUNT["lambda-concurrency"]
+    yield f"""
+A new account may have {concurrency:g} concurrent invocations ([AWS]({limits.BY_ID["lambda-concurrency"].link})). An
+order needs {per_order()["lambda-seconds"]:.1f} seconds of invocations, so the account can process at most
+{concurrency / per_order()["lambda-seconds"]:.1f} orders a second. In a run with one order a second, Lambda refused {found["refused"]:,} invocations
+for {found["orders"]} orders: {found["lost"]} requests to the API (503), and other invocations that were retried. p99 from the order to its invoice was {found["p99"]:g} s.
+"""
+
+
+def needs(orders: float) -> Mapping[str, float]:
+    """Return how much of each quota a steady mix of orders needs, at `orders` orders a second."""
+    per = per_order()
+    busiest = max(per[f"written {where}"] for where in ("table", "GSI1", "GSI2", "GSI3"))
+    return {
+        "table-write": orders * busiest,
+        "table-read": orders * per["read table"],
+        "put-events": orders * per["events"] / EVENTS_PER_REQUEST,
+        "bus-targets": orders * per["messages"],
+        "lambda-concurrency": orders * per["lambda-seconds"],
+        "api-throttle": orders * per["api requests"],
+        "ses-rate": orders * per["mails"] / MAIL_SHARE,
+        "ses-day": orders * per["mails"] * 86_400 / 3,
+    }
+
+
+def _large_sections(results: Results) -> Iterator[str]:
+    found = needs(LARGE_RATE)
+    cell = find_row(results, "raised", "steady")["rate"]
+    cells = ceil(LARGE_RATE / cell)
+    per = per_order()
+    hottest = {key.removeprefix("key "): units for key, units in per.items() if key.startswith("key ")}
+    yield f"""
+{LARGE_RATE:,} orders a second need:
+
+- {found["table-write"]:,.0f} write units,
+- {found["bus-targets"]:,.0f} events to targets,
+- an SES rate of {found["ses-rate"]:,.0f} mails a second,
+- {found["lambda-concurrency"]:,.0f} concurrent invocations.
+
+One table with raised quotas can process {cell:,.0f} orders a second. So the shop needs:
+
+- **{cells} tables**, one for each region or tenant, each with its stream, bus, queues and invoice series. The customer
+  decides the table of an order, and the stock is divided among the tables, so no order needs two tables.
+- **{2 * cells} event source mappings** for {ceil(found["table-write"] / 1_000):,} shards: each stream has two readers, and a shard cannot have a third.
+- **{cells} accounts**, because the quotas of EventBridge and Lambda are for an account in a region. Each account then
+  needs less than the values to request in [quotas](quotas.md).
+
+In a single table, the busiest shared keys would need this many shards:
+"""
+    yield markdown.render_table(
+        ("key", "write units of an order", f"shards at {LARGE_RATE:,} orders a second"),
+        [(f"`{key}`", f"{units:g}", f"{ceil(LARGE_RATE * units / 1_000)}") for key, units in sorted(hottest.items())],
+    )
+
+
+def _assumption_sections(deployment: Deployment) -> Iterator[str]:
+    times = ServiceTimes()
+    mix = ", ".join(f"{share:.0%} have {lines} line{'s' * (lines != '1')}" for lines, share in LINES_MIX.items())
+    yield f"""
+- Of the orders of the steady mix, {mix}. There are {PRODUCTS:,} products. The product of rank n is ordered
+  n<sup>-{POPULARITY}</sup> times as often as the first product. Each order has another customer, except in the company's
+  profile.
+- Each order is placed, paid at once, viewed, dispatched, delivered and archived. In a sale, the last three steps come later.
+- While a transaction runs, no other transaction can use its items. An item counts as full if transactions use it for
+  {FULL_ITEM_SHARE:.0%} of the time. A total or a series of invoice numbers is full at {FULL_VERSIONED_SHARE:.0%},
+  because its transaction also fails if the item changes after the read.
+- A table has a stream shard for each partition: {Setup(deployment, limits.defaults()).stream_shards} at the default
+  quota.
+- AWS publishes no service times. The table has assumed averages: three quarters of a time are fixed, the last quarter is random
+  (exponential). Processor times were [measured on a laptop](performance.md).
+"""
+    yield markdown.render_table(
+        ("what", "milliseconds"),
+        [
+            (what, f"{seconds * 1000:g}")
+            for what, seconds in (
+                ("a read", times.read),
+                ("a write", times.write),
+                ("a transaction", times.transaction),
+                ("PutEvents", times.put_events),
+                ("a mail", times.send_mail),
+                ("an event from the bus to a queue", times.bus),
+                ("processor time of a request, with a full processor", times.processor_request),
+                ("processor time of an invocation, with a full processor", times.processor_call),
+            )
+        ],
+    )
+    yield "`make scale ARGS=laptop` compares the model with the local shop, which has no limits of AWS."
+
+
+def _orders(number: float) -> str:
+    return f"{number:,.0f}" if number >= 10 else f"{number:.2g}"
+
+
+def _quota_sections(deployment: Deployment) -> Iterator[str]:
+    one_order, two_thousand = needs(1), needs(AIMS["steady", "raised"])
+    yield f"""
+These are the quotas to raise before the shop processes {AIMS["steady", "raised"]:,} orders a second in {REGION}, and
+every limit that [the model](scale.md) applies. AWS changes the values: compare these, of {CHECKED_ON}, with the linked
+pages and with your account.
+"""
+    yield "## Quotas to raise"
+    yield markdown.render_table(
+        (
+            "service", "quota", "default", "orders a second at the default", "request", "the need of the steady mix",
+            "where to request",
+        ),
+        [
+            (one.service, f"[{one.what}]({one.link})", f"{one.value:,.0f}", _orders(one.value / one_order[one.id]),
+             f"{one.raised:,.0f}", f"{two_thousand[one.id]:,.0f} {one.unit}",
+             f"[{one.quota[1]}]({QUOTAS_CONSOLE}/{one.quota[0]}/quotas/{one.quota[1]})")
+            for one in LIMITS
+            if one.quota and one.raised is not None
+        ],
+    )  # fmt: skip
+    yield f"""
+"Orders a second" assumes that only this shop uses the quota. The shop may reach other limits first
+([scale.md](scale.md)). The value to request is higher than the need, because load is uneven. The number of mails
+a day assumes that the average rate is a third of the peak.
+
+To raise a quota, click on its code, which opens the Service Quotas console. Or run `aws service-quotas
+request-service-quota-increase --service-code dynamodb --quota-code L-AB614373 --desired-value 200000`. AWS answers
+within days; SES raises a quota only after [production access]({limits.SES}/request-production-access.html).
+
+A new account has lower quotas: {NEW_ACCOUNT["lambda-concurrency"]:g} concurrent invocations, and {NEW_ACCOUNT["ses-day"]:g} mails a day. `make check-deploy PARTS=account STAGE=prod
+ARGS="--orders 50"` compares the quotas of your account with the need of 50 orders a second ([how](first-deploy.md)).
+"""
+    yield "## Limits"
+    yield markdown.render_table(
+        ("id", "service", "limit", "value", "kind", "lifted by", "other regions"),
+        [
+            (f"`{one.id}`", one.service, f"[{one.what}]({one.link})", f"{one.value:,g} {one.unit}", one.kind, one.lifted_by,
+             one.other_regions)
+            for one in LIMITS
+        ],
+    )  # fmt: skip
+    yield f"""
+Settings of the shop are limits, too ([settings.md](settings.md)): `requests_per_second`
+({deployment.requests_per_second:,g} in prod), `webhooks_per_second` ({deployment.webhooks_per_second:,g}),
+`customer_writes_per_minute` ({deployment.customer_writes_per_minute:g}), `parallelization`, and the `concurrency` of
+{FULFILMENT} ({deployment.queues[FULFILMENT].max_concurrency}).
+"""

@@ -1,0 +1,303 @@
+"""Simulates time-based events: scheduled Lambda runs, DynamoDB's TTL deletions and long outages.
+
+The simulation does not run its schedules every minute. When an item is written, the simulation computes which events
+may follow from this write, and schedules them for a later virtual time.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
+
+from functions.shop.erasure import SETTLE_PERIOD
+from local.event_source_mappings import InvocationReturned, Outcome
+from local.laptop.schedules import transform_event
+from proof.simulation.faults import DAY, HOUR, MINUTE, FaultInjector
+from proof.simulation.lambdas import SimulatedLambda
+from proof.simulation.poison import Poison
+from proof.simulation.queues import SimulatedBus
+from proof.simulation.rng import SeededRandom
+from proof.simulation.rotations import SecretRotations
+from proof.simulation.scheduler import VirtualScheduler
+from proof.simulation.services import DAILY_QUOTA, LOW_QUOTA, REFUSALS_OF_ALL_MAILS, SimulatedSes
+from proof.simulation.streams import SimulatedReader, SimulatedStream
+from proof.simulation.table import Image, Key, SimulatedTable
+from proof.simulation.template import StackModel
+
+MAX_EXPIRY_DELAY_SECONDS = 48 * HOUR
+"""An expired item stays in the table for a random delay of at most this many seconds after its TTL.
+
+The next daily deletion after the delay deletes the item.
+
+DynamoDB deletes expired items "within a few days" (DynamoDB developer guide).
+"""
+GOES_ROUND_SECONDS = 24 * HOUR
+MAX_REPLACEMENT_SECONDS = 10 * MINUTE
+OUTAGE_SECONDS = {
+    "reader fails": (25 * HOUR, 48 * HOUR),
+    "worker fails": (25 * HOUR, 48 * HOUR),
+    "mapping off": (26 * HOUR, 50 * HOUR),
+    "mails paused": (3 * HOUR, 16 * HOUR),
+    "mail quota": (6 * HOUR, 26 * HOUR),
+    "rule fails": (48 * HOUR, 96 * HOUR),
+    "deadly record": (25 * HOUR, 48 * HOUR),
+    "secret rotated": (25 * HOUR, 48 * HOUR),
+}
+
+
+@dataclass
+class SimulatedEnvironment:
+    """Schedules Lambda runs, TTL deletions and outages in virtual time.
+
+    `broken_functions`: the names of the functions that currently fail at every invocation.
+    """
+
+    tasks: VirtualScheduler
+    rng: SeededRandom
+    faults: FaultInjector
+    table: SimulatedTable
+    stream: SimulatedStream
+    lambdas: SimulatedLambda
+    template: StackModel
+    readers: dict[str, SimulatedReader]
+    poison: Poison
+    ses: SimulatedSes
+    bus: SimulatedBus
+    rotations: SecretRotations
+    note: Callable[[str, str], None]
+    broken_functions: set[str] = field(default_factory=set)
+    _kept_off: Counter[str] = field(default_factory=Counter)
+    _lapses_due: set[int] = field(default_factory=set)
+    _erasures_due: set[int] = field(default_factory=set)
+    _erasing: set[str] = field(default_factory=set)
+    _ending: dict[int, list[tuple[Key, str]]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        lapse = self.template.functions["order_deadlines"].environment
+        self._waits = {
+            "PENDING": int(lapse["PAYMENT_WINDOW_MINUTES"]) * MINUTE,
+            "SHIPPED": int(lapse["ASSUMED_DELIVERED_DAYS"]) * DAY,
+        }
+
+    # consequences of a write ------------------------------------------------------------------------------------------
+    def schedule_consequences(self, record: dict[str, Any]) -> None:
+        """Schedule the events that may follow from the write of an item. `record`: the stream record of the write.
+
+        These are the TTL deletion of the item, runs of the Lambda that erases a customer's personal data, and runs of
+        the Lambda that ends unpaid orders.
+        """
+        image = record["dynamodb"].get("NewImage")
+        if image is None:
+            return
+        if "ttl" in image:
+            key = image["PK"]["S"], image["SK"]["S"]
+            late = MAX_EXPIRY_DELAY_SECONDS * self.rng.random("expiry", *key) ** 3
+            self._schedule_expiry(int(image["ttl"]["N"]) + late, key, image["ttl"]["N"])
+        self._schedule_erasures(image)
+        if image["type"]["S"] == "Order":
+            seconds = self._waits.get(image["status"]["S"])
+            if seconds is not None:
+                self._schedule_lapse(self.tasks.now + seconds + 5)
+
+    def _schedule_expiry(self, moment: float, key: Key, ttl: str) -> None:
+        """Schedule the TTL deletion of an item. It happens at the first daily deletion after `moment`.
+
+        The simulation deletes expired items once a day, because DynamoDB also deletes an item some time after its TTL.
+        `ttl`: the current value of the item's TTL attribute. If the value has changed before the daily deletion, the
+        item is not deleted.
+        """
+        round_ = int(moment // GOES_ROUND_SECONDS + 1) * int(GOES_ROUND_SECONDS)
+        if round_ not in self._ending:
+            self._ending[round_] = []
+            self.tasks.call_at(round_, partial(self._expire, round_))
+        self._ending[round_].append((key, ttl))
+
+    def _expire(self, round_: int) -> None:
+        ended = dict(self._ending.pop(round_))
+        images = {key: self.table.image(key) for key in ended}
+        self.table.expire(
+            [key for key, image in images.items() if image and image.get("ttl", {}).get("N") == ended[key]]
+        )
+
+    # scheduled Lambda runs --------------------------------------------------------------------------------------------
+    def _schedule_lapse(self, moment: float) -> None:
+        """Schedule two runs of the Lambda `order_deadlines`, at the next two full minutes after `moment`.
+
+        The Lambda ends unpaid orders, and marks shipments without a delivery report as delivered. The real schedule
+        runs it every minute. The simulation runs it only when an order may be due. The second run finds orders that
+        the first run did not see because the index was stale.
+        """
+        for due in (int(moment // MINUTE) + 1, int(moment // MINUTE) + 2):
+            if due not in self._lapses_due:
+                self._lapses_due.add(due)
+                self.tasks.call_at(due * MINUTE, partial(self._lapse, due * MINUTE))
+
+    def _lapse(self, moment: float) -> None:
+        """If the Lambda `order_deadlines` may have work, run it. It ends unpaid orders, among other tasks.
+
+        Each target of the schedule starts a run. Sometimes start a run twice, because EventBridge may invoke a target
+        twice. If a run fails, or has no time for all due orders, schedule another run.
+        """
+        if not any(self._may_be_due(image) for image in self.table.of_type("Order")):
+            return
+        event = {"time": datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")}
+
+        def done(outcome: Outcome) -> None:
+            late = self.tasks.now - moment > self.template.functions["order_deadlines"].timeout_seconds / 2
+            if late or not isinstance(outcome, InvocationReturned):
+                self._schedule_lapse(self.tasks.now)
+
+        for number, transformer in enumerate(self.template.schedules["order_deadlines"]):
+            own = transform_event(transformer, event) if transformer else event
+            for again in range(1 + bool(self.faults.draw("schedule twice", event["time"], str(number)))):
+                self.lambdas.invoke("order_deadlines", own, done, f"{event['time']} {number} {again}")
+
+    def _may_be_due(self, image: Image) -> bool:
+        """Return whether the Lambda `order_deadlines` might have work for this order.
+
+        The Lambda ends an unpaid order or marks shipments as delivered if the order has not changed for a fixed time.
+        If the order changed less than two minutes ago, 30% of the calls (chosen at random) return True anyway. This
+        simulates a stale index: the Lambda may still see the order's old status.
+        """
+        if image["order_id"]["S"] in self.poison.order_ids:
+            return False
+        *_, (changed_at, _) = self.table.history[image["PK"]["S"], "ORDER"]
+        waited = self.tasks.now - changed_at
+        if waited < 2 * MINUTE and self.rng.happens(0.3, "index late", image["order_id"]["S"], self.tasks.now):
+            return True
+        return waited >= self._waits.get(image["status"]["S"], float("inf"))
+
+    def _schedule_erasures(self, image: Image) -> None:
+        """Schedule a run of the Lambda `customer_erasure` if the write of this item may give it work.
+
+        The Lambda deletes the personal data of customers who asked for it. The real schedule runs it every hour. To
+        save time, the simulation runs it only at these times:
+        - when the waiting period of a new erasure is over;
+        - after each later write to about half of this customer's items, which are chosen at random;
+        - every five days, until the erasure is finished;
+        - after a failed run.
+        """
+        customer_id = image.get("customer_id", {}).get("S", "")
+        if image["type"]["S"] == "ErasedCustomer":
+            if image["status"]["S"] == "ERASED":
+                self._erasing.discard(customer_id)
+                return
+            self._erasing.add(customer_id)
+            self._schedule_erasure(self.tasks.now + SETTLE_PERIOD.total_seconds())
+        if customer_id in self._erasing and self.rng.happens(0.5, "erased soon", image["PK"]["S"], image["SK"]["S"]):
+            self._schedule_erasure(self.tasks.now)
+
+    def _schedule_erasure(self, moment: float) -> None:
+        self._schedule_erasure_in_hour(int(moment // HOUR) + 1)
+
+    def _schedule_erasure_in_hour(self, hour: int) -> None:
+        if hour not in self._erasures_due:
+            self._erasures_due.add(hour)
+            self.tasks.call_at(hour * HOUR, partial(self._erase, hour * HOUR))
+
+    def _erase(self, moment: float) -> None:
+        if not self._erasing:
+            return
+        self._schedule_erasure_in_hour((int(moment // DAY) + 5) * 24)
+        event = {"time": datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")}
+
+        def done(outcome: Outcome) -> None:
+            if not isinstance(outcome, InvocationReturned):
+                self._schedule_erasure(self.tasks.now)
+
+        for again in range(1 + bool(self.faults.draw("schedule twice", "customer_erasure", event["time"]))):
+            self.lambdas.invoke("customer_erasure", event, done, f"{event['time']} {again}")
+
+    # long outages -----------------------------------------------------------------------------------------------------
+    def schedule_misfortunes(self, era: str, begins: float, lasts_seconds: float) -> None:
+        """Choose at random and schedule the larger faults of an era (a part of the simulation run).
+
+        These are outages, splits of stream shards, and items and messages that no Lambda can read. During an outage, a
+        function fails at every invocation, or an event source mapping is disabled or replaced.
+        """
+
+        def moment(*question: object) -> float:
+            """Return a random time at which an outage or another fault begins. `question`: a unique name for the draw.
+
+            The period `lasts_seconds` has three equal parts. The time is at most 10 minutes after the start of a part,
+            mostly of the first part. In the first era, clients send most requests just after the same three starts. So
+            a fault affects many requests.
+            """
+            third = int(3 * self.rng.random("third", era, *question) ** 2) / 3
+            return begins + lasts_seconds * third + 10 * MINUTE * self.rng.random("moment", era, *question) ** 4
+
+        for number in range(2):
+            self.tasks.call_at(moment("poison", number), partial(self.poison.inject, f"{era}-{number}"))
+        for number in range(3):
+            if strike := self.faults.draw("shard split", era, number):
+                self.tasks.call_at(moment("split", number), partial(self.stream.split, strike.share))
+        for name in self.readers:
+            for kind in ("mapping replaced", "mapping begun anew"):
+                if strike := self.faults.draw(kind, name, era):
+                    replace = partial(self._replace, name, strike.share, from_checkpoint=kind == "mapping replaced")
+                    self.tasks.call_at(moment(kind, name), replace)
+        for kind, name in self._possible_outages():
+            self._schedule_outage(kind, era, name, moment)
+
+    def _possible_outages(self) -> Iterator[tuple[str, str]]:
+        """Yield the kind of each outage that may happen, and the name of the affected function, queue or service."""
+        for name in self.readers:
+            yield from (("mapping off", name), ("reader fails", name), ("deadly record", name))
+        for worker in self.template.workers:
+            yield from (("worker fails", worker.function), ("deadly record", worker.function))
+        yield from (("rule fails", queue) for rule in self.template.rules for queue in rule.queues)
+        yield from (("mails paused", "ses"), ("mail quota", "ses"))
+        yield from (("secret rotated", kind) for kind in self.rotations.names)
+
+    def _replace(self, name: str, share: float, *, from_checkpoint: bool) -> None:
+        """Disable the event source mapping of a function, and replace it with a new one up to 10 minutes later.
+
+        `from_checkpoint`: if True, the new mapping resumes where the old one stopped. If False, it begins at its
+        configured starting position. `share`: the length of the pause, as a fraction of 10 minutes (0 to 1).
+        """
+
+        def begin() -> None:
+            self.readers[name].replace_mapping(from_checkpoint=from_checkpoint)
+            self._switch(name, on=True)
+
+        self._switch(name, on=False)
+        self.tasks.call_later(MAX_REPLACEMENT_SECONDS * share, begin)
+
+    def _switch(self, name: str, *, on: bool) -> None:
+        """Disable or enable a function's event source mapping.
+
+        `on` is False when an outage begins: the mapping is disabled. `on` is True when an outage ends. Several outages
+        can overlap, so the mapping is enabled only when the last of them ends.
+        """
+        self._kept_off[name] += -1 if on else 1
+        self.readers[name].set_enabled(on=not self._kept_off[name])
+
+    def _schedule_outage(self, kind: str, era: str, name: str, moment: Callable[..., float]) -> None:
+        if strike := self.faults.draw(kind, name, era):
+            starts = moment(kind, name)
+            ends = starts + OUTAGE_SECONDS[kind][strike.share > 0.5]
+            self.tasks.call_at(starts, partial(self._turn, kind, name, ends, on=False))
+            self.tasks.call_at(ends, partial(self._turn, kind, name, ends, on=True))
+
+    def _turn(self, kind: str, name: str, ends: float, *, on: bool) -> None:
+        """Begin or end an outage. `ends`: when it ends. `on`: False when the outage begins, True when it ends."""
+        self.note(name, f"{kind}: {'over' if on else 'begins'}")
+        match kind:
+            case "mapping off":
+                self._switch(name, on=on)
+            case "secret rotated":
+                (self.rotations.end if on else self.rotations.begin)(name)
+            case "deadly record":
+                self.lambdas.deadly_next[name] = 0.0 if on else ends
+            case "rule fails":
+                self.bus.failing_until[name] = ends
+            case "mails paused":
+                self.ses.paused_with = None if on else self.rng.choice(REFUSALS_OF_ALL_MAILS, kind, self.tasks.now)
+            case "mail quota":
+                self.ses.daily_quota = DAILY_QUOTA if on else LOW_QUOTA
+            case _ if on:
+                self.broken_functions.discard(name)
+            case _:
+                self.broken_functions.add(name)

@@ -1,0 +1,273 @@
+"""Defines the faults that the simulation injects, and decides at random when they happen.
+
+A fault has a kind, such as "throttled", and a place. The place says which call or event the fault affects. For example,
+"fulfilment dynamodb.PutItem ORDER#x/INVOICE#y 1" is the first PutItem call of the function `fulfilment` for this item.
+The name of a place does not depend on other faults. If a run is repeated with only some of its faults, these faults
+happen at the same places again.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+
+from proof.simulation.rng import SeededRandom
+
+MINUTE, HOUR, DAY = 60.0, 3600.0, 86_400.0
+MAX_REPLICA_LAG_SECONDS = 90.0
+"""How old the items of an eventually consistent read may be. DynamoDB states no limit, and usually needs no second."""
+WRITES = {"PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems"}
+BATCHES = {"BatchGetItem", "BatchWriteItem"}
+MESSAGES = {"SendMessage", "DeleteMessage"}
+EFFECTS = {*WRITES, *MESSAGES, "BatchWriteItem", "PutObject", "DeleteObject", "PutEvents", "SendEmail", "Refund"}
+
+LATE = EFFECTS - {"Refund"}
+"""Operations that a service may execute after its client gave up. The payment provider simulates its own delays."""
+
+
+@dataclass(frozen=True)
+class ServiceCall:
+    """A request from a Lambda, a client or an operator's tool to an AWS service or to the payment provider.
+
+    `about`: the target of the request, for example an item's key. `allows_stale_read`: whether the request is an
+    eventually consistent read.
+    """
+
+    function: str
+    service: str
+    operation: str
+    about: str
+    allows_stale_read: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.function} {self.service}.{self.operation} {self.about}"
+
+
+@dataclass(frozen=True)
+class CallFault:
+    """A kind of fault that the simulation injects into calls of services, for example a throttled request.
+
+    `max_repeats`: if it is 1, the fault affects only one attempt of a call. If it is higher, the fault may also affect
+    the next retries of the call. The number of affected attempts is random, and lower than `max_repeats`.
+    """
+
+    kind: str
+    probability: float
+    description: str
+    max_repeats: int = 1
+    applies_to: Callable[[ServiceCall], bool] = lambda call: True
+
+
+def _is_in(operations: Collection[str]) -> Callable[[ServiceCall], bool]:
+    return lambda call: call.operation in operations
+
+
+CALL_FAULTS = (
+    CallFault("dies before", 0.003, "the process dies before the request is sent"),
+    CallFault("dies after", 0.010, "the process dies after the service has executed the request", 1, _is_in(EFFECTS)),
+    CallFault("dies half-way", 0.100, "the process dies in the middle of a batch", 1, _is_in({"BatchWriteItem"})),
+    CallFault("throttled", 0.004, "the service rejects a request with one of its throttling errors", 14),
+    CallFault("server error", 0.002, "the service answers 5xx and has not executed the request", 4),
+    CallFault("done, but server error", 0.002, "the service answers 5xx, but has executed the request"),
+    CallFault("unreachable", 0.002, "the client cannot connect to the service", 4),
+    CallFault("answer lost", 0.004, "the service executes the request, but its answer is lost", 4),
+    CallFault("slow", 0.003, "an answer takes up to 15 minutes: longer than a claim lasts or a function may run"),
+    CallFault("overtaken", 0.050, "later writes of other processes overtake a write", 1, _is_in(WRITES)),
+    CallFault("mails throttled", 0.040, "SES throttles a mail because of its sending rate", 6, _is_in({"SendEmail"})),
+    CallFault("conflict", 0.010, "DynamoDB rejects a write: a transaction has the item", 30, _is_in(WRITES)),
+    CallFault("unprocessed", 0.030, "DynamoDB returns some items of a batch as unprocessed", 8, _is_in(BATCHES)),
+    CallFault("late replica", 0.120, "a read returns an old version of the table", 1, lambda c: c.allows_stale_read),
+    CallFault("entries refused", 0.060, "EventBridge rejects some entries of a request", 20, _is_in({"PutEvents"})),
+    CallFault(
+        "token forgotten", 0.020, "a transaction is sent again after DynamoDB has forgotten its ClientRequestToken", 1,
+        lambda call: call.operation == "TransactWriteItems" and call.function == "operator",
+    ),
+    CallFault(
+        "write under way", 0.050, "S3 rejects a write while another conditional write of the object is in progress", 4,
+        _is_in({"PutObject"}),
+    ),
+    CallFault(
+        "late index", 0.120, "a query of an index returns some current items and some old ones", 1,
+        lambda call: call.allows_stale_read and call.operation == "Query" and not call.about.endswith("/*"),
+    ),
+    CallFault("lands late", 0.006, "a client gives up, and its write is executed minutes later", 4, _is_in(LATE)),
+    CallFault("dies, lands late", 0.006, "a process dies, and its write is executed minutes later", 1, _is_in(LATE)),
+    CallFault(
+        "deletes late", 0.080, "a client gives up, and the service executes its deletions up to 5 minutes later", 2,
+        _is_in({"BatchWriteItem", "DeleteItem"}),
+    ),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class OtherFault:
+    """A kind of injected fault that does not affect a service call, for example a message that is delivered twice."""
+
+    kind: str
+    probability: float
+    description: str
+
+
+OTHER_FAULTS = (
+    OtherFault("delivered twice", 0.020, "Lambda delivers a batch again although the function succeeded"),
+    OtherFault("result lost", 0.005, "for up to 20 seconds, Lambda treats a reader's successes as failures"),
+    OtherFault("not invoked", 0.010, "for up to 20 seconds, Lambda throttles all invocations of a function"),
+    OtherFault("dies at once", 0.005, "the function's process dies at the start of an invocation"),
+    OtherFault("cold start", 0.012, "Lambda starts a new process for the function, without cached data"),
+    OtherFault("message twice", 0.030, "a queue delivers a message again while a consumer still processes it"),
+    OtherFault("event twice", 0.020, "a rule of the event bus sends an event twice"),
+    OtherFault("event late", 0.040, "an event arrives minutes late, after newer events"),
+    OtherFault("kept by nobody", 0.050, "the failure store rejects a batch that a mapping no longer retries"),
+    OtherFault("clock skew", 0.200, "a function's clock is up to two seconds wrong"),
+    OtherFault("shard split", 0.400, "a shard of the stream is split into two child shards"),
+    OtherFault("mapping replaced", 0.350, "a stream's mapping is created again and continues at its checkpoint"),
+    OtherFault("mapping begun anew", 0.100, "a stream's mapping is created again and starts at the oldest record"),
+    OtherFault("reader fails", 0.100, "every invocation of a stream reader fails, for 25 or 48 hours"),
+    OtherFault("mapping off", 0.080, "a stream's mapping is disabled for longer than the stream keeps records"),
+    OtherFault("worker fails", 0.080, "every invocation of a queue's worker fails, for 25 or 48 hours"),
+    OtherFault("unreadable item", 0.250, "the table contains an order that no version of the code can read"),
+    OtherFault("item from the future", 0.250, "the table contains an order that a newer version of the code wrote"),
+    OtherFault("unreadable message", 0.200, "a queue contains a message that is not an event"),
+    OtherFault("event from the future", 0.200, "a newer version of the code publishes an event"),
+    OtherFault("schedule twice", 0.100, "a schedule invokes its function twice"),
+    OtherFault("webhook twice", 0.200, "the payment provider sends a webhook twice"),
+    OtherFault("webhook late", 0.150, "the payment provider sends a webhook up to three days late"),
+    OtherFault("refund refused", 0.100, "the payment provider rejects a refund permanently"),
+    OtherFault("refund pending", 0.250, "the payment provider pays a refund, and reports it, up to 30 hours later"),
+    OtherFault("refund fails", 0.100, "a refund that the payment provider has paid fails later"),
+    OtherFault("disputed", 0.120, "a customer's bank disputes a payment, and wins or loses days later"),
+    OtherFault("refunded outside", 0.120, "a person makes a refund in the payment provider's dashboard"),
+    OtherFault("warehouse stumbles", 0.100, "the warehouse accepts a request and loses it"),
+    OtherFault("operator cut off", 0.300, "an operator's command is killed while it runs, and started again later"),
+    OtherFault("address refused", 0.060, "SES rejects all mails to an address, for up to two days"),
+    OtherFault("address suppressed", 0.060, "SES accepts the mails to a suppressed address, but sends none"),
+    OtherFault("mails paused", 0.080, "SES rejects all mails, for 3 or 16 hours"),
+    OtherFault("mail quota", 0.080, "SES accepts only a few mails a day, for 6 or 26 hours"),
+    OtherFault("rule fails", 0.040, "a rule of the event bus delivers no events, for two or four days"),
+    OtherFault("deadly record", 0.060, "for 25 or 48 hours, a record or message kills each process that gets it"),
+    OtherFault("secret rotated", 0.100, "a secret changes while caches still contain its old value"),
+    OtherFault("restored at once", 0.200, "an operator restores an order from the archive as soon as possible"),
+)
+
+KINDS: dict[str, str] = {fault.kind: fault.description for fault in (*CALL_FAULTS, *OTHER_FAULTS)}
+FAULT_BOOST = {
+    "api": 2,
+    "fulfilment": 5,
+    "order_deadlines": 5,
+    "refund": 5,
+    "customer_erasure": 5,
+    "product_alert": 2,
+    "operator": 5,
+}
+"""By function: a factor for the probability of faults in the function's calls that change data.
+
+The listed functions make few calls that change data. Without the factor, faults would rarely affect these calls. A
+function that is not listed has the factor 1.
+"""
+FAULT_WEIGHTS = (0.0, 0.25, 0.5, 1.0, 1.0, 2.0)
+"""Factors for the probability of a fault. Each simulation run chooses one factor at random for each kind of fault.
+
+So each kind of fault is frequent in some runs, and rare or absent in other runs.
+"""
+FIERCE_FACTOR = 2.0
+"""In a run with the option `fierce`, the probability of each fault is multiplied by this factor.
+
+Many bugs that the tests plant become visible only if two faults affect the same item or process.
+"""
+
+
+@dataclass(frozen=True)
+class Strike:
+    """An injected fault that happens now.
+
+    `share`: a random number from 0 to 1, which decides details of the fault, for example how long a delay is.
+    """
+
+    kind: str
+    place: str
+    share: float
+
+    @property
+    def name(self) -> str:
+        return f"{self.kind} @ {self.place}"
+
+
+@dataclass
+class FaultInjector:
+    """Decides at random which faults happen in a simulation run, and records them in `strikes`.
+
+    `only`: the names of the faults that may happen, or None for all. `is_off`: whether all faults are switched off.
+    `fierce`: faults happen more often. Each run chooses its own probability for each kind of fault, sometimes 0, so
+    that the runs differ more from each other.
+    """
+
+    rng: SeededRandom
+    only: Collection[str] | None = None
+    is_off: bool = False
+    fierce: bool = False
+    on_strike: Callable[[Strike], None] = lambda strike: None
+    strikes: list[Strike] = field(default_factory=list)
+    _places: Counter[str] = field(default_factory=Counter)
+    _again: dict[str, tuple[Strike, int]] = field(default_factory=dict)
+    _probability: dict[str, float] = field(default_factory=dict)
+    _any: float = 0.0
+
+    def __post_init__(self) -> None:
+        for fault in (*CALL_FAULTS, *OTHER_FAULTS):
+            liking = self.rng.choice(FAULT_WEIGHTS, "liking", fault.kind) * (FIERCE_FACTOR if self.fierce else 1.0)
+            self._probability[fault.kind] = fault.probability * liking
+        self._any = sum(self._probability[fault.kind] for fault in CALL_FAULTS)
+
+    def draw_for_call(self, call: ServiceCall, *, mortal: bool) -> Strike | None:
+        """Return the injected fault that affects this call, or None if there is none.
+
+        `mortal`: whether the fault may kill the calling process.
+        """
+        if self.is_off:
+            return None
+        text = str(call)
+        if text in self._again:
+            return self._repeat_strike(text)
+        self._places[text] += 1
+        place = f"{text} {self._places[text]}"
+        drawn = self.rng.random("call", place)
+        if call.operation in EFFECTS:
+            drawn /= FAULT_BOOST.get(call.function, 1)
+        if drawn >= self._any:
+            return None
+        for fault in CALL_FAULTS:
+            if not fault.applies_to(call) or (not mortal and fault.kind.startswith("dies")):
+                continue
+            drawn -= self._probability[fault.kind]
+            if drawn < 0:
+                strike = self._strike(fault.kind, place)
+                if strike and fault.max_repeats > 1:
+                    times = int(fault.max_repeats ** self.rng.random("times", place))
+                    self._again[text] = (strike, times - 1)
+                return strike
+        return None
+
+    def _repeat_strike(self, text: str) -> Strike | None:
+        strike, left = self._again.pop(text)
+        if not left:
+            return None
+        self._again[text] = (strike, left - 1)
+        return strike
+
+    def draw(self, kind: str, *place: object, even_if_off: bool = False) -> Strike | None:
+        """Return the fault if this kind of fault happens at this place, else None.
+
+        `place`: a unique name for the affected call or event. While `is_off` is True, no fault happens, except with
+        `even_if_off`: this is for faults of the operator's tools, which run while all other faults are off.
+        """
+        if self.is_off and not even_if_off:
+            return None
+        text = " ".join(map(str, place))
+        return self._strike(kind, text) if self.rng.happens(self._probability[kind], kind, text) else None
+
+    def _strike(self, kind: str, place: str) -> Strike | None:
+        strike = Strike(kind, place, self.rng.random("share", kind, place))
+        if self.only is not None and strike.name not in self.only:
+            return None
+        self.strikes.append(strike)
+        self.on_strike(strike)
+        return strike

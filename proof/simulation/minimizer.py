@@ -1,0 +1,108 @@
+"""Explains why a simulation run fails.
+
+It repeats the run with fewer and fewer commands and injected faults, until only those are left that cause the failure.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+
+from local.world.dynamodb_engine import Engine
+from proof.simulation.runner import SeedResult, run_seed
+
+MAX_RUNS = 200
+MAX_LINES = 100
+
+
+def shrink_failure(engine: Engine, failed: SeedResult) -> SeedResult:
+    """Repeat a failed simulation run with fewer and fewer decisions, and return the last run that still fails.
+
+    A decision is a planned command or an injected fault. A repeated run fails if it violates the first invariant that
+    the original run violated. The method is delta debugging (Zeller and Hildebrandt), limited to about `MAX_RUNS` runs.
+    """
+    invariant = failed.violations[0].partition(":")[0]
+    best = failed
+    runs = 0
+
+    def still_fails(decisions: Sequence[str]) -> bool:
+        nonlocal best, runs
+        runs += 1
+        verdict = run_seed(engine, failed.seed, frozenset(decisions))
+        if invariant in verdict.invariants:
+            best = verdict
+            return True
+        return False
+
+    decisions = list(failed.decisions)
+    commands = [decision for decision in decisions if _kind(decision) == decision]
+    if commands and still_fails(commands):  # if the run fails without any fault, remove all faults at once
+        decisions = commands
+    for kind in dict.fromkeys(map(_kind, decisions)):  # first try to remove all faults of a kind at once
+        rest = [decision for decision in decisions if _kind(decision) != kind]
+        if rest and runs < MAX_RUNS and still_fails(rest):
+            decisions = rest
+    minimize_decisions(decisions, still_fails, lambda: runs >= MAX_RUNS)
+    return best
+
+
+def _kind(decision: str) -> str:
+    """Return the kind of an injected fault, such as "throttled". Return the name of a planned command unchanged."""
+    kind, at, _ = decision.partition(" @ ")
+    return kind if at else decision
+
+
+def minimize_decisions(
+    decisions: list[str], still_fails: Callable[[Sequence[str]], bool], enough: Callable[[], bool]
+) -> list[str]:
+    """Remove decisions from a run as long as the run still fails, and return the decisions that are left.
+
+    A decision is a command or an injected fault. The function first removes large groups of decisions, then smaller and
+    smaller groups. `still_fails(decisions)`: repeats the run with these decisions only. `enough()`: returns whether to
+    stop now.
+    """
+    parts = 2
+    while len(decisions) > 1 and not enough():
+        size = -(-len(decisions) // parts)
+        for start in range(0, len(decisions), size):
+            rest = decisions[:start] + decisions[start + size :]
+            if rest and not enough() and still_fails(rest):
+                decisions, parts = rest, max(parts - 1, 2)
+                break
+        else:
+            if size == 1:
+                break
+            parts = min(parts * 2, len(decisions))
+    return decisions
+
+
+def format_failure(verdict: SeedResult) -> str:
+    """Return a text that explains a failed simulation run.
+
+    It has the violations, the command that repeats the run, the run's commands and faults, and lines of its trace.
+    """
+    sentences = "\n".join(f"  {violation}" for violation in verdict.violations[:5])
+    head = f"seed {verdict.seed}\n{sentences}\n  replay: {replay_command(verdict.seed)}\n"
+    if not verdict.trace:
+        return head
+    decisions = "\n".join(f"  {name}" for name in verdict.decisions)
+    lines = _relevant_lines(verdict)
+    left_out = f"\n  ... and {len(lines) - MAX_LINES} lines before" if len(lines) > MAX_LINES else ""
+    return f"{head}it takes {len(verdict.decisions)} decisions\n{decisions}{left_out}\n" + "\n".join(lines[-MAX_LINES:])
+
+
+def replay_command(seed: int) -> str:
+    return f"make simulate SEED={seed}"
+
+
+def _relevant_lines(verdict: SeedResult) -> list[str]:
+    """Return the lines of the run's trace that help to explain its violations.
+
+    These are the lines about a fault, a command or an operator, and the lines that contain an id from the violations.
+    If the violations contain no id, return all lines.
+    """
+    names = {name for violation in verdict.violations for name in re.findall(r"\b[0-9a-z]{26,32}\b", violation)}
+    lines = []
+    for at, who, what in verdict.trace:
+        if not names or who in ("fault", "clients", "operator") or any(name in what for name in names):
+            lines.append(f"  {datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S.%f} {who:<13} {what}")
+    return lines

@@ -1,0 +1,243 @@
+"""Checks that the money in the simulated shop adds up: payments, refunds, credit accounts and discounts.
+
+The simulation calls these checks when no work is left to do.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from functions.model.entities import SOLD_STATUSES, Payment
+from functions.model.pricing import discounted_value
+from functions.model.table import REDEMPTION_POOL, ROWS_BY_TYPE
+from proof.simulation.ledger import Ledger, OrderAggregate
+from proof.simulation.provider import SimulatedIntent
+from proof.simulation.traffic import DISCOUNTS
+
+if TYPE_CHECKING:
+    from proof.simulation.world import Simulation
+
+UNSOLD_STATUSES = ("CANCELLED", "LAPSED")
+
+
+def money_is_kept(world: Simulation, ledger: Ledger) -> Iterator[str]:
+    """Check that each payment is stored once and claimed by its order, and that the money of each order adds up.
+
+    All captured money of an order must be included in the order's paid amount or be refunded. An order with the status
+    PAID, or with a later status such as SHIPPED, must be fully paid. If pieces are cancelled after a partial shipment,
+    their value must be refunded. If an order was cancelled or not paid in time (status LAPSED), all its money must be
+    refunded.
+    """
+    claims = {image["payment_id"]["S"]: image["order_id"]["S"] for image in world.table.of_type("PaymentClaim")}
+    for intent in world.provider.intents:
+        ledger.count_premise()
+        has_money = intent.captured and intent.amount > 0  # a payment of 0 needs no claim: staff close it as FAILED
+        if has_money and claims.get(intent.id) != intent.order_id:
+            yield f"payment {intent.id} of order {intent.order_id} is claimed by {claims.get(intent.id)}"
+        kept = [p for p in ledger.payments_of(intent.order_id) if p.payment_id == intent.id]
+        owned = ledger.orders.get(intent.order_id)
+        if not kept and not intent.captured and owned and owned.is_archived:
+            continue  # for an archived order, the shop stores a payment only if money was captured
+        if [payment.amount for payment in kept] != [intent.amount]:
+            yield f"payment {intent.id} is stored with {[payment.amount for payment in kept]}"
+        elif has_money and kept[0].status in ("FAILED", "AUTHORISED"):
+            yield f"payment {intent.id} was captured, but is stored as {kept[0].status}"
+        elif _dispute_differs(world, intent, kept[0]):
+            yield f"the dispute of {intent.id} is {intent.dispute or 'none'}, but stored as {kept[0].disputes}"
+    for owned in ledger.orders.values():
+        if owned.order is not None:
+            yield from (f"order {owned.id} ({owned.status}) {wrong}" for wrong in _order_violations(owned))
+
+
+def _dispute_differs(world: Simulation, intent: SimulatedIntent, payment: Payment) -> bool:
+    """Return whether the disputes of a payment have other statuses in the shop than at the provider.
+
+    A dispute of an archived order is stored as a KeptEvent item. If the archive object already has the closed dispute,
+    a late event may say that the dispute is open.
+    """
+    there = {
+        f"dp_{intent.id}_{number}": outcome.upper()
+        for number, outcome in enumerate((*intent.disputes_before, intent.dispute))
+        if outcome
+    }
+    recorded = {id: dispute.status for id, dispute in (payment.disputes or {}).items()}
+    kept = {
+        event["object_id"]["S"]: event["status"]["S"]
+        for event in world.table.of_type("KeptEvent")
+        if (event["payment_id"]["S"], event["kind"]["S"]) == (intent.id, "DISPUTE")
+    }
+    closed = {id: status for id, status in recorded.items() if status != "OPEN"}
+    return recorded | kept | closed != there
+
+
+def _order_violations(owned: OrderAggregate) -> Iterator[str]:
+    """Yield one sentence for each amount of an order that does not add up.
+
+    An order's paid amount includes only the counted part of each payment. Refunds and lost disputes first use up the
+    uncounted part. The order must record what they take from the counted part as refunded or over-refunded.
+    """
+    order, refunds = owned.order, owned.items_of_type("Refund")
+    matched = [p for p in owned.items_of_type("Payment") if p.status in ("CAPTURED", "REFUNDED", "DISPUTED")]
+    matched = [payment for payment in matched if not payment.unmatched]
+    taken = 0
+    for payment in matched:
+        own = [refund for refund in refunds if refund.payment_id == payment.payment_id]
+        lost = sum(it.amount for it in (payment.disputes or {}).values() if it.status == "LOST")
+        gone = lost + sum(refund.amount for refund in own if refund.status in ("SUCCEEDED", "SETTLED"))
+        promised = sum(refund.amount for refund in own if refund.status not in ("SUCCEEDED", "SETTLED"))
+        taken += max(0, gone + min(promised, max(0, payment.amount - gone)) - payment.uncounted)
+    if order.paid != (counted := sum(payment.amount - payment.uncounted for payment in matched)):
+        yield f"has the paid amount {order.paid}, but its payments count {counted}"
+    if order.refunded + order.over_refunded != taken:
+        yield f"refunds {order.refunded} and over-refunds {order.over_refunded}, but {taken} left its payments"
+    is_owing = any(payment.is_disputed for payment in matched)
+    if min(order.over_refunded, order.owed, order.paid - order.refunded - order.owed) < 0 or (
+        order.owed and not is_owing
+    ):
+        yield f"has an impossible sum: paid {order.paid}, refunded {order.refunded}, owed {order.owed}"
+    if owned.status in SOLD_STATUSES and order.paid != order.total:
+        yield f"costs {order.total}, but {order.paid} are paid"
+    dropped = sum(refund.amount for refund in refunds if refund.why == "CUT_SHORT")
+    worth_dropped = discounted_value(order, {id: line.dropped for id, line in order.lines.items()})
+    is_less = order.paid == order.refunded or order.withdrawn or any(payment.disputes for payment in matched)
+    if dropped > worth_dropped or (dropped < worth_dropped and not is_less):
+        yield f"dropped goods worth {worth_dropped}, but refunds {dropped} for them"
+    if owned.status in UNSOLD_STATUSES and order.paid > order.refunded + order.over_refunded:
+        yield f"is not sold, but keeps {order.paid - order.refunded}"
+    if not 0 <= order.paid <= order.total:
+        yield f"costs {order.total}, but has the paid amount {order.paid}"
+
+
+def refunds_are_settled(world: Simulation, ledger: Ledger) -> Iterator[str]:
+    """Check that each refund succeeded, failed or was settled by hand, and that the payment provider paid each
+    successful one exactly once.
+
+    Refunds to a credit account of the shop must not be made at the provider. A refund that a person made at the
+    provider is recorded once, too. If its order is archived, a KeptEvent item records it.
+    """
+    yield from _wrongly_kept(world, ledger)
+    given: dict[tuple[str, str], list[int]] = defaultdict(list)
+    order_ids = {intent.id: intent.order_id for intent in world.provider.intents}
+    kept = {it["object_id"]["S"] for it in world.table.of_type("KeptEvent")}
+    for one in world.provider.refunds:
+        if one.status == "pending":
+            yield f"refund {one.id} is still pending at the provider"
+        elif one.status == "succeeded" and one.id not in kept:
+            place = order_ids[one.payment_id], f"{one.payment_id}-{one.id}"
+            if not one.is_outside:
+                place = one.metadata["order_id"], one.metadata["refund_id"]
+            given[place].append(one.amount)
+    for order_id, _, refunds in ledger.payments_and_refunds():
+        for refund in refunds:
+            ledger.count_premise()
+            there = given.pop((order_id, refund.refund_id), [])
+            done = refund.status == "SUCCEEDED" and refund.account_id is None
+            if refund.status not in ("SUCCEEDED", "FAILED", "SETTLED"):
+                yield f"refund {refund.refund_id} of order {order_id} is {refund.status}"
+            elif there != ([refund.amount] if done else []):
+                yield f"refund {refund.refund_id} of {refund.amount} is {refund.status}, the provider paid {there}"
+    yield from (f"the provider paid {amounts} for {place}, an unknown refund" for place, amounts in given.items())
+
+
+def _wrongly_kept(world: Simulation, ledger: Ledger) -> Iterator[str]:
+    """Yield each refund of an archived order whose KeptEvent item has another status than the refund at the provider.
+
+    Exception: the archive object already has the failed refund, and a late event says that the refund succeeded.
+    """
+    kept = {it["object_id"]["S"]: (it, it["status"]["S"]) for it in world.table.of_type("KeptEvent")}
+    for one in world.provider.refunds:
+        event, status = kept.get(one.id, ({}, one.status.upper()))
+        if status == one.status.upper():
+            continue
+        if (event["PK"]["S"], f"REFUND#{one.payment_id}-{one.id}") in world.table.history:
+            ledger.found_exception("the success was reported after the failed refund was archived")
+        else:
+            yield f"refund {one.id} is {one.status} at the provider, but kept as {status}"
+
+
+def no_event_waits_for_a_payment_that_came(world: Simulation, ledger: Ledger) -> Iterator[str]:
+    """Check that no stored dispute or refund still waits for its payment, because the provider reports each payment."""
+    ledger.count_premise(sum(sort.startswith("KEPT#") for _, sort in world.table.history))
+    for event in world.table.of_type("KeptEvent"):
+        if event.get("unmatched", {}).get("BOOL"):
+            yield f"event {event['object_id']['S']} still waits for payment {event['payment_id']['S']}"
+
+
+def payments_give_back_what_they_brought(world: Simulation, ledger: Ledger) -> Iterator[str]:
+    """Check that the refunded amount in each payment is the sum of its refunds that succeeded or were settled by hand.
+
+    If everything was refunded or taken by a bank, the payment must have the status REFUNDED. No other payment may have
+    this status.
+    """
+    for _, payments, refunds in ledger.payments_and_refunds():
+        for payment in payments:
+            own = [refund for refund in refunds if refund.payment_id == payment.payment_id]
+            ledger.count_premise(len(own))
+            back = sum(refund.amount for refund in own if refund.status in ("SUCCEEDED", "SETTLED"))
+            if payment.refunded != back:
+                yield f"payment {payment.payment_id} shows {payment.refunded} refunded, but its refunds are {back}"
+            lost = sum(it.amount for it in (payment.disputes or {}).values() if it.status == "LOST")
+            if (payment.status == "REFUNDED") != (0 < payment.amount <= back + lost):
+                yield f"payment {payment.payment_id} of {payment.amount}, {back} refunded, is {payment.status}"
+
+
+def ledgers_add_up(world: Simulation, ledger: Ledger) -> Iterator[str]:
+    """Check that the balance of each gift card or store credit account is the sum of the account's entries.
+
+    The entries of an account must be numbered without gaps. All entries together must match the issued credit, the
+    payments with credit and the refunds to credit.
+    """
+    entries: dict[str, list[Any]] = defaultdict(list)
+    for entry in ledger.account_entries():
+        entries[entry.account_id].append(entry)
+    for image in world.table.of_type("Account"):
+        account = ROWS_BY_TYPE["Account"].decode(image)
+        own = sorted(entries.pop(account.account_id, []), key=lambda entry: entry.version)
+        if [entry.version for entry in own] != list(range(1, account.version + 1)):
+            yield f"account {account.account_id}, version {account.version}, has entries {[e.version for e in own]}"
+        if sum(entry.amount for entry in own) != account.balance or account.balance < 0:
+            yield f"account {account.account_id} has {account.balance}, its entries {[e.amount for e in own]}"
+    yield from (f"account {id} has entries, but does not exist" for id in entries)
+    moved: Counter[str] = Counter()
+    for entry in ledger.account_entries():
+        ledger.count_premise()
+        moved[entry.reason] += entry.amount
+    told = world.traffic.known
+    if not told.issued <= moved["ISSUED"] <= told.issued + told.maybe_issued:
+        yield f"{told.issued} were issued, but the ledgers show {moved['ISSUED']}"
+    if moved["TRANSFERRED"]:
+        yield f"the transfers between accounts sum up to {moved['TRANSFERRED']} instead of 0"
+    paid = sum(p.amount for _, payments, _ in ledger.payments_and_refunds() for p in payments if p.method == "CREDIT")
+    if moved["PAID"] != -paid:
+        yield f"{paid} were paid with credit, but the ledgers show {moved['PAID']}"
+    back = sum(
+        refund.amount
+        for _, _, refunds in ledger.payments_and_refunds()
+        for refund in refunds
+        if refund.status == "SUCCEEDED" and refund.account_id is not None
+    )
+    if moved["REFUNDED"] != back:
+        yield f"{back} were refunded to credit, but the ledgers show {moved['REFUNDED']}"
+
+
+def discounts_add_up(world: Simulation, ledger: Ledger) -> Iterator[str]:
+    """Check that the shop counts the uses of a limited discount code correctly: one for each order with the code.
+
+    An order that was cancelled, not paid in time (status LAPSED) or completely returned does not count as a use.
+    """
+    for code, (_, limit, _) in DISCOUNTS.items():
+        parts = [p for p in world.table.of_type(REDEMPTION_POOL.type) if p["code"]["S"] == code]
+        left = sum(int(part["left"]["N"]) for part in parts)
+        have = [
+            owned.id
+            for owned in ledger.orders.values()
+            if owned.order is not None
+            and owned.order.discount is not None
+            and owned.order.discount.code == code
+            and owned.status not in (*UNSOLD_STATUSES, "RETURNED")
+        ]
+        ledger.count_premise(len(have))
+        if parts and limit - left != len(have):
+            yield f"code {code}: {left} of {limit} are left, but {len(have)} orders use it: {have}"

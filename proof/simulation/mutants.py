@@ -1,0 +1,777 @@
+"""Declares the mutants: bugs that the tests plant in the shop's code to test the invariants.
+
+The invariants are checks of the whole simulated shop. They must detect each bug within the number of simulation runs
+that the bug declares in `seeds`. For each invariant, there is a bug that only this invariant detects. This proves that
+no invariant is superfluous.
+
+Some bugs are in code that the invariants use too, so the invariants compute the same wrong values. The oracle must
+detect these bugs.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from functions.adapters import object_store
+from functions.api.http import problems
+from functions.api.routes.order_responses import OrderAnswer
+from functions.dynamodb import writes
+from functions.dynamodb.stream_batch import StreamBatch
+from functions.handlers import (
+    archive_worker,
+    copies_reader,
+    customer_erasure,
+    customer_name_worker,
+    event_publisher,
+    order_deadlines,
+)
+from functions.handlers import order_notification_worker as mailing
+from functions.mails import order_notifications as mail_texts
+from functions.model import changes, copies, entities, errors, money, pricing, states, totals
+from functions.model import table as t
+from functions.runtime import dead_letters
+from functions.runtime.queue_batch import MessageBatch
+from functions.shop import (
+    cancellation,
+    customers,
+    discounts,
+    disputes,
+    external_refunds,
+    fulfilment,
+    payments,
+    placing,
+    product_alerts,
+    refund_processing,
+    refunds,
+    returns,
+    reviews,
+    shipments,
+    stock,
+    stock_parts,
+)
+from functions.shop import erasure as forgetting
+from functions.shop.shop import Caller
+from ops.commands import restore
+from ops.repair import rebuild, total_checks
+from proof.mutants.edits import edit_code
+from proof.simulation import mutations as s
+from proof.simulation.mutations import Plant, patch_attribute, replace_everywhere
+from proof.simulation.world import Judge
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A bug that a test plants in the shop's code to test the invariants (the checks of the simulated shop).
+
+    The invariants must detect the bug within `seeds` simulation runs. The first run has the random seed `first_seed`,
+    the next run the next seed. All runs use `fierce`, which injects faults more often.
+
+    `sole_invariant`: the only invariant that detects the bug in these runs. Empty: any invariant may detect it.
+
+    `judge`: who must detect the bug. "oracle": the bug is in code that the invariants use too, so the oracle must
+    detect it with all invariants switched off. `opens_at`: when the shop of these runs opens, in epoch seconds;
+    None: the seed decides.
+    """
+
+    name: str
+    description: str
+    plant: Plant
+    seeds: int = 30
+    sole_invariant: str = ""
+    first_seed: int = 1
+    judge: Judge = "invariants"
+    opens_at: float | None = None
+
+
+BEFORE_MONTH_END = datetime(2026, 11, 30, 21, 35, tzinfo=UTC).timestamp()
+"""Customers order in three bursts, 60, 100 and 140 minutes later. The last burst is 5 minutes before December."""
+
+
+def _problems_without(kind: type[Exception]) -> Mapping[type[Exception], problems.ProblemType]:
+    return {one: answer for one, answer in problems.PROBLEM_TYPES.items() if one is not kind}
+
+
+MUTANTS = (
+    # The next bugs concern customers, their companies and the categories of products.
+    Mutant(
+        "keeps the address before",
+        "a customer changes their address, and the claim of the old address is not deleted",
+        patch_attribute(customers, "delete_if_held_by", s.keep_claim),
+        2,
+        "customers_add_up",
+    ),
+    Mutant(
+        "hangs in the air",
+        "a category is created although its parent category does not exist",
+        s.skip_condition_checks(t.CATEGORY),
+        3,
+        "categories_hang_together",
+        first_seed=9,
+    ),
+    Mutant(
+        "claims apart",
+        "the claim of an address is written after the profile, not in the same transaction",
+        s.write_separately(t.EMAIL_CLAIM),
+        first_seed=17,
+    ),
+    Mutant(
+        "stays in the company",
+        "an erased customer stays in the list of their company",
+        patch_attribute(forgetting, "replace_with", s.turn_keeping_index_keys),
+        first_seed=12,
+    ),
+    Mutant(
+        "forgets names",
+        "the new name of a customer is not copied to their orders",
+        patch_attribute(customer_name_worker, "propagate_name", lambda *_: 0),
+        1,
+        "open_orders_bear_their_customers_name",
+        first_seed=5,
+    ),
+    # The next bugs concern orders, stock and imports.
+    Mutant(
+        "a key is a new order",
+        "the order's id does not depend on the idempotency key",
+        patch_attribute(placing, "derive_order_id", lambda shop, customer_id, key: shop.new_id()),
+        2,
+        "no_order_is_lost",
+    ),
+    Mutant("goods apart", "stock is not written in its order's transaction", s.write_separately(t.STOCK)),
+    Mutant(
+        "goods are gone",
+        "an unpaid order ends, and its goods do not return to the stock",
+        patch_attribute(stock, "release", s.release_nothing),
+        2,
+        "stock_adds_up",
+    ),
+    Mutant(
+        "sells what is not there",
+        "an order takes stock without the condition that enough is available",
+        patch_attribute(stock, "reserve", s.take_without_condition),
+        2,
+        "stock_is_never_negative",
+        first_seed=10,
+    ),
+    Mutant(
+        "moves what is not there",
+        "a resize of stock parts moves pieces that orders have just taken",
+        patch_attribute(stock_parts, "_move_pieces", s.move_without_condition),
+    ),
+    Mutant(
+        "gives back to the first",
+        "an ended order returns all its pieces to stock part 0",
+        patch_attribute(stock, "release", s.release_to_part_0),
+        judge="oracle",
+    ),
+    Mutant("never expires", "the expiry marker of an ended order is not written", s.skip_writes(t.EXPIRY_MARKER)),
+    Mutant(
+        "assumes nothing",
+        "a shipment without a delivery report is never assumed to be delivered",
+        patch_attribute(order_deadlines, "list_unconfirmed_orders", lambda *_: iter(())),
+        3,
+        "nothing_waits_for_ever",
+    ),
+    Mutant(
+        "lines apart",
+        "the progress of an import is written after its lines, not in the same transaction",
+        s.write_separately(t.IMPORT_PART),
+        1,
+        "imports_add_up",
+        first_seed=30,
+    ),
+    # The next bugs concern discount codes, payments, credit accounts and refunds.
+    Mutant(
+        "codes are gone",
+        "a cancelled or unpaid order does not return its redemption of the discount code",
+        patch_attribute(discounts, "release", s.release_nothing),
+        3,
+        "discounts_add_up",
+    ),
+    Mutant("codes apart", "a redemption is not in its order's transaction", s.write_separately(t.REDEMPTION_POOL)),
+    Mutant(
+        "credit apart",
+        "the ledger's entry is written after the rest, not in the same transaction",
+        s.write_separately(t.ENTRY),
+        2,
+        "ledgers_add_up",
+        first_seed=3,
+    ),
+    Mutant(
+        "balance apart",
+        "an account's balance is written after the rest, not in the same transaction",
+        s.write_separately(t.ACCOUNT),
+        first_seed=11,
+    ),
+    Mutant(
+        "a payment an event",
+        "each event of a payment is recorded as a payment of its own",
+        patch_attribute(payments, "record_payment", s.payment_per_event),
+        first_seed=2,
+    ),
+    Mutant(
+        "claims a payment again",
+        "a payment of the provider pays each order that it is reported for",
+        patch_attribute(payments, "put_if_absent", s.put_claim_without_condition),
+    ),
+    Mutant(
+        "keeps what is too much",
+        "money that does not count towards the order is not refunded",
+        patch_attribute(payments, "_count_towards_order", s.count_without_refund),
+        2,
+        "money_is_kept",
+    ),
+    Mutant(
+        "keeps what was paid",
+        "a cancelled order is not refunded",
+        patch_attribute(cancellation, "plan_refunds", s.refund_nothing),
+    ),
+    Mutant(
+        "keeps what it drops",
+        "the unsent rest of an order is cancelled and not refunded",
+        patch_attribute(cancellation, "refund_due", lambda *_: 0),
+        5,
+        first_seed=33,
+    ),
+    Mutant(
+        "loses nothing",
+        "a lost dispute does not reduce the money of its order",
+        patch_attribute(disputes, "count_withdrawal", s.withdraw_nothing),
+    ),
+    Mutant(
+        "refunds outside are free",
+        "an external refund does not reduce the money of its order",
+        patch_attribute(external_refunds, "count_withdrawal", s.withdraw_nothing),
+    ),
+    Mutant(
+        "keeps for ever",
+        "an event that arrived before its payment is never applied",
+        patch_attribute(payments, "apply_kept_events", lambda *_: None),
+        10,
+        "no_event_waits_for_a_payment_that_came",
+        first_seed=17,
+    ),
+    Mutant(
+        "credits what is gone",
+        "a refund to a credit account is made although its payment has no money left",
+        patch_attribute(refund_processing, "_block_reason", s.block_only_disputed),
+        10,
+    ),
+    Mutant(
+        "owes nothing",
+        "an order that ends does not record disputed money as owed",
+        s.combine(
+            patch_attribute(cancellation, "plan_refunds", s.owe_nothing),
+            patch_attribute(returns, "plan_refunds", s.owe_nothing),
+        ),
+        5,
+        first_seed=130,
+    ),
+    Mutant(
+        "asks anew",
+        "each attempt of a refund sends another idempotency key to the payment provider",
+        patch_attribute(refund_processing, "_send_to_provider", s.request_refund_with_new_key),
+        3,
+        "refunds_are_settled",
+        first_seed=16,
+    ),
+    Mutant(
+        "forgets what is back",
+        "a refund does not raise the refunded amount of its payment",
+        patch_attribute(refund_processing, "replace", s.drop_refunded_amount),
+        2,
+        "payments_give_back_what_they_brought",
+    ),
+    Mutant("refunds apart", "a refund is not written in its order's transaction", s.write_separately(t.REFUND)),
+    # The next bugs concern invoices.
+    Mutant(
+        "leaves out a number",
+        "each batch of invoices takes one number more than it uses",
+        patch_attribute(fulfilment, "take_numbers", s.leave_out_a_number),
+        2,
+        "invoices_have_no_gaps",
+    ),
+    Mutant(
+        "numbers apart",
+        "the last number of a series is written after the invoice, not in the same transaction",
+        s.write_separately(t.INVOICE_SERIES),
+        first_seed=4,
+    ),
+    # The next bugs concern shipments.
+    Mutant("ships apart", "a shipment is not written in its order's transaction", s.write_separately(t.SHIPMENT)),
+    Mutant(
+        "sends it twice",
+        "after a partial shipment, the shop requests all pieces again",
+        patch_attribute(shipments, "_remaining", s.resend_everything),
+    ),
+    Mutant(
+        "one of each",
+        "a shipment is requested with only one piece of each product",
+        patch_attribute(fulfilment, "build_shipment", s.request_one_of_each),
+        2,
+        "parcels_hold_what_was_ordered",
+    ),
+    Mutant(
+        "stops unasked",
+        "an order is cancelled without asking the warehouse that packs it",
+        patch_attribute(cancellation, "cancel_order", s.cancel_without_asking),
+        2,
+        "parcels_are_sent_once",
+        first_seed=19,
+    ),
+    Mutant(
+        "sent is delivered",
+        "a dispatched shipment counts as delivered",
+        s.combine(
+            patch_attribute(shipments, "apply_shipment_command", s.dispatch_as_delivered),
+            patch_attribute(shipments, "replace", s.count_as_delivered),
+        ),
+        2,
+        "states_move_as_allowed",
+    ),
+    # The next bugs concern the copies and totals that are derived from other items.
+    Mutant(
+        "no version guard",
+        "an older copy overwrites a newer one",
+        patch_attribute(copies_reader, "put_if_newer", s.without_condition(writes.put_if_newer)),
+        2,
+        "a_copy_never_goes_back",
+        first_seed=6,
+    ),
+    Mutant(
+        "leaves copies",
+        "an existing copy is never updated",
+        patch_attribute(copies_reader, "put_if_newer", s.put_if_absent),
+        2,
+        "snapshots_are_what_their_primaries_say",
+        first_seed=2,
+    ),
+    Mutant(
+        "forgets an event",
+        "the activity log gets no entry for a shipped order",
+        patch_attribute(copies, "plan_copy_changes", s.without_log_entry(t.ACTIVITY, "OrderShipped")),
+        2,
+        "activity_is_kept",
+    ),
+    Mutant(
+        "forgets an entry",
+        "the timeline gets no entry for a shipped order",
+        patch_attribute(states, "append_entry", s.without_entry("OrderShipped")),
+    ),
+    Mutant(
+        "enters the status before",
+        "the timeline's entry for a shipped order has the previous status of the order",
+        patch_attribute(states, "append_entry", s.with_status_before("OrderShipped")),
+        2,
+        "timelines_have_no_gaps",
+    ),
+    Mutant(
+        "activity anew",
+        "an activity entry gets another id at each delivery of its record",
+        patch_attribute(copies_reader, "put_if_absent", s.put_with_new_change_id),
+        2,
+        "activity_is_kept",
+    ),
+    Mutant(
+        "counts again",
+        "a record that is delivered twice is counted twice",
+        patch_attribute(totals, "plan_total_writes", s.count_again),
+        2,
+        "totals_add_up",
+    ),
+    Mutant(
+        "counts apart",
+        "the contribution of an item is written after its total, not in the same transaction",
+        s.write_separately(t.CONTRIBUTION),
+        2,
+        "totals_add_up",
+        first_seed=3,
+    ),
+    Mutant(
+        "redrives as it was",
+        "the redrive of a parked record overwrites newer copies with the record's old data",
+        patch_attribute(rebuild, "redrive_record", s.redrive_old_image),
+        first_seed=5,
+    ),
+    Mutant(
+        "replays anew",
+        "a replayed change gets another id at each replay",
+        patch_attribute(rebuild, "_change_to_current_status", s.replay_with_new_id),
+        first_seed=9,
+    ),
+    Mutant(
+        "replays for ever",
+        "a change is replayed although the markers of its effects have expired",
+        patch_attribute(rebuild, "MAX_REPLAY_AGE_DAYS", 100_000),
+        first_seed=4,
+    ),
+    # The next bugs concern the stream, the queues and the event bus.
+    Mutant("from the latest on", "a mapping starts at LATEST", s.start_mappings_at("LATEST")),
+    Mutant(
+        "ids of deliveries",
+        "a change gets another id at each delivery of its record",
+        patch_attribute(changes, "make_change_id", s.new_delivery_id),
+    ),
+    Mutant(
+        "swallows failures",
+        "a failed record is reported as processed",
+        patch_attribute(StreamBatch, "apply", s.swallow_failure),
+    ),
+    Mutant(
+        "goes on",
+        "a failed record does not hold back the later records of the same item",
+        patch_attribute(StreamBatch, "retry_if_blocked", lambda *_: False),
+        first_seed=16,
+    ),
+    Mutant(
+        "tells not all",
+        "events of one type are not published",
+        patch_attribute(event_publisher, "_publish_entries", s.publish_except("PaymentCaptured")),
+        2,
+        "every_change_is_told",
+    ),
+    Mutant(
+        "ignores refused events",
+        "the publisher ignores the failed entries in the response of PutEvents",
+        patch_attribute(event_publisher, "_publish_entries", s.publish_ignoring_failures),
+    ),
+    Mutant(
+        "gives up what may heal",
+        "an event that EventBridge rejects with a temporary error is parked",
+        patch_attribute(
+            event_publisher,
+            "PERMANENT_ERROR_CODES",
+            event_publisher.PERMANENT_ERROR_CODES | {"InternalFailure", "ThrottlingException"},
+        ),
+        first_seed=6,
+    ),
+    Mutant(
+        "messages never fail",
+        "a failed message is reported as processed",
+        patch_attribute(MessageBatch, "response", s.report_no_failures),
+    ),
+    Mutant(
+        "parks no payload",
+        "a parked record contains only its id, not its data",
+        patch_attribute(dead_letters, "dead_letter_writer", s.park_ids_only),
+        2,
+        "poison_is_parked",
+    ),
+    # The next bugs concern mails about orders.
+    Mutant(
+        "claims nothing",
+        "a mail is sent without a claim that stops other Lambdas from sending it",
+        patch_attribute(mailing, "claim_order_notification", s.ignore_existing_claim),
+    ),
+    Mutant(
+        "address before",
+        "a mail goes to the first address of its customer, not to the current one",
+        patch_attribute(mailing, "get_mail_context", s.send_to_first_address),
+    ),
+    Mutant(
+        "wrong address",
+        "a mail goes to the address of another customer",
+        patch_attribute(mailing, "send_mail", s.send_to_another),
+        2,
+        "mails_are_sent_once",
+    ),
+    Mutant(
+        "parks refused mails",
+        "a mail that SES rejects with a temporary error is parked",
+        patch_attribute(mailing, "defer_message", s.park_refused_mail),
+        1,
+        "no_mail_is_parked_that_can_be_sent",
+        first_seed=11,
+    ),
+    # The next bugs concern mails to the followers of a product.
+    Mutant(
+        "first page only",
+        "only the first page of a product's followers gets a mail",
+        patch_attribute(product_alerts, "FollowerPage", s.first_page),
+        2,
+        "followers_told_once",
+        first_seed=4,
+    ),
+    Mutant(
+        "cools never",
+        "followers get a mail about each event of a product, without a pause in between",
+        patch_attribute(product_alerts, "CAMPAIGN_COOLDOWN_SECONDS", 0),
+        1,
+        "followers_told_once",
+        first_seed=15,
+    ),
+    Mutant(
+        "stock now",
+        "an alert decides by the current stock whether the product was sold out before",
+        patch_attribute(product_alerts, "_was_in_stock_before", s.compare_stock_now),
+        1,
+        "followers_told_once",
+        first_seed=2,
+    ),
+    # The next bugs concern the S3 archive of closed orders, and the restore from the archive.
+    Mutant(
+        "archives no children",
+        "the archived object of an order lacks the order's other items",
+        patch_attribute(archive_worker, "start_archiving", s.without_children),
+        1,
+        "the_archive_holds_what_ended",
+        first_seed=4,
+    ),
+    Mutant(
+        "deletes first",
+        "the items of an order are deleted before the archive object is written",
+        patch_attribute(archive_worker, "archive_order", s.delete_first),
+    ),
+    Mutant(
+        "overwrites",
+        "an archive object overwrites an existing object",
+        patch_attribute(object_store, "put_if_absent", s.overwrite_object),
+    ),
+    Mutant(
+        "restore that counts again",
+        "a restored order is counted again in the totals",
+        patch_attribute(totals, "contribution_change_of", s.count_restored_order),
+        2,
+        "totals_add_up",
+        first_seed=9,
+    ),
+    Mutant(
+        "restores as if new",
+        "a restored item has no attribute that marks it as restored",
+        patch_attribute(restore, "RESTORED_ATTRIBUTE", "restored_once"),
+    ),
+    Mutant(
+        "one line",
+        "if several activity entries expire together, only one is archived",
+        patch_attribute(archive_worker, "archive_activity", s.archive_one_line),
+        2,
+        "activity_that_ended_is_archived",
+    ),
+    # The next bugs concern the erasure of a customer's personal data, and the product reviews of customers.
+    Mutant(
+        "forgets not all",
+        "an erasure does not change the archive",
+        patch_attribute(customer_erasure, "_rewrite_archive_without_address", lambda *_: False),
+        3,
+        "erased_customers_are_nowhere",
+        first_seed=3,
+    ),
+    Mutant(
+        "words stay",
+        "an erasure does not delete what the customer wrote, such as reviews",
+        patch_attribute(customer_erasure, "erase_items", lambda *_: False),
+        2,
+        "erased_customers_are_nowhere",
+        first_seed=19,
+    ),
+    Mutant(
+        "praise before delivery",
+        "a customer may review a product that they did not buy",
+        patch_attribute(reviews, "_check_bought", lambda *_: None),
+        2,
+        "reviews_are_by_buyers",
+        first_seed=5,
+    ),
+    Mutant(
+        "forgets not what failed",
+        "an erasure does not change the failure store",
+        patch_attribute(customer_erasure, "redact_failure_store", lambda *_: True),
+    ),
+    Mutant(
+        "logs an address",
+        "the log line of a sent mail contains the recipient's address",
+        patch_attribute(mailing, "send_mail", s.log_recipient),
+        1,
+        "logs_name_nobody",
+    ),
+    # The next bug concerns the error responses of the API.
+    Mutant(
+        "a key reused is a fault",
+        "a reused idempotency key is answered with status 500",
+        patch_attribute(problems, "PROBLEM_TYPES", _problems_without(errors.IdempotencyKeyReused)),
+        4,
+        "every_answer_makes_sense",
+    ),
+    # The next bugs are in code that the invariants use too. The oracle must detect them.
+    Mutant(
+        "rounds discounts up",
+        "a discount is rounded up instead of down",
+        replace_everywhere(pricing, "discount_amount", s.round_discount_up),
+        2,
+        first_seed=10,
+        judge="oracle",
+    ),
+    Mutant(
+        "discounts shipping",
+        "a discount also reduces the price of the shipping",
+        replace_everywhere(pricing, "order_total", s.discount_shipping_too),
+        2,
+        first_seed=5,
+        judge="oracle",
+    ),
+    Mutant(
+        "three for two",
+        "every third piece of a product costs nothing",
+        replace_everywhere(pricing, "goods_total", s.every_third_piece_is_free),
+        2,
+        judge="oracle",
+    ),
+    Mutant(
+        "rounds tax down",
+        "the included tax is rounded down instead of half up",
+        replace_everywhere(pricing, "included_tax", s.round_tax_down),
+        2,
+        judge="oracle",
+    ),
+    Mutant(
+        "sells what is not sold any more",
+        "an order may contain a discontinued product",
+        edit_code(placing._build_order, ("if products[id].discontinued", "if False")),
+        judge="oracle",
+    ),
+    Mutant(
+        "refunds full prices",
+        "a return is refunded at the full price, without the order's discount",
+        replace_everywhere(pricing, "discounted_value", s.drop_discount),
+        2,
+        first_seed=73,
+        judge="oracle",
+    ),
+    Mutant(
+        "rounds shares up",
+        "when pieces are returned, their share of the discount is rounded up",
+        replace_everywhere(pricing, "discounted_value", s.round_share_up),
+        2,
+        first_seed=104,
+        judge="oracle",
+    ),
+    Mutant(
+        "refunds euros",
+        "every refund is in EUR",
+        replace_everywhere(refunds, "build_refund", s.refund_in_euros),
+        2,
+        judge="oracle",
+    ),
+    Mutant(
+        "one refund a payment",
+        "a payment that has a refund gets no second one",
+        patch_attribute(refund_processing, "_block_reason", s.block_second_refund),
+        1,
+        first_seed=151,
+        judge="oracle",
+    ),
+    Mutant(
+        "counts pieces twice",
+        "the totals of products and of minutes count each sold piece twice",
+        replace_everywhere(totals, "_sales_contributions", s.count_pieces_twice),
+        2,
+        judge="oracle",
+    ),
+    Mutant(
+        "counts a minute late",
+        "a sale counts for the minute after the one in which it was paid",
+        replace_everywhere(totals, "_sales_contributions", s.count_for_next_minute),
+        2,
+        judge="oracle",
+    ),
+    Mutant(
+        "month of the next hour",
+        "a sale in the last hour of a month counts for the next month",
+        replace_everywhere(totals, "season_of", s.month_of_next_hour),
+        2,
+        judge="oracle",
+        opens_at=BEFORE_MONTH_END,
+    ),
+    Mutant(
+        "repairs what nobody knows",
+        "a repair of drift recounts the sales of a final month, whose orders are no longer in the table",
+        patch_attribute(total_checks, "is_final", lambda *_: False),
+        10,
+        judge="oracle",
+    ),
+    Mutant(
+        "five stars",
+        "every review counts as five stars in the rating",
+        patch_attribute(
+            totals,
+            "_COUNTERS_BY_ROW",
+            {**totals._COUNTERS_BY_ROW, t.REVIEW: replace(totals.COUNTERS[2], contributions=s.give_five_stars)},
+        ),
+        2,
+        first_seed=2,
+        judge="oracle",
+    ),
+    Mutant(
+        "restocks all",
+        "damaged returned goods are added to the stock",
+        replace_everywhere(returns, "ReturnedGoods", s.restock_all),
+        2,
+        first_seed=5,
+        judge="oracle",
+    ),
+    Mutant(
+        "refunds shipping unasked",
+        "each return also refunds the shipping",
+        replace_everywhere(returns, "return_goods", s.always_refund_shipping),
+        2,
+        first_seed=16,
+        judge="oracle",
+    ),
+    Mutant(
+        "cancels what was sent",
+        "the state table allows a customer to cancel a shipped order",
+        s.change_transition("OrderCancelled", before=("PENDING", "PAID", "SHIPPED")),
+        2,
+        first_seed=16,
+        judge="oracle",
+    ),
+    Mutant(
+        "returns are no sales",
+        "a completely returned order does not count as sold",
+        replace_everywhere(
+            entities, "SOLD_STATUSES", tuple(one for one in entities.SOLD_STATUSES if one != "RETURNED")
+        ),
+        2,
+        first_seed=5,
+        judge="oracle",
+    ),
+    Mutant(
+        "mails no delivery",
+        "the EventBridge rule does not send OrderDelivered to the mail worker",
+        s.lose_event("order_notification", "OrderDelivered"),
+        2,
+        judge="oracle",
+    ),
+    Mutant(
+        "mails another subject",
+        "the mail about a shipped order has the text for a delivered order",
+        patch_attribute(
+            mail_texts,
+            "NOTIFICATION_TEXTS",
+            {**mail_texts.NOTIFICATION_TEXTS, "OrderShipped": mail_texts.NOTIFICATION_TEXTS["OrderDelivered"]},
+        ),
+        2,
+        judge="oracle",
+    ),
+    Mutant(
+        "mails whole euros",
+        "mails show amounts without their cents",
+        replace_everywhere(money, "format_amount", s.drop_cents),
+        2,
+        judge="oracle",
+    ),
+    Mutant(
+        "shows everything",
+        "each customer may read the data of all customers",
+        patch_attribute(Caller, "can_see", lambda *_: True),
+        2,
+        first_seed=7,
+        judge="oracle",
+    ),
+    Mutant(
+        "shows a name too late",
+        "the API shows an order with the customer's name of the order that it showed before",
+        patch_attribute(OrderAnswer, "of", s.show_name_of_last_order),
+        1,
+        judge="oracle",
+    ),
+)

@@ -1,0 +1,684 @@
+"""Implements the bugs that the tests plant in the shop's code to test the invariants of the simulation.
+
+Each bug is a small mistake that a developer could make. `mutants.py` lists the bugs with their names.
+"""
+
+import hashlib
+import itertools
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+from unittest import mock
+
+from functions.adapters import mailer as posting
+from functions.adapters import object_store
+from functions.api.routes.order_responses import OrderAnswer
+from functions.dynamodb import writes
+from functions.dynamodb.errors import Permanent
+from functions.dynamodb.keys import Instant, to_instant
+from functions.dynamodb.stream_batch import StreamBatch
+from functions.dynamodb.table import Table
+from functions.dynamodb.writes import Write, WriteConflict
+from functions.handlers import archive_worker, event_publisher
+from functions.model import changes, copies, entities, money, pricing, timelines, totals
+from functions.model import table as t
+from functions.model.changes import Change
+from functions.model.events import ReceivedEvent
+from functions.model.states import ORDER_TRANSITIONS, apply_shipment_command
+from functions.runtime import clients, dead_letters
+from functions.runtime.log import log
+from functions.runtime.queue_batch import MessageBatch
+from functions.shop import archive as closing
+from functions.shop import (
+    cancellation,
+    invoices,
+    order_notifications,
+    payments,
+    product_alerts,
+    refund_processing,
+    refunds,
+    returns,
+    shipments,
+    stock,
+    stock_parts,
+)
+from functions.shop.shop import Caller
+from ops.repair import rebuild
+from ops.repair.rebuild import redrive_record
+from proof.simulation import template
+
+Plant = Callable[[], AbstractContextManager[Any]]
+_NUMBERS = itertools.count()
+_COUNTED_ONCE = totals.plan_total_writes
+
+
+# Patches --------------------------------------------------------------------------------------------------------------
+def patch_attribute(target: Any, name: str, new: Any) -> Plant:
+    """Return a patch: a function that makes a context manager.
+
+    Inside the `with` block of the context manager, `new` replaces the attribute `name` of a module or class.
+    """
+    return lambda: mock.patch.object(target, name, new)
+
+
+def combine(*plants: Plant) -> Plant:
+    """Return one patch that applies several patches (functions that make a context manager) at the same time."""
+
+    @contextmanager
+    def planted() -> Iterator[None]:
+        with ExitStack() as stack:
+            for plant in plants:
+                stack.enter_context(plant())
+            yield
+
+    return planted
+
+
+def replace_everywhere(module: Any, name: str, new: Any) -> Plant:
+    """Return a patch that replaces a function or class in all modules that imported it, as an edit of its code would.
+
+    The simulation's own modules are included, so that the invariants compute with the bug too.
+    """
+
+    @contextmanager
+    def planted() -> Iterator[None]:
+        old, roots = getattr(module, name), ("functions.", "ops.", "proof.simulation.")
+        modules = [found for place, found in list(sys.modules.items()) if place.startswith(roots) and place != __name__]
+        with ExitStack() as stack:
+            for found in modules:
+                for own_name in [own_name for own_name, value in vars(found).items() if value is old]:
+                    stack.enter_context(mock.patch.object(found, own_name, new))
+            yield
+
+    return planted
+
+
+def change_transition(change_name: str, **fields: Any) -> Plant:
+    """Return a patch that changes a row of the state table of orders, for the product and for the invariants.
+
+    `change_name`: the name of the row's change, such as OrderLapsed. `fields`: the new values of the row's fields.
+    """
+
+    @contextmanager
+    def planted() -> Iterator[None]:
+        move = next(move for move in ORDER_TRANSITIONS if move.change_name == change_name)
+        before = {name: getattr(move, name) for name in fields}
+        for name, value in fields.items():
+            object.__setattr__(move, name, value)
+        try:
+            yield
+        finally:
+            for name, value in before.items():
+                object.__setattr__(move, name, value)
+
+    return planted
+
+
+def lose_event(function: str, name: str) -> Plant:
+    """Return a patch that removes an event from the EventBridge rules that feed the queue of a function.
+
+    The invariants read these rules too. `function`: the name of the Lambda, such as "order_notification".
+    """
+
+    @contextmanager
+    def planted() -> Iterator[None]:
+        real = template.template()
+        rules = tuple(
+            replace(rule, types=rule.types - {name}) if real.queue_of(function) in rule.queues else rule
+            for rule in real.rules
+        )
+        with mock.patch.object(template, "template", return_value=replace(real, rules=rules)):
+            yield
+
+    return planted
+
+
+def write_separately(row: Any) -> Plant:
+    """Return a patch that takes the items of one type out of each transaction, and writes them in a second transaction.
+
+    If the process dies between the two transactions, the items of this type are missing. `row`: the declaration of the
+    item type.
+    """
+
+    def write(self: Table, *all_of_it: Write[Any]) -> None:
+        for part in ([one for one in all_of_it if one.row is not row], [one for one in all_of_it if one.row is row]):
+            if part:
+                _WRITE(self, *part)
+
+    return patch_attribute(Table, "write", write)
+
+
+def skip_writes(row: Any) -> Plant:
+    """Return a patch that removes all writes of one item type from each transaction.
+
+    `row`: the declaration of the item type.
+    """
+
+    def write(self: Table, *all_of_it: Write[Any]) -> None:
+        _WRITE(self, *(one for one in all_of_it if one.row is not row))
+
+    return patch_attribute(Table, "write", write)
+
+
+def skip_condition_checks(row: Any) -> Plant:
+    """Return a patch that removes the ConditionChecks of one item type from all transactions.
+
+    `row`: the declaration of the item type.
+    """
+
+    def write(self: Table, *all_of_it: Write[Any]) -> None:
+        _WRITE(self, *(one for one in all_of_it if one.row is not row or one.kind != "ConditionCheck"))
+
+    return patch_attribute(Table, "write", write)
+
+
+_WRITE = Table.write
+
+
+def start_mappings_at(position: str) -> Plant:
+    """Return a patch that gives this StartingPosition to all event source mappings of the stream.
+
+    `position`: for example "LATEST".
+    """
+
+    @contextmanager
+    def planted() -> Iterator[None]:
+        real = template.template()
+        streams = {name: {**mapping, "StartingPosition": position} for name, mapping in real.streams.items()}
+        with mock.patch.object(template, "template", return_value=replace(real, streams=streams)):
+            yield
+
+    return planted
+
+
+# Bugs in writes -------------------------------------------------------------------------------------------------------
+def without_condition(make: Callable[..., Write[Any]]) -> Callable[..., Write[Any]]:
+    """Wrap a function that builds a conditional write, so that the write has no ConditionExpression."""
+
+    def made(*args: Any, **kwargs: Any) -> Write[Any]:
+        write = make(*args, **kwargs)
+        left = {name: value for name, value in write.request.items() if name != "ConditionExpression"}
+        used = f"{left.get('UpdateExpression', '')} ".replace(",", " ").replace(")", " ")
+        for names in ("ExpressionAttributeNames", "ExpressionAttributeValues"):
+            left[names] = {token: value for token, value in left.get(names, {}).items() if f"{token} " in used}
+        return replace(write, request={name: value for name, value in left.items() if value})
+
+    return made
+
+
+def leave_out_a_number(shop: Any, count: int, lane: int) -> tuple[list[str], Write[Any]]:
+    numbers, write = _TAKE_NUMBERS(shop, count + 1, lane)
+    return numbers[1:], write
+
+
+_TAKE_NUMBERS = invoices.take_numbers
+
+
+def put_claim_without_condition(row: Any, item: Any, **refused: Any) -> Write[Any]:
+    put = without_condition(writes.put_if_absent) if row is t.PAYMENT_CLAIM else writes.put_if_absent
+    return put(row, item, **refused)
+
+
+def put_with_new_change_id(row: Any, item: Any, **refused: Any) -> Write[Any]:
+    entry = replace(item, change_id=new_delivery_id()) if row is t.ACTIVITY else item
+    return writes.put_if_absent(row, entry, **refused)
+
+
+def put_if_absent(row: Any, copy: Any) -> Write[Any]:
+    return writes.put_if_absent(row, copy)
+
+
+# Bugs in streams and queues -------------------------------------------------------------------------------------------
+def new_delivery_id(*_: Any) -> str:
+    return f"{next(_NUMBERS):032}"
+
+
+def swallow_failure(self: StreamBatch, record: Any, act: Callable[[Any], None]) -> None:
+    try:
+        act(record)
+    except Exception as error:  # noqa: BLE001  the planted bug ignores every error
+        self.log_failure(error, record)
+
+
+def publish_ignoring_failures(batch: StreamBatch, entries: list[Any]) -> list[dict[str, Any]]:
+    if entries:
+        clients.client("events").put_events(Entries=[entry for _, entry in entries])
+    return []
+
+
+def publish_except(name: str) -> Callable[[StreamBatch, list[Any]], list[dict[str, Any]]]:
+    """Return a function that publishes all events except those of one type. `name`: such as "PaymentCaptured"."""
+    return lambda batch, entries: _PUBLISH(batch, [one for one in entries if one[1]["DetailType"] != name])
+
+
+_PUBLISH = event_publisher._publish_entries
+
+
+def report_no_failures(self: MessageBatch) -> dict[str, Any]:
+    return {"batchItemFailures": []}
+
+
+def park_ids_only(bucket: str, reader: str, *names: Any) -> Callable[[Any, str], None]:
+    real = _PARKING(bucket, reader, *names)
+    return lambda record, reason: real(
+        {name: record[name] for name in record.keys() & {"eventID", "messageId"}}, reason
+    )
+
+
+_PARKING = dead_letters.dead_letter_writer
+
+
+# Bugs in copies and totals --------------------------------------------------------------------------------------------
+def without_entry(event: str) -> Callable[..., timelines.Timeline]:
+    """Return a replacement for `append_entry`, with a bug: it appends no entry for changes with this name."""
+
+    def appended(order: entities.Order, version: int, entry: entities.TimelineEntry) -> timelines.Timeline:
+        return order.timeline or {} if entry.event == event else timelines.append_entry(order, version, entry)
+
+    return appended
+
+
+def with_status_before(event: str) -> Callable[..., timelines.Timeline]:
+    """Return a replacement for `append_entry`, with a bug: entries for changes with this name have the old status."""
+
+    def appended(order: entities.Order, version: int, entry: entities.TimelineEntry) -> timelines.Timeline:
+        wrong = replace(entry, status=order.status) if entry.event == event else entry
+        return timelines.append_entry(order, version, wrong)
+
+    return appended
+
+
+def without_log_entry(row: Any, name: str) -> Callable[[Change], copies.CopyChanges]:
+    """Return a replacement for `plan_copy_changes`, with a bug: it plans no log entry for changes with this name.
+
+    `row`: the item type of the log entry. `name`: the name of the changes, such as "OrderShipped".
+    """
+
+    def following(change: Change) -> copies.CopyChanges:
+        todo = _FOLLOWING(change)
+        left = tuple((into, one) for into, one in todo.append if into is not row or change.name != name)
+        return replace(todo, append=left)
+
+    return following
+
+
+_FOLLOWING = copies.plan_copy_changes
+
+
+def count_again(
+    todo: totals.ContributionChange, so_far: entities.Contribution | None, stored: Mapping[str, Any], now: datetime
+) -> Iterator[totals.PlannedWrite]:
+    """Plan to add an item's amounts to the totals at each delivery of the item's stream record.
+
+    This is a planted bug. The correct code adds the amounts only at the first delivery.
+    """
+    return _COUNTED_ONCE(todo, so_far and replace(so_far, as_of="", amounts={}), stored, now)
+
+
+def count_restored_order(change: Change) -> totals.ContributionChange | None:
+    """When an order is restored from the archive, count it in the totals again, as if it were a new order.
+
+    This is a planted bug. The totals already contain the order.
+    """
+    if change.name == "OrderRestored":
+        return totals.current_contribution(change.row, change.after, change.after.updated_at)
+    return _COUNTING(change)
+
+
+_COUNTING = totals.contribution_change_of
+
+
+def redrive_old_image(shop: Any, publish: Any, record: Any) -> None:
+    """Process a failed stream record again, but with a bug: overwrite the item's copies with old data.
+
+    The old data is from the record. The item may have changed since then, so its copies become outdated.
+    """
+    change = changes.parse_change(record)
+    for row, copy in copies.plan_copy_changes(change).put if change else ():
+        shop.table.write(without_condition(writes.put_if_absent)(row, copy))
+    _REDRIVE(shop, publish, record)
+
+
+_REDRIVE = redrive_record
+
+
+def replay_with_new_id(shop: Any, order: entities.Order) -> Iterator[Change]:
+    """Yield the change that set the order's current status, but with a new id.
+
+    Consumers detect repeated events by their id, so they handle this change a second time.
+    """
+    return (replace(change, id=new_delivery_id()) for change in _REACHED(shop, order))
+
+
+_REACHED = rebuild._change_to_current_status
+
+
+# Bugs in mails --------------------------------------------------------------------------------------------------------
+def ignore_existing_claim(
+    shop: Any, event: str, effect_id: str, at: Any, order: entities.Order, **_: Any
+) -> entities.Notification:
+    """Store the claim of a mail, even if another sender has claimed or sent the mail."""
+    claim = entities.Notification(
+        customer_id=order.customer_id,
+        order_id=order.order_id,
+        effect_id=effect_id,
+        at=at,
+        event=event,
+        status="SENDING",
+        claim=shop.new_id(),
+        claimed_until=0,
+        ttl=int(shop.now().timestamp()) + 10**6,
+    )
+    shop.table.write(without_condition(writes.put_if_absent)(t.NOTIFICATION, claim))
+    return claim
+
+
+def send_to_another(sender: Any, to: str, mail: Any, effect: str) -> Any:
+    return _SEND(sender, f"other-{to}", mail, effect)
+
+
+_SEND = posting.send_mail
+
+
+def park_refused_mail(shop: Any, message: Any, refused: Any, deferral: Any = None) -> None:
+    """Park a mail that SES refuses for now. An operator's redrive sends it later."""
+    raise Permanent(refused.code)
+
+
+def send_to_first_address(shop: Any, customer_id: str, *order: Any) -> Any:
+    about = _LETTER(shop, customer_id, *order)
+    if about:
+        first = _FIRST.setdefault((shop.table.name, customer_id), about.customer.email)
+        about = replace(about, customer=replace(about.customer, email=first))
+    return about
+
+
+_LETTER, _FIRST = order_notifications.get_mail_context, dict[tuple[str, str], str]()
+
+
+def compare_stock_now(event: ReceivedEvent, parts: Sequence[entities.Stock]) -> bool:
+    return any(one.available > event.data.available + 1 for one in parts if one.part != event.data.part)
+
+
+def first_page(campaign: entities.Campaign, product: Any, followers: Any, after: Any) -> product_alerts.FollowerPage:
+    return _PAGE(campaign, product, followers, None)
+
+
+_PAGE = product_alerts.FollowerPage
+
+
+# Bugs in the items of customers ---------------------------------------------------------------------------------------
+def turn_keeping_index_keys(before_row: Any, before: Any, row: Any, item: Any) -> Write[Any]:
+    write = _TURN(before_row, before, row, item)
+    old = before_row.encode(before)
+    kept = {name: old[name] for name in ("GSI1PK", "GSI1SK", "company_id") if name in old}
+    return replace(write, request={**write.request, "Item": {**write.request["Item"], **kept}})
+
+
+_TURN = writes.replace_with
+
+
+def keep_claim(row: Any, key: Any, holder: str, held_by: str) -> Write[Any]:
+    return writes.check_exists(row, key, condition_error=lambda found: WriteConflict(row.type))
+
+
+# Bugs in the archive --------------------------------------------------------------------------------------------------
+def without_children(shop: Any, order_id: str, expired_at: Instant) -> closing.OrderSnapshot | None:
+    """Start the archiving of an order, but return only the order's own item, without its payments, shipments and so on.
+
+    So the payments, shipments and so on are missing in the archive object.
+    """
+    snapshot = closing.start_archiving(shop, order_id, expired_at)
+    if snapshot is None:
+        return None
+    return replace(snapshot, images=[image for image in snapshot.images if image["type"]["S"] == "Order"])
+
+
+def delete_first(shop: Any, bucket: str, order_id: str, expired_at: Instant) -> str | None:
+    """Archive an order, but delete its items from the table before the archive object is in S3."""
+    snapshot = closing.start_archiving(shop, order_id, expired_at)
+    if snapshot is None:
+        return None
+    gone = [image for image in snapshot.images if image["type"]["S"] not in closing.TYPES_KEPT_IN_TABLE]
+    shop.table.batch_delete([{"PK": image["PK"], "SK": image["SK"]} for image in gone])
+    key, made = snapshot.object_key, archive_worker.serialize_archive(snapshot.order, snapshot.images)
+    body = object_store.put_if_absent(bucket, key, made, "application/json")
+    archived, digest = archive_worker.parse_archive(body), hashlib.sha256(body).hexdigest()
+    with suppress(WriteConflict):
+        closing.replace_order_with_stub(shop, snapshot.order, archived, key, digest)
+    return key
+
+
+def overwrite_object(bucket: str, key: str, body: bytes, content_type: str) -> bytes:
+    object_store.put(bucket, key, body, content_type)
+    return body
+
+
+def archive_one_line(bucket: str, events: Sequence[Any]) -> None:
+    _ACTIVITY(bucket, [replace(events[0], images=events[0].images[:1])])
+
+
+_ACTIVITY = archive_worker.archive_activity
+
+
+# Bugs in orders and payments ------------------------------------------------------------------------------------------
+def take_without_condition(order: entities.Order, *_: Any) -> Iterator[Write[entities.Stock]]:
+    for write in _TAKE(order):
+        yield without_condition(lambda write=write: write)()
+
+
+_TAKE = stock.reserve
+
+
+def move_without_condition(*of: Any) -> Iterator[Write[entities.Stock]]:
+    for write in _MOVE(*of):
+        yield without_condition(lambda write=write: write)()
+
+
+_MOVE = stock_parts._move_pieces
+
+
+def release_to_part_0(order: entities.Order) -> Iterator[Write[entities.Stock]]:
+    whole = {id: replace(line, taken=None) for id, line in order.lines.items()}
+    return _RELEASE(replace(order, lines=whole))
+
+
+_RELEASE = stock.release
+
+
+def release_nothing(_: Any) -> Iterator[Any]:
+    return iter(())
+
+
+def refund_nothing(*_: Any) -> refunds.RefundPlan:
+    return refunds.RefundPlan()
+
+
+def request_refund_with_new_key(
+    shop: Any, provider: Any, refund: entities.Refund, *_: Any
+) -> refund_processing.ProviderRefundState:
+    names = {"order_id": refund.order_id, "refund_id": refund.refund_id, "attempt": str(refund.attempt)}
+    key = f"{refund.refund_id}-{next(_NUMBERS)}"
+    made: refund_processing.ProviderRefundState = provider.refund(
+        key=key, payment_id=refund.payment_id, amount=refund.amount, metadata=names
+    )
+    return made
+
+
+def drop_refunded_amount(item: Any, **new: Any) -> Any:
+    return replace(item, **{name: value for name, value in new.items() if name != "refunded"})
+
+
+def count_without_refund(shop: Any, order: entities.Order, came: entities.Payment) -> Any:
+    payment, written = _COUNTED(shop, order, came)
+    return payment, [write for write in written if write.row is not t.REFUND]
+
+
+_COUNTED = payments._count_towards_order
+
+
+def withdraw_nothing(order: Any, before: entities.Payment, after: entities.Payment, *_: Any) -> Any:
+    return order, after
+
+
+def owe_nothing(*args: Any, **kwargs: Any) -> refunds.RefundPlan:
+    return replace(_REFUNDED(*args, **kwargs), owed=0)
+
+
+_REFUNDED = refunds.plan_refunds
+
+
+def payment_per_event(shop: Any, told: payments.ProviderPaymentEvent, body: Mapping[str, Any]) -> Any:
+    return _RECORD_PAYMENT(shop, replace(told, payment_id=f"{told.payment_id}-{told.event_id}"), body)
+
+
+_RECORD_PAYMENT = payments.record_payment
+
+
+def resend_everything(there: Any, taken: Any) -> dict[str, int]:
+    return dict(there) if _LEFT(there, taken) else {}
+
+
+_LEFT = shipments._remaining
+
+
+def request_one_of_each(order: entities.Order, quantities: Mapping[str, int]) -> entities.Shipment:
+    return _REQUESTED(order, dict.fromkeys(quantities, 1))
+
+
+_REQUESTED = shipments.build_shipment
+
+
+def dispatch_as_delivered(shipment: entities.Shipment, command: Any, at: Any) -> entities.Shipment:
+    after = apply_shipment_command(shipment, command, at)
+    return replace(after, status="DELIVERED") if command == "dispatch" else after
+
+
+def count_as_delivered(item: Any, **new: Any) -> Any:
+    return replace(item, **(new | ({"delivered": new["shipped"]} if "shipped" in new else {})))
+
+
+def cancel_without_asking(shop: Any, caller: Any, order_id: str) -> entities.Order:
+    order = _CANCEL(shop, caller, order_id)
+    if order.status == "CANCEL_REQUESTED":
+        return cancellation.agree_cancel(shop, Caller("nobody", frozenset({"staff"})), order_id)
+    return order
+
+
+_CANCEL = cancellation.cancel_order
+
+
+# Bugs in the logs -----------------------------------------------------------------------------------------------------
+def log_recipient(sender: Any, to: str, *mail: Any) -> str:
+    """Send a mail, and log its recipient's address. The log must contain no personal data."""
+    log.info("mail_sent", extra={"to": to})
+    return posting.send_mail(sender, to, *mail)
+
+
+# Bugs in code that the invariants use too -----------------------------------------------------------------------------
+def round_discount_up(goods_amount: int, percent: int) -> int:
+    return -(-goods_amount * percent // 100)
+
+
+def discount_shipping_too(goods_amount: int, discount: int, shipping: int) -> int:
+    return goods_amount + shipping - discount - discount * shipping // goods_amount
+
+
+def every_third_piece_is_free(lines: Mapping[str, entities.Line]) -> int:
+    return sum(line.price * (line.quantity - line.quantity // 3) for line in lines.values())
+
+
+def round_tax_down(amount: int, rate: int) -> entities.TaxLine:
+    tax = amount * rate // (pricing.HUNDRED_PERCENT + rate)
+    return entities.TaxLine(rate=rate, net=amount - tax, tax=tax)
+
+
+def drop_discount(order: entities.Order, quantities: Mapping[str, int]) -> int:
+    return sum(order.lines[id].price * quantity for id, quantity in quantities.items())
+
+
+def round_share_up(order: entities.Order, quantities: Mapping[str, int]) -> int:
+    price, taken_off = drop_discount(order, quantities), order.discount.amount if order.discount else 0
+    return price + (-taken_off * price // pricing.goods_total(order.lines))
+
+
+_BUILD_REFUND = refunds.build_refund
+
+
+def refund_in_euros(*arguments: Any, **options: Any) -> entities.Refund:
+    return replace(_BUILD_REFUND(*arguments, **options), currency="EUR")
+
+
+def block_only_disputed(payment: entities.Payment, _amount: int) -> str:
+    return "the bank disputes the payment" if payment.is_disputed else ""
+
+
+def block_second_refund(payment: entities.Payment, _amount: int) -> str:
+    return "the payment has a refund" if payment.refunded else ""
+
+
+def show_name_of_last_order(item: entities.Order | entities.ArchivedOrder) -> OrderAnswer:
+    """Show each order with the name of the answer before, as a forgotten global variable would."""
+    answer = _ORDER_ANSWER(item)
+    _NAMES.append(answer.customer_name)
+    return answer.model_copy(update={"customer_name": _NAMES[-2]})
+
+
+_ORDER_ANSWER = OrderAnswer.of
+_NAMES: list[str | None] = [None]
+
+
+def count_pieces_twice(
+    at: Instant, id: str, currency: str, orders: int, pieces: Mapping[str, int], revenue: int
+) -> Iterator[Any]:
+    return _SALES(at, id, currency, orders, {product: 2 * units for product, units in pieces.items()}, revenue)
+
+
+def count_for_next_minute(
+    at: Instant, id: str, currency: str, orders: int, pieces: Mapping[str, int], revenue: int
+) -> Iterator[Any]:
+    for total in _SALES(at, id, currency, orders, pieces, revenue):
+        match total:
+            case entities.SalesMinute():
+                yield replace(total, minute=_later(total.minute, minutes=1))
+            case _:
+                yield total
+
+
+_SALES = totals._sales_contributions
+
+
+def month_of_next_hour(at: Instant) -> str:
+    return _later(at, hours=1)[:7]
+
+
+def _later(at: Instant, **by: int) -> Instant:
+    return to_instant(datetime.fromisoformat(at) + timedelta(**by))
+
+
+def give_five_stars(review: entities.Review) -> Iterator[entities.Rating]:
+    yield entities.Rating(product_id=review.product_id, reviews=1, stars=5)
+
+
+def restock_all(quantity: int, restock: bool) -> returns.ReturnedGoods:
+    return _RETURNED_GOODS(quantity, restock=True)
+
+
+_RETURNED_GOODS = returns.ReturnedGoods
+
+
+def always_refund_shipping(*args: Any, **kwargs: Any) -> Any:
+    return _RETURN_GOODS(*args, **{**kwargs, "refund_shipping": True})
+
+
+_RETURN_GOODS = returns.return_goods
+
+
+def drop_cents(amount: int, currency: str) -> str:
+    return _FORMAT_AMOUNT(amount - amount % 100, currency)
+
+
+_FORMAT_AMOUNT = money.format_amount

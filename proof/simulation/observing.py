@@ -1,0 +1,72 @@
+"""Collects the plain data of a simulation run for the oracle, which must not know the types of the simulation."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from proof.oracle import arithmetic
+from proof.oracle.observations import CardPayment, CardRefund, Observations, ObservedMail, ObservedRequest
+from proof.simulation.invariants import landed_late
+from proof.simulation.traffic import CUSTOMERS, personal_words
+from proof.simulation.wire import MAX_LATE_SECONDS
+
+if TYPE_CHECKING:
+    from proof.simulation.clients import Exchange
+    from proof.simulation.services import SentMail
+    from proof.simulation.world import Simulation
+
+
+def collect_observations(world: Simulation) -> Observations:
+    """Return the observations of a run for the oracle. The result has no objects of the product's code."""
+    settings = world.template.environment(world.table.name)
+    return Observations(
+        now=world.tasks.now,
+        shipping=arithmetic.SHIPPING if settings["SHIPPING"] else 0,
+        assumed_delivered_days=int(settings["ASSUMED_DELIVERED_DAYS"]),
+        requests=[_to_request(one) for one in world.clients.exchanges],
+        payments=[
+            CardPayment(one.id, one.order_id, one.amount, one.currency, one.captured, one.dispute, one.lost)
+            for one in world.provider.intents
+        ],
+        refunds=[
+            CardRefund(
+                one.payment_id,
+                f"{one.payment_id}-{one.id}" if one.is_outside else one.metadata["refund_id"],
+                one.amount,
+                one.status,
+                one.is_outside,
+            )
+            for one in [*world.provider.refunds, *world.provider.refused_refunds]
+        ],
+        events=[event["detail"] for event in world.bus.published],
+        mails=[_to_mail(one) for one in sorted(world.ses.mails, key=lambda mail: not landed_late(mail))],
+        parcels={parcel.path: parcel.quantities for parcel in world.warehouse.parcels.values()},
+        history=world.table.history,
+        archive=world.s3.buckets.get(world.template.archive, {}),
+        ignored_orders=world.poison.order_ids,
+        events_lost_up_to=world.readers["event_publisher"].lost_up_to,
+        republished_events=world.operator.published_ids,
+        personal_words={customer.sub: personal_words(customer.sub) for customer in CUSTOMERS},
+    )
+
+
+def _to_request(one: Exchange) -> ObservedRequest:
+    return ObservedRequest(
+        asked_at=one.asked_at,
+        answered_at=one.answered_at,
+        caller=one.caller.sub if one.caller else "",
+        is_customer=one.caller is not None and not {"staff", "warehouse"} & set(one.caller.groups),
+        method=one.method,
+        path=one.path,
+        body=one.body,
+        key=one.key,
+        status=one.status,
+        answer=one.answer,
+        had_lost_attempt=one.had_lost_attempt,
+    )
+
+
+def _to_mail(one: SentMail) -> ObservedMail:
+    had_fault = any(text.startswith("dies") or one.effect in text for text in one.sender.struck)
+    late_seconds = MAX_LATE_SECONDS if landed_late(one) else 0.0
+    return ObservedMail(one.at, one.to, one.subject, one.text, one.effect, had_fault, late_seconds)

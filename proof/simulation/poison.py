@@ -1,0 +1,75 @@
+"""Injects orders, queue messages and events that no Lambda can process.
+
+Some are damaged. Others have the schema version of later code.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from proof.simulation.faults import FaultInjector
+from proof.simulation.queues import SimulatedBus, SimulatedQueue
+from proof.simulation.rng import SeededRandom
+from proof.simulation.table import SimulatedTable
+from proof.simulation.template import StackModel
+
+MISSING = ("lines", "total", "customer_id")
+FUTURE_SCHEMA = 99
+
+
+@dataclass
+class Poison:
+    """Writes orders and sends messages that no Lambda can process.
+
+    `order_ids`: the ids of these orders. `messages`: pairs of the Lambda that gets a message and the message's body.
+    """
+
+    rng: SeededRandom
+    faults: FaultInjector
+    table: SimulatedTable
+    template: StackModel
+    queues: Mapping[str, SimulatedQueue]
+    bus: SimulatedBus
+    order_ids: set[str] = field(default_factory=set)
+    messages: list[tuple[str, str]] = field(default_factory=list)
+
+    def inject(self, moment: str) -> None:
+        """Decide at random which unreadable items and messages to inject now, and inject them.
+
+        `moment`: a unique name for this call, such as "day-0". The run's seed and this name determine the decisions.
+        """
+        if strike := self.faults.draw("unreadable item", moment):
+            self._write(f"damaged-{moment}", lambda image: image.pop(self.rng.choice(MISSING, strike.name)))
+        if self.faults.draw("item from the future", moment):
+            # The Lambda `order_deadlines` ends old PENDING orders. It ignores this order, because the status is PAID.
+            paid = {"status": {"S": "PAID"}, "GSI2PK": {"S": "STATUS#PAID#0"}}
+            self._write(f"future-{moment}", lambda image: image.update(paid, schema={"N": str(FUTURE_SCHEMA)}))
+        if strike := self.faults.draw("unreadable message", moment):
+            worker = self.rng.choice(self.template.workers, strike.name)
+            body = self.rng.choice(("", "{}", '{"detail": [1]}', '{"detail": {"type": "OrderMelted"}}'), strike.name)
+            self.messages.append((worker.function, body))
+            self.queues[worker.queue].send(body)
+        if self.faults.draw("event from the future", moment):
+            self._publish(moment)
+
+    def _write(self, id: str, spoil: Any) -> None:
+        """Write a copy of an existing order, changed by `spoil`, as the order `id`.
+
+        In half of the cases, write it again with a higher version, so that the stream has two records of it.
+        """
+        there = [image for image in self.table.of_type("Order") if image["order_id"]["S"] not in self.order_ids]
+        if not there:
+            return
+        self.order_ids.add(id)
+        image = dict(there[0]) | {"PK": {"S": f"ORDER#{id}"}, "order_id": {"S": id}}
+        spoil(image)
+        for version in range(1, 2 + self.rng.happens(0.5, id, "again")):
+            self.table.call("PutItem", Item={**image, "version": {"N": str(version)}})
+
+    def _publish(self, moment: str) -> None:
+        detail = {"id": f"future-{moment}", "type": "OrderPaid", "schema": FUTURE_SCHEMA, "data": {"order_id": "none"}}
+        event = {"id": f"future-{moment}", "source": "orderstream", "detail-type": "OrderPaid", "detail": detail}
+        self.bus.publish(event)
+        asked = {queue for rule in self.template.rules if "OrderPaid" in rule.types for queue in rule.queues}
+        self.messages += [(one.function, json.dumps(event)) for one in self.template.workers if one.queue in asked]

@@ -1,0 +1,161 @@
+"""Runs simulations with many seeds in parallel. Each worker is a process with its own DynamoDB engine."""
+
+import gc
+import hashlib
+import os
+import shutil
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import count
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+from local.world import dynamodb_engine as local_engine
+from local.world.dynamodb_engine import SHARED_MEMORY, Engine
+from proof.simulation.template import template
+from proof.simulation.world import JUDGES, Judge, Simulation
+
+ENGINES: list[Engine] = []
+"""Contains the local DynamoDB engine that this worker process uses, as its only element.
+
+The list is empty until `_init_worker` adds the engine. `_run_in_worker` restarts the engine from time to time.
+"""
+SEEDS_PER_ENGINE = 10
+"""Restart the local DynamoDB engine after this many simulation runs.
+
+At each transaction, the engine searches all transactions of the last 10 minutes. So it becomes slower with each run.
+"""
+CORES = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
+_runs = count(1)
+
+
+@dataclass(frozen=True)
+class SeedResult:
+    """The result of a simulation run with one random seed.
+
+    `violations`: a sentence for each violation. It begins with the name of the violated invariant. `decisions`: the
+    names of the planned commands and of the injected faults. `faults`: how often each kind of fault was injected.
+    `premises`: how often each invariant, each rule of the oracle and each exception applied.
+    """
+
+    seed: int
+    violations: tuple[str, ...]
+    decisions: tuple[str, ...]
+    faults: Counter[str]
+    premises: Counter[str]
+    trace: tuple[tuple[float, str, str], ...]
+    seconds: float
+
+    @property
+    def digest(self) -> str:
+        """A hash of the run's trace (the list of all that happened). A repeated run must have the same hash."""
+        return hashlib.sha256(repr(self.trace).encode()).hexdigest()
+
+    @property
+    def invariants(self) -> set[str]:
+        return {violation.partition(":")[0] for violation in self.violations}
+
+
+def run_seed(
+    engine: Engine,
+    seed: int,
+    only: Collection[str] | None = None,
+    *,
+    fierce: bool = False,
+    judges: Collection[Judge] = JUDGES,
+    opens_at: float | None = None,
+) -> SeedResult:
+    """Run the simulation with one random seed, and return the result.
+
+    `only`: the names of the commands and injected faults that may happen. None: all of them. `fierce`: inject faults
+    more often. `judges`: who checks the shop: the invariants, the oracle, or both. `opens_at`: when
+    the shop opens, in epoch seconds.
+    """
+    began = time.perf_counter()
+    world = Simulation(engine, seed, only, fierce=fierce, judges=judges, opens_at=opens_at)
+    world.run()
+    return SeedResult(
+        seed=seed,
+        violations=tuple(dict.fromkeys(world.violations)),
+        decisions=(*world.planned, *dict.fromkeys(strike.name for strike in world.faults.strikes)),
+        faults=Counter(strike.kind for strike in world.faults.strikes),
+        premises=world.premises,
+        trace=tuple(world.trace),
+        seconds=time.perf_counter() - began,
+    )
+
+
+def run_seeds(seeds: Sequence[int], jobs: int) -> Iterator[SeedResult]:
+    """Run the simulation with these random seeds, in `jobs` processes. Yield the results.
+
+    In these results, `trace` (the list of all that happened in the run) is empty.
+    """
+    template()  # synthesize the template once and cache it, so that no worker has to synthesize it
+    with (
+        engines(jobs) as directories,
+        get_context("spawn").Manager() as manager,
+    ):
+        free: Any = manager.Queue()
+        for number, directory in enumerate(directories):
+            free.put((number, directory))
+        with ProcessPoolExecutor(jobs, get_context("spawn"), _init_worker, (free,)) as workers:
+            yield from workers.map(_run_in_worker, seeds)
+
+
+def _init_worker(free: Any) -> None:
+    number, directory = free.get()
+    pin_to_core(number)
+    engine = local_engine.find(Path(directory))
+    assert engine is not None, "the engine was started before its worker"
+    ENGINES.append(engine)
+    gc.freeze()  # exclude the imported objects from garbage collection, which is slow otherwise
+    gc.set_threshold(50_000, 50, 100)
+
+
+def _run_in_worker(seed: int) -> SeedResult:
+    if next(_runs) % SEEDS_PER_ENGINE == 0:
+        ENGINES[0] = local_engine.start(ENGINES[0].directory)
+    verdict = run_seed(ENGINES[0], seed)
+    return SeedResult(**{**verdict.__dict__, "trace": ()})
+
+
+def pin_to_core(number: int) -> None:
+    """Pin this process and its later child processes to one CPU core, if the system supports it.
+
+    A worker and its engine run on the same core, because they wait for each other. Waking a process on another core
+    takes longer than most requests.
+    """
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {CORES[number % len(CORES)]})
+
+
+@contextmanager
+def engines(count: int) -> Iterator[list[str]]:
+    """Start `count` DynamoDB engines, each in its own folder, and yield the folders.
+
+    The folders are in shared memory if possible. If there are several engines, each engine is pinned to one CPU core.
+    At the end, all engines are stopped and their folders deleted.
+    """
+    directories = [
+        Path(tempfile.mkdtemp(prefix="orderstream-", dir=SHARED_MEMORY if SHARED_MEMORY.is_dir() else None))
+        for _ in range(count)
+    ]
+    started = []
+    for number, directory in enumerate(directories):
+        if count > 1:
+            pin_to_core(number)
+        started.append(local_engine.start(directory))
+    if CORES:
+        os.sched_setaffinity(0, CORES)
+    try:
+        yield [str(directory) for directory in directories]
+    finally:
+        for engine in started:
+            engine.stop()
+            shutil.rmtree(engine.directory)

@@ -1,0 +1,859 @@
+"""Plans the API requests of a simulation run: customers order, pay and cancel. Staff enter returns, stock and prices.
+
+Which requests are sent, and when, depends only on the seed of the run.
+"""
+
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
+from typing import Any
+from urllib.parse import quote
+
+from functions.dynamodb.keys import to_instant
+from proof.simulation.clients import ApiClients, ClientResponse
+from proof.simulation.faults import HOUR, MINUTE
+from proof.simulation.provider import WEBHOOK_DELAY_SECONDS, SimulatedProvider
+from proof.simulation.rng import SeededRandom
+from proof.support.http_client import STAFF, Token
+
+CUSTOMERS = tuple(Token(name, bearer=name) for name in ("ann", "bob", "cid"))
+SNOOPERS = (
+    Token("an"), Token("anna"), Token("nn"), Token("bo"), Token("bobby"), Token("ci"), Token("cid2"),
+    Token("trainee", ("staffing",)), Token("helper", ("trainee-staff", "my-warehouse", "warehouses")),
+)  # fmt: skip
+"""Callers who regularly request data of the customers, and must get nothing.
+
+Their ids begin like those of customers or are parts of them, and their groups contain the names of the shop's groups.
+"""
+PRODUCTS = {"mug": (1250, 1, 12), "pot": (3990, 3, 9), "tea": (450, 1, 40), "rug": (9900, 1, 2)}
+"""For each product: price in cents, number of DynamoDB items that share the product's stock, initial quantity."""
+ENDING = ("pot", "tea")
+"""Products whose sale staff end for a while. No customer follows them, because then they have no news."""
+CURRENCIES = {"USD": ("pen", 1999), "JPY": ("fan", 4980)}
+"""For each currency beside EUR: a product that is sold in it, and its price in the currency's smallest unit.
+
+JPY has no decimals: its smallest unit is 1 yen. These products have one item with their stock, and 20 pieces.
+"""
+BACKORDERED = "rug"
+OUT_OF_STOCK = "hat"
+"""A product without initial stock, which three items share. Customers follow it instead of ordering it."""
+DISCOUNTS = {"SPRING": (20, 3, 3), "FREE": (100, 2, 1)}
+"""For each discount code: discount in percent, maximum number of uses, number of DynamoDB items that count the uses.
+
+Several items share the maximum, so that no single item gets too many writes.
+"""
+IMPORTED = ("jug", "can", "urn")
+"""Products that do not exist until an import of a product file creates them."""
+COMPANIES = ("acme", "initech")
+CATEGORIES = ("/toys/", "/toys/wood/", "/toys/wood/blocks/", "/books/")
+SHARED_EMAIL = "house@example.com"
+"""An email address that several customers try to register. Only one customer can have it at a time."""
+ORDERS = (5, 8)
+"""The smallest and the largest number of orders in a simulation run."""
+FATES = ("paid",) * 6 + ("paid with card and credit",) * 2 + ("cancelled or paid", "paid as it lapses") * 2 + (
+    "paid late", "paid twice", "failed, then paid", "authorised, then paid", "authorised, then nothing", "overpaid",
+    "paid in part", "never paid", "cancelled",
+)  # fmt: skip
+PAYMENT_OUTCOMES = {
+    "paid": (("succeeded",),),
+    "paid twice": (("succeeded",), ("succeeded",)),
+    "failed, then paid": (("failed", "succeeded"),),
+    "authorised, then paid": (("authorised", "succeeded"),),
+    "authorised, then nothing": (("authorised", "cancelled"),),
+}
+"""How an order is paid, by the order's planned fate (a name for what happens with its payment).
+
+Each inner tuple is one payment of the order's full total. It contains the outcomes of the payment in chronological
+order.
+"""
+AFTERWARDS = ("nothing",) * 3 + ("cancels", "returns some", "returns all", "returns twice", "goodwill") * 2
+PAYMENT_WINDOW_SECONDS = 30 * MINUTE
+
+
+def personal_words(sub: str) -> tuple[str, ...]:
+    """Return words that occur only in this customer's name, email address and street: random letters.
+
+    So a check can search all stored data and all logs for these words, and every match is personal data of this
+    customer. `sub`: the customer's id.
+    """
+    letters = hashlib.sha256(sub.encode()).hexdigest().translate(str.maketrans("0123456789", "ghijklmnop"))
+    return letters[:12].title(), f"{letters[12:24]}@", letters[24:36].title()
+
+
+def address_of(sub: str, number: int = 1) -> dict[str, str]:
+    name, _, street = personal_words(sub)
+    return {"name": name, "street": f"{number} {street}", "postcode": "1010", "city": "Wien", "country": "AT"}
+
+
+@dataclass(frozen=True)
+class PlannedCommand:
+    """A planned action of a customer, an employee or an operator in a simulation run.
+
+    `after_seconds`: the delay after the start of the action's era. An era is one part of the run.
+    """
+
+    name: str
+    after_seconds: float
+    run: Callable[[], None]
+
+
+@dataclass
+class KnownFacts:
+    """The facts that the simulated clients know from the API's answers. Invariants compare them with the stored data.
+
+    `received`, `issued`: the pieces of each product, and the credit in cents, that the API confirmed. `maybe_received`,
+    `maybe_issued`: the same amounts for requests that got no successful answer. The shop may have executed these
+    requests. `by_key`: the orders created with each idempotency key.
+    """
+
+    orders: dict[str, dict[str, Any]] = field(default_factory=dict)
+    by_key: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    received: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    maybe_received: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    imports: dict[str, tuple[int, int, float]] = field(default_factory=dict)
+    """By import id: the number of valid lines, the number of invalid lines, and the time of the API's answer."""
+    issued: int = 0
+    maybe_issued: int = 0
+    categories: set[str] = field(default_factory=set)
+    unexpected_answers: list[str] = field(default_factory=list)
+
+
+@dataclass
+class SimulatedTraffic:
+    """Plans and sends the API requests of customers and staff in a simulation run.
+
+    `addresses`: by customer, the changed email address that the simulated Cognito returns as verified. `cards`: the
+    gift cards. `credit`: the store credit accounts. `erasure_requested`: the customers who asked the shop to delete
+    their personal data.
+    """
+
+    rng: SeededRandom
+    clients: ApiClients
+    provider: SimulatedProvider
+    addresses: dict[str, str]
+    known: KnownFacts = field(default_factory=KnownFacts)
+    cards: list[dict[str, Any]] = field(default_factory=list)
+    credit: list[dict[str, Any]] = field(default_factory=list)
+    erasure_requested: set[str] = field(default_factory=set)
+
+    # setup without faults ---------------------------------------------------------------------------------------------
+    def open_shop(self) -> None:
+        """Create products, stock, customers, discount codes, gift cards and companies."""
+        for id, (price, parts, pieces) in PRODUCTS.items():
+            body = {"product_id": id, "name": f"Blue {id}", "price": price, "currency": "EUR", "parts": parts}
+            self._expect(201, STAFF, "POST", "/products", {**body, "backorder": id == BACKORDERED})
+            self._receive(id, pieces, f"first-{id}")
+        for currency, (id, price) in CURRENCIES.items():
+            body = {"product_id": id, "name": f"Blue {id}", "price": price, "currency": currency, "parts": 1}
+            self._expect(201, STAFF, "POST", "/products", body)
+            self._receive(id, 20, f"first-{id}")
+        body = {"product_id": OUT_OF_STOCK, "name": f"Blue {OUT_OF_STOCK}", "price": 700, "currency": "EUR", "parts": 3}
+        self._expect(201, STAFF, "POST", "/products", body)
+        for customer in CUSTOMERS:
+            self._expect(201, customer, "POST", "/customers", {"name": personal_words(customer.sub)[0]})
+        for code, (percent, limit, parts) in DISCOUNTS.items():
+            body = {"code": code, "percent": percent, "limit": limit, "parts": parts}
+            self._expect(201, STAFF, "POST", "/discounts", body)
+        for number in range(2):
+            self._issue("/gift-cards", 2500 * (1 + number), f"card-{number}")
+        for id in COMPANIES:
+            self._expect(201, STAFF, "POST", "/companies", {"company_id": id, "name": f"The company {id}"})
+
+    # a day with customers ---------------------------------------------------------------------------------------------
+    def commands(self, first: int = 0) -> list[PlannedCommand]:
+        """Plan the requests of a day. Many start at almost the same time, so that they conflict.
+
+        `first`: the number of the day's first command of each kind. Commands with another number have other keys.
+        """
+        rng = self.rng
+        made = [self._order(first + number) for number in range(rng.randint(*ORDERS, "orders"))]
+        if not first:
+            made += [self._foreign_order(currency) for currency in CURRENCIES if rng.happens(0.15, currency)]
+            made += [self._snoop(number) for number in range(rng.randint(1, 3, "snoopers"))]
+            made += [self._order_paid_in_five_parts()] * rng.happens(0.1, "many payments")
+        made += [self._miscellaneous(first + number) for number in range(rng.randint(2, 6, "others"))]
+        for probability, least, most, kind, plan in (
+            (0.4, 1, 4, "addresses", self._change_email),
+            (0.4, 1, 4, "members", self._change_membership),
+            (0.3, 2, 5, "categories", self._category),
+            (0.4, 1, 3, "imports", self._import),
+            (0.5, 1, 4, "stock parts", self._resize),
+            (0.3, 1, 2, "ended products", self._discontinue),
+        ):
+            if rng.happens(probability, kind):
+                made += [plan(first + number) for number in range(rng.randint(least, most, kind))]
+        made += [self._follow_and_review(first + number) for number in range(rng.randint(0, 2, "opinions"))]
+        for number in range(rng.randint(0, 2, "fans")):
+            made += self._follow_and_restock(first + number)
+        if rng.happens(0.3, "somebody leaves", *([first] if first else [])):
+            made.append(self._request_erasure(f"leaving{first or ''}", rng.choice(CUSTOMERS, "who leaves")))
+        return made
+
+    def _at(self, name: str) -> float:
+        burst = int(3 * self.rng.random("burst", name) ** 2) * 40 * MINUTE
+        return burst + self.rng.uniform(0, 3.0, "moment", name)
+
+    def _order(self, number: int) -> PlannedCommand:
+        name = f"order {number}"
+        customer = self.rng.choice(CUSTOMERS, name)
+        fate = self.rng.choice(FATES, name, "fate")
+        afterwards = self.rng.choice(AFTERWARDS, name, "afterwards")
+        products = self.rng.shuffled(list(PRODUCTS), name)[: self.rng.randint(1, 3, name, "lines")]
+        lines = [{"product_id": id, "quantity": self.rng.randint(1, 4, name, id)} for id in products]
+        word = personal_words(customer.sub)[0]
+        body: dict[str, Any] = {"lines": lines, "address": address_of(customer.sub)}
+        code = self.rng.choice(("", "", "", "spring", "spring", "free"), name, "code")
+        if code:
+            body["discount_code"] = code
+
+        def place() -> None:
+            said = self._place(customer, f"key-{number}", body)
+            if said is not None:
+                self._continue_order(name, fate, customer, said)
+                self._follow_up(name, afterwards, customer, said)
+
+        def rename() -> None:
+            self._expect(200, customer, "PATCH", f"/customers/{customer.sub}", {"name": f"{word} of {name}"})
+
+        def do() -> None:
+            if self.rng.happens(0.3, name, "another name"):
+                self.clients.start(customer.sub, rename, 0.05 * self.rng.random(name, "when another name"))
+            if self.rng.happens(0.25, name, "double click"):
+                other = {**body, "lines": _with_one_more(lines)} if self.rng.happens(0.4, name, "other") else body
+                self.clients.start(customer.sub, lambda: self._place_quietly(customer, f"key-{number}", other))
+            place()
+
+        with_code = f" with {code}" if code else ""
+        told = f"{name}: {customer.sub} orders {_format_lines(lines)}{with_code}; {fate}, then {afterwards}"
+        return PlannedCommand(told, self._at(name), do)
+
+    def _foreign_order(self, currency: str) -> PlannedCommand:
+        """Plan that a customer orders a product in another currency, pays, and sometimes returns it or cancels."""
+        name, (product, _) = f"order in {currency}", CURRENCIES[currency]
+        customer = self.rng.choice(CUSTOMERS, name)
+        afterwards = self.rng.choice(AFTERWARDS, name, "afterwards")
+        lines = [{"product_id": product, "quantity": self.rng.randint(1, 4, name)}]
+
+        def do() -> None:
+            said = self._place(customer, f"key-{currency}", {"lines": lines, "address": address_of(customer.sub)})
+            if said is not None:
+                self.provider.pay(said["order_id"], said["total"], currency=currency)
+                self._follow_up(name, afterwards, customer, said)
+
+        told = f"{name}: {customer.sub} orders {_format_lines(lines)}; paid, then {afterwards}"
+        return PlannedCommand(told, self._at(name), do)
+
+    def _order_paid_in_five_parts(self) -> PlannedCommand:
+        name = "order in five parts"
+        customer = self.rng.choice(CUSTOMERS, name)
+        afterwards = self.rng.choice(AFTERWARDS, name, "afterwards")
+        lines = [{"product_id": "tea", "quantity": 3}]
+
+        def do() -> None:
+            said = self._place(customer, "key-five", {"lines": lines, "address": address_of(customer.sub)})
+            if said is not None:
+                fifth = said["total"] // 5
+                for amount in (fifth, fifth, fifth, fifth, said["total"] - 4 * fifth):
+                    self.provider.pay(said["order_id"], amount)
+                self._follow_up(name, afterwards, customer, said)
+
+        told = f"{name}: {customer.sub} orders {_format_lines(lines)}; paid five times, then {afterwards}"
+        return PlannedCommand(told, self._at(name), do)
+
+    def _snoop(self, number: int) -> PlannedCommand:
+        """Plan that a stranger requests the orders and the data of a customer, and tries to change them."""
+        name = f"snooper {number}"
+        snooper = self.rng.choice(SNOOPERS, name)
+        victim = self.rng.choice(CUSTOMERS, name, "victim").sub
+        requests: list[tuple[str, str, Any]] = [
+            ("GET", f"/customers/{victim}", None),
+            ("GET", f"/customers/{victim}/page", None),
+            ("GET", f"/customers/{victim}/activity", None),
+            ("GET", f"/customers/{victim}/accounts", None),
+            ("PATCH", f"/customers/{victim}", {"name": "Somebody else"}),
+            ("GET", "/orders?status=PAID", None),
+            ("POST", "/gift-cards", {"amount": 100, "currency": "EUR"}),
+            ("POST", "/products/mug/receipts", {"quantity": 1}),
+        ]
+
+        def do() -> None:
+            self.clients.tasks.pause(HOUR * self.rng.random(name, "later"))
+            mine = [id for id, order in self.known.orders.items() if order["customer_id"] == victim]
+            for id in self.rng.shuffled(mine, name)[:2]:
+                requests.extend(
+                    ("GET", f"/orders/{id}{part}", None) for part in ("", "/whole", "/invoice", "/payments")
+                )
+                requests.append(("POST", f"/orders/{id}/cancel", None))
+                requests.append(("POST", f"/orders/{id}/refunds", {"amount": 1}))
+            for method, path, body in requests:
+                key = f"{name}-{path}".replace("/", "-").replace(" ", "-")
+                said = self.clients.call(snooper, method, path, body, key if method == "POST" else None)
+                self._check_status(said, (403, 404), f"{snooper.sub} asked {method} {path}, which")
+
+        return PlannedCommand(f"{name}: {snooper.sub} asks for what is {victim}'s", self._at(name), do)
+
+    def _place_quietly(self, customer: Token, key: str, body: dict[str, Any]) -> None:
+        self._place(customer, key, body)
+
+    def _place(self, customer: Token, key: str, body: dict[str, Any]) -> dict[str, Any] | None:
+        """Place an order, and remember it if the shop accepts it (status 200 or 201). Return the answer's body.
+
+        Return None if the shop rejected the order or did not answer.
+        """
+        said = self.clients.call(customer, "POST", "/orders", body, key)
+        if said is None or said.status not in (200, 201):
+            self._check_status(said, (409, 422), f"placing with {key}")
+            return None
+        order: dict[str, Any] = said.body
+        self.known.by_key[key].add(f"{order['order_id']} of {_format_lines(body['lines'])}")
+        self.known.orders.setdefault(order["order_id"], {**order, "body": body, "key": key})
+        return order
+
+    # after an order was placed ----------------------------------------------------------------------------------------
+    def _continue_order(self, name: str, fate: str, customer: Token, order: dict[str, Any]) -> None:
+        order_id, total = order["order_id"], order["total"]
+        pause = self.clients.tasks.pause
+        pause(20 * MINUTE * self.rng.random(name, "thinks") ** 6)
+        if self.rng.happens(0.2, name, "moves"):
+            self.clients.start(customer.sub, partial(self._change_address, customer, order_id))
+            pause(self.rng.uniform(0, 0.5, name, "moving"))
+        match fate if total else "never paid":
+            case "paid with card and credit":
+                self._pay_with_credit(name, customer, order_id)
+                self.provider.pay(order_id, self._due(customer, order_id, total))
+            case "paid in part":
+                self.provider.pay(order_id, max(1, total // 2))
+                self._pay_with_credit(name, customer, order_id, most=max(1, total // 4))
+            case "paid late":
+                pause(self.rng.uniform(8, 60, name, "late") * MINUTE)
+                self.provider.pay(order_id, total)
+            case "paid as it lapses":
+                window_ends = datetime.fromisoformat(order["placed_at"]).timestamp() + PAYMENT_WINDOW_SECONDS
+                looked_at = (window_ends + 5) // MINUTE * MINUTE + MINUTE
+                race = self.rng.uniform(-0.05, 0.05, name, "race")
+                pause(max(0.0, looked_at - self.clients.tasks.now - WEBHOOK_DELAY_SECONDS + race))
+                self.provider.pay(order_id, total)
+            case "overpaid":
+                self.provider.pay(order_id, total + 1 + self.rng.randint(0, 900, name, "too much"))
+            case "cancelled":
+                self._cancel(customer, order_id)
+            case "cancelled or paid":
+                self.provider.pay(order_id, total)
+                pause(WEBHOOK_DELAY_SECONDS + self.rng.uniform(-0.3, 0.2, name, "race"))
+                self._cancel(customer, order_id)
+            case told:
+                for outcomes in PAYMENT_OUTCOMES.get(told, ()):
+                    self.provider.pay(order_id, total, outcomes)
+
+    def _cancel(self, customer: Token, order_id: str) -> None:
+        said = self.clients.call(customer, "POST", f"/orders/{order_id}/cancel")
+        self._check_status(said, (200, 409), "cancelling")
+
+    def _change_address(self, customer: Token, order_id: str) -> None:
+        said = self.clients.call(customer, "PATCH", f"/orders/{order_id}/address", address_of(customer.sub, 2))
+        self._check_status(said, (200, 409), "sending elsewhere")
+
+    def _pay_with_credit(self, name: str, customer: Token, order_id: str, most: int | None = None) -> None:
+        """Pay with a gift card. Sometimes send a second payment request at the same time.
+
+        The second request has the same idempotency key or another one. `most`: the amount to pay, in cents. None: send
+        no amount, so that the shop chooses it.
+        """
+        body: dict[str, Any] = {"gift_card": self.rng.choice(self.cards, name, "card")["code"]} if self.cards else {}
+        if not body:
+            return
+        if most is not None:
+            body["amount"] = most
+        path = f"/orders/{order_id}/payments"
+
+        def pay(key: str) -> None:
+            said = self.clients.call(customer, "POST", path, body, key)
+            self._check_status(said, (200, 201, 409), "paying with credit")
+
+        if self.rng.happens(0.3, name, "pays twice"):
+            key = self.rng.choice(("a", "b"), name, "which key")
+            self.clients.start(customer.sub, lambda: pay(f"credit-{name}-{key}".replace(" ", "-")))
+        pay(f"credit-{name}-a".replace(" ", "-"))
+
+    def _due(self, customer: Token, order_id: str, total: int) -> int:
+        """Ask the shop which amount of the order is not paid yet, and return it.
+
+        If the shop does not answer or returns an error, or if everything is paid, return `total` (the order's total).
+        So the customer always pays something, sometimes too much.
+        """
+        said = self.clients.call(customer, "GET", f"/orders/{order_id}")
+        due = int(said.body["due"]) if said and said.status == 200 else 0
+        return due or total
+
+    def _follow_up(self, name: str, what: str, customer: Token, order: dict[str, Any]) -> None:
+        order_id = order["order_id"]
+        pause = self.clients.tasks.pause
+        match what:
+            case "cancels":
+                soon = 0.1 ** (2 * self.rng.random(name, "soon"))
+                pause(self.rng.uniform(1, 20 * MINUTE, name, "regrets") * soon)
+                self._cancel(customer, order_id)
+                if self.rng.happens(0.4, name, "insists"):
+                    pause(self.rng.uniform(1, 10 * MINUTE, name, "insisting"))
+                    self._cancel(customer, order_id)
+            case "goodwill":
+                pause(self.rng.uniform(0, HOUR, name, "complains"))
+                for number in range(1 + self.rng.happens(0.3, name, "generous")):
+                    body = {
+                        "amount": self.rng.randint(1, 3000, name, "goodwill", number),
+                        "to": self._to(name, number),
+                    }
+                    key = f"goodwill-{order['order_id']}-{number}"
+                    said = self.clients.call(STAFF, "POST", f"/orders/{order_id}/refunds", body, key)
+                    self._check_status(said, (200, 201, 404, 409), "goodwill")
+            case "returns some" | "returns all" | "returns twice":
+                pause(self.rng.uniform(0.2, 2, name, "unpacks") * HOUR)
+                self._return(name, order, whole=what == "returns all", number=0)
+                if what == "returns twice":
+                    pause(self.rng.uniform(0, 2, name, "once more") * MINUTE)
+                    self._return(name, order, whole=True, number=1)
+
+    def _return(self, name: str, order: Mapping[str, Any], *, whole: bool, number: int) -> None:
+        """Enter returned goods of an order as staff. `whole`: return all pieces, not a random part."""
+        lines = []
+        for line in order["lines"]:
+            product, ordered = line["product_id"], line["quantity"]
+            most = ordered if whole else self.rng.randint(0, ordered, name, "back", product)
+            if most:
+                restock = self.rng.happens(0.6, name, "restock", product)
+                lines.append({"product_id": product, "quantity": most, "restock": restock})
+        if lines:
+            self._enter_return(name, order, lines, number)
+
+    def _return_piecewise(self, name: str, order: Mapping[str, Any], number: int) -> None:
+        """Enter up to three pieces of an order, each as a return of its own."""
+        pieces = [line["product_id"] for line in order["lines"] for _ in range(line["quantity"])]
+        for piece, product in enumerate(pieces[:3]):
+            lines = [{"product_id": product, "quantity": 1, "restock": False}]
+            self._enter_return(f"{name} {piece}", order, lines, number + piece)
+
+    def _enter_return(self, name: str, order: Mapping[str, Any], lines: Sequence[Any], number: int) -> None:
+        """Enter returned goods as staff. If the answer has status 409, send the request again later.
+
+        Send the request at most three times. Status 409 usually means that the order is not delivered yet.
+        """
+        shipping = self.rng.happens(0.5, name, "shipping back", number)
+        body = {"lines": lines, "refund_shipping": shipping, "to": self._to(name, f"return {number}")}
+        key = f"return-{order['order_id']}-{name}-{number}".replace(" ", "-")
+        for attempt in range(3):
+            if self.rng.happens(0.3, name, "two hands", attempt):
+                self.clients.start("staff", partial(self._take_back, order["order_id"], body, f"{key}-other"))
+            said = self._take_back(order["order_id"], body, key)
+            if said is None or said.status != 409:
+                return
+            self.clients.tasks.pause(2 * HOUR * 4**attempt)
+
+    def _take_back(self, order_id: str, body: Any, key: str) -> ClientResponse | None:
+        """Enter returned goods as staff. `key`: the idempotency key.
+
+        A call for the same goods with another key simulates a second employee who enters them too.
+        """
+        said = self.clients.call(STAFF, "POST", f"/orders/{order_id}/returns", body, key)
+        self._check_status(said, (200, 201, 404, 409), "returning")
+        return said
+
+    def _to(self, *question: object) -> str:
+        return "credit" if self.rng.happens(0.35, "to", *question) else "original"
+
+    # requests about customers, products and credit --------------------------------------------------------------------
+    def _miscellaneous(self, number: int) -> PlannedCommand:
+        name = f"other {number}"
+        customer = self.rng.choice(CUSTOMERS, name)
+        product = self.rng.choice(list(PRODUCTS), name, "product")
+        kinds = ("receipt", "price", "settings", "rename", "page", "orders", "queue", "credit", "credit", "transfer")
+        kind = self.rng.choice((*kinds, "transfer"), name, "kind")
+        sub = customer.sub
+        acts: dict[str, Callable[[], None]] = {
+            "receipt": lambda: self._receive_and_count(product, number, name),
+            "price": lambda: self._expect(200, STAFF, "PATCH", f"/products/{product}", {"price": 100 + number}),
+            "settings": lambda: self._expect(
+                200, customer, "PUT", f"/customers/{sub}/settings/notifications",
+                {"email": self.rng.happens(0.5, name, "wants")},
+            ),
+            "rename": lambda: self._expect(
+                200, customer, "PATCH", f"/customers/{sub}", {"name": f"{personal_words(sub)[0]} {number}"}
+            ),
+            "page": lambda: self._expect(200, customer, "GET", f"/customers/{sub}/page"),
+            "orders": lambda: self._expect(200, customer, "GET", "/orders"),
+            "queue": lambda: self._expect(200, STAFF, "GET", "/orders?status=PENDING"),
+            "credit": lambda: self._issue(f"/customers/{sub}/credit", 1000 + number, f"credit-{number}"),
+            "transfer": lambda: self._transfer(name, customer),
+        }  # fmt: skip
+        return PlannedCommand(f"{name}: {kind} ({sub}, {product})", self._at(name), acts[kind])
+
+    def _change_email(self, number: int) -> PlannedCommand:
+        """Plan that a customer changes their email address at Cognito, and then asks the shop to read the new address.
+
+        Sometimes the customer sends this request twice at the same time.
+        """
+        name = f"moving {number}"
+        customer = self.rng.choice(CUSTOMERS, name)
+        own = f"{personal_words(customer.sub)[1]}{number}.example.com"
+        email = SHARED_EMAIL if self.rng.happens(0.4, name, "shared") else own
+
+        def tell() -> None:
+            said = self.clients.call(customer, "PUT", f"/customers/{customer.sub}/email")
+            gone = (404,) if customer.sub in self.erasure_requested else ()
+            self._check_status(said, (200, 409, *gone), "changing an address")
+
+        def move() -> None:
+            self.addresses[customer.sub] = email
+            if self.rng.happens(0.3, name, "tells twice"):
+                self.clients.start(customer.sub, tell)
+            tell()
+
+        return PlannedCommand(f"{name}: {customer.sub} has the address {email}", self._at(name), move)
+
+    def _change_membership(self, number: int) -> PlannedCommand:
+        """Plan a request of staff that adds a customer to a company or removes the customer from the company."""
+        name = f"membership {number}"
+        customer = self.rng.choice(CUSTOMERS, name)
+        company = self.rng.choice(COMPANIES, name, "company")
+        method = self.rng.choice(("PUT", "PUT", "DELETE"), name, "what")
+
+        def change() -> None:
+            said = self.clients.call(STAFF, method, f"/companies/{company}/members/{customer.sub}")
+            gone = (404,) if customer.sub in self.erasure_requested else ()
+            self._check_status(said, (200, *gone) if method == "DELETE" else (200, 409, *gone), "membership")
+            said = self.clients.call(customer, "GET", f"/companies/{company}")
+            self._check_status(said, (200, 404), "looking at a company")
+
+        return PlannedCommand(f"{name}: {method} {customer.sub} in {company}", self._at(name), change)
+
+    def _category(self, number: int) -> PlannedCommand:
+        """Plan that staff create a category of products. Its parent category may not exist, so status 404 is accepted.
+
+        Afterwards, staff read the child categories and the activity of all customers. A customer reads their own
+        activity.
+        """
+        name = f"category {number}"
+        path, customer = self.rng.choice(CATEGORIES, name), self.rng.choice(CUSTOMERS, name, "whose activity")
+
+        def make() -> None:
+            said = self.clients.call(STAFF, "POST", "/categories", {"path": path, "name": f"Category {number}"})
+            self._check_status(said, (201, 404, 409), "making a category")
+            if said and said.status == 201:
+                self.known.categories.add(path)
+            self._expect(200, STAFF, "GET", f"/categories/children?path={quote(path, safe='')}")
+            self._expect(200, STAFF, "GET", f"/activity?day={to_instant(self.clients.tasks.clock())[:10]}")
+            self._expect(200, customer, "GET", f"/customers/{customer.sub}/activity")
+
+        return PlannedCommand(f"{name}: {path} is made", self._at(name), make)
+
+    def _follow_and_review(self, number: int) -> PlannedCommand:
+        """Plan that a customer follows a product, reviews ordered products, and deletes some of the reviews."""
+        name = f"opinion {number}"
+        customer = self.rng.choice(CUSTOMERS, name)
+        product = self.rng.choice(list(PRODUCTS), name, "product")
+
+        def speak() -> None:
+            self._expect(200, customer, "PUT", f"/products/{product}/followers/me")
+            if self.rng.happens(0.4, name, "no more"):
+                self._expect(200, customer, "DELETE", f"/products/{product}/followers/me")
+            self.clients.tasks.pause(4 * HOUR * self.rng.random(name, "waits"))
+            for order_id, order in list(self.known.orders.items()):
+                if order["customer_id"] == customer.sub:
+                    self._review(name, customer, order["body"]["lines"][0]["product_id"], order_id)
+
+        told = f"{name}: {customer.sub} follows {product} and says something of what was ordered"
+        return PlannedCommand(told, self._at(name), speak)
+
+    def _follow_and_restock(self, number: int) -> list[PlannedCommand]:
+        """Plan that customers follow and unfollow a product while its stock or price changes."""
+        name = f"fans {number}"
+        product = self.rng.choice((OUT_OF_STOCK, OUT_OF_STOCK, "mug", BACKORDERED), name, "product")
+        begins = self._at(name)
+        made = []
+        for customer in CUSTOMERS:
+            path = f"/products/{product}/followers/me"
+            if self.rng.happens(0.8, name, customer.sub):
+                at = begins + self.rng.uniform(0, 3.0, name, customer.sub, "follows")
+                follow = partial(self._expect, 200, customer, "PUT", path)
+                made.append(PlannedCommand(f"{name}: {customer.sub} follows {product}", at, follow))
+            if self.rng.happens(0.2, name, customer.sub, "no more"):
+                at = begins + HOUR * self.rng.random(name, customer.sub, "until when")
+                leave = partial(self._expect, 200, customer, "DELETE", path)
+                made.append(PlannedCommand(f"{name}: {customer.sub} does not follow {product} any more", at, leave))
+        news = begins + 3 * MINUTE + HOUR * self.rng.random(name, "news") ** 2
+        for again in range(self.rng.randint(1, 3, name, "how often")):
+            at = news + self.rng.choice((0.0, 5.0, HOUR), name, again, "when") * self.rng.random(name, again, "at")
+            pieces, price = (self.rng.randint(low, high, name, again) for low, high in ((1, 9), (300, 1300)))
+            if self.rng.happens(0.5, name, again, "comes in"):
+                what = partial(self._receive, product, pieces, f"{name}-{again}".replace(" ", "-"))
+                made.append(PlannedCommand(f"{name}: {pieces} {product} come in", at, what))
+            else:
+                what = partial(self._expect, 200, STAFF, "PATCH", f"/products/{product}", {"price": price})
+                made.append(PlannedCommand(f"{name}: {product} costs {price}", at, what))
+        return made
+
+    def _review(self, name: str, customer: Token, product: str, order_id: str) -> None:
+        """Send a review of a product, even if the product is not delivered yet. Sometimes change it or delete it.
+
+        The text contains the customer's name, so that a check can search for it after the customer's erasure.
+        """
+        path, word = f"/products/{product}/reviews/me", personal_words(customer.sub)[0]
+        for again in range(1 + self.rng.happens(0.3, name, order_id, "again")):
+            stars = self.rng.randint(1, 5, name, order_id, again)
+            body = {"order_id": order_id, "stars": stars, "text": f"{word} says {again}"}
+            self._check_status(self.clients.call(customer, "PUT", path, body), (200, 404, 409), "reviewing")
+        if self.rng.happens(0.2, name, order_id, "takes it back"):
+            self._expect(200, customer, "DELETE", path)
+
+    def _import(self, number: int) -> PlannedCommand:
+        """Plan that staff import a file of products with stock. Sometimes they send the same file twice at once.
+
+        Some products may already exist, because several imports contain the same products.
+        """
+        name = f"import {number}"
+        ids = self.rng.shuffled(list(IMPORTED), name)[: self.rng.randint(1, 3, name, "lines")]
+        wrong = self.rng.randint(0, 2, name, "wrong")
+        lines: list[dict[str, Any]] = [
+            {"product_id": id, "name": f"The {id}", "price": 100 + number, "currency": "EUR"}
+            | {"quantity": self.rng.randint(1, 9, name, id)}
+            for id in ids
+        ]
+        text = "\n".join(map(json.dumps, [*lines, *({"product_id": f"w{n}", "price": 1.5} for n in range(wrong))]))
+
+        def send() -> None:
+            key = name.replace(" ", "-")
+            said = self.clients.upload(STAFF, "/products:import", text, "application/x-ndjson", key)
+            if said is None:
+                for line in lines:
+                    self.known.maybe_received[line["product_id"]] += line["quantity"]
+            elif said.status == 202 and said.body["import_id"] not in self.known.imports:
+                self.known.imports[said.body["import_id"]] = (len(lines), wrong, self.clients.tasks.now)
+                for line in lines:
+                    self.known.received[line["product_id"]] += line["quantity"]
+            self._check_status(said, (202,), "importing")
+
+        def do() -> None:
+            if self.rng.happens(0.3, name, "double click"):
+                self.clients.start("staff", send)
+            send()
+
+        return PlannedCommand(f"{name}: {_format_lines(lines)} and {wrong} wrong lines", self._at(name), do)
+
+    def _resize(self, number: int) -> PlannedCommand:
+        """Plan that staff change how many items share the stock of a product, sometimes twice at the same time."""
+        name = f"resize {number}"
+        product = self.rng.choice([id for id in PRODUCTS if id != BACKORDERED], name, "product")
+        parts = [self.rng.randint(1, 5, name, again) for again in range(self.rng.randint(1, 2, name, "again"))]
+
+        def do() -> None:
+            for count in parts:
+                body = {"parts": count}
+                resize = partial(self._expect, 200, STAFF, "PATCH", f"/products/{product}", body)
+                self.clients.start("staff", resize, self.rng.random(name, count))
+
+        return PlannedCommand(f"{name}: the stock of {product} is split over {parts} items", self._at(name), do)
+
+    def _discontinue(self, number: int) -> PlannedCommand:
+        """Plan that staff end the sale of a product, and mostly start it again some time later."""
+        name = f"end of sale {number}"
+        product = self.rng.choice(ENDING, name, "product")
+
+        def do() -> None:
+            self._expect(200, STAFF, "PATCH", f"/products/{product}", {"discontinued": True})
+            if self.rng.happens(0.8, name, "again"):
+                self.clients.tasks.pause(30 * MINUTE * self.rng.random(name, "how long") ** 3)
+                self._expect(200, STAFF, "PATCH", f"/products/{product}", {"discontinued": False})
+
+        return PlannedCommand(f"{name}: {product} is not sold for a while", self._at(name), do)
+
+    def _receive(self, product: str, pieces: int, key: str) -> None:
+        said = self.clients.call(STAFF, "POST", f"/products/{product}/receipts", {"quantity": pieces}, key)
+        if said and said.status in (200, 201):
+            self.known.received[product] += pieces
+        else:
+            self.known.maybe_received[product] += pieces
+            self._check_status(said, (), "receiving stock")
+
+    def _receive_and_count(self, product: str, number: int, name: str) -> None:
+        """Receive goods. Sometimes staff then find that pieces are damaged, and write them off."""
+        self._receive(product, self.rng.randint(1, 9, name, "pieces"), f"receipt-{number}")
+        if self.rng.happens(0.5, name, "damaged"):
+            pieces = self.rng.randint(1, 3, name, "damaged pieces")
+            body = {"quantity": pieces, "reason": "DAMAGED"}
+            said = self.clients.call(STAFF, "POST", f"/products/{product}/write-offs", body, f"damaged-{number}")
+            self.known.received[product] -= pieces
+            if said is None or said.status not in (200, 201):  # a write may come late
+                self.known.maybe_received[product] += pieces
+                self._check_status(said, (409,), "writing stock off")
+
+    def _issue(self, path: str, amount: int, key: str) -> None:
+        said = self.clients.call(STAFF, "POST", path, {"amount": amount, "currency": "EUR"}, key)
+        if said and said.status in (200, 201):
+            self.known.issued += amount
+            (self.cards if "code" in said.body else self.credit).append(said.body)
+        elif said is None:
+            self.known.maybe_issued += amount
+        else:
+            self._check_status(said, (404,) if self.erasure_requested else (), "issuing credit")
+
+    def _transfer(self, name: str, customer: Token) -> None:
+        """Transfer credit from a gift card to another gift card, and sometimes some of it back.
+
+        If there is a store credit account, sometimes transfer the credit to this account instead.
+        """
+        if len(self.cards) < 2:
+            return
+        source, target = self.rng.shuffled(self.cards, name, "cards")[:2]
+        if self.credit and self.rng.happens(0.4, name, "to credit"):
+            target = self.rng.choice(self.credit, name, "whose")
+        body = {"gift_card": source["code"], "to": target["account_id"], "amount": 700, "currency": "EUR"}
+        for again in range(1 + ("code" in target and self.rng.happens(0.5, name, "transfers back"))):
+            said = self.clients.call(customer, "POST", "/transfers", body, f"{name} {again}".replace(" ", "-"))
+            self._check_status(
+                said, (200, 201, 404, 409) if self.erasure_requested else (200, 201, 409), "transferring"
+            )
+            if "code" in target:
+                body = {**body, "gift_card": target["code"], "to": source["account_id"], "amount": 300}
+
+    def _request_erasure(self, name: str, customer: Token) -> PlannedCommand:
+        def leave() -> None:
+            self.erasure_requested.add(customer.sub)
+            said = self.clients.call(customer, "DELETE", f"/customers/{customer.sub}")
+            self._check_status(said, (202,), "leaving")
+
+        at = self._at(name) + 3 * HOUR * self.rng.random(name, "when") ** 2
+        return PlannedCommand(f"{name}: {customer.sub} wants to be forgotten", at, leave)
+
+    def react(self, record: Mapping[str, Any]) -> None:
+        """Send the requests that staff or customers would send after this change of an item.
+
+        Usually, staff retry a failed refund, or they pay it outside the shop and settle it. After a partial shipment or
+        a disputed payment, some customers cancel the order. `record`: the stream record of the change.
+        """
+        image = record["dynamodb"].get("NewImage")
+        match image and (image["type"]["S"], image.get("status", {}).get("S")):
+            case "Refund", "FAILED":
+                self._retry_refund(image)
+            case "Order", "PARTIALLY_SHIPPED":
+                self._cancel_or_return(image["order_id"]["S"], image["version"]["N"], 0.25)
+            case "Payment", "UNMATCHED" if image["amount"]["N"] == "0":
+                self._close_payment(image["order_id"]["S"], image["payment_id"]["S"])
+            case "Payment", "DISPUTED":
+                self._cancel_or_return(image["order_id"]["S"], image["version"]["N"], 0.4)
+                order = self.known.orders.get(image["order_id"]["S"])
+                name = f"in a dispute {image['payment_id']['S']} {image['version']['N']}"
+                if order is not None and self.rng.happens(0.8, name):
+                    number = 20 * int(image["version"]["N"])
+                    self.clients.start("staff", partial(self._return_piecewise, name, order, number))
+
+    def _close_payment(self, order_id: str, payment_id: str) -> None:
+        """Send the request of staff that closes a payment without money."""
+
+        def close() -> None:
+            path = f"/orders/{order_id}/payments/{payment_id}/refund"
+            said = self.clients.call(STAFF, "POST", path, None, f"close-{order_id}-{payment_id}")
+            self._check_status(said, (200, 201, 404, 409), "closing a payment")
+
+        self.clients.start("staff", close, HOUR * self.rng.random("closes", order_id, payment_id))
+
+    def _retry_refund(self, refund: Any) -> None:
+        order_id, id = refund["order_id"]["S"], refund["refund_id"]["S"]
+        attempt = refund.get("attempt", {"N": "1"})["N"]
+
+        def again() -> None:
+            path = f"/orders/{order_id}/refunds/{id}/retry"
+            said = self.clients.call(STAFF, "POST", path, {"to": self._to("retry", id, attempt)})
+            self._check_status(said, (200, 404, 409), "trying a refund again")
+
+        def settle() -> None:
+            path, body = f"/orders/{order_id}/refunds/{id}/settle", {"reason": "paid by bank transfer"}
+            said = self.clients.call(STAFF, "POST", path, body, f"settle-{id}")
+            self._check_status(said, (200, 201, 404, 409), "settling a refund")
+
+        act = again if self.rng.happens(0.7, "tries again", id, attempt) else settle
+        if act is again or self.rng.happens(0.5, "settles", id, attempt):
+            self.clients.start("staff", act, HOUR * self.rng.random("hears", id, attempt))
+
+    def _cancel_or_return(self, order_id: str, version: str, probability: float) -> None:
+        """With this probability, send a request of the customer to cancel the order.
+
+        Afterwards, sometimes also enter a return of all its goods. `version`: the version of the order or payment whose
+        change led to this call. It makes the names of the random draws unique.
+        """
+        order, drawn = self.known.orders.get(order_id), ("no more", order_id, version)
+        if order is None or not self.rng.happens(probability, *drawn):
+            return
+        customer = next(one for one in CUSTOMERS if one.sub == order["customer_id"])
+
+        def rid() -> None:
+            self._cancel(customer, order_id)
+            if self.rng.happens(0.4, *drawn, "sends it back"):
+                self._return(" ".join(drawn), order, whole=True, number=int(version) + 2)
+
+        self.clients.start(customer.sub, rid, 20 * MINUTE * self.rng.random(*drawn, "after") ** 3)
+
+    # a year later -----------------------------------------------------------------------------------------------------
+    def late_commands(self) -> list[PlannedCommand]:
+        """Plan requests that come a year later, when most orders are archived.
+
+        Customers send an order again with its old idempotency key, or pay an archived order. One customer may ask for
+        the deletion of their personal data.
+        """
+        made = []
+        for order_id, order in self.known.orders.items():
+            name = f"late {order['key']}"
+            if self.rng.happens(0.3, name, "key"):
+                customer = next(one for one in CUSTOMERS if one.sub == order["customer_id"])
+                again = partial(self._place_quietly, customer, order["key"], order["body"])
+                made.append(PlannedCommand(f"{name}: asks again with its key", self._at(name), again))
+            if self.rng.happens(0.2, name, "money"):
+                pay = partial(self._pay_archived, name, order_id, order["total"])
+                made.append(PlannedCommand(f"{name}: pays an archived order", self._at(name), pay))
+        if self.rng.happens(0.4, "somebody leaves late"):
+            made.append(self._request_erasure("late leaving", self.rng.choice(CUSTOMERS, "who leaves late")))
+        return made
+
+    def _pay_archived(self, name: str, order_id: str, amount: int) -> None:
+        """Pay an order that is already archived. Usually, staff refund this payment 10 minutes later."""
+        self.provider.pay(order_id, amount)
+        payment_id = self.provider.intents[-1].id
+        if self.rng.happens(0.7, name, "looked at"):
+            self.clients.tasks.pause(10 * MINUTE)
+            path = f"/orders/{order_id}/payments/{payment_id}/refund"
+            said = self.clients.call(STAFF, "POST", path, None, f"unmatched-{payment_id}")
+            self._check_status(said, (200, 201, 404, 409), "giving back what matched nothing")
+
+    # after the last day -----------------------------------------------------------------------------------------------
+    def read_data_of_others(self) -> None:
+        """Let each customer try to read the orders and the data of the next customer. The shop must reject this."""
+        for customer, other in zip(CUSTOMERS, (*CUSTOMERS[1:], CUSTOMERS[0]), strict=True):
+            paths = [f"/customers/{other.sub}/{what}" for what in ("page", "orders", "notifications", "activity")]
+            own = [id for id, order in self.known.orders.items() if order["customer_id"] == other.sub]
+            paths += [f"/orders/{id}{what}" for id in own for what in ("", "/whole", "/payments")]
+            for path in paths:
+                self.clients.call(customer, "GET", path)
+
+    # checks of the API's answers --------------------------------------------------------------------------------------
+    def _expect(self, status: int, token: Token, method: str, path: str, body: Any = None) -> None:
+        said = self.clients.call(token, method, path, body)
+        gone = (404, 409) if token.sub in self.erasure_requested else ()
+        self._check_status(said, (status, *gone), f"{method} {path}")
+
+    def _check_status(self, said: ClientResponse | None, statuses: tuple[int, ...], what: str) -> None:
+        """Record the answer `said` as unexpected if its status is not in `statuses`. None means that no answer came.
+
+        A missing answer is allowed, because injected faults can cause it.
+        """
+        if said is not None and said.status not in statuses:
+            self.known.unexpected_answers.append(f"{what} was answered {said.status}: {said.body}")
+
+
+def _with_one_more(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{**line, "quantity": line["quantity"] + 1} for line in lines]
+
+
+def _format_lines(lines: list[dict[str, Any]]) -> str:
+    return ", ".join(f"{line['quantity']} {line['product_id']}" for line in lines)

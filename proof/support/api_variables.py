@@ -1,0 +1,21 @@
+"""The environment variables of the API's function."""
+
+from typing import TYPE_CHECKING
+
+from proof.support.http_client import Token
+
+if TYPE_CHECKING:
+    pass
+
+VARIABLES = {
+    "ARCHIVE_BUCKET": "archive",
+    "CLIENT_ID": Token.client_id,
+    "PEPPER_SECRET": "pepper",
+    "WEBHOOK_SECRET": "webhook",
+    "CLOSED_ORDER_DAYS": "365",
+    "RETURN_WINDOW_DAYS": "30",
+    "SHIPPING": "USD:590",
+    "TAX_RATE": "2000",
+    "SHOP_NAME": "Elm & Sons",
+    "PUBLIC_URL": "https://shop.example",
+}

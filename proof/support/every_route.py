@@ -1,0 +1,198 @@
+"""Describes every route of the API: its permitted users, a valid request, and the resources it refers to."""
+
+import re
+from typing import Any
+
+from functions.api.app import app
+from functions.api.http.context import PUBLIC_ROUTES
+from functions.api.http.guard import IMPORT_ROUTE
+from functions.shop.fulfilment import fulfil_order
+from functions.shop.refund_processing import process_refund
+from local.world.payment_provider import REFUSED, provider_behaving
+from proof.support.http_client import (
+    ANN,
+    HOME_ADDRESS,
+    STAFF,
+    WAREHOUSE,
+    ApiHarness,
+    HandlerResponse,
+    Token,
+    payment_event,
+    post_webhook,
+)
+
+ROUTES = [route.key for route in app.known_routes]
+BODIES: dict[str, Any] = {
+    "POST /customers": {"name": "Bob"},
+    "PATCH /customers/{customer_id}": {"name": "Bob"},
+    "PUT /customers/{customer_id}/settings/notifications": {"shipments": False},
+    "POST /companies": {"company_id": "initech", "name": "Initech"},
+    "PATCH /companies/{company_id}": {"name": "Acme"},
+    "POST /products": {"product_id": "cup", "name": "Cup", "price": 1, "currency": "EUR"},
+    "PATCH /products/{product_id}": {"price": 1, "parts": 2},
+    "POST /products/{product_id}/receipts": {"quantity": 1},
+    "POST /products/{product_id}/write-offs": {"quantity": 1, "reason": "LOST"},
+    "POST /categories": {"path": "/mugs/large/", "name": "Large mugs"},
+    "PATCH /categories": {"name": "All mugs"},
+    "PUT /products/{product_id}/reviews/me": {"order_id": "o1", "stars": 5},
+    "POST /discounts": {"code": "SUMMER", "percent": 10},
+    "POST /gift-cards": {"amount": 100, "currency": "EUR"},
+    "POST /gift-cards/balance": {"code": "AAAAA-BBBBB-CCCCC-DDDDD"},
+    "POST /customers/{customer_id}/credit": {"amount": 100, "currency": "EUR"},
+    "POST /transfers": {"account_id": "from", "to": "to", "amount": 1, "currency": "EUR"},
+    "POST /orders/{order_id}/payments": {"account_id": "from"},
+    "POST /orders": {"lines": [{"product_id": "mug", "quantity": 1}], "address": HOME_ADDRESS},
+    "PATCH /orders/{order_id}/address": HOME_ADDRESS,
+    "POST /orders/{order_id}/shipments/{shipment_id}/dispatched": {"carrier": "DHL", "tracking_number": "1"},
+    "POST /orders/{order_id}/refunds": {"amount": 100},
+    "POST /orders/{order_id}/refunds/{refund_id}/retry": {"to": "credit"},
+    "POST /orders/{order_id}/refunds/{refund_id}/settle": {"reason": "paid by bank transfer"},
+    "POST /orders/{order_id}/returns": {"lines": [{"product_id": "mug", "quantity": 1, "restock": True}]},
+}
+QUERIES: dict[str, dict[str, str]] = {
+    "GET /activity": {"day": "2026-11-21"},
+    "GET /categories": {"path_": "/mugs/"},
+    "PATCH /categories": {"path_": "/mugs/"},
+    "DELETE /categories": {"path_": "/mugs/"},
+    "GET /shipments": {"carrier": "DHL", "tracking_number": "42"},
+}
+IDEMPOTENT_ROUTES = {
+    "POST /orders",
+    "POST /products:import",
+    "POST /products/{product_id}/receipts",
+    "POST /products/{product_id}/write-offs",
+    "POST /gift-cards",
+    "POST /customers/{customer_id}/credit",
+    "POST /transfers",
+    "POST /orders/{order_id}/payments",
+    "POST /orders/{order_id}/payments/{payment_id}/refund",
+    "POST /orders/{order_id}/refunds",
+    "POST /orders/{order_id}/refunds/{refund_id}/settle",
+    "POST /orders/{order_id}/returns",
+}
+STAFF_ROUTES = {
+    "POST /products:import",
+    "GET /imports/{import_id}",
+    "GET /imports/{import_id}/rejected",
+    "GET /activity",
+    "GET /customers",
+    "GET /customers/{customer_id}/mail-suppression",
+    "DELETE /customers/{customer_id}/mail-suppression",
+    "GET /companies",
+    "GET /discounts",
+    "POST /companies",
+    "PATCH /companies/{company_id}",
+    "DELETE /companies/{company_id}",
+    "PUT /companies/{company_id}/members/{customer_id}",
+    "DELETE /companies/{company_id}/members/{customer_id}",
+    "POST /products",
+    "PATCH /products/{product_id}",
+    "POST /products/{product_id}/receipts",
+    "POST /products/{product_id}/write-offs",
+    "GET /products/{product_id}/sales",
+    "GET /insight/best-sellers",
+    "GET /insight/products/{product_id}",
+    "GET /insight/sales-by-minute",
+    "GET /products/{product_id}/followers",
+    "POST /categories",
+    "PATCH /categories",
+    "DELETE /categories",
+    "POST /discounts",
+    "GET /discounts/{code}",
+    "POST /discounts/{code}/end",
+    "POST /gift-cards",
+    "POST /customers/{customer_id}/credit",
+    "GET /orders/{order_id}/customer",
+    "GET /payments/{payment_id}/order",
+    "POST /orders/{order_id}/payments/{payment_id}/refund",
+    "POST /orders/{order_id}/refunds",
+    "POST /orders/{order_id}/refunds/{refund_id}/retry",
+    "POST /orders/{order_id}/refunds/{refund_id}/settle",
+}
+WAREHOUSE_ROUTES = {
+    "GET /orders/{order_id}/parcel",
+    "POST /orders/{order_id}/shipments/{shipment_id}/dispatched",
+    "POST /orders/{order_id}/shipments/{shipment_id}/delivered",
+    "POST /orders/{order_id}/cancel/agreed",
+    "POST /orders/{order_id}/cancel/refused",
+    "POST /orders/{order_id}/returns",
+}
+SIGNED_ROUTES = {
+    "POST /payments/events",
+    "GET /invoices/{invoice_id}/print",
+    "GET /unsubscribe",
+    "POST /unsubscribe",
+}
+"""Routes that need a signature or a sealed token instead of an access token. The tests send neither of these."""
+OWNER_ONLY_ROUTES = {"PUT /customers/{customer_id}/email"}
+"""Routes that staff may not call: only the customer's own token proves that the e-mail address is verified."""
+CALLER_ROUTES = {
+    "POST /customers",
+    "GET /orders",
+    "POST /orders",
+    "POST /gift-cards/balance",
+    "POST /transfers",
+    "PUT /products/{product_id}/reviews/me",
+    "PUT /products/{product_id}/followers/me",
+    "DELETE /products/{product_id}/followers/me",
+}
+"""Routes for every signed-in user, about that user only."""
+CUSTOMER_DATA_ROUTES = {
+    key
+    for key in ROUTES
+    if key == "GET /shipments" or re.search("{(customer|company|account|order|invoice)_id}", key)
+} - STAFF_ROUTES - WAREHOUSE_ROUTES - PUBLIC_ROUTES  # fmt: skip
+
+
+def issue_credit_to_ann(api: ApiHarness) -> str:
+    body = {"amount": 100, "currency": "EUR"}
+    return str(api.call("POST", "/customers/ann/credit", STAFF, body, key="first").body["account_id"])
+
+
+def create_failed_refund(api: ApiHarness, order_id: str) -> str:
+    given = api.call("POST", f"/orders/{order_id}/refunds", STAFF, {"amount": 100}, key="first").body
+    process_refund(api.shop, provider_behaving(REFUSED), order_id, given["refund_ids"][0])
+    return str(given["refund_ids"][0])
+
+
+def create_unmatched_payment(api: ApiHarness, order_id: str) -> str:
+    told = payment_event(order_id, 100, id="evt_odd", payment_id="pi_odd")
+    told["data"]["object"]["currency"] = "usd"
+    return str(post_webhook(api, told).body["payment_id"])
+
+
+def create_one_of_everything(api: ApiHarness) -> dict[str, str]:
+    """Create an order of Ann and one resource of each kind. Return their path parameters."""
+    order_id = api.place_order().body["order_id"]
+    api.pay(order_id)
+    fulfilment = fulfil_order(api.shop, order_id)
+    assert fulfilment is not None
+    shipment, invoice_id = fulfilment.shipment, fulfilment.invoice_id
+    path = f"/orders/{order_id}/shipments/{shipment.shipment_id}/dispatched"
+    assert api.call("POST", path, WAREHOUSE, {"carrier": "DHL", "tracking_number": "42"}).status == 200
+    assert api.call("POST", "/discounts", STAFF, {"code": "SPRING", "percent": 10}).status == 201
+    assert api.call("POST", "/companies", STAFF, {"company_id": "acme", "name": "Acme"}).status == 201
+    assert api.call("PUT", "/companies/acme/members/ann", STAFF).status == 200
+    assert api.call("POST", "/categories", STAFF, {"path": "/mugs/", "name": "Mugs"}).status == 201
+    return {
+        "code": "SPRING",
+        "account_id": issue_credit_to_ann(api),
+        "order_id": order_id,
+        "payment_id": create_unmatched_payment(api, order_id),
+        "refund_id": create_failed_refund(api, order_id),
+        "shipment_id": shipment.shipment_id,
+        "invoice_id": invoice_id,
+        "customer_id": ANN.sub,
+        "company_id": "acme",
+        "import_id": api.send_file("{}").body["import_id"],
+        "product_id": "mug",
+    }
+
+
+def call_route(api: ApiHarness, world: dict[str, str], key: str, token: Token | None) -> HandlerResponse:
+    """Send a valid request to this route, with the ids of the existing resources."""
+    method, path = key.split()
+    if key == IMPORT_ROUTE:
+        return api.send_file('{"product_id": "new", "name": "New", "price": 1, "currency": "EUR"}', token, key="key-9")
+    asked_key = "key-9" if key in IDEMPOTENT_ROUTES else None
+    return api.call(method, path.format(**world), token, BODIES.get(key), key=asked_key, **QUERIES.get(key, {}))

@@ -1,1 +1,0 @@
-"""Tests of `make prove`: its steps, its report and its commands in an account."""
