@@ -19,16 +19,7 @@ from proof.scale.demand import per_order
 from proof.scale.deployment import MAIL_SHARE, Deployment
 from proof.scale.limits import CHECKED_ON, LIMITS, NEW_ACCOUNT, REGION
 from proof.scale.model import COPIES, EFFECTS, FULFILMENT, ServiceTimes, Setup
-from proof.scale.profiles import (
-    BEST_SELLER_PARTS,
-    LINES_MIX,
-    OUTAGE,
-    POPULARITY,
-    PRODUCTS,
-    PROFILES,
-    SALE_PARTS,
-    Profile,
-)
+from proof.scale.profiles import BEST_SELLER_PARTS, LINES_MIX, OUTAGE, POPULARITY, PRODUCTS, PROFILES, SALE_PARTS, Profile
 from proof.scale.recorder import TRACES, load_traces
 from proof.scale.runs import COPIED, FULL_ITEM_SHARE, FULL_VERSIONED_SHARE, ORDER, Run, Search, run_profile
 
@@ -210,26 +201,26 @@ def _delay(row: Results, effect: str) -> str:
 
 def _scale_sections(results: Results, deployment: Deployment) -> Iterator[str]:
     yield f"""
-How many orders a second the deployed shop can process, and which limit it reaches first. **A model computes these
-figures. Nothing was measured on AWS.** The [model](../proof/scale/model.py) replays the requests that the real handlers sent to
+This page says how many orders a second the deployed shop can process, and which limit it reaches first. **A model
+computes these figures. Nothing was measured on AWS.** The [model](../proof/scale/model.py) replays the requests that the real handlers sent to
 the local engine, with AWS's limits in {REGION} ([quotas.md](quotas.md)) and with [assumptions](#assumptions)
 ([what it leaves out](decisions/cost-and-scale.md#d77)). `make scale` computes the same figures
 again, in 10 to 25 minutes.
 """
     yield "## Aims"
     yield """
-The table shows the orders a second that get their invoice and shipment in time. At 80 % of that rate, the delay of 99 of
-100 orders is at most p99.
+The table shows the highest rate, in orders a second, at which orders get their invoice and shipment in time. At 80 % of
+this rate, the delay of 99 of 100 orders is at most p99.
 """
     yield markdown.render_table(("", *(setups.TITLES[column] for column in setups.TITLES)), list(_aim_rows(results)))
     yield """
-Both columns use the same code, with different settings and quotas.
+Both columns use the same code, but different settings and quotas.
 """
     yield "## The first limit of each profile"
     yield """
-An effect is in time up to the rate in the table. Up to this rate, its delay does not grow, p99 is at most 10 seconds,
-and the API refuses at most two of 1,000 orders. Copies and totals have their own rate, because they do not delay the
-parcel. They are the order in the customer's list, its sales, and the totals of product and minute.
+Up to the rate in the table, the delay of the effect does not grow, its p99 is at most 10 seconds, and the API refuses at
+most two of 1,000 orders. Copies and totals (the customer's list of orders, the sales, the totals of product and minute)
+have their own rate, because they do not delay the parcel.
 """
     for column, title in setups.TITLES.items():
         yield f"### {title[0].upper()}{title[1:]}"
@@ -252,8 +243,8 @@ parcel. They are the order in the customer's list, its sales, and the totals of 
 rate and falls again. In the morning, Lambda has no warm environments.
 
 **A minute without the bus** loses no event. At its end, {0.8 * outage["rate"] * 60:,.0f} orders waited for their
-invoice, and a minute later {outage["left"]:,}. The backlog shrinks slowly, because the load is 80 % of the maximum
-rate.
+invoice, and a minute later {outage["left"]:,} orders. The backlog shrinks slowly, because new orders arrive at 80 % of the
+maximum rate.
 
 This is how to lift the first limits:
 """
@@ -299,7 +290,7 @@ def _numbers(deployment: Deployment) -> Iterator[tuple[str, ...]]:
     )  # fmt: skip
     yield (
         "the setting `invoice_series`", "series of invoice numbers", f"{deployment.invoice_series}",
-        ("one is enough for the aim; several are a decision of the accountant "
+        ("one series is enough for the aim; the accountant must agree to several "
          "([decision 79](decisions/money.md#d79))"),
     )  # fmt: skip
     yield (
@@ -320,7 +311,7 @@ def _numbers(deployment: Deployment) -> Iterator[tuple[str, ...]]:
     yield (
         "the product's `parts`, which staff set", "stock parts of a best seller, and of the product of a sale",
         f"{BEST_SELLER_PARTS}, {SALE_PARTS}",
-        "one transaction at a time on an item: about 30 orders a second for each part",
+        "an item takes one transaction at a time, so each part takes about 30 orders a second",
     )  # fmt: skip
 
 
@@ -351,8 +342,9 @@ def _mail_sections(results: Results) -> Iterator[str]:
     per, default, new = mails_per_order(), limits.defaults(), NEW_ACCOUNT
     yield f"""
 An order causes {per:g} mails. Order mails get {MAIL_SHARE:.0%} of the setting `mails_per_second`, here SES's rate.
-Mails above the rate wait in their queue and delay no parcel. But a queue keeps a message for only four days, and a mail
-that SES refuses is retried for three days. The last column is the backlog after one hour with 100 orders a second.
+Mails above the rate wait in their queue and delay no parcel. But a queue keeps a message for only four days, and the
+shop retries a mail that SES refuses for three days. The last column is the backlog of mails after one hour with 100
+orders a second.
 """
     rows = []
     for title, rate, daily in (
@@ -374,10 +366,10 @@ that SES refuses is retried for three days. The last column is the backlog after
     yield markdown.render_table(("quota", "value", "orders a second", "orders a day", "backlog"), rows)
     found, concurrency = results["new_account"], NEW_ACCOUNT["lambda-concurrency"]
     yield f"""
-A new account may have {concurrency:g} concurrent invocations ([AWS]({limits.BY_ID["lambda-concurrency"].link})). An
-order needs {per_order()["lambda-seconds"]:.1f} seconds of invocations, so the account can process at most
-{concurrency / per_order()["lambda-seconds"]:.1f} orders a second. In a run with one order a second, Lambda refused {found["refused"]:,} invocations
-for {found["orders"]} orders: {found["lost"]} requests to the API (503), and other invocations that were retried. p99 from the order to its invoice was {found["p99"]:g} s.
+A new account may have {concurrency:g} concurrent invocations ([AWS]({limits.BY_ID["lambda-concurrency"].link})). All
+invocations for an order together take {per_order()["lambda-seconds"]:.1f} seconds, so the account can process at most
+{concurrency / per_order()["lambda-seconds"]:.1f} orders a second. In a simulated run with one order a second, {found["orders"]} orders were placed. Lambda refused
+{found["refused"]:,} invocations: {found["lost"]} requests to the API (answered with 503), the others were retried. 99 of 100 orders got their invoice within {found["p99"]:g} s.
 """
 
 
@@ -413,9 +405,9 @@ def _large_sections(results: Results) -> Iterator[str]:
 
 One table with raised quotas can process {cell:,.0f} orders a second. So the shop needs:
 
-- **{cells} tables**, one for each region or tenant, each with its stream, bus, queues and invoice series. The customer
-  decides the table of an order, and the stock is divided among the tables, so no order needs two tables.
-- **{2 * cells} event source mappings** for {ceil(found["table-write"] / 1_000):,} shards: each stream has two readers, and a shard cannot have a third.
+- **{cells} tables**, one for each region or tenant, each with its stream, bus, queues and invoice series. The table of an
+  order follows from its customer, and each table has its own stock, so no order needs two tables.
+- **{2 * cells} event source mappings** for {ceil(found["table-write"] / 1_000):,} stream shards: each stream has two readers, one mapping for each. A shard allows no third reader.
 - **{cells} accounts**, because the quotas of EventBridge and Lambda are for an account in a region. Each account then
   needs less than the values to request in [quotas](quotas.md).
 
@@ -435,13 +427,13 @@ def _assumption_sections(deployment: Deployment) -> Iterator[str]:
   n<sup>-{POPULARITY}</sup> times as often as the first product. Each order has another customer, except in the company's
   profile.
 - Each order is placed, paid at once, viewed, dispatched, delivered and archived. In a sale, the last three steps come later.
-- While a transaction runs, no other transaction can use its items. An item counts as full if transactions use it for
-  {FULL_ITEM_SHARE:.0%} of the time. A total or a series of invoice numbers is full at {FULL_VERSIONED_SHARE:.0%},
+- While a transaction runs, no other transaction can use its items. An item is at its limit if transactions use it for
+  {FULL_ITEM_SHARE:.0%} of the time. A total or a series of invoice numbers is at its limit at {FULL_VERSIONED_SHARE:.0%},
   because its transaction also fails if the item changes after the read.
 - A table has a stream shard for each partition: {Setup(deployment, limits.defaults()).stream_shards} at the default
   quota.
-- AWS publishes no service times. The table has assumed averages: three quarters of a time are fixed, the last quarter is random
-  (exponential). Processor times were [measured on a laptop](performance.md).
+- AWS publishes no service times. The table below has the averages that we assume. Three quarters of each time are fixed,
+  one quarter is random (exponential). Processor times were [measured on a laptop](performance.md).
 """
     yield markdown.render_table(
         ("what", "milliseconds"),
@@ -489,8 +481,8 @@ pages and with your account.
     )  # fmt: skip
     yield f"""
 "Orders a second" assumes that only this shop uses the quota. The shop may reach other limits first
-([scale.md](scale.md)). The value to request is higher than the need, because load is uneven. The number of mails
-a day assumes that the average rate is a third of the peak.
+([scale.md](scale.md)). The value to request is higher than the need, because the load is uneven. The number of mails
+a day assumes that the average rate of orders is a third of the peak.
 
 To raise a quota, click on its code, which opens the Service Quotas console. Or run `aws service-quotas
 request-service-quota-increase --service-code dynamodb --quota-code L-AB614373 --desired-value 200000`. AWS answers

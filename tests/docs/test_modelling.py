@@ -114,7 +114,10 @@ def test_a_filter_on_a_query_saves_no_unit(create: Callable[..., Any]) -> None:
     assert (whole["Count"], few["Count"], few["ScannedCount"]) == (40, 8, 40)
     assert whole["ConsumedCapacity"]["CapacityUnits"] == few["ConsumedCapacity"]["CapacityUnits"]
     units = few["ConsumedCapacity"]["CapacityUnits"]
-    assert_page_says(f"Of 40 reviews, the filter on one star returns 8 and costs {units:g} units, as without a filter.")
+    assert_page_says(
+        f"Of 40 reviews, the filter on one star returns 8 reviews and costs {units:g} units, as much as without a "
+        "filter."
+    )
 
 
 def test_a_key_pays_if_its_writes_cost_less_than_the_dropped_reads(seeded: list[Item]) -> None:
@@ -123,7 +126,8 @@ def test_a_key_pays_if_its_writes_cost_less_than_the_dropped_reads(seeded: list[
     size = mean_bytes(seeded, "Review")
     dropped = STANDARD["write_million"] / (size / READ_UNIT / 2 * STANDARD["read_million"])
     assert_page_says(
-        f"A review has {size:.0f} bytes on average, so one index write costs as much as dropping {dropped:.0f} reviews."
+        f"A review has {size:.0f} bytes on average, so one index write costs as much as reading {dropped:.0f} reviews "
+        "that the filter drops."
     )
 
 
@@ -138,7 +142,7 @@ def test_a_projection_makes_index_writes_smaller(create: Callable[..., Any]) -> 
     assert narrow["table"] == wide["table"]
     assert_page_says(
         f"An order of 20 lines has {item_bytes(item):,} bytes. Its entry in GSI2 costs {narrow['GSI2']:g} write unit; "
-        f"with all attributes, it would cost {wide['GSI2']:g}."
+        f"with all attributes, the entry would cost {wide['GSI2']:g} units."
     )
 
 
@@ -147,8 +151,9 @@ def test_a_list_of_copies_costs_less_than_a_list_of_orders(seeded: list[Item]) -
     units = [ceil(50 * size / READ_UNIT) / 2 for size in (summary, whole)]
     archived = sum(item["type"]["S"] == "ArchivedOrder" for item in seeded)
     assert_page_says(
-        f"A summary has {summary:.0f} bytes, an order {whole:.0f}: a page of 50 costs {units[0]:g} units instead of "
-        f"{units[1]:g}. The copies outlive their orders: {archived} of the {ORDERS} orders are in the archive."
+        f"A summary has {summary:.0f} bytes, an order {whole:.0f} bytes: a page of 50 summaries costs {units[0]:g} "
+        f"units, a page of 50 orders {units[1]:g} units. The copies outlive their orders: {archived} of the {ORDERS} "
+        "orders are in the archive."
     )
 
 
@@ -172,8 +177,8 @@ def test_a_local_index_costs_the_same_units_and_can_be_read_consistently(create:
         for consistent in (True, False)
     ]
     assert_page_says(
-        f"For a review, an entry in a local index costs {units['LSI']:g} write unit, like one in a global index. A "
-        f"consistent query of it costs {answers[0]:g} unit, an eventually consistent one {answers[1]:g}; global"
+        f"For a review, an entry in a local index costs {units['LSI']:g} write unit, as much as in a global index. A "
+        f"consistent query of it costs {answers[0]:g} unit, an eventually consistent query {answers[1]:g} units; global"
     )
 
 
@@ -182,8 +187,8 @@ def test_few_index_entries_have_the_partition_of_their_item(seeded: list[Item]) 
     same = [row.type for row, index in entries if row.templates(index)[0].text == row.templates("main")[0].text]
     assert same == ["Company", "Review"]
     assert_page_says(
-        f"A local index has the partition of its item, as only {len(same)} of the {len(entries)} index entries of the "
-        "key table have: those of a company and of a review."
+        f"Only {len(same)} of the {len(entries)} index entries of the key table have it: the entries of a company "
+        "and of a review."
     )
     customers = sum(item_bytes(item) for item in seeded if item["PK"]["S"].startswith("CUSTOMER#")) / ORDERS
     assert_page_says(
@@ -204,7 +209,7 @@ def test_index_keys_are_a_part_of_the_bytes_and_of_no_unit(seeded: list[Item]) -
         more += ceil(item_bytes(item) / WRITE_UNIT) - ceil(item_bytes(bare) / WRITE_UNIT)
     assert_page_says(
         f"The index keys are {keys / every:.0%} of the bytes of table and indexes in a seeded shop. "
-        f"Without them, {more} of its {len(seeded):,} items would cost a write unit less.".replace("%", " %")
+        f"Without these keys, {more} of its {len(seeded):,} items would cost a write unit less.".replace("%", " %")
     )
 
 
@@ -258,7 +263,7 @@ def test_an_index_of_attributes_that_items_have_needs_no_migration(create: Calla
     saved = written["table"] + written["GSI1"]
     assert_page_says(
         f"With template keys, a migration writes each shipment for {sum(written.values()):g} units: the item, its "
-        f"entry in GSI1, and the new entry. With attributes that the item has, only the new entry is written. "
+        f"entry in GSI1, and the new entry. With keys of attributes that the item has, only the new entry is written. "
         f"A million shipments save {saved:g} million units, or {saved * STANDARD['write_million']:.2f} USD, "
         "and a million stream records."
     )
@@ -289,7 +294,7 @@ def test_several_types_in_one_partition_are_one_read(seeded: list[Item]) -> None
     units = RECORDED["A12b"]["units"]
     assert_page_says(
         f"{len(several)} of the {len(p.PATTERNS)} patterns read several types in one request. A12b reads up to {types} "
-        f"types for {units:g} unit; with a table for each type, it would be {types} requests and {types} units."
+        f"types for {units:g} unit; with a table for each type, it would need {types} requests and {types} units."
     )
     kinds = {row.type: row.kind for row in t.ROWS}
     sizes = dict.fromkeys(kinds.values(), 0)
@@ -316,7 +321,7 @@ def test_a_list_of_orders_is_written_twice_for_each_order() -> None:
     assert set(written.values()) == {2}
     assert_page_says(
         f"An order costs GSI2 {sum(written.values()):g} write units in its life, 2 in each of {len(written)} lists. "
-        f"A partition takes 1,000 a second, so a list takes {1000 // 2} orders a second for each shard, and "
+        f"A partition takes 1,000 units a second, so a list takes {1000 // 2} orders a second for each shard, and "
         f"{STATUS_SHARDS.written * 1000 // 2:,} with {STATUS_SHARDS.written} shards."
     )
 
@@ -328,8 +333,8 @@ def test_each_shard_costs_a_list_a_request_and_half_a_unit() -> None:
     for number in range(10_000):
         spread[int(STATUS_SHARDS.of(f"order-{number}"))] += 1
     assert_page_says(
-        f"Each list then costs {requests} requests and at least {units:g} read units instead of 1 and 0.5. The hash "
-        f"spreads evenly: of 10,000 orders, the fullest shard gets {max(spread):,}."
+        f"To read a list then costs {requests} requests and at least {units:g} read units, instead of 1 request and "
+        f"0.5 units. The hash spreads evenly: of 10,000 orders, the fullest shard gets {max(spread):,}."
     )
 
 
@@ -355,7 +360,8 @@ def test_the_break_even_points_of_the_billing_modes() -> None:
         blocks[years] = hour / STANDARD["write_unit_hour"]
     assert_page_says(
         f"Provisioned capacity is cheaper if more than {used * 100:.0f} % of it is used. A reserved block of 100 units "
-        f"pays from {blocks['1']:.0f} provisioned units on average for one year, from {blocks['3']:.0f} for three."
+        f"pays if you provision at least {blocks['1']:.0f} units on average (reserved for one year) or "
+        f"{blocks['3']:.0f} units (for three years)."
     )
     places = 1 + len(t.INDEX_PROJECTIONS)
     least = STAGES["prod"].capacity_range("write_units", "table")[0]
@@ -383,8 +389,9 @@ def test_what_an_answer_from_cloudfront_saves() -> None:
     front = OTHERS["front_request_ten_thousand"] * 100
     hits = front / saved * 100
     assert_page_says(
-        f"A million answers from its cache save {saved:.2f} USD of requests and invocations, of which the read units "
-        f"are {unit:.2f}. A million requests to CloudFront cost {front:.2f}, so it pays from {hits:.0f} % hits."
+        f"A million answers from its cache save {saved:.2f} USD of requests, invocations and read units ({unit:.2f} "
+        f"USD). A million requests to CloudFront cost {front:.2f} USD, so CloudFront pays if its cache answers at "
+        f"least {hits:.0f} % of the requests."
     )
 
 
@@ -394,8 +401,8 @@ def test_from_how_many_reads_other_caches_would_pay() -> None:
     reads = sum(step.total("read") for step in usage.ORDER_LIFE.values()) + usage.VIEWS_PER_ORDER / 2
     million = reads * STANDARD["read_million"]
     assert_page_says(
-        f"Three of its smallest nodes cost {dax:.2f} USD a month. All reads of a million orders cost {million:.2f}, so "
-        f"it would pay from {dax / million:.0f} million orders a month, if it answered every read."
+        f"Three of its smallest nodes cost {dax:.2f} USD a month. All reads of a million orders cost {million:.2f} "
+        f"USD, so DAX would pay from {dax / million:.0f} million orders a month, if it answered every read."
     )
     valkey = CACHES["valkey_gigabyte_hour"] * 0.1 * MONTH_HOURS
     assert_page_says(
@@ -432,7 +439,7 @@ def test_vector_search_works_on_the_engine_and_makes_a_product_expensive(create:
     results = client.search_vectors(**search)["SearchResults"]
     assert [one["Item"]["PK"]["S"] for one in results] == ["PRODUCT#near"]
     assert_page_says(
-        f"A product has {item_bytes(plain)} bytes, and with a vector of 256 numbers {item_bytes(item):,}: each write "
-        f"costs {sum(units.values()):g} units instead of {sum(without.values()):g}. In the vector index, it takes "
-        f"{4 * 256:,} bytes and its key."
+        f"A product has {item_bytes(plain)} bytes, and {item_bytes(item):,} bytes with a vector of 256 numbers: a "
+        f"write then costs {sum(units.values()):g} units instead of {sum(without.values()):g}. In the vector index, "
+        f"the product takes {4 * 256:,} bytes and its key."
     )
