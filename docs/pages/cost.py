@@ -37,8 +37,9 @@ def _sections() -> Iterator[str]:
     yield _introduction()
     yield "## A month"
     yield """
-The columns are orders a day, with the default settings of each stage. As many orders are archived as are placed. Each
-type of resource in the template has a line, or a reason why it is free ([ops/cost/bill.py](../ops/cost/bill.py)).
+The head of each column has the stage, with its default settings, and the orders a day. As many orders are archived as
+are placed. Each type of resource in the template has a line, or a reason why it is free
+([ops/cost/bill.py](../ops/cost/bill.py)).
 """
     yield _month_table()
     yield _growth()
@@ -113,12 +114,12 @@ def _growth() -> str:
     idle = " and ".join(f"{total(bill(month(stage, 0))):.2f} in {stage}" for stage in STAGES)
     grown = ", ".join(f"{total(yearly_growth(month('prod', volume))):,.2f}" for volume in usage.VOLUMES)
     return f"""
-A month without any order costs {idle}. Archived orders leave objects, invoices and stubs for ever: each further year
-adds {grown} to a month of prod, in the order of the columns. Ten million orders a day are 116 a second on average
-([what prod can process](scale.md)).
+A month without any order costs {idle}. Archived orders leave objects, invoices and stubs for ever. So after each
+year, a month of prod costs more, in the three columns of prod: {grown}. Ten million orders a day are 116 orders a
+second on average ([what prod can process](scale.md)).
 
-The largest line is users: Cognito bills each user who signs in or refreshes a token in a month, by
-[plan](decisions/cost-and-scale.md#d81). The second largest line is mails.
+The largest cost is users: Cognito bills each user who signs in or refreshes a token in a month, by
+[plan](decisions/cost-and-scale.md#d81). The second largest cost is mails.
 """
 
 
@@ -172,8 +173,8 @@ items expire before their order is archived, which saves {unlimited - sum(costs.
 def _assumptions() -> str:
     prices = load_prices()["table_classes"]["STANDARD"]
     return f"""
-- For each order, products, baskets and orders are read {usage.VIEWS_PER_ORDER} times, for half a unit each, and
-  {usage.USERS_PER_ORDER} user signs in. An answer has {usage.ANSWER_BYTES:,} bytes.
+- For each order, products, baskets and orders are read {usage.VIEWS_PER_ORDER} times in all, each time for half a unit,
+  and {usage.USERS_PER_ORDER} user signs in. An answer has {usage.ANSWER_BYTES:,} bytes.
 - An invocation takes {usage.CALL_SECONDS * 1000:.0f} ms, and writes {usage.LOG_BYTES:,} bytes of logs. CloudWatch
   compresses stored logs, but the bill counts their full size. Each step has its own batches; in high traffic, orders
   share batches.
@@ -185,10 +186,9 @@ def _assumptions() -> str:
 
 Not included:
 
-- [Limits of a customer](settings.md#throttles-and-limits). Unpaid orders:
-  {prices["read_million"] / 2:.2f} for a million orders, if a customer's newest orders have up to 4 KB. Writes:
-  {prices["write_million"] / 3:.2f} for a million that are
-  [counted](decisions/access-and-limits.md#d75).
+- [Limits of a customer](settings.md#throttles-and-limits). The limit of unpaid orders costs
+  {prices["read_million"] / 2:.2f} for a million orders, if a customer's newest orders have up to 4 KB. The limit of
+  writes costs {prices["write_million"] / 3:.2f} for a million [counted writes](decisions/access-and-limits.md#d75).
 - Rejected writes of copies that exist already: the local engine does not report their units.
 - The items of products and customers, and totals that many orders share.
 - The transfer of backup copies to another region, and a [restored](runbooks/restore-table.md) table.

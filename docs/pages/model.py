@@ -7,9 +7,10 @@ All relations are derived from the key table by these rules:
 - **is replaced by**: the row of the second item declares `replaces`.
 - **is copied to**: functions/model/copies.py derives a snapshot or a log from the item.
 - **a field name on a solid line**: the field contains instances of a class. An Order contains `Line`.
-- **a field name on a dotted line**: the field has the name of another item's id, or of its type (`category`). An id is
-  the field of an owner's partition key (`customer_id`), or the last field of a primary's sort key if it ends with `_id`
-  (`payment_id`). The line is left out if one of the first three rules relates the two items.
+- **a field name on a dotted line**: the field has the name of another item's type (`category`) or of its id. The id of
+  an owner is the field of its partition key (`customer_id`). The id of another primary is the last field of its sort
+  key, if the field ends with `_id` (`payment_id`). If one of the first three rules relates two items, they have no
+  dotted line.
 
 A field that contains an id under another name (`Entry.other`, the keys of `Order.lines`) shows no relation.
 """

@@ -63,8 +63,8 @@ For one command (`synth`, `predeploy`, `diff`, `deploy`, `cost`), `-c NAME=VALUE
 `make check-deploy PARTS=diff STAGE=prod ARGS="-c closed_order_days=730"`. Separate the values of a list with commas.
 An invalid value or an unknown setting is rejected; the error names the file and the setting.
 
-**Prod needs values for [the first settings](#set-these-first)**: synth rejects it without them. Free shipping is
-`shipping = ["EUR:0"]`, and no tax is `tax_rate = 0`. Before the deploy, SES must have verified the domain of `sender`
+**Prod needs values for [the first settings](#set-these-first)**: synth rejects it without them. For free shipping, set
+`shipping = ["EUR:0"]`; for no tax, `tax_rate = 0`. Before the deploy, SES must have verified the domain of `sender`
 ([how](first-deploy.md)). [docs/stages/prod.toml](stages/prod.toml) is an example. The tests and the generated pages use
 it instead of your files (`-c stages=docs/stages`).
 
@@ -89,7 +89,7 @@ stage takes all other settings, and `protect`, from that stage. `make deploy STA
   it](operations.md#a-product-that-sells-too-fast)).
 - **Retention** of queues, failures and effect markers (functions/model/retention.py). A marker must be kept longer than
   its message can be redelivered. Synth checks this.
-- **Stream readers**: two, the maximum for a shard.
+- **Stream readers**: the shop has two, the maximum for a shard of the stream.
 """
     yield "## Throttles and limits"
     yield """

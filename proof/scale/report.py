@@ -19,7 +19,16 @@ from proof.scale.demand import per_order
 from proof.scale.deployment import MAIL_SHARE, Deployment
 from proof.scale.limits import CHECKED_ON, LIMITS, NEW_ACCOUNT, REGION
 from proof.scale.model import COPIES, EFFECTS, FULFILMENT, ServiceTimes, Setup
-from proof.scale.profiles import BEST_SELLER_PARTS, LINES_MIX, OUTAGE, POPULARITY, PRODUCTS, PROFILES, SALE_PARTS, Profile
+from proof.scale.profiles import (
+    BEST_SELLER_PARTS,
+    LINES_MIX,
+    OUTAGE,
+    POPULARITY,
+    PRODUCTS,
+    PROFILES,
+    SALE_PARTS,
+    Profile,
+)
 from proof.scale.recorder import TRACES, load_traces
 from proof.scale.runs import COPIED, FULL_ITEM_SHARE, FULL_VERSIONED_SHARE, ORDER, Run, Search, run_profile
 
