@@ -31,11 +31,12 @@ from proof.scale.profiles import (
 )
 from proof.scale.recorder import TRACES, load_traces
 from proof.scale.runs import COPIED, FULL_ITEM_SHARE, FULL_VERSIONED_SHARE, ORDER, Run, Search, run_profile
+from stacks import PROJECT
 
 FOLDER = Path(__file__).parent
 RESULTS = FOLDER / "results.json"
-DOCS = FOLDER.parent / "docs"
-ORDER_NEEDS = FOLDER.parent / "ops" / "order_needs.json"
+DOCS = PROJECT / "docs"
+ORDER_NEEDS = PROJECT / "ops" / "order_needs.json"
 """The file that says how much of each quota an order uses. `make check-deploy` reads it: ops cannot import scale."""
 QUOTAS_CONSOLE = "https://console.aws.amazon.com/servicequotas/home/services"
 SEARCHED = ("steady", "flash", "company")
