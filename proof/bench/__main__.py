@@ -42,7 +42,7 @@ def main() -> None:
         for name in wanted.only:
             print(f"{SECTIONS[name]} ...", file=sys.stderr, flush=True)
             began = time.monotonic()
-            section = importlib.import_module(f"bench.{name}")
+            section = importlib.import_module(f"proof.bench.{name}")
             measured.append(report.Section(SECTIONS[name], section.__doc__ or "", section.figures(running)))
             print(report.render_text(measured[-1], time.monotonic() - began), flush=True)
     if wanted.write:

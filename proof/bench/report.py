@@ -27,7 +27,7 @@ SUMMARY = {
 """The rows of the page's first table: a plain description, and how the name of the row's figure begins. If several
 figures match, the row shows the first figure."""
 INTRODUCTION = """
-The money is the price of the capacity units of the table and its indexes, in Frankfurt, on demand. Units, requests and
+The money is the price of the capacity units of the table and its indexes, on demand in us-east-1. Units, requests and
 bytes are the same in every run. Times are medians with their quartiles. They are valid for this machine only. The
 **floor** is a lower bound: the least cost that we know for the same work. The floors of `copies_reader` and "boto3
 alone" depend on our code; the others do not.

@@ -131,7 +131,7 @@ def test_the_page_begins_with_figures_for_readers_who_do_not_know_the_parts() ->
 
 @pytest.mark.parametrize("name", SECTIONS)
 def test_the_page_has_the_present_words_of_each_section(name: str) -> None:
-    section = import_module(f"bench.{name}")
+    section = import_module(f"proof.bench.{name}")
     assert f"\n\n{report.describe(section.__doc__ or '')}\n\n" in report.PAGE.read_text(encoding="utf-8")
 
 

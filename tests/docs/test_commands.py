@@ -30,7 +30,7 @@ FOR_HELPERS = (
     *sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml")),
     ROOT / ".devcontainer" / "devcontainer.json",
 )
-PROGRAMS = ("functions", "local", "ops", "prove", "scale", "stacks", "tools")
+PROGRAMS = ("functions", "local", "ops", "proof/account", "proof/scale", "stacks", "tools")
 """The folders of programs that print commands: in health reports, in errors and as next steps."""
 PAGES = (*FOR_HELPERS, ROOT / "README.md", ROOT / "SECURITY.md", *sorted(DOCS.rglob("*.md")))
 CODE = re.compile(r"^ *```(\w*)\n(.*?)^ *```$|`([^`\n]+)`", re.DOTALL | re.MULTILINE)

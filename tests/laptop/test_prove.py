@@ -23,7 +23,7 @@ NOT_ON_THE_LAPTOP = {"failed deploy", "restore"}
 def report(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """The report of `make prove` without the upgrade, which is incomplete."""
     folder: Path = tmp_path_factory.mktemp("prove")
-    command = [sys.executable, "-m", "prove", "--skip", "upgrade", "--report", str(folder)]
+    command = [sys.executable, "-m", "proof.account", "--skip", "upgrade", "--report", str(folder)]
     done = subprocess.run(
         command, cwd=PROJECT, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
