@@ -59,7 +59,7 @@ tracing = true
 shipping = ["EUR:490", "CHF:590"]
 ```
 
-For one command (`synth`, `predeploy`, `diff`, `deploy`, `cost`), `-c NAME=VALUE` overrides a setting:
+For one command (`synth`, `check-deploy`, `deploy`, `cost`), `-c NAME=VALUE` overrides a setting:
 `make check-deploy PARTS=diff STAGE=prod ARGS="-c closed_order_days=730"`. Separate the values of a list with commas.
 An invalid value or an unknown setting is rejected; the error names the file and the setting.
 

@@ -109,7 +109,7 @@ Read = tuple[Sequence[Any], Position | None]
 
 
 def _rows_in_indexes() -> dict[str, Row[Any]]:
-    """Return the rows whose items are found in an index of the customer, by their types."""
+    """Return, by item type, the rows whose items are found in an index of the customer."""
     places = ((row, find_place(row)) for row in owned_rows())
     return {row.type: row for row, place in places if place and place.index != "main"}
 

@@ -1,4 +1,7 @@
-"""Measure times in rounds, and state each result as a figure with its unit, lower bound and aim."""
+"""Measure several functions in turn, so that a slow period of the machine slows all of them.
+
+A `Figure` states a result: the value, its unit, the lower bound, and the aim, which the value should not exceed.
+"""
 
 import gc
 import statistics
@@ -22,9 +25,7 @@ class Spread:
 
 @dataclass(frozen=True)
 class Figure:
-    """One row of docs/performance.md. `floor`: the lower bound for the same work, or None.
-
-    `max_value`: the aim, in the same unit. The value should not be higher."""
+    """One row of docs/performance.md. `floor`: the lower bound for the same work. `max_value`: the aim in this unit."""
 
     what: str
     unit: str
@@ -58,8 +59,8 @@ def measure_in_turns(
 ) -> dict[str, Spread]:
     """Return the duration of one call of each function, in the clock's unit.
 
-    In each round, every function runs `times` times, so that a slow period of the machine slows all functions. A first
-    round warms up and does not count. `clock`: with time.process_time, the work of other processes does not count.
+    In each round, every function runs `times` times. A first round warms up and does not count. `clock`: with
+    time.process_time, the work of other processes does not count.
     """
     taken: dict[str, list[float]] = {name: [] for name in ways}
     gc.collect()

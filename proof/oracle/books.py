@@ -101,7 +101,7 @@ class OrderRecord:
 
     @property
     def dropped(self) -> Counter[str]:
-        """The pieces by product that are cancelled although other pieces were sent."""
+        """The cancelled pieces of an order whose other pieces were sent, by product."""
         return self.ordered - self.sent if self.status in ALL_SENT else Counter()
 
     def status_before(self, time: float) -> str:

@@ -499,7 +499,7 @@ request-service-quota-increase --service-code dynamodb --quota-code L-AB614373 -
 within days; SES raises a quota only after [production access]({limits.SES}/request-production-access.html).
 
 A new account has lower quotas: {NEW_ACCOUNT["lambda-concurrency"]:g} concurrent invocations, and {NEW_ACCOUNT["ses-day"]:g} mails a day. `make check-deploy PARTS=account STAGE=prod
-ARGS="--orders 50"` compares the quotas of your account with the need of 50 orders a second ([how](first-deploy.md)).
+PREFLIGHT="--orders 50"` compares the quotas of your account with the need of 50 orders a second ([how](first-deploy.md)).
 """
     yield "## Limits"
     yield markdown.render_table(

@@ -21,7 +21,7 @@ MESSAGES = {"SendMessage", "DeleteMessage"}
 EFFECTS = {*WRITES, *MESSAGES, "BatchWriteItem", "PutObject", "DeleteObject", "PutEvents", "SendEmail", "Refund"}
 
 LATE = EFFECTS - {"Refund"}
-"""Operations that a service may execute after its client gave up. The payment provider simulates its own delays."""
+"""Operations that a service may run after its client gave up. The simulated payment provider delays refunds itself."""
 
 
 @dataclass(frozen=True)

@@ -42,9 +42,11 @@ class SimulatedLambda:
 
     `is_broken(function)`: returns whether the function fails at every invocation now. `calls`: the number of
     invocations by function. `throttled_until`: the virtual time until which a function is not invoked, by function.
-    `skewed`: whether the clocks of a function are wrong, by function. `deadly_until`: by function and id of a record,
-    the time until which the record kills the function. After this time, a new version of the function can process the
-    record. `deadly_next`: by function, such a time for one record of the next batch.
+    `skewed`: whether the clocks of a function are wrong, by function.
+
+    A deadly record kills every process of a function that gets it, until a new version of the function can process it.
+    `deadly_until`: the time of this new version, by function and id of the record. `deadly_next`: the same time, by
+    function, for a record that is not chosen yet: the function's next batch chooses one of its records.
     """
 
     tasks: VirtualScheduler

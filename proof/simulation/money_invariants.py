@@ -75,8 +75,9 @@ def _dispute_differs(world: Simulation, intent: SimulatedIntent, payment: Paymen
 def _order_violations(owned: OrderAggregate) -> Iterator[str]:
     """Yield one sentence for each amount of an order that does not add up.
 
-    An order's paid amount includes only the counted part of each payment. Refunds and lost disputes first use up the
-    uncounted part. The order must record what they take from the counted part as refunded or over-refunded.
+    The uncounted part of a payment (`Payment.uncounted`) is not in the order's paid amount. The rest is its counted
+    part. Refunds and lost disputes use up the uncounted part first. The amounts that they then take from the counted
+    parts must equal the sum of the order's `refunded` and `over_refunded`.
     """
     order, refunds = owned.order, owned.items_of_type("Refund")
     matched = [p for p in owned.items_of_type("Payment") if p.status in ("CAPTURED", "REFUNDED", "DISPUTED")]
