@@ -13,7 +13,7 @@ def test_a_reader_searches_the_documentation(tab: Tab) -> None:
     page.goto(f"{tab.url}/docs/")
     expect(page.get_by_role("heading", level=1)).to_contain_text("Orderstream")
     page.get_by_label("Search", exact=True).first.fill("drift repair")
-    page.locator(".md-search-result__link").first.click(timeout=60_000)  # the index of the site is loaded first
+    page.locator(".md-search-result__link").first.click(timeout=180_000)  # the index of the site is built first
     expect(page.get_by_role("heading", level=1)).to_be_visible()
     assert "/docs/" in page.url
 
