@@ -73,8 +73,8 @@ def rederive_copies(row: Row[Any], description: str) -> Migration:
 def delete_items(row: Row[Any], description: str) -> Migration:
     """Return a migration that deletes all items of one type. Use it for copies that the code does not write any more.
 
-    `row`: one of RETIRED_ROWS in model/table.py. The previous version of the code writes its copies again with
-    `ops replay --from-table --copies`.
+    `row`: one of RETIRED_ROWS in model/table.py. `migrate down` does not bring the copies back. After a rollback to the
+    previous version of the code, write them again with that version's `ops replay --from-table --copies`.
     """
     return Migration(description=description, item_types=(row.type,), deletes_items=True)
 

@@ -278,8 +278,8 @@ class Stage:
     utilization: int = setting(70, between(20, 90))
     """The target utilization of autoscaling, in percent of the provisioned units."""
     max_read_units: int = setting(0, between(0, 40_000))
-    """The maximum units per second of the table and of each index with on-demand `billing`. They limit the cost of a
-    mistake. DynamoDB throttles requests above the limit. 0: no limit."""
+    """With on-demand `billing`: the maximum read or write units per second of the table, and of each index. DynamoDB
+    throttles requests above the limit, so a mistake cannot cost more. 0: no limit."""
     max_write_units: int = setting(0, between(0, 40_000))
     """See `max_read_units`."""
     # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/warm-throughput.html

@@ -125,15 +125,16 @@ not even those of API Gateway, such as 429.
     yield "## A firewall"
     yield """
 An HTTP API cannot have a web ACL, but CloudFront can, in us-east-1 only. With `web_acl`, the stack puts CloudFront and
-the web ACL in front of the API. CloudFront sends a secret with each request, and the API answers 403 without it:
+the web ACL in front of the API. CloudFront sends a secret with each request, and the API answers 403 without it. If
+the shop is not open yet, run the command of step 3 in place of step 2.
 
 1. `make deploy STAGE=prod ARGS="-c firewall=true"` also creates the stack `orderstream-prod-firewall`. Its output is
    `WebAclArn`.
 2. `make deploy STAGE=prod ARGS="-c firewall=true -c web_acl=ARN -c require_cloudfront=false"` puts CloudFront in front
    of the API. Its output is `CloudFrontUrl`. The API's own address still works. Give the new address to all clients,
    first to the payment provider and the warehouse.
-3. When no client uses the old address any more, repeat step 2 without `require_cloudfront`. The old address then
-   answers 403. If the shop is not open yet, skip step 2.
+3. When no client uses the old address any more, run the command of step 2 without `-c require_cloudfront=false`. The
+   old address then answers 403.
 
 Step 1 needs `cdk bootstrap` for us-east-1. If the account already has a firewall, skip step 1. Our firewall allows
 2,000 requests from an address in five minutes. It does not count the provider's webhooks, which are signed and

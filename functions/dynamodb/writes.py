@@ -235,8 +235,8 @@ def add_with_minimum(
 def put_unless_between(row: Row[T], item: T, name: str, low: int, high: int) -> Write[T]:
     """Return a write that puts an item, unless the numeric field `name` of the stored item is from `low` to `high`.
 
-    Two processes may put equal items. So if the condition fails, this write never counts as applied, even if a retry of
-    the AWS client finds the item of its own first attempt.
+    If the condition fails, this write never counts as applied, even if the stored item equals the new item. The equal
+    item may come from an earlier attempt of this write, or from another process, which may put an equal item.
     """
     values = {"low": {"N": str(low)}, "high": {"N": str(high)}}
     condition = f"{IS_ABSENT} OR NOT #{name} BETWEEN :low AND :high"

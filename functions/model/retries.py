@@ -51,7 +51,10 @@ def max_receive_count(visibility_seconds: int, waits: RetryWaits = DEFAULT_WAITS
 
 
 class ClaimHeld(Exception):
-    """An effect failed, and its claim prevents a retry until `claimed_until` (epoch seconds), the end of the claim."""
+    """An effect, such as a mail, failed after a worker claimed it, so that no other worker does it at the same time.
+
+    The claim prevents a retry until it ends at `claimed_until` (epoch seconds).
+    """
 
     def __init__(self, claimed_until: int) -> None:
         super().__init__(f"claimed until {claimed_until}")

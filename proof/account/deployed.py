@@ -81,7 +81,10 @@ def check_throw_away(name: str) -> None:
 
 
 def run_command(words: Sequence[str], folder: Path) -> int:
-    """Run a command, without the environment variables of OF_MAKE, and return its exit code. Its output is shown."""
+    """Run a command and return its exit code. Its output is shown.
+
+    The command does not inherit the environment variables whose names match OF_MAKE.
+    """
     print(f"$ {shlex.join(words)}", flush=True)
     inherited = {name: value for name, value in os.environ.items() if not OF_MAKE.match(name)}
     inherited["PATH"] = f"{PROJECT / '.venv' / 'bin'}{os.pathsep}{inherited.get('PATH', '')}"  # the CDK runs python3

@@ -225,7 +225,10 @@ def archived_objects(shop: ShopTarget, order: dict[str, Any]) -> Sequence[Any]:
 
 
 def _explain_late_archive(target: ShopOfTarget, order: dict[str, Any]) -> None:
-    """Raise NotPossible if DynamoDB, which may be late, has not deleted the marker yet. Otherwise raise StepFailed."""
+    """Raise NotPossible if the order's expiry marker is still in the table, because DynamoDB may delete it late.
+
+    Otherwise raise StepFailed.
+    """
     key = EXPIRY_MARKER.key(order_id=order["order_id"])
     found = target.shop.client("dynamodb").get_item(
         TableName=target.shop.outputs["TableName"], Key=key, ConsistentRead=True

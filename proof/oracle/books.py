@@ -94,7 +94,7 @@ class OrderRecord:
 
     @property
     def kept(self) -> Counter[str]:
-        """The pieces by product that the order holds or has sent. Pieces that were returned are included."""
+        """The pieces by product that are reserved for the order or were sent. Returned pieces still count."""
         if self.status in ENDED_UNSOLD:
             return Counter()
         return self.sent if self.status in ALL_SENT else self.ordered

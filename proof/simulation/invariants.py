@@ -577,7 +577,7 @@ def mails_are_sent_once(world: Simulation, ledger: Ledger) -> Iterator[str]:
 
 
 def no_mail_is_parked_that_can_be_sent(world: Simulation, ledger: Ledger) -> Iterator[str]:
-    """Check that a mail was parked only if SES refused its address, and not because of a refusal that passes."""
+    """Check that a mail was parked only if SES refused its address, and never because of a temporary refusal."""
     for document in ledger.parked_documents("order_notification"):
         reason = document["reason"].removeprefix("Permanent: ")
         if reason.startswith("SES has refused"):

@@ -43,7 +43,10 @@ def test_every_invariant_holds_under_every_fault(engine: Engine, seed: int) -> N
 
 
 def test_a_run_that_has_nothing_left_to_do_at_midnight_is_over(engine: Engine) -> None:
-    """Items expire at midnight, so a run that reaches midnight continues. If no work is left, the clock stops."""
+    """A run continues if the clock stands at midnight, because items have just expired.
+
+    But if no work is left, the clock never leaves midnight. So the run must end there.
+    """
     world = Simulation(engine, 1, only=frozenset())
     world.tasks.call_at((world.opens_at // DAY + 2) * DAY, lambda: None)
     world.run()

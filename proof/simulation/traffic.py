@@ -32,7 +32,10 @@ Their ids begin like those of customers or are parts of them, and their groups c
 PRODUCTS = {"mug": (1250, 1, 12), "pot": (3990, 3, 9), "tea": (450, 1, 40), "rug": (9900, 1, 2)}
 """For each product: price in cents, number of DynamoDB items that share the product's stock, initial quantity."""
 ENDING = ("pot", "tea")
-"""Products whose sale staff end for a while. No customer follows them, because then they have no news."""
+"""Products whose sale staff end for a while.
+
+`_follow_and_restock` leaves them out: followers get no mails about a product whose sale has ended.
+"""
 CURRENCIES = {"USD": ("pen", 1999), "JPY": ("fan", 4980)}
 """For each currency beside EUR: a product that is sold in it, and its price in the currency's smallest unit.
 

@@ -87,7 +87,7 @@ def _check_country_code(code: str) -> str:
 
 
 PATTERN_RULES: dict[str, str] = {}
-"""For each pattern of a field: the rule in words. A problem shows the words instead of the regular expression."""
+"""The rule in words for each regular expression of a field. An error response shows the words, not the expression."""
 
 
 def text_matching(pattern: str, rule: str, **limits: Any) -> StringConstraints:
