@@ -19,8 +19,11 @@ export function failuresSection({ signal, changed }) {
 export function failuresAt(node, { signal, changed }) {
   const element = el("section", { class: "flow-stored", "aria-label": `Failures at ${node.label}` });
   let shown = "";
+  let newest = null;
   const refresh = async () => {
+    const mine = (newest = {});
     const { items } = await page(null, signal, AT_NODE);
+    if (mine !== newest) return; // a later request shows what is stored now
     const here = items.filter((one) => one.reader === node.id && !one.redriven);
     const keys = here.map((one) => one.key).join();
     if (keys === shown) return;

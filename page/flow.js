@@ -29,6 +29,7 @@ export function show(place, { signal }) {
   const log = activityCard();
   let view = null;
   let order = null;
+  let shownCounts = "{}";
 
   place.append(
     el("div", { class: "flow-head" }, heading, lead, start),
@@ -44,7 +45,9 @@ export function show(place, { signal }) {
     poll(signal, (now) => {
       view.update(now);
       const said = inShort(now, activity);
-      if (Object.keys(now.failures ?? {}).length) failures.load();
+      const counts = now.failures ? JSON.stringify(now.failures) : shownCounts; // null while the local AWS is down
+      if (counts !== shownCounts) failures.refresh();
+      shownCounts = counts;
       if (sum.textContent !== said.text) sum.replaceChildren(chip(said.text, said.tone)); // a screen reader reads each new text
     });
     return view.element;
@@ -56,7 +59,6 @@ export function show(place, { signal }) {
     log.add(entries);
     const live = entries.filter((entry) => entry.id > before);
     view.move(live);
-    if (live.some((entry) => entry.kind === "parked")) failures.refresh();
     count(live);
   }
 
@@ -195,7 +197,7 @@ function storedFailures({ signal, changed }) {
     element.replaceChildren(made.element);
     return made;
   }));
-  return { element, load, refresh: async () => (loaded ? (await loaded).refresh() : load()) };
+  return { element, refresh: async () => (loaded ? (await loaded).refresh() : load()) };
 }
 
 /** Returns the stored failures of one node, and `refresh`. */

@@ -87,13 +87,21 @@ export function failure(error, again, ...more) {
   return el("div", { class: "notice bad", role: "alert" }, el("p", null, explain(error)), el("div", { class: "row" }, retry, more));
 }
 
-/** Fills `place` with the result of `load`. Meanwhile shows that it is loading; after an error, the reason. */
+const newestLoad = new WeakMap();
+
+/**
+ * Fills `place` with the result of `load`. Meanwhile shows that it is loading; after an error, the reason.
+ * If `place` is filled again before `load` ends, only the newer result is shown, because the older one may be outdated.
+ */
 export async function fill(place, what, load) {
-  place.replaceChildren(loading(`Loading ${what} …`));
+  const turn = {};
+  newestLoad.set(place, turn);
+  const show = (...children) => newestLoad.get(place) === turn && place.replaceChildren(...children);
+  show(loading(`Loading ${what} …`));
   try {
-    place.replaceChildren(...[await load()].flat().filter(Boolean));
+    show(...[await load()].flat().filter(Boolean));
   } catch (error) {
-    if (error.name !== "AbortError") place.replaceChildren(failure(error, () => fill(place, what, load)));
+    if (error.name !== "AbortError") show(failure(error, () => fill(place, what, load)));
   }
 }
 
