@@ -74,7 +74,7 @@ rehearse-upgrade: installed ##+ rehearse the upgrade to a version with a migrati
 	$(python) -m pytest -m rehearsal -s -o faulthandler_timeout=0 tests/laptop/test_upgrade.py $(ARGS)
 
 browser: installed build/site/index.html ##+ run the browser tests of the page, in the Chromium of this machine
-	$(python) -m pytest -m browser --numprocesses 3 --dist loadfile tests/browser/test_ten_thousand.py tests/browser $(ARGS)
+	$(python) -m pytest -m browser --numprocesses 3 --dist loadfile tests/browser/test_full_shop.py tests/browser $(ARGS)
 
 picture: installed build/site/index.html ##+ make the pictures of README
 	$(python) -m pytest -m browser -s tests/browser/test_picture.py --picture $(ARGS)
