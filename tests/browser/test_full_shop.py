@@ -1,4 +1,4 @@
-"""Tests the page in a shop with the orders of three years: each view reads few pages of data, however many there are."""
+"""Tests the page in a shop with orders of three years: each view reads few pages of data, however many there are."""
 
 import re
 import subprocess
