@@ -17,6 +17,7 @@ from functions.handlers.api import handler
 from functions.shop import customers
 from functions.shop.shop import Caller, ShopContext
 from local.world.dynamodb_engine import REGION
+from proof.support.lambda_context import FakeContext
 
 JSON = {"content-type": "application/json"}
 HOME_ADDRESS = {"name": "Ann Ash", "street": "1 Elm Row", "postcode": "1010", "city": "Wien", "country": "AT"}
@@ -133,15 +134,9 @@ class HandlerResponse:
         return {one["field"]: one["why"] for one in self.body["errors"]}
 
 
-class LambdaContext:
-    """The context argument of a Lambda handler. It contains only the request id."""
-
-    aws_request_id = "invocation-1"
-
-
 def invoke_api(raw: Mapping[str, Any]) -> HandlerResponse:
     """Invoke the API's Lambda function with an event. Return the function's response."""
-    response = handler(dict(raw), LambdaContext())
+    response = handler(dict(raw), FakeContext())
     text = response["body"]
     if response.get("isBase64Encoded"):
         text = base64.b64decode(text).decode()

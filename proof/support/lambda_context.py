@@ -10,8 +10,8 @@ from typing import Any
 class FakeContext:
     """The context of an invocation. `remaining_seconds`: the time until Lambda's timeout."""
 
-    remaining_seconds: float
-    aws_request_id: str = "test"
+    remaining_seconds: float = 120
+    aws_request_id: str = "invocation-1"
     _lock: Any = field(default_factory=Lock)
 
     def get_remaining_time_in_millis(self) -> int:

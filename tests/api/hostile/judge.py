@@ -17,7 +17,7 @@ from jsonschema_rs import Draft202012Validator
 
 from functions.handlers.api import handler
 from functions.model.entities import complete_path
-from proof.support.http_client import LambdaContext
+from proof.support.lambda_context import FakeContext
 from tests.api.hostile.request import Event
 
 Schema = Mapping[str, Any]
@@ -51,7 +51,7 @@ class ResponseJudge:
     def send(self, raw: Event) -> tuple[dict[str, Any], list[str]]:
         """Invoke the function. Return its response and the violations found."""
         try:
-            response = handler(raw, LambdaContext())
+            response = handler(raw, FakeContext())
         except BaseException as error:  # noqa: BLE001  the judge looks for every exception
             return {}, [f"uncaught: {type(error).__name__}: {str(error)[:200]}"]
         status = response["statusCode"]
