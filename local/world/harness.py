@@ -6,13 +6,12 @@ runs in the background: a test calls `process_all` to deliver all records and me
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from functools import cache
-from importlib import import_module
-from types import ModuleType
+from functools import cache, partial
+from types import MappingProxyType, ModuleType
 from typing import Any
 
 import jsonpath_ng.ext.parser
@@ -27,16 +26,17 @@ from moto.ses.models import ses_backends
 from moto.sqs.models import SQSBackend, sqs_backends
 
 from functions.adapters import payment_provider
-from functions.handlers import copies_reader, event_publisher, order_deadlines
+from functions.handlers import order_deadlines
+from functions.model import reactions
 from functions.model.entities import Address
 from functions.model.events import EVENT_SOURCE
-from functions.model.reactions import REACTIONS
 from functions.runtime import clients, environment, secrets
 from functions.shop import customers, orders, payments, placing, products, shipments
 from functions.shop.shop import Caller, ShopContext
 from local.event_source_mappings.records import is_unchanged, to_lambda_record
 from local.world.dynamodb_engine import REGION, Engine
 from local.world.expiry import expire_until
+from local.world.handlers import load_readers, load_workers, to_sqs_record
 from local.world.payment_provider import FakeProvider
 
 PEPPER = b"pepper of the tests"
@@ -44,12 +44,10 @@ STAFF = Caller("staff-1", frozenset({"staff"}))
 WAREHOUSE = Caller("warehouse-1", frozenset({"warehouse"}))
 ANN = Caller("ann")
 HOME_ADDRESS = Address(name="Ann Ash", street="1 Elm Row", postcode="1010", city="Wien", country="AT")
-WORKERS: dict[str, ModuleType] = {
-    reaction.name: import_module(f"functions.handlers.{reaction.function}")
-    for reaction in REACTIONS
-    if reaction.function
-}
-READERS: dict[str, ModuleType] = {"copies_reader": copies_reader, "event_publisher": event_publisher}
+READERS, WORKERS = load_readers(), load_workers()
+Record = Mapping[str, Any]
+Invoke = Callable[[str, list[Any], Callable[[], Any]], Any]
+"""Invokes a function: gets its name, its batch, and a call of its handler, and returns the call's result."""
 VARIABLES = {
     "FAILURES_BUCKET": "failures",
     "ARCHIVE_BUCKET": "archive",
@@ -166,21 +164,40 @@ class ShopHarness:
             message.delayed_until = 0
         return self.take_messages(queue)
 
-    def process_all(self, readers: tuple[str, ...] = ("copies_reader", "event_publisher"), times: int = 1) -> None:
+    def process_all(
+        self,
+        readers: tuple[str, ...] = tuple(READERS),
+        times: int = 1,
+        *,
+        is_delivered: Callable[[str, Record], bool] = lambda function, record: True,
+        batch_sizes: Mapping[str, int] = MappingProxyType({}),
+        invoke: Invoke = lambda function, batch, call: call(),
+        context: Any = None,
+    ) -> None:
         """Deliver all stream records and queue messages to the handlers, until none are left.
 
         `readers`: the names of the functions that get the stream records. `times`: how often to deliver each batch: 2
-        or more to test repeated deliveries. The test fails if a handler reports a failure.
+        or more to test repeated deliveries. `is_delivered`: returns whether a function gets a record or message, for
+        example by its filters. `batch_sizes`: the largest batch of a function, by its name; default: all that waits.
+        `invoke`: replaces each invocation, for example to measure it. `context`: Lambda's context object. The test
+        fails if a handler reports a failure.
         """
+        workers = load_workers()
+
+        def deliver(name: str, function: ModuleType, waiting: list[Any]) -> None:
+            accepted = [record for record in waiting if is_delivered(name, record)]
+            size = batch_sizes.get(name, max(len(accepted), 1))
+            for batch in (accepted[start : start + size] for start in range(0, len(accepted), size)):
+                answer = invoke(name, batch, partial(function.handler, {"Records": batch}, context))
+                assert answer == {"batchItemFailures": []}
+
         while True:
             records = self.new_records()
             for name in readers * times:
-                if records:
-                    assert READERS[name].handler({"Records": records}, None) == {"batchItemFailures": []}
-            messages = {name: self.take_messages(name) for name in WORKERS}
-            for name, batch in [*messages.items()] * times:
-                if batch:
-                    assert WORKERS[name].handler({"Records": batch}, None) == {"batchItemFailures": []}
+                deliver(name, READERS[name], records)
+            messages = {name: [*map(to_sqs_record, self.take_messages(name))] for name in workers}
+            for name, waiting in [*messages.items()] * times:
+                deliver(name, workers[name], waiting)
             if not records and not any(messages.values()):
                 return
 
@@ -320,7 +337,7 @@ def _create_resources() -> dict[str, str]:
     s3.put_bucket_versioning(Bucket="archive", VersioningConfiguration={"Status": "Enabled"})
     bus.create_event_bus(Name=VARIABLES["BUS_NAME"])
     queues = {}
-    for reaction in REACTIONS:
+    for reaction in reactions.REACTIONS:
         url = sqs.create_queue(QueueName=reaction.name)["QueueUrl"]
         arn = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
         pattern = json.dumps({"source": [EVENT_SOURCE], "detail-type": list(reaction.event_names)})

@@ -361,9 +361,9 @@ def _events(shop: BenchShop) -> dict[str, Event]:
     order_id, other = harness.place_order("one", mug=2), harness.place_order("two", pot=1)
     harness.pay_order(order_id)
     harness.pay_order(other, "evt_2", "pi_2")
-    measured_shop.deliver_all(shop, partial(_keep_first_event, events))
+    shop.deliver_all(partial(_keep_first_event, events))
     cancellation.cancel_order(harness.shop, ANN, other)
-    measured_shop.deliver_all(shop, partial(_keep_first_event, events))
+    shop.deliver_all(partial(_keep_first_event, events))
     cancellation.agree_cancel(harness.shop, WAREHOUSE, other)
     harness.dispatch_order(order_id)
     harness.deliver_order(order_id)
@@ -373,9 +373,9 @@ def _events(shop: BenchShop) -> dict[str, Event]:
     line = imports.ParsedLine(1, {"product_id": "cup", "name": "Cup", "price": 500, "currency": "EUR"}, quantity=1)
     imports.import_products(harness.shop, STAFF, "import", {}, lambda: [line])
     customers.rename_customer(harness.shop, ANN, ANN.id, "Ann Oak")
-    measured_shop.deliver_all(shop, partial(_keep_first_event, events))
+    shop.deliver_all(partial(_keep_first_event, events))
     harness.advance_days(days=400)
-    measured_shop.deliver_all(shop, partial(_keep_first_event, events))
+    shop.deliver_all(partial(_keep_first_event, events))
     at = {"time": harness.now().isoformat(timespec="seconds").replace("+00:00", "Z")}
     return events | dict.fromkeys(SCHEDULED, at)
 
@@ -384,7 +384,7 @@ def _requests(shop: BenchShop) -> dict[str, Event]:
     """Return a valid request to each measured route, for a delivered order."""
     order_id = shop.harness.place_order("three", mug=1)
     shop.harness.pay_order(order_id, "evt_3", "pi_3")
-    measured_shop.deliver_all(shop)
+    shop.deliver_all()
     shop.harness.dispatch_order(order_id)
     shop.harness.deliver_order(order_id)
     requests: dict[str, Event] = {}

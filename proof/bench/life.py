@@ -27,6 +27,7 @@ from functools import partial
 from math import ceil
 from typing import Any
 
+from functions.handlers import copies_reader
 from functions.model.table import ROWS_BY_TYPE
 from local.world.dynamodb_engine import Engine
 from ops.cost.bill import load_prices
@@ -38,7 +39,6 @@ from proof.bench.measured_shop import (
     PRICE,
     BenchShop,
     SentRequest,
-    deliver_all,
     open_environment,
     open_shop,
 )
@@ -111,14 +111,14 @@ def run_lives(shop: BenchShop, customers: Sequence[str], product_ids: Sequence[s
     shop.pay(shop.place("other-ann-1", "key-1", quantities), amount)
     for customer_id in customers:
         shop.open(customer_id, [])
-    deliver_all(shop)
+    shop.deliver_all()
     orders: list[str] = []
 
     def step(name: str, act: Callable[[], object]) -> None:
         shop.meter.step, shop.meter.function = name, "api"
         with shop.meter.measure():
             act()
-            deliver_all(shop)
+            shop.deliver_all()
 
     def each(act: Callable[[str], None]) -> None:
         for order_id in orders:
@@ -292,7 +292,7 @@ def deduplication_figures(engine: Engine, queues: dict[str, str]) -> Iterator[Fi
     with open_shop(engine, queues) as shop:
         shop.open("ann", ["mug"])
         order_id = shop.place("ann", "key-1", {"mug": 1})
-        deliver_all(shop)
+        shop.deliver_all()
         for name, act in {
             "paid": partial(shop.pay, order_id, PRICE),
             "dispatched": partial(shop.ship, order_id),
@@ -318,19 +318,18 @@ def _deliver_and_record(shop: BenchShop) -> tuple[list[Any], list[SentRequest]]:
     calls: list[tuple[str, int, list[Any]]] = []
     shop.meter.sent.clear()
     with shop.meter.measure():
-        deliver_all(shop, lambda name, batch: calls.append((name, len(shop.meter.sent), batch)))
+        shop.deliver_all(lambda name, batch: calls.append((name, len(shop.meter.sent), batch)))
     at = next(number for number, (name, _, _) in enumerate(calls) if name == "copies_reader")
     return calls[at][2], shop.meter.sent[calls[at][1] : calls[at + 1][1]]
 
 
 def _redeliver(shop: BenchShop, records: list[Any]) -> list[SentRequest]:
     """Deliver a batch to `copies_reader` again. Return its requests, which change no item."""
-    reader, _ = shop.readers["copies_reader"]
     table = shop.harness.shop.table
     before = table.client.scan(TableName=table.name, ConsistentRead=True)["Items"]
     shop.meter.sent.clear()
     with shop.meter.measure():
-        assert reader({"Records": records}, LAMBDA_CONTEXT) == {"batchItemFailures": []}
+        assert copies_reader.handler({"Records": records}, LAMBDA_CONTEXT) == {"batchItemFailures": []}
     assert table.client.scan(TableName=table.name, ConsistentRead=True)["Items"] == before
     return list(shop.meter.sent)
 

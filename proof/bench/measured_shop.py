@@ -1,7 +1,7 @@
 """Open the shop on the local engine, with its real handlers and its real stream, and count its requests to DynamoDB.
 
-The bus, queues, buckets and mails are simulated in this process. `deliver_all` delivers records and messages as Lambda
-does: a reader gets only the records that its filters accept.
+The bus, queues, buckets and mails are simulated in this process. A reader gets only the records that its filters
+accept.
 """
 
 import contextlib
@@ -25,22 +25,24 @@ from functions.api.http import context
 from functions.dynamodb.capacity import READ_OPERATIONS
 from functions.handlers.api import handler as api_handler
 from functions.model.entities import Address
+from functions.model.reactions import REACTIONS
 from functions.model.table import create_table_request
 from functions.runtime import clients, environment, secrets
 from functions.shop import cancellation, customers, payments, placing, products, shipments
 from functions.shop.fulfilment import fulfil_order
 from functions.shop.shop import Caller
-from local.event_source_mappings.filters import FilterCriteria
 from local.world.dynamodb_engine import REGION, Engine
-from local.world.harness import PEPPER, READERS, STAFF, WAREHOUSE, WORKERS, ShopHarness, aws_surroundings, run_shop
+from local.world.harness import PEPPER, STAFF, WAREHOUSE, ShopHarness, aws_surroundings, run_shop
 from proof.support.api_variables import VARIABLES as API_VARIABLES
 from proof.support.http_client import JSON, Token, http_event
-from stacks import filters
+from proof.support.lambda_context import FakeContext
+from proof.support.reader_filters import is_delivered
 
 HOME = {"name": "Ann Ash", "street": "1 Elm Row", "postcode": "1010", "city": "Wien", "country": "AT"}
 PRICE = 1250
 FULL_STOCK = 1_000_000
-QUEUE_BATCH = 10
+BATCH_SIZES = {reaction.name: reaction.batch_size for reaction in REACTIONS}
+LAMBDA_CONTEXT = FakeContext()
 ENVIRONMENT = {
     "AWS_CONFIG_FILE": os.devnull,
     "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
@@ -52,22 +54,6 @@ LOGGERS = ("orderstream", "orderstream.counts")
 unique_numbers = count(1)
 Handler = Callable[[dict[str, Any], Any], Any]
 Quantities = Mapping[str, int]
-
-
-@dataclass(frozen=True)
-class LambdaContextStub:
-    """Replaces the context object that a handler gets from Lambda."""
-
-    function_name: str = "bench"
-    memory_limit_in_mb: int = 512
-    invoked_function_arn: str = f"arn:aws:lambda:{REGION}:123456789012:function:bench"
-    aws_request_id: str = "invocation-1"
-
-    def get_remaining_time_in_millis(self) -> int:
-        return 120_000
-
-
-LAMBDA_CONTEXT = LambdaContextStub()
 
 
 # measuring ------------------------------------------------------------------------------------------------------------
@@ -167,18 +153,6 @@ class BenchShop:
     harness: ShopHarness
     meter: CapacityMeter = field(default_factory=CapacityMeter)
 
-    @property
-    def readers(self) -> Mapping[str, tuple[Handler, FilterCriteria]]:
-        patterns = {
-            "copies_reader": filters.build_copies_patterns(),
-            "event_publisher": filters.build_publisher_patterns(),
-        }
-        return {name: (READERS[name].handler, FilterCriteria(tuple(each))) for name, each in patterns.items()}
-
-    @property
-    def workers(self) -> Mapping[str, Handler]:
-        return {name: module.handler for name, module in WORKERS.items()}
-
     def open(self, customer_id: str, product_ids: Sequence[str]) -> None:
         shop = self.harness.shop
         customers.register_customer(shop, Caller(customer_id), f"{customer_id}@example.com", "Ann Ash")
@@ -207,6 +181,18 @@ class BenchShop:
     def cancel(self, order_id: str) -> None:
         cancellation.cancel_order(self.harness.shop, STAFF, order_id)
 
+    def deliver_all(self, on_batch: Callable[[str, list[Any]], object] = lambda function, batch: None) -> None:
+        """Deliver all records and messages. `on_batch`: called before each batch, with the function's name."""
+
+        def invoke(function: str, batch: list[Any], call: Callable[[], Any]) -> Any:
+            self.meter.function = function
+            on_batch(function, batch)
+            return call()
+
+        self.harness.process_all(
+            is_delivered=is_delivered, batch_sizes=BATCH_SIZES, invoke=invoke, context=LAMBDA_CONTEXT
+        )
+
 
 def new_order(quantities: Quantities) -> dict[str, Any]:
     """Return the body of POST /orders, with a delivery address."""
@@ -220,31 +206,6 @@ def request(
     text = None if body is None else json.dumps(body)
     headers = {**(JSON if body is not None else {}), **({"idempotency-key": key} if key is not None else {})}
     return http_event(method, path, token=token, body=text, headers=headers)
-
-
-def deliver_all(shop: BenchShop, batches: Callable[[str, list[Any]], object] = lambda name, batch: None) -> None:
-    """Deliver all records and messages. `batches`: called before each batch with the function's name and the batch."""
-    harness, meter = shop.harness, shop.meter
-    while True:
-        records = harness.new_records()
-        for name, (reader, criteria) in shop.readers.items():
-            if accepted := [record for record in records if criteria.matches(record)]:
-                meter.function = name
-                batches(name, accepted)
-                assert reader({"Records": accepted}, LAMBDA_CONTEXT) == {"batchItemFailures": []}
-        messages = {name: list(map(to_sqs_record, harness.take_messages(name))) for name in shop.workers}
-        for name, waiting in messages.items():
-            for batch in (waiting[start : start + QUEUE_BATCH] for start in range(0, len(waiting), QUEUE_BATCH)):
-                meter.function = name
-                batches(name, batch)
-                assert shop.workers[name]({"Records": batch}, LAMBDA_CONTEXT) == {"batchItemFailures": []}
-        if not records and not any(messages.values()):
-            return
-
-
-def to_sqs_record(message: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a queue's message as a record of the event that Lambda passes to a function."""
-    return {"receiptHandle": "r", "attributes": {}, "messageAttributes": {}, "eventSource": "aws:sqs", **message}
 
 
 # opening a shop -------------------------------------------------------------------------------------------------------

@@ -27,9 +27,11 @@ from functions.handlers import copies_reader
 from functions.model.table import create_table_request
 from functions.runtime import clients
 from local.world.dynamodb_engine import REGION, Engine
+from local.world.harness import READERS
 from proof.bench import measured_shop
 from proof.bench.measure import Figure, exact, spread
 from proof.bench.measured_shop import PRICE, BenchShop, Handler
+from proof.support.reader_filters import is_delivered
 from proof.support.wire_tap import reply_with
 
 RECORDS, BATCH = 1000, 100
@@ -54,7 +56,7 @@ def figures(engine: Engine) -> list[Figure]:
         shop = stack.enter_context(measured_shop.open_shop(engine, queues))
         stack.enter_context(measured_shop.without_interference())
         records = _generate_records(shop, RECORDS + 2 * SLOW_RECORDS)
-        return [*_copies_figures(engine, shop, records), *_publisher_figures(shop, records)]
+        return [*_copies_figures(engine, shop, records), *_publisher_figures(records)]
 
 
 def _generate_records(shop: BenchShop, count: int) -> list[dict[str, Any]]:
@@ -94,13 +96,10 @@ class ReaderWork:
     batches: Sequence[list[dict[str, Any]]]
 
     @classmethod
-    def of(
-        cls, shop: BenchShop, name: str, records: Sequence[dict[str, Any]], first: int = 0, count: int = RECORDS
-    ) -> "ReaderWork":
-        handler, criteria = shop.readers[name]
-        accepted = [record for record in records if criteria.matches(record)][first : first + count]
+    def of(cls, name: str, records: Sequence[dict[str, Any]], first: int = 0, count: int = RECORDS) -> "ReaderWork":
+        accepted = [record for record in records if is_delivered(name, record)][first : first + count]
         assert len(accepted) == count, len(accepted)
-        return cls(handler, [accepted[start : start + BATCH] for start in range(0, count, BATCH)])
+        return cls(READERS[name].handler, [accepted[start : start + BATCH] for start in range(0, count, BATCH)])
 
     def prepare(self, number: int) -> Callable[[], object]:
         batch = {"Records": self.batches[number]}
@@ -217,21 +216,21 @@ def _copies_figures(engine: Engine, shop: BenchShop, records: list[dict[str, Any
     empty = f"{shop.harness.shop.table.name}-bare"
     engine.create_table(empty, create_table_request(empty))
     floor = ReplayedWrites(bare, empty)
-    ways: dict[str, BatchWork] = {"ours": ReaderWork.of(shop, "copies_reader", records), "floor": floor}
+    ways: dict[str, BatchWork] = {"ours": ReaderWork.of("copies_reader", records), "floor": floor}
     client = clients.client("dynamodb")
     client.meta.events.register("before-parameter-build.dynamodb", floor.record_request)
     with _count_requests({"ours": client, "floor": bare}, "dynamodb") as sent:
         processor, clock = _measure_in_turns(ways)
     client.meta.events.unregister("before-parameter-build.dynamodb", floor.record_request)
     yield from _figures("copies_reader", processor, clock, sent, "requests")
-    yield from _slow_figures(shop, records)
+    yield from _slow_figures(records)
 
 
-def _slow_figures(shop: BenchShop, records: list[dict[str, Any]]) -> Iterator[Figure]:
+def _slow_figures(records: list[dict[str, Any]]) -> Iterator[Figure]:
     """Yield the elapsed time of copies if requests are slow, with several items or one item at a time."""
 
     def work(first: int) -> ReaderWork:
-        return ReaderWork.of(shop, "copies_reader", records, first, SLOW_RECORDS)
+        return ReaderWork.of("copies_reader", records, first, SLOW_RECORDS)
 
     what = f"copies_reader, a record: time, if requests take {SLOW_SECONDS * 1000:.0f} ms longer"
     one = f"{what}, with one item at a time"
@@ -247,9 +246,9 @@ def _delay_request(**_: Any) -> None:
     time.sleep(SLOW_SECONDS)
 
 
-def _publisher_figures(shop: BenchShop, records: list[dict[str, Any]]) -> Iterator[Figure]:
+def _publisher_figures(records: list[dict[str, Any]]) -> Iterator[Figure]:
     sender = clients.client("events")
-    ways: dict[str, BatchWork] = {"ours": ReaderWork.of(shop, "event_publisher", records)}
+    ways: dict[str, BatchWork] = {"ours": ReaderWork.of("event_publisher", records)}
     sender.meta.events.register("before-send.eventbridge.PutEvents", _accept_all_entries)
     with _count_requests({"ours": sender}, "eventbridge") as sent:
         processor, clock = _measure_in_turns(ways)

@@ -46,6 +46,7 @@ from proof.support.http_client import (
     payment_event,
     post_webhook,
 )
+from proof.support.reader_filters import FILTERS, is_delivered
 from stacks.stage import STAGES
 
 TRACES = Path(__file__).with_name("traces.json")
@@ -354,45 +355,35 @@ class RecordedShop:
 
     def deliver_all(self, batch: int = 1) -> None:
         """Deliver stream records and messages until none is left. `batch`: the maximum size of a batch."""
+
+        def record(function: str, records: list[Any], call: Callable[[], Any]) -> Any:
+            trigger, cause = self._describe_cause(records[0]) if len(records) == 1 else ("", "")
+            return self.invoke(function, trigger, call, len(records), cause)
+
         sizes = {reaction.name: min(batch, reaction.batch_size) for reaction in REACTIONS}
-        while True:
-            records = self.shop.harness.new_records()
-            records = [one for one in records if not self.step or not _is_of(one, FIRST_CUSTOMER)]
-            for name, (reader, passing) in self.shop.readers.items():
-                matching = [record for record in records if passing.matches(record)]
-                for some in _batches(matching, batch):
-                    alone = len(some) == 1
-                    trigger, cause = (_trigger_of(some[0]), self._writer_of(some[0])) if alone else ("", "")
-                    self._hand_over(name, reader, some, trigger, cause)
-            messages = {name: self.shop.harness.take_messages(name) for name in self.shop.workers}
-            for name, waiting in messages.items():
-                for some in _batches([measured_shop.to_sqs_record(message) for message in waiting], sizes[name]):
-                    event = json.loads(some[0]["body"])["detail-type"] if len(some) == 1 else ""
-                    cause = f"event_publisher {event}" if event else ""
-                    self._hand_over(name, self.shop.workers[name], some, event, cause)
-            if not records and not any(messages.values()):
-                return
+        self.shop.harness.process_all(
+            is_delivered=lambda function, record: is_delivered(function, record) and self._is_recorded(record),
+            batch_sizes=dict.fromkeys(FILTERS, batch) | sizes,
+            invoke=record,
+            context=measured_shop.LAMBDA_CONTEXT,
+        )
 
-    def _hand_over(
-        self, name: str, handler: measured_shop.Handler, some: Sequence[Any], trigger: str, cause: str
-    ) -> None:
-        event = {"Records": list(some)}
-        answer = self.invoke(name, trigger, lambda: handler(event, measured_shop.LAMBDA_CONTEXT), len(some), cause)
-        assert answer == {"batchItemFailures": []}
+    def _is_recorded(self, record: Mapping[str, Any]) -> bool:
+        return not self.step or "dynamodb" not in record or _image(record).get("customer_id") != {"S": FIRST_CUSTOMER}
 
-    def _writer_of(self, record: Mapping[str, Any]) -> str:
-        key = record["dynamodb"]["Keys"]
-        return "ttl" if "userIdentity" in record else self.writers.get(_pair(key), "")
+    def _describe_cause(self, record: Mapping[str, Any]) -> tuple[str, str]:
+        """Return the `trigger` and the `cause` of the invocation with this stream record or message."""
+        if "body" in record:
+            event = json.loads(record["body"])["detail-type"]
+            return event, f"event_publisher {event}"
+        if "userIdentity" in record:
+            return _trigger_of(record), "ttl"
+        return _trigger_of(record), self.writers.get(_pair(record["dynamodb"]["Keys"]), "")
 
 
-def _is_of(record: Mapping[str, Any], customer_id: str) -> bool:
-    images = record["dynamodb"]
-    image = images.get("NewImage") or images["OldImage"]
-    return bool(image.get("customer_id") == {"S": customer_id})
-
-
-def _batches(waiting: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
-    return (waiting[start : start + size] for start in range(0, len(waiting), size))
+def _image(record: Mapping[str, Any]) -> Image:
+    image: Image = record["dynamodb"].get("NewImage") or record["dynamodb"]["OldImage"]
+    return image
 
 
 def _trigger_of(record: Mapping[str, Any]) -> str:
@@ -400,9 +391,7 @@ def _trigger_of(record: Mapping[str, Any]) -> str:
     change = changes.parse_change(record)
     if change and change.name:
         return change.name
-    images = record["dynamodb"]
-    image: Image = images.get("NewImage") or images["OldImage"]
-    return f"{image['type']['S']} {record['eventName']}"
+    return f"{_image(record)['type']['S']} {record['eventName']}"
 
 
 @contextmanager

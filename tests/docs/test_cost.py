@@ -15,20 +15,14 @@ from functions.handlers import backlog_metrics, customer_erasure, order_deadline
 from functions.model.table import INDEX_PROJECTIONS
 from functions.runtime import clients
 from functions.runtime.log import log, metrics_logger
-from local.event_source_mappings.filters import FilterCriteria
-from local.world.harness import READERS, WORKERS, ShopHarness
+from local.world.harness import READERS, ShopHarness
 from ops.cost import usage
 from ops.cost.__main__ import main
 from ops.cost.bill import APART, PRICED, bill, find_unpriced, load_month, load_resources, total, yearly_growth
 from proof.support.client_faults import record_calls
-from stacks.filters import build_copies_patterns, build_publisher_patterns
+from proof.support.reader_filters import is_delivered
 from stacks.stage import EXAMPLE_STAGES
 from tests.stacks.test_settings import SETTINGS
-
-FILTERS = {
-    "copies_reader": FilterCriteria(tuple(build_copies_patterns())),
-    "event_publisher": FilterCriteria(tuple(build_publisher_patterns())),
-}
 
 
 class Meter:
@@ -63,20 +57,15 @@ def meter(harness: ShopHarness) -> Iterator[Meter]:
 
 def settle(harness: ShopHarness, meter: Meter) -> None:
     """Deliver all records and messages until none are left. A reader gets only the records that its filters accept."""
-    while True:
-        records = harness.new_records()
-        for name, reader in READERS.items():
-            if accepted := [record for record in records if FILTERS[name].matches(record)]:
-                meter.call(name, partial(reader.handler, {"Records": accepted}, None))
-        messages = {name: harness.take_messages(name) for name in WORKERS}
-        for name, batch in messages.items():
-            if batch:
-                meter.used.setdefault(name, Counter())["messages"] += len(batch)
-                meter.call(name, partial(WORKERS[name].handler, {"Records": batch}, None))
-        if asked := harness.take_messages("warehouse"):
-            meter.used.setdefault("warehouse", Counter())["messages"] += len(asked)
-        if not records and not any(messages.values()):
-            return
+
+    def invoke(name: str, batch: list[Any], call: Callable[[], Any]) -> Any:
+        if name not in READERS:
+            meter.used.setdefault(name, Counter())["messages"] += len(batch)
+        return meter.call(name, call)
+
+    harness.process_all(is_delivered=is_delivered, invoke=invoke)
+    if asked := harness.take_messages("warehouse"):
+        meter.used.setdefault("warehouse", Counter())["messages"] += len(asked)
 
 
 def life(harness: ShopHarness) -> dict[str, Callable[[], Any]]:
