@@ -16,6 +16,7 @@ import boto3
 
 from functions.handlers.event_publisher import to_put_events_entry
 from functions.model.money import parse_amounts
+from functions.model.reactions import REACTIONS
 from local.laptop import users
 from local.laptop.shop_client import RunningShop, state_option
 from local.seed.distributions import Distribution
@@ -61,8 +62,9 @@ def fill_shop(shop: RunningShop, orders: int, seed: int) -> Counter[str]:
     print(f"Playing {orders} orders of {start:%Y-%m-%d} to {end:%Y-%m-%d} with the shop's own code, in memory ...")
     began = time.monotonic()
     variables = _variables_of(shop)
-    memory = MemoryShop(start, random.Random(seed), **_settings_of(shop, variables))  # noqa: S311  not secret
-    window = timedelta(minutes=int(variables["order_deadlines"]["PAYMENT_WINDOW_MINUTES"]))
+    settings = _settings_of(shop, variables)
+    memory = MemoryShop(start, random.Random(seed), variables, **settings)  # noqa: S311  not secret
+    window = timedelta(minutes=int(variables["PAYMENT_WINDOW_MINUTES"]))
     history = History(memory, random.Random(seed), end, orders, window, _known_customers(shop))  # noqa: S311
     history.play(lambda day: print(f"  {day:%Y-%m}: {history.counts['orders']} orders", flush=True))
     print(f"Writing {len(memory.table.items)} items and {len(memory.archive)} archive objects ...", flush=True)
@@ -76,28 +78,27 @@ def fill_shop(shop: RunningShop, orders: int, seed: int) -> Counter[str]:
     return history.counts
 
 
-def _variables_of(shop: RunningShop) -> dict[str, dict[str, str]]:
-    """Return the environment variables of the functions whose settings a `History` needs, by module."""
+def _variables_of(shop: RunningShop) -> dict[str, str]:
+    """Return the environment variables of all functions whose work the `MemoryShop` and its `History` do."""
     client = boto3.client("lambda", **shop.aws.client_options)
-    names = ("api", "order_deadlines")
-    functions = {name: shop.stack.function_name(f"functions.handlers.{name}.handler") for name in names}
-    return {
-        name: client.get_function_configuration(FunctionName=function)["Environment"]["Variables"]
-        for name, function in functions.items()
-    }
+    modules = ("api", "order_deadlines", "copies_reader", *(each.function for each in REACTIONS if each.function))
+    found: dict[str, str] = {}
+    for module in modules:
+        name = shop.stack.function_name(f"functions.handlers.{module}.handler")
+        found |= client.get_function_configuration(FunctionName=name)["Environment"]["Variables"]
+    return found
 
 
-def _settings_of(shop: RunningShop, variables: dict[str, dict[str, str]]) -> dict[str, Any]:
+def _settings_of(shop: RunningShop, variables: dict[str, str]) -> dict[str, Any]:
     """Return the settings of a Shop object, as the deployed API has them."""
-    of_api = variables["api"]
     secrets = boto3.client("secretsmanager", **shop.aws.client_options)
-    pepper = secrets.get_secret_value(SecretId=of_api["PEPPER_SECRET"])["SecretString"].encode()
+    pepper = secrets.get_secret_value(SecretId=variables["PEPPER_SECRET"])["SecretString"].encode()
     return {
         "pepper": lambda: pepper,
-        "closed_order_days": int(of_api["CLOSED_ORDER_DAYS"]),
-        "return_window_days": int(of_api["RETURN_WINDOW_DAYS"]),
-        "shipping": parse_amounts(of_api["SHIPPING"]),
-        "tax_rate": int(of_api["TAX_RATE"]),
+        "closed_order_days": int(variables["CLOSED_ORDER_DAYS"]),
+        "return_window_days": int(variables["RETURN_WINDOW_DAYS"]),
+        "shipping": parse_amounts(variables["SHIPPING"]),
+        "tax_rate": int(variables["TAX_RATE"]),
     }
 
 

@@ -12,10 +12,16 @@ from uuid import uuid4
 import pytest
 from botocore.exceptions import ClientError
 
+from functions.dynamodb.table import Table
+from functions.model.entities import OPEN_STATUSES
+from functions.model.table import ROWS_BY_TYPE
+from functions.shop.shop import ShopContext
 from local.seed.distributions import Distribution
 from local.seed.history import History
 from local.seed.memory_shop import MemoryShop
 from local.seed.memory_table import Key, MemoryTable
+from local.world.harness import VARIABLES
+from ops.commands.drift import DriftCheck
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -23,6 +29,15 @@ if TYPE_CHECKING:
 END = datetime(2026, 11, 25, tzinfo=UTC)
 WINDOW = timedelta(minutes=30)
 ORDERS = 500
+BUSY = Distribution(
+    new_customer_share=0.5,
+    cancelled_share=0.15,
+    returned_share=0.5,
+    lapsed_share=0.15,
+    disputed_share=0.2,
+    discount_share=0.4,
+    reviewed_share=0.6,
+)
 SPREAD = 4
 """The allowed difference of a count, in standard deviations. A larger difference has a probability of 1 in 16,000."""
 
@@ -32,7 +47,7 @@ def chance(seed: int) -> random.Random:
 
 
 def play(orders: int, seed: int = 1, **more: Any) -> tuple[MemoryShop, History]:
-    memory = MemoryShop(END - timedelta(days=3 * 365), chance(seed), pepper=lambda: b"pepper", tax_rate=2000)
+    memory = MemoryShop(END - timedelta(days=3 * 365), chance(seed), VARIABLES, pepper=lambda: b"pepper", tax_rate=2000)
     history = History(memory, chance(seed), END, orders, WINDOW, **more)
     history.play()
     return memory, history
@@ -121,22 +136,12 @@ def _sorted(value: Any) -> Any:
 def test_the_table_in_memory_answers_each_request_of_a_history_as_the_engine_does(
     dynamodb: "DynamoDBClient", new_table: Callable[[], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    busy = replace(
-        Distribution(),
-        new_customer_share=0.5,
-        cancelled_share=0.15,
-        returned_share=0.5,
-        lapsed_share=0.15,
-        disputed_share=0.2,
-        discount_share=0.4,
-        reviewed_share=0.6,
-    )
-    memory = MemoryShop(END - timedelta(days=3 * 365), chance(3), pepper=lambda: b"pepper")
+    memory = MemoryShop(END - timedelta(days=3 * 365), chance(3), VARIABLES, pepper=lambda: b"pepper")
     name = new_table()
     both = BothTables(dynamodb, name, memory.table)
     monkeypatch.setattr(memory.table, "expire", both.expire)  # expires the items of the engine, too
     memory.shop = replace(memory.shop, table=replace(memory.shop.table, client=cast(Any, both), name=name))
-    history = History(memory, chance(3), END, 30, WINDOW, distribution=busy)
+    history = History(memory, chance(3), END, 30, WINDOW, distribution=BUSY)
     history.play()
     expected = {"get_item", "batch_get_item", "query", "put_item", "update_item", "transact_write_items"}
     assert expected <= set(both.requests)
@@ -196,6 +201,20 @@ def test_expired_orders_are_in_the_archive_and_leave_a_stub(played: tuple[Memory
     assert {one["object_key"]["S"] for one in stubs} == {key for key in memory.archive if key.startswith("orders/")}
     oldest = min(item["placed_at"]["S"] for item in memory.table.items.values() if item["type"]["S"] == "Order")
     assert oldest > (END - timedelta(days=480)).isoformat()
+    kinds = {(one["PK"]["S"], one["type"]["S"]): one for one in memory.table.items.values()}
+    closed = [pk for (pk, kind), one in kinds.items() if kind == "Order" and one["status"]["S"] not in OPEN_STATUSES]
+    assert [pk for pk in closed if (pk, "ExpiryMarker") not in kinds] == [], "an order is never archived"
+
+
+def test_a_seeded_shop_has_no_drift(dynamodb: "DynamoDBClient", new_table: Callable[[], str]) -> None:
+    table = Table(dynamodb, new_table(), ROWS_BY_TYPE, clock=lambda: END)
+    items = list(play(40, distribution=BUSY)[0].table.items.values())
+    for start in range(0, len(items), 25):
+        requests: Any = [{"PutRequest": {"Item": item}} for item in items[start : start + 25]]
+        dynamodb.batch_write_item(RequestItems={table.name: requests})
+    drift = DriftCheck(ShopContext(table=table, new_id=str), pause_seconds=0)
+    drift.check_all()
+    assert drift.discrepancies == {}
 
 
 def test_the_users_who_can_sign_in_are_the_first_customers() -> None:
