@@ -392,9 +392,8 @@ def _requests(shop: BenchShop) -> dict[str, Event]:
         method, path = route.split()
         token = http_client.STAFF if route in STAFF_ROUTES | WAREHOUSE_ROUTES else Token("ann")
         key = "key-9" if route in IDEMPOTENT_ROUTES else None
-        requests[route] = measured_shop.request(
-            method, path.format(order_id=order_id, customer_id="ann"), BODIES[route], token=token, key=key
-        )
+        path = path.format(order_id=order_id, customer_id="ann")
+        requests[route] = http_client.json_event(method, path, token, BODIES[route], key=key)
     return requests
 
 

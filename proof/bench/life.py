@@ -34,7 +34,6 @@ from ops.cost.bill import load_prices
 from ops.item_size import item_bytes
 from proof.bench.measure import Figure, exact
 from proof.bench.measured_shop import (
-    HOME,
     LAMBDA_CONTEXT,
     PRICE,
     BenchShop,
@@ -43,6 +42,7 @@ from proof.bench.measured_shop import (
     open_shop,
 )
 from proof.support import actors
+from proof.support.http_client import HOME_ADDRESS as HOME
 from proof.support.order_extras import MORE, furnish
 
 LINES = (1, 5, 20)
@@ -126,8 +126,8 @@ def run_lives(shop: BenchShop, customers: Sequence[str], product_ids: Sequence[s
 
     step("placed", lambda: orders.extend(shop.place(customer, "key-1", quantities) for customer in customers))
     step("paid", lambda: each(lambda order_id: shop.pay(order_id, amount)))
-    step("dispatched", lambda: each(shop.ship))
-    step("delivered", lambda: each(shop.deliver))
+    step("dispatched", lambda: each(shop.harness.dispatch_order))
+    step("delivered", lambda: each(shop.harness.deliver_order))
     for days in (ARCHIVE_DAYS, TTL_DAYS):
         step("archived", partial(shop.harness.advance_days, days))
     for order_id in orders:
@@ -295,7 +295,7 @@ def deduplication_figures(engine: Engine, queues: dict[str, str]) -> Iterator[Fi
         shop.deliver_all()
         for name, act in {
             "paid": partial(shop.pay, order_id, PRICE),
-            "dispatched": partial(shop.ship, order_id),
+            "dispatched": partial(shop.harness.dispatch_order, order_id),
         }.items():
             act()
             batch, sent = _deliver_and_record(shop)

@@ -24,21 +24,18 @@ from moto.core.models import botocore_stubber
 from functions.api.http import context
 from functions.dynamodb.capacity import READ_OPERATIONS
 from functions.handlers.api import handler as api_handler
-from functions.model.entities import Address
 from functions.model.reactions import REACTIONS
 from functions.model.table import create_table_request
 from functions.runtime import clients, environment, secrets
-from functions.shop import cancellation, customers, payments, placing, products, shipments
+from functions.shop import cancellation, customers, payments, placing, products
 from functions.shop.fulfilment import fulfil_order
 from functions.shop.shop import Caller
 from local.world.dynamodb_engine import REGION, Engine
-from local.world.harness import PEPPER, STAFF, WAREHOUSE, ShopHarness, aws_surroundings, run_shop
+from local.world.harness import HOME_ADDRESS, PEPPER, STAFF, ShopHarness, aws_surroundings, run_shop
 from proof.support.api_variables import VARIABLES as API_VARIABLES
-from proof.support.http_client import JSON, Token, http_event
 from proof.support.lambda_context import FakeContext
 from proof.support.reader_filters import is_delivered
 
-HOME = {"name": "Ann Ash", "street": "1 Elm Row", "postcode": "1010", "city": "Wien", "country": "AT"}
 PRICE = 1250
 FULL_STOCK = 1_000_000
 BATCH_SIZES = {reaction.name: reaction.batch_size for reaction in REACTIONS}
@@ -163,7 +160,7 @@ class BenchShop:
     def place(self, customer_id: str, key: str, quantities: Quantities) -> str:
         wanted = {id: placing.RequestedLine(quantity) for id, quantity in quantities.items()}
         caller, body = Caller(customer_id), {"lines": dict(quantities)}
-        return placing.place_order(self.harness.shop, caller, key, wanted, Address(**HOME), body).order.order_id
+        return placing.place_order(self.harness.shop, caller, key, wanted, HOME_ADDRESS, body).order.order_id
 
     def pay(self, order_id: str, amount: int) -> None:
         event = payments.ProviderPaymentEvent(f"evt_{order_id}", f"pi_{order_id}", order_id, "succeeded", amount, "EUR")
@@ -171,12 +168,6 @@ class BenchShop:
 
     def fulfil(self, order_id: str) -> None:
         fulfil_order(self.harness.shop, order_id)
-
-    def ship(self, order_id: str) -> None:
-        self.harness.dispatch_order(order_id)
-
-    def deliver(self, order_id: str) -> None:
-        shipments.deliver_shipment(self.harness.shop, WAREHOUSE, order_id, f"{order_id}-1")
 
     def cancel(self, order_id: str) -> None:
         cancellation.cancel_order(self.harness.shop, STAFF, order_id)
@@ -192,20 +183,6 @@ class BenchShop:
         self.harness.process_all(
             is_delivered=is_delivered, batch_sizes=BATCH_SIZES, invoke=invoke, context=LAMBDA_CONTEXT
         )
-
-
-def new_order(quantities: Quantities) -> dict[str, Any]:
-    """Return the body of POST /orders, with a delivery address."""
-    return {"lines": [{"product_id": id, "quantity": many} for id, many in quantities.items()], "address": HOME}
-
-
-def request(
-    method: str, path: str, body: Any = None, *, token: Token | None = None, key: str | None = None
-) -> dict[str, Any]:
-    """Return the event that Lambda gets for a request to an HTTP API."""
-    text = None if body is None else json.dumps(body)
-    headers = {**(JSON if body is not None else {}), **({"idempotency-key": key} if key is not None else {})}
-    return http_event(method, path, token=token, body=text, headers=headers)
 
 
 # opening a shop -------------------------------------------------------------------------------------------------------

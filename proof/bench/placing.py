@@ -20,7 +20,7 @@ from local.world.dynamodb_engine import REGION, Engine
 from proof.bench import measured_shop
 from proof.bench.measure import Figure, exact, measure_in_turns
 from proof.bench.measured_shop import PRICE, BenchShop, Handler
-from proof.support.http_client import Token
+from proof.support.http_client import Token, json_event, order_body
 
 LINES = (1, 5, 50)
 ROUNDS = 15
@@ -70,11 +70,9 @@ class PlaceOrders:
     """Places a new order of the same products at each call. `calls`: how many orders it can place."""
 
     def __init__(self, handler: Handler, customer_id: str, ids: Sequence[str], calls: int) -> None:
-        token, body = Token(customer_id), measured_shop.new_order(dict.fromkeys(ids, 2))
+        token, body = Token(customer_id), order_body(**dict.fromkeys(ids, 2))
         self._handler = handler
-        self._events = [
-            measured_shop.request("POST", "/orders", body, token=token, key=f"key-{n}") for n in range(calls)
-        ]
+        self._events = [json_event("POST", "/orders", token, body, key=f"key-{n}") for n in range(calls)]
 
     def __call__(self) -> None:
         answer = self._handler(self._events.pop(), measured_shop.LAMBDA_CONTEXT)

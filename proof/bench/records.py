@@ -75,7 +75,7 @@ def _generate_records(shop: BenchShop, count: int) -> list[dict[str, Any]]:
                 shop.pay(order_id, PRICE * sum(quantities[n].values()))
             else:
                 shop.cancel(order_id)
-        for act in (shop.fulfil, shop.ship, shop.deliver):
+        for act in (shop.fulfil, shop.harness.dispatch_order, shop.harness.deliver_order):
             for order_id in [*placed.values()][:DELIVERED]:
                 act(order_id)
     return shop.harness.new_records()

@@ -102,6 +102,16 @@ def http_event(
     }
 
 
+def json_event(
+    method: str, path: str, token: Token | None = None, body: Any = None, *, key: str | None = None, **query: Any
+) -> dict[str, Any]:
+    """Return the Lambda event of a request. `body`: sent as JSON. `key`: sent as the Idempotency-Key header."""
+    headers = {**(JSON if body is not None else {}), **({"idempotency-key": key} if key is not None else {})}
+    text = None if body is None else json.dumps(body)
+    asked = urlencode({name.removesuffix("_"): value for name, value in query.items()})
+    return http_event(method, path, token=token, body=text, headers=headers, query=asked)
+
+
 @dataclass(frozen=True)
 class HandlerResponse:
     """A response of the API's Lambda. `headers`: the values by name in lower case. `body`: the parsed JSON."""
@@ -160,10 +170,7 @@ class ApiHarness:
         **query: Any,
     ) -> HandlerResponse:
         """Send a request to the API. `body`: sent as JSON. `key`: sent as the Idempotency-Key header."""
-        headers = {**(JSON if body is not None else {}), **({"idempotency-key": key} if key is not None else {})}
-        text = None if body is None else json.dumps(body)
-        asked = urlencode({name.removesuffix("_"): value for name, value in query.items()})
-        return invoke_api(http_event(method, path, token=token, body=text, headers=headers, query=asked))
+        return invoke_api(json_event(method, path, token, body, key=key, **query))
 
     def send_file(
         self,

@@ -10,62 +10,45 @@ from typing import Any
 import pytest
 
 from docs.pages import cost as page
-from functions.dynamodb.capacity import READ_OPERATIONS
 from functions.handlers import backlog_metrics, customer_erasure, order_deadlines
 from functions.model.table import INDEX_PROJECTIONS
-from functions.runtime import clients
 from functions.runtime.log import log, metrics_logger
 from local.world.harness import READERS, ShopHarness
 from ops.cost import usage
 from ops.cost.__main__ import main
 from ops.cost.bill import APART, PRICED, bill, find_unpriced, load_month, load_resources, total, yearly_growth
+from proof.bench.measured_shop import CapacityMeter
 from proof.support.client_faults import record_calls
 from proof.support.reader_filters import is_delivered
 from stacks.stage import EXAMPLE_STAGES
 from tests.stacks.test_settings import SETTINGS
 
 
-class Meter:
-    """Counts the invocations of each function, and the units of its requests to DynamoDB."""
-
-    def __init__(self) -> None:
-        self.working = "api"
-        self.used: dict[str, Counter[str]] = {}
-
-    def count(self, parsed: dict[str, Any], model: Any, **_: Any) -> None:
-        consumed = parsed.get("ConsumedCapacity") or []
-        units = sum(one["CapacityUnits"] for one in (consumed if isinstance(consumed, list) else [consumed]))
-        self.used.setdefault(self.working, Counter())["read" if model.name in READ_OPERATIONS else "written"] += units
-
-    def call(self, name: str, act: Callable[[], Any]) -> Any:
-        self.working = name
-        self.used.setdefault(name, Counter())["calls"] += 1
-        try:
-            return act()
-        finally:
-            self.working = "api"
-
-
 @pytest.fixture
-def meter(harness: ShopHarness) -> Iterator[Meter]:
-    meter = Meter()
-    events = clients.client("dynamodb").meta.events
-    events.register("after-call.dynamodb", meter.count)
-    yield meter
-    events.unregister("after-call.dynamodb", meter.count)
+def meter(harness: ShopHarness) -> Iterator[CapacityMeter]:
+    with CapacityMeter().measure() as meter:
+        yield meter
 
 
-def settle(harness: ShopHarness, meter: Meter) -> None:
+def count(meter: CapacityMeter, name: str, **more: int) -> None:
+    meter.used.setdefault((meter.step, name), Counter()).update(more)
+
+
+def invoke(meter: CapacityMeter, name: str, call: Callable[[], Any]) -> Any:
+    meter.function = name
+    count(meter, name, calls=1)
+    return call()
+
+
+def settle(harness: ShopHarness, meter: CapacityMeter) -> None:
     """Deliver all records and messages until none are left. A reader gets only the records that its filters accept."""
 
-    def invoke(name: str, batch: list[Any], call: Callable[[], Any]) -> Any:
-        if name not in READERS:
-            meter.used.setdefault(name, Counter())["messages"] += len(batch)
-        return meter.call(name, call)
+    def invoke_with(name: str, batch: list[Any], call: Callable[[], Any]) -> Any:
+        count(meter, name, messages=0 if name in READERS else len(batch))
+        return invoke(meter, name, call)
 
-    harness.process_all(is_delivered=is_delivered, invoke=invoke)
-    if asked := harness.take_messages("warehouse"):
-        meter.used.setdefault("warehouse", Counter())["messages"] += len(asked)
+    harness.process_all(is_delivered=is_delivered, invoke=invoke_with)
+    count(meter, "warehouse", messages=len(harness.take_messages("warehouse")))
 
 
 def life(harness: ShopHarness) -> dict[str, Callable[[], Any]]:
@@ -79,15 +62,15 @@ def life(harness: ShopHarness) -> dict[str, Callable[[], Any]]:
     }
 
 
-def lived(harness: ShopHarness, meter: Meter) -> dict[str, usage.LifeStep]:
+def lived(harness: ShopHarness, meter: CapacityMeter) -> dict[str, usage.LifeStep]:
     """Return the usage of each step in the life of an order, and of its archiving."""
     harness.open_shop()
     harness.process_all()
-    found = {name: step(harness, meter, partial(meter.call, "api", act)) for name, act in life(harness).items()}
+    found = {name: step(harness, meter, partial(invoke, meter, "api", act)) for name, act in life(harness).items()}
     return found | {"archived": step(harness, meter, lambda: harness.advance_days(days=396))}
 
 
-def step(harness: ShopHarness, meter: Meter, act: Callable[[], Any]) -> usage.LifeStep:
+def step(harness: ShopHarness, meter: CapacityMeter, act: Callable[[], Any]) -> usage.LifeStep:
     meter.used.clear()
     mails, objects = len(harness.sent_mails()), len(harness.objects("archive"))
     with record_calls("events", "PutEvents") as calls:
@@ -97,7 +80,7 @@ def step(harness: ShopHarness, meter: Meter, act: Callable[[], Any]) -> usage.Li
         name: usage.Usage(
             calls=int(one["calls"]), read=one["read"], written=one["written"], messages=int(one["messages"])
         )
-        for name, one in meter.used.items()
+        for (_, name), one in meter.used.items()
         if +one
     }
     return usage.LifeStep(
@@ -108,12 +91,12 @@ def step(harness: ShopHarness, meter: Meter, act: Callable[[], Any]) -> usage.Li
     )
 
 
-def test_an_orders_life_makes_the_requests_that_the_page_lists(harness: ShopHarness, meter: Meter) -> None:
+def test_an_orders_life_makes_the_requests_that_the_page_lists(harness: ShopHarness, meter: CapacityMeter) -> None:
     assert lived(harness, meter) == usage.ORDER_LIFE
 
 
 def test_a_call_leaves_no_more_in_the_log_than_the_page_says(
-    harness: ShopHarness, meter: Meter, monkeypatch: pytest.MonkeyPatch
+    harness: ShopHarness, meter: CapacityMeter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told = io.StringIO()
     for logger in (log, metrics_logger):
@@ -127,7 +110,7 @@ def test_a_call_leaves_no_more_in_the_log_than_the_page_says(
 
 
 def test_the_items_of_an_order_are_as_large_as_the_page_says_and_stay_for_as_long(
-    harness: ShopHarness, meter: Meter
+    harness: ShopHarness, meter: CapacityMeter
 ) -> None:
     harness.open_shop()
     harness.process_all()
@@ -161,7 +144,7 @@ def assert_close(name: str, stated: tuple[int, int], measured: tuple[int, int]) 
         assert measuring <= stating <= measuring * 1.05 + 10, f"ops/cost/usage.py: {name} has {measured} bytes"
 
 
-def test_events_and_objects_are_as_large_as_the_page_says(harness: ShopHarness, meter: Meter) -> None:
+def test_events_and_objects_are_as_large_as_the_page_says(harness: ShopHarness, meter: CapacityMeter) -> None:
     with record_calls("events", "PutEvents") as calls:
         lived(harness, meter)
     beside = 300  # EventBridge adds version, id, source, account, time, region, resources and detail-type
@@ -172,13 +155,15 @@ def test_events_and_objects_are_as_large_as_the_page_says(harness: ShopHarness, 
     assert 0.8 * usage.ARCHIVED_BYTES < objects <= usage.ARCHIVED_BYTES
 
 
-def test_a_scheduled_run_without_work_reads_as_much_as_the_page_says(harness: ShopHarness, meter: Meter) -> None:
+def test_a_scheduled_run_without_work_reads_as_much_as_the_page_says(
+    harness: ShopHarness, meter: CapacityMeter
+) -> None:
     scheduled = {"order_deadlines": order_deadlines, "backlog_metrics": backlog_metrics}
     events = {"order_deadlines": {"group": 0, "groups": 4}}
     for name, module in {**scheduled, "customer_erasure": customer_erasure}.items():
         event = {"time": harness.now().isoformat(), **events.get(name, {})}
-        meter.call(name, partial(module.handler, event, None))
-    assert {name: one["read"] for name, one in meter.used.items()} == usage.SCHEDULED_READS
+        invoke(meter, name, partial(module.handler, event, None))
+    assert {name: one["read"] for (_, name), one in meter.used.items()} == usage.SCHEDULED_READS
     assert load_month(0).scheduled.keys() == usage.SCHEDULED_READS.keys()
 
 
