@@ -1,8 +1,8 @@
 // Shows the result of a query: its cost, the items in key order, and the sent requests.
 
-import { bytes, duration, number, plural, units } from "./format.js";
-import { attributeText, keyLink, openItem, typeOf } from "./items.js";
-import { button, chip, el, empty, toast } from "./ui.js";
+import { bytes, number, plural } from "./format.js";
+import { attributeText, code, keyLink, openItem, priceText, timeLeft, typeOf, unitsText } from "./items.js";
+import { button, chip, el, empty } from "./ui.js";
 
 const MOST_ATTRIBUTES = 7;
 const TINTS = 8;
@@ -29,14 +29,6 @@ function costs(found) {
   return el("p", { class: "row tight costs" },
     texts.map((text, at) => chip(text, at === 0 ? "good" : "plain")),
     el("span", { class: "hint" }, priceText(found.price)));
-}
-
-export const unitsText = (count) => `${units(count)} read unit${count === 1 ? "" : "s"}`;
-
-/** Returns the price of a million reads, because the amount for one read is too small to understand. */
-export function priceText({ million, currency, region, as_of: day }) {
-  const amount = new Intl.NumberFormat("en-GB", { style: "currency", currency, currencyDisplay: "narrowSymbol", maximumSignificantDigits: 3, minimumFractionDigits: 2 });
-  return `${amount.format(million)} for a million such reads (on-demand, ${region}, prices of ${day})`;
 }
 
 /** Explains why fewer items are shown than were read. */
@@ -144,15 +136,6 @@ function attributes(image) {
   return [shown, left > 0 && el("span", { class: "attribute name" }, `and ${number(left)} more`)];
 }
 
-/** Shows how long it takes until DynamoDB may delete the item. On hover or focus, shows the exact time. */
-export function timeLeft(ttl) {
-  const at = new Date(ttl * 1000);
-  const left = at - Date.now();
-  const moment = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "medium" }).format(at);
-  const text = left > 0 ? `in ${duration(left)}` : `expired ${duration(-left)} ago`;
-  return el("time", { class: "ttl", datetime: at.toISOString(), tabindex: "0", title: moment, "aria-label": `${text}, ${moment}`, role: "text" }, text, el("span", { class: "moment", "aria-hidden": "true" }, moment));
-}
-
 // The requests ---------------------------------------------------------------------------------------------------------
 function requests({ requests: all }) {
   const title = !all.length ? "No request was sent: no item can match" : all.length === 1 ? "The request, with its expressions" : `The ${all.length} requests, with their expressions`;
@@ -164,19 +147,4 @@ function request({ operation, sent }, at) {
   const title = at === 0 ? `1. ${operation}` : `${at + 1}. ${operation}, like request 1 except for`;
   const lines = Object.entries(sent).map(([name, text]) => el("div", null, el("dt", null, name), el("dd", null, text ?? "(not sent)")));
   return el("li", null, el("h3", null, title), lines.length > 0 && el("dl", { class: "sent" }, lines));
-}
-
-/** Shows the first request as code, which the user can copy. */
-export function code({ boto3, cli }) {
-  if (!boto3) return "";
-  const part = (title, text) => [
-    el("div", { class: "row" }, el("h3", null, title), button("Copy", () => copied(title, text), { kind: "small", "aria-label": `Copy as ${title}` })),
-    el("pre", { tabindex: "0" }, text),
-  ];
-  return el("details", { class: "requests" }, el("summary", null, "The request as code"), el("div", { class: "stack chosen" }, part("boto3", boto3), part("AWS CLI", cli)));
-}
-
-async function copied(title, text) {
-  await navigator.clipboard.writeText(text);
-  toast(`Copied as ${title}`);
 }

@@ -1,10 +1,9 @@
 // Shows one whole item of the table: its attributes with their types, its keys, its sources and its copies.
 
 import { get } from "./api.js";
-import { code, priceText, timeLeft, unitsText } from "./answers.js";
-import { bytes } from "./format.js";
+import { bytes, duration, units } from "./format.js";
 import { explain } from "./problems.js";
-import { chip, dialog, el, facts, loading, table, row } from "./ui.js";
+import { button, chip, dialog, el, facts, loading, row, table, toast } from "./ui.js";
 
 export const typeOf = (image) => image.type?.S ?? "item";
 
@@ -69,4 +68,37 @@ function plain(value) {
   if (type === "M") return Object.fromEntries(Object.entries(content).map(([name, one]) => [name, plain(one)]));
   if (type === "L") return content.map(plain);
   return type === "N" ? Number(content) : content;
+}
+
+// Parts that the results of a query also show -------------------------------------------------------------------------------
+export const unitsText = (count) => `${units(count)} read unit${count === 1 ? "" : "s"}`;
+
+/** Returns the price of a million reads, because the amount for one read is too small to understand. */
+export function priceText({ million, currency, region, as_of: day }) {
+  const amount = new Intl.NumberFormat("en-GB", { style: "currency", currency, currencyDisplay: "narrowSymbol", maximumSignificantDigits: 3, minimumFractionDigits: 2 });
+  return `${amount.format(million)} for a million such reads (on-demand, ${region}, prices of ${day})`;
+}
+
+/** Shows how long it takes until DynamoDB may delete the item. On hover or focus, shows the exact time. */
+export function timeLeft(ttl) {
+  const at = new Date(ttl * 1000);
+  const left = at - Date.now();
+  const moment = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "medium" }).format(at);
+  const text = left > 0 ? `in ${duration(left)}` : `expired ${duration(-left)} ago`;
+  return el("time", { class: "ttl", datetime: at.toISOString(), tabindex: "0", title: moment, "aria-label": `${text}, ${moment}`, role: "text" }, text, el("span", { class: "moment", "aria-hidden": "true" }, moment));
+}
+
+/** Shows the first request as code, which the user can copy. */
+export function code({ boto3, cli }) {
+  if (!boto3) return "";
+  const part = (title, text) => [
+    el("div", { class: "row" }, el("h3", null, title), button("Copy", () => copied(title, text), { kind: "small", "aria-label": `Copy as ${title}` })),
+    el("pre", { tabindex: "0" }, text),
+  ];
+  return el("details", { class: "requests" }, el("summary", null, "The request as code"), el("div", { class: "stack chosen" }, part("boto3", boto3), part("AWS CLI", cli)));
+}
+
+async function copied(title, text) {
+  await navigator.clipboard.writeText(text);
+  toast(`Copied as ${title}`);
 }

@@ -2,8 +2,13 @@
 
 import { get } from "./api.js";
 import { duration, fineTime, plural, units } from "./format.js";
-import { KINDS } from "./trace.js";
 import { chip, el, facts, fill, timeOf } from "./ui.js";
+
+/** The name of each kind of span on the page. */
+export const KINDS = {
+  request: "Request", write: "Write", record: "Stream record", reader: "Reader", event: "Event", reaction: "Reaction",
+  mail: "Mail", schedule: "Scheduled run", parked: "Parked", chaos: "Chaos",
+};
 
 const CANCELLED = { ConditionalCheckFailed: "condition failed", TransactionConflict: "conflict" };
 

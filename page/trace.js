@@ -3,7 +3,7 @@
 import { get } from "./api.js";
 import { duration, fineTime, plural, units } from "./format.js";
 import { follow } from "./live.js";
-import { spanPanel } from "./span.js";
+import { KINDS, spanPanel } from "./span.js";
 import { announce, chip, el, empty, failure, row, table, timeOf } from "./ui.js";
 
 const SETTLED_MS = 400;
@@ -15,12 +15,6 @@ const LEGEND = [["working", "working"], ["waiting", "waiting"], ["failed", "fail
 const LATE = 80;
 /** A segment that is wider than this percentage has room for a text. */
 const ROOMY = 15;
-
-/** The name of each kind of span on the page. */
-export const KINDS = {
-  request: "Request", write: "Write", record: "Stream record", reader: "Reader", event: "Event", reaction: "Reaction",
-  mail: "Mail", schedule: "Scheduled run", parked: "Parked", chaos: "Chaos",
-};
 
 /** Returns {element, state, aside, update}. The trace updates itself, and reloads the order when the order changed. */
 export function trace({ id, query, signal, look }) {
