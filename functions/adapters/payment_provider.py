@@ -42,12 +42,13 @@ class HttpPaymentProvider:
     """HTTP client for refunds at the payment provider.
 
     `url`: the URL of the provider's API without a trailing slash. `key`: the secret API key of the shop's account.
+    `pool`: sends the requests, by default a new connection pool.
     """
 
-    def __init__(self, url: str, key: str) -> None:
+    def __init__(self, url: str, key: str, pool: Any = None) -> None:
         self._url = url
         self._headers = {"Authorization": f"Bearer {key}"}
-        self._pool = urllib3.PoolManager(retries=False, timeout=TIMEOUT)
+        self._pool = pool or urllib3.PoolManager(retries=False, timeout=TIMEOUT)
 
     def refund(self, *, key: str, payment_id: str, amount: int, metadata: Mapping[str, str]) -> ProviderRefundState:
         """Refund `amount` (minor units) of a payment and return the state of the refund.

@@ -16,13 +16,11 @@ Sources: Stripe's API reference, "PaymentIntents", "Refunds" and "Check the webh
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import json
 import re
 import threading
 import time
-import urllib.parse
 import uuid
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -34,10 +32,19 @@ import urllib3
 
 from local.laptop.http_server import HttpResponse, LoopbackServer
 from local.laptop.state_checks import DamagedState
+from local.world.stripe_account import (
+    DECLINED,
+    FAILING_REFUND,
+    PENDING_REFUND,
+    StripeAccount,
+    StripeError,
+    StripeObject,
+    sign_webhook,
+    stripe_event,
+)
 
 RETRY_SECONDS, MAX_RETRY_SECONDS = 0.5, 600.0
 MAX_SENDERS = 4
-DECLINED, PENDING_REFUND, FAILING_REFUND = "pm_card_chargeDeclined", "pm_card_pendingRefund", "pm_card_refundFail"
 
 SLOW_FILE = "slow"
 """The name of the file with the seconds by which a chaos switch delays each answer of the provider."""
@@ -50,22 +57,6 @@ PAYMENT_METHODS = {
     FAILING_REFUND: "a card whose refunds fail later",
 }
 """The names of Stripe's test cards, each with the description that the shop's web page shows."""
-
-StripeObject = dict[str, Any]
-
-
-class StripeError(Exception):
-    """An error response in Stripe's shape: https://docs.stripe.com/api/errors"""
-
-    def __init__(self, status: int, message: str, type: str = "invalid_request_error", **more: str) -> None:  # noqa: A002
-        super().__init__(message)
-        self.status, self.error = status, {"type": type, "message": message, **more}
-
-
-def stripe_signature_header(secret: str, payload: str, at: int) -> str:
-    """Return the Stripe-Signature header for a webhook payload. `at` is the time of sending in epoch seconds."""
-    digest = hmac.new(secret.encode(), f"{at}.{payload}".encode(), hashlib.sha256).hexdigest()
-    return f"t={at},v1={digest}"
 
 
 class PaymentProviderServer:
@@ -91,14 +82,17 @@ class PaymentProviderServer:
         self._stopping = threading.Event()
         self._pool = urllib3.PoolManager(maxsize=8, retries=False, timeout=30)
         taken = {line for line in _read_json_lines(self._delivered_file, required=False) if isinstance(line, str)}
-        self._intents: dict[str, StripeObject] = {}
-        self._refunds: dict[str, StripeObject] = {}
-        self._by_idempotency_key: dict[str, StripeObject] = {}
+        self._account = StripeAccount(
+            now=time.time,
+            new_id=lambda prefix, _: f"{prefix}_{uuid.uuid4().hex}",
+            report=self._record_event,
+            find_payment=_find_seeded_payment,
+        )
         self._backoff: dict[str, tuple[float, float]] = {}
         self._undelivered: list[StripeObject] = []
         for number, event in enumerate(_read_json_lines(self._events_file, required=True), 1):
             try:
-                self._apply_event(event)
+                self._account.apply_event(event)
                 is_taken = event["id"] in taken
             except (LookupError, TypeError):
                 raise DamagedState(self._events_file, f"has no valid event in line {number}") from None
@@ -127,124 +121,21 @@ class PaymentProviderServer:
             thread.join()
 
     def answer(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> HttpResponse:
-        """Return the response to a request: a Stripe object or an error in Stripe's shape."""
+        """Return the response to a request: a Stripe object or an error in Stripe's format."""
         self._stopping.wait(read_delay(self._slow_file))
-        try:
-            return HttpResponse(self._route(method, target, headers, body))
-        except StripeError as rejection:
-            return HttpResponse({"error": rejection.error}, rejection.status)
-
-    def _route(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> StripeObject:
-        path, _, query = target.partition("?")
-        form, key = _parse_form(body), headers.get("Idempotency-Key")
-        if (method, path) == ("POST", "/v1/payment_intents"):
-            return self.create_payment_intent(form, key)
-        if path != "/v1/refunds":
-            raise StripeError(404, "Use POST /v1/payment_intents, POST /v1/refunds or GET /v1/refunds.")
-        if not hmac.compare_digest(headers.get("Authorization", "").encode(), f"Bearer {self._key()}".encode()):
-            raise StripeError(401, "Invalid API key.")
-        if method not in ("GET", "POST"):
-            raise StripeError(405, "Use POST /v1/refunds or GET /v1/refunds.")
-        return (
-            self.create_refund(form, key)
-            if method == "POST"
-            else self.list_refunds(dict(urllib.parse.parse_qsl(query)))
-        )
-
-    def create_payment_intent(self, form: dict[str, str], idempotency_key: str | None) -> StripeObject:
-        """Create and return a payment intent, which succeeds or fails at once. Raises StripeError.
-
-        A second call with the same idempotency key and amount returns the first payment intent.
-        """
+        given, expected = headers.get("Authorization", "").encode(), f"Bearer {self._key()}".encode()
+        if target.partition("?")[0] == "/v1/refunds" and not hmac.compare_digest(given, expected):
+            return HttpResponse(StripeError(401, "Invalid API key.").body, 401)
         with self._lock:
-            if known := self._by_idempotency_key.get(idempotency_key or ""):
-                if known["object"] != "payment_intent" or known["amount"] != _parse_amount(form):
-                    raise StripeError(400, "This idempotency key was used with other parameters.", "idempotency_error")
-                return known
-            method = form.get("payment_method", "pm_card_visa")
-            intent = {
-                "id": f"pi_{uuid.uuid4().hex}",
-                "object": "payment_intent",
-                "amount": _parse_amount(form),
-                "currency": form.get("currency", "").lower(),
-                "metadata": _parse_metadata(form),
-                "payment_method": method,
-                "status": "requires_payment_method" if method == DECLINED else "succeeded",
-            }
-            named = re.fullmatch(r"[\x20-\x7e]{1,500}", _parse_metadata(form).get("order_id", ""))
-            if not re.fullmatch("[a-z]{3}", str(intent["currency"])) or not named:
-                raise StripeError(400, "Send amount (in minor units), currency and metadata[order_id].")
-            if method == DECLINED:
-                intent["last_payment_error"] = {"code": "card_declined"}
-            happened = "payment_failed" if method == DECLINED else "succeeded"
-            self._record_event(f"payment_intent.{happened}", intent, idempotency_key)
-            return intent
+            status, content = self._account.answer(method, target, headers, body)
+        return HttpResponse(content, status)
 
-    def create_refund(self, form: dict[str, str], idempotency_key: str | None) -> StripeObject:
-        """Refund a payment and return the refund. Raises StripeError.
-
-        Without an `amount`, the provider refunds the whole remaining amount of the payment. A second call with the same
-        idempotency key and the same fields returns the first refund.
-        """
-        with self._lock:
-            asked: StripeObject = {"payment_intent": form.get("payment_intent"), "metadata": _parse_metadata(form)}
-            asked |= {"amount": _parse_amount(form)} if "amount" in form else {}
-            if known := self._by_idempotency_key.get(idempotency_key or ""):
-                if any(known.get(name) != value for name, value in asked.items()):
-                    raise StripeError(400, "This idempotency key was used with other parameters.", "idempotency_error")
-                return known
-            payment_id = form.get("payment_intent", "")
-            intent = self._intents.get(payment_id) or _seeded_payment(payment_id)
-            if intent is None:
-                raise StripeError(404, "No such payment_intent.", code="resource_missing", param="payment_intent")
-            left = intent["amount"] - sum(
-                one["amount"] for one in self._refunds_of(intent["id"]) if one["status"] != "failed"
-            )
-            if intent["status"] != "succeeded" or not left:
-                code = "charge_already_refunded" if intent["status"] == "succeeded" else "payment_intent_invalid"
-                raise StripeError(400, "Nothing is left to refund.", code=code)
-            if asked.setdefault("amount", left) > left:
-                raise StripeError(400, "The amount is greater than the remaining amount.", param="amount")
-            refund = {"id": f"re_{uuid.uuid4().hex}", "object": "refund", "currency": intent["currency"], **asked}
-            pending = intent.get("payment_method") == PENDING_REFUND
-            first = {**refund, "status": "pending" if pending else "succeeded"}
-            self._record_event("refund.created", first, idempotency_key)
-            if pending:
-                self._record_event("refund.updated", {**refund, "status": "succeeded"})
-            if intent.get("payment_method") == FAILING_REFUND:
-                failed = {"status": "failed", "failure_reason": "expired_or_canceled_card"}
-                self._record_event("refund.failed", {**refund, **failed})
-            return first
-
-    def list_refunds(self, asked: dict[str, str]) -> StripeObject:
-        """Return the refunds of a payment as a Stripe list object, newest first."""
-        with self._lock:
-            found = self._refunds_of(asked.get("payment_intent", ""))[::-1]
-        return {"object": "list", "url": "/v1/refunds", "has_more": False, "data": found}
-
-    def _refunds_of(self, payment_id: str) -> list[StripeObject]:
-        return [refund for refund in self._refunds.values() if refund["payment_intent"] == payment_id]
-
-    def _record_event(self, kind: str, about: StripeObject, idempotency_key: str | None = None) -> None:
-        """Write an event to disk, apply it to the state, and queue it for delivery to the webhook."""
-        event = {
-            "id": f"evt_{uuid.uuid4().hex}",
-            "object": "event",
-            "type": kind,
-            "created": int(time.time()),
-            "data": {"object": about},
-            "request": {"idempotency_key": idempotency_key},
-        }
+    def _record_event(self, kind: str, about: StripeObject, key: str | None) -> None:
+        """Write an event to disk, and queue it for delivery to the webhook."""
+        event = stripe_event(f"evt_{uuid.uuid4().hex}", kind, about, time.time(), key)
         with self._events_file.open("a") as file:
             file.write(json.dumps(event) + "\n")
-        self._apply_event(event)
         self._undelivered.append(event)
-
-    def _apply_event(self, event: StripeObject) -> None:
-        about = event["data"]["object"]
-        (self._refunds if about["object"] == "refund" else self._intents)[about["id"]] = about
-        if key := event["request"]["idempotency_key"]:
-            self._by_idempotency_key[key] = about
 
     def _deliver_events(self) -> None:
         while not self._stopping.is_set():
@@ -269,7 +160,7 @@ class PaymentProviderServer:
         try:
             headers = {
                 "Content-Type": "application/json",
-                "Stripe-Signature": stripe_signature_header(self._secret(), payload, int(time.time())),
+                "Stripe-Signature": sign_webhook(self._secret(), payload, time.time()),
             }
             answer = self._pool.request("POST", self._webhook_url, body=payload, headers=headers)
         except Exception:  # noqa: BLE001  after any error, the event is sent again
@@ -288,38 +179,12 @@ def read_delay(file: Path) -> float:
         return 0.0
 
 
-def _seeded_payment(payment_id: str) -> StripeObject | None:
+def _find_seeded_payment(payment_id: str) -> StripeObject | None:
     """Return a payment that `make fill` invented. Its id contains its amount and currency."""
     found = re.fullmatch("pi_seed_([0-9]{1,12})_([a-z]{3})_[0-9a-f]+", payment_id)
     if found is None:
         return None
     return {"id": payment_id, "amount": int(found[1]), "currency": found[2], "status": "succeeded"}
-
-
-def _parse_amount(form: dict[str, str]) -> int:
-    """Return the amount in a form, a positive number of minor units such as cents. Raises StripeError."""
-    amount = form.get("amount", "")
-    if not re.fullmatch("[0-9]{1,12}", amount) or not int(amount):
-        raise StripeError(
-            400,
-            "amount must be a positive whole number of minor units.",
-            code="parameter_invalid_integer",
-            param="amount",
-        )
-    return int(amount)
-
-
-def _parse_form(body: bytes) -> dict[str, str]:
-    """Return the fields of a form-encoded body. Raises StripeError if the body cannot be decoded."""
-    try:
-        return dict(urllib.parse.parse_qsl(body.decode(), errors="strict"))
-    except ValueError:
-        raise StripeError(400, "Send a form-encoded body in UTF-8, as curl -d does.") from None
-
-
-def _parse_metadata(form: dict[str, str]) -> dict[str, str]:
-    inside = {name.removeprefix("metadata["): value for name, value in form.items() if name.startswith("metadata[")}
-    return {name.removesuffix("]"): value for name, value in inside.items()}
 
 
 def _read_json_lines(file: Path, *, required: bool) -> list[Any]:

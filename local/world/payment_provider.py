@@ -1,67 +1,81 @@
-"""A fake client of the payment provider for tests. It sends no HTTP requests, and can fail as the real client does."""
+"""A client of the payment provider for tests, which asks an account in this process instead of sending requests."""
 
+import json
+import time
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
-from itertools import count
 from typing import Any, Literal
+from urllib.parse import parse_qs, urlsplit
 
-from functions.adapters.payment_provider import PaymentProviderUnavailable
-from functions.shop.refund_processing import ProviderRefundState, RefundRejected
+import urllib3
+
+from functions.adapters.payment_provider import HttpPaymentProvider
+from functions.shop.refund_processing import RefundRejected
+from local.world.stripe_account import StripeAccount, StripeError, StripeObject
 
 RefundBehavior = Literal["succeeded", "pending", "failed", "unavailable", "answer lost"]
 REFUSED = RefundRejected("charge_already_refunded")
 
 
-@dataclass
-class FakeProvider:
-    """A fake payment provider that makes refunds. It forgets an idempotency key after 24 hours, as Stripe may do.
+class FakeProvider(HttpPaymentProvider):
+    """A client of the payment provider that is its own connection pool.
 
-    `paid_amounts`: the refundable amount by payment id (default: unlimited). `requests`: every request, as
-    ("refund", idempotency key) or ("list", payment id). `behaviors`: what happens to the next refund requests. Each
-    element is an outcome such as "succeeded", or an error to raise.
+    `behaviors`: what happens to the next new refunds. Each element is an outcome such as "succeeded", or an error to
+    raise. `paid_amounts`: the refundable amount by payment id (default: unlimited). `requests`: every request, as
+    ("refund", idempotency key) or ("list", payment id).
     """
 
-    paid_amounts: dict[str, int] = field(default_factory=dict)
-    clock: Any = lambda: datetime.now(UTC)
-    behaviors: deque[RefundBehavior | RefundRejected] = field(default_factory=deque)
-    requests: list[tuple[str, str]] = field(default_factory=list)
-    refunds: list[tuple[str, int, ProviderRefundState]] = field(default_factory=list)
-    _keys: dict[str, tuple[datetime, ProviderRefundState]] = field(default_factory=dict)
-    _numbers: Any = field(default_factory=lambda: count(1))
+    def __init__(
+        self, *behaviors: RefundBehavior | RefundRejected, paid_amounts: Mapping[str, int] | None = None
+    ) -> None:
+        super().__init__("", "sk_1", self)
+        self.behaviors, self._paid_amounts = deque(behaviors), paid_amounts or {}
+        self.requests: list[tuple[str, str]] = []
+        self._behavior: Any = "succeeded"
+        self.account = StripeAccount(
+            now=time.time,
+            new_id=self._new_id,
+            plan_refund=self._plan_refund,
+            find_payment=self._find_payment,
+        )
 
-    def refund(self, *, key: str, payment_id: str, amount: int, metadata: Mapping[str, str]) -> ProviderRefundState:
-        assert amount > 0
-        self.requests.append(("refund", key))
-        then, known = self._keys.get(key, (None, None))
-        if known is not None and then is not None and self.clock() - then < timedelta(hours=24):
-            return known
-        mood = self.behaviors.popleft() if self.behaviors else "succeeded"
-        if isinstance(mood, RefundRejected):
-            raise mood
-        if mood == "unavailable":
-            raise PaymentProviderUnavailable(503)
-        if amount > self.paid_amounts.get(payment_id, 10**12) - self.refunded_amount(payment_id):
-            raise RefundRejected("amount_too_large")
-        status: Any = "succeeded" if mood == "answer lost" else mood
-        reason = "expired_or_canceled_card" if status == "failed" else None
-        made = ProviderRefundState(f"re_{next(self._numbers)}", status, reason, dict(metadata))
-        self.refunds.append((payment_id, amount, made))
-        self._keys[key] = (self.clock(), made)
-        if mood == "answer lost":
-            raise PaymentProviderUnavailable(0)
-        return made
-
-    def refunds_of(self, payment_id: str) -> Sequence[ProviderRefundState]:
-        self.requests.append(("list", payment_id))
-        return [made for of, _, made in self.refunds if of == payment_id]
+    @property
+    def refunds(self) -> list[StripeObject]:
+        return list(self.account.refunds.values())
 
     def refunded_amount(self, payment_id: str) -> int:
         """Return the amount of a payment's succeeded and pending refunds."""
-        return sum(amount for of, amount, made in self.refunds if of == payment_id and made.status != "failed")
+        return sum(one["amount"] for one in self.account.refunds_of(payment_id) if one["status"] != "failed")
+
+    def request(
+        self, method: str, target: str, *, body: str | None, headers: Mapping[str, str]
+    ) -> urllib3.BaseHTTPResponse:
+        """Answer a request of the client, in place of `urllib3.PoolManager.request`."""
+        key, query = headers.get("Idempotency-Key"), parse_qs(urlsplit(target).query)
+        self.requests.append(("refund", key) if key else ("list", query["payment_intent"][0]))
+        self._behavior = "succeeded"
+        answer = self.account.answer(method, target, headers, (body or "").encode())
+        if key and self._behavior == "unavailable":
+            del self.account.answers[key]
+        if self._behavior == "answer lost":
+            raise urllib3.exceptions.HTTPError
+        return to_response(*answer)
+
+    def _new_id(self, prefix: str, *_: object) -> str:
+        return f"{prefix}_{len(self.account.refunds) + 1}"
+
+    def _plan_refund(self, *_: object) -> Sequence[str]:
+        self._behavior = self.behaviors.popleft() if self.behaviors else "succeeded"
+        if self._behavior == "unavailable":
+            raise StripeError(503, "Try again later.")
+        if isinstance(self._behavior, RefundRejected):
+            raise StripeError(400, "The refund is rejected.", code=self._behavior.code)
+        return ["succeeded" if self._behavior == "answer lost" else self._behavior]
+
+    def _find_payment(self, payment_id: str) -> StripeObject:
+        amount = self._paid_amounts.get(payment_id, 10**12)
+        return {"id": payment_id, "amount": amount, "currency": "eur", "status": "succeeded"}
 
 
-def provider_behaving(*moods: RefundBehavior | RefundRejected) -> FakeProvider:
-    """Create a fake payment provider. `moods`: the outcomes of the first refund requests, or errors to raise."""
-    return FakeProvider(behaviors=deque(moods))
+def to_response(status: int, body: StripeObject) -> urllib3.BaseHTTPResponse:
+    return urllib3.HTTPResponse(json.dumps(body).encode(), status=status)

@@ -48,8 +48,8 @@ class ObservedRequest:
 class CardPayment:
     """A payment as the payment provider knows it.
 
-    `amount`: in minor units of `currency`. `dispute`: "", "open", "won" or "lost". `lost`: the money that lost disputes
-    took.
+    `amount`: in minor units of `currency`. `dispute`: the status of the latest dispute, or "" if there is none.
+    `lost`: the money that lost disputes took.
     """
 
     id: str

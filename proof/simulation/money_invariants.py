@@ -13,7 +13,7 @@ from functions.model.entities import SOLD_STATUSES, Payment
 from functions.model.pricing import discounted_value
 from functions.model.table import REDEMPTION_POOL, ROWS_BY_TYPE
 from proof.simulation.ledger import Ledger, OrderAggregate
-from proof.simulation.provider import SimulatedIntent
+from proof.simulation.provider import is_outside, refund_id_in_shop
 from proof.simulation.traffic import DISCOUNTS
 
 if TYPE_CHECKING:
@@ -31,45 +31,42 @@ def money_is_kept(world: Simulation, ledger: Ledger) -> Iterator[str]:
     refunded.
     """
     claims = {image["payment_id"]["S"]: image["order_id"]["S"] for image in world.table.of_type("PaymentClaim")}
-    for intent in world.provider.intents:
+    for id, paid in world.provider.account.payments.items():
         ledger.count_premise()
-        has_money = intent.captured and intent.amount > 0  # a payment of 0 needs no claim: staff close it as FAILED
-        if has_money and claims.get(intent.id) != intent.order_id:
-            yield f"payment {intent.id} of order {intent.order_id} is claimed by {claims.get(intent.id)}"
-        kept = [p for p in ledger.payments_of(intent.order_id) if p.payment_id == intent.id]
-        owned = ledger.orders.get(intent.order_id)
-        if not kept and not intent.captured and owned and owned.is_archived:
+        order_id, amount, is_captured = paid["metadata"]["order_id"], paid["amount"], paid["status"] == "succeeded"
+        has_money = is_captured and amount > 0  # a payment of 0 needs no claim: staff close it as FAILED
+        if has_money and claims.get(id) != order_id:
+            yield f"payment {id} of order {order_id} is claimed by {claims.get(id)}"
+        kept = [p for p in ledger.payments_of(order_id) if p.payment_id == id]
+        owned = ledger.orders.get(order_id)
+        if not kept and not is_captured and owned and owned.is_archived:
             continue  # for an archived order, the shop stores a payment only if money was captured
-        if [payment.amount for payment in kept] != [intent.amount]:
-            yield f"payment {intent.id} is stored with {[payment.amount for payment in kept]}"
+        disputes = {one["id"]: one["status"].upper() for one in world.provider.account.disputes_of(id)}
+        if [payment.amount for payment in kept] != [amount]:
+            yield f"payment {id} is stored with {[payment.amount for payment in kept]}"
         elif has_money and kept[0].status in ("FAILED", "AUTHORISED"):
-            yield f"payment {intent.id} was captured, but is stored as {kept[0].status}"
-        elif _dispute_differs(world, intent, kept[0]):
-            yield f"the dispute of {intent.id} is {intent.dispute or 'none'}, but stored as {kept[0].disputes}"
+            yield f"payment {id} was captured, but is stored as {kept[0].status}"
+        elif _disputes_differ(world, disputes, kept[0]):
+            yield f"the disputes of {id} are {disputes}, but stored as {kept[0].disputes}"
     for owned in ledger.orders.values():
         if owned.order is not None:
             yield from (f"order {owned.id} ({owned.status}) {wrong}" for wrong in _order_violations(owned))
 
 
-def _dispute_differs(world: Simulation, intent: SimulatedIntent, payment: Payment) -> bool:
-    """Return whether the disputes of a payment have other statuses in the shop than at the provider.
+def _disputes_differ(world: Simulation, disputes: dict[str, str], payment: Payment) -> bool:
+    """Return whether the disputes of a payment have other statuses in the shop than in `disputes`, at the provider.
 
     A dispute of an archived order is stored as a KeptEvent item. If the archive object already has the closed dispute,
     a late event may say that the dispute is open.
     """
-    there = {
-        f"dp_{intent.id}_{number}": outcome.upper()
-        for number, outcome in enumerate((*intent.disputes_before, intent.dispute))
-        if outcome
-    }
     recorded = {id: dispute.status for id, dispute in (payment.disputes or {}).items()}
     kept = {
         event["object_id"]["S"]: event["status"]["S"]
         for event in world.table.of_type("KeptEvent")
-        if (event["payment_id"]["S"], event["kind"]["S"]) == (intent.id, "DISPUTE")
+        if (event["payment_id"]["S"], event["kind"]["S"]) == (payment.payment_id, "DISPUTE")
     }
     closed = {id: status for id, status in recorded.items() if status != "OPEN"}
-    return recorded | kept | closed != there
+    return recorded | kept | closed != disputes
 
 
 def _order_violations(owned: OrderAggregate) -> Iterator[str]:
@@ -120,16 +117,14 @@ def refunds_are_settled(world: Simulation, ledger: Ledger) -> Iterator[str]:
     """
     yield from _wrongly_kept(world, ledger)
     given: dict[tuple[str, str], list[int]] = defaultdict(list)
-    order_ids = {intent.id: intent.order_id for intent in world.provider.intents}
     kept = {it["object_id"]["S"] for it in world.table.of_type("KeptEvent")}
-    for one in world.provider.refunds:
-        if one.status == "pending":
-            yield f"refund {one.id} is still pending at the provider"
-        elif one.status == "succeeded" and one.id not in kept:
-            place = order_ids[one.payment_id], f"{one.payment_id}-{one.id}"
-            if not one.is_outside:
-                place = one.metadata["order_id"], one.metadata["refund_id"]
-            given[place].append(one.amount)
+    for id, one in world.provider.account.refunds.items():
+        if one["status"] == "pending":
+            yield f"refund {id} is still pending at the provider"
+        elif one["status"] == "succeeded" and id not in kept:
+            payment, metadata = world.provider.account.payments[one["payment_intent"]], one["metadata"]
+            order_id = payment["metadata"]["order_id"] if is_outside(one) else metadata["order_id"]
+            given[order_id, refund_id_in_shop(one)].append(one["amount"])
     for order_id, _, refunds in ledger.payments_and_refunds():
         for refund in refunds:
             ledger.count_premise()
@@ -148,14 +143,14 @@ def _wrongly_kept(world: Simulation, ledger: Ledger) -> Iterator[str]:
     Exception: the archive object already has the failed refund, and a late event says that the refund succeeded.
     """
     kept = {it["object_id"]["S"]: (it, it["status"]["S"]) for it in world.table.of_type("KeptEvent")}
-    for one in world.provider.refunds:
-        event, status = kept.get(one.id, ({}, one.status.upper()))
-        if status == one.status.upper():
+    for id, one in world.provider.account.refunds.items():
+        event, status = kept.get(id, ({}, one["status"].upper()))
+        if status == one["status"].upper():
             continue
-        if (event["PK"]["S"], f"REFUND#{one.payment_id}-{one.id}") in world.table.history:
+        if (event["PK"]["S"], f"REFUND#{one['payment_intent']}-{id}") in world.table.history:
             ledger.found_exception("the success was reported after the failed refund was archived")
         else:
-            yield f"refund {one.id} is {one.status} at the provider, but kept as {status}"
+            yield f"refund {id} is {one['status']} at the provider, but kept as {status}"
 
 
 def no_event_waits_for_a_payment_that_came(world: Simulation, ledger: Ledger) -> Iterator[str]:

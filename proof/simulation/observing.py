@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from proof.oracle import arithmetic
 from proof.oracle.observations import CardPayment, CardRefund, Observations, ObservedMail, ObservedRequest
 from proof.simulation.invariants import landed_late
+from proof.simulation.provider import is_outside, refund_id_in_shop
 from proof.simulation.traffic import CUSTOMERS, personal_words
 from proof.simulation.wire import MAX_LATE_SECONDS
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 def collect_observations(world: Simulation) -> Observations:
     """Return the observations of a run for the oracle. The result has no objects of the product's code."""
+    disputes_of = world.provider.account.disputes_of
     settings = world.template.environment(world.table.name)
     return Observations(
         now=world.tasks.now,
@@ -25,18 +27,20 @@ def collect_observations(world: Simulation) -> Observations:
         assumed_delivered_days=int(settings["ASSUMED_DELIVERED_DAYS"]),
         requests=[_to_request(one) for one in world.clients.exchanges],
         payments=[
-            CardPayment(one.id, one.order_id, one.amount, one.currency, one.captured, one.dispute, one.lost)
-            for one in world.provider.intents
+            CardPayment(
+                id,
+                one["metadata"]["order_id"],
+                one["amount"],
+                one["currency"].upper(),
+                one["status"] == "succeeded",
+                next((it["status"] for it in reversed(disputes_of(id))), ""),
+                sum(it["amount"] for it in disputes_of(id) if it["status"] == "lost"),
+            )
+            for id, one in world.provider.account.payments.items()
         ],
         refunds=[
-            CardRefund(
-                one.payment_id,
-                f"{one.payment_id}-{one.id}" if one.is_outside else one.metadata["refund_id"],
-                one.amount,
-                one.status,
-                one.is_outside,
-            )
-            for one in [*world.provider.refunds, *world.provider.refused_refunds]
+            CardRefund(one["payment_intent"], refund_id_in_shop(one), one["amount"], one["status"], is_outside(one))
+            for one in [*world.provider.account.refunds.values(), *world.provider.refused_refunds]
         ],
         events=[event["detail"] for event in world.bus.published],
         mails=[_to_mail(one) for one in sorted(world.ses.mails, key=lambda mail: not landed_late(mail))],

@@ -1,26 +1,29 @@
 """Simulates a payment provider such as Stripe: payments, refunds, disputes and their webhooks.
 
-It sends each webhook again until the shop accepts it. It stores the first answer to an idempotency key for a day, even
-an error 500, and returns this answer to each request with the same key. Some refunds are pending and finish later. Some
-refunds fail after they succeeded (https://docs.stripe.com/refunds#failed-refunds).
+It sends each webhook again until the shop accepts it. Some refunds are pending and finish later. Some refunds fail
+after they succeeded (https://docs.stripe.com/refunds#failed-refunds).
 """
 
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
-from typing import Any, Literal
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
-from functions.adapters.payment_provider import PaymentProviderUnavailable
-from functions.shop.refund_processing import ProviderRefundState, RefundRejected
+import urllib3
+
+from local.world.payment_provider import to_response
+from local.world.stripe_account import StripeAccount, StripeError, StripeObject, sign_webhook, stripe_event
 from proof.simulation.clients import ApiClients
-from proof.simulation.faults import DAY, HOUR, MINUTE, FaultInjector, ServiceCall, Strike
+from proof.simulation.faults import HOUR, MINUTE, FaultInjector, ServiceCall
 from proof.simulation.lambdas import MAX_SKEW_SECONDS
 from proof.simulation.rng import SeededRandom
 from proof.simulation.scheduler import ProcessDied
-from proof.support.http_client import JSON, WEBHOOK_SECRETS, http_event, payment_event, stripe_signature
+from proof.support.http_client import JSON, WEBHOOK_SECRETS, http_event
 
 WEBHOOK_DELAY_SECONDS = 1.0
 """The seconds between a payment and its webhook."""
@@ -34,213 +37,132 @@ asks for the status of a refund after the provider forgot the key.
 """
 MAX_DISPUTE_DELAY_SECONDS = 40 * HOUR
 MAX_DISPUTE_SECONDS = 60 * HOUR
-EVENT_TYPES = {
-    "authorised": "payment_intent.amount_capturable_updated",
-    "succeeded": "payment_intent.succeeded",
-    "failed": "payment_intent.payment_failed",
-    "cancelled": "payment_intent.canceled",
-}
-"""For each outcome of a payment: the event type in the provider's webhook."""
-IDEMPOTENCY_KEY_SECONDS = DAY
 FIRST_API_KEY = "key of the simulation"
 
 
 @dataclass
-class SimulatedIntent:
-    """A payment as the payment provider stores it.
-
-    `delivered_events`: how many webhooks about the payment's outcomes the shop accepted. `dispute`: the state of the
-    latest dispute (chargeback) of the payment, empty if there is none. `disputes_before`: the outcomes of its earlier
-    disputes. `disputed`: the amount of the latest dispute. `lost`: the money that lost disputes took. `copied_to`:
-    another order for which the provider reported the same payment afterwards, empty if none.
-    """
-
-    id: str
-    order_id: str
-    amount: int
-    currency: str = "EUR"
-    captured: bool = False
-    delivered_events: int = 0
-    dispute: Literal["", "open", "won", "lost"] = ""
-    disputes_before: tuple[str, ...] = ()
-    disputed: int = 0
-    lost: int = 0
-    copied_to: str = ""
-
-
-@dataclass
-class SimulatedRefund:
-    """A refund as the payment provider stores it. `events`: how many webhook events the provider made for it.
-
-    `is_outside`: a person made it in the provider's dashboard.
-    """
-
-    id: str
-    payment_id: str
-    amount: int
-    metadata: Mapping[str, str]
-    status: Literal["pending", "succeeded", "failed"] = "succeeded"
-    events: int = 0
-    is_outside: bool = False
-
-
-@dataclass(frozen=True)
-class RecordedAnswer:
-    """The payment provider's first answer to a request with an idempotency key.
-
-    `at`: the virtual time of the answer, in epoch seconds.
-    """
-
-    at: float
-    answer: ProviderRefundState | Exception
-
-
-@dataclass
 class SimulatedProvider:
-    """Replaces the shop's client of the payment provider, and sends the provider's webhooks to the shop.
+    """Answers the requests of the shop's client of the payment provider, and sends the provider's webhooks to the shop.
 
-    `refused_refunds`: the refunds that the provider refused for a reason of its own. `request_counts`: how many refund
-    requests came with each idempotency key. `undelivered`: how many webhooks the shop has not accepted yet.
-    `accepted_keys`: the API keys that are not revoked. `signing_secret`: the secret that signs the webhooks. Each
-    function of the shop must know it from `secret_known_at` on. `refused_signatures`: the webhooks
-    whose signature the shop refused although it had to know the secret.
+    `refused_refunds`: the refunds that the provider refused for a reason of its own. `copied_to`: another order for
+    which the provider reported a payment afterwards, by payment id. `request_counts`: how many refund requests came
+    with each idempotency key. `undelivered`: how many webhooks the shop has not accepted yet. `accepted_keys`: the API
+    keys that are not revoked. `signing_secret`: the secret that signs the webhooks. Each function of the shop must know
+    it from `secret_known_at` on. `refused_signatures`: the webhooks whose signature the shop refused although it had to
+    know the secret.
     """
 
     clients: ApiClients
     faults: FaultInjector
     rng: SeededRandom
-    intents: list[SimulatedIntent] = field(default_factory=list)
-    refunds: list[SimulatedRefund] = field(default_factory=list)
-    refused_refunds: list[SimulatedRefund] = field(default_factory=list)
+    refused_refunds: list[StripeObject] = field(default_factory=list)
+    copied_to: dict[str, str] = field(default_factory=dict)
     request_counts: Counter[str] = field(default_factory=Counter)
     undelivered: int = 0
     accepted_keys: set[str] = field(default_factory=lambda: {FIRST_API_KEY})
     signing_secret: str = WEBHOOK_SECRETS["current"]
     secret_known_at: float = 0.0
     refused_signatures: list[str] = field(default_factory=list)
-    _keys: dict[str, RecordedAnswer] = field(default_factory=dict)
+    _event_counts: Counter[str] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        tasks = self.clients.tasks
+        self.account = StripeAccount(lambda: tasks.now, self._new_id, self._report, self._plan_refund)
+
+    def _new_id(self, prefix: str, about: StripeObject) -> str:
+        match prefix:
+            case "pi":
+                order_id = about["metadata"]["order_id"]
+                number = sum(one["metadata"]["order_id"] == order_id for one in self.account.payments.values())
+                return f"pi_{order_id[:8]}_{number}"
+            case "dp":
+                return f"dp_{about['payment_intent']}_{len(self.account.disputes_of(about['payment_intent']))}"
+        return f"re_{len(self.account.refunds) + 1}"
 
     # payments and disputes --------------------------------------------------------------------------------------------
     def pay(
-        self, order_id: str, amount: int, outcomes: tuple[str, ...] = ("succeeded",), currency: str = "EUR"
-    ) -> None:
-        """Make a payment for an order, as a customer would. Send a webhook to the shop for each outcome of the payment.
+        self, order_id: str, amount: int, statuses: Sequence[str] = ("succeeded",), currency: str = "EUR"
+    ) -> StripeObject:
+        """Make a payment for an order, as a customer would. Send a webhook to the shop for each status of the payment.
 
-        `outcomes`: the outcomes in chronological order, for example ("failed", "succeeded").
+        `statuses`: the statuses in chronological order, for example ("requires_payment_method", "succeeded").
         """
-        intent = SimulatedIntent(
-            f"pi_{order_id[:8]}_{sum(i.order_id == order_id for i in self.intents)}", order_id, amount, currency
-        )
-        self.intents.append(intent)
-        for number, outcome in enumerate(outcomes):
-            intent.captured |= outcome == "succeeded"
-            told = payment_event(
-                order_id,
-                amount,
-                EVENT_TYPES[outcome],
-                id=f"evt_{intent.id}_{number}",
-                payment_id=intent.id,
-                currency=currency,
-            )
-            self._send_webhook(
-                told,
-                f"{intent.id} {number}",
-                WEBHOOK_DELAY_SECONDS + number,
-                partial(self._count_delivery, intent, outcome),
-            )
-        if intent.captured and (asked := self.faults.draw("disputed", intent.id)):
-            self.clients.tasks.call_later(
-                MAX_DISPUTE_DELAY_SECONDS * asked.share**3, partial(self._open_dispute, intent)
-            )
-        if intent.captured and (asked := self.faults.draw("refunded outside", intent.id)):
-            for number in range(1 + self.rng.happens(0.3, "refunds twice", intent.id)):
-                delay = MAX_DISPUTE_DELAY_SECONDS * asked.share**3 + number * HOUR
-                self.clients.tasks.call_later(delay, partial(self._refund_outside, intent, number))
+        asked = {"amount": amount, "currency": currency.lower(), "metadata": {"order_id": order_id}}
+        payment = self.account.create_payment(asked, statuses=statuses)
+        if payment["status"] == "succeeded" and (strike := self.faults.draw("disputed", payment["id"])):
+            delay = MAX_DISPUTE_DELAY_SECONDS * strike.share**3
+            self.clients.tasks.call_later(delay, partial(self._open_dispute, payment))
+        if payment["status"] == "succeeded" and (strike := self.faults.draw("refunded outside", payment["id"])):
+            for number in range(1 + self.rng.happens(0.3, "refunds twice", payment["id"])):
+                delay = MAX_DISPUTE_DELAY_SECONDS * strike.share**3 + number * HOUR
+                self.clients.tasks.call_later(delay, partial(self._refund_outside, payment, number))
+        return payment
 
-    def _count_delivery(self, intent: SimulatedIntent, outcome: str) -> None:
-        intent.delivered_events += 1
-        others = sorted({one.order_id for one in self.intents} - {intent.order_id})
-        is_new = outcome == "succeeded" and intent.amount > 0 and not intent.copied_to
-        if is_new and others and self.rng.happens(0.1, "reported for another order", intent.id):
-            self._report_for_another_order(intent, self.rng.choice(others, "which other order", intent.id))
+    def _report_for_another_order(self, payment: StripeObject) -> None:
+        """Report some payments with the id of another order, as after an error in a checkout. The money exists once."""
+        id, order_id = payment["id"], payment["metadata"]["order_id"]
+        others = sorted({one["metadata"]["order_id"] for one in self.account.payments.values()} - {order_id})
+        is_new = payment["status"] == "succeeded" and payment["amount"] > 0 and id not in self.copied_to
+        if is_new and others and self.rng.happens(0.1, "reported for another order", id):
+            self.copied_to[id] = self.rng.choice(others, "which other order", id)
+            copy = {**payment, "metadata": {"order_id": self.copied_to[id]}}
+            event = stripe_event(f"evt_{id}_copy", "payment_intent.succeeded", copy)
+            self._send_webhook(event, f"{id} copy", WEBHOOK_DELAY_SECONDS)
 
-    def _report_for_another_order(self, intent: SimulatedIntent, order_id: str) -> None:
-        """Report the payment with the id of another order, as after an error in a checkout. The money exists once."""
-        intent.copied_to = order_id
-        told = payment_event(
-            order_id, intent.amount, id=f"evt_{intent.id}_copy", payment_id=intent.id, currency=intent.currency
-        )
-        self._send_webhook(told, f"{intent.id} copy", WEBHOOK_DELAY_SECONDS)
-
-    def _open_dispute(self, intent: SimulatedIntent) -> None:
-        """Open a dispute (chargeback) of the payment, and send its webhook.
-
-        Do nothing if the payment is already completely refunded.
-        """
-        if (left := self._refundable_amount(intent.id)) < 1:
+    def _open_dispute(self, payment: StripeObject) -> None:
+        """Open a dispute (chargeback) of the payment. Do nothing if the payment is already completely refunded."""
+        id = payment["id"]
+        if (left := self.account.remaining_amount(payment)) < 1:
             return
-        intent.dispute = "open"
+        before = [one["status"] for one in self.account.disputes_of(id)]
         # Usually, the bank claims all or a part of the money that is left. It may also claim refunded money.
-        share = self.rng.random("share of the dispute", intent.id, *intent.disputes_before)
-        intent.disputed = left if share < 0.5 else max(1, left // 3) if share < 0.85 else intent.amount
-        self._send_webhook(self._dispute_event(intent, "created"), f"{intent.id} disputed", 1.0)
-        decides = MAX_DISPUTE_SECONDS * self.rng.random("bank decides", intent.id, *intent.disputes_before) ** 2
-        self.clients.tasks.call_later(decides, partial(self._close_dispute, intent))
+        share = self.rng.random("share of the dispute", id, *before)
+        amount = left if share < 0.5 else max(1, left // 3) if share < 0.85 else payment["amount"]
+        dispute = self.account.open_dispute(id, amount, self._dispute_metadata(payment, "created"))
+        decides = MAX_DISPUTE_SECONDS * self.rng.random("bank decides", id, *before) ** 2
+        self.clients.tasks.call_later(decides, partial(self._close_dispute, payment, dispute["id"], before))
 
-    def _close_dispute(self, intent: SimulatedIntent) -> None:
-        lost = self.rng.happens(0.5, "dispute lost", intent.id, *intent.disputes_before)
-        intent.dispute = "lost" if lost else "won"
-        intent.lost += intent.disputed if lost else 0
-        self._send_webhook(self._dispute_event(intent, "closed"), f"{intent.id} {intent.dispute}", 1.0)
-        if intent.dispute == "won" and not intent.disputes_before and self.rng.happens(0.3, "asks again", intent.id):
-            self.clients.tasks.call_later(10 * HOUR, partial(self._dispute_again, intent))
+    def _close_dispute(self, payment: StripeObject, dispute_id: str, before: Sequence[str]) -> None:
+        status = "lost" if self.rng.happens(0.5, "dispute lost", payment["id"], *before) else "won"
+        self.account.close_dispute(dispute_id, status, self._dispute_metadata(payment, "closed"))
+        if status == "won" and not before and self.rng.happens(0.3, "asks again", payment["id"]):
+            self.clients.tasks.call_later(10 * HOUR, partial(self._open_dispute, payment))
 
-    def _dispute_again(self, intent: SimulatedIntent) -> None:
-        if self._refundable_amount(intent.id) > 0:
-            intent.disputes_before = (intent.dispute,)
-            self._open_dispute(intent)
+    def _dispute_metadata(self, payment: StripeObject, what: str) -> dict[str, str]:
+        """Return the metadata in an event of a dispute, which is usually empty."""
+        named = self.rng.happens(0.3, "dispute names an order", payment["id"], what)
+        return {"order_id": self.copied_to.get(payment["id"], payment["metadata"]["order_id"])} if named else {}
 
-    def _refundable_amount(self, payment_id: str) -> int:
-        paid = sum(intent.amount for intent in self.intents if intent.id == payment_id and intent.captured)
-        lost = sum(intent.lost for intent in self.intents if intent.id == payment_id)
-        back = sum(one.amount for one in self.refunds if one.payment_id == payment_id and one.status != "failed")
-        return paid - lost - back
-
-    def _dispute_event(self, intent: SimulatedIntent, what: str) -> dict[str, Any]:
-        """Build the webhook event of a dispute, in Stripe's format. Its metadata is usually empty."""
-        named = self.rng.happens(0.3, "dispute names an order", intent.id, what)
-        shown = {
-            "id": f"dp_{intent.id}_{len(intent.disputes_before)}",
-            "object": "dispute",
-            "payment_intent": intent.id,
-            "amount": intent.disputed,
-            "currency": intent.currency.lower(),
-            "status": "needs_response" if what == "created" else intent.dispute,
-            "reason": "fraudulent",
-            "metadata": {"order_id": intent.copied_to or intent.order_id} if named else {},
-        }
-        id = f"evt_dp_{intent.id}_{len(intent.disputes_before)}_{what}"
-        return {"id": id, "object": "event", "type": f"charge.dispute.{what}", "data": {"object": shown}}
-
-    # refunds in the provider's dashboard ------------------------------------------------------------------------------
-    def _refund_outside(self, intent: SimulatedIntent, number: int) -> None:
+    # refunds ----------------------------------------------------------------------------------------------------------
+    def _refund_outside(self, payment: StripeObject, number: int) -> None:
         """Give back all money of a payment or a part of it, as a person does in the provider's dashboard."""
-        about = f"{intent.id} outside {number}"
-        left = self._refundable_amount(intent.id)
-        if left < 1 or intent.dispute == "open":
-            return
+        about, left = f"{payment['id']} outside {number}", self.account.remaining_amount(payment)
         amount = left if self.rng.happens(0.5, "refunds all", about) else max(1, left // 3)
-        metadata = {"order_id": intent.order_id} if self.rng.happens(0.2, "refund names its order", about) else {}
-        made = SimulatedRefund(f"re_{len(self.refunds) + 1}", intent.id, amount, metadata, is_outside=True)
-        self.refunds.append(made)
-        self._plan_end(made, about)
-        self._report_refund(made, "refund.created")
+        is_named = self.rng.happens(0.2, "refund names its order", about)
+        asked = {"payment_intent": payment["id"], "amount": amount, "metadata": payment["metadata"] if is_named else {}}
+        with suppress(StripeError):  # no money is left, or the payment is disputed
+            self.account.create_refund(asked, about)
+
+    def _plan_refund(self, refund: StripeObject, key: str | None) -> Sequence[str]:
+        """Decide whether a new refund is refused, whether it is pending for a time, and whether it fails."""
+        finish = partial(self.account.finish_refund, refund["id"])
+        if not is_outside(refund) and self.faults.draw("refund refused", key):
+            self.refused_refunds.append({**refund, "status": "failed"})
+            raise StripeError(400, "The charge is too old.", code="charge_expired_for_refund")
+        if later := self.faults.draw("refund pending", key):
+            end = "failed" if self.faults.draw("refund fails", key) else "succeeded"
+            self.clients.tasks.call_later(MAX_PENDING_SECONDS * later.share**3, partial(finish, end))
+            return ["pending"]
+        if self.faults.draw("refund fails", key):
+            later_seconds = MAX_PENDING_SECONDS * self.rng.random("bounces", key) ** 2
+            self.clients.tasks.call_later(later_seconds, partial(finish, "failed"))
+        return ["succeeded"]
 
     @property
     def is_busy(self) -> bool:
         """Whether a refund or dispute is unfinished, or the shop has not accepted a webhook yet."""
-        pending = any(one.status == "pending" for one in self.refunds)
-        return bool(self.undelivered) or pending or any(intent.dispute == "open" for intent in self.intents)
+        ends = [*self.account.refunds.values(), *self.account.disputes.values()]
+        return bool(self.undelivered) or any(one["status"] in ("pending", "needs_response") for one in ends)
 
     # secrets ----------------------------------------------------------------------------------------------------------
     def sign_with(self, secret: str, known_at: float) -> None:
@@ -250,51 +172,64 @@ class SimulatedProvider:
     def revoke_other_keys(self, key: str) -> None:
         self.accepted_keys = {key}
 
-    # refunds ----------------------------------------------------------------------------------------------------------
-    def refund(self, *, key: str, payment_id: str, amount: int, metadata: Mapping[str, str]) -> ProviderRefundState:
-        """Refund an amount of a payment, once per idempotency key. The shop calls this in place of its real client.
+    # requests ---------------------------------------------------------------------------------------------------------
+    def request(
+        self, method: str, target: str, *, body: str | None, headers: Mapping[str, str]
+    ) -> urllib3.BaseHTTPResponse:
+        """Answer a request of the shop's client, in place of `urllib3.PoolManager.request`.
 
-        Raises the same errors as the real client: `RefundRejected` or `PaymentProviderUnavailable`. Raises
-        `ProcessDied` if an injected fault kills the calling process.
+        Injected faults delay the request, lose its answer, or kill the calling process with `ProcessDied`.
         """
-        ask = partial(self._refund, key, payment_id, amount, dict(metadata))
-        self.request_counts[key] += 1
-        strike = self._strike("Refund", key)
-        if strike is None:
-            return ask()
-        match strike.kind:
-            case "answer lost":
-                self._ignore_errors(ask)
-                self.clients.tasks.pause(READ_SECONDS)
-                raise PaymentProviderUnavailable(0)
-            case "slow" if SLOW_SECONDS * strike.share > READ_SECONDS:
-                self.clients.tasks.call_later(SLOW_SECONDS * strike.share, lambda: self._ignore_errors(ask))
-                self.clients.tasks.pause(READ_SECONDS)
-                raise PaymentProviderUnavailable(0)
-            case "dies after":
-                self._ignore_errors(ask)
-                raise ProcessDied
-            case "done, but server error":
-                self._ignore_errors(ask)
-                self._keys[key] = RecordedAnswer(self.clients.tasks.now, PaymentProviderUnavailable(500))
-                raise PaymentProviderUnavailable(500)
-            case "server error":
-                self._keys.setdefault(key, RecordedAnswer(self.clients.tasks.now, PaymentProviderUnavailable(500)))
-                raise PaymentProviderUnavailable(500)
+        if headers["Authorization"].removeprefix("Bearer ") not in self.accepted_keys:
+            return to_response(401, {})
+        key = headers.get("Idempotency-Key")
+        if key:
+            self.request_counts[key] += 1
+            kind, share = self._strike("Refund", key)
+        else:
+            kind, share = self._strike("ListRefunds", parse_qs(urlsplit(target).query)["payment_intent"][0])
+
+        def ask() -> urllib3.BaseHTTPResponse:
+            return to_response(*self.account.answer(method, target, headers, (body or "").encode()))
+
+        if kind == "throttled":
+            return to_response(429, {})
+        if key:
+            return self._refund(key, kind, share, ask)
+        if kind in ("answer lost", "slow", "server error", "done, but server error"):
+            raise urllib3.exceptions.HTTPError
         return ask()
 
-    def refunds_of(self, payment_id: str) -> Sequence[ProviderRefundState]:
-        """Return all refunds of a payment. An injected fault can raise `PaymentProviderUnavailable`."""
-        strike = self._strike("ListRefunds", payment_id)
-        if strike and strike.kind in ("answer lost", "slow", "server error", "done, but server error"):
-            raise PaymentProviderUnavailable(0)
-        return [_to_provider_refund(one) for one in self.refunds if one.payment_id == payment_id]
+    def _refund(
+        self, key: str, kind: str, share: float, ask: Callable[[], urllib3.BaseHTTPResponse]
+    ) -> urllib3.BaseHTTPResponse:
+        """Answer a refund request with `ask`, under an injected fault of this kind."""
+        tasks = self.clients.tasks
+        match kind:
+            case "answer lost":
+                ask()
+                tasks.pause(READ_SECONDS)
+                raise urllib3.exceptions.HTTPError
+            case "slow" if SLOW_SECONDS * share > READ_SECONDS:
+                tasks.call_later(SLOW_SECONDS * share, ask)
+                tasks.pause(READ_SECONDS)
+                raise urllib3.exceptions.HTTPError
+            case "dies after":
+                ask()
+                raise ProcessDied
+            case "done, but server error" | "server error":
+                if kind != "server error":
+                    ask()
+                    self.account.answers.pop(key, None)
+                self.account.answers.setdefault(key, (tasks.now, StripeError(500, "", "api_error")))
+                return to_response(500, {})
+        return ask()
 
-    def _strike(self, operation: str, about: str) -> Strike | None:
+    def _strike(self, operation: str, about: str) -> tuple[str, float]:
         """Decide whether an injected fault strikes this request, and pause as long as the request takes.
 
-        Return the fault, or None if none strikes. If the fault prevents the request, for example because the connection
-        fails, raise its error instead. `about`: the target of the request.
+        Return the kind and the share of the fault; the kind is "" if none strikes. If the fault prevents the request,
+        raise its error instead. `about`: the target of the request.
         """
         tasks = self.clients.tasks
         call = ServiceCall(tasks.process.name if tasks.process else "nobody", "provider", operation, about)
@@ -306,86 +241,30 @@ class SimulatedProvider:
         match strike.kind if strike else "":
             case "dies before":
                 raise ProcessDied
-            case "throttled":
-                raise PaymentProviderUnavailable(429)
             case "unreachable":
                 tasks.pause(CONNECT_SECONDS)
-                raise PaymentProviderUnavailable(0)
-        return strike
-
-    def _ignore_errors(self, ask: Any) -> None:
-        """Call `ask()`, which executes a request, and ignore its result and its errors.
-
-        This simulates that the provider's answer is lost, so the caller must not learn whether the request succeeded.
-        """
-        try:
-            ask()
-        except (RefundRejected, PaymentProviderUnavailable):
-            return
-
-    def _refund(self, key: str, payment_id: str, amount: int, metadata: Mapping[str, str]) -> ProviderRefundState:
-        now = self.clients.tasks.now
-        known = self._keys.get(key)
-        if known and now - known.at < IDEMPOTENCY_KEY_SECONDS:
-            if isinstance(known.answer, Exception):
-                raise known.answer
-            return known.answer
-        answer = self._create_refund(key, payment_id, amount, metadata)
-        self._keys[key] = RecordedAnswer(now, answer)
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
-
-    def _create_refund(
-        self, key: str, payment_id: str, amount: int, metadata: Mapping[str, str]
-    ) -> ProviderRefundState | Exception:
-        if amount > self._refundable_amount(payment_id):
-            return RefundRejected("charge_already_refunded")
-        if any(intent.dispute == "open" for intent in self.intents if intent.id == payment_id):
-            return RefundRejected("charge_disputed")
-        if self.faults.draw("refund refused", key):
-            self.refused_refunds.append(SimulatedRefund("", payment_id, amount, metadata, "failed"))
-            return RefundRejected("charge_expired_for_refund")
-        made = SimulatedRefund(f"re_{len(self.refunds) + 1}", payment_id, amount, metadata)
-        self.refunds.append(made)
-        self._plan_end(made, key)
-        return _to_provider_refund(made)
-
-    def _plan_end(self, made: SimulatedRefund, key: str) -> None:
-        """Decide whether a new refund is pending for a time, and whether it fails."""
-        if later := self.faults.draw("refund pending", key):
-            made.status = "pending"
-            ends: Any = "failed" if self.faults.draw("refund fails", key) else "succeeded"
-            self.clients.tasks.call_later(
-                MAX_PENDING_SECONDS * later.share**3, partial(self._finish_refund, made, ends)
-            )
-        elif self.faults.draw("refund fails", key):
-            later_seconds = MAX_PENDING_SECONDS * self.rng.random("bounces", key) ** 2
-            self.clients.tasks.call_later(later_seconds, partial(self._finish_refund, made, "failed"))
-
-    def _finish_refund(self, made: SimulatedRefund, status: Literal["succeeded", "failed"]) -> None:
-        made.status = status
-        self._report_refund(made, "refund.failed" if status == "failed" else "refund.updated")
-
-    def _report_refund(self, made: SimulatedRefund, kind: str) -> None:
-        made.events += 1
-        shown: dict[str, Any] = {
-            "id": made.id,
-            "object": "refund",
-            "payment_intent": made.payment_id,
-            "amount": made.amount,
-            "currency": next(it.currency for it in self.intents if it.id == made.payment_id).lower(),
-            "status": made.status,
-            "metadata": dict(made.metadata),
-        }
-        if made.status == "failed":
-            shown["failure_reason"] = "lost_or_stolen_card"
-        id = f"evt_{made.id}_{made.events}"
-        self._send_webhook(
-            {"id": id, "object": "event", "type": kind, "data": {"object": shown}}, f"{made.id} {made.status}", 1.0
-        )
+                raise urllib3.exceptions.HTTPError
+        return (strike.kind, strike.share) if strike else ("", 0.0)
 
     # webhooks ---------------------------------------------------------------------------------------------------------
+    def _report(self, kind: str, about: StripeObject, _key: str | None) -> None:
+        """Send the webhook of an event. A refund that the shop requested is reported only when its status changes."""
+        id, number = about["id"], self._event_counts[about["id"]]
+        if kind == "refund.created" and not is_outside(about):
+            return
+        self._event_counts[id] += 1
+        delay, accepted = WEBHOOK_DELAY_SECONDS, lambda: None
+        match about["object"]:
+            case "payment_intent":
+                event_id, label, delay = f"evt_{id}_{number}", f"{id} {number}", delay + number
+                accepted = partial(self._report_for_another_order, about)
+            case "dispute":
+                state = "disputed" if about["status"] == "needs_response" else about["status"]
+                event_id, label = f"evt_{id}_{kind.rpartition('.')[2]}", f"{about['payment_intent']} {state}"
+            case _:
+                event_id, label = f"evt_{id}_{number + 1}", f"{id} {about['status']}"
+        self._send_webhook(stripe_event(event_id, kind, about), label, delay, accepted)
+
     def _send_webhook(
         self, told: dict[str, Any], about: str, delay: float, heard: Callable[[], None] = lambda: None
     ) -> None:
@@ -406,7 +285,8 @@ class SimulatedProvider:
         def work() -> None:
             for attempt in count():  # without a limit: the real provider retries for days
                 text = json.dumps(told)
-                headers = {**JSON, "stripe-signature": stripe_signature(text, tasks.clock(), self.signing_secret)}
+                signature = sign_webhook(self.signing_secret, text, tasks.clock().timestamp())
+                headers = {**JSON, "stripe-signature": signature}
                 request = http_event("POST", "/payments/events", body=text, headers=headers)
                 is_secret_known = tasks.now > self.secret_known_at + MAX_SKEW_SECONDS
                 said = self.clients.send(request, f"webhook {told['id']} {told['type']}", patience=1)
@@ -421,27 +301,11 @@ class SimulatedProvider:
         self.clients.start("provider", work, delay_seconds)
 
 
-@dataclass(frozen=True)
-class ProviderClient:
-    """The shop's client of the payment provider. The provider refuses a revoked API key with status 401."""
-
-    provider: SimulatedProvider
-    key: str
-
-    def refund(self, **request: Any) -> ProviderRefundState:
-        self._check_key()
-        return self.provider.refund(**request)
-
-    def refunds_of(self, payment_id: str) -> Sequence[ProviderRefundState]:
-        self._check_key()
-        return self.provider.refunds_of(payment_id)
-
-    def _check_key(self) -> None:
-        if self.key not in self.provider.accepted_keys:
-            raise PaymentProviderUnavailable(401)
+def is_outside(refund: StripeObject) -> bool:
+    """Return whether a person made a refund in the provider's dashboard."""
+    return "refund_id" not in refund["metadata"]
 
 
-def _to_provider_refund(one: SimulatedRefund) -> ProviderRefundState:
-    return ProviderRefundState(
-        one.id, one.status, "lost_or_stolen_card" if one.status == "failed" else None, one.metadata
-    )
+def refund_id_in_shop(refund: StripeObject) -> str:
+    """Return the id of a refund in the shop. If the shop did not request it, the id contains those of the provider."""
+    return str(refund["metadata"].get("refund_id", f"{refund['payment_intent']}-{refund['id']}"))

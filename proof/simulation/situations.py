@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from functions.model.entities import Order
 from functions.model.table import ORDER
+from proof.simulation.provider import is_outside
 from proof.simulation.traffic import CURRENCIES, SNOOPERS
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ def orders_over_refunded(world: Simulation, ledger: Ledger) -> int:
 
 
 def refunds_made_at_the_provider(world: Simulation, ledger: Ledger) -> int:
-    return sum(one.is_outside for one in world.provider.refunds)
+    return sum(map(is_outside, world.provider.account.refunds.values()))
 
 
 def events_kept_for_their_payment(world: Simulation, ledger: Ledger) -> int:

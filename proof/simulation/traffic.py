@@ -61,17 +61,17 @@ FATES = ("paid",) * 6 + ("paid with card and credit",) * 2 + ("cancelled or paid
     "paid late", "paid twice", "failed, then paid", "authorised, then paid", "authorised, then nothing", "overpaid",
     "paid in part", "never paid", "cancelled",
 )  # fmt: skip
-PAYMENT_OUTCOMES = {
+PAYMENT_STATUSES = {
     "paid": (("succeeded",),),
     "paid twice": (("succeeded",), ("succeeded",)),
-    "failed, then paid": (("failed", "succeeded"),),
-    "authorised, then paid": (("authorised", "succeeded"),),
-    "authorised, then nothing": (("authorised", "cancelled"),),
+    "failed, then paid": (("requires_payment_method", "succeeded"),),
+    "authorised, then paid": (("requires_capture", "succeeded"),),
+    "authorised, then nothing": (("requires_capture", "canceled"),),
 }
 """How an order is paid, by the order's planned fate (a name for what happens with its payment).
 
-Each inner tuple is one payment of the order's full total. It contains the outcomes of the payment in chronological
-order.
+Each inner tuple is one payment of the order's full total. It contains the statuses of the payment in chronological
+order, with Stripe's names.
 """
 AFTERWARDS = ("nothing",) * 3 + ("cancels", "returns some", "returns all", "returns twice", "goodwill") * 2
 PAYMENT_WINDOW_SECONDS = 30 * MINUTE
@@ -349,8 +349,8 @@ class SimulatedTraffic:
                 pause(WEBHOOK_DELAY_SECONDS + self.rng.uniform(-0.3, 0.2, name, "race"))
                 self._cancel(customer, order_id)
             case told:
-                for outcomes in PAYMENT_OUTCOMES.get(told, ()):
-                    self.provider.pay(order_id, total, outcomes)
+                for statuses in PAYMENT_STATUSES.get(told, ()):
+                    self.provider.pay(order_id, total, statuses)
 
     def _cancel(self, customer: Token, order_id: str) -> None:
         said = self.clients.call(customer, "POST", f"/orders/{order_id}/cancel")
@@ -821,8 +821,7 @@ class SimulatedTraffic:
 
     def _pay_archived(self, name: str, order_id: str, amount: int) -> None:
         """Pay an order that is already archived. Usually, staff refund this payment 10 minutes later."""
-        self.provider.pay(order_id, amount)
-        payment_id = self.provider.intents[-1].id
+        payment_id = self.provider.pay(order_id, amount)["id"]
         if self.rng.happens(0.7, name, "looked at"):
             self.clients.tasks.pause(10 * MINUTE)
             path = f"/orders/{order_id}/payments/{payment_id}/refund"

@@ -29,6 +29,7 @@ from unittest import mock
 import botocore.endpoint
 
 from functions.adapters import payment_provider
+from functions.adapters.payment_provider import HttpPaymentProvider
 from functions.dynamodb.table import Table
 from functions.model.table import ROWS_BY_TYPE
 from functions.runtime import clients, secrets
@@ -48,7 +49,7 @@ from proof.simulation.ledger import Ledger, RecordedChange
 from proof.simulation.observing import collect_observations
 from proof.simulation.operators import Operator, corrupt_copies, drift_violations
 from proof.simulation.poison import Poison
-from proof.simulation.provider import FIRST_API_KEY, ProviderClient, SimulatedProvider
+from proof.simulation.provider import FIRST_API_KEY, SimulatedProvider
 from proof.simulation.queues import QueueWorker, SimulatedBus, SimulatedQueue
 from proof.simulation.rng import SeededRandom
 from proof.simulation.rotations import PROVIDER_KEY, WEBHOOK_SECRET, SecretRotations
@@ -384,9 +385,9 @@ class Simulation:
             )
             return ShopContext(table=table, new_id=lambda: f"id-{next(ids)}", **settings)
 
-        def provider(_url: str, secret_name: str) -> ProviderClient:
+        def provider(_url: str, secret_name: str) -> HttpPaymentProvider:
             key = secrets.get_secret(secret_name, int(self.tasks.now // secrets.SECRET_CACHE_SECONDS))
-            return ProviderClient(self.provider, key)
+            return HttpPaymentProvider("", key, self.provider)
 
         kept = random.getstate()
         # botocore draws its retry delays from this global generator. The seed makes them repeatable.

@@ -8,7 +8,7 @@ from functions.api.http.context import PUBLIC_ROUTES
 from functions.api.http.guard import IMPORT_ROUTE
 from functions.shop.fulfilment import fulfil_order
 from functions.shop.refund_processing import process_refund
-from local.world.payment_provider import REFUSED, provider_behaving
+from local.world.payment_provider import REFUSED, FakeProvider
 from proof.support.http_client import (
     ANN,
     HOME_ADDRESS,
@@ -151,7 +151,7 @@ def issue_credit_to_ann(api: ApiHarness) -> str:
 
 def create_failed_refund(api: ApiHarness, order_id: str) -> str:
     given = api.call("POST", f"/orders/{order_id}/refunds", STAFF, {"amount": 100}, key="first").body
-    process_refund(api.shop, provider_behaving(REFUSED), order_id, given["refund_ids"][0])
+    process_refund(api.shop, FakeProvider(REFUSED), order_id, given["refund_ids"][0])
     return str(given["refund_ids"][0])
 
 

@@ -1,8 +1,6 @@
 """Invokes the API's Lambda as an API Gateway HTTP API does, with events in the payload format 2.0."""
 
 import base64
-import hashlib
-import hmac
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -17,6 +15,7 @@ from functions.handlers.api import handler
 from functions.shop import customers
 from functions.shop.shop import Caller, ShopContext
 from local.world.dynamodb_engine import REGION
+from local.world.stripe_account import sign_webhook
 from proof.support.lambda_context import FakeContext
 
 JSON = {"content-type": "application/json"}
@@ -259,8 +258,7 @@ def post_webhook(api: ApiHarness, body: Any, **signing: Any) -> HandlerResponse:
 
 def stripe_signature(body: str, at: datetime, secret: str = WEBHOOK_SECRETS["current"]) -> str:
     """Return the Stripe-Signature header for a body."""
-    signed = f"{int(at.timestamp())}.{body}".encode()
-    return f"t={int(at.timestamp())},v1={hmac.new(secret.encode(), signed, hashlib.sha256).hexdigest()}"
+    return sign_webhook(secret, body, at.timestamp())
 
 
 def create_cognito_user(email: str, verified: bool) -> Token:

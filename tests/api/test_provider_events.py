@@ -6,15 +6,15 @@ import pytest
 
 from functions.shop import refund_processing, refunds
 from functions.shop.shop import Caller
-from local.world.payment_provider import FakeProvider, provider_behaving
+from local.world.payment_provider import FakeProvider
+from local.world.stripe_account import stripe_event, stripe_refund
 from proof.support.http_client import ANN, STAFF, ApiHarness, payment_event, post_webhook
 
 Lines = list[dict[str, Any]]
 
 
 def event_of(kind: str, about: dict[str, Any], id: str = "evt_9") -> dict[str, Any]:
-    """Return a webhook event of the provider. `about`: the dispute or refund that it reports."""
-    return {"id": id, "object": "event", "livemode": False, "type": kind, "data": {"object": about}}
+    return stripe_event(id, kind, about)
 
 
 def dispute(status: str, **changed: Any) -> dict[str, Any]:
@@ -23,8 +23,8 @@ def dispute(status: str, **changed: Any) -> dict[str, Any]:
 
 
 def refund(status: str | None, metadata: Any, **changed: Any) -> dict[str, Any]:
-    values = {"id": "re_1", "object": "refund", "amount": 500, "currency": "eur", "payment_intent": "pi_1"}
-    return {**values, "status": status, "metadata": metadata, "failure_reason": None, **changed}
+    values = {"id": "re_1", "amount": 500, "currency": "eur", "payment_intent": "pi_1", "failure_reason": None}
+    return stripe_refund(status, **{**values, "metadata": metadata, **changed})
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def on_its_way(api: ApiHarness, paid: str) -> dict[str, str]:
     """Start a refund of 5.00 that stays pending at the provider. Return the refund's metadata."""
     staff = Caller(STAFF.sub, frozenset(STAFF.groups))
     refunds.refund_order(api.shop, staff, "sorry", paid, 500)
-    refund_processing.process_refund(api.shop, provider_behaving("pending"), paid, "pi_1-1")
+    refund_processing.process_refund(api.shop, FakeProvider("pending"), paid, "pi_1-1")
     return {"order_id": paid, "refund_id": "pi_1-1", "attempt": "1"}
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from functions.shop import payments, refund_processing
-from local.world.payment_provider import REFUSED, provider_behaving
+from local.world.payment_provider import REFUSED, FakeProvider
 from proof.support.actors import report_dispute
 from proof.support.http_client import (
     ANN,
@@ -114,7 +114,7 @@ def test_an_order_that_is_not_paid_gives_nothing_back(api: ApiHarness) -> None:
 
 def test_goodwill_can_be_store_credit(api: ApiHarness, paid: str) -> None:
     give(api, paid, to="credit")
-    refund_processing.process_refund(api.shop, provider_behaving(), paid, "pi_1-1")
+    refund_processing.process_refund(api.shop, FakeProvider(), paid, "pi_1-1")
     (account,) = [it for it in api.table_images() if it["type"]["S"] == "Account"]
     assert (account["balance"]["N"], account["customer_id"]["S"]) == ("500", "ann")
 
@@ -123,7 +123,7 @@ def test_a_refund_that_failed_is_tried_again(api: ApiHarness, paid: str) -> None
     give(api, paid)
     path = f"/orders/{paid}/refunds/pi_1-1/retry"
     assert api.call("POST", path, STAFF, {}).problem_type == "wrong-state"
-    refund_processing.process_refund(api.shop, provider_behaving(REFUSED), paid, "pi_1-1")
+    refund_processing.process_refund(api.shop, FakeProvider(REFUSED), paid, "pi_1-1")
     again = api.call("POST", path, STAFF, {"to": "credit"})
     assert (again.status, again.body["status"], again.body["attempt"], again.body["reason"]) == (
         200,
@@ -138,14 +138,14 @@ def test_a_refund_that_failed_is_tried_again(api: ApiHarness, paid: str) -> None
 
 def test_a_failed_refund_is_retried_without_a_body(api: ApiHarness, paid: str) -> None:
     give(api, paid)
-    refund_processing.process_refund(api.shop, provider_behaving(REFUSED), paid, "pi_1-1")
+    refund_processing.process_refund(api.shop, FakeProvider(REFUSED), paid, "pi_1-1")
     again = api.call("POST", f"/orders/{paid}/refunds/pi_1-1/retry", STAFF)
     assert (again.status, again.body["status"], again.body["account_id"]) == (200, "REQUESTED", None)
 
 
 def fail(api: ApiHarness, order_id: str, refund_id: str = "pi_1-1") -> str:
     """Let the provider refuse the refund. Return the path of the request that settles the refund by hand."""
-    refund_processing.process_refund(api.shop, provider_behaving(REFUSED), order_id, refund_id)
+    refund_processing.process_refund(api.shop, FakeProvider(REFUSED), order_id, refund_id)
     return f"/orders/{order_id}/refunds/{refund_id}/settle"
 
 
@@ -207,7 +207,7 @@ def test_a_refund_in_a_currency_that_the_shop_does_not_know_never_becomes_store_
     post_webhook(api, payment_event(order_id, 2500, currency="SEK"))
     path = f"/orders/{order_id}/payments/pi_1/refund"
     (refund_id,) = api.call("POST", path, STAFF, key="back").body["refund_ids"]
-    refund_processing.process_refund(api.shop, provider_behaving(REFUSED), order_id, refund_id)
+    refund_processing.process_refund(api.shop, FakeProvider(REFUSED), order_id, refund_id)
     before = api.table_images()
     retry = f"/orders/{order_id}/refunds/{refund_id}/retry"
     refused = api.call("POST", retry, STAFF, {"to": "credit"})

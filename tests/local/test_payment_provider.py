@@ -5,17 +5,19 @@ import hmac
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 import urllib3
 
 from functions.adapters.payment_provider import HttpPaymentProvider, PaymentProviderUnavailable
 from functions.shop.refund_processing import ProviderRefundState, RefundRejected
-from local.laptop.payment_provider import PaymentProviderServer, StripeError
+from local.laptop.http_server import HttpResponse, LoopbackServer
+from local.laptop.payment_provider import PaymentProviderServer
+from local.world.stripe_account import StripeAccount, StripeError
 
 KEY, SECRET = "sk_test", "whsec_test"
 OURS = {"order_id": "o1", "refund_id": "pi-1", "attempt": "1"}
@@ -25,25 +27,16 @@ class Listener:
     """Receives webhooks as the shop does. `heard`: each event, and whether its signature is valid."""
 
     def __init__(self) -> None:
-        heard: list[tuple[dict[str, Any], bool]] = []
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                parts = dict(part.split("=") for part in self.headers["Stripe-Signature"].split(","))
-                right = hmac.new(SECRET.encode(), f"{parts['t']}.".encode() + body, hashlib.sha256).hexdigest()
-                heard.append((json.loads(body), parts["v1"] == right))
-                self.send_response(200)
-                self.send_header("Content-Length", "0")
-                self.end_headers()
-
-            def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
-                """Log nothing."""
-
-        self.heard = heard
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.heard: list[tuple[dict[str, Any], bool]] = []
+        self.server = LoopbackServer(self, 0)
         self.url = f"http://127.0.0.1:{self.server.server_port}/"
         threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True).start()
+
+    def answer(self, _method: str, _target: str, headers: Mapping[str, str], body: bytes) -> HttpResponse:
+        parts = dict(part.split("=") for part in headers["Stripe-Signature"].split(","))
+        right = hmac.new(SECRET.encode(), f"{parts['t']}.".encode() + body, hashlib.sha256).hexdigest()
+        self.heard.append((json.loads(body), parts["v1"] == right))
+        return HttpResponse("")
 
     def told(self, count: int) -> list[tuple[str, str]]:
         """Wait for this number of events. Return the type of each event and the status of its object."""
@@ -92,6 +85,12 @@ def paid(provider: PaymentProviderServer, amount: int = 2500, **more: str) -> st
     answer = urllib3.PoolManager().request_encode_body("POST", address, fields=form, encode_multipart=False)
     assert answer.status == 200, answer.data
     return str(answer.json()["id"])
+
+
+def post(provider: PaymentProviderServer, path: str, form: dict[str, Any], key: str) -> Any:
+    """Send a form with an idempotency key to the provider. Return the body of its answer."""
+    headers = {"Idempotency-Key": key, "Authorization": f"Bearer {KEY}"}
+    return provider.answer("POST", f"/v1/{path}", headers, urlencode(form).encode()).body
 
 
 def give(
@@ -154,12 +153,15 @@ def test_a_malformed_request_is_rejected_in_stripes_format(
     assert refusal.value.code == code
 
 
-def test_a_key_stands_for_one_request(provider: PaymentProviderServer) -> None:
-    payment_id = paid(provider)
-    give(provider, payment_id, 1000)
-    with pytest.raises(RefundRejected) as refusal:
-        give(provider, payment_id, 999)
-    assert refusal.value.code == "idempotency_error"
+def test_the_first_answer_to_a_key_is_repeated_for_a_day_even_if_it_is_an_error() -> None:
+    now, asked = [1e9], {"payment_intent": "pi_1", "metadata": {}}
+    account = StripeAccount(now=lambda: now[0], new_id=lambda prefix, about: f"{prefix}_1")
+    for _ in range(2):
+        with pytest.raises(StripeError, match="No such payment_intent"):
+            account.create_refund(asked, "key")
+        account.create_payment({"amount": 100, "currency": "eur", "metadata": {}})
+    now[0] += 24 * 3600
+    assert account.create_refund(asked, "key") == account.create_refund(asked, "key") == account.refunds["re_1"]
 
 
 def test_a_refund_requires_the_api_key(provider: PaymentProviderServer) -> None:
@@ -241,20 +243,19 @@ def test_no_page_of_another_origin_can_pay(start: Callable[[], PaymentProviderSe
     assert urllib3.request("POST", f"{provider.url}/v1/payment_intents", body=body).status == 200
 
 
-def test_an_idempotency_key_is_valid_only_for_equal_parameters_of_a_payment(
-    start: Callable[[], PaymentProviderServer],
-) -> None:
-    provider, form = start(), {"currency": "eur", "metadata[order_id]": "o1"}
-    intent = provider.create_payment_intent({**form, "amount": "100"}, "key")
-    assert provider.create_payment_intent({**form, "amount": "100"}, "key") == intent
-    with pytest.raises(StripeError, match="other parameters"):
-        provider.create_payment_intent({**form, "amount": "101"}, "key")
-    with pytest.raises(StripeError, match="other parameters"):
-        provider.create_refund({"payment_intent": intent["id"]}, "key")
-    refund = provider.create_refund({"payment_intent": intent["id"]}, "another")
-    with pytest.raises(StripeError, match="other parameters"):
-        provider.create_payment_intent({**form, "amount": "100"}, "another")
-    assert refund["status"] == "succeeded"
+def test_an_idempotency_key_is_valid_only_for_equal_parameters(start: Callable[[], PaymentProviderServer]) -> None:
+    provider, form = start(), {"amount": 100, "currency": "eur", "metadata[order_id]": "o1"}
+    payment = post(provider, "payment_intents", form, "key")
+    assert post(provider, "payment_intents", form, "key") == payment
+    refund = {"payment_intent": payment["id"]}
+    assert post(provider, "refunds", refund, "another")["status"] == "succeeded"
+    for path, fields, key in (
+        ("payment_intents", {**form, "amount": 101}, "key"),
+        ("refunds", refund, "key"),
+        ("refunds", {**refund, "amount": 99}, "another"),
+        ("payment_intents", form, "another"),
+    ):
+        assert post(provider, path, fields, key)["error"]["type"] == "idempotency_error"
 
 
 def test_an_unsupported_method_gets_a_problem_document(start: Callable[[], PaymentProviderServer]) -> None:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 from unittest.mock import Mock
 
 import pytest
@@ -205,13 +206,15 @@ def provider_on(folder: Path) -> PaymentProviderServer:
 
 
 def test_a_payment_cut_off_by_a_kill_is_dropped_and_the_next_one_is_stored(tmp_path: Path) -> None:
-    form = {"amount": "100", "currency": "eur", "metadata[order_id]": "o1"}
-    provider_on(tmp_path).create_payment_intent(form, "first")
+    def pay(key: str) -> Any:
+        form = b"amount=100&currency=eur&metadata[order_id]=o1"
+        return provider_on(tmp_path).answer("POST", "/v1/payment_intents", {"Idempotency-Key": key}, form).body
+
+    pay("first")
     events = tmp_path / "events.jsonl"
     with events.open("ab") as file:
         file.write(b'{"id": "evt_cut')
-    second = provider_on(tmp_path).create_payment_intent(form, "second")
-    assert provider_on(tmp_path).create_payment_intent(form, "second") == second
+    assert pay("second") == pay("second")
     assert len(events.read_bytes().splitlines()) == 2
 
 

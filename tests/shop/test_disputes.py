@@ -17,7 +17,7 @@ from functions.shop.disputes import MAX_RETRIED_REFUNDS
 from functions.shop.refund_processing import ProviderRefundEvent, process_refund, record_refund
 from functions.shop.refunds import MAX_PAYMENTS, build_refund
 from functions.shop.shop import ShopContext
-from local.world.payment_provider import REFUSED, FakeProvider, provider_behaving
+from local.world.payment_provider import REFUSED, FakeProvider
 from proof.support.actors import (
     ANN,
     STAFF,
@@ -366,7 +366,7 @@ def test_a_cancel_just_before_a_dispute_comes_to_the_same_as_one_just_after(shop
     cancellation.cancel_order(shop, ANN, order.order_id)
     (refund,) = order_money.refunds(shop, order.order_id)
     if news == "refused by the provider":
-        process_refund(shop, provider_behaving(REFUSED), order.order_id, refund.refund_id)
+        process_refund(shop, FakeProvider(REFUSED), order.order_id, refund.refund_id)
     elif news == "told later":
         process_refund(shop, FakeProvider(), order.order_id, refund.refund_id)
     dispute(shop, order, "opened")
@@ -375,7 +375,7 @@ def test_a_cancel_just_before_a_dispute_comes_to_the_same_as_one_just_after(shop
         record_refund(shop, told)
         assert payments_of(shop, order.order_id)[0].status == "DISPUTED"
     else:
-        process_refund(shop, provider_behaving(REFUSED), order.order_id, refund.refund_id)
+        process_refund(shop, FakeProvider(REFUSED), order.order_id, refund.refund_id)
     assert [it.status for it in order_money.refunds(shop, order.order_id)] == ["FAILED"]
     dispute(shop, order, "won")
     assert [(it.status, it.attempt) for it in order_money.refunds(shop, order.order_id)] == [("REQUESTED", 2)]

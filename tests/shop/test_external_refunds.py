@@ -12,7 +12,7 @@ from functions.model.table import PAYMENT
 from functions.shop import cancellation, refund_processing, refunds
 from functions.shop.refund_processing import process_refund
 from functions.shop.shop import ShopContext
-from local.world.payment_provider import REFUSED, FakeProvider, provider_behaving
+from local.world.payment_provider import REFUSED, FakeProvider
 from proof.support.actors import (
     ANN,
     STAFF,
@@ -139,7 +139,7 @@ def test_a_refund_for_which_nothing_is_left_cannot_be_retried(shop: ShopContext,
     cancellation.cancel_order(shop, ANN, paid.order_id)
     report_external_refund(shop, "pi_1", 2500)
     (refund, _) = order_money.refunds(shop, paid.order_id)
-    process_refund(shop, provider_behaving(REFUSED), paid.order_id, refund.refund_id)
+    process_refund(shop, FakeProvider(REFUSED), paid.order_id, refund.refund_id)
     with pytest.raises(WrongState):
         refunds.retry_refund(shop, STAFF, paid.order_id, refund.refund_id)
     assert (payment_of(shop, paid).status, money_of(shop, paid)) == ("REFUNDED", (2500, 2500, 0, 0))
@@ -196,7 +196,7 @@ def test_a_refund_that_had_reached_the_provider_is_counted_though_the_bank_took_
 ) -> None:
     refunds.refund_order(shop, STAFF, "sorry", paid.order_id, 700)
     (refund,) = order_money.refunds(shop, paid.order_id)
-    provider = provider_behaving("pending")
+    provider = FakeProvider("pending")
     process_refund(shop, provider, paid.order_id, refund.refund_id)
     report_dispute(shop, "pi_1", "lost")
     assert money_of(shop, paid) == (2500, 2500, 0, 0)

@@ -7,7 +7,7 @@ after a partial shipment. Events come in any sequence, even before their payment
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from hypothesis import example, given, settings
@@ -101,7 +101,7 @@ class ScenarioRun:
         self.order = place(shop, self.id, **{self.id: 2})
         # Tell the provider at the start which money leaves in another way, so that it rejects refunds of this money.
         left = {self.payment_id(number): self.amount_left(number) for number in range(len(scenario.amounts))}
-        self.provider = FakeProvider(paid_amounts=left, behaviors=deque(scenario.provider_answers))
+        self.provider = FakeProvider(*scenario.provider_answers, paid_amounts=left)
         self.keys = 0
         self.refunded_by_shop: dict[str, int] = {}
 
@@ -191,19 +191,18 @@ class ScenarioRun:
 
     def finish(self, how: Any) -> None:
         """Let the provider report the result `how` for all refunds so far."""
-        for number, (payment_id, amount, made) in enumerate(self.provider.refunds):
-            assert made.metadata is not None
-            if made.status == "failed":  # a failed refund stays failed
+        for made in self.provider.refunds:
+            if made["status"] == "failed":  # a failed refund stays failed
                 continue
-            self.provider.refunds[number] = (payment_id, amount, replace(made, status=how))
+            self.provider.account.finish_refund(made["id"], how)
             refund_processing.record_refund(
                 self.shop,
                 refund_processing.ProviderRefundEvent(
-                    event_id=f"evt-{self.id}-{made.provider_id}-{how}",
-                    order_id=made.metadata["order_id"],
-                    refund_id=made.metadata["refund_id"],
-                    attempt=int(made.metadata["attempt"]),
-                    provider_id=made.provider_id or "",
+                    event_id=f"evt-{self.id}-{made['id']}-{how}",
+                    order_id=made["metadata"]["order_id"],
+                    refund_id=made["metadata"]["refund_id"],
+                    attempt=int(made["metadata"]["attempt"]),
+                    provider_id=made["id"],
                     status=how,
                 ),
             )

@@ -13,7 +13,7 @@ from functions.model.patterns import PAYMENT_BY_ID, REFUND_BY_ID
 from functions.shop import accounts, cancellation, refunds
 from functions.shop.refund_processing import ProviderRefundEvent, process_refund, record_refund
 from functions.shop.shop import ShopContext
-from local.world.payment_provider import FakeProvider, provider_behaving
+from local.world.payment_provider import FakeProvider
 from proof.support.actors import ANN, STAFF, archive_order, get_order, place, report_dispute, report_payment
 from proof.support.wire_tap import WireTap, run_before_sending
 from tests.support.credit_actions import balance
@@ -48,7 +48,7 @@ def told(shop: ShopContext, order: Order, status: Any, number: int = 1, **change
 
 
 def test_a_pending_refund_is_finished_by_the_webhook(shop: ShopContext, order: Order) -> None:
-    settled = process_refund(shop, provider_behaving("pending"), order.order_id, "pi_1-1")
+    settled = process_refund(shop, FakeProvider("pending"), order.order_id, "pi_1-1")
     assert settled is not None
     assert (settled.status, settled.provider_id) == ("SENT", "re_1")
     assert payment_of(shop, order).refunded == 0
@@ -59,7 +59,7 @@ def test_a_pending_refund_is_finished_by_the_webhook(shop: ShopContext, order: O
 def test_the_webhook_may_be_faster_than_the_answer(
     shop: ShopContext, rival: ShopContext, order: Order, wire: WireTap
 ) -> None:
-    provider = provider_behaving("pending")
+    provider = FakeProvider("pending")
     wire.reply_next("UpdateItem", run_before_sending(lambda: told(rival, order, "succeeded")))
     assert process_refund(shop, provider, order.order_id, "pi_1-1") is None
     assert (refund_of(shop, order).status, payment_of(shop, order).refunded) == ("SUCCEEDED", 1000)
@@ -118,7 +118,7 @@ def test_a_payment_whose_whole_refund_failed_returns_to_its_former_status(
 
 
 def test_events_of_another_attempt_change_nothing(shop: ShopContext, order: Order) -> None:
-    process_refund(shop, provider_behaving("failed"), order.order_id, "pi_1-1")
+    process_refund(shop, FakeProvider("failed"), order.order_id, "pi_1-1")
     refunds.retry_refund(shop, STAFF, order.order_id, "pi_1-1")
     before = refund_of(shop, order)
     for number, status in enumerate(("pending", "succeeded", "failed")):
@@ -133,7 +133,7 @@ def test_news_of_a_refund_that_is_not_ours_are_taken_and_nothing_is_done(shop: S
 
 
 def test_a_pending_refund_arrives_while_the_order_is_being_archived(shop: ShopContext, order: Order) -> None:
-    process_refund(shop, provider_behaving("pending"), order.order_id, "pi_1-1")
+    process_refund(shop, FakeProvider("pending"), order.order_id, "pi_1-1")
     cancellation.cancel_order(shop, ANN, order.order_id)
     archive_order(shop, order.order_id)
     assert told(shop, order, "succeeded")["status"] == "SUCCEEDED", "the archive waits for this refund"
@@ -172,7 +172,7 @@ def test_a_disputed_amount_is_not_refunded_too(shop: ShopContext, order: Order, 
 def test_a_refund_made_before_the_dispute_is_found_although_its_answer_was_lost(
     shop: ShopContext, order: Order, taken: Callable[[], None]
 ) -> None:
-    provider = provider_behaving("answer lost")
+    provider = FakeProvider("answer lost")
     with pytest.raises(PaymentProviderUnavailable):
         process_refund(shop, provider, order.order_id, "pi_1-1")
     taken()
@@ -189,7 +189,7 @@ def test_a_refund_made_before_the_dispute_is_found_although_its_answer_was_lost(
 def test_a_refund_in_flight_during_a_full_dispute_is_counted_and_leaves_nothing_to_refund(
     shop: ShopContext, order: Order, taken: Callable[[], None], then: str
 ) -> None:
-    process_refund(shop, provider_behaving("pending"), order.order_id, "pi_1-1")
+    process_refund(shop, FakeProvider("pending"), order.order_id, "pi_1-1")
     taken()
     told(shop, order, then)
     assert payment_of(shop, order).refunded == (1000 if then == "succeeded" else 0)

@@ -15,7 +15,7 @@ from functions.model.table import ACCOUNT, ROWS_BY_TYPE
 from functions.shop import accounts, cancellation, erasure, refunds
 from functions.shop.refund_processing import process_refund
 from functions.shop.shop import ShopContext
-from local.world.payment_provider import REFUSED, FakeProvider, provider_behaving
+from local.world.payment_provider import REFUSED, FakeProvider
 from proof.support.actors import ANN, STAFF, get_order, place, report_payment
 from proof.support.tapped_client import ManualClock
 from proof.support.wire_tap import WireTap, lose_response, run_before_sending, transaction_cancelled_reply
@@ -53,8 +53,8 @@ def test_a_refund_by_the_provider_is_written_with_its_payment(shop: ShopContext,
     settled = process_refund(shop, provider, order.order_id, "pi_1-1")
     assert wire.operations == ["GetItem", "GetItem", "TransactWriteItems"]
     assert provider.requests == [("refund", "pi_1-1-1")]
-    ((_, amount, given),) = provider.refunds
-    assert (amount, given.metadata) == (
+    (given,) = provider.refunds
+    assert (given["amount"], given["metadata"]) == (
         1000,
         {"order_id": order.order_id, "refund_id": "pi_1-1", "attempt": "1"},
     )
@@ -87,7 +87,7 @@ def test_a_finished_refund_is_not_repeated(shop: ShopContext, order: Order, wire
 def test_after_a_temporary_error_the_retry_has_the_same_key_and_pays_once(
     shop: ShopContext, order: Order, trouble: Any
 ) -> None:
-    provider = provider_behaving(trouble)
+    provider = FakeProvider(trouble)
     with pytest.raises(PaymentProviderUnavailable):
         process_refund(shop, provider, order.order_id, "pi_1-1")
     assert refund_of(shop, order).status == "REQUESTED"
@@ -159,7 +159,7 @@ def test_conflicts_are_retried(shop: ShopContext, order: Order, wire: WireTap) -
 
 
 def test_a_permanently_rejected_refund_fails_with_the_providers_code(shop: ShopContext, order: Order) -> None:
-    settled = process_refund(shop, provider_behaving(REFUSED), order.order_id, "pi_1-1")
+    settled = process_refund(shop, FakeProvider(REFUSED), order.order_id, "pi_1-1")
     assert settled == refund_of(shop, order)
     assert (settled.status, settled.reason) == ("FAILED", "charge_already_refunded")
     assert payment_of(shop, order).refunded == 0
@@ -167,7 +167,7 @@ def test_a_permanently_rejected_refund_fails_with_the_providers_code(shop: ShopC
 
 
 def test_a_refund_that_the_provider_reports_as_failed_is_failed(shop: ShopContext, order: Order) -> None:
-    settled = process_refund(shop, provider_behaving("failed"), order.order_id, "pi_1-1")
+    settled = process_refund(shop, FakeProvider("failed"), order.order_id, "pi_1-1")
     assert settled is not None
     assert (settled.status, settled.provider_id, settled.reason) == ("FAILED", "re_1", "expired_or_canceled_card")
 
@@ -175,8 +175,8 @@ def test_a_refund_that_the_provider_reports_as_failed_is_failed(shop: ShopContex
 def test_an_old_refund_request_is_searched_at_the_provider_before_it_is_repeated(
     shop: ShopContext, order: Order, clock: ManualClock
 ) -> None:
-    provider = provider_behaving("answer lost")
-    provider.clock = clock
+    provider = FakeProvider("answer lost")
+    provider.account.now = lambda: clock().timestamp()
     with pytest.raises(PaymentProviderUnavailable):
         process_refund(shop, provider, order.order_id, "pi_1-1")
     clock.sleep(25 * HOUR)  # the provider has forgotten the key
@@ -197,7 +197,7 @@ def test_a_key_is_trusted_for_twenty_hours(
 
 
 def test_an_attempt_before_the_last_is_not_taken_for_it(shop: ShopContext, order: Order, clock: ManualClock) -> None:
-    provider = provider_behaving("failed")
+    provider = FakeProvider("failed")
     process_refund(shop, provider, order.order_id, "pi_1-1")
     refunds.retry_refund(shop, STAFF, order.order_id, "pi_1-1")
     clock.sleep(30 * HOUR)

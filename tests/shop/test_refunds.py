@@ -14,7 +14,7 @@ from functions.model.errors import IdempotencyKeyReused, InvalidInput, NotAllowe
 from functions.model.patterns import PAYMENTS_OF_ORDER
 from functions.shop import accounts, cancellation, erasure, refund_processing, refunds
 from functions.shop.shop import ShopContext
-from local.world.payment_provider import REFUSED, FakeProvider, provider_behaving
+from local.world.payment_provider import REFUSED, FakeProvider
 from proof.support.actors import (
     ANN,
     BOB,
@@ -262,7 +262,7 @@ def failed(shop: ShopContext, *amounts: int) -> str:
     order_id = paid(shop, "key-1", *amounts)
     give(shop, order_id, 500)
     (refund,) = order_money.refunds(shop, order_id)
-    refund_processing.process_refund(shop, provider_behaving(REFUSED), order_id, refund.refund_id)
+    refund_processing.process_refund(shop, FakeProvider(REFUSED), order_id, refund.refund_id)
     assert order_money.refunds(shop, order_id)[0].status == "FAILED"
     return order_id
 
@@ -312,7 +312,7 @@ def test_yen_that_become_store_credit_stay_yen(shop: ShopContext, fails_first: b
     give(shop, order.order_id, 980, to="original" if fails_first else "credit")
     (refund,) = order_money.refunds(shop, order.order_id)
     if fails_first:
-        refund_processing.process_refund(shop, provider_behaving(REFUSED), order.order_id, refund.refund_id)
+        refund_processing.process_refund(shop, FakeProvider(REFUSED), order.order_id, refund.refund_id)
         refund = refunds.retry_refund(shop, STAFF, order.order_id, refund.refund_id, "credit")
     refund_processing.process_refund(shop, FakeProvider(), order.order_id, refund.refund_id)
     account = accounts.get_account(shop, ANN, accounts.store_credit_account_id(shop, "ann", "JPY"))
@@ -322,7 +322,7 @@ def test_yen_that_become_store_credit_stay_yen(shop: ShopContext, fails_first: b
 def test_money_of_an_unknown_customer_cannot_become_store_credit(shop: ShopContext) -> None:
     report_payment(shop, place(shop), order_id="none-such")
     refunds.refund_payment(shop, STAFF, "back", "none-such", "pi_1")
-    refund_processing.process_refund(shop, provider_behaving(REFUSED), "none-such", "pi_1-1")
+    refund_processing.process_refund(shop, FakeProvider(REFUSED), "none-such", "pi_1-1")
     with pytest.raises(NotFound) as refusal:
         refunds.retry_refund(shop, STAFF, "none-such", "pi_1-1", "credit")
     assert refusal.value.what == "customer"
@@ -338,7 +338,7 @@ def test_a_refund_that_an_archive_overtakes_is_not_written(
     report_payment(shop, order, currency="USD")
     if command == "retry":
         refunds.refund_payment(shop, STAFF, "back", order.order_id, "pi_1")
-        refund_processing.process_refund(shop, provider_behaving(REFUSED), order.order_id, "pi_1-1")
+        refund_processing.process_refund(shop, FakeProvider(REFUSED), order.order_id, "pi_1-1")
     commands: dict[str, Callable[[], object]] = {
         "retry": lambda: refunds.retry_refund(shop, STAFF, order.order_id, "pi_1-1"),
         "refund": lambda: refunds.refund_payment(shop, STAFF, "back", order.order_id, "pi_1"),

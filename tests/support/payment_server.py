@@ -1,15 +1,17 @@
 """A fake Stripe as a local HTTP server: it returns the replies that a test sets, and records the requests."""
 
-import json
 import threading
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qsl
+
+from local.laptop.http_server import HttpResponse, LoopbackServer
+from local.world import stripe_account
+from local.world.payment_provider import FakeProvider
 
 HANGS, HANGS_UP = "hangs", "hangs up"
 Reply = tuple[int, Any] | str
@@ -40,63 +42,36 @@ class FakeStripe:
     url: str = ""
     replies: deque[Reply] = field(default_factory=deque)
     requests: list[StripeRequest] = field(default_factory=list)
+    account: stripe_account.StripeAccount = field(default_factory=lambda: FakeProvider().account)
 
-    def next_reply(self, asked: StripeRequest) -> Reply:
-        self.requests.append(asked)
-        if self.replies:
-            return self.replies.popleft()
-        if asked.method == "GET":
-            return 200, {"object": "list", "data": []}
-        metadata = {name[9:-1]: value for name, value in asked.form.items() if name.startswith("metadata[")}
-        return 200, stripe_refund(metadata)
+    def answer(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> HttpResponse:
+        path, _, query = target.partition("?")
+        lower = {name.lower(): value for name, value in headers.items()}
+        self.requests.append(StripeRequest(method, path, lower, dict(parse_qsl(body.decode() or query))))
+        reply = self.replies.popleft() if self.replies else self.account.answer(method, target, headers, body)
+        if isinstance(reply, str):
+            time.sleep(0.5 if reply == HANGS else 0)
+            raise ConnectionAbortedError  # the server closes the connection
+        return HttpResponse(reply[1], reply[0])
 
 
 def stripe_refund(metadata: Mapping[str, str], status: str = "succeeded", **more: Any) -> dict[str, Any]:
-    """Return a refund in Stripe's format, including some fields that the shop ignores."""
-    values = {"id": "re_1", "object": "refund", "balance_transaction": "txn_1", "failure_reason": None}
-    return {**values, "status": status, "metadata": dict(metadata), **more}
+    """Return a refund in Stripe's format, including a field that the shop ignores."""
+    fields = {"id": "re_1", "balance_transaction": "txn_1", "failure_reason": None, "metadata": metadata, **more}
+    return stripe_account.stripe_refund(status, **fields)
 
 
 def stripe_error(code: str | None = None, kind: str = "invalid_request_error") -> dict[str, Any]:
     """Return an error in Stripe's format. Its message contains personal data, which the shop must not store or log."""
-    told = {"type": kind, "message": "Ann Ash's card ending in 4242", "request_log_url": "https://dashboard/ann"}
-    return {"error": {**told, **({"code": code} if code else {})}}
+    more = {"code": code} if code else {}
+    return stripe_account.StripeError(400, "Ann Ash's card ending in 4242", kind, **more).body
 
 
 @contextmanager
 def run_fake_stripe() -> Iterator[FakeStripe]:
     """Run the fake Stripe server on a free local port until the end of the `with` block."""
     bank = FakeStripe()
-
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_GET(self) -> None:
-            self._answer()
-
-        def do_POST(self) -> None:
-            self._answer()
-
-        def _answer(self) -> None:
-            path, _, query = self.path.partition("?")
-            body = self.rfile.read(int(self.headers.get("Content-Length", 0))).decode()
-            headers = {name.lower(): value for name, value in self.headers.items()}
-            reply = bank.next_reply(StripeRequest(self.command, path, headers, dict(parse_qsl(body or query))))
-            if isinstance(reply, str):
-                time.sleep(0.5 if reply == HANGS else 0)
-                self.close_connection = True
-                return
-            status, said = reply
-            data = said if isinstance(said, bytes) else json.dumps(said).encode()
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(data)))
-            self.end_headers()
-            self.wfile.write(data)
-
-        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  the name is http.server's
-            """Do nothing. A log is not needed, because the tests read `FakeStripe.requests`."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = LoopbackServer(bank, 0)
     bank.url = f"http://127.0.0.1:{server.server_port}"
     threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
     try:

@@ -14,6 +14,7 @@ from moto.ses.models import ses_backends
 from functions.dynamodb.table import BATCH_WRITE_LIMIT
 from local.world.dynamodb_engine import REGION
 from local.world.harness import WORKERS, ShopHarness
+from local.world.payment_provider import FakeProvider
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -27,7 +28,7 @@ class SavedShop:
     """
 
     pickled: bytes
-    provider: dict[str, Any]
+    provider: FakeProvider
 
     @classmethod
     def save(cls, harness: ShopHarness, result: object) -> "SavedShop":
@@ -37,7 +38,7 @@ class SavedShop:
         items = [item for page in pages for item in page["Items"]]
         objects = {name: list(bucket.keys.iterlists()) for name, bucket in _buckets().items()}
         state = (items, objects, harness.sent_mails(), harness.all_records, harness.now(), result)
-        return cls(pickle.dumps(state), copy.deepcopy(vars(harness.provider)))
+        return cls(pickle.dumps(state), copy.deepcopy(harness.provider))
 
     def write_to(self, harness: ShopHarness) -> Any:
         """Copy the saved state to an empty shop, and set the shop's clock to the time at which it was saved.
@@ -58,7 +59,7 @@ class SavedShop:
             for key, versions in keys:
                 _buckets()[bucket].keys.setlist(key, versions)
         ses_backends[DEFAULT_ACCOUNT_ID][REGION].sent_messages.extend(mails)
-        vars(harness.provider).update(copy.deepcopy(self.provider))
+        harness.provider = copy.deepcopy(self.provider)
         # The clock continues at the saved time. Otherwise, the saved items would be older in each later test.
         harness.clock_offset = saved_at - datetime.now(UTC)
         return result
