@@ -22,9 +22,9 @@ from functions.model import patterns as p
 from functions.model.table import ROWS_BY_TYPE, create_table_request
 from local.world.dynamodb_engine import Engine
 from proof.bench.measure import Figure, exact, spread
+from proof.support.client_faults import WireTap
 from proof.support.pattern_examples import UNITS, around, asked_for, call_of, load
 from proof.support.tapped_client import START
-from proof.support.wire_tap import WireTap
 
 Pattern = Get[Any] | Query[Any]
 RECORDED: Mapping[str, Mapping[str, Any]] = json.loads(UNITS.read_text(encoding="utf-8"))

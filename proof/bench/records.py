@@ -31,8 +31,8 @@ from local.world.harness import READERS
 from proof.bench import measured_shop
 from proof.bench.measure import Figure, exact, spread
 from proof.bench.measured_shop import PRICE, BenchShop, Handler
+from proof.support.client_faults import reply_with
 from proof.support.reader_filters import is_delivered
-from proof.support.wire_tap import reply_with
 
 RECORDS, BATCH = 1000, 100
 SLOW_RECORDS, SLOW_SECONDS = 300, 0.005

@@ -8,7 +8,7 @@ import pytest
 from botocore.config import Config
 
 from local.world.dynamodb_engine import Engine
-from proof.support.wire_tap import WireTap
+from proof.support.client_faults import WireTap
 
 START = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)
 

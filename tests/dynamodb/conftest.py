@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 
 from functions.dynamodb.table import Table
+from proof.support.client_faults import WireTap
 from proof.support.tapped_client import ManualClock, clock, patient_wire, tapped, tapped_patient, wire
-from proof.support.wire_tap import WireTap
 from tests.support.library_table import ROWS
 
 __all__ = ["clock", "patient_wire", "tapped", "tapped_patient", "wire"]

@@ -9,7 +9,7 @@ from botocore.exceptions import ClientError
 
 from functions.dynamodb.capacity import ConsumedCapacityCounter, ThrottlingReason
 from local.world.dynamodb_engine import Engine
-from proof.support.wire_tap import Reply, WireTap, error_reply, reply_with, transaction_cancelled_reply
+from proof.support.client_faults import Reply, WireTap, error_reply, reply_with, transaction_cancelled_reply
 
 
 @pytest.fixture
@@ -185,7 +185,7 @@ def test_a_conflict_or_a_failed_condition_is_no_throttling(wire: WireTap) -> Non
     put = {"Put": {"TableName": "orders", "Item": {"PK": {"S": "a"}}}}
     units = ConsumedCapacityCounter()
     units.instrument(wire.client)
-    wire.reply_next("TransactWriteItems", transaction_cancelled_reply("TransactionConflict", "ConditionalCheckFailed"))
+    wire.cancel_transactions("TransactionConflict", "ConditionalCheckFailed")
     with suppress(ClientError):
         wire.client.transact_write_items(TransactItems=[put])  # type: ignore[list-item]
     assert units.throttling_reasons == {}

@@ -11,8 +11,8 @@ from functions.dynamodb.keys import InvalidKeyValue
 from functions.dynamodb.retry import RETRYABLE_ERROR_CODES
 from functions.dynamodb.table import Table
 from functions.dynamodb.writes import put_if_absent, replace_with
+from proof.support.client_faults import WireTap, reply_with
 from proof.support.tapped_client import START, ManualClock
-from proof.support.wire_tap import WireTap, error_reply, reply_with, send
 from tests.support.library_table import (
     AT_DESK,
     BOOK,
@@ -249,7 +249,7 @@ def test_a_neighbour_that_is_missing_or_has_expired_is_none(library: Table, wire
 def test_neighbours_are_found_on_any_page(library: Table, wire: WireTap) -> None:
     library.write(put_if_absent(BOOK, book()), put_if_absent(LOAN, loan()))
     first, last = BOOK.key(book_id="b1"), LOAN.key_of(loan())
-    wire.reply_next("Query", reply_with({"Items": [BOOK.encode(book())], "LastEvaluatedKey": first}), send)
+    wire.reply_next("Query", reply_with({"Items": [BOOK.encode(book())], "LastEvaluatedKey": first}))
     assert library.get_neighbours(first, last) == (book(), loan())
     assert wire.requests[-1].body["ExclusiveStartKey"] == first
 
@@ -299,7 +299,7 @@ def test_keys_that_stay_unprocessed_end_as_busy_within_the_budget(
 )
 def test_a_read_that_is_throttled_is_busy(library: Table, wire: WireTap, code: str) -> None:
     for operation in ("GetItem", "Query", "Query", "BatchGetItem"):
-        wire.reply_next(operation, error_reply(code))
+        wire.fail_calls(operation, code)
     with pytest.raises(TableBusy):
         library.get(BY_ID, book_id="b1")
     with pytest.raises(TableBusy):
@@ -311,6 +311,6 @@ def test_a_read_that_is_throttled_is_busy(library: Table, wire: WireTap, code: s
 
 
 def test_any_other_error_of_a_read_is_raised_unchanged(library: Table, wire: WireTap) -> None:
-    wire.reply_next("GetItem", error_reply("ResourceNotFoundException"))
+    wire.fail_calls("GetItem", "ResourceNotFoundException")
     with pytest.raises(ClientError):
         library.get(BY_ID, book_id="b1")

@@ -19,15 +19,8 @@ from functions.dynamodb.writes import (
     replace_with,
     update,
 )
+from proof.support.client_faults import WireTap, reply_with, send_and_lose_response
 from proof.support.tapped_client import ManualClock
-from proof.support.wire_tap import (
-    WireTap,
-    error_reply,
-    lose_response,
-    reply_with,
-    run_before_sending,
-    transaction_cancelled_reply,
-)
 from tests.support.library_table import (
     BOOK,
     KEY,
@@ -56,7 +49,7 @@ def tokens(wire: WireTap) -> list[str]:
 def test_a_conflict_is_tried_again_with_the_same_token_until_it_holds(
     library: Table, wire: WireTap, clock: ManualClock, reasons: tuple[str, str]
 ) -> None:
-    wire.reply_next("TransactWriteItems", *[transaction_cancelled_reply(*reasons)] * 3)
+    wire.cancel_transactions(*reasons, times=3)
     library.write(put_if_absent(BOOK, book()), put_if_absent(LOAN, loan()))
     assert get_book(library) == book()
     assert len(tokens(wire)) == 4
@@ -66,11 +59,12 @@ def test_a_conflict_is_tried_again_with_the_same_token_until_it_holds(
 
 @pytest.mark.parametrize("code", sorted(RETRYABLE_ERROR_CODES))
 def test_every_transient_error_is_retried(library: Table, wire: WireTap, clock: ManualClock, code: str) -> None:
-    wire.reply_next("TransactWriteItems", error_reply(code), transaction_cancelled_reply("None", code))
+    wire.fail_calls("TransactWriteItems", code)
+    wire.cancel_transactions("None", code)
     library.write(put_if_absent(BOOK, book()), put_if_absent(LOAN, loan()))
-    wire.reply_next("PutItem", error_reply(code))
-    wire.reply_next("UpdateItem", error_reply(code))
-    wire.reply_next("DeleteItem", error_reply(code))
+    wire.fail_calls("PutItem", code)
+    wire.fail_calls("UpdateItem", code)
+    wire.fail_calls("DeleteItem", code)
     library.write(put_if_absent(BOOK, book("b2")))
     library.write(update(BOOK, book("b2"), book("b2", version=2)))
     library.write(delete_if_older(BOOK, book("b2", version=3)))
@@ -89,7 +83,7 @@ def test_conflicts_that_outlast_the_budget_end_as_busy_after_growing_pauses_with
 ) -> None:
     library.random = lambda: fraction
     library.retry_budget_seconds = 2.0
-    wire.reply_next("TransactWriteItems", *[transaction_cancelled_reply(CONFLICT, "None")] * 100)
+    wire.cancel_transactions(CONFLICT, "None", times=100)
     with pytest.raises(TableBusy) as busy:
         library.write(put_if_absent(BOOK, book()), put_if_absent(LOAN, loan()))
     assert busy.value.retry_after_seconds >= 1
@@ -107,7 +101,7 @@ def test_the_pauses_of_two_writers_differ() -> None:
 def test_a_refusal_beside_a_conflict_is_not_tried_again(library: Table, wire: WireTap, clock: ManualClock) -> None:
     item = {"Code": "ConditionalCheckFailed", "Item": BOOK.encode(book())}
     reasons = [{"Code": CONFLICT}, item]
-    wire.reply_next("TransactWriteItems", error_reply("TransactionCanceledException", CancellationReasons=reasons))
+    wire.fail_calls("TransactWriteItems", "TransactionCanceledException", CancellationReasons=reasons)
     with pytest.raises(RefusedWrite) as refusal:
         library.write(put_if_absent(LOAN, loan()), put_if_absent(BOOK, book(), condition_error=refusal_named("book")))
     assert (refusal.value.name, refusal.value.found, clock.pauses) == ("book", book(), [])
@@ -121,7 +115,7 @@ def test_a_write_that_dynamodb_will_never_take_is_impossible_and_not_tried_again
         library.write(put_if_absent(BOOK, huge))
     with pytest.raises(WriteImpossible):
         library.write(put_if_absent(LOAN, loan()), put_if_absent(BOOK, huge))
-    wire.reply_next("TransactWriteItems", transaction_cancelled_reply("None", "ValidationError"))
+    wire.cancel_transactions("None", "ValidationError")
     with pytest.raises(WriteImpossible):
         library.write(put_if_absent(LOAN, loan()), put_if_absent(BOOK, book()))
     assert clock.pauses == []
@@ -129,12 +123,9 @@ def test_a_write_that_dynamodb_will_never_take_is_impossible_and_not_tried_again
 
 
 def test_any_other_error_is_raised_at_once(library: Table, wire: WireTap, clock: ManualClock) -> None:
-    wire.reply_next(
-        "TransactWriteItems",
-        error_reply("ResourceNotFoundException"),
-        transaction_cancelled_reply("AccessDenied", "None"),
-    )
-    wire.reply_next("PutItem", error_reply("ResourceNotFoundException"))
+    wire.fail_calls("TransactWriteItems", "ResourceNotFoundException")
+    wire.cancel_transactions("AccessDenied", "None")
+    wire.fail_calls("PutItem", "ResourceNotFoundException")
     for _ in range(2):
         with pytest.raises(ClientError):
             library.write(put_if_absent(BOOK, book()), put_if_absent(LOAN, loan()))
@@ -160,7 +151,7 @@ def test_a_lost_answer_of_a_single_write_is_taken_for_its_own(
     patient_library: Table, patient_wire: WireTap, operation: str, write: Any
 ) -> None:
     patient_library.write(put_if_absent(BOOK, book()))
-    patient_wire.reply_next(operation, lose_response)
+    patient_wire.lose_response(operation)
     patient_wire.clear()
     patient_library.write(write)
     assert patient_wire.operations == [operation] * 2
@@ -178,7 +169,7 @@ def test_a_write_by_another_process_is_not_mistaken_for_its_own(
     library: Table, wire: WireTap, mine: Any, theirs: Any
 ) -> None:
     library.write(put_if_absent(BOOK, book()))
-    wire.reply_next(wire_operation(mine), run_before_sending(lambda: library.write(theirs)))
+    wire.run_before_call(wire_operation(mine), lambda: library.write(theirs))
     with pytest.raises(WriteConflict):
         library.write(mine)
 
@@ -195,7 +186,7 @@ def test_a_write_that_was_overwritten_after_a_lost_answer_is_not_mistaken_for_it
         patient_library.client.put_item(
             TableName=patient_library.name, Item=BOOK.encode(book(title="later", version=3))
         )
-        lose_response(request)
+        send_and_lose_response(request)
 
     patient_library.write(put_if_absent(BOOK, book()))
     patient_wire.reply_next("UpdateItem", lost_and_overtaken)
@@ -205,7 +196,7 @@ def test_a_write_that_was_overwritten_after_a_lost_answer_is_not_mistaken_for_it
 
 def test_a_lost_answer_of_a_transaction_is_found_by_its_token(patient_library: Table, patient_wire: WireTap) -> None:
     patient_library.write(put_if_absent(BOOK, book(copies=5)))
-    patient_wire.reply_next("TransactWriteItems", lose_response)
+    patient_wire.lose_response("TransactWriteItems")
     patient_library.write(take_copies(2), put_if_absent(LOAN, loan()))
     assert get_book(patient_library) == book(copies=3, version=2)
     assert len(set(tokens(patient_wire))) == 1
@@ -215,7 +206,7 @@ def test_a_lost_answer_of_an_addition_by_itself_does_not_add_twice(
     patient_library: Table, patient_wire: WireTap
 ) -> None:
     patient_library.write(put_if_absent(BOOK, book(copies=5)))
-    patient_wire.reply_next("TransactWriteItems", lose_response)
+    patient_wire.lose_response("TransactWriteItems")
     patient_library.write(take_copies(2))
     assert get_book(patient_library) == book(copies=3, version=2)
 
@@ -223,7 +214,7 @@ def test_a_lost_answer_of_an_addition_by_itself_does_not_add_twice(
 def test_a_removed_attribute_is_recognized_as_an_own_write(patient_library: Table, patient_wire: WireTap) -> None:
     before = book(shelf="A")
     patient_library.write(put_if_absent(BOOK, before))
-    patient_wire.reply_next("UpdateItem", lose_response)
+    patient_wire.lose_response("UpdateItem")
     patient_library.write(update(BOOK, before, replace(before, shelf=None, version=2)))
     assert get_book(patient_library) == book(version=2)
 
@@ -265,6 +256,6 @@ def test_items_that_stay_unprocessed_end_as_busy(library: Table, wire: WireTap, 
 
 
 def test_a_delete_that_is_throttled_is_busy(library: Table, wire: WireTap) -> None:
-    wire.reply_next("BatchWriteItem", error_reply("ProvisionedThroughputExceededException"))
+    wire.fail_calls("BatchWriteItem", "ProvisionedThroughputExceededException")
     with pytest.raises(TableBusy):
         library.batch_delete([KEY])

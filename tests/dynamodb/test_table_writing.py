@@ -18,7 +18,7 @@ from functions.dynamodb.writes import (
     replace_with,
     update,
 )
-from proof.support.wire_tap import WireTap, run_before_sending
+from proof.support.client_faults import WireTap
 from tests.support.library_table import (
     BOOK,
     KEY,
@@ -171,8 +171,6 @@ def test_an_update_keeps_attributes_that_the_code_does_not_know(library: Table) 
 
 def test_adjustments_at_the_same_time_do_not_lose_each_other(library: Table, wire: WireTap) -> None:
     library.write(put_if_absent(BOOK, book(copies=5)))
-    wire.reply_next(
-        "TransactWriteItems", run_before_sending(lambda: library.write(take_copies(2), put_if_absent(LOAN, loan("l2"))))
-    )
+    wire.run_before_call("TransactWriteItems", lambda: library.write(take_copies(2), put_if_absent(LOAN, loan("l2"))))
     library.write(take_copies(1), put_if_absent(LOAN, loan("l1")))
     assert get_book(library) == book(copies=2, version=3)

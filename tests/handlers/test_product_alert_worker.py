@@ -20,8 +20,7 @@ from functions.shop.shop import Caller
 from functions.shop.unsubscribe import unsubscribe
 from local.world.harness import HOME_ADDRESS, STAFF, ShopHarness
 from proof.support.actors import get_stock
-from proof.support.client_faults import crash_at, fail_calls, lose_response, record_calls, run_before_call
-from proof.support.wire_tap import WireTap
+from proof.support.client_faults import WireTap, crash_at, fail_calls, lose_response, record_calls, run_before_call
 
 Message = dict[str, Any]
 PEOPLE = [Caller(f"c{number}") for number in range(7)]

@@ -19,12 +19,12 @@ from functions.model.declarations import declared_at
 from functions.shop.categories import list_ancestors
 from functions.shop.shop import ShopContext
 from local.world.dynamodb_engine import Engine
+from proof.support.client_faults import WireTap
 from proof.support.pattern_examples import UNITS, around, asked_for, call_of, load
 from proof.support.places import place_in
 from proof.support.recorded import Recorded
 from proof.support.samples import SAMPLES, moment
 from proof.support.tapped_client import START
-from proof.support.wire_tap import WireTap
 
 
 @pytest.fixture(scope="module")

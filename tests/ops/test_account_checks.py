@@ -16,8 +16,8 @@ from ops.commands.drift import DriftCheck
 from ops.repair.account_checks import find_account_errors
 from ops.scan import sweep
 from ops.scan.throttle import limit_capacity
+from proof.support.client_faults import WireTap
 from proof.support.tapped_client import ManualClock, clock, tapped, wire
-from proof.support.wire_tap import WireTap, run_before_sending
 from tests.ops.test_drift import everything
 from tests.shop.conftest import opened, rival, shop
 from tests.support.credit_actions import (
@@ -208,9 +208,9 @@ def test_an_unreadable_item_is_reported_and_blocks_no_other(shop: ShopContext, m
 def test_concurrent_transfers_are_no_error(
     shop: ShopContext, rival: ShopContext, mine: str, wire: WireTap, between: str
 ) -> None:
-    wire.reply_next(between, run_before_sending(lambda: change_balance(rival, mine, -7)))
+    wire.run_before_call(between, lambda: change_balance(rival, mine, -7))
     assert find_account_errors(shop.table, mine) == []
-    wire.reply_next("GetItem", lambda _: None, run_before_sending(lambda: change_balance(rival, mine, -7)))
+    wire.run_before_call("GetItem", lambda: change_balance(rival, mine, -7), call=2)
     assert find_account_errors(shop.table, mine) == []
 
 

@@ -37,11 +37,11 @@ from ops.scan.checkpoint import LOCK_SECONDS, Checkpoint, Locked
 from ops.scan.progress import SweepProgress
 from ops.scan.sweep_result import SweepResult
 from proof.support.actors import ensure_category
+from proof.support.client_faults import WireTap
 from proof.support.example_migrations import ADD_CATALOG
 from proof.support.samples import SAMPLES
 from proof.support.stream_records import read_stream_records
 from proof.support.tapped_client import ManualClock, clock, tapped, wire
-from proof.support.wire_tap import WireTap, run_before_sending
 from tests.shop.conftest import opened, rival, shop
 
 __all__ = ["clock", "opened", "rival", "shop", "tapped", "wire"]
@@ -248,10 +248,7 @@ def test_a_write_between_the_read_and_the_migration_is_kept(
 ) -> None:
     old_products(shop.table, ["p00"])
     ensure_category(shop, "/bath/")
-    wire.reply_next(
-        "UpdateItem",
-        run_before_sending(lambda: products.update_product(rival, STAFF, "p00", price=7, category="/bath/")),
-    )
+    wire.run_before_call("UpdateItem", lambda: products.update_product(rival, STAFF, "p00", price=7, category="/bath/"))
     result = run(shop)
     assert (result.lost, result.changed + result.right) == (1, 3)
     expected = as_now("p00", price=7, category="/bath/", version=2)

@@ -23,9 +23,9 @@ from ops.scan.checkpoint import LOCK_SECONDS, Checkpoint, Locked, load_sweeps
 from ops.scan.progress import ProgressBar, SweepProgress
 from ops.scan.sweep import filter_by_type, rewrite_item, sweep
 from ops.scan.sweep_result import SweepResult
+from proof.support.client_faults import WireTap
 from proof.support.samples import SAMPLES
 from proof.support.tapped_client import ManualClock, clock, patient_wire, tapped, tapped_patient, wire
-from proof.support.wire_tap import WireTap, error_reply, lose_response, run_before_sending
 
 __all__ = ["clock", "patient_wire", "tapped", "tapped_patient", "wire"]
 
@@ -200,7 +200,7 @@ def test_a_concurrent_write_is_never_overwritten(shelf: Table, meanwhile: str) -
 
 def test_a_lost_answer_is_not_a_conflict(shelf: Table, patient_wire: WireTap) -> None:
     before = there(shelf, "p00")
-    patient_wire.reply_next("UpdateItem", lose_response)
+    patient_wire.lose_response("UpdateItem")
     rewrite_item(replace(shelf, client=patient_wire.client), before, {**before, "price": {"N": "2000"}})
     assert patient_wire.operations == ["UpdateItem", "UpdateItem"]
     assert there(shelf, "p00")["price"] == {"N": "2000"}
@@ -208,7 +208,7 @@ def test_a_lost_answer_is_not_a_conflict(shelf: Table, patient_wire: WireTap) ->
 
 def test_a_throttled_write_is_retried_and_an_impossible_one_is_reported(shelf: Table, wire: WireTap) -> None:
     before = there(shelf, "p00")
-    wire.reply_next("UpdateItem", error_reply("ThrottlingException"))
+    wire.fail_calls("UpdateItem", "ThrottlingException")
     rewrite_item(shelf, before, {**before, "price": {"N": "2000"}})
     assert there(shelf, "p00")["price"] == {"N": "2000"}
     with pytest.raises(WriteImpossible):
@@ -248,7 +248,7 @@ def test_the_sweep_consumes_the_given_units_per_second(
 
 
 def test_a_page_that_is_throttled_for_too_long_ends_the_sweep(shelf: Table, wire: WireTap) -> None:
-    wire.reply_next("Scan", error_reply("ProvisionedThroughputExceededException"))
+    wire.fail_calls("Scan", "ProvisionedThroughputExceededException")
     with pytest.raises(TableBusy):
         sweep(shelf, lambda image: True)
 
@@ -320,7 +320,7 @@ def test_one_run_holds_the_lock_and_a_killed_run_holds_it_for_a_minute(shelf: Ta
 
 
 def test_of_two_runs_that_start_at_the_same_time_one_gets_the_lock(shelf: Table, wire: WireTap) -> None:
-    wire.reply_next("PutItem", run_before_sending(lambda: kept(shelf, by="bob@desk")))
+    wire.run_before_call("PutItem", lambda: kept(shelf, by="bob@desk"))
     with pytest.raises(Locked, match="taken over"):
         kept(shelf)
 

@@ -29,10 +29,9 @@ from functions.runtime.time_limit import MARGIN_SECONDS
 from functions.shop import accounts, follows, products, refunds
 from local.world.harness import ANN, READERS, STAFF, WORKERS, ShopHarness
 from proof.support.alarm_model import EmittedMetrics, capture_metrics
-from proof.support.client_faults import crash_at, fail_calls, record_calls
+from proof.support.client_faults import crash_at, error_reply, fail_calls, record_calls
 from proof.support.lambda_context import FakeContext
 from proof.support.synthesized import MODULES
-from proof.support.wire_tap import error_reply
 
 OPERATIONS = ("GetItem", "BatchGetItem", "Query", "PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems")
 

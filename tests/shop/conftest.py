@@ -10,9 +10,9 @@ from functions.dynamodb.table import Table
 from functions.model.table import ROWS_BY_TYPE
 from functions.shop.shop import ShopContext
 from proof.support.actors import open_shop
+from proof.support.client_faults import WireTap
 from proof.support.items import Item, read_items, write_items
 from proof.support.tapped_client import ManualClock, clock, patient_wire, tapped, tapped_patient, wire
-from proof.support.wire_tap import WireTap
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

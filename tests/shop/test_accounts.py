@@ -26,8 +26,8 @@ from functions.shop.accounts import CreditSource, credit_account
 from functions.shop.shop import Caller, ShopContext
 from ops.repair.account_checks import find_account_errors
 from proof.support.actors import ANN, BOB, STAFF, WAREHOUSE, run_in_threads
+from proof.support.client_faults import WireTap
 from proof.support.tapped_client import ManualClock
-from proof.support.wire_tap import WireTap, lose_response, run_before_sending
 from tests.support.credit_actions import (
     balance,
     change_balance,
@@ -143,9 +143,7 @@ def test_an_unknown_customer_gets_no_store_credit(shop: ShopContext) -> None:
 def test_a_customer_who_is_renamed_at_the_same_time_gets_their_credit(
     shop: ShopContext, rival: ShopContext, wire: WireTap
 ) -> None:
-    wire.reply_next(
-        "TransactWriteItems", run_before_sending(lambda: customers.rename_customer(rival, ANN, ANN.id, "Ann Oak"))
-    )
+    wire.run_before_call("TransactWriteItems", lambda: customers.rename_customer(rival, ANN, ANN.id, "Ann Oak"))
     assert balance(shop, new_store_credit(shop, 500)) == 500
 
 
@@ -254,7 +252,7 @@ def test_a_customer_who_is_erased_at_the_same_time_receives_no_money(
     shop: ShopContext, rival: ShopContext, wire: WireTap
 ) -> None:
     mine, bobs = new_store_credit(shop, 500), new_store_credit(shop, 10, customer_id=BOB.id)
-    wire.reply_next("TransactWriteItems", run_before_sending(lambda: erasure.erase_customer(rival, BOB, BOB.id)))
+    wire.run_before_call("TransactWriteItems", lambda: erasure.erase_customer(rival, BOB, BOB.id))
     with pytest.raises(NotFound):
         transfer(shop, "t", mine, bobs, 200)
     assert (balance(shop, mine), balance(shop, bobs)) == (500, 10)
@@ -263,7 +261,7 @@ def test_a_customer_who_is_erased_at_the_same_time_receives_no_money(
 def test_a_transfer_whose_answer_is_lost_is_not_made_twice(shop: ShopContext, patient_wire: WireTap) -> None:
     mine, bobs = new_store_credit(shop, 500), new_store_credit(shop, 10, customer_id=BOB.id)
     shop.table.client = patient_wire.client
-    patient_wire.reply_next("TransactWriteItems", lose_response)
+    patient_wire.lose_response("TransactWriteItems")
     assert not transfer(shop, "t", mine, bobs, 200).replayed
     assert transfer(shop, "t", mine, bobs, 200).replayed
     assert (balance(shop, mine), balance(shop, bobs)) == (300, 210)
@@ -287,10 +285,8 @@ def test_an_account_that_moves_meanwhile_is_read_again_and_no_movement_is_lost(
     shop: ShopContext, rival: ShopContext, wire: WireTap
 ) -> None:
     mine, bobs = new_store_credit(shop, 500), new_store_credit(shop, 10, customer_id=BOB.id)
-    wire.reply_next(
-        "TransactWriteItems",
-        run_before_sending(lambda: change_balance(rival, mine, -100)),
-        run_before_sending(lambda: change_balance(rival, bobs, 1)),
+    wire.run_before_call(
+        "TransactWriteItems", lambda: change_balance(rival, mine, -100), lambda: change_balance(rival, bobs, 1)
     )
     assert transfer(shop, "t", mine, bobs, 200).result["balance"] == 200
     assert (balance(shop, mine), balance(shop, bobs)) == (200, 211)
@@ -299,7 +295,7 @@ def test_an_account_that_moves_meanwhile_is_read_again_and_no_movement_is_lost(
 
 def test_money_that_is_spent_meanwhile_is_not_spent_again(shop: ShopContext, rival: ShopContext, wire: WireTap) -> None:
     mine, bobs = new_store_credit(shop, 500), new_store_credit(shop, 10, customer_id=BOB.id)
-    wire.reply_next("TransactWriteItems", run_before_sending(lambda: change_balance(rival, mine, -400)))
+    wire.run_before_call("TransactWriteItems", lambda: change_balance(rival, mine, -400))
     with pytest.raises(InsufficientFunds) as refusal:
         transfer(shop, "t", mine, bobs, 200)
     assert refusal.value.balance == 100
@@ -308,7 +304,7 @@ def test_money_that_is_spent_meanwhile_is_not_spent_again(shop: ShopContext, riv
 
 def test_one_transfer_sent_twice_at_once_is_made_once(shop: ShopContext, rival: ShopContext, wire: WireTap) -> None:
     mine, bobs = new_store_credit(shop, 500), new_store_credit(shop, 10, customer_id=BOB.id)
-    wire.reply_next("TransactWriteItems", run_before_sending(lambda: transfer(rival, "t", mine, bobs, 200)))
+    wire.run_before_call("TransactWriteItems", lambda: transfer(rival, "t", mine, bobs, 200))
     assert transfer(shop, "t", mine, bobs, 200).replayed
     assert (balance(shop, mine), balance(shop, bobs)) == (300, 210)
 
@@ -316,7 +312,7 @@ def test_one_transfer_sent_twice_at_once_is_made_once(shop: ShopContext, rival: 
 def test_a_first_credit_given_twice_at_once_makes_one_account_with_both(
     shop: ShopContext, rival: ShopContext, wire: WireTap
 ) -> None:
-    wire.reply_next("TransactWriteItems", run_before_sending(lambda: new_store_credit(rival, 30)))
+    wire.run_before_call("TransactWriteItems", lambda: new_store_credit(rival, 30))
     mine = new_store_credit(shop, 500)
     assert [entry.balance for entry in ledger(shop, mine)] == [30, 530]
 
@@ -337,7 +333,7 @@ def test_two_transfers_in_opposite_directions_both_succeed(shop: ShopContext) ->
 
 def test_an_account_that_always_conflicts_ends_as_busy(shop: ShopContext, rival: ShopContext, wire: WireTap) -> None:
     mine, bobs = new_store_credit(shop, 500), new_store_credit(shop, 10, customer_id=BOB.id)
-    wire.reply_next("TransactWriteItems", *[run_before_sending(lambda: change_balance(rival, mine, 1))] * 100)
+    wire.run_before_call("TransactWriteItems", *[lambda: change_balance(rival, mine, 1)] * 100)
     with pytest.raises(TableBusy):
         transfer(shop, "t", mine, bobs, 200)
     assert wire.pop_unused_replies(), "the retries ended before the conflicts"

@@ -16,7 +16,7 @@ from proof.support.actors import (
     place_order_as,
     run_in_threads,
 )
-from proof.support.wire_tap import WireTap, run_before_sending
+from proof.support.client_faults import WireTap
 
 
 def backordered(shop: ShopContext, key: str, quantity: int) -> int:
@@ -86,11 +86,7 @@ def test_pieces_sold_between_the_read_and_the_write_are_backordered_too(
     shop: ShopContext, rival: ShopContext, wire: WireTap
 ) -> None:
     create_stocked_product(shop, "jug", 5, backorder=True)
-    wire.reply_next(
-        "TransactWriteItems",
-        run_before_sending(lambda: None),
-        run_before_sending(lambda: place_order_as(rival, BOB, "k", jug=4)),
-    )
+    wire.run_before_call("TransactWriteItems", lambda: None, lambda: place_order_as(rival, BOB, "k", jug=4))
     assert backordered(shop, "key-1", 7) == 6
     assert available_by_part(shop, "jug") == [-6]
 

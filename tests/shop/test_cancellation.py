@@ -29,9 +29,9 @@ from proof.support.actors import (
     place,
     run_concurrently,
 )
+from proof.support.client_faults import WireTap
 from proof.support.samples import moment
 from proof.support.tapped_client import ManualClock
-from proof.support.wire_tap import WireTap, lose_response, run_before_sending
 from tests.shop.test_discounts import bought, left, offer
 from tests.support.order_money import expiry_markers, pay_in_parts, refunded_total, refunds
 
@@ -294,13 +294,11 @@ def test_a_paid_order_that_is_cancelled_and_requested_concurrently_is_either_can
 ) -> None:
     order = advance_to_status(shop, place(shop), "PAID")
     if faster == "cancel":
-        wire.reply_next(
-            "TransactWriteItems", run_before_sending(lambda: cancellation.cancel_order(rival, ANN, order.order_id))
-        )
+        wire.run_before_call("TransactWriteItems", lambda: cancellation.cancel_order(rival, ANN, order.order_id))
         assert fulfil_order(shop, order.order_id) is None
         assert (get_order(shop, order.order_id).status, parcels(shop, order.order_id)) == ("CANCELLED", [])
     else:
-        wire.reply_next("TransactWriteItems", run_before_sending(lambda: fulfil_order(rival, order.order_id)))
+        wire.run_before_call("TransactWriteItems", lambda: fulfil_order(rival, order.order_id))
         assert cancellation.cancel_order(shop, ANN, order.order_id).status == "CANCEL_REQUESTED"
         assert (refunds(shop, order.order_id), available_by_part(shop)) == ([], [8])
 
@@ -331,14 +329,14 @@ def test_a_cancel_by_eight_at_once_gives_goods_money_and_discount_back_once(shop
 
 def test_a_payment_and_a_cancel_at_once_lose_no_money(shop: ShopContext, rival: ShopContext, wire: WireTap) -> None:
     order = place(shop)
-    wire.reply_next("TransactWriteItems", run_before_sending(lambda: pay_in_parts(rival, order, 700)))
+    wire.run_before_call("TransactWriteItems", lambda: pay_in_parts(rival, order, 700))
     assert cancellation.cancel_order(shop, ANN, order.order_id).refunded == 700
     assert refunded_total(shop, order.order_id) == 700
 
 
 def test_a_cancel_whose_answer_is_lost_has_been_done_all_the_same(shop: ShopContext, wire: WireTap) -> None:
     order = advance_to_status(shop, place(shop), "PAID")
-    wire.reply_next("TransactWriteItems", lose_response)
+    wire.lose_response("TransactWriteItems")
     with pytest.raises(ReadTimeoutError):
         cancellation.cancel_order(shop, ANN, order.order_id)
     assert cancellation.cancel_order(shop, ANN, order.order_id).version == 3
@@ -402,7 +400,7 @@ def test_an_order_that_is_paid_or_cancelled_just_then_does_not_lapse(
         "paid": lambda: pay(rival, order),
         "cancelled": lambda: cancellation.cancel_order(rival, ANN, order.order_id),
     }
-    wire.reply_next("TransactWriteItems", run_before_sending(act[meanwhile]))
+    wire.run_before_call("TransactWriteItems", act[meanwhile])
     assert not cancellation.lapse_order(shop, order.order_id)
     assert get_order(shop, order.order_id).status == meanwhile.upper()
     assert available_by_part(shop) == [8 if meanwhile == "paid" else 10]

@@ -12,9 +12,9 @@ from functions.model.table import CATEGORY
 from functions.shop import categories, products
 from functions.shop.shop import Caller, ShopContext
 from proof.support.actors import ANN, STAFF, WAREHOUSE, create_stocked_product, run_concurrently
+from proof.support.client_faults import WireTap, reply_with
 from proof.support.samples import moment
 from proof.support.tapped_client import ManualClock
-from proof.support.wire_tap import WireTap, reply_with, run_before_sending, transaction_cancelled_reply
 
 TREE = ("/garden/", "/kitchen/", "/kitchen/cups/", "/kitchen/mugs/", "/kitchen/mugs/blue/", "/kitchen-sinks/")
 
@@ -188,7 +188,7 @@ def test_of_two_concurrent_creations_of_one_category_one_is_rejected(shop: ShopC
 
 def test_a_category_is_made_among_conflicts(shop: ShopContext, wire: WireTap) -> None:
     grow(shop, "/kitchen/")
-    wire.reply_next("TransactWriteItems", *[transaction_cancelled_reply("None", "TransactionConflict")] * 3)
+    wire.cancel_transactions("None", "TransactionConflict", times=3)
     grow(shop, "/kitchen/mugs/")
     assert children(shop, "/kitchen/") == ["/kitchen/mugs/"]
 
@@ -232,9 +232,7 @@ def test_a_category_that_has_the_name_already_is_not_written(shop: ShopContext, 
 
 def test_two_new_names_at_once_are_one_after_the_other(shop: ShopContext, rival: ShopContext, wire: WireTap) -> None:
     grow(shop, "/kitchen/")
-    wire.reply_next(
-        "UpdateItem", run_before_sending(lambda: categories.rename_category(rival, STAFF, "/kitchen/", "First"))
-    )
+    wire.run_before_call("UpdateItem", lambda: categories.rename_category(rival, STAFF, "/kitchen/", "First"))
     renamed = categories.rename_category(shop, STAFF, "/kitchen/", "Second")
     assert (renamed.name, renamed.version) == ("Second", 3)
 

@@ -14,9 +14,9 @@ from functions.model.patterns import COMPANY_BY_ID, COMPANY_WITH_MEMBERS
 from functions.shop import companies, customers, erasure
 from functions.shop.shop import Caller, ShopContext
 from proof.support.actors import ANN, BOB, STAFF, WAREHOUSE, run_concurrently, run_in_threads
+from proof.support.client_faults import WireTap, reply_with
 from proof.support.samples import SAMPLES, moment
 from proof.support.tapped_client import ManualClock
-from proof.support.wire_tap import WireTap, reply_with, run_before_sending, send
 
 EVE = Caller("eve")
 
@@ -69,9 +69,7 @@ def test_a_companys_name_is_changed_and_nothing_else(shop: ShopContext, clock: M
 def test_two_new_names_at_once_are_given_one_after_the_other(
     shop: ShopContext, rival: ShopContext, wire: WireTap
 ) -> None:
-    wire.reply_next(
-        "UpdateItem", run_before_sending(lambda: companies.rename_company(rival, STAFF, "acme", "Acme One"))
-    )
+    wire.run_before_call("UpdateItem", lambda: companies.rename_company(rival, STAFF, "acme", "Acme One"))
     assert companies.rename_company(shop, STAFF, "acme", "Acme Two").version == 3
 
 
@@ -172,7 +170,7 @@ def test_an_erasure_takes_a_member_out_of_their_company(shop: ShopContext) -> No
 def test_a_company_that_a_customer_joins_during_its_deletion_is_not_deleted(
     shop: ShopContext, rival: ShopContext, wire: WireTap
 ) -> None:
-    wire.reply_next("DeleteItem", run_before_sending(lambda: join(rival)))
+    wire.run_before_call("DeleteItem", lambda: join(rival))
     with pytest.raises(NotEmpty):
         companies.delete_company(shop, STAFF, "acme")
 
@@ -207,7 +205,7 @@ def test_a_member_of_a_missing_company_can_leave_and_be_erased(
 def test_a_customer_who_joins_two_companies_at_once_is_in_one(
     shop: ShopContext, rival: ShopContext, wire: WireTap
 ) -> None:
-    wire.reply_next("TransactWriteItems", run_before_sending(lambda: join(rival, "initech")))
+    wire.run_before_call("TransactWriteItems", lambda: join(rival, "initech"))
     with pytest.raises(InAnotherCompany):
         join(shop)
     assert (members(shop), members(shop, "initech")) == ([], ["ann"])
@@ -216,7 +214,7 @@ def test_a_customer_who_joins_two_companies_at_once_is_in_one(
 def test_a_customer_who_joins_one_company_twice_at_once_is_a_member(
     shop: ShopContext, rival: ShopContext, wire: WireTap
 ) -> None:
-    wire.reply_next("TransactWriteItems", run_before_sending(lambda: join(rival)))
+    wire.run_before_call("TransactWriteItems", lambda: join(rival))
     assert join(shop).version == 2
     assert members(shop) == ["ann"]
 
@@ -224,7 +222,7 @@ def test_a_customer_who_joins_one_company_twice_at_once_is_a_member(
 def test_a_customer_who_joins_during_their_erasure_is_in_no_company(
     shop: ShopContext, rival: ShopContext, wire: WireTap
 ) -> None:
-    wire.reply_next("TransactWriteItems", run_before_sending(lambda: erasure.erase_customer(rival, ANN, "ann")))
+    wire.run_before_call("TransactWriteItems", lambda: erasure.erase_customer(rival, ANN, "ann"))
     with pytest.raises(NotFound):
         join(shop)
     assert members(shop) == []
@@ -234,7 +232,7 @@ def test_a_customer_who_joins_during_their_erasure_is_in_no_company(
 def test_a_customer_who_is_erased_while_joining_is_in_no_company(
     shop: ShopContext, rival: ShopContext, wire: WireTap, at: str, call: int
 ) -> None:
-    wire.reply_next(at, *[send] * (call - 1), run_before_sending(lambda: join(rival)))
+    wire.run_before_call(at, lambda: join(rival), call=call)
     erasure.erase_customer(shop, ANN, "ann")
     assert members(shop) == []
 
@@ -248,7 +246,7 @@ def test_a_customer_who_is_moved_while_leaving_stays_in_the_new_company(
         leave(rival)
         join(rival, "initech")
 
-    wire.reply_next("TransactWriteItems", run_before_sending(move_on))
+    wire.run_before_call("TransactWriteItems", move_on)
     assert leave(shop).company_id == "initech"
     assert (members(shop), members(shop, "initech")) == ([], ["ann"])
 
@@ -256,9 +254,7 @@ def test_a_customer_who_is_moved_while_leaving_stays_in_the_new_company(
 def test_a_company_is_renamed_while_a_customer_joins_and_both_succeed(
     shop: ShopContext, rival: ShopContext, wire: WireTap
 ) -> None:
-    wire.reply_next(
-        "TransactWriteItems", run_before_sending(lambda: companies.rename_company(rival, STAFF, "acme", "Acme"))
-    )
+    wire.run_before_call("TransactWriteItems", lambda: companies.rename_company(rival, STAFF, "acme", "Acme"))
     join(shop)
     assert wire.operations == ["GetItem", "TransactWriteItems"], "a concurrent rename is no conflict"
 

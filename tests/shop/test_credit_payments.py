@@ -44,9 +44,9 @@ from proof.support.actors import (
     report_payment,
     run_in_threads,
 )
+from proof.support.client_faults import WireTap
 from proof.support.examples import many
 from proof.support.tapped_client import ManualClock
-from proof.support.wire_tap import WireTap, run_before_sending
 from tests.support.credit_actions import (
     balance,
     change_balance,
@@ -305,7 +305,7 @@ def test_an_order_that_is_paid_meanwhile_is_not_paid_twice(
     shop: ShopContext, rival: ShopContext, wire: WireTap
 ) -> None:
     order, mine, code = place(shop), new_store_credit(shop), new_gift_card(shop)
-    wire.reply_next("TransactWriteItems", run_before_sending(lambda: pay(rival, order, code, key="p1")))
+    wire.run_before_call("TransactWriteItems", lambda: pay(rival, order, code, key="p1"))
     with pytest.raises(WrongState):
         pay(shop, order, mine, key="p2")
     assert balance(shop, mine) == 5000
@@ -315,14 +315,14 @@ def test_the_due_amount_is_computed_again_after_a_concurrent_part_payment(
     shop: ShopContext, rival: ShopContext, wire: WireTap
 ) -> None:
     order, mine, code = place(shop), new_store_credit(shop), new_gift_card(shop, 1000)
-    wire.reply_next("TransactWriteItems", run_before_sending(lambda: pay(rival, order, code, key="p1")))
+    wire.run_before_call("TransactWriteItems", lambda: pay(rival, order, code, key="p1"))
     assert pay(shop, order, mine, key="p2").result["amount"] == 1500
     assert get_order(shop, order.order_id).paid == 2500
 
 
 def test_money_that_goes_elsewhere_meanwhile_pays_nothing(shop: ShopContext, rival: ShopContext, wire: WireTap) -> None:
     order, mine = place(shop), new_store_credit(shop, 2500)
-    wire.reply_next("TransactWriteItems", run_before_sending(lambda: change_balance(rival, mine, -2500)))
+    wire.run_before_call("TransactWriteItems", lambda: change_balance(rival, mine, -2500))
     with pytest.raises(InsufficientFunds):
         pay(shop, order, mine)
     found = get_order(shop, order.order_id)
@@ -331,7 +331,7 @@ def test_money_that_goes_elsewhere_meanwhile_pays_nothing(shop: ShopContext, riv
 
 def test_an_order_that_ends_concurrently_takes_no_money(shop: ShopContext, rival: ShopContext, wire: WireTap) -> None:
     order, mine = place(shop), new_store_credit(shop, 2500)
-    wire.reply_next("TransactWriteItems", run_before_sending(lambda: advance_to_status(rival, order, "LAPSED")))
+    wire.run_before_call("TransactWriteItems", lambda: advance_to_status(rival, order, "LAPSED"))
     with pytest.raises(WrongState):
         pay(shop, order, mine)
     assert balance(shop, mine) == 2500
@@ -341,7 +341,7 @@ def test_one_gift_card_for_two_orders_at_once_pays_one_of_them(
     shop: ShopContext, rival: ShopContext, wire: WireTap
 ) -> None:
     one, two, code = place(shop, "k1"), place(shop, "k2"), new_gift_card(shop, 2500)
-    wire.reply_next("TransactWriteItems", run_before_sending(lambda: pay(rival, two, code, 2500, key="p2")))
+    wire.run_before_call("TransactWriteItems", lambda: pay(rival, two, code, 2500, key="p2"))
     with pytest.raises(InsufficientFunds):
         pay(shop, one, code, 2500, key="p1")
     assert [get_order(shop, order.order_id).status for order in (one, two)] == ["PENDING", "PAID"]

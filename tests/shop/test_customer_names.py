@@ -19,9 +19,9 @@ from functions.shop.customers import rename_customer
 from functions.shop.erasure import erase_customer
 from functions.shop.shop import ShopContext
 from proof.support.actors import ANN, BOB, get_order, pay, place, place_order_as
+from proof.support.client_faults import ProcessKilled, WireTap
 from proof.support.samples import order as sample
 from proof.support.tapped_client import START
-from proof.support.wire_tap import WireTap, lose_response, run_before_sending
 
 PAST_A_PAGE = ORDERS_PER_PAGE + 20
 CHANGE = "change-1"
@@ -91,14 +91,8 @@ def test_another_delivery_goes_on_where_the_one_before_died(shop: ShopContext, w
     ids = many(shop, PAST_A_PAGE)
     rename_customer(shop, ANN, ANN.id, "Ann Elm")
 
-    def die() -> None:
-        raise KeyboardInterrupt
-
-    def go_on() -> None:
-        wire.reply_next("Query", run_before_sending(die))
-
-    wire.reply_next("PutItem", lambda request: go_on())
-    with pytest.raises(KeyboardInterrupt):
+    wire.run_before_call("PutItem", lambda: wire.crash_at("Query"))
+    with pytest.raises(ProcessKilled):
         propagate_name(shop, CHANGE, ANN.id)
     assert names_on(shop, ids) == ["Ann Elm"] * ORDERS_PER_PAGE + ["Ann Ash"] * 20
     wire.clear()
@@ -147,7 +141,7 @@ def test_an_older_name_never_replaces_a_newer_one(shop: ShopContext, rival: Shop
         rename_customer(rival, ANN, ANN.id, "Ann Oak")
         assert propagate_name(rival, "change-2", ANN.id) == 1
 
-    wire.reply_next("Query", run_before_sending(once_more))
+    wire.run_before_call("Query", once_more)
     assert propagate_name(shop, CHANGE, ANN.id) == 0
     found = get_order(shop, order.order_id)
     assert (found.customer_name, found.customer_version) == ("Ann Oak", 3)
@@ -159,7 +153,7 @@ def test_a_copied_name_does_not_conflict_with_a_change_of_the_order(
     order = listed(shop, place(shop, mug=1))
     rename_customer(shop, ANN, ANN.id, "Ann Elm")
     wire.clear()
-    wire.reply_next("TransactWriteItems", run_before_sending(lambda: propagate_name(rival, CHANGE, ANN.id)))
+    wire.run_before_call("TransactWriteItems", lambda: propagate_name(rival, CHANGE, ANN.id))
     pay(shop, order)
     assert wire.operations.count("TransactWriteItems") == 1, "the command was not decided again"
     found = get_order(shop, order.order_id)
@@ -171,7 +165,7 @@ def test_an_order_that_is_closed_meanwhile_keeps_the_name_it_had(
 ) -> None:
     order = listed(shop, place(shop, mug=1))
     rename_customer(shop, ANN, ANN.id, "Ann Elm")
-    wire.reply_next("UpdateItem", run_before_sending(lambda: cancel_order(rival, ANN, order.order_id)))
+    wire.run_before_call("UpdateItem", lambda: cancel_order(rival, ANN, order.order_id))
     assert propagate_name(shop, CHANGE, ANN.id) == 0
     closed = get_order(shop, order.order_id)
     assert (closed.status, closed.customer_name) == ("CANCELLED", "Ann Ash")
@@ -183,7 +177,7 @@ def test_an_order_that_is_closed_meanwhile_keeps_the_name_it_had(
 def test_a_name_whose_answer_was_lost_is_found_there_again(shop: ShopContext, wire: WireTap) -> None:
     order = listed(shop, place(shop, mug=1))
     rename_customer(shop, ANN, ANN.id, "Ann Elm")
-    wire.reply_next("UpdateItem", lose_response)
+    wire.lose_response("UpdateItem")
     with pytest.raises(ReadTimeoutError):
         propagate_name(shop, CHANGE, ANN.id)
     assert propagate_name(shop, CHANGE, ANN.id) == 1

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -14,9 +15,9 @@ from functions.shop.orders import list_orders_of_customer
 from functions.shop.shop import Caller, ShopContext
 from functions.shop.unsubscribe import create_unsubscribe_token, unsubscribe
 from proof.support.actors import ANN, BOB, STAFF, WAREHOUSE
+from proof.support.client_faults import WireTap
 from proof.support.samples import SAMPLES, moment
 from proof.support.tapped_client import ManualClock
-from proof.support.wire_tap import WireTap, run_before_sending
 
 EVE = Caller("eve")
 
@@ -64,9 +65,8 @@ def test_of_two_concurrent_registrations_with_one_address_only_one_succeeds(
     shop: ShopContext, rival: ShopContext, wire: WireTap
 ) -> None:
     other = Caller("eva")
-    wire.reply_next(
-        "TransactWriteItems",
-        run_before_sending(lambda: customers.register_customer(rival, other, "eve@example.com", "Eva")),
+    wire.run_before_call(
+        "TransactWriteItems", lambda: customers.register_customer(rival, other, "eve@example.com", "Eva")
     )
     with pytest.raises(EmailTaken):
         customers.register_customer(shop, EVE, "eve@example.com", "Eve")
@@ -121,7 +121,7 @@ def test_a_name_is_changed_and_nothing_else(shop: ShopContext, clock: ManualCloc
 
 
 def test_two_renames_at_once_are_done_one_after_the_other(shop: ShopContext, rival: ShopContext, wire: WireTap) -> None:
-    wire.reply_next("UpdateItem", run_before_sending(lambda: customers.rename_customer(rival, ANN, "ann", "Ann Oak")))
+    wire.run_before_call("UpdateItem", lambda: customers.rename_customer(rival, ANN, "ann", "Ann Oak"))
     assert customers.rename_customer(shop, ANN, "ann", "Ann Elm").version == 3
     assert customers.get_customer(shop, ANN, "ann").name == "Ann Elm"
 
@@ -186,8 +186,8 @@ def test_two_choices_at_once_are_both_kept(
     if first:
         customers.update_settings(shop, ANN, "ann", "notifications", first)
     no_refunds = {"refunds": False}
-    other = run_before_sending(lambda: customers.update_settings(rival, ANN, "ann", "notifications", no_refunds))
-    wire.reply_next("UpdateItem" if first else "TransactWriteItems", other)
+    other = partial(customers.update_settings, rival, ANN, "ann", "notifications", no_refunds)
+    wire.run_before_call("UpdateItem" if first else "TransactWriteItems", other)
     chosen = customers.update_settings(shop, ANN, "ann", "notifications", {"email": False})
     assert chosen.choices == {"email": False, **dict.fromkeys(KINDS, True), "refunds": False}
 
@@ -195,8 +195,7 @@ def test_two_choices_at_once_are_both_kept(
 def test_a_choice_and_an_erasure_at_once_leave_no_settings(
     shop: ShopContext, rival: ShopContext, wire: WireTap
 ) -> None:
-    erased = run_before_sending(lambda: erasure.erase_customer(rival, ANN, "ann"))
-    wire.reply_next("TransactWriteItems", erased)
+    wire.run_before_call("TransactWriteItems", lambda: erasure.erase_customer(rival, ANN, "ann"))
     with pytest.raises(NotFound):
         customers.update_settings(shop, ANN, "ann", "notifications", {"email": False})
     assert customers.list_settings_of_customer(shop, ANN, "ann") == ()
@@ -206,8 +205,8 @@ def test_an_erasure_sees_the_choice_that_is_made_just_before_it(
     shop: ShopContext, rival: ShopContext, wire: WireTap
 ) -> None:
     no_refunds = {"refunds": False}
-    chosen = run_before_sending(lambda: customers.update_settings(rival, ANN, "ann", "notifications", no_refunds))
-    wire.reply_next("TransactWriteItems", chosen)
+    other = partial(customers.update_settings, rival, ANN, "ann", "notifications", no_refunds)
+    wire.run_before_call("TransactWriteItems", other)
     erasure.erase_customer(shop, ANN, "ann")
     assert customers.list_settings_of_customer(shop, ANN, "ann") == ()
 

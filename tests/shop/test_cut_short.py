@@ -31,10 +31,10 @@ from proof.support.actors import (
     place,
     run_concurrently,
 )
+from proof.support.client_faults import WireTap
 from proof.support.examples import many
 from proof.support.samples import moment
 from proof.support.tapped_client import ManualClock
-from proof.support.wire_tap import WireTap, run_before_sending
 from tests.shop.test_discounts import bought, left, offer
 from tests.support import order_money
 from tests.support.order_money import expiry_markers, pay_in_parts, refunded_total, return_pieces
@@ -332,13 +332,10 @@ def test_a_parcel_that_arrives_just_as_the_rest_is_stopped_delivers_the_order(
 ) -> None:
     cancellation.cancel_order(shop, ANN, order.order_id)
     if faster == "the parcel":
-        wire.reply_next("TransactWriteItems", run_before_sending(lambda: arrive(rival, order)))
+        wire.run_before_call("TransactWriteItems", lambda: arrive(rival, order))
         assert cancellation.agree_cancel(shop, WAREHOUSE, order.order_id).status == "DELIVERED"
     else:
-        wire.reply_next(
-            "TransactWriteItems",
-            run_before_sending(lambda: cancellation.agree_cancel(rival, WAREHOUSE, order.order_id)),
-        )
+        wire.run_before_call("TransactWriteItems", lambda: cancellation.agree_cancel(rival, WAREHOUSE, order.order_id))
         assert arrive(shop, order).status == "DELIVERED"
     assert len(expiry_markers(shop, order.order_id)) == 1
     assert refunded_total(shop, order.order_id) == 3750

@@ -37,10 +37,10 @@ from proof.support.actors import (
     run_concurrently,
     run_in_threads,
 )
+from proof.support.client_faults import WireTap
 from proof.support.samples import moment
 from proof.support.stream_records import read_stream_records
 from proof.support.tapped_client import ManualClock
-from proof.support.wire_tap import WireTap, run_before_sending
 
 
 def offer(shop: ShopContext, code: str = "SPRING", percent: int = 10, **more: Any) -> Discount:
@@ -325,7 +325,7 @@ def test_two_orders_for_the_last_redemption_and_one_has_it(
     shop: ShopContext, rival: ShopContext, wire: WireTap
 ) -> None:
     offer(shop, limit=1)
-    wire.reply_next("TransactWriteItems", run_before_sending(lambda: place_with(rival, BOB, "SPRING", "theirs")))
+    wire.run_before_call("TransactWriteItems", lambda: place_with(rival, BOB, "SPRING", "theirs"))
     with pytest.raises(DiscountNotValid):
         place_with(shop, ANN, "SPRING", "mine")
     assert (left(shop), available_by_part(shop)) == ([0], [8])

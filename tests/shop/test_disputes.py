@@ -30,7 +30,7 @@ from proof.support.actors import (
     report_payment,
     return_items,
 )
-from proof.support.wire_tap import WireTap, run_before_sending
+from proof.support.client_faults import WireTap
 from tests.support import order_money
 from tests.support.credit_actions import balance
 
@@ -265,7 +265,7 @@ def test_a_dispute_just_before_its_order_is_restored_is_moved_to_the_payment(
         for image in before:
             rival.table.client.put_item(TableName=rival.table.name, Item=image)
 
-    wire.reply_next("TransactWriteItems", run_before_sending(restore))
+    wire.run_before_call("TransactWriteItems", restore)
     assert dispute(shop, ended, "opened", payment_id="pi_1")["status"] in ("DISPUTED", "REFUNDED")
     assert items_of(shop, order.order_id, KeptEvent) == []
     assert statuses(payments_of(shop, order.order_id)[0]) == {"dp_1": "OPEN"}
@@ -287,9 +287,7 @@ def test_the_end_of_a_dispute_and_the_end_of_its_order_agree_though_they_race(
     order = place(shop)
     report_payment(shop, order)
     dispute(shop, order, "opened")
-    wire.reply_next(
-        "TransactWriteItems", run_before_sending(lambda: cancellation.cancel_order(rival, ANN, order.order_id))
-    )
+    wire.run_before_call("TransactWriteItems", lambda: cancellation.cancel_order(rival, ANN, order.order_id))
     dispute(shop, order, outcome)
     ended = get_order(shop, order.order_id)
     assert (ended.status, ended.paid, ended.refunded) == ("CANCELLED", 2500, 2500)
@@ -455,7 +453,7 @@ def test_a_refund_that_fails_just_as_the_dispute_is_won_is_tried_again(
     cancellation.cancel_order(shop, ANN, order.order_id)
     (refund,) = order_money.refunds(shop, order.order_id)
     dispute(shop, order, "opened")
-    wire.reply_next("TransactWriteItems", run_before_sending(lambda: dispute(rival, order, "won")))
+    wire.run_before_call("TransactWriteItems", lambda: dispute(rival, order, "won"))
     process_refund(shop, FakeProvider(), order.order_id, refund.refund_id)
     assert [it.status for it in order_money.refunds(shop, order.order_id)] == ["SUCCEEDED"]
 

@@ -13,9 +13,9 @@ from functions.model.patterns import CUSTOMER_BY_EMAIL, CUSTOMER_BY_ID
 from functions.shop import customers, erasure
 from functions.shop.shop import Caller, ShopContext
 from proof.support.actors import ANN, BOB, STAFF, WAREHOUSE, run_concurrently, run_in_threads
+from proof.support.client_faults import WireTap
 from proof.support.samples import moment
 from proof.support.tapped_client import ManualClock
-from proof.support.wire_tap import WireTap, lose_response, run_before_sending, send
 
 EVE = Caller("eve")
 OLD, NEW = "ann@example.com", "ann@new.example"
@@ -131,7 +131,7 @@ def test_a_user_without_registration_cannot_change_an_address(shop: ShopContext)
 def test_of_two_concurrent_changes_to_one_address_only_one_succeeds(
     shop: ShopContext, rival: ShopContext, wire: WireTap
 ) -> None:
-    wire.reply_next("TransactWriteItems", run_before_sending(lambda: change(rival, BOB, NEW)))
+    wire.run_before_call("TransactWriteItems", lambda: change(rival, BOB, NEW))
     with pytest.raises(EmailTaken):
         change(shop, ANN, NEW)
     assert (holder(shop, NEW), holder(shop, OLD), holder(shop, "bob@example.com")) == ("bob", "ann", None)
@@ -141,13 +141,11 @@ def test_of_two_concurrent_changes_to_one_address_only_one_succeeds(
 def test_of_a_registration_and_a_change_to_one_address_only_one_succeeds(
     shop: ShopContext, rival: ShopContext, wire: WireTap
 ) -> None:
-    wire.reply_next(
-        "TransactWriteItems", run_before_sending(lambda: customers.register_customer(rival, EVE, NEW, "Eve"))
-    )
+    wire.run_before_call("TransactWriteItems", lambda: customers.register_customer(rival, EVE, NEW, "Eve"))
     with pytest.raises(EmailTaken):
         change(shop, ANN, NEW)
     assert (holder(shop, NEW), holder(shop, OLD)) == ("eve", "ann")
-    wire.reply_next("TransactWriteItems", run_before_sending(lambda: change(rival, ANN, "ann@third.example")))
+    wire.run_before_call("TransactWriteItems", lambda: change(rival, ANN, "ann@third.example"))
     with pytest.raises(EmailTaken):
         customers.register_customer(shop, Caller("eva"), "ann@third.example", "Eva")
     assert holder(shop, "ann@third.example") == "ann"
@@ -163,7 +161,7 @@ def test_two_identical_concurrent_changes_do_not_report_the_address_as_taken(
     shop: ShopContext, rival: ShopContext, wire: WireTap
 ) -> None:
     theirs: list[Customer] = []
-    wire.reply_next("TransactWriteItems", run_before_sending(lambda: theirs.append(change(rival, ANN, NEW))))
+    wire.run_before_call("TransactWriteItems", lambda: theirs.append(change(rival, ANN, NEW)))
     assert change(shop, ANN, NEW) == theirs[0]
     assert claims(shop) == by_profiles(shop, "ann", "bob")
 
@@ -181,7 +179,7 @@ def test_of_two_changes_at_once_the_address_that_was_verified_last_stays(
         says.append("ann@third.example")
         customers.change_email(rival, ANN, "ann", provider)
 
-    wire.reply_next("TransactWriteItems", run_before_sending(overtake))
+    wire.run_before_call("TransactWriteItems", overtake)
     assert customers.change_email(shop, ANN, "ann", provider).email == "ann@third.example"
     assert claims(shop) == by_profiles(shop, "ann", "bob")
     assert (holder(shop, NEW), holder(shop, "ann@third.example")) == (None, "ann")
@@ -190,12 +188,10 @@ def test_of_two_changes_at_once_the_address_that_was_verified_last_stays(
 def test_a_new_name_and_a_new_address_at_once_are_both_kept(
     shop: ShopContext, rival: ShopContext, wire: WireTap
 ) -> None:
-    wire.reply_next(
-        "TransactWriteItems", run_before_sending(lambda: customers.rename_customer(rival, ANN, "ann", "Ann Oak"))
-    )
+    wire.run_before_call("TransactWriteItems", lambda: customers.rename_customer(rival, ANN, "ann", "Ann Oak"))
     changed = change(shop, ANN, NEW)
     assert (changed.name, changed.email, changed.version) == ("Ann Oak", NEW, 3)
-    wire.reply_next("UpdateItem", run_before_sending(lambda: change(rival, ANN, OLD)))
+    wire.run_before_call("UpdateItem", lambda: change(rival, ANN, OLD))
     renamed = customers.rename_customer(shop, ANN, "ann", "Ann Elm")
     assert (renamed.name, renamed.email, renamed.version) == ("Ann Elm", OLD, 5)
     assert claims(shop) == by_profiles(shop, "ann", "bob")
@@ -204,7 +200,7 @@ def test_a_new_name_and_a_new_address_at_once_are_both_kept(
 def test_a_customer_who_is_erased_during_an_address_change_stays_erased(
     shop: ShopContext, rival: ShopContext, wire: WireTap
 ) -> None:
-    wire.reply_next("TransactWriteItems", run_before_sending(lambda: erasure.erase_customer(rival, ANN, "ann")))
+    wire.run_before_call("TransactWriteItems", lambda: erasure.erase_customer(rival, ANN, "ann"))
     with pytest.raises(NotFound):
         change(shop, ANN, NEW)
     assert claims(shop) == by_profiles(shop, "bob")
@@ -216,7 +212,7 @@ def test_a_customer_who_is_erased_during_an_address_change_stays_erased(
 def test_an_address_change_during_an_erasure_leaves_neither_claim(
     shop: ShopContext, rival: ShopContext, wire: WireTap, at: str, call: int
 ) -> None:
-    wire.reply_next(at, *[send] * (call - 1), run_before_sending(lambda: change(rival, ANN, NEW)))
+    wire.run_before_call(at, lambda: change(rival, ANN, NEW), call=call)
     erasure.erase_customer(shop, ANN, "ann")
     assert claims(shop) == by_profiles(shop, "bob")
     customers.register_customer(shop, EVE, NEW, "Eve")
@@ -232,7 +228,7 @@ def test_an_erasure_keeps_the_claim_of_the_new_holder_of_an_address(
         change(rival, ANN, NEW)
         customers.register_customer(rival, EVE, OLD, "Eve")
 
-    wire.reply_next("TransactWriteItems", run_before_sending(leave_it_to_eve))
+    wire.run_before_call("TransactWriteItems", leave_it_to_eve)
     erasure.erase_customer(shop, ANN, "ann")
     assert claims(shop) == by_profiles(shop, "bob", "eve")
     assert holder(shop, OLD) == "eve"
@@ -245,16 +241,16 @@ def test_a_lookup_during_an_address_change_finds_the_current_holder(
         change(rival, ANN, NEW)
         change(rival, BOB, OLD)
 
-    wire.reply_next("GetItem", lambda request: None, run_before_sending(hand_over))
+    wire.run_before_call("GetItem", hand_over, call=2)
     assert customers.get_customer_by_email(shop, STAFF, OLD).customer_id == "bob"
-    wire.reply_next("GetItem", lambda request: None, run_before_sending(lambda: change(rival, BOB, "bob@new.example")))
+    wire.run_before_call("GetItem", lambda: change(rival, BOB, "bob@new.example"), call=2)
     with pytest.raises(NotFound):
         customers.get_customer_by_email(shop, STAFF, OLD)
 
 
 def test_a_change_whose_answer_is_lost_is_done_once(shop: ShopContext, patient_wire: WireTap) -> None:
     patient = replace(shop, table=replace(shop.table, client=patient_wire.client))
-    patient_wire.reply_next("TransactWriteItems", lose_response)
+    patient_wire.lose_response("TransactWriteItems")
     assert change(patient, ANN, NEW).version == 2
     assert customers.get_customer(shop, ANN, "ann").version == 2
     assert claims(shop) == by_profiles(shop, "ann", "bob")

@@ -25,7 +25,7 @@ from proof.support.actors import (
     report_payment,
     return_items,
 )
-from proof.support.wire_tap import WireTap, run_before_sending
+from proof.support.client_faults import WireTap
 from tests.support import order_money
 
 
@@ -253,9 +253,7 @@ def test_a_return_just_before_a_refund_at_the_provider_is_counted(
 ) -> None:
     order = advance_to_status(shop, place(shop), "DELIVERED")
     (payment,) = shop.table.query_all(PAYMENTS_OF_ORDER, order_id=order.order_id)
-    wire.reply_next(
-        "TransactWriteItems", run_before_sending(lambda: return_items(rival, order.order_id, "back", mug=1))
-    )
+    wire.run_before_call("TransactWriteItems", lambda: return_items(rival, order.order_id, "back", mug=1))
     report_external_refund(shop, payment.payment_id, 2500)
     assert money_of(shop, order) == (2500, 2500, 0, 0)
     assert [it.amount for it in order_money.refunds(shop, order.order_id)] == [1250, 2500]

@@ -10,9 +10,9 @@ from functions.shop import follows
 from functions.shop.erasure import erase_customer
 from functions.shop.shop import Caller, ShopContext
 from proof.support.actors import ANN, BOB, STAFF, WAREHOUSE, run_concurrently
+from proof.support.client_faults import WireTap
 from proof.support.samples import AT, moment
 from proof.support.tapped_client import ManualClock
-from proof.support.wire_tap import WireTap, lose_response, run_before_sending
 
 
 def followers(shop: ShopContext, product_id: str = "mug") -> list[str]:
@@ -87,11 +87,11 @@ def test_the_slower_of_two_follow_commands_finds_the_work_done(
     shop: ShopContext, rival: ShopContext, wire: WireTap, clock: ManualClock
 ) -> None:
     first = follows.follow_product(shop, ANN, "mug")
-    wire.reply_next("DeleteItem", run_before_sending(lambda: follows.unfollow_product(rival, ANN, "mug")))
+    wire.run_before_call("DeleteItem", lambda: follows.unfollow_product(rival, ANN, "mug"))
     follows.unfollow_product(shop, ANN, "mug")
     assert followers(shop) == []
     clock.sleep(1)
-    wire.reply_next("PutItem", run_before_sending(lambda: follows.follow_product(rival, ANN, "mug")))
+    wire.run_before_call("PutItem", lambda: follows.follow_product(rival, ANN, "mug"))
     assert follows.follow_product(shop, ANN, "mug").created_at > first.created_at
     assert followers(shop) == ["ann"]
 
@@ -99,7 +99,7 @@ def test_the_slower_of_two_follow_commands_finds_the_work_done(
 @pytest.mark.parametrize("operation", ["PutItem", "DeleteItem"])
 def test_a_lost_answer_changes_nothing(shop: ShopContext, patient_wire: WireTap, operation: str) -> None:
     shop.table.client = patient_wire.client
-    patient_wire.reply_next(operation, lose_response)
+    patient_wire.lose_response(operation)
     follows.follow_product(shop, ANN, "mug")
     assert followers(shop) == ["ann"]
     follows.unfollow_product(shop, ANN, "mug")

@@ -7,8 +7,8 @@ from functions.model.entities import hash_to_bucket
 from functions.shop.placing import derive_order_id
 from functions.shop.shop import ShopContext
 from proof.support.actors import ANN, available_by_part, create_stocked_product, get_order, place, place_order_as
+from proof.support.client_faults import WireTap
 from proof.support.tapped_client import ManualClock
-from proof.support.wire_tap import WireTap, error_reply, transaction_cancelled_reply
 
 BUSY = ["TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"]
 
@@ -32,7 +32,7 @@ def test_a_busy_part_is_left_for_another_at_once(
 ) -> None:
     create_stocked_product(shop, "vase", 40, parts=4)
     wire.clear()
-    wire.reply_next("TransactWriteItems", transaction_cancelled_reply("None", code))
+    wire.cancel_transactions("None", code)
     order = place(shop, vase=3)
     assert wire.operations == ["BatchGetItem", "TransactWriteItems", "TransactWriteItems"], "no part is read"
     (first,), (second,) = parts_of(wire)
@@ -48,7 +48,7 @@ def test_only_the_product_whose_part_is_busy_takes_another(shop: ShopContext, wi
     create_stocked_product(shop, "vase", 40, parts=4)
     create_stocked_product(shop, "bowl", 40, parts=4)
     wire.clear()
-    wire.reply_next("TransactWriteItems", transaction_cancelled_reply("None", "None", "TransactionConflict"))
+    wire.cancel_transactions("None", "None", "TransactionConflict")
     order = place(shop, vase=1, bowl=1)
     first, second = parts_of(wire)
     calm, busy = order.lines
@@ -60,7 +60,7 @@ def test_the_only_part_of_a_product_is_tried_again_after_a_pause(
     shop: ShopContext, wire: WireTap, clock: ManualClock
 ) -> None:
     wire.clear()
-    wire.reply_next("TransactWriteItems", *[transaction_cancelled_reply("None", "TransactionConflict")] * 3)
+    wire.cancel_transactions("None", "TransactionConflict", times=3)
     place(shop, mug=2)
     assert len(clock.pauses) == 3
     assert len({tuple(parts) for parts in parts_of(wire)}) == 1
@@ -70,7 +70,7 @@ def test_the_only_part_of_a_product_is_tried_again_after_a_pause(
 def test_a_conflict_on_the_order_itself_changes_no_part(shop: ShopContext, wire: WireTap, clock: ManualClock) -> None:
     create_stocked_product(shop, "vase", 40, parts=4)
     wire.clear()
-    wire.reply_next("TransactWriteItems", transaction_cancelled_reply("TransactionConflict", "None"))
+    wire.cancel_transactions("TransactionConflict", "None")
     place(shop, vase=3)
     first, second = parts_of(wire)
     assert first == second
@@ -82,7 +82,7 @@ def test_if_the_other_parts_are_busy_too_the_last_one_is_tried_again_with_pauses
 ) -> None:
     create_stocked_product(shop, "vase", 40, parts=4)
     wire.clear()
-    wire.reply_next("TransactWriteItems", *[transaction_cancelled_reply("None", "TransactionConflict")] * 5)
+    wire.cancel_transactions("None", "TransactionConflict", times=5)
     place(shop, vase=3)
     parts = [part for (part,) in parts_of(wire)]
     assert len({*parts[:3]}) >= 2
@@ -96,7 +96,7 @@ def test_a_throttled_request_that_names_no_part_is_tried_again(
 ) -> None:
     create_stocked_product(shop, "vase", 40, parts=4)
     wire.clear()
-    wire.reply_next("TransactWriteItems", error_reply("ThrottlingException"))
+    wire.fail_calls("TransactWriteItems", "ThrottlingException")
     place(shop, vase=3)
     first, second = parts_of(wire)
     assert first == second
@@ -112,7 +112,7 @@ def test_a_part_that_is_left_for_an_empty_one_ends_with_the_parts_that_have_piec
     keys = (f"k{number}" for number in range(99))
     key = next(key for key in keys if hash_to_bucket(derive_order_id(shop, "ann", key), 2) != int(empty))
     wire.clear()
-    wire.reply_next("TransactWriteItems", transaction_cancelled_reply("None", "TransactionConflict"))
+    wire.cancel_transactions("None", "TransactionConflict")
     place(shop, key, vase=1)
     assert wire.operations == ["BatchGetItem", *["TransactWriteItems"] * 2, "BatchGetItem", "TransactWriteItems"]
     assert available_by_part(shop, "vase") == [0, 0]
@@ -120,7 +120,7 @@ def test_a_part_that_is_left_for_an_empty_one_ends_with_the_parts_that_have_piec
 
 def test_conflicts_without_end_are_busy_and_burn_no_key(shop: ShopContext, wire: WireTap, clock: ManualClock) -> None:
     create_stocked_product(shop, "vase", 40, parts=4)
-    wire.reply_next("TransactWriteItems", *[transaction_cancelled_reply("None", "TransactionConflict")] * 200)
+    wire.cancel_transactions("None", "TransactionConflict", times=200)
     with pytest.raises(TableBusy):
         place_order_as(shop, ANN, "key-1", vase=2)
     assert sum(clock.pauses) <= shop.table.retry_budget_seconds

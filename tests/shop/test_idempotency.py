@@ -16,8 +16,8 @@ from functions.model.retention import COMMAND_DAYS
 from functions.model.table import PRODUCT
 from functions.shop.idempotency import IdempotentResult, fingerprint, run_idempotently
 from functions.shop.shop import ShopContext, retry_on_conflict
+from proof.support.client_faults import WireTap
 from proof.support.tapped_client import ManualClock
-from proof.support.wire_tap import WireTap
 
 RESULT: dict[str, Any] = {"text": "é", "list": [1, {"none": None}], "true": True}
 

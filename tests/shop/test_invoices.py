@@ -50,9 +50,9 @@ from proof.support.actors import (
     return_items,
     run_in_threads,
 )
+from proof.support.client_faults import WireTap
 from proof.support.samples import moment
 from proof.support.tapped_client import ManualClock
-from proof.support.wire_tap import WireTap, run_before_sending, transaction_cancelled_reply
 from tests.support.order_money import pay_in_parts
 
 
@@ -241,9 +241,7 @@ def test_an_order_that_was_cancelled_before_its_invoice_was_issued_gets_none(
     first, second = paid_orders(shop, 2)
     cancellation.cancel_order(shop, ANN, first.order_id)
     assert issue(shop, first) is None
-    wire.reply_next(
-        "TransactWriteItems", run_before_sending(lambda: cancellation.cancel_order(rival, ANN, second.order_id))
-    )
+    wire.run_before_call("TransactWriteItems", lambda: cancellation.cancel_order(rival, ANN, second.order_id))
     assert issue(shop, second) is None, "the order was cancelled while the invoice was written"
 
 
@@ -279,11 +277,7 @@ def test_numbers_have_no_gaps_when_two_invoices_are_issued_at_once(
     shop: ShopContext, rival: ShopContext, wire: WireTap
 ) -> None:
     orders = paid_orders(shop, 4)
-    wire.reply_next(
-        "TransactWriteItems",
-        run_before_sending(lambda: issue(rival, orders[1])),
-        run_before_sending(lambda: issue(rival, orders[2])),
-    )
+    wire.run_before_call("TransactWriteItems", lambda: issue(rival, orders[1]), lambda: issue(rival, orders[2]))
     assert issue(shop, orders[0]) == "2026-00000003"
     issue(shop, orders[3])
     assert issued(shop, orders) == numbers("2026", 4)
@@ -293,7 +287,7 @@ def test_one_invoice_asked_for_twice_at_once_takes_one_number(
     shop: ShopContext, rival: ShopContext, wire: WireTap
 ) -> None:
     one, two = paid_orders(shop, 2)
-    wire.reply_next("TransactWriteItems", run_before_sending(lambda: issue(rival, one)))
+    wire.run_before_call("TransactWriteItems", lambda: issue(rival, one))
     assert issue(shop, one) is None, "the concurrent call issued it"
     assert issue(shop, two) == "2026-00000002"
     assert issued(shop, [one, two]) == numbers("2026", 2)
@@ -301,9 +295,7 @@ def test_one_invoice_asked_for_twice_at_once_takes_one_number(
 
 def test_numbers_have_no_gaps_among_conflicts_and_threads(shop: ShopContext, wire: WireTap) -> None:
     orders = paid_orders(shop, 12)
-    wire.reply_next(
-        "TransactWriteItems", *[transaction_cancelled_reply("None", "TransactionConflict", *["None"] * 2)] * 6
-    )
+    wire.cancel_transactions("None", "TransactionConflict", *["None"] * 2, times=6)
 
     given = run_in_threads(4, lambda order: issue(shop, order), [*orders, *orders])
     assert sorted(number for number in given if number) == numbers("2026", 12) == issued(shop, orders)
@@ -333,7 +325,7 @@ def issued_by_series(shop: ShopContext, orders: Iterable[Order]) -> dict[str, li
 
 def test_two_lanes_each_have_numbers_without_gaps_when_batches_run_at_once(shop: ShopContext, wire: WireTap) -> None:
     orders = paid_orders(shop, 18)
-    wire.reply_next("TransactWriteItems", *[transaction_cancelled_reply("TransactionConflict", *["None"] * 9)] * 4)
+    wire.cancel_transactions("TransactionConflict", *["None"] * 9, times=4)
     batches = [orders[start : start + 3] for start in range(0, 18, 3)]
     given = run_in_threads(4, lambda batch: fulfil_with_lanes(shop, 2, *batch), [*batches, *batches])
     found = issued_by_series(shop, orders)
@@ -355,7 +347,7 @@ def test_a_batch_takes_all_its_numbers_from_the_series_of_its_first_order(shop: 
 def test_a_batch_leaves_a_busy_series_for_the_next_one(shop: ShopContext, wire: WireTap) -> None:
     (order,) = paid_orders(shop, 1)
     wire.clear()
-    wire.reply_next("TransactWriteItems", transaction_cancelled_reply("TransactionConflict", *["None"] * 3))
+    wire.cancel_transactions("TransactionConflict", *["None"] * 3)
     first = hash_to_bucket(order.order_id, 2)
     assert fulfil_with_lanes(shop, 2, order) == numbers(["2026-B", "2026"][first], 1)
     assert wire.operations == ["Query", "GetItem", "TransactWriteItems"] * 2, "the busy series is not asked again"
@@ -376,7 +368,7 @@ def test_an_order_gets_one_invoice_from_two_workers_with_different_lanes(
 ) -> None:
     orders = paid_orders(shop, 6)
     order = next(order for order in orders if hash_to_bucket(order.order_id, 2) == 1)
-    wire.reply_next("TransactWriteItems", run_before_sending(lambda: fulfil_with_lanes(rival, 1, order)))
+    wire.run_before_call("TransactWriteItems", lambda: fulfil_with_lanes(rival, 1, order))
     assert fulfil_with_lanes(shop, 2, order) == []
     assert issued_by_series(shop, [order]) == {"2026": ["2026-00000001"]}
     others = [one for one in orders if one is not order]

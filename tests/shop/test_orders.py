@@ -24,9 +24,9 @@ from proof.support.actors import (
     place,
     run_concurrently,
 )
+from proof.support.client_faults import WireTap
 from proof.support.samples import moment
 from proof.support.tapped_client import ManualClock
-from proof.support.wire_tap import WireTap, run_before_sending
 
 ELSEWHERE = replace(HOME_ADDRESS, street="2 Oak Lane", city="Graz", postcode="8010")
 
@@ -136,7 +136,7 @@ def test_an_address_that_comes_when_the_order_was_just_paid_is_not_lost(
     shop: ShopContext, rival: ShopContext, wire: WireTap
 ) -> None:
     order = place(shop)
-    wire.reply_next("UpdateItem", run_before_sending(lambda: pay(rival, order)))
+    wire.run_before_call("UpdateItem", lambda: pay(rival, order))
     moved = orders.change_address(shop, ANN, order.order_id, ELSEWHERE)
     assert (moved.status, moved.address, get_order(shop, order.order_id)) == ("PAID", ELSEWHERE, moved)
 

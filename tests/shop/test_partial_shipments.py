@@ -28,10 +28,10 @@ from proof.support.actors import (
     run_concurrently,
     run_in_threads,
 )
+from proof.support.client_faults import WireTap
 from proof.support.examples import many
 from proof.support.samples import moment
 from proof.support.tapped_client import ManualClock
-from proof.support.wire_tap import WireTap, run_before_sending
 from tests.support.order_money import expiry_markers
 
 
@@ -268,7 +268,7 @@ def test_an_order_is_sent_in_so_many_parcels_and_arrives_in_one_transaction(shop
 def test_of_two_concurrent_dispatches_of_different_parts_one_succeeds(
     shop: ShopContext, rival: ShopContext, order: Order, wire: WireTap
 ) -> None:
-    wire.reply_next("TransactWriteItems", run_before_sending(lambda: send(rival, order, 1, "rival", mug=3)))
+    wire.run_before_call("TransactWriteItems", lambda: send(rival, order, 1, "rival", mug=3))
     with pytest.raises(WrongState):
         send(shop, order, 1, mug=3, pot=2)
     assert parcels(shop, order) == {"1": ("DISPATCHED", {"mug": 3}), "2": ("REQUESTED", {"pot": 2})}
@@ -287,7 +287,7 @@ def test_two_parcels_that_arrive_at_once_deliver_the_order_once(
     order = advance_to_status(shop, place(shop, mug=3, pot=2), "FULFILLING")
     send(shop, order, 1, mug=3)
     send(shop, order, 2)
-    wire.reply_next("TransactWriteItems", run_before_sending(lambda: deliver(rival, order, 1)))
+    wire.run_before_call("TransactWriteItems", lambda: deliver(rival, order, 1))
     deliver(shop, order, 2)
     agrees(shop, order)
     assert get_order(shop, order.order_id).status == "DELIVERED"
@@ -369,7 +369,7 @@ def test_a_parcel_that_is_confirmed_just_then_is_delivered_once(
 ) -> None:
     send(shop, order, 1, mug=3)
     send(shop, order, 2)
-    wire.reply_next("TransactWriteItems", run_before_sending(lambda: deliver(rival, order, 1)))
+    wire.run_before_call("TransactWriteItems", lambda: deliver(rival, order, 1))
     assert not shipments.assume_delivered(shop, order.order_id)
     agrees(shop, order)
     assert shipments.assume_delivered(shop, order.order_id)

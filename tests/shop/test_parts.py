@@ -21,7 +21,7 @@ from proof.support.actors import (
     place,
     place_order_as,
 )
-from proof.support.wire_tap import WireTap
+from proof.support.client_faults import WireTap
 
 
 def taken(order: Order, product_id: str = "vase") -> dict[str, int]:

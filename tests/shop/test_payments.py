@@ -31,9 +31,9 @@ from proof.support.actors import (
     report_payment,
     run_concurrently,
 )
+from proof.support.client_faults import WireTap
 from proof.support.samples import moment
 from proof.support.tapped_client import ManualClock
-from proof.support.wire_tap import WireTap, run_before_sending, transaction_cancelled_reply
 
 
 def payments_of(shop: ShopContext, order_id: str) -> list[Payment]:
@@ -152,9 +152,8 @@ def test_two_payments_of_one_order_at_once_pay_it_once_and_one_goes_back(
     shop: ShopContext, rival: ShopContext, wire: WireTap
 ) -> None:
     order = place(shop)
-    wire.reply_next(
-        "TransactWriteItems",
-        run_before_sending(lambda: report_payment(rival, order, event_id="evt_2", payment_id="pi_2")),
+    wire.run_before_call(
+        "TransactWriteItems", lambda: report_payment(rival, order, event_id="evt_2", payment_id="pi_2")
     )
     assert report_payment(shop, order)["status"] == "CAPTURED"
     assert [(it.payment_id, it.amount, it.why) for it in refunds_of(shop, order.order_id)] == [("pi_1", 2500, "LATE")]
@@ -382,7 +381,7 @@ def test_an_event_id_with_another_body_is_refused(shop: ShopContext) -> None:
 def test_one_event_delivered_twice_at_once_pays_once(shop: ShopContext, rival: ShopContext, wire: WireTap) -> None:
     order = place(shop)
     event = payment_update(order)
-    wire.reply_next("TransactWriteItems", run_before_sending(lambda: record_payment(rival, event, {"id": "evt_1"})))
+    wire.run_before_call("TransactWriteItems", lambda: record_payment(rival, event, {"id": "evt_1"}))
     answer = record_payment(shop, event, {"id": "evt_1"})
     assert (answer.replayed, answer.result["status"]) == (True, "CAPTURED")
     assert get_order(shop, order.order_id).version == 2
@@ -393,15 +392,14 @@ def test_two_events_of_one_payment_at_once_are_one_payment(
     shop: ShopContext, rival: ShopContext, wire: WireTap
 ) -> None:
     order = place(shop)
-    wire.reply_next("TransactWriteItems", run_before_sending(lambda: report_payment(rival, order, event_id="evt_2")))
+    wire.run_before_call("TransactWriteItems", lambda: report_payment(rival, order, event_id="evt_2"))
     assert report_payment(shop, order)["status"] == "CAPTURED"
     assert [payment.version for payment in payments_of(shop, order.order_id)] == [1]
 
 
 def test_a_payment_among_conflicts_is_kept_once(shop: ShopContext, wire: WireTap) -> None:
     order = place(shop)
-    conflict = transaction_cancelled_reply("None", "None", "TransactionConflict")
-    wire.reply_next("TransactWriteItems", *[conflict] * 4)
+    wire.cancel_transactions("None", "None", "TransactionConflict", times=4)
     assert report_payment(shop, order)["status"] == "CAPTURED"
     assert [payment.version for payment in payments_of(shop, order.order_id)] == [1]
 
@@ -412,12 +410,10 @@ def test_when_cancel_and_payment_race_the_order_is_cancelled_and_the_money_goes_
 ) -> None:
     order = place(shop)
     if first == "cancel":
-        wire.reply_next(
-            "TransactWriteItems", run_before_sending(lambda: cancellation.cancel_order(rival, ANN, order.order_id))
-        )
+        wire.run_before_call("TransactWriteItems", lambda: cancellation.cancel_order(rival, ANN, order.order_id))
         assert report_payment(shop, order)["status"] == "CAPTURED"
     else:
-        wire.reply_next("TransactWriteItems", run_before_sending(lambda: report_payment(rival, order)))
+        wire.run_before_call("TransactWriteItems", lambda: report_payment(rival, order))
         cancellation.cancel_order(shop, ANN, order.order_id)
     assert get_order(shop, order.order_id).status == "CANCELLED"
     assert available_by_part(shop) == [10]
@@ -429,9 +425,7 @@ def test_a_payment_is_added_only_to_an_order_as_it_was_read(
     shop: ShopContext, rival: ShopContext, wire: WireTap
 ) -> None:
     order = advance_to_status(shop, place(shop), "CANCELLED")
-    wire.reply_next(
-        "TransactWriteItems", run_before_sending(lambda: archive_order(rival, order.order_id, to_stub=True))
-    )
+    wire.run_before_call("TransactWriteItems", lambda: archive_order(rival, order.order_id, to_stub=True))
     assert report_payment(shop, order)["reason"] == "the order is archived", "the order was archived during the command"
     checks = [write["ConditionCheck"]["Key"] for write in written(wire) if "ConditionCheck" in write]
     assert checks == [{"PK": {"S": f"ORDER#{order.order_id}"}, "SK": {"S": "ORDER"}}], "a stub may be restored"

@@ -34,10 +34,10 @@ from proof.support.actors import (
     place,
     place_order_as,
 )
+from proof.support.client_faults import WireTap
 from proof.support.samples import moment
 from proof.support.stream_records import read_stream_records
 from proof.support.tapped_client import ManualClock
-from proof.support.wire_tap import WireTap, transaction_cancelled_reply
 
 
 def test_an_order_is_one_read_and_one_write_and_reserves_its_goods(shop: ShopContext, wire: WireTap) -> None:
@@ -266,7 +266,7 @@ def test_an_orders_id_is_made_of_customer_and_key_and_cannot_be_guessed(shop: Sh
 
 # conflicts ----------------------------------------------------------------------------------------------------
 def test_an_order_among_conflicts_is_placed_once(shop: ShopContext, wire: WireTap) -> None:
-    wire.reply_next("TransactWriteItems", *[transaction_cancelled_reply("None", "TransactionConflict")] * 5)
+    wire.cancel_transactions("None", "TransactionConflict", times=5)
     order = place(shop, mug=2)
     assert get_order(shop, order.order_id) == order
     assert available_by_part(shop) == [8]
@@ -275,7 +275,7 @@ def test_an_order_among_conflicts_is_placed_once(shop: ShopContext, wire: WireTa
 def test_a_storm_of_conflicts_ends_as_busy_and_burns_no_key(
     shop: ShopContext, wire: WireTap, clock: ManualClock
 ) -> None:
-    wire.reply_next("TransactWriteItems", *[transaction_cancelled_reply("TransactionConflict", "None")] * 200)
+    wire.cancel_transactions("TransactionConflict", "None", times=200)
     with pytest.raises(TableBusy) as busy:
         place_order_as(shop, ANN, "key-1", mug=2)
     assert busy.value.retry_after_seconds >= 1

@@ -19,9 +19,9 @@ from proof.support.actors import (
     get_stock,
     place_order_as,
 )
+from proof.support.client_faults import WireTap
 from proof.support.samples import moment
 from proof.support.tapped_client import ManualClock
-from proof.support.wire_tap import WireTap, run_before_sending, transaction_cancelled_reply
 
 
 def test_a_product_is_made_with_its_stock_in_one_transaction(shop: ShopContext, wire: WireTap) -> None:
@@ -88,7 +88,7 @@ def test_an_update_to_the_current_values_writes_nothing(shop: ShopContext, wire:
 
 
 def test_two_changes_at_once_are_both_kept(shop: ShopContext, rival: ShopContext, wire: WireTap) -> None:
-    wire.reply_next("UpdateItem", run_before_sending(lambda: products.update_product(rival, STAFF, "mug", None, 999)))
+    wire.run_before_call("UpdateItem", lambda: products.update_product(rival, STAFF, "mug", None, 999))
     changed = products.update_product(shop, STAFF, "mug", "Red mug", None)
     assert (changed.name, changed.price, changed.version) == ("Red mug", 999, 3)
 
@@ -207,17 +207,13 @@ def test_a_receipt_that_was_refused_does_not_burn_its_key(shop: ShopContext) -> 
 
 
 def test_two_receipts_at_once_both_count(shop: ShopContext, rival: ShopContext, wire: WireTap) -> None:
-    wire.reply_next(
-        "TransactWriteItems", run_before_sending(lambda: products.receive_stock(rival, STAFF, "other", "mug", 7))
-    )
+    wire.run_before_call("TransactWriteItems", lambda: products.receive_stock(rival, STAFF, "other", "mug", 7))
     products.receive_stock(shop, STAFF, "k", "mug", 5)
     assert available_by_part(shop) == [22]
 
 
 def test_one_receipt_sent_twice_at_once_is_counted_once(shop: ShopContext, rival: ShopContext, wire: WireTap) -> None:
-    wire.reply_next(
-        "TransactWriteItems", run_before_sending(lambda: products.receive_stock(rival, STAFF, "k", "mug", 5))
-    )
+    wire.run_before_call("TransactWriteItems", lambda: products.receive_stock(rival, STAFF, "k", "mug", 5))
     answer = products.receive_stock(shop, STAFF, "k", "mug", 5)
     assert answer.replayed
     assert available_by_part(shop) == [15]
@@ -226,15 +222,13 @@ def test_one_receipt_sent_twice_at_once_is_counted_once(shop: ShopContext, rival
 def test_two_receipts_under_one_key_at_once_are_one_and_a_refusal(
     shop: ShopContext, rival: ShopContext, wire: WireTap
 ) -> None:
-    wire.reply_next(
-        "TransactWriteItems", run_before_sending(lambda: products.receive_stock(rival, STAFF, "k", "mug", 7))
-    )
+    wire.run_before_call("TransactWriteItems", lambda: products.receive_stock(rival, STAFF, "k", "mug", 7))
     with pytest.raises(IdempotencyKeyReused):
         products.receive_stock(shop, STAFF, "k", "mug", 5)
     assert available_by_part(shop) == [17]
 
 
 def test_a_receipt_among_conflicts_is_counted_once(shop: ShopContext, wire: WireTap) -> None:
-    wire.reply_next("TransactWriteItems", *[transaction_cancelled_reply("None", "TransactionConflict")] * 4)
+    wire.cancel_transactions("None", "TransactionConflict", times=4)
     products.receive_stock(shop, STAFF, "k", "mug", 5)
     assert available_by_part(shop) == [15]

@@ -38,9 +38,9 @@ from proof.support.actors import (
     return_items,
     run_in_threads,
 )
+from proof.support.client_faults import WireTap
 from proof.support.examples import many
 from proof.support.tapped_client import ManualClock
-from proof.support.wire_tap import WireTap, run_before_sending
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 def test_of_two_orders_for_the_last_piece_one_succeeds(shop: ShopContext, rival: ShopContext, wire: WireTap) -> None:
     create_stocked_product(shop, "jug", 1)
-    wire.reply_next("TransactWriteItems", run_before_sending(lambda: place_order_as(rival, BOB, "k", jug=1)))
+    wire.run_before_call("TransactWriteItems", lambda: place_order_as(rival, BOB, "k", jug=1))
     with pytest.raises(OutOfStock) as refusal:
         place_order_as(shop, ANN, "k", mug=1, jug=1)
     assert refusal.value.short == {"jug": 0}
@@ -74,9 +74,7 @@ def test_of_twelve_concurrent_orders_for_five_pieces_five_succeed(shop: ShopCont
 
 def test_one_placement_sent_twice_at_once_is_one_order(shop: ShopContext, rival: ShopContext, wire: WireTap) -> None:
     theirs: list[PlacedOrder] = []
-    wire.reply_next(
-        "TransactWriteItems", run_before_sending(lambda: theirs.append(place_order_as(rival, ANN, "k", mug=2)))
-    )
+    wire.run_before_call("TransactWriteItems", lambda: theirs.append(place_order_as(rival, ANN, "k", mug=2)))
     mine = place_order_as(shop, ANN, "k", mug=2)
     assert (mine.replayed, mine.order) == (True, theirs[0].order)
     assert available_by_part(shop) == [8]
@@ -93,7 +91,7 @@ def test_an_order_whose_goods_leave_a_part_meanwhile_takes_them_from_another(
     shop: ShopContext, rival: ShopContext, wire: WireTap
 ) -> None:
     create_stocked_product(shop, "vase", 40, parts=4)
-    wire.reply_next("TransactWriteItems", *[run_before_sending(lambda: place_order_as(rival, BOB, "k", vase=8))])
+    wire.run_before_call("TransactWriteItems", lambda: place_order_as(rival, BOB, "k", vase=8))
     order = place(shop, vase=25)
     assert sum(order.lines["vase"].quantity_by_stock_part.values()) == 25
     assert sum(available_by_part(shop, "vase")) == 40 - 25 - 8
@@ -111,7 +109,7 @@ def test_pieces_that_change_parts_faster_than_the_retries_end_as_busy(
             rival.table.write(update(STOCK, stock, moved))
 
     turns = [1 - first, first] * (MAX_PLAN_ATTEMPTS // 2)
-    wire.reply_next("TransactWriteItems", *[run_before_sending(partial(move_all_to, part)) for part in turns])
+    wire.run_before_call("TransactWriteItems", *[partial(move_all_to, part) for part in turns])
     with pytest.raises(TableBusy):
         place_order_as(shop, ANN, "k", vase=10)
     assert sum(available_by_part(shop, "vase")) == 10
@@ -251,7 +249,7 @@ def test_a_cancel_and_a_lapse_at_once_give_the_goods_back_once(
     shop: ShopContext, rival: ShopContext, wire: WireTap
 ) -> None:
     order = place(shop, mug=3)
-    wire.reply_next("TransactWriteItems", run_before_sending(lambda: cancellation.lapse_order(rival, order.order_id)))
+    wire.run_before_call("TransactWriteItems", lambda: cancellation.lapse_order(rival, order.order_id))
     with pytest.raises(CommandRejected):
         cancellation.cancel_order(shop, ANN, order.order_id)
     assert available_by_part(shop) == [10]
@@ -259,9 +257,7 @@ def test_a_cancel_and_a_lapse_at_once_give_the_goods_back_once(
 
 def test_two_cancels_at_once_give_the_goods_back_once(shop: ShopContext, rival: ShopContext, wire: WireTap) -> None:
     order = place(shop, mug=3)
-    wire.reply_next(
-        "TransactWriteItems", run_before_sending(lambda: cancellation.cancel_order(rival, ANN, order.order_id))
-    )
+    wire.run_before_call("TransactWriteItems", lambda: cancellation.cancel_order(rival, ANN, order.order_id))
     assert cancellation.cancel_order(shop, ANN, order.order_id).version == 2
     assert available_by_part(shop) == [10]
 

@@ -15,7 +15,7 @@ from functions.shop.refund_processing import ProviderRefundEvent, process_refund
 from functions.shop.shop import ShopContext
 from local.world.payment_provider import FakeProvider
 from proof.support.actors import ANN, STAFF, archive_order, get_order, place, report_dispute, report_payment
-from proof.support.wire_tap import WireTap, run_before_sending
+from proof.support.client_faults import WireTap
 from tests.support.credit_actions import balance
 
 
@@ -60,7 +60,7 @@ def test_the_webhook_may_be_faster_than_the_answer(
     shop: ShopContext, rival: ShopContext, order: Order, wire: WireTap
 ) -> None:
     provider = FakeProvider("pending")
-    wire.reply_next("UpdateItem", run_before_sending(lambda: told(rival, order, "succeeded")))
+    wire.run_before_call("UpdateItem", lambda: told(rival, order, "succeeded"))
     assert process_refund(shop, provider, order.order_id, "pi_1-1") is None
     assert (refund_of(shop, order).status, payment_of(shop, order).refunded) == ("SUCCEEDED", 1000)
 

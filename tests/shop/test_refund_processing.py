@@ -17,8 +17,8 @@ from functions.shop.refund_processing import process_refund
 from functions.shop.shop import ShopContext
 from local.world.payment_provider import REFUSED, FakeProvider
 from proof.support.actors import ANN, STAFF, get_order, place, report_payment
+from proof.support.client_faults import ProcessKilled, WireTap
 from proof.support.tapped_client import ManualClock
-from proof.support.wire_tap import WireTap, lose_response, run_before_sending, transaction_cancelled_reply
 from tests.support import order_money
 from tests.support.credit_actions import balance, ledger, new_store_credit
 
@@ -100,15 +100,9 @@ def test_after_a_temporary_error_the_retry_has_the_same_key_and_pays_once(
 def test_a_crash_between_the_providers_answer_and_our_write_gives_the_money_back_once(
     shop: ShopContext, order: Order, wire: WireTap
 ) -> None:
-    class Crashed(BaseException):
-        """Raised to simulate that the process dies."""
-
-    def crash(_: Any) -> None:
-        raise Crashed
-
     provider = FakeProvider()
-    wire.reply_next("TransactWriteItems", crash)
-    with pytest.raises(Crashed):
+    wire.crash_at("TransactWriteItems")
+    with pytest.raises(ProcessKilled):
         process_refund(shop, provider, order.order_id, "pi_1-1")
     assert (provider.refunded_amount("pi_1"), refund_of(shop, order).status) == (1000, "REQUESTED")
     process_refund(shop, provider, order.order_id, "pi_1-1")
@@ -123,7 +117,7 @@ def test_a_write_with_a_lost_answer_is_recognized_as_done(
     provider = FakeProvider()
     table = Table(patient_wire.client, shop.table.name, ROWS_BY_TYPE, clock=shop.table.clock, sleep=shop.table.sleep)
     patient = replace(shop, table=table)
-    patient_wire.reply_next("TransactWriteItems", lose_response)
+    patient_wire.lose_response("TransactWriteItems")
     process_refund(patient, provider, order.order_id, "pi_1-1")
     assert (payment_of(shop, order).refunded, payment_of(shop, order).version) == (1000, 2)
 
@@ -132,9 +126,7 @@ def test_two_workers_with_the_same_refund_give_it_back_once(
     shop: ShopContext, rival: ShopContext, order: Order, wire: WireTap
 ) -> None:
     provider = FakeProvider()
-    wire.reply_next(
-        "TransactWriteItems", run_before_sending(lambda: process_refund(rival, provider, order.order_id, "pi_1-1"))
-    )
+    wire.run_before_call("TransactWriteItems", lambda: process_refund(rival, provider, order.order_id, "pi_1-1"))
     assert process_refund(shop, provider, order.order_id, "pi_1-1") is None
     assert (provider.refunded_amount("pi_1"), len(provider.refunds)) == (1000, 1)
     assert (payment_of(shop, order).refunded, payment_of(shop, order).version) == (1000, 2)
@@ -145,15 +137,13 @@ def test_two_refunds_of_one_payment_at_once_both_count(
 ) -> None:
     refunds.refund_order(shop, STAFF, "more", order.order_id, 500)
     provider = FakeProvider()
-    wire.reply_next(
-        "TransactWriteItems", run_before_sending(lambda: process_refund(rival, provider, order.order_id, "pi_1-2"))
-    )
+    wire.run_before_call("TransactWriteItems", lambda: process_refund(rival, provider, order.order_id, "pi_1-2"))
     process_refund(shop, provider, order.order_id, "pi_1-1")
     assert payment_of(shop, order).refunded == provider.refunded_amount("pi_1") == 1500
 
 
 def test_conflicts_are_retried(shop: ShopContext, order: Order, wire: WireTap) -> None:
-    wire.reply_next("TransactWriteItems", *[transaction_cancelled_reply("TransactionConflict", "None")] * 4)
+    wire.cancel_transactions("TransactionConflict", "None", times=4)
     process_refund(shop, FakeProvider(), order.order_id, "pi_1-1")
     assert payment_of(shop, order).refunded == 1000
 
@@ -248,10 +238,7 @@ def test_a_gift_card_payment_is_refunded_to_the_card(shop: ShopContext) -> None:
 
 def test_two_workers_credit_once(shop: ShopContext, rival: ShopContext, order: Order, wire: WireTap) -> None:
     refunds.refund_order(shop, STAFF, "credit", order.order_id, 500, "credit")
-    wire.reply_next(
-        "TransactWriteItems",
-        run_before_sending(lambda: process_refund(rival, FakeProvider(), order.order_id, "pi_1-2")),
-    )
+    wire.run_before_call("TransactWriteItems", lambda: process_refund(rival, FakeProvider(), order.order_id, "pi_1-2"))
     assert process_refund(shop, FakeProvider(), order.order_id, "pi_1-2") is None
     assert balance(shop, accounts.store_credit_account_id(shop, "ann", "EUR")) == 500
 
@@ -261,10 +248,7 @@ def test_an_account_that_moves_meanwhile_is_read_again(
 ) -> None:
     for key in ("one", "two"):
         refunds.refund_order(shop, STAFF, key, order.order_id, 500, "credit")
-    wire.reply_next(
-        "TransactWriteItems",
-        run_before_sending(lambda: process_refund(rival, FakeProvider(), order.order_id, "pi_1-3")),
-    )
+    wire.run_before_call("TransactWriteItems", lambda: process_refund(rival, FakeProvider(), order.order_id, "pi_1-3"))
     process_refund(shop, FakeProvider(), order.order_id, "pi_1-2")
     account_id = accounts.store_credit_account_id(shop, "ann", "EUR")
     assert [entry.balance for entry in ledger(shop, account_id)] == [500, 1000]
@@ -290,7 +274,7 @@ def test_a_customer_who_is_erased_at_the_same_time_gets_no_credit(
     shop: ShopContext, rival: ShopContext, order: Order, wire: WireTap
 ) -> None:
     refunds.refund_order(shop, STAFF, "credit", order.order_id, 500, "credit")
-    wire.reply_next("TransactWriteItems", run_before_sending(lambda: erasure.erase_customer(rival, ANN, ANN.id)))
+    wire.run_before_call("TransactWriteItems", lambda: erasure.erase_customer(rival, ANN, ANN.id))
     process_refund(shop, FakeProvider(), order.order_id, "pi_1-2")
     assert refund_of(shop, order, "pi_1-2").status == "FAILED"
     assert shop.table.get(ACCOUNT_BY_ID, account_id=accounts.store_credit_account_id(shop, "ann", "EUR")) is None

@@ -28,9 +28,9 @@ from proof.support.actors import (
     report_payment,
     run_concurrently,
 )
+from proof.support.client_faults import WireTap
 from proof.support.examples import many
 from proof.support.samples import moment
-from proof.support.wire_tap import WireTap, run_before_sending
 from tests.support import order_money
 from tests.support.credit_actions import new_store_credit
 
@@ -167,7 +167,7 @@ def test_a_refund_concurrent_with_the_cancel_is_part_of_the_refunded_amount(
     shop: ShopContext, rival: ShopContext, wire: WireTap
 ) -> None:
     order_id = paid(shop)
-    wire.reply_next("TransactWriteItems", run_before_sending(lambda: give(rival, order_id, 700)))
+    wire.run_before_call("TransactWriteItems", lambda: give(rival, order_id, 700))
     cancellation.cancel_order(shop, ANN, order_id)
     assert [(it.amount, it.why) for it in order_money.refunds(shop, order_id)] == [
         (700, "GOODWILL"),
@@ -343,7 +343,7 @@ def test_a_refund_that_an_archive_overtakes_is_not_written(
         "retry": lambda: refunds.retry_refund(shop, STAFF, order.order_id, "pi_1-1"),
         "refund": lambda: refunds.refund_payment(shop, STAFF, "back", order.order_id, "pi_1"),
     }
-    wire.reply_next("TransactWriteItems", run_before_sending(lambda: archive_order(rival, order.order_id)))
+    wire.run_before_call("TransactWriteItems", lambda: archive_order(rival, order.order_id))
     with pytest.raises(TableBusy):
         commands[command]()
     assert [one.status for one in order_money.refunds(shop, order.order_id)] == ["FAILED"] * (command == "retry")

@@ -44,9 +44,9 @@ from proof.support.actors import (
     return_items,
     run_concurrently,
 )
+from proof.support.client_faults import WireTap
 from proof.support.samples import moment
 from proof.support.tapped_client import ManualClock
-from proof.support.wire_tap import WireTap, lose_response, run_before_sending
 from tests.shop.test_discounts import offer
 from tests.support.order_money import (
     deliver_order,
@@ -247,7 +247,7 @@ def test_a_refused_return_does_not_burn_its_key(shop: ShopContext, order: Order)
 def test_a_return_whose_answer_is_lost_has_been_made_all_the_same(
     shop: ShopContext, order: Order, wire: WireTap
 ) -> None:
-    wire.reply_next("TransactWriteItems", lose_response)
+    wire.lose_response("TransactWriteItems")
     with pytest.raises(ReadTimeoutError):
         return_pieces(shop, order, mug=1)
     again = return_pieces(shop, order, mug=1)
@@ -268,9 +268,7 @@ def test_of_two_concurrent_returns_of_the_last_piece_one_succeeds(shop: ShopCont
 def test_a_return_that_comes_between_is_counted(
     shop: ShopContext, rival: ShopContext, order: Order, wire: WireTap
 ) -> None:
-    wire.reply_next(
-        "TransactWriteItems", run_before_sending(lambda: return_pieces(rival, order, "rival", mug=1, pot=3))
-    )
+    wire.run_before_call("TransactWriteItems", lambda: return_pieces(rival, order, "rival", mug=1, pot=3))
     assert return_pieces(shop, order, mug=1).result["amount"] == 1250
     assert get_order(shop, order.order_id).status == "RETURNED"
     assert refunded_total(shop, order.order_id) == order.total
@@ -289,14 +287,13 @@ def test_a_return_concurrent_with_the_archive_is_accepted_or_the_order_is_archiv
     shop.table.client.delete_item(TableName=shop.table.name, Key=key)
     wire.clear()
     if faster == "return":
-        wire.reply_next("UpdateItem", run_before_sending(lambda: return_pieces(theirs, order, mug=1)))
+        wire.run_before_call("UpdateItem", lambda: return_pieces(theirs, order, mug=1))
         assert shop_archive.start_archiving(shop, order.order_id, shop.now_instant()) is None
         assert get_order(shop, order.order_id).status == "PARTIALLY_RETURNED"
         assert refunded_total(shop, order.order_id) == 1250
     else:
-        wire.reply_next(
-            "TransactWriteItems",
-            run_before_sending(lambda: shop_archive.start_archiving(rival, order.order_id, rival.now_instant())),
+        wire.run_before_call(
+            "TransactWriteItems", lambda: shop_archive.start_archiving(rival, order.order_id, rival.now_instant())
         )
         with pytest.raises(WrongState) as refusal:
             return_pieces(lie_in_wait, order, mug=1)

@@ -31,9 +31,9 @@ from proof.support.actors import (
     run_concurrently,
     ship_part_then_cancel,
 )
+from proof.support.client_faults import WireTap
 from proof.support.samples import SAMPLES, moment
 from proof.support.tapped_client import ManualClock
-from proof.support.wire_tap import WireTap, lose_response, run_before_sending
 
 
 @pytest.fixture
@@ -171,7 +171,7 @@ def test_a_change_concurrent_with_a_deletion_creates_a_new_review(
 ) -> None:
     first = write(shop, bought)
     clock.sleep(60)
-    wire.reply_next("UpdateItem", run_before_sending(lambda: reviews.delete_review(rival, ANN, "mug", "ann")))
+    wire.run_before_call("UpdateItem", lambda: reviews.delete_review(rival, ANN, "mug", "ann"))
     written = write(shop, bought, 1)
     assert (written.version, written.written_at > first.written_at) == (3, True)
 
@@ -183,7 +183,7 @@ def test_a_lost_answer_makes_no_second_version(
     if operation == "UpdateItem":
         write(shop, bought)
     shop.table.client = patient_wire.client
-    patient_wire.reply_next(operation, lose_response)
+    patient_wire.lose_response(operation)
     assert write(shop, bought, 2).version == (2 if operation == "UpdateItem" else 1)
     assert shown(shop) == [("ann", 2, "Keeps warm.")]
 
@@ -216,7 +216,7 @@ def test_other_customers_cannot_delete_a_review_or_list_the_reviews_of_a_custome
 def test_a_lost_answer_of_a_deletion_is_no_error(shop: ShopContext, patient_wire: WireTap, bought: str) -> None:
     write(shop, bought)
     shop.table.client = patient_wire.client
-    patient_wire.reply_next("PutItem", lose_response)
+    patient_wire.lose_response("PutItem")
     reviews.delete_review(shop, ANN, "mug", "ann")
     assert shown(shop) == []
 

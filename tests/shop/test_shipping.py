@@ -25,9 +25,9 @@ from proof.support.actors import (
     place_order_as,
     report_payment,
 )
+from proof.support.client_faults import WireTap
 from proof.support.samples import moment
 from proof.support.tapped_client import ManualClock
-from proof.support.wire_tap import WireTap, run_before_sending
 from tests.support.order_money import expiry_markers
 
 
@@ -95,7 +95,7 @@ def test_an_archived_or_missing_order_is_not_sent_to_the_warehouse(shop: ShopCon
 
 def test_two_requests_at_once_are_one_shipment(shop: ShopContext, rival: ShopContext, wire: WireTap) -> None:
     order = advance_to_status(shop, place(shop), "PAID")
-    wire.reply_next("TransactWriteItems", run_before_sending(lambda: fulfil_order(rival, order.order_id)))
+    wire.run_before_call("TransactWriteItems", lambda: fulfil_order(rival, order.order_id))
     assert fulfil_order(shop, order.order_id) is None
     assert parcel_of(shop, order.order_id).version == 1
     assert get_order(shop, order.order_id).version == 3
@@ -284,9 +284,8 @@ def test_an_order_that_is_confirmed_just_then_is_delivered_once(
 ) -> None:
     order = advance_to_status(shop, place(shop), "SHIPPED")
     parcel = f"{order.order_id}-1"
-    wire.reply_next(
-        "TransactWriteItems",
-        run_before_sending(lambda: shipments.deliver_shipment(rival, WAREHOUSE, order.order_id, parcel)),
+    wire.run_before_call(
+        "TransactWriteItems", lambda: shipments.deliver_shipment(rival, WAREHOUSE, order.order_id, parcel)
     )
     assert not shipments.assume_delivered(shop, order.order_id)
     assert get_order(shop, order.order_id).version == 5
@@ -296,9 +295,8 @@ def test_a_late_payment_while_a_parcel_is_sent_loses_neither(
     shop: ShopContext, rival: ShopContext, wire: WireTap
 ) -> None:
     order = advance_to_status(shop, place(shop), "FULFILLING")
-    wire.reply_next(
-        "TransactWriteItems",
-        run_before_sending(lambda: report_payment(rival, order, event_id="evt_9", payment_id="pi_9")),
+    wire.run_before_call(
+        "TransactWriteItems", lambda: report_payment(rival, order, event_id="evt_9", payment_id="pi_9")
     )
     assert dispatch(shop, order).status == "DISPATCHED"
     assert get_order(shop, order.order_id).status == "SHIPPED"

@@ -27,9 +27,8 @@ from proof.support.actors import (
     place,
     place_order_as,
 )
-from proof.support.client_faults import ProcessKilled
+from proof.support.client_faults import ProcessKilled, WireTap
 from proof.support.tapped_client import ManualClock
-from proof.support.wire_tap import WireTap, run_before_sending
 
 
 def resize(shop: ShopContext, parts: int, product_id: str = "vase") -> None:
@@ -118,9 +117,7 @@ def test_a_resize_that_takes_too_long_ends_as_busy_and_is_completed_by_the_next(
     shop: ShopContext, wire: WireTap, clock: ManualClock
 ) -> None:
     create_stocked_product(shop, "vase", 40)
-    wire.reply_next(
-        "TransactWriteItems", *[run_before_sending(lambda: clock.sleep(MOVE_SECONDS / 2)) for _ in range(4)]
-    )
+    wire.run_before_call("TransactWriteItems", *[lambda: clock.sleep(MOVE_SECONDS / 2) for _ in range(4)])
     with pytest.raises(TableBusy):
         resize(shop, 20)
     assert 2 < len(filled(shop)) < 20
@@ -166,7 +163,7 @@ def test_two_buyers_of_the_last_piece_while_it_is_moved_and_one_has_it(
         with pytest.raises(OutOfStock):
             place_order_as(rival, BOB, "two", vase=1)
 
-    wire.reply_next("TransactWriteItems", run_before_sending(lambda: None), run_before_sending(buy))
+    wire.run_before_call("TransactWriteItems", lambda: None, buy)
     resize(shop, after)
     with suppress(OutOfStock):
         buy_all = place_order_as(shop, BOB, "three", vase=1)
@@ -207,7 +204,7 @@ def test_a_resize_killed_at_each_write_loses_no_piece_and_is_completed_by_the_ne
     create_stocked_product(shop, "vase", 40, parts=before)
     order = place(shop, vase=7)
     for killed_at in count():
-        wire.reply_next("TransactWriteItems", *[run_before_sending(lambda: None)] * killed_at, _die)
+        wire.crash_at("TransactWriteItems", killed_at + 1)
         try:
             resize(shop, after)
         except ProcessKilled:
@@ -223,10 +220,6 @@ def test_a_resize_killed_at_each_write_loses_no_piece_and_is_completed_by_the_ne
     assert (killed_at > 1, len(filled(shop)), total(shop)) == (True, after, 33)
     cancellation.cancel_order(shop, ANN, order.order_id)
     assert total(shop) == 40
-
-
-def _die(request: Any) -> Any:
-    raise ProcessKilled
 
 
 # returned goods -------------------------------------------------------------------------------------------------------
@@ -314,7 +307,7 @@ def test_a_piece_that_is_sold_while_it_is_written_off_is_not_removed_twice(
     def buy() -> None:
         place_order_as(rival, ANN, "order", cup=1)
 
-    wire.reply_next("TransactWriteItems", run_before_sending(buy))
+    wire.run_before_call("TransactWriteItems", buy)
     with pytest.raises(OutOfStock) as refused:
         products.write_off_stock(shop, STAFF, "k", "cup", 2, "STOLEN")
     assert refused.value.short == {"cup": 1}

@@ -33,9 +33,9 @@ from proof.support.actors import (
     get_order,
     get_stock,
 )
+from proof.support.client_faults import transaction_cancelled_reply
 from proof.support.examples import many
 from proof.support.samples import moment
-from proof.support.wire_tap import transaction_cancelled_reply
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

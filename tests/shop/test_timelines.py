@@ -10,9 +10,9 @@ from functions.shop import orders
 from functions.shop.placing import MAX_PRODUCTS, RequestedLine, place_order
 from functions.shop.shop import ShopContext
 from proof.support.actors import ANN, create_stocked_product, place_order_as
+from proof.support.client_faults import WireTap
 from proof.support.samples import HOME_ADDRESS
 from proof.support.tapped_client import ManualClock
-from proof.support.wire_tap import WireTap
 from tests.shop.test_discounts import offer
 from tests.support.order_money import deliver_order, pay_in_parts, return_pieces
 

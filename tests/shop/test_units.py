@@ -26,8 +26,8 @@ from proof.support.actors import (
     place_order_as,
     report_payment,
 )
+from proof.support.client_faults import WireTap
 from proof.support.order_extras import MORE, READ, WRITE, furnish
-from proof.support.wire_tap import WireTap
 
 
 def spent(wire: WireTap, act: Callable[[], Any]) -> tuple[list[str], dict[str, float]]:

@@ -14,7 +14,7 @@ from functions.model.errors import TooManyWrites
 from functions.model.table import WRITE_LIMIT
 from functions.shop.shop import ShopContext
 from functions.shop.write_limit import CLOCK_TOLERANCE_MS, UNCOUNTED_WRITES, WriteLimiter
-from proof.support.wire_tap import WireTap, lose_response
+from proof.support.client_faults import WireTap
 
 AT = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)
 PER_MINUTE, BURST = 60, 20
@@ -141,8 +141,8 @@ def test_the_item_expires_after_it_means_nothing(shop: ShopContext) -> None:
 def test_a_lost_answer_counts_writes_twice_at_most(shop: ShopContext, patient_wire: WireTap) -> None:
     wire = patient_wire
     (process,) = start_processes(replace(shop, table=replace(shop.table, client=wire.client)), 0)
-    wire.reply_next("PutItem", lose_response)
-    wire.reply_next("UpdateItem", lose_response)
+    wire.lose_response("PutItem")
+    wire.lose_response("UpdateItem")
     counted = 2 * (UNCOUNTED_WRITES + 1)
     assert [process.write(0) for _ in range(counted)] == [0] * counted
     assert wire.pop_unused_replies() == []

@@ -23,7 +23,7 @@ from proof.conformance.runners.clients import client_factory
 from proof.conformance.runners.deployed import WaitLimits, play_mappings, play_queue
 from proof.conformance.runners.deployment import deploy
 from proof.conformance.runners.services import System
-from proof.support.wire_tap import WireTap
+from proof.support.client_faults import WireTap
 
 GROUP = 20
 """How many mapping probes run at the same time. An account creates a limited number of tables at the same time."""

@@ -9,9 +9,9 @@ from functions.dynamodb.table import Table
 from functions.model.patterns import PATTERNS
 from functions.model.table import ROWS_BY_TYPE
 from proof.conformance.probes.kinds import PatternProbe
+from proof.support.client_faults import WireTap
 from proof.support.pattern_examples import asked_for, call_of, load
 from proof.support.tapped_client import START
-from proof.support.wire_tap import WireTap
 
 BY_ID = {pattern.id: pattern for pattern in PATTERNS}
 

@@ -19,7 +19,7 @@ from proof.conformance.runners.aws import check_result
 from proof.conformance.runners.clients import client_factory
 from proof.conformance.runners.laptop import SENDER, local_aws, local_system
 from proof.conformance.runners.services import System
-from proof.support.wire_tap import WireTap
+from proof.support.client_faults import WireTap
 
 Results = Iterator[tuple[Probe, str]]
 MOTO_SERVICES = ("s3", "sqs", "events", "sesv2")
